@@ -1,0 +1,181 @@
+import { createHash } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { PrismaPg } from '@prisma/adapter-pg'
+import pg from 'pg'
+import { PrismaClient } from '../../prisma/generated/prisma/client.ts'
+
+const connectTimeoutMs = 2_000
+const statementTimeoutMs = 10_000
+const idleInTransactionTimeoutMs = 5_000
+const lockTimeoutMs = 5_000
+const idleTimeoutMs = 60_000
+/**
+ * Beyond this many distinct texts Prisma's statements run unprepared, so that no session fills up with them.
+ */
+const preparedMax = 500
+const reconnectMs = { first: 50, max: 5_000 }
+
+/** Receives what happens to connections: one line, and the error behind it. */
+export type DatabaseLog = (event: string, error?: unknown) => void
+
+/**
+ * The two ways into the database: hand-written statements through `pool`, everything else through `prisma`.
+ */
+export interface Database {
+  /**
+   * `int8` arrives as bigint, `timestamptz` as Date; the sum of bigints is `numeric` and arrives as text:
+   * cast it.
+   */
+  readonly pool: pg.Pool
+  readonly prisma: PrismaClient
+  close(): Promise<void>
+}
+
+/**
+ * Opens the database. Connects lazily: an unreachable server shows in the first statement.
+ * @param options.poolMax connections of `pool`
+ * @param options.prismaPoolMax connections that are Prisma's alone; left out, it shares `pool`
+ * @param options.role every session acts as this role from its first moment; null keeps the account's own
+ *   rights
+ */
+export function openDatabase(options: {
+  connection: pg.ClientConfig | string
+  poolMax: number
+  prismaPoolMax?: number
+  role: string | null
+  log: DatabaseLog
+}): Database {
+  const { connection, poolMax, prismaPoolMax, role, log } = options
+  const pool = openPool(connection, poolMax, role, log)
+  const prismaPool = prismaPoolMax === undefined ? pool : openPool(connection, prismaPoolMax, role, log)
+  const adapter = new PrismaPg(prismaPool, { statementNameGenerator: statementNames() })
+  const prisma = new PrismaClient({ adapter })
+  let closed: Promise<void> | undefined
+  const close = async () => {
+    await prisma.$disconnect()
+    await Promise.all([...new Set([pool, prismaPool])].map((each) => each.end()))
+  }
+  return { pool, prisma, close: () => (closed ??= close()) }
+}
+
+/** One of the pools of `openDatabase`, alone. */
+export function openPool(
+  connection: pg.ClientConfig | string,
+  max: number,
+  role: string | null,
+  log: DatabaseLog,
+): pg.Pool {
+  // Prisma reads and writes times without their offset: its sessions must be in UTC.
+  const startup = ['-c TimeZone=UTC', ...(role === null ? [] : [`-c role=${role}`])]
+  const pool = new pg.Pool({
+    application_name: 'merchant-payments',
+    ...withStartupOptions(connection, startup),
+    max,
+    connectionTimeoutMillis: connectTimeoutMs,
+    idleTimeoutMillis: idleTimeoutMs,
+    statement_timeout: statementTimeoutMs,
+    lock_timeout: lockTimeoutMs,
+    idle_in_transaction_session_timeout: idleInTransactionTimeoutMs,
+    keepAlive: true,
+    types: bigintTypes(),
+  })
+  pool.on('error', (error) => log('database connection lost while idle', error))
+  // A connection that breaks while someone has it emits an error too, and nobody listening would end the
+  // process.
+  pool.on('connect', (client) => client.on('error', () => {}))
+  return pool
+}
+
+/** Adds startup options, also to those that a connection string brings: `pg` would let the string win. */
+function withStartupOptions(connection: pg.ClientConfig | string, startup: string[]): pg.ClientConfig {
+  const config = typeof connection === 'string' ? { connectionString: connection } : connection
+  if (config.connectionString === undefined)
+    return { ...config, options: [config.options, ...startup].join(' ') }
+  const url = new URL(config.connectionString)
+  const given = url.searchParams.get('options') ?? config.options
+  url.searchParams.delete('options')
+  return { ...config, connectionString: url.href, options: [given, ...startup].join(' ') }
+}
+
+/** Money is bigint. Of this pool only: Prisma asks each time for the types it expects. */
+function bigintTypes(): pg.CustomTypesConfig {
+  const { INT8 } = pg.types.builtins
+  const int8Array = 1016
+  const types = new pg.TypeOverrides()
+  types.setTypeParser(INT8, 'text', BigInt)
+  types.setTypeParser(int8Array, 'text', (value: string) =>
+    Array.from(value.matchAll(/-?\d+|NULL/g), ([text]) => (text === 'NULL' ? null : BigInt(text))),
+  )
+  return types
+}
+
+/** One name for one text, the same in every process, so that sessions behind a pooler never disagree. */
+function statementNames(): (query: { sql: string }) => string {
+  const names = new Map<string, string>()
+  return ({ sql }) => {
+    const known = names.get(sql)
+    if (known !== undefined || names.size >= preparedMax) return known ?? ''
+    const name = `prisma_${createHash('sha256').update(sql).digest('base64url')}`
+    names.set(sql, name)
+    return name
+  }
+}
+
+/**
+ * Listens to notifications on a connection of its own, and connects again for as long as it takes when that
+ * breaks.
+ * @param options.onConnect called whenever listening (again) begins: notifications before that are lost, so
+ *   read now
+ * @returns `close`, after which nothing is called any more
+ */
+export function listen(options: {
+  connection: pg.ClientConfig | string
+  channels: readonly string[]
+  onNotification: (channel: string, payload: string) => void
+  onConnect: () => void
+  log: DatabaseLog
+}): { close(): Promise<void> } {
+  const closing = new AbortController()
+  const done = keepListening(options, closing.signal)
+  return {
+    close: async () => {
+      closing.abort()
+      await done
+    },
+  }
+}
+
+async function keepListening(options: Parameters<typeof listen>[0], closing: AbortSignal): Promise<void> {
+  let pauseMs = reconnectMs.first
+  while (!closing.aborted) {
+    const client = new pg.Client({
+      application_name: 'merchant-payments listener',
+      ...withStartupOptions(options.connection, []),
+      connectionTimeoutMillis: connectTimeoutMs,
+      keepAlive: true,
+    })
+    const ended = new Promise<void>((settle) => client.once('end', settle))
+    const abort = () => void client.end()
+    client.on('error', (error) => options.log('database listener lost its connection', error))
+    client.on('notification', ({ channel, payload }) => {
+      if (!closing.aborted) options.onNotification(channel, payload ?? '')
+    })
+    try {
+      await client.connect()
+      await client.query(
+        options.channels.map((channel) => `listen ${client.escapeIdentifier(channel)}`).join(';'),
+      )
+      closing.addEventListener('abort', abort)
+      if (!closing.aborted) options.onConnect()
+      pauseMs = reconnectMs.first
+      if (!closing.aborted) await ended
+    } catch (error) {
+      if (!closing.aborted) options.log('database listener cannot connect', error)
+    } finally {
+      closing.removeEventListener('abort', abort)
+      await client.end().catch(() => {})
+    }
+    await sleep(pauseMs, undefined, { signal: closing }).catch(() => {})
+    pauseMs = Math.min(pauseMs * 2, reconnectMs.max)
+  }
+}

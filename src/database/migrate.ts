@@ -1,0 +1,160 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import pg from 'pg'
+
+/** The role that the service works under: it owns nothing, and can do only what the migrations grant it. */
+export const serviceRole = 'payments_service'
+
+/** Prisma's own lock and table, so that its command line finds a history it understands. */
+const migrationLock = 72_707_369
+const historyTable = `create table if not exists _prisma_migrations (
+  id varchar(36) primary key not null, checksum varchar(64) not null, finished_at timestamptz,
+  migration_name varchar(255) not null, logs text, rolled_back_at timestamptz,
+  started_at timestamptz not null default now(), applied_steps_count integer not null default 0)`
+
+/**
+ * How long a migration waits for a table that is in use before it gives up and leaves everything as it was.
+ */
+const lockTimeoutMs = 10_000
+
+/** A migration as it stands in its folder. */
+export interface Migration {
+  name: string
+  sql: string
+  /** SHA-256 of the file, in hexadecimal. */
+  checksum: string
+}
+
+/**
+ * Brings a database up to date: makes sure that the service's role exists, then applies each migration that
+ * it lacks, in the order of their names and each in a transaction of its own. Any number of nodes may call it
+ * at once.
+ * @param options.folder holds `NNNN_name/migration.sql`
+ * @returns the names of what was applied now
+ * @throws Error when a migration was edited after it was applied, when one is half done, or when one fails;
+ *   of the failing one nothing stays
+ */
+export async function migrate(
+  connection: pg.ClientConfig | string,
+  options: { folder?: string; log?: (event: string) => void } = {},
+): Promise<{ applied: string[] }> {
+  const migrations = readMigrations(options.folder)
+  const client = new pg.Client(connection)
+  client.on('error', () => {})
+  await client.connect()
+  try {
+    await client.query('select pg_advisory_lock($1)', [migrationLock])
+    await ensureServiceRole(client)
+    await client.query(historyTable)
+    const pending = await findPending(client, migrations, options.log)
+    for (const migration of pending) {
+      await apply(client, migration)
+      options.log?.(`Migration ${migration.name} applied`)
+    }
+    return { applied: pending.map(({ name }) => name) }
+  } finally {
+    // Ends the session, and the lock with it.
+    await client.end()
+  }
+}
+
+/** The migrations of a folder, in the order in which they apply. */
+export function readMigrations(
+  folder: string = join(import.meta.dirname, '../../prisma/migrations'),
+): Migration[] {
+  return readdirSync(folder)
+    .filter((name) => existsSync(join(folder, name, 'migration.sql')))
+    .toSorted()
+    .map((name) => {
+      const bytes = readFileSync(join(folder, name, 'migration.sql'))
+      return { name, sql: bytes.toString(), checksum: createHash('sha256').update(bytes).digest('hex') }
+    })
+}
+
+async function findPending(
+  client: pg.Client,
+  migrations: Migration[],
+  log: ((event: string) => void) | undefined,
+): Promise<Migration[]> {
+  const { rows } = await client.query<{ migration_name: string; checksum: string; finished: boolean }>(
+    `select migration_name, checksum, finished_at is not null as finished
+     from _prisma_migrations where rolled_back_at is null order by migration_name`,
+  )
+  const known = new Map(migrations.map((migration) => [migration.name, migration]))
+  const applied = new Set<string>()
+  for (const row of rows) {
+    const name = row.migration_name
+    if (!row.finished) {
+      throw new Error(
+        `Migration ${name} is half done: repair the database, then delete its row in _prisma_migrations.`,
+      )
+    }
+    const migration = known.get(name)
+    if (!migration) log?.(`The database knows migration ${name}, which this version does not have`)
+    else if (migration.checksum !== row.checksum) {
+      throw new Error(`Migration ${name} was edited after it was applied: put it back, and write a new one.`)
+    }
+    applied.add(name)
+  }
+  return migrations.filter(({ name }) => !applied.has(name))
+}
+
+async function apply(client: pg.Client, { name, sql, checksum }: Migration): Promise<void> {
+  try {
+    await client.query('begin')
+    await client.query(`set local lock_timeout = ${lockTimeoutMs}`)
+    const begun = await currentTransaction(client)
+    await client.query(sql)
+    if ((await currentTransaction(client)) !== begun) throw new Error('it ends its own transaction')
+    await client.query(
+      `insert into _prisma_migrations
+         (id, checksum, migration_name, started_at, finished_at, applied_steps_count)
+       values ($1, $2, $3, now(), clock_timestamp(), 1)`,
+      [randomUUID(), checksum, name],
+    )
+    await client.query('commit')
+  } catch (error) {
+    await client.query('rollback').catch(() => {})
+    throw new Error(`Migration ${name} failed: ${describe(error, sql)}`, { cause: error })
+  }
+}
+
+async function currentTransaction(client: pg.Client): Promise<string | undefined> {
+  const { rows } = await client.query<{ id: string }>('select pg_current_xact_id()::text as id')
+  return rows[0]?.id
+}
+
+/** Roles belong to the whole server, so nodes of other databases may be doing this at the same moment. */
+async function ensureServiceRole(client: pg.Client): Promise<void> {
+  if (await mayTakeRole(client)) return
+  const refusals: unknown[] = []
+  for (const statement of [`create role ${serviceRole} nologin`, `grant ${serviceRole} to current_user`]) {
+    await client.query(statement).catch((error: unknown) => refusals.push(error))
+  }
+  if (await mayTakeRole(client)) return
+  const user = client.escapeIdentifier(client.user ?? '')
+  throw new Error(
+    `The database account may not act as ${serviceRole}: let an administrator run ` +
+      `CREATE ROLE ${serviceRole} NOLOGIN; GRANT ${serviceRole} TO ${user};`,
+    { cause: refusals.at(-1) },
+  )
+}
+
+async function mayTakeRole(client: pg.Client): Promise<boolean> {
+  // Since PostgreSQL 16 a member may lack the right to act as the role.
+  const { rows } = await client.query<{ may: boolean }>(
+    `select pg_has_role(current_user, oid, case when current_setting('server_version_num')::int >= 160000
+       then 'SET' else 'MEMBER' end) as may
+     from pg_roles where rolname = $1`,
+    [serviceRole],
+  )
+  return rows[0]?.may ?? false
+}
+
+/** The message, with the line of the file that PostgreSQL points at. */
+function describe(error: unknown, sql: string): string {
+  if (!(error instanceof Error)) return String(error)
+  const position = error instanceof pg.DatabaseError ? Number(error.position) : 0
+  return position ? `${error.message} (line ${sql.slice(0, position).split('\n').length})` : error.message
+}

@@ -1,0 +1,35 @@
+import type { Pool } from 'pg'
+import type { Clock } from '../shared/clock.ts'
+
+/** The sandbox's clock: the machine's time and an offset that all processes share through the database. */
+export interface SandboxClock extends Clock {
+  /** Moves the time forward for every process. @returns the time after that */
+  advance(ms: number): Promise<Date>
+  /** Reads the offset that another process may have changed. */
+  refresh(): Promise<void>
+}
+
+export async function openSandboxClock(pool: Pool): Promise<SandboxClock> {
+  let offsetMs = 0
+  const now = () => new Date(Date.now() + offsetMs)
+  async function refresh(): Promise<void> {
+    const { rows } = await pool.query<{ offset: bigint }>('SELECT offset_ms AS "offset" FROM sandbox_clock')
+    offsetMs = Number(rows[0]?.offset ?? 0n)
+  }
+  await refresh()
+  return {
+    now,
+    refresh,
+    async advance(ms) {
+      const { rows } = await pool.query<{ offset: bigint }>(
+        `INSERT INTO sandbox_clock AS c (offset_ms) VALUES ($1)
+         ON CONFLICT (singleton) DO UPDATE SET offset_ms = c.offset_ms + excluded.offset_ms
+         RETURNING offset_ms AS "offset"`,
+        [ms],
+      )
+      offsetMs = Number(rows[0]?.offset ?? 0n)
+      await pool.query(`SELECT pg_notify('clock', '')`)
+      return now()
+    },
+  }
+}

@@ -1,0 +1,115 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { beforeEach, expect, onTestFinished, test } from 'vitest'
+import { migrate } from '../../src/database/migrate.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { databaseUrl } from '../support/database-url.ts'
+
+let db: TestDatabase
+let folder: string
+
+beforeEach(async () => {
+  db = await createTestDatabase({ template: 'template0' })
+  onTestFinished(() => db.drop())
+  folder = mkdtempSync(join(tmpdir(), 'migrations-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  write('0001_first', 'create table first (id int); insert into first values (1);')
+  write('0002_second', 'alter table first add column name text;')
+})
+
+function write(name: string, sql: string): void {
+  mkdirSync(join(folder, name), { recursive: true })
+  writeFileSync(join(folder, name, 'migration.sql'), sql)
+}
+
+test('each migration is applied once, in order, and recorded as Prisma would', async () => {
+  expect(await migrate(db.url, { folder })).toEqual({ applied: ['0001_first', '0002_second'] })
+  expect(await migrate(db.url, { folder })).toEqual({ applied: [] })
+  write('0003_third', 'create table third ()')
+  expect(await migrate(db.url, { folder })).toEqual({ applied: ['0003_third'] })
+  const { rows } = await db.owner.query(
+    `select migration_name, length(checksum) as digits, applied_steps_count,
+            finished_at >= started_at as finished
+     from _prisma_migrations order by 1`,
+  )
+  expect(rows[0]).toEqual({
+    migration_name: '0001_first',
+    digits: 64,
+    applied_steps_count: 1,
+    finished: true,
+  })
+  expect(rows).toHaveLength(3)
+})
+
+test('of five nodes that start at once one applies, and the others find it done', async () => {
+  const results = await Promise.all(Array.from({ length: 5 }, () => migrate(db.url, { folder })))
+  expect(results.map(({ applied }) => applied.length).toSorted((a, b) => a - b)).toEqual([0, 0, 0, 0, 2])
+  expect((await db.owner.query('select from first')).rowCount).toBe(1)
+})
+
+test('of a migration that fails nothing stays, and those before it do', async () => {
+  write('0003_wrong', 'create table half ();\ncreate table half ();')
+  await expect(migrate(db.url, { folder })).rejects.toThrow(
+    '0003_wrong failed: relation "half" already exists',
+  )
+  const { rows } = await db.owner.query(
+    "select to_regclass('half') as half, to_regclass('first')::text as first",
+  )
+  expect(rows).toEqual([{ half: null, first: 'first' }])
+  write('0003_wrong', 'create table half ()')
+  expect(await migrate(db.url, { folder })).toEqual({ applied: ['0003_wrong'] })
+})
+
+test.each(['commit', 'rollback'])(
+  'a migration that ends its own transaction by a %s is refused',
+  async (end) => {
+    write('0003_breaks_out', `create table before (); ${end}; create table after ();`)
+    await expect(migrate(db.url, { folder })).rejects.toThrow(
+      '0003_breaks_out failed: it ends its own transaction',
+    )
+    const { rows } = await db.owner.query('select migration_name as name from _prisma_migrations order by 1')
+    expect(rows).toEqual([{ name: '0001_first' }, { name: '0002_second' }])
+  },
+)
+
+test('an edited migration is refused before anything runs', async () => {
+  await migrate(db.url, { folder })
+  write('0001_first', 'create table first (id bigint)')
+  write('0003_third', 'create table third ()')
+  await expect(migrate(db.url, { folder })).rejects.toThrow('0001_first was edited')
+  expect((await db.owner.query("select to_regclass('third') as third")).rows).toEqual([{ third: null }])
+})
+
+test('a migration that another tool left half done is refused', async () => {
+  await migrate(db.url, { folder })
+  await db.owner.query(
+    "update _prisma_migrations set finished_at = null where migration_name = '0002_second'",
+  )
+  await expect(migrate(db.url, { folder })).rejects.toThrow('0002_second is half done')
+})
+
+test('a database that is ahead of this version is left as it is', async () => {
+  write('0003_newer', 'create table newer ()')
+  await migrate(db.url, { folder })
+  rmSync(join(folder, '0003_newer'), { recursive: true })
+  const said: string[] = []
+  expect(await migrate(db.url, { folder, log: (event) => said.push(event) })).toEqual({ applied: [] })
+  expect(said.join()).toContain('0003_newer')
+})
+
+test('an account that may not act as the service role is told what an administrator runs', async () => {
+  const account = `plain_${process.pid}`
+  await db.owner.query(`create role ${account} login password 'secret'`)
+  onTestFinished(async () => {
+    await db.owner.query(`drop owned by ${account}`)
+    await db.owner.query(`drop role ${account}`)
+  })
+  const url = new URL(databaseUrl(db.url))
+  url.username = account
+  url.password = 'secret'
+  const refused = migrate(url.href, { folder })
+  await expect(refused).rejects.toThrow(`GRANT payments_service TO "${account}"`)
+  await db.owner.query(`grant payments_service to ${account}; grant create on schema public to ${account}`)
+  expect(await migrate(url.href, { folder })).toEqual({ applied: ['0001_first', '0002_second'] })
+})

@@ -1,0 +1,50 @@
+import pg from 'pg'
+import { inject } from 'vitest'
+import { type Database, openDatabase, openPool } from '../../src/database/client.ts'
+import { serviceRole } from '../../src/database/migrate.ts'
+import { databaseUrl } from './database-url.ts'
+
+/** A database of its own for one test file, with all migrations applied and nothing else in it. */
+export interface TestDatabase {
+  /** For whoever opens it alone, a process of its own for instance (`DATABASE_URL`). */
+  url: string
+  connection: pg.ClientConfig
+  /** As the service sees it: under its role. */
+  database: Database
+  /** With the rights of the owner, to look at everything and to arrange what the service may not. */
+  owner: pg.Pool
+  /** Closes both and drops the database, whoever else is connected. */
+  drop(): Promise<void>
+}
+
+let made = 0
+
+/** Copies the template. @param options.template another database to copy, `template0` for an empty one */
+export async function createTestDatabase(options: { template?: string } = {}): Promise<TestDatabase> {
+  const { url: serverUrl, template, run } = inject('testServer')
+  const name = `test_${run}_${process.pid}_${(made += 1)}`
+  await withServer(
+    serverUrl,
+    `create database ${name} template ${options.template ?? template} strategy file_copy`,
+  )
+  const url = databaseUrl(serverUrl, name)
+  const connection = { connectionString: url }
+  const log = () => {}
+  const database = openDatabase({ connection, poolMax: 10, role: serviceRole, log })
+  const owner = openPool(connection, 5, null, log)
+  const drop = async () => {
+    await Promise.all([database.close(), owner.end()])
+    await withServer(serverUrl, `drop database if exists ${name} with (force)`)
+  }
+  return { url, connection, database, owner, drop }
+}
+
+async function withServer(url: string, statement: string): Promise<void> {
+  const client = new pg.Client(url)
+  await client.connect()
+  try {
+    await client.query(statement)
+  } finally {
+    await client.end()
+  }
+}
