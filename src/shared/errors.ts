@@ -1,0 +1,109 @@
+/**
+ * Every refusal that a caller may meet: its REST status, the name of its GraphQL type, and its usual words.
+ * A refusal is expected; whatever else is thrown is a bug and is masked.
+ */
+export const refusals = {
+  INVALID_INPUT: {
+    status: 400,
+    type: 'InvalidInputError',
+    message: 'The request has missing or invalid fields.',
+  },
+  UNAUTHENTICATED: {
+    status: 401,
+    type: 'UnauthenticatedError',
+    message: 'The access token is missing, invalid or expired.',
+  },
+  CREDENTIALS_REJECTED: {
+    status: 401,
+    type: 'CredentialsRejectedError',
+    message: 'The API key or the API secret is not valid.',
+  },
+  ACCOUNT_INACTIVE: {
+    status: 403,
+    type: 'AccountInactiveError',
+    message: 'This merchant account is inactive.',
+  },
+  ADDRESS_NOT_ALLOWED: {
+    status: 403,
+    type: 'AddressNotAllowedError',
+    message: 'This address is not on the whitelist of the account.',
+  },
+  FORBIDDEN: { status: 403, type: 'ForbiddenError', message: 'The token lacks a required scope.' },
+  RATE_LIMITED: { status: 429, type: 'RateLimitedError', message: 'Too many requests. Try again later.' },
+  NOT_FOUND: { status: 404, type: 'NotFoundError', message: 'There is nothing here under that name.' },
+  METHOD_NOT_ALLOWED: {
+    status: 405,
+    type: 'MethodNotAllowedError',
+    message: 'This path does not take that method.',
+  },
+  BODY_TOO_LARGE: { status: 413, type: 'BodyTooLargeError', message: 'The request body is too large.' },
+  UNSUPPORTED_MEDIA_TYPE: {
+    status: 415,
+    type: 'UnsupportedMediaTypeError',
+    message: 'The request body must be JSON, with Content-Type: application/json.',
+  },
+  DUPLICATE_REFERENCE: {
+    status: 409,
+    type: 'DuplicateReferenceError',
+    message: 'A transaction with this reference exists already.',
+  },
+  AMBIGUOUS_REFERENCE: {
+    status: 409,
+    type: 'AmbiguousReferenceError',
+    message: 'Several merchants use this reference: name one by merchant_id.',
+  },
+  PAYMENT_REFUSED: { status: 400, type: 'PaymentRefusedError', message: 'The operator refused the payment.' },
+  OPERATOR_UNAVAILABLE: {
+    status: 400,
+    type: 'OperatorUnavailableError',
+    message:
+      'The operator cannot be reached now. Nothing was recorded; try again later or use another method.',
+  },
+  OPERATOR_UNREACHABLE: {
+    status: 500,
+    type: 'OperatorUnreachableError',
+    message: 'The operator could not be reached. This is no failure of the payment: ask again in a moment.',
+  },
+  INTERNAL: {
+    status: 500,
+    type: 'InternalError',
+    message: 'Something went wrong on our side. Try again later.',
+  },
+  OVERLOADED: {
+    status: 503,
+    type: 'OverloadedError',
+    message: 'The service is busy. Try again in a moment.',
+  },
+  SERVICE_DOWN: { status: 503, type: 'ServiceDownError', message: 'The service is not available now.' },
+} as const satisfies Record<string, { status: number; type: string; message: string }>
+
+export type RefusalCode = keyof typeof refusals
+
+/** One problem of one field; `field` is a path in camelCase (`recipients[3].amount`). */
+export interface FieldProblem {
+  field: string
+  message: string
+}
+
+/** What a refusal may carry besides its words; each door shows what it knows. */
+export interface RefusalDetail {
+  problems?: readonly FieldProblem[]
+  requiredScopes?: readonly string[]
+  existingTransaction?: { id: bigint; status: string }
+  /** Seconds after which another try makes sense. */
+  retryAfterS?: number
+  [more: string]: unknown
+}
+
+/** An expected refusal, with a sentence for the merchant and no internals. */
+export class DomainError extends Error {
+  override readonly name = 'DomainError'
+  readonly code: RefusalCode
+  readonly detail: RefusalDetail
+
+  constructor(code: RefusalCode, message: string = refusals[code].message, detail: RefusalDetail = {}) {
+    super(message)
+    this.code = code
+    this.detail = detail
+  }
+}

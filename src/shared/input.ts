@@ -1,0 +1,133 @@
+import { z } from 'zod'
+import { DomainError, type FieldProblem } from './errors.ts'
+import { limits } from './limits.ts'
+import { currency } from './money.ts'
+import { parsePhone } from './phone.ts'
+import { providers } from './providers.ts'
+
+/**
+ * Reads an input by its schema: the one place where fields are judged, whichever door they came through.
+ * @throws DomainError INVALID_INPUT that lists every problem with its field
+ */
+export function readInput<T extends z.ZodType>(schema: T, value: unknown): z.output<T> {
+  const result = schema.safeParse(value)
+  if (result.success) return result.data
+  throw invalidInput(
+    result.error.issues.map((issue) => ({ field: fieldPath(issue.path), message: issue.message })),
+  )
+}
+
+/** A refusal that lists what is wrong, in the words of its first problem. */
+export function invalidInput(problems: readonly FieldProblem[]): DomainError {
+  const [first] = problems
+  const message = first ? `${first.field ? `${snakeCase(first.field)} ` : ''}${first.message}.` : undefined
+  return new DomainError('INVALID_INPUT', message, { problems })
+}
+
+/** `customerPhone` → `customer_phone`: the same field in the words of REST. */
+export function snakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+}
+
+/** `customer_phone` → `customerPhone`. */
+export function camelCase(name: string): string {
+  return name.replace(/_([a-z])/g, (_all, letter: string) => letter.toUpperCase())
+}
+
+function fieldPath(parts: readonly PropertyKey[]): string {
+  return parts
+    .map((part, place) => (typeof part === 'number' ? `[${part}]` : `${place > 0 ? '.' : ''}${String(part)}`))
+    .join('')
+}
+
+const required = 'is required'
+
+/**
+ * Invisible characters and halves of characters: two texts that look equal must be equal, and be storable.
+ */
+const hidden = /[\p{C}\p{Zl}\p{Zp}]/u
+
+/** A line of text without hidden characters. */
+export function text(bounds: { min?: number; max: number }) {
+  return z
+    .string({
+      error: (issue) => (issue.input === undefined || issue.input === null ? required : 'must be text'),
+    })
+    .refine(
+      (value) => value.isWellFormed() && !hidden.test(value),
+      'must not contain control or hidden characters',
+    )
+    .refine((value) => Array.from(value).length <= bounds.max, `must have at most ${bounds.max} characters`)
+    .refine((value) => value.trim().length >= (bounds.min ?? 0), 'must not be empty')
+}
+
+/** Whole francs within bounds, from a JSON number or a bigint. */
+export function amount(bounds: { min: number; max: number }) {
+  return z.unknown().transform((value, ctx): bigint => {
+    const problem = amountProblem(value, bounds)
+    if (problem === null) return BigInt(value as number | bigint)
+    ctx.addIssue({ code: 'custom', message: problem })
+    return z.NEVER
+  })
+}
+
+function amountProblem(value: unknown, { min, max }: { min: number; max: number }): string | null {
+  if (value === undefined || value === null) return required
+  if (typeof value !== 'number' && typeof value !== 'bigint') return 'must be a number'
+  if (typeof value === 'number' && !Number.isInteger(value)) {
+    return 'must be a whole number of francs: XOF has no minor unit'
+  }
+  if (value < min) return `must be at least ${min} XOF`
+  if (value > max) return `must be at most ${max} XOF`
+  return null
+}
+
+/** A Mali mobile number, read to E.164. */
+export const phone = text({ max: 32 }).transform((value, ctx) => {
+  const number = parsePhone(value)
+  if (number !== null) return number
+  ctx.addIssue({ code: 'custom', message: 'must be a mobile number of Mali' })
+  return z.NEVER
+})
+
+/** One of the four operators. */
+export const provider = z.enum(providers, {
+  error: (issue) => {
+    if (issue.input === undefined || issue.input === null) return required
+    if (issue.input === 'BankTransfer') return 'BankTransfer is not supported here'
+    return `must be one of ${providers.join(', ')}`
+  },
+})
+
+/** The merchant's own name for a payment, 1 to 100 printable characters. */
+export const reference = text({ min: 1, max: limits.referenceLengthMax })
+
+export const currencyField = z.literal(currency, { error: `must be ${currency}` })
+
+export const email = text({ max: limits.emailLengthMax }).pipe(z.email('must be an e-mail address'))
+
+/** An address that a browser can be sent to. */
+export const webAddress = text({ max: limits.urlLengthMax }).refine(
+  (value) => URL.canParse(value) && ['http:', 'https:'].includes(new URL(value).protocol),
+  'must be an http or https address',
+)
+
+/** A page of a list: how many, and how many to pass over. */
+export const pageInput = z.object({
+  limit: wholeNumber(1, limits.pageSizeMax).default(limits.pageSizeDefault),
+  offset: wholeNumber(0, limits.offsetMax).default(0),
+})
+
+/** A whole number within bounds, from a JSON number or, in addresses, its digits. */
+export function wholeNumber(min: number, max: number) {
+  const words = `must be a whole number from ${min} to ${max}`
+  return z.preprocess(
+    (value) => (typeof value === 'string' && /^-?\d{1,16}$/.test(value) ? Number(value) : value),
+    z.number(words).int(words).min(min, words).max(max, words),
+  )
+}
+
+/** An ISO 8601 time with its zone, or a date. */
+export const time = z
+  .union([z.date(), z.iso.datetime({ offset: true }), z.iso.date()], 'must be an ISO 8601 time')
+  .transform((value) => new Date(value))

@@ -1,0 +1,117 @@
+const second = 1_000
+const minute = 60 * second
+const hour = 60 * minute
+
+/**
+ * Every bound of the service: loops, queues, retries, pages, bodies, timeouts and amounts.
+ * The unit is the last word of a name. Source in brackets: specification (Limits), decisions, or a choice
+ * with its reason.
+ */
+export const limits = {
+  /** Smallest collection (specification: Limits). */
+  collectAmountMinXof: 100,
+  /** Smallest disbursement: deposits, payouts, bulk pay (specification: Limits). */
+  disburseAmountMinXof: 1_000,
+  /** Largest amount of one `/pay` or `/deposit` (specification: Limits). */
+  amountMaxXof: 1_000_000,
+
+  /** Largest gift to a sandbox merchant. Choice: a billion francs, so that sums stay exact in JSON. */
+  fundAmountMaxXof: 1_000_000_000,
+
+  /** List pages (specification: Limits; default in decisions). */
+  pageSizeMax: 100,
+  pageSizeDefault: 20,
+  /** Choice: a deeper offset is a mistake or an attack; cursors reach everything. */
+  offsetMax: 1_000_000_000,
+
+  /** References (decisions: Endpoints). */
+  referenceLengthMax: 100,
+  descriptionLengthMax: 255,
+  /** Longest e-mail address that can be delivered to (RFC 5321). */
+  emailLengthMax: 254,
+  urlLengthMax: 2_048,
+
+  /** `POST /auth` (specification: Limits). */
+  authAttemptsMax: 20,
+  authWindowMs: 15 * minute,
+  tokenHoursMin: 1,
+  tokenHoursMax: 720,
+  tokenHoursDefault: 24,
+  /** A revoked key, token or account is dead everywhere within a second (decisions: Authentication). */
+  credentialFreshMs: 400,
+  tokenCacheMax: 5_000,
+
+  /** A collection that nobody confirms (specification: Limits). */
+  collectionLifetimeMs: 24 * hour,
+  /** One operator query per transaction in this time, whoever asks (decisions: Money and states). */
+  operatorQueryIntervalMs: 3 * second,
+  /** An operator's first answer to a collection must come within this time; later it is `unknown`. */
+  collectDeadlineMs: 10 * second,
+  operatorQueryDeadlineMs: 5 * second,
+  /** A payment whose first answer never came back (the process died) is asked about after this time. */
+  firstCheckMs: 12 * second,
+  /**
+   * After its expiry a collection is asked about once an hour for a week: late money is real. Choice: a week.
+   */
+  lateCheckMs: 1 * hour,
+  lateChecksForMs: 7 * 24 * hour,
+  /**
+   * A prompt that never left is sent again for this long; later the customer is gone. (design: operators,
+   * 2.4)
+   */
+  resendForMs: 1 * minute,
+  /** How often each operator's due requests are looked for; a callback does not wait for it. */
+  resolveEveryMs: 500,
+  /** Requests that one job run takes. */
+  dueRequestsMax: 64,
+  /**
+   * No second call for an operation may start while the first may still arrive: deadline and late arrival.
+   */
+  operatorFenceMs: 30 * second,
+
+  /** Bodies (decisions: 413). Choice: the largest `/pay` body is below 8 KiB. */
+  bodyMaxBytes: 100 * 1_024,
+  jsonDepthMax: 20,
+  headerMaxBytes: 16 * 1_024,
+  /** A client that dribbles its request is let go. (design: reliability, section 8) */
+  headersTimeoutMs: 10 * second,
+  requestTimeoutMs: 15 * second,
+  keepAliveMs: 65 * second,
+
+  /** Statements shared by concurrent money requests (design: performance, section 2). */
+  batchSizeMax: 64,
+  batchLanesMax: 2,
+  batchQueueMax: 2_000,
+
+  /** GraphQL documents (design: graphql, section 8). */
+  graphqlTokensMax: 2_000,
+  graphqlDepthMax: 12,
+  /** Fields and fragments that a document unfolds into. */
+  graphqlSelectionsMax: 5_000,
+  graphqlAliasesMax: 30,
+  graphqlDirectivesMax: 20,
+  graphqlErrorsMax: 5,
+  /** Parsed documents that are kept. */
+  graphqlDocumentsMax: 500,
+  graphqlCostMax: 10_000,
+  graphqlDeadlineMs: 10 * second,
+
+  /** Live streams. */
+  subscriptionsPerTokenMax: 20,
+  subscriptionsPerMerchantMax: 5_000,
+  eventPageMax: 100,
+  eventRingMax: 1_000,
+  eventPollMs: 1 * second,
+  webSocketPayloadMaxBytes: 64 * 1_024,
+  webSocketInitMs: 3 * second,
+  webSocketPingMs: 15 * second,
+  /** Bytes that may wait in a socket before its reader is held back. */
+  webSocketBufferMaxBytes: 256 * 1_024,
+
+  /** Furthest step of the sandbox clock: schedules reach 366 days ahead. */
+  clockStepMs: 400 * 24 * hour,
+
+  /** SIGTERM to exit (issue: within 10 s). */
+  drainMs: 8 * second,
+  ledgerVerifyMs: 1 * minute,
+} as const

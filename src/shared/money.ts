@@ -1,0 +1,15 @@
+/** Whole francs of the West African CFA franc. XOF has no minor unit: 5000n means 5,000 francs. */
+export type Xof = bigint
+
+/** The only currency (specification: General rules). */
+export const currency = 'XOF'
+
+const formats = {
+  fr: new Intl.NumberFormat('fr', { style: 'currency', currency }),
+  en: new Intl.NumberFormat('en', { style: 'currency', currency, currencyDisplay: 'code' }),
+}
+
+/** Words for people: `5 000 F CFA` in French, `XOF 5,000` in English. */
+export function formatXof(amount: Xof | number, locale: 'fr' | 'en' = 'fr'): string {
+  return formats[locale].format(amount)
+}

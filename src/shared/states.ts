@@ -1,0 +1,37 @@
+import { invariant } from './invariant.ts'
+
+/** For each status the statuses it may become, each with the reason. An empty row is final. */
+export type Moves<S extends string> = { readonly [From in S]: { readonly [To in S]?: string } }
+
+/** The lifecycle of one kind of thing, as data: who may become what, and why. */
+export interface States<S extends string> {
+  readonly name: string
+  readonly initial: S
+  readonly statuses: readonly S[]
+  readonly moves: Moves<S>
+  canMove(from: S, to: S): boolean
+  /** @throws InvariantError where the table has no such move */
+  assertMove(from: S, to: S): void
+  isFinal(status: S): boolean
+}
+
+/**
+ * Makes a lifecycle from its table. The database holds the same rows (`lifecycle_move`); a test compares
+ * them.
+ */
+export function defineStates<S extends string>(
+  name: string,
+  initial: NoInfer<S>,
+  moves: Moves<S>,
+): States<S> {
+  const canMove = (from: S, to: S) => moves[from][to] !== undefined
+  return {
+    name,
+    initial,
+    statuses: Object.keys(moves) as S[],
+    moves,
+    canMove,
+    assertMove: (from, to) => invariant(canMove(from, to), `${name}: ${from} never becomes ${to}`),
+    isFinal: (status) => Object.keys(moves[status]).length === 0,
+  }
+}
