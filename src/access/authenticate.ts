@@ -1,0 +1,167 @@
+import type pg from 'pg'
+import { DomainError, type FieldProblem, type RefusalCode, type RefusalDetail } from '../shared/errors.ts'
+import { limits } from '../shared/limits.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Actor } from './actor.ts'
+import { CredentialWatch } from './credentials.ts'
+import { type AddressMatcher, addressMatcher, isAddressAllowed } from './ip-whitelist.ts'
+import { type RateLimitState, takeHit } from './rate-limit.ts'
+import { defaultScopes, isScope, type Scope, scopes } from './scopes.ts'
+import { isApiKey, isApiSecret, type MasterSecret, type StoredSecret, secretMatches } from './secrets.ts'
+import { openSigningKeys } from './signing-keys.ts'
+import { createTokens, type Tokens } from './tokens.ts'
+
+/** Everything that says who may come in. */
+export interface Access {
+  readonly pool: pg.Pool
+  readonly master: MasterSecret
+  readonly tokens: Tokens
+  readonly credentials: CredentialWatch
+  /** Proxies whose `X-Forwarded-For` is believed: see `clientAddress`. */
+  readonly isTrustedProxy: AddressMatcher
+  readonly log: Log
+  close(): void
+}
+
+/** @throws Error where the master secret does not fit the database */
+export async function openAccess(options: {
+  pool: pg.Pool
+  master: MasterSecret
+  trustedProxies: readonly string[]
+  log: Log
+}): Promise<Access> {
+  const { pool, master, trustedProxies, log } = options
+  const tokens = createTokens(await openSigningKeys(pool, master))
+  const credentials = new CredentialWatch(pool, log)
+  const isTrustedProxy = addressMatcher(trustedProxies)
+  return { pool, master, tokens, credentials, isTrustedProxy, log, close: () => credentials.close() }
+}
+
+/**
+ * Who sends this request; `null` where it does not say so at all.
+ * @throws DomainError UNAUTHENTICATED, then ACCOUNT_INACTIVE, then ADDRESS_NOT_ALLOWED
+ * @see specification: Authentication
+ */
+export async function authenticate(
+  access: Pick<Access, 'tokens' | 'credentials'>,
+  request: { authorization: string | undefined; clientAddress: string | null },
+): Promise<Actor | null> {
+  if (request.authorization === undefined) return null
+  const token = /^Bearer +(\S+)$/i.exec(request.authorization)?.[1]
+  if (token === undefined) throw new DomainError('UNAUTHENTICATED')
+  const actor = await access.tokens.verifyToken(token)
+  const whitelist = await access.credentials.check(actor)
+  if (!isAddressAllowed(whitelist, request.clientAddress)) throw new DomainError('ADDRESS_NOT_ALLOWED')
+  return actor
+}
+
+/** What a caller of `POST /auth` sent. Nobody hears about a wrong wish before the key is known. */
+export interface Exchange {
+  key: string | undefined
+  secret: string | undefined
+  scopes?: unknown
+  expiresInHours?: unknown
+  clientAddress: string | null
+}
+
+export interface ExchangeResult {
+  token: string
+  /** Seconds. */
+  expiresIn: number
+  expiresAt: Date
+  scopes: readonly Scope[]
+  /** For `rateLimitHeaders('auth', …)`. */
+  rateLimit: RateLimitState
+}
+
+/**
+ * Exchanges an API key and its secret for an access token.
+ * Counts the attempt first; every refusal carries the count as `detail.rateLimit`, for the answer's headers.
+ * @throws DomainError RATE_LIMITED, CREDENTIALS_REJECTED, ACCOUNT_INACTIVE, ADDRESS_NOT_ALLOWED, FORBIDDEN,
+ *   INVALID_INPUT, checked in this order
+ * @see specification: POST /auth
+ */
+export async function exchangeCredentials(access: Access, request: Exchange): Promise<ExchangeResult> {
+  const { key = '', secret = '' } = request
+  const found = isApiKey(key) ? await findKey(access.pool, key) : null
+  const counted = found ? `key:${found.id}` : `address:${request.clientAddress ?? 'unknown'}`
+  const rateLimit = await takeHit(access.pool, `auth:${counted}`, authPolicy)
+  const refusal = (code: RefusalCode, message?: string, detail?: RefusalDetail) =>
+    new DomainError(code, message, { ...detail, rateLimit })
+
+  if (!rateLimit.allowed) throw refusal('RATE_LIMITED', undefined, { retryAfterS: rateLimit.resetS })
+  // An unknown or revoked key takes the work of a wrong secret, and hears the same words.
+  const isProven =
+    isApiSecret(secret) && secretMatches(access.master, secret, found?.isRevoked ? null : found)
+  if (!found || !isProven) {
+    access.log.info({ counted, clientAddress: request.clientAddress }, 'credentials rejected')
+    throw refusal('CREDENTIALS_REJECTED')
+  }
+  if (!found.isMerchantActive) throw refusal('ACCOUNT_INACTIVE')
+  if (!isAddressAllowed(found.whitelist, request.clientAddress)) throw refusal('ADDRESS_NOT_ALLOWED')
+
+  const wish = readWish(request)
+  const lacking = wish.scopes.filter((scope) => !found.scopes.includes(scope))
+  if (lacking.length > 0) {
+    const message = `The API key does not hold the scope ${lacking.join(', ')}.`
+    throw refusal('FORBIDDEN', message, { requiredScopes: lacking })
+  }
+  if (wish.problems.length > 0) throw refusal('INVALID_INPUT', undefined, { problems: wish.problems })
+
+  const { id: apiKeyId, version: apiKeyVersion, merchantId } = found
+  const grant = { merchantId, apiKeyId, apiKeyVersion, scopes: wish.scopes, hours: wish.hours }
+  return { ...(await access.tokens.issueToken(grant)), scopes: wish.scopes, rateLimit }
+}
+
+const authPolicy = { max: limits.authAttemptsMax, windowMs: limits.authWindowMs }
+
+interface FoundKey extends StoredSecret {
+  id: number
+  merchantId: number
+  version: number
+  scopes: readonly string[]
+  isRevoked: boolean
+  isMerchantActive: boolean
+  whitelist: readonly string[]
+}
+
+/** Always read from the database: an old pair is refused from the moment its successor is committed. */
+async function findKey(pool: pg.Pool, key: string): Promise<FoundKey | null> {
+  const { rows } = await pool.query<FoundKey>({
+    name: 'find-api-key',
+    text: `SELECT k.id, k.merchant_id AS "merchantId", k.version, k.scopes, k.secret_hash AS "secretHash",
+                  k.pepper_id AS "pepperId", k.revoked_at IS NOT NULL AS "isRevoked",
+                  m.status = 'active' AS "isMerchantActive", m.ip_whitelist AS whitelist
+           FROM api_key k JOIN merchant m ON m.id = k.merchant_id WHERE k.key = $1`,
+    values: [key],
+  })
+  return rows[0] ?? null
+}
+
+interface Wish {
+  scopes: Scope[]
+  hours: number
+  problems: FieldProblem[]
+}
+
+function readWish({ scopes: names, expiresInHours }: Pick<Exchange, 'scopes' | 'expiresInHours'>): Wish {
+  const problems: FieldProblem[] = []
+  const asked: readonly unknown[] = Array.isArray(names) ? [...new Set(names)] : []
+  const known = asked.filter((name) => typeof name === 'string' && isScope(name))
+  if (isGiven(names) && (asked.length === 0 || known.length < asked.length)) {
+    problems.push({ field: 'scopes', message: `Must be a list of one or more of ${scopes.join(', ')}.` })
+  }
+  const { tokenHoursMin, tokenHoursMax, tokenHoursDefault } = limits
+  const hours = isGiven(expiresInHours) ? Number(expiresInHours) : tokenHoursDefault
+  const isNumber = !isGiven(expiresInHours) || Number.isInteger(expiresInHours)
+  if (!isNumber || hours < tokenHoursMin || hours > tokenHoursMax) {
+    const message = `Must be a whole number of hours from ${tokenHoursMin} to ${tokenHoursMax}.`
+    problems.push({ field: 'expiresInHours', message })
+  }
+  return { scopes: isGiven(names) ? known : [...defaultScopes], hours, problems }
+}
+
+/** GraphQL clients write `null` for what they leave out. */
+function isGiven(value: unknown): boolean {
+  return value !== undefined && value !== null
+}

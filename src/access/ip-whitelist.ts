@@ -1,0 +1,96 @@
+import { BlockList, isIP, SocketAddress } from 'node:net'
+import { RecentMap } from './recent-map.ts'
+
+/** Whether an address is in a list of networks. `null`, an address that nobody knows, is in none. */
+export type AddressMatcher = (address: string | null) => boolean
+
+/** A range of addresses; one address is a range of its own. */
+export interface Network {
+  address: string
+  family: 'ipv4' | 'ipv6'
+  prefix: number
+}
+
+/**
+ * The address a request comes from, in canonical form; `null` where it cannot be known.
+ * `X-Forwarded-For` is read from its end, and only as far as those who wrote it are trusted: whatever a
+ * caller put in front stays unread. What is no address, written by a trusted proxy, hides the caller: `null`.
+ */
+export function clientAddress(
+  socketAddress: string | undefined,
+  forwardedFor: string | readonly string[] | undefined,
+  isTrusted: AddressMatcher,
+): string | null {
+  // A link-local peer carries the name of our own network card behind a percent sign.
+  let address = canonicalAddress(socketAddress?.split('%', 1)[0] ?? '')
+  if (forwardedFor === undefined || !isTrusted(address)) return address
+  const hops = String(forwardedFor)
+    .split(',')
+    .map((hop) => hop.trim())
+    .filter(Boolean)
+  while (address !== null && isTrusted(address)) {
+    const hop = hops.pop()
+    if (hop === undefined) return address
+    address = canonicalAddress(withoutPort(hop))
+  }
+  return address
+}
+
+/** Whether the whitelist lets the address in; an empty one lets all in (specification: Authentication). */
+export function isAddressAllowed(whitelist: readonly string[], address: string | null): boolean {
+  return whitelist.length === 0 || addressMatcher(whitelist)(address)
+}
+
+/** Matches a list of addresses and CIDR ranges. An entry that is neither matches nothing. */
+export function addressMatcher(entries: readonly string[]): AddressMatcher {
+  const name = entries.join()
+  const known = matchers.get(name)
+  if (known) return known
+  const networks = new BlockList()
+  for (const entry of entries) {
+    const network = parseNetwork(entry)
+    if (network) networks.addSubnet(network.address, network.prefix, network.family)
+  }
+  const matcher: AddressMatcher = (address) => {
+    const canonical = address === null ? null : canonicalAddress(address)
+    return canonical !== null && networks.check(canonical, familyOf(canonical))
+  }
+  matchers.set(name, matcher)
+  return matcher
+}
+
+/** Reads `192.0.2.1`, `192.0.2.0/24` or an IPv6 form of these; `null` where the text is no such thing. */
+export function parseNetwork(entry: string): Network | null {
+  const [host = '', bits, ...rest] = entry.split('/')
+  const address = canonicalAddress(host)
+  if (address === null || rest.length > 0) return null
+  const family = familyOf(address)
+  const width = family === 'ipv4' ? 32 : 128
+  if (bits === undefined) return { address, family, prefix: width }
+  if (!/^\d{1,3}$/.test(bits)) return null
+  // The range of a mapped address counts its bits in the IPv6 form.
+  const isMapped = family === 'ipv4' && isIP(host) === 6
+  const prefix = Number(bits) - (isMapped ? 96 : 0)
+  return prefix >= 0 && prefix <= width ? { address, family, prefix } : null
+}
+
+/** The one spelling of an address: IPv6 shortened, in lower case, and IPv4 where it only wraps one. */
+export function canonicalAddress(text: string): string | null {
+  const version = text.includes('%') ? 0 : isIP(text)
+  if (version === 0) return null
+  if (version === 4) return text
+  const { address } = new SocketAddress({ address: text, family: 'ipv6' })
+  return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(address)?.[1] ?? address
+}
+
+/** A merchant's list stays the same for days, while each of its requests asks. */
+const matchers = new RecentMap<string, AddressMatcher>(500)
+
+function familyOf(address: string): 'ipv4' | 'ipv6' {
+  return address.includes(':') ? 'ipv6' : 'ipv4'
+}
+
+/** Some proxies add the port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
+function withoutPort(hop: string): string {
+  return /^\[([^\]]*)\](?::\d+)?$/.exec(hop)?.[1] ?? /^([\d.]+):\d+$/.exec(hop)?.[1] ?? hop
+}

@@ -1,0 +1,119 @@
+import {
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type JsonWebKey,
+  type KeyObject,
+} from 'node:crypto'
+import type pg from 'pg'
+import { invariant } from '../shared/invariant.ts'
+import { limits } from '../shared/limits.ts'
+import { seal, unseal } from './seal.ts'
+import type { MasterSecret } from './secrets.ts'
+
+/** The keys that sign access tokens, shared by every process over one database. */
+export interface SigningKeys {
+  /** The key that signs now. */
+  readonly current: { kid: string; privateKey: KeyObject }
+  /** The public half of a key of ours; `null` where we never had it, or stopped believing it. */
+  find(kid: string): Promise<KeyObject | null>
+}
+
+/**
+ * Loads the signing keys and makes the first one where there is none.
+ * @throws Error where the master secret is not the one that the newest key was sealed with
+ */
+export async function openSigningKeys(pool: pg.Pool, master: MasterSecret): Promise<SigningKeys> {
+  let rows = await load(pool)
+  if (!rows.some((row) => !row.retired)) {
+    await make(pool, master)
+    rows = await load(pool)
+  }
+  const newest = rows.find((row) => !row.retired)
+  invariant(newest, 'a signing key that was just made is there')
+  const current = { kid: newest.kid, privateKey: openPrivate(master, newest) }
+
+  let known = publicKeys(rows)
+  let loadedAt = performance.now()
+  let loading: Promise<void> | null = null
+  const reload = async () => {
+    known = publicKeys(await load(pool))
+    loadedAt = performance.now()
+  }
+  return {
+    current,
+    async find(kid) {
+      const key = known.get(kid)
+      if (key) return key
+      // Another process may have made a key since. Whoever invents names makes us look once a second, no
+      // more.
+      if (!loading) {
+        if (performance.now() - loadedAt < reloadIntervalMs) return null
+        loading = reload().finally(() => {
+          loading = null
+        })
+      }
+      await loading
+      return known.get(kid) ?? null
+    },
+  }
+}
+
+const reloadIntervalMs = 1_000
+
+interface SigningKeyRow {
+  kid: string
+  public_key: JsonWebKey
+  sealed_private: Buffer
+  retired: boolean
+}
+
+/** Newest first. A retired key is believed for as long as a token that it signed may live. */
+async function load(pool: pg.Pool): Promise<SigningKeyRow[]> {
+  const { rows } = await pool.query<SigningKeyRow>(
+    `SELECT kid, public_key, sealed_private, retired_at IS NOT NULL AS retired FROM signing_key
+     WHERE retired_at IS NULL OR retired_at > now() - make_interval(hours => $1)
+     ORDER BY created_at DESC, kid DESC`,
+    [limits.tokenHoursMax],
+  )
+  return rows
+}
+
+/**
+ * Keys are numbered, so that of several processes at their first start the table's primary key lets one win.
+ * Whether one is missing and which number it gets are read in one statement: who is late makes none.
+ */
+async function make(pool: pg.Pool, master: MasterSecret): Promise<void> {
+  const { rows } = await pool.query<{ kid: string }>(
+    `SELECT 'k' || count(*) + 1 AS kid FROM signing_key
+     HAVING count(*) FILTER (WHERE retired_at IS NULL) = 0`,
+  )
+  const kid = rows[0]?.kid
+  if (!kid) return
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519')
+  const sealed = seal(master.sealingKey, privateKey.export({ format: 'der', type: 'pkcs8' }), kid)
+  await pool.query(
+    `INSERT INTO signing_key (kid, public_key, sealed_private) VALUES ($1, $2, $3)
+     ON CONFLICT (kid) DO NOTHING`,
+    [kid, publicKey.export({ format: 'jwk' }), sealed],
+  )
+}
+
+function publicKeys(rows: readonly SigningKeyRow[]): ReadonlyMap<string, KeyObject> {
+  return new Map(rows.map((row) => [row.kid, createPublicKey({ key: row.public_key, format: 'jwk' })]))
+}
+
+/** A wrong master secret is told here, at the start: under it no API secret would match either. */
+function openPrivate(master: MasterSecret, { kid, sealed_private }: SigningKeyRow): KeyObject {
+  try {
+    return createPrivateKey({
+      key: unseal(master.sealingKey, sealed_private, kid),
+      format: 'der',
+      type: 'pkcs8',
+    })
+  } catch (cause) {
+    const advice =
+      'Give SECRET_KEY, or the secret.key file of the data folder, that this database was set up with.'
+    throw new Error(`The master secret does not open signing key ${kid}. ${advice}`, { cause })
+  }
+}
