@@ -1,0 +1,123 @@
+import type { Pool } from 'pg'
+import { DomainError } from '../shared/errors.ts'
+import { limits } from '../shared/limits.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { LogEvent } from './catalogue.ts'
+import { type Stream, createStream } from './stream.ts'
+
+export interface Subscription {
+  merchantId: number
+  /** The last position that the reader has; null starts with what comes next. */
+  after: bigint | null
+  signal: AbortSignal
+}
+
+/**
+ * The live side of the events log: replay and live are one loop over the same rows, so nothing is lost or
+ * doubled.
+ */
+export interface Feed {
+  /**
+   * Every event after a position, in order, without end. It is pulled: a slow reader waits in the log, not in
+   * memory.
+   * @throws DomainError INVALID_INPUT where `after` lies ahead of the log
+   */
+  subscribe(subscription: Subscription): AsyncGenerator<LogEvent, void, void>
+  /**
+   * Events of these merchants were numbered; `*` means any. A hint: what is missed comes with the next poll.
+   */
+  wake(merchants: string): void
+  close(): void
+}
+
+/** Opens the feed. One reader per merchant fills a ring that all its subscribers share. */
+export function openFeed(pool: Pool, log: Log): Feed {
+  const streams = new Map<number, { stream: Stream; readers: number }>()
+
+  async function readPage(merchantId: number, after: bigint): Promise<LogEvent[]> {
+    const { rows } = await pool.query<LogEvent>({
+      name: 'read_events',
+      text: `SELECT position, type, data, created_at AS "occurredAt" FROM event
+             WHERE merchant_id = $1 AND position > $2 ORDER BY position LIMIT $3`,
+      values: [merchantId, after, limits.eventPageMax],
+    })
+    return rows
+  }
+
+  async function heads(merchantIds: readonly number[]): Promise<Map<number, bigint>> {
+    const { rows } = await pool.query<{ merchant_id: number; position: bigint }>({
+      name: 'read_heads',
+      text: 'SELECT merchant_id, position FROM stream_head WHERE merchant_id = ANY ($1)',
+      values: [merchantIds],
+    })
+    return new Map(rows.map((row) => [row.merchant_id, row.position]))
+  }
+
+  async function refresh(merchantIds: readonly number[]): Promise<void> {
+    if (merchantIds.length === 0) return
+    try {
+      const positions = await heads(merchantIds)
+      await Promise.all(
+        merchantIds.map(
+          (id) => streams.get(id)?.stream.advance(positions.get(id) ?? 0n) ?? Promise.resolve(),
+        ),
+      )
+    } catch (error) {
+      log.warn({ err: error }, 'events not read; trying again')
+    }
+  }
+
+  function join(merchantId: number): Stream {
+    const entry = streams.get(merchantId) ?? {
+      stream: createStream((after) => readPage(merchantId, after)),
+      readers: 0,
+    }
+    entry.readers += 1
+    streams.set(merchantId, entry)
+    return entry.stream
+  }
+
+  function leave(merchantId: number): void {
+    const entry = streams.get(merchantId)
+    if (!entry) return
+    entry.readers -= 1
+    if (entry.readers === 0) streams.delete(merchantId)
+  }
+
+  const poll = setInterval(() => void refresh([...streams.keys()]), limits.eventPollMs).unref()
+
+  return {
+    async *subscribe({ merchantId, after, signal }) {
+      const stream = join(merchantId)
+      try {
+        const head = (await heads([merchantId])).get(merchantId) ?? 0n
+        if (after !== null && (after < 0n || after > head)) throw aheadOfLog(head)
+        let cursor = after ?? head
+        while (!signal.aborted) {
+          // Taken before reading: what comes between the read and the wait ends the wait at once.
+          const version = stream.version()
+          const page = stream.since(cursor) ?? (await readPage(merchantId, cursor))
+          for (const event of page) {
+            yield event
+            if (signal.aborted) return
+            cursor = event.position
+          }
+          if (page.length === 0) await stream.changed(version, signal)
+        }
+      } finally {
+        leave(merchantId)
+      }
+    },
+    wake(merchants) {
+      const named = merchants === '*' ? [...streams.keys()] : merchants.split(',').map(Number)
+      void refresh(named.filter((id) => streams.has(id)))
+    },
+    close: () => clearInterval(poll),
+  }
+}
+
+function aheadOfLog(head: bigint): DomainError {
+  return new DomainError('INVALID_INPUT', `The log ends at ${head}: there is no such cursor yet.`, {
+    problems: [{ field: 'after', message: `must be a cursor between 0 and ${head}` }],
+  })
+}

@@ -1,0 +1,61 @@
+import type { Pool } from 'pg'
+import type { Log } from '../telemetry/log.ts'
+import { limits } from '../shared/limits.ts'
+
+/** Gives committed events their positions soon after the commit. */
+export interface Sequencer {
+  /** Something was committed: number it soon. Cheap; calls that come together share one run. */
+  nudge(): void
+  close(): Promise<void>
+}
+
+const batchMax = 1_000
+
+/**
+ * Numbers events after each nudge, and once a poll interval for what another process left behind when it
+ * died. Every process may run one: the database lets them take turns.
+ */
+export function startSequencer(pool: Pool, log: Log): Sequencer {
+  let running: Promise<void> | null = null
+  let again = false
+  let closed = false
+
+  async function run(): Promise<void> {
+    do {
+      again = false
+      try {
+        const { rows } = await pool.query<{ numbered: number }>({
+          name: 'sequence_events',
+          text: 'SELECT sequence_events($1) AS numbered',
+          values: [batchMax],
+        })
+        again ||= rows[0]?.numbered === batchMax
+      } catch (error) {
+        log.warn({ err: error }, 'events not numbered; trying again')
+        return
+      }
+    } while (again && !closed)
+  }
+
+  function nudge(): void {
+    again = true
+    running ??= run().finally(() => {
+      running = null
+      if (again && !closed) setTimeout(nudge, retryMs).unref()
+    })
+  }
+
+  const poll = setInterval(nudge, limits.eventPollMs).unref()
+  return {
+    nudge: () => {
+      if (!closed) nudge()
+    },
+    async close() {
+      closed = true
+      clearInterval(poll)
+      await running
+    },
+  }
+}
+
+const retryMs = 200

@@ -1,0 +1,70 @@
+import { limits } from '../shared/limits.ts'
+import type { LogEvent } from './catalogue.ts'
+
+/** The recent end of one merchant's log, kept in memory for all its subscribers. */
+export interface Stream {
+  /** The log now ends at `head`: reads what is new, once, and wakes the subscribers. */
+  advance(head: bigint): Promise<void>
+  /** Events after a position; null where memory does not reach back that far (read the table). */
+  since(position: bigint): readonly LogEvent[] | null
+  /** Counts the changes; give it to `changed` to wait for the next one. */
+  version(): number
+  /** Resolves when the version is no longer `version`, or when `signal` aborts. */
+  changed(version: number, signal: AbortSignal): Promise<void>
+}
+
+export function createStream(readPage: (after: bigint) => Promise<LogEvent[]>): Stream {
+  let ring: LogEvent[] = []
+  /** The last position known here; null until the first look. */
+  let tail: bigint | null = null
+  let version = 0
+  let reading: Promise<void> | null = null
+  const waiting = new Set<() => void>()
+
+  async function catchUp(head: bigint): Promise<void> {
+    // The first look only notes where the log ends: what came before is read from the table by those who want
+    // it.
+    if (tail === null) tail = head
+    while (tail < head) {
+      const page = await readPage(tail)
+      const last = page.at(-1)
+      if (!last) break
+      ring = [...ring, ...page].slice(-limits.eventRingMax)
+      tail = last.position
+    }
+    version += 1
+    for (const wake of Array.from(waiting)) wake()
+  }
+
+  return {
+    async advance(head) {
+      while (reading) await reading
+      if (tail !== null && head <= tail) return
+      reading = catchUp(head).finally(() => {
+        reading = null
+      })
+      await reading
+    },
+    since(position) {
+      if (tail === null) return null
+      if (position >= tail) return []
+      const first = ring[0]
+      if (!first || first.position > position + 1n) return null
+      const from = Number(position - first.position) + 1
+      return ring.slice(from, from + limits.eventPageMax)
+    },
+    version: () => version,
+    changed(seen, signal) {
+      if (version !== seen || signal.aborted) return Promise.resolve()
+      return new Promise((resolve) => {
+        const wake = () => {
+          waiting.delete(wake)
+          signal.removeEventListener('abort', wake)
+          resolve()
+        }
+        waiting.add(wake)
+        signal.addEventListener('abort', wake, { once: true })
+      })
+    },
+  }
+}

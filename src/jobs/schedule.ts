@@ -1,0 +1,84 @@
+import type { Log } from '../telemetry/log.ts'
+
+/**
+ * Work that is done again and again. What there is to do stands in the database, so a missed run loses
+ * nothing.
+ */
+export interface Job {
+  name: string
+  everyMs: number
+  /** @returns true where there is more to do at once */
+  run(): Promise<boolean>
+}
+
+export interface Schedule {
+  /** Runs a job now, or once more right after its present run. */
+  wake(name: string): void
+  /** False where a run takes far longer than its pause. */
+  healthy(): boolean
+  /** No further run begins; resolves when those under way have ended. */
+  close(): Promise<void>
+}
+
+/**
+ * Starts every job: at once, then `everyMs` after each run. A job never overlaps itself, and never waits for
+ * another.
+ */
+export function startJobs(jobs: readonly Job[], log: Log): Schedule {
+  const loops = new Map(jobs.map((job) => [job.name, startLoop(job, log)]))
+  return {
+    wake: (name) => loops.get(name)?.wake(),
+    healthy: () => [...loops.values()].every((loop) => loop.healthy()),
+    async close() {
+      await Promise.all([...loops.values()].map((loop) => loop.close()))
+    },
+  }
+}
+
+/** A run that lasts this much longer than its pause is stuck. */
+const stuckMs = 60_000
+
+function startLoop(job: Job, log: Log) {
+  let closed = false
+  let running: Promise<void> | null = null
+  let again = false
+  let begun = 0
+  let timer: NodeJS.Timeout | undefined
+
+  async function run(): Promise<void> {
+    do {
+      again = false
+      try {
+        again ||= await job.run()
+      } catch (error) {
+        log.error({ err: error, job: job.name }, 'a job failed; it will run again')
+        again = false
+      }
+    } while (again && !closed)
+  }
+
+  function wake(): void {
+    if (closed) return
+    if (running) {
+      again = true
+      return
+    }
+    clearTimeout(timer)
+    begun = performance.now()
+    running = run().finally(() => {
+      running = null
+      if (!closed) timer = setTimeout(wake, job.everyMs).unref()
+    })
+  }
+
+  wake()
+  return {
+    wake,
+    healthy: () => running === null || performance.now() - begun < job.everyMs + stuckMs,
+    async close() {
+      closed = true
+      clearTimeout(timer)
+      await running
+    },
+  }
+}

@@ -1,0 +1,23 @@
+import type { Pool } from 'pg'
+import { invariant } from '../shared/invariant.ts'
+import type { Xof } from '../shared/money.ts'
+
+export interface Balance {
+  /** `available + reserved`. */
+  balance: Xof
+  available: Xof
+  reserved: Xof
+  asOf: Date
+}
+
+/** The running balance of a merchant, from the ledger; records nothing. */
+export async function readBalance(pool: Pool, merchantId: number): Promise<Balance> {
+  const { rows } = await pool.query<Omit<Balance, 'balance'>>({
+    name: 'read_balance',
+    text: 'SELECT available, reserved, service_now() AS "asOf" FROM merchant_balance WHERE merchant_id = $1',
+    values: [merchantId],
+  })
+  const row = rows[0]
+  invariant(row, `merchant ${merchantId} has no balance`)
+  return { ...row, balance: row.available + row.reserved }
+}

@@ -1,0 +1,57 @@
+import type { Pool } from 'pg'
+import { type Batches, shareStatement } from '../database/batch.ts'
+import type { Xof } from '../shared/money.ts'
+import type { Provider } from '../shared/providers.ts'
+
+export interface Reservation {
+  merchantId: number
+  /** What the money is for, `payout:12`; a cause reserves once. */
+  cause: string
+  amount: Xof
+}
+
+export type ReservationEnd =
+  | { cause: string; step: 'post'; provider: Provider }
+  | { cause: string; step: 'void' }
+
+const reserveMany = shareStatement(async (pool: Pool, items: readonly Reservation[]) => {
+  const { rows } = await pool.query<{ reserved: boolean }>({
+    name: 'reserve_many',
+    text: 'SELECT reserved FROM reserve_many($1, $2, $3)',
+    values: [items.map((i) => i.merchantId), items.map((i) => i.cause), items.map((i) => i.amount)],
+  })
+  return rows.map((row) => row.reserved)
+})
+
+const endMany = shareStatement(async (pool: Pool, items: readonly ReservationEnd[]) => {
+  const { rows } = await pool.query<{ ended: boolean }>({
+    name: 'end_reservation_many',
+    text: 'SELECT ended FROM end_reservation_many($1, $2::ledger_step[], $3::provider[])',
+    values: [
+      items.map((i) => i.cause),
+      items.map((i) => i.step),
+      items.map((i) => (i.step === 'post' ? i.provider : null)),
+    ],
+  })
+  return rows.map((row) => row.ended)
+})
+
+/** Sets money aside. False where `available` does not cover it: then nothing was written. */
+export function reserve(batches: Batches, reservation: Reservation): Promise<boolean> {
+  return batches.run(reserveMany, reservation)
+}
+
+/** Pays out what was set aside (`post`) or gives it back (`void`). True for the one call that did it. */
+export function endReservation(batches: Batches, end: ReservationEnd): Promise<boolean> {
+  return batches.run(endMany, end)
+}
+
+/** Credits a sandbox merchant, once per cause. False where this cause funded before. */
+export async function fund(pool: Pool, merchantId: number, cause: string, amount: Xof): Promise<boolean> {
+  const { rows } = await pool.query<{ funded: boolean }>('SELECT fund_merchant($1, $2, $3) AS funded', [
+    merchantId,
+    cause,
+    amount,
+  ])
+  return rows[0]?.funded === true
+}
