@@ -1,0 +1,100 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Secret } from '../shared/secret.ts'
+import type { Log } from '../telemetry/log.ts'
+import { type HttpClient, spareMs } from './http-client.ts'
+import type { CallContext } from './operator.ts'
+import { wireRecord } from './wire-record.ts'
+
+const tryMs = 3_000
+const triesMax = 3
+const pauseMs = 150
+/** What a token that does not say its life is trusted for. */
+const lifeMsDefault = 60 * 60 * 1_000
+
+export interface AccessTokens {
+  /** A token that the operator should accept now; null where none could be got before the call's deadline. */
+  get(ctx: CallContext): Promise<string | null>
+  /** Forgets a token that the operator refused; a newer one stays. */
+  drop(token: string): void
+}
+
+/**
+ * Keeps the OAuth token of one operator (client credentials): fetched by one caller for all, renewed at 80 %
+ * of its life, and tried up to three times because asking for a token moves no money.
+ */
+export function createAccessTokens(
+  settings: { tokenUrl: string; clientId: string; clientSecret: Secret },
+  http: HttpClient,
+  log: Log,
+): AccessTokens {
+  let kept: { value: string; renewAt: number; endsAt: number } | null = null
+  let flight: Promise<string | null> | null = null
+
+  async function fetchToken(ctx: CallContext): Promise<string | null> {
+    for (let count = 1; count <= triesMax; count++) {
+      if (count > 1) await sleep(pauseMs * count, undefined, { ref: false })
+      const result = await http.send(tokenRequest(settings), {
+        deadline: new Date(Date.now() + tryMs),
+        lane: ctx.lane,
+        record: ctx.record,
+      })
+      if (result.kind !== 'answered') continue
+      const body = wireRecord(result.json)
+      const value = body?.text('access_token')
+      if (result.status === 200 && value !== undefined) {
+        const lifeMs = (body?.count('expires_in') ?? lifeMsDefault / 1_000) * 1_000
+        kept = { value, renewAt: Date.now() + 0.8 * lifeMs, endsAt: Date.now() + lifeMs }
+        return value
+      }
+      if (result.status === 400 || result.status === 401) {
+        log.error(
+          { status: result.status, error: body?.text('error') },
+          'operator refused our client credentials',
+        )
+        return null
+      }
+    }
+    return null
+  }
+
+  return {
+    async get(ctx) {
+      if (kept && Date.now() < kept.renewAt) return kept.value
+      flight ??= fetchToken(ctx).finally(() => (flight = null))
+      const renewed = await orNull(flight, spareMs(ctx))
+      return renewed ?? (kept && Date.now() < kept.endsAt ? kept.value : null)
+    },
+    drop(token) {
+      if (kept?.value === token) kept = null
+    },
+  }
+}
+
+function tokenRequest(settings: { tokenUrl: string; clientId: string; clientSecret: Secret }) {
+  const basic = Buffer.from(`${settings.clientId}:${settings.clientSecret.reveal()}`).toString('base64')
+  return {
+    operation: 'token',
+    correlationId: '',
+    method: 'POST' as const,
+    url: new URL(settings.tokenUrl),
+    headers: {
+      authorization: `Basic ${basic}`,
+      accept: 'application/json',
+      'content-type': 'application/x-www-form-urlencoded',
+    },
+    body: 'grant_type=client_credentials',
+    confidential: true,
+  }
+}
+
+async function orNull<T>(promise: Promise<T>, waitMs: number): Promise<T | null> {
+  const done = new AbortController()
+  try {
+    return await Promise.race([
+      promise,
+      sleep(Math.max(0, waitMs), null, { ref: false, signal: done.signal }),
+    ])
+  } finally {
+    done.abort()
+  }
+}

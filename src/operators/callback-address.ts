@@ -1,0 +1,46 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import type { Provider } from '../shared/providers.ts'
+
+/** 132 bits of the keyed digest: as hard to guess as a key, short enough for an address. */
+const tokenLength = 22
+
+/**
+ * The address at which an operator reports on one operation. The standard signs no callbacks, and a failure
+ * names no transaction, so the address itself says which operation is meant and proves that we gave it out.
+ * @returns `{base}/operators/{provider}/callbacks/{operationId}.{token}`
+ */
+export function callbackAddress(
+  base: string,
+  provider: Provider,
+  operationId: bigint | string,
+  secret: Uint8Array,
+): string {
+  const id = String(operationId)
+  return `${base}/operators/${provider}/callbacks/${id}.${tokenOf(id, secret)}`
+}
+
+/**
+ * The one address of an operator that sends signed webhooks for all operations of an account.
+ * @returns `{base}/operators/{provider}/callbacks/webhook`
+ */
+export function webhookAddress(base: string, provider: Provider): string {
+  return `${base}/operators/${provider}/callbacks/webhook`
+}
+
+/**
+ * Reads the last part of a callback address, in a time that does not depend on how much of a forgery is
+ * right.
+ * @returns the operation that the address was made for, or null for an address that we never gave out
+ */
+export function readCallbackToken(pathToken: string, secret: Uint8Array): string | null {
+  const dot = pathToken.lastIndexOf('.')
+  if (dot < 1) return null
+  const id = pathToken.slice(0, dot)
+  const presented = Buffer.from(pathToken.slice(dot + 1))
+  const expected = Buffer.from(tokenOf(id, secret))
+  return presented.length === expected.length && timingSafeEqual(presented, expected) ? id : null
+}
+
+function tokenOf(operationId: string, secret: Uint8Array): string {
+  return createHmac('sha256', secret).update(operationId).digest('base64url').slice(0, tokenLength)
+}

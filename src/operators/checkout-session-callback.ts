@@ -1,0 +1,75 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import type { CheckoutSettings } from '../config.ts'
+import { readSession } from './checkout-session-records.ts'
+import { parseJson } from './http-client.ts'
+import type { CallbackHint, CallbackOutcome, RawCallback } from './operator.ts'
+import { wireRecord } from './wire-record.ts'
+
+const windowMs = 5 * 60 * 1_000
+/** More signatures than one per key that rotates are a waste of our time. */
+const signaturesMax = 8
+
+/**
+ * Reads a webhook of the checkout protocol: signed with a shared key, over the moment and the bytes of the
+ * body.
+ */
+export function parseCheckoutCallback(raw: RawCallback, settings: CheckoutSettings): CallbackOutcome {
+  if (raw.pathToken !== 'webhook') return { kind: 'rejected', why: 'path_token' }
+  const signature = readSignature(raw.headers[settings.signatureHeader.toLowerCase()])
+  if (!signature || !isSigned(signature, raw.body, settings)) return { kind: 'rejected', why: 'signature' }
+  const ageMs = raw.receivedAt.getTime() - Number(signature.at) * 1_000
+  if (Math.abs(ageMs) > windowMs) return { kind: 'rejected', why: 'stale' }
+  const event = wireRecord(parseJson(raw.body))
+  const [id, type] = [event?.text('id'), event?.text('type')]
+  if (!event || id === undefined || type === undefined) return { kind: 'rejected', why: 'unreadable' }
+  if (type !== 'checkout.session.completed' && type !== 'checkout.session.payment_failed') {
+    return { kind: 'ignored', eventType: type }
+  }
+  const session = readSession(event.record('data'), settings.launchUrlField)
+  if (!session) return { kind: 'rejected', why: 'unreadable' }
+  const clientRef = session.record.text('client_reference')
+  return {
+    kind: 'hint',
+    dedupeKey: id,
+    operationId: null,
+    find: { sessionId: session.id, ...(clientRef === undefined ? {} : { clientRef }) },
+    trust: 'signed',
+    says: claims[session.stands],
+    late: false,
+  }
+}
+
+/** A payment that failed leaves its session open; the event says so, whatever it is called. */
+const claims = {
+  open: 'pending',
+  unclear: 'pending',
+  paid: 'settled',
+  reversed: 'reversed',
+  failed: 'refused',
+} as const satisfies Record<string, CallbackHint['says']>
+
+interface Signature {
+  at: string
+  /** SHA-256 digests, one per key in use. */
+  values: readonly Buffer[]
+}
+
+/** `t=<unix seconds>,v1=<hex>[,v1=<hex>…]` */
+function readSignature(header: string | undefined): Signature | undefined {
+  const parts = (header ?? '').split(',').map((part) => part.trim().split('='))
+  const at = parts.find(([name]) => name === 't')?.[1]
+  const values = parts.flatMap(([name, value]) => (name === 'v1' && value ? [Buffer.from(value, 'hex')] : []))
+  return at !== undefined && /^\d{1,12}$/.test(at)
+    ? { at, values: values.slice(0, signaturesMax) }
+    : undefined
+}
+
+/** Compares every signature with every key, in a time that does not tell how much of one is right. */
+function isSigned({ at, values }: Signature, body: Uint8Array, settings: CheckoutSettings): boolean {
+  const expected = settings.webhookSecrets.map((secret) =>
+    createHmac('sha256', secret.reveal()).update(at).update(body).digest(),
+  )
+  return expected.some((digest) =>
+    values.some((value) => value.length === digest.length && timingSafeEqual(value, digest)),
+  )
+}

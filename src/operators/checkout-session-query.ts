@@ -1,0 +1,158 @@
+import type { CheckoutSettings } from '../config.ts'
+import type { Clock } from '../shared/clock.ts'
+import type { Log } from '../telemetry/log.ts'
+import {
+  type CheckoutRecord,
+  checkoutOutcome,
+  readFound,
+  readPayout,
+  readSession,
+} from './checkout-session-records.ts'
+import type { CheckoutWire } from './checkout-session-wire.ts'
+import { type HttpResult, unreachable } from './http-client.ts'
+import type { CallContext, OperationKind, OperatorHandle, QueryOutcome, Unreachable } from './operator.ts'
+import { type WireRecord, wireRecord } from './wire-record.ts'
+
+export type Resource = 'session' | 'payout'
+/** The session or payout that is meant, by the operator's name for it. */
+export interface Target {
+  resource: Resource
+  id: string
+}
+/** Records of one reference, oldest first, and the digest of the bytes that listed them. */
+export interface Found {
+  kind: 'found'
+  records: readonly CheckoutRecord[]
+  digest: string
+}
+
+/** Where the two kinds of records live. */
+export const paths = {
+  session: { one: '/v1/checkout/sessions', search: '/v1/checkout/sessions/search' },
+  payout: { one: '/v1/payout', search: '/v1/payouts/search' },
+} as const
+
+/** Asks a checkout operator what became of sessions and payouts. */
+export function createCheckoutQuery(settings: CheckoutSettings, wire: CheckoutWire, clock: Clock, log: Log) {
+  const read = {
+    session: (record: WireRecord | undefined) => readSession(record, settings.launchUrlField),
+    payout: readPayout,
+  }
+
+  async function get(
+    resource: Resource,
+    path: string,
+    handle: OperatorHandle,
+    ctx: CallContext,
+    many: boolean,
+  ) {
+    const call = { operation: 'query', method: 'GET', path, correlationId: handle.correlationId } as const
+    return found(await wire.call(call, ctx), (record) => {
+      if (many) return readFound(record, read[resource])
+      const one = read[resource](record)
+      return one && [one]
+    })
+  }
+
+  /** One record by the operator's name for it. */
+  const one = (resource: Resource, id: string, handle: OperatorHandle, ctx: CallContext) =>
+    get(resource, `${paths[resource].one}/${encodeURIComponent(id)}`, handle, ctx, false)
+
+  /** Every record that carries our reference. */
+  const search = (resource: Resource, handle: OperatorHandle, ctx: CallContext) =>
+    get(
+      resource,
+      `${paths[resource].search}?client_reference=${encodeURIComponent(handle.clientRef)}`,
+      handle,
+      ctx,
+      true,
+    )
+
+  async function query(kind: OperationKind, handle: OperatorHandle, ctx: CallContext): Promise<QueryOutcome> {
+    if (kind === 'reverse') return ofReversal(handle, ctx)
+    const resource = kind === 'collect' ? 'session' : 'payout'
+    const id = kind === 'collect' ? handle.sessionId : handle.serverCorrelationId
+    if (id !== undefined) {
+      const named = await one(resource, id, handle, ctx)
+      const outcome = outcomeOf(named, kind)
+      // A failure is final, and another record of the same reference may be paid: look at all of them first.
+      if (outcome.kind !== 'refused' && outcome.kind !== 'absent') return outcome
+    }
+    return outcomeOf(await search(resource, handle, ctx), kind)
+  }
+
+  /** The record that decides: paid before reversed before open before failed, and the oldest of its kind. */
+  function outcomeOf(result: Found | Unreachable, kind: OperationKind): QueryOutcome {
+    if (result.kind === 'unreachable') return result
+    const ranked = order.flatMap((stands) => result.records.filter((record) => record.stands === stands))
+    const [first, second] = ranked
+    if (!first) return { kind: 'absent', asOf: clock.now() }
+    if (first.stands === 'unclear') log.warn({ provider: settings.provider, status: first.status }, unclear)
+    if (second && (second.stands === 'paid' || second.stands === 'reversed')) {
+      log.error(
+        { provider: settings.provider, ids: ranked.map(({ id }) => id) },
+        'one reference was paid twice',
+      )
+    }
+    return checkoutOutcome(first, kind, result.digest, clock.now())
+  }
+
+  /** A reversal has no record of its own: what it undoes shows it. */
+  async function ofReversal(handle: OperatorHandle, ctx: CallContext): Promise<QueryOutcome> {
+    const target = targetOf(handle)
+    if (!target) return { kind: 'absent', asOf: clock.now() }
+    const result = await one(target.resource, target.id, handle, ctx)
+    const outcome = outcomeOf(result, 'reverse')
+    if (outcome.kind === 'reversed') return { kind: 'settled', evidence: outcome.evidence }
+    return outcome.kind === 'unreachable' ? outcome : { kind: 'absent', asOf: clock.now() }
+  }
+
+  /**
+   * Finds what a handle without the operator's name means: the payment of that reference, coming in or going
+   * out.
+   */
+  async function locate(
+    handle: OperatorHandle,
+    ctx: CallContext,
+  ): Promise<Target | Unreachable | { kind: 'absent' }> {
+    for (const resource of ['session', 'payout'] as const) {
+      const result = await search(resource, handle, ctx)
+      if (result.kind === 'unreachable') return result
+      const paid = result.records.find(({ stands }) => stands === 'paid' || stands === 'reversed')
+      if (paid) return { resource, id: paid.id }
+    }
+    return { kind: 'absent' }
+  }
+
+  return { query, search, locate }
+}
+
+const order = ['paid', 'reversed', 'open', 'unclear', 'failed'] as const
+const unclear = 'operator status without a mapping; treated as pending'
+
+/** The session or payout that a handle names. */
+export function targetOf(handle: OperatorHandle): Target | null {
+  if (handle.sessionId !== undefined) return { resource: 'session', id: handle.sessionId }
+  return handle.serverCorrelationId === undefined
+    ? null
+    : { resource: 'payout', id: handle.serverCorrelationId }
+}
+
+/** Only an error of the operator's own writing says that it has no record; a gateway's page does not. */
+function found(
+  result: HttpResult,
+  read: (record: WireRecord | undefined) => readonly CheckoutRecord[] | undefined,
+): Found | Unreachable {
+  const trouble = unreachable(result)
+  if (trouble) return trouble
+  if (result.kind !== 'answered') return { kind: 'unreachable', cause: 'unreadable' }
+  const body = wireRecord(result.json)
+  const absent = result.status === 404 && (body?.word('code') ?? '').endsWith('not-found')
+  const records = absent ? [] : result.status === 200 ? read(body) : undefined
+  if (!records) return { kind: 'unreachable', cause: result.status === 200 ? 'unreadable' : 'unmapped' }
+  return {
+    kind: 'found',
+    records: records.toSorted((a, b) => a.createdAt - b.createdAt),
+    digest: result.digest,
+  }
+}

@@ -1,0 +1,65 @@
+import type { GsmaSettings } from '../config.ts'
+import { readCallbackToken } from './callback-address.ts'
+import { type GsmaRecord, readGsmaRecord } from './gsma-mm-records.ts'
+import { parseJson, sha256 } from './http-client.ts'
+import type { CallbackHint, CallbackOutcome, RawCallback } from './operator.ts'
+import { wireRecord } from './wire-record.ts'
+
+const lateAfterMs = 15 * 60 * 1_000
+
+/**
+ * Reads a callback of the standard, which signs nothing: the address proves that we asked for it, a digest,
+ * where there is one, that the body is whole. What it claims is a reason to ask the operator, and no more.
+ */
+export function parseGsmaCallback(
+  raw: RawCallback,
+  statusMap: GsmaSettings['statusMap'],
+  secret: Uint8Array,
+): CallbackOutcome {
+  const operationId = readCallbackToken(raw.pathToken, secret)
+  if (operationId === null) return { kind: 'rejected', why: 'path_token' }
+  const digest = sha256(raw.body)
+  const promised = raw.headers['x-content-hash']
+  if (promised !== undefined && promised.toLowerCase() !== digest) return { kind: 'rejected', why: 'digest' }
+  const record = readGsmaRecord(wireRecord(parseJson(raw.body)), statusMap)
+  if (!record) return unrecognised(raw)
+  return {
+    kind: 'hint',
+    dedupeKey: `${operationId}:${digest}`,
+    operationId,
+    find: named(record, raw.headers['x-correlationid']),
+    trust: 'unsigned',
+    says: claim(record),
+    late: isLate(raw),
+  }
+}
+
+/** `{"result": "success"}` answers a change of ours; other objects mean nothing that we know. */
+function unrecognised(raw: RawCallback): CallbackOutcome {
+  const record = wireRecord(parseJson(raw.body))
+  if (!record) return { kind: 'rejected', why: 'unreadable' }
+  return { kind: 'ignored', eventType: record.text('result') === undefined ? 'unrecognised' : 'result' }
+}
+
+function claim(record: GsmaRecord): CallbackHint['says'] {
+  if (record.is === 'error') return 'refused'
+  if (record.is === 'transaction') return record.meaning ?? 'pending'
+  if (record.status === 'completed') return 'settled'
+  return record.status === 'failed' ? 'refused' : 'pending'
+}
+
+function named(record: GsmaRecord, correlationId: string | undefined): CallbackHint['find'] {
+  const operatorRef = record.is === 'error' ? undefined : record.reference
+  const clientRef =
+    record.is === 'transaction' ? record.record.text('requestingOrganisationTransactionReference') : undefined
+  return {
+    ...(correlationId === undefined ? {} : { correlationId }),
+    ...(clientRef === undefined ? {} : { clientRef }),
+    ...(operatorRef === undefined ? {} : { operatorRef }),
+  }
+}
+
+function isLate(raw: RawCallback): boolean {
+  const written = Date.parse(raw.headers['x-date'] ?? '')
+  return raw.receivedAt.getTime() - written > lateAfterMs
+}

@@ -1,0 +1,149 @@
+import type { GsmaSettings } from '../config.ts'
+import type { Clock } from '../shared/clock.ts'
+import type { Log } from '../telemetry/log.ts'
+import { type GsmaError, gsmaRefusal } from './gsma-mm-errors.ts'
+import {
+  type GsmaRequestState,
+  type GsmaTransaction,
+  readEvidence,
+  readGsmaRecord,
+} from './gsma-mm-records.ts'
+import type { GsmaWire } from './gsma-mm-wire.ts'
+import { type HttpAnswer, type HttpResult, unreachable } from './http-client.ts'
+import type { CallContext, OperationKind, OperatorHandle, QueryOutcome } from './operator.ts'
+import { wireRecord } from './wire-record.ts'
+
+/**
+ * Link, request state, transaction: no answer needs more steps, and an operator must not lead us in circles.
+ */
+const stepsMax = 4
+
+interface Question {
+  kind: OperationKind
+  handle: OperatorHandle
+  ctx: CallContext
+}
+
+/** Asks an operator of the standard what became of an operation. */
+export function createGsmaQuery(settings: GsmaSettings, wire: GsmaWire, clock: Clock, log: Log) {
+  const get = (question: Question, path: string) =>
+    wire.call(
+      { operation: 'query', method: 'GET', path, correlationId: question.handle.correlationId },
+      question.ctx,
+    )
+
+  /**
+   * By the server's name where the operator is polled, else by ours, which needs no answer to have arrived.
+   */
+  async function query(kind: OperationKind, handle: OperatorHandle, ctx: CallContext): Promise<QueryOutcome> {
+    const question: Question = { kind, handle, ctx }
+    const paths = [
+      settings.flow === 'polling' &&
+        handle.serverCorrelationId &&
+        `/requeststates/${name(handle.serverCorrelationId)}`,
+      `/responses/${name(handle.correlationId)}`,
+      handle.operatorRef && `/transactions/${name(handle.operatorRef)}`,
+    ]
+    for (const path of paths) {
+      if (!path) continue
+      const result = await get(question, path)
+      if (!isNoRecord(result)) return read(question, result, stepsMax)
+    }
+    return { kind: 'absent', asOf: clock.now() }
+  }
+
+  async function read(question: Question, result: HttpResult, steps: number): Promise<QueryOutcome> {
+    const trouble = unreachable(result)
+    if (trouble) return trouble
+    const answer = result as HttpAnswer
+    const body = answer.status === 200 ? wireRecord(answer.json) : undefined
+    const link = body?.text('link')
+    if (link !== undefined) return follow(question, link, steps)
+    const record = readGsmaRecord(body, settings.statusMap)
+    if (!record) return { kind: 'unreachable', cause: answer.status === 200 ? 'unreadable' : 'unmapped' }
+    if (record.is === 'error') return ofError(question, record.error, answer.digest, steps < stepsMax)
+    if (record.is === 'transaction') return ofTransaction(question, record, answer.digest)
+    return ofState(question, record, answer.digest, steps)
+  }
+
+  async function follow(question: Question, link: string, steps: number): Promise<QueryOutcome> {
+    const path = wire.pathOfLink(link)
+    if (path === null) {
+      log.error(
+        { provider: settings.provider, link },
+        'operator sent a link to a foreign address; not followed',
+      )
+      return { kind: 'unreachable', cause: 'unreadable' }
+    }
+    if (steps === 0) return { kind: 'unreachable', cause: 'unmapped' }
+    return read(question, await get(question, path), steps - 1)
+  }
+
+  /**
+   * An error object is the outcome only where a link of the operator led to it, and when it is about the
+   * operation.
+   */
+  function ofError({ kind }: Question, error: GsmaError, digest: string, linked: boolean): QueryOutcome {
+    const own = error.category !== 'internal' && error.category !== 'serviceunavailable'
+    if (!linked || !own) return { kind: 'unreachable', cause: 'unmapped' }
+    return { kind: 'refused', refusal: gsmaRefusal(error, kind, digest) }
+  }
+
+  async function ofState(
+    question: Question,
+    state: GsmaRequestState,
+    digest: string,
+    steps: number,
+  ): Promise<QueryOutcome> {
+    if (state.status === 'failed')
+      return { kind: 'refused', refusal: gsmaRefusal(state.error, question.kind, digest) }
+    if (state.status === 'completed') {
+      return state.reference === undefined
+        ? { kind: 'unreachable', cause: 'unmapped' }
+        : follow(question, `/transactions/${name(state.reference)}`, steps)
+    }
+    if (state.status !== 'pending') warnUnmapped(state.status)
+    return { kind: 'pending', expiresAt: state.expiresAt }
+  }
+
+  function ofTransaction({ kind }: Question, transaction: GsmaTransaction, digest: string): QueryOutcome {
+    const { meaning, status, error } = transaction
+    if (meaning === 'refused') {
+      const refusal = gsmaRefusal(error, kind, digest)
+      return { kind: 'refused', refusal: { ...refusal, code: refusal.code || status } }
+    }
+    if (meaning === undefined) warnUnmapped(status)
+    if (meaning === 'pending' || meaning === undefined) return { kind: 'pending' }
+    const evidence = readEvidence(transaction, kind, 'query', digest, clock.now())
+    if (!evidence) return { kind: 'unreachable', cause: 'unreadable' }
+    if (meaning === 'settled') return { kind: 'settled', evidence }
+    const reversalRef = transaction.record.text('reversalReference') ?? transaction.reference
+    return { kind: 'reversed', evidence, reversalRef }
+  }
+
+  function warnUnmapped(status: string): void {
+    log.warn({ provider: settings.provider, status }, 'operator status without a mapping; treated as pending')
+  }
+
+  /** Where the transaction lives that the operator made of a request; null where it does not say. */
+  async function transactionPath(handle: OperatorHandle, ctx: CallContext): Promise<string | null> {
+    if (handle.operatorRef !== undefined) return `/transactions/${name(handle.operatorRef)}`
+    const result = await get({ kind: 'collect', handle, ctx }, `/responses/${name(handle.correlationId)}`)
+    if (result.kind !== 'answered' || result.status !== 200) return null
+    const path = wire.pathOfLink(wireRecord(result.json)?.text('link') ?? '')
+    return path !== null && /^\/transactions\/[^/?]+$/.test(path) ? path : null
+  }
+
+  return { query, transactionPath, warnUnmapped }
+}
+
+/** Only the operator's own error object says that it has no record; a gateway's page does not. */
+function isNoRecord(result: HttpResult): boolean {
+  if (result.kind !== 'answered' || result.status !== 404) return false
+  const record = wireRecord(result.json)
+  return record?.word('errorCategory') === 'identification' && record.text('errorCode') !== undefined
+}
+
+function name(value: string): string {
+  return encodeURIComponent(value)
+}

@@ -1,0 +1,104 @@
+import type { GsmaSettings } from '../config.ts'
+import type { Clock } from '../shared/clock.ts'
+import type { Log } from '../telemetry/log.ts'
+import { type AccessTokens, createAccessTokens } from './access-token.ts'
+import { readGsmaError } from './gsma-mm-errors.ts'
+import { createHttpClient, type HttpResult, sha256, spareMs } from './http-client.ts'
+import type { CallContext } from './operator.ts'
+import { wireRecord } from './wire-record.ts'
+
+export interface GsmaCall {
+  operation: string
+  method: 'GET' | 'POST' | 'PATCH'
+  /** Below the base address, with its slash. */
+  path: string
+  correlationId: string
+  body?: unknown
+  callbackUrl?: string | undefined
+  answerMaxBytes?: number
+}
+
+/** One operator's API as requests with the standard's headers and a token that is renewed when it must be. */
+export interface GsmaWire {
+  call(call: GsmaCall, ctx: CallContext): Promise<HttpResult>
+  /** The path below the base address that a link of the operator means; null where it leads anywhere else. */
+  pathOfLink(link: string): string | null
+  close(): Promise<void>
+}
+
+export function createGsmaWire(settings: GsmaSettings, clock: Clock, log: Log): GsmaWire {
+  const root = settings.baseUrl.replace(/\/+$/, '')
+  const base = new URL(root)
+  const basePath = base.pathname.replace(/\/$/, '')
+  const origins = [base.origin, new URL(settings.tokenUrl).origin]
+  const http = createHttpClient(settings.provider, origins, settings.limits.requestsPerSecond, () =>
+    clock.now(),
+  )
+  const tokens = createAccessTokens(settings, http, log)
+
+  async function call(request: GsmaCall, ctx: CallContext): Promise<HttpResult> {
+    const first = await withToken(tokens, ctx, (token) => send(request, token, ctx))
+    if (!('refused' in first)) return first
+    // The operator names the token as the reason: nothing was executed, and another token may do.
+    tokens.drop(first.refused)
+    const second = await withToken(tokens, ctx, (token) => send(request, token, ctx))
+    return 'refused' in second ? second.result : second
+  }
+
+  function send(request: GsmaCall, token: string, ctx: CallContext): Promise<HttpResult> {
+    const body = request.body === undefined ? undefined : JSON.stringify(request.body)
+    const creates = request.method !== 'GET'
+    return http.send(
+      {
+        operation: request.operation,
+        correlationId: request.correlationId,
+        method: request.method,
+        url: new URL(root + request.path),
+        body,
+        ...(request.answerMaxBytes === undefined ? {} : { answerMaxBytes: request.answerMaxBytes }),
+        headers: {
+          accept: 'application/json',
+          authorization: `Bearer ${token}`,
+          'x-date': clock.now().toISOString(),
+          'x-channel': 'API',
+          'x-client-id': settings.clientId,
+          ...(settings.apiKey ? { 'x-api-key': settings.apiKey.reveal() } : {}),
+          ...(creates ? { 'x-correlationid': request.correlationId } : {}),
+          ...(request.callbackUrl === undefined ? {} : { 'x-callback-url': request.callbackUrl }),
+          ...(body === undefined
+            ? {}
+            : { 'content-type': 'application/json', 'x-content-hash': sha256(body) }),
+          ...(ctx.traceparent === undefined ? {} : { traceparent: ctx.traceparent }),
+        },
+      },
+      ctx,
+    )
+  }
+
+  function pathOfLink(link: string): string | null {
+    if (!URL.canParse(link, base.origin)) return null
+    const url = new URL(link, base.origin)
+    if (url.origin !== base.origin) return null
+    if (url.pathname.startsWith(`${basePath}/`)) return url.pathname.slice(basePath.length) + url.search
+    // By custom a link may begin below our base; one that names a server must name all of it.
+    return URL.canParse(link) ? null : url.pathname + url.search
+  }
+
+  return { call, pathOfLink, close: () => http.close() }
+}
+
+async function withToken(
+  tokens: AccessTokens,
+  ctx: CallContext,
+  send: (token: string) => Promise<HttpResult>,
+): Promise<HttpResult | { refused: string; result: HttpResult }> {
+  const token = await tokens.get(ctx)
+  if (token === null) return { kind: 'not_sent', cause: spareMs(ctx) <= 0 ? 'deadline_before_send' : 'token' }
+  const result = await send(token)
+  return refusesToken(result) ? { refused: token, result } : result
+}
+
+function refusesToken(result: HttpResult): boolean {
+  if (result.kind !== 'answered' || result.status !== 401) return false
+  return readGsmaError(wireRecord(result.json))?.key === 'clientauthorisationerror'
+}

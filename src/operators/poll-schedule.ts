@@ -1,0 +1,56 @@
+const second = 1_000
+const minute = 60 * second
+const hour = 60 * minute
+
+/** How often an open collection is asked about, by its age: until `age`, every `pause`. */
+interface Stage {
+  untilMs: number
+  everyMs: number
+}
+
+/**
+ * An operator that calls back is asked rarely; one that does not, often at first. (design: operators, section
+ * 2.5)
+ */
+const stages = {
+  callback: [
+    { untilMs: 1 * minute, everyMs: 60 * second },
+    { untilMs: 5 * minute, everyMs: 30 * second },
+    { untilMs: 30 * minute, everyMs: 2 * minute },
+    { untilMs: 2 * hour, everyMs: 10 * minute },
+    { untilMs: Number.POSITIVE_INFINITY, everyMs: 1 * hour },
+  ],
+  polling: [
+    { untilMs: 30 * second, everyMs: 3 * second },
+    { untilMs: 5 * minute, everyMs: 15 * second },
+    { untilMs: 30 * minute, everyMs: 1 * minute },
+    { untilMs: 2 * hour, everyMs: 5 * minute },
+    { untilMs: Number.POSITIVE_INFINITY, everyMs: 30 * minute },
+  ],
+} as const satisfies Record<string, readonly Stage[]>
+
+/** After an outcome that nobody knows: soon, then less and less often. */
+const doubtMs = [2 * second, 4 * second, 8 * second, 15 * second, 30 * second, 1 * minute] as const
+
+/**
+ * Milliseconds until an open operation is asked about again, with 20 % jitter.
+ * @param ageMs since the operation began
+ * @param random from 0 to 1
+ */
+export function nextCheckMs(
+  notify: 'callback' | 'polling',
+  ageMs: number,
+  random: number = Math.random(),
+): number {
+  const stage = stages[notify].find(({ untilMs }) => ageMs < untilMs)
+  return jitter(stage?.everyMs ?? hour, random)
+}
+
+/** Milliseconds until an operation in doubt, or an operator out of reach, is asked again. */
+export function nextDoubtCheckMs(checks: number, random: number = Math.random()): number {
+  return jitter(doubtMs[Math.min(checks, doubtMs.length - 1)] ?? minute, random)
+}
+
+function jitter(ms: number, random: number): number {
+  return Math.round(ms * (0.8 + 0.4 * random))
+}

@@ -1,0 +1,220 @@
+import type { OperatorLimits, OperatorSettings } from '../config.ts'
+import type { Clock } from '../shared/clock.ts'
+import type { Provider } from '../shared/providers.ts'
+import { createCheckoutDriver } from './checkout-session.ts'
+import { type Circuit, createCircuit, createLane, type Lane } from './circuit.ts'
+import { createGsmaDriver } from './gsma-mm.ts'
+import type {
+  CallContext,
+  DriverDeps,
+  NotSent,
+  NotSentCause,
+  OperationKind,
+  OperatorDriver,
+  UnknownCause,
+  Unreachable,
+} from './operator.ts'
+
+/** A probe asks for little and decides soon. */
+const probeDeadlineMs = 2_000
+/** Choice: a full lane empties within about the time of one call. */
+const laneRetryMs = 1_000
+
+export type Availability = 'operational' | 'degraded' | 'down'
+
+/** What anyone may know of an operator. */
+export interface OperatorStatus {
+  provider: Provider
+  collect: Availability
+  disburse: Availability
+  /** When it became so. */
+  since: Date
+}
+
+export type CanStart = { ok: true } | { ok: false; cause: NotSentCause; retryAfterMs: number }
+
+/** An operator as the service uses it: its driver, behind lanes and circuits that belong to it alone. */
+export interface Operator extends Omit<OperatorDriver, 'close'> {
+  availability(what: 'collect' | 'disburse'): Availability
+  /** Whether a money call would be sent now; asked before anything is recorded. */
+  canStart(kind: OperationKind, lane?: CallContext['lane']): CanStart
+}
+
+export interface Operators {
+  list(): readonly OperatorStatus[]
+  find(provider: Provider): Operator | null
+  /** Calls back after every change of an operator's availability. @returns a function that stops it */
+  onChange(listener: (status: OperatorStatus) => void): () => void
+  /** Ends probes, waiting calls (`not_sent`) and calls in flight (`unknown`). */
+  close(): Promise<void>
+}
+
+/**
+ * Makes every configured operator, each with lanes, circuits and connections of its own: none can slow
+ * another.
+ */
+export function createOperators(settings: readonly OperatorSettings[], deps: DriverDeps): Operators {
+  const listeners = new Set<(status: OperatorStatus) => void>()
+  const guarded = new Map(
+    settings.map((each) => {
+      const driver = createDriver(each, deps)
+      const announce = (status: OperatorStatus) => {
+        deps.log.warn(status, 'operator availability changed')
+        for (const listener of listeners) listener(status)
+      }
+      return [each.provider, guard(driver, each.limits, deps.clock, announce)]
+    }),
+  )
+  return {
+    list: () => [...guarded.values()].map((each) => each.status()),
+    find: (provider) => guarded.get(provider)?.operator ?? null,
+    onChange(listener) {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    async close() {
+      listeners.clear()
+      await Promise.all([...guarded.values()].map((each) => each.close()))
+    },
+  }
+}
+
+/** A new protocol is a driver and a row here. */
+function createDriver(settings: OperatorSettings, deps: DriverDeps): OperatorDriver {
+  return settings.driver === 'gsma-mm'
+    ? createGsmaDriver(settings, deps)
+    : createCheckoutDriver(settings, deps)
+}
+
+interface Guarded {
+  operator: Operator
+  status(): OperatorStatus
+  close(): Promise<void>
+}
+
+/**
+ * Puts a driver behind its guards. Money calls and questions have circuits of their own, so that a sick
+ * creation does not stop the questions that clear up doubt; batches have a lane of their own, so that they
+ * never hold up a checkout.
+ */
+function guard(
+  driver: OperatorDriver,
+  limits: OperatorLimits,
+  clock: Clock,
+  announce: (status: OperatorStatus) => void,
+): Guarded {
+  const lanes = {
+    interactive: createLane(limits.interactiveMax, limits.queueMax),
+    background: createLane(Math.ceil(limits.interactiveMax / 2), limits.queueMax),
+    query: createLane(limits.queriesMax, limits.queueMax),
+  }
+  const probe = async () => (await driver.health(probeContext())).status !== 'unavailable'
+  const circuit = () => createCircuit({ openMs: limits.breakerOpenMs, probe, onChange })
+  const circuits = { initiate: circuit(), query: circuit() }
+  const { cancel, lookupParty } = driver
+
+  function availability(): Availability {
+    if (!circuits.initiate.closed) return 'down'
+    return circuits.query.closed ? 'operational' : 'degraded'
+  }
+
+  let known: Availability = 'operational'
+  let since = clock.now()
+  const status = () => ({ provider: driver.provider, collect: known, disburse: known, since })
+  function onChange(): void {
+    const current = availability()
+    if (current === known) return
+    known = current
+    since = clock.now()
+    announce(status())
+  }
+
+  const money = <T extends Outcome>(ctx: CallContext, call: () => Promise<T>) =>
+    through(circuits.initiate, lanes[ctx.lane], ctx, call)
+  const ask = async <T extends Outcome>(
+    ctx: CallContext,
+    call: () => Promise<T>,
+  ): Promise<T | Unreachable> => {
+    const outcome = await through(circuits.query, lanes.query, ctx, call)
+    return isNotSent(outcome) ? { ...outcome, kind: 'unreachable' } : outcome
+  }
+
+  const operator: Operator = {
+    provider: driver.provider,
+    name: driver.name,
+    capabilities: driver.capabilities,
+    callbackUrl: (operationId) => driver.callbackUrl(operationId),
+    parseCallback: (raw) => driver.parseCallback(raw),
+    collect: (request, ctx) => money(ctx, () => driver.collect(request, ctx)),
+    disburse: (request, ctx) => money(ctx, () => driver.disburse(request, ctx)),
+    reverse: (request, ctx) => money(ctx, () => driver.reverse(request, ctx)),
+    query: (kind, handle, ctx) => ask(ctx, () => driver.query(kind, handle, ctx)),
+    balance: (ctx) => ask(ctx, () => driver.balance(ctx)),
+    statement: (day, ctx) => ask(ctx, () => driver.statement(day, ctx)),
+    // The probe's own question: nothing may hold it back.
+    health: (ctx) => driver.health(ctx),
+    ...(lookupParty && { lookupParty: (phone, ctx) => ask(ctx, () => lookupParty(phone, ctx)) }),
+    ...(cancel && {
+      async cancel(handle, ctx) {
+        const outcome = await money(
+          ctx,
+          async () => ({ kind: 'done', did: await cancel(handle, ctx) }) as const,
+        )
+        return outcome.kind === 'done' ? outcome.did : 'unknown'
+      },
+    }),
+    availability,
+    canStart(_kind, lane = 'interactive') {
+      const { initiate } = circuits
+      if (!initiate.closed) return { ok: false, cause: 'circuit_open', retryAfterMs: initiate.retryAfterMs() }
+      return lanes[lane].hasRoom ? { ok: true } : { ok: false, cause: 'lane_full', retryAfterMs: laneRetryMs }
+    },
+  }
+
+  return {
+    operator,
+    status,
+    async close() {
+      for (const each of Object.values(circuits)) each.close()
+      for (const each of Object.values(lanes)) each.close()
+      await driver.close()
+    },
+  }
+}
+
+interface Outcome {
+  kind: string
+  cause?: NotSentCause | UnknownCause
+}
+
+/** One call through its lane and its circuit; the circuit is asked again when the turn has come. */
+async function through<T extends Outcome>(
+  circuit: Circuit,
+  lane: Lane,
+  ctx: CallContext,
+  call: () => Promise<T>,
+): Promise<T | NotSent> {
+  if (!circuit.closed) return heldBack(circuit)
+  const turnedAway = await lane.enter(ctx)
+  if (turnedAway) return turnedAway
+  try {
+    if (!circuit.closed) return heldBack(circuit)
+    const outcome = await call()
+    await circuit.report(outcome)
+    return outcome
+  } finally {
+    lane.leave()
+  }
+}
+
+function heldBack(circuit: Circuit): NotSent {
+  return { kind: 'not_sent', cause: 'circuit_open', retryAfterMs: circuit.retryAfterMs() }
+}
+
+function isNotSent(outcome: Outcome): outcome is NotSent {
+  return outcome.kind === 'not_sent'
+}
+
+function probeContext(): CallContext {
+  return { deadline: new Date(Date.now() + probeDeadlineMs), lane: 'interactive', record: () => undefined }
+}

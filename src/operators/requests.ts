@@ -1,0 +1,187 @@
+import type { Pool } from 'pg'
+import { type Batches, shareStatement } from '../database/batch.ts'
+import { limits } from '../shared/limits.ts'
+import type { Xof } from '../shared/money.ts'
+import type { Provider } from '../shared/providers.ts'
+import type { OperatorHandle } from './operator.ts'
+
+/**
+ * A request to an operator that is not known to be over. Its identity was stored before the first byte left.
+ */
+export interface OpenRequest {
+  id: bigint
+  merchantId: number
+  transactionId: bigint
+  provider: Provider
+  kind: 'collect'
+  amount: Xof
+  /** E.164 */
+  phone: string
+  handle: OperatorHandle
+  /** `sending`: it may have left. `unsent`: it provably did not. `doubt`: asked for and not understood. */
+  state: 'sending' | 'unsent' | 'accepted' | 'doubt' | 'settled' | 'refused' | 'closed'
+  attempt: number
+  checkCount: number
+  createdAt: Date
+  /** When its transaction ends unpaid. */
+  expiresAt: Date
+  /** What the merchant asked, as stored with the transaction. */
+  request: { description?: string; return_url?: string; cancel_url?: string }
+  /** The transaction's status. */
+  status: string
+}
+
+const columns = `r.id, r.merchant_id AS "merchantId", r.transaction_id AS "transactionId", r.provider, r.kind,
+  r.amount, r.phone,
+  r.handle || jsonb_build_object('correlationId', r.correlation_id, 'clientRef', r.correlation_id) AS handle,
+  r.state, r.attempt, r.check_count AS "checkCount", r.created_at AS "createdAt", t.expires_at AS "expiresAt",
+  t.request_data AS request, t.status`
+
+/**
+ * Takes requests that are due to be asked about, oldest first. Until `limits.operatorQueryIntervalMs` have
+ * passed nobody else takes them, on whatever node; a taker that dies leaves them due again.
+ */
+export async function claimDue(pool: Pool, provider: Provider, take: number): Promise<OpenRequest[]> {
+  const { rows } = await pool.query<OpenRequest>({
+    name: 'claim_due',
+    text: `UPDATE operator_request r
+      SET query_after = now() + $3 * interval '1 millisecond', check_count = r.check_count + 1,
+        next_check_at = service_now() + $4 * interval '1 millisecond'
+      FROM transaction t
+      WHERE t.id = r.transaction_id AND r.id IN (
+        SELECT id FROM operator_request
+        WHERE provider = $1 AND next_check_at <= service_now()
+          AND (query_after IS NULL OR query_after <= now())
+        ORDER BY next_check_at LIMIT $2 FOR UPDATE SKIP LOCKED)
+      RETURNING ${columns}`,
+    values: [provider, take, limits.operatorQueryIntervalMs, limits.operatorFenceMs],
+  })
+  return rows
+}
+
+/**
+ * Takes the request of one transaction now. Null where it is over, or somebody asked less than three seconds
+ * ago.
+ */
+export async function claimOne(pool: Pool, transactionId: bigint): Promise<OpenRequest | null> {
+  const { rows } = await pool.query<OpenRequest>({
+    name: 'claim_one',
+    text: `UPDATE operator_request r
+      SET query_after = now() + $2 * interval '1 millisecond', check_count = r.check_count + 1
+      FROM transaction t
+      WHERE t.id = r.transaction_id AND t.id = $1 AND r.next_check_at IS NOT NULL
+        AND (r.query_after IS NULL OR r.query_after <= now())
+      RETURNING ${columns}`,
+    values: [transactionId, limits.operatorQueryIntervalMs],
+  })
+  return rows[0] ?? null
+}
+
+/**
+ * The fence: gives the right to send a request once more, to one caller, and only after the time in which an
+ * earlier send may still arrive. Without it two nodes that both see "no record" would both send.
+ * @returns the number of this attempt; null where somebody else has the right
+ */
+export async function claimSend(pool: Pool, id: bigint): Promise<number | null> {
+  const { rows } = await pool.query<{ attempt: number }>({
+    name: 'claim_send',
+    text: `UPDATE operator_request
+      SET state = 'sending', attempt = attempt + 1, fence_until = now() + $2 * interval '1 millisecond'
+      WHERE id = $1 AND fence_until <= now() AND state IN ('sending', 'unsent', 'doubt') RETURNING attempt`,
+    values: [id, limits.operatorFenceMs],
+  })
+  return rows[0]?.attempt ?? null
+}
+
+/** What was learnt about a request that goes on. */
+export interface RequestNote {
+  id: bigint
+  state: 'unsent' | 'accepted' | 'doubt'
+  handle: Partial<OperatorHandle>
+  /** Until it is asked about, in service time; null asks no more. */
+  nextCheckMs: number | null
+  paymentUrl: string | null
+}
+
+/** Notes what was learnt. What is over meanwhile stays over. */
+export function noteRequest(batches: Batches, note: RequestNote): Promise<void> {
+  return batches.run(noteMany, note)
+}
+
+const noteMany = shareStatement(async (pool: Pool, notes: readonly RequestNote[]): Promise<void[]> => {
+  await pool.query({
+    name: 'note_many',
+    text: `WITH note AS (
+        SELECT DISTINCT ON (id) *
+        FROM unnest($1::bigint[], $2::operator_request_state[], $3::jsonb[], $4::bigint[], $5::text[])
+          WITH ORDINALITY AS n (id, state, handle, next_ms, payment_url, place)
+        ORDER BY id, place DESC
+      ), noted AS (
+        UPDATE operator_request r
+        SET state = CASE WHEN r.state IN ('refused', 'closed') THEN r.state
+              WHEN n.next_ms IS NULL THEN 'closed' WHEN r.state = 'accepted' THEN r.state ELSE n.state END,
+          handle = r.handle || n.handle,
+          accepted_at = coalesce(r.accepted_at, CASE WHEN n.state = 'accepted' THEN service_now() END),
+          -- Nothing of an unsent request can still arrive: it may be sent again at once.
+          fence_until = CASE WHEN n.state = 'unsent' THEN now() ELSE r.fence_until END,
+          next_check_at = CASE WHEN r.state NOT IN ('refused', 'closed')
+              THEN service_now() + n.next_ms * interval '1 millisecond' END
+        FROM note n WHERE r.id = n.id AND r.state <> 'settled'
+        RETURNING r.transaction_id, n.payment_url
+      )
+      UPDATE transaction t SET payment_url = noted.payment_url
+      FROM noted WHERE t.id = noted.transaction_id AND noted.payment_url IS NOT NULL`,
+    values: [
+      notes.map((n) => n.id),
+      notes.map((n) => n.state),
+      notes.map((n) => JSON.stringify(n.handle)),
+      notes.map((n) => n.nextCheckMs),
+      notes.map((n) => n.paymentUrl),
+    ],
+  })
+  return notes.map(() => undefined)
+})
+
+/** A callback that names a request of ours. */
+export interface CallbackRecord {
+  provider: Provider
+  dedupeKey: string
+  body: string
+  /** The request's id from the address; null where `correlationId` names it. */
+  requestId: bigint | null
+  correlationId: string | null
+}
+
+/**
+ * Keeps a callback, once, and makes its request due: only a query decides what it meant.
+ * @returns whether it was new, and the request that is due now (null where it names none of ours)
+ */
+export async function recordCallback(
+  pool: Pool,
+  callback: CallbackRecord,
+): Promise<{ isNew: boolean; requestId: bigint | null }> {
+  const { rows } = await pool.query<{ isNew: boolean; requestId: bigint | null }>({
+    name: 'record_callback',
+    text: `WITH named AS (
+        SELECT id, merchant_id FROM operator_request
+        WHERE provider = $1 AND ($4::bigint IS NULL OR id = $4) AND ($5::uuid IS NULL OR correlation_id = $5)
+          AND num_nonnulls($4::bigint, $5::uuid) > 0
+      ), kept AS (
+        INSERT INTO operator_callback (merchant_id, request_id, provider, dedupe_key, body)
+        SELECT (SELECT merchant_id FROM named), (SELECT id FROM named), $1, $2, $3
+        ON CONFLICT (provider, dedupe_key) DO NOTHING RETURNING request_id
+      ), due AS (
+        UPDATE operator_request r SET next_check_at = service_now()
+        FROM kept WHERE r.id = kept.request_id AND r.state <> 'settled'
+      )
+      SELECT EXISTS (SELECT FROM kept) AS "isNew", (SELECT id FROM named) AS "requestId"`,
+    values: [
+      callback.provider,
+      callback.dedupeKey,
+      callback.body,
+      callback.requestId,
+      callback.correlationId,
+    ],
+  })
+  return rows[0] ?? { isNew: false, requestId: null }
+}

@@ -1,0 +1,211 @@
+import type { Entry, EntryType, OperatorKey, Transfer } from './model.ts'
+import { operatorKeys } from './model.ts'
+
+/** Our float at the operator. */
+export const pool = 'pool'
+/** What the operator earns. */
+export const fees = 'fees'
+/** Where electronic money comes from; the only account that may be below zero. */
+export const issuer = 'issuer'
+/** The account of a customer. */
+export const wallet = (msisdn: string): string => `wallet:${msisdn}`
+
+const openingWallet = 1_000_000n
+const openingPool = 50_000_000n
+
+/** A movement of our float, as a statement shows it, in francs; what leaves us is negative. */
+export interface PoolLine {
+  readonly seq: number
+  readonly at: number
+  readonly type: EntryType
+  readonly operationId: string | null
+  readonly amount: bigint
+  readonly fee: bigint
+  readonly balanceAfter: bigint
+}
+
+interface OperatorBook {
+  readonly balances: Map<string, bigint>
+  readonly entries: Entry[]
+  readonly poolLines: PoolLine[]
+  /** Sum of all balances; zero, or the book is wrong. */
+  total: bigint
+}
+
+/** What a movement is for. */
+export interface Posting {
+  readonly operator: OperatorKey
+  readonly at: number
+  readonly type: EntryType
+  readonly operationId: string
+  readonly transfers: readonly Transfer[]
+}
+
+/** The operators' own double-entry books, one each. */
+export class Book {
+  readonly #books = new Map<OperatorKey, OperatorBook>(operatorKeys.map((key) => [key, emptyBook()]))
+
+  /** Francs on an account; null if it was never seen. */
+  balance(operator: OperatorKey, account: string): bigint | null {
+    return this.#of(operator).balances.get(account) ?? null
+  }
+
+  /** Every account with its francs. */
+  accounts(operator: OperatorKey): ReadonlyMap<string, bigint> {
+    return this.#of(operator).balances
+  }
+
+  /** All movements of our float, oldest first. */
+  poolLines(operator: OperatorKey): readonly PoolLine[] {
+    return this.#of(operator).poolLines
+  }
+
+  /** The entry that opens an account seen for the first time, if it is one. */
+  opening(operator: OperatorKey, account: string, at: number): Entry[] {
+    return this.#draft(operator, at).open(account).entries
+  }
+
+  /**
+   * Prepares the entries of a posting and writes nothing.
+   * @param cover whether the issuer fills up an account that holds too little: test customers never run dry
+   * @returns null when an account holds too little
+   */
+  prepare(posting: Posting, cover: 'cover' | 'refuse'): Entry[] | null {
+    const draft = this.#draft(posting.operator, posting.at)
+    for (const { from, to, amount } of posting.transfers) {
+      draft.open(from).open(to)
+      const short = from === issuer ? 0n : BigInt(amount) - draft.balance(from)
+      if (short > 0n && cover === 'refuse') return null
+      if (short > 0n) draft.topUp(from, short)
+      draft.move({ from, to, amount })
+    }
+    draft.add(posting.type, posting.operationId, posting.transfers)
+    return draft.entries
+  }
+
+  /** Writes an entry. @throws Error when it would break the book */
+  apply(entry: Entry): void {
+    const book = this.#of(entry.operator)
+    if (entry.seq !== book.entries.length + 1)
+      throw new Error(`Entry ${entry.seq} of ${entry.operator} is out of order.`)
+    let moved = 0n
+    let fee = 0n
+    for (const { from, to, amount } of entry.transfers) {
+      const francs = BigInt(amount)
+      if (francs < 0n || from === to)
+        throw new Error(`Entry ${entry.seq} of ${entry.operator} is no transfer.`)
+      this.#add(book, from, -francs)
+      this.#add(book, to, francs)
+      const change = to === pool ? francs : from === pool ? -francs : 0n
+      if (from === fees || to === fees) fee += change
+      else moved += change
+    }
+    for (const { from } of entry.transfers) {
+      if (from !== issuer && (book.balances.get(from) ?? 0n) < 0n)
+        throw new Error(`${from} would be below zero.`)
+    }
+    if (book.total !== 0n) throw new Error(`The book of ${entry.operator} does not sum to zero.`)
+    book.entries.push(entry)
+    if (moved === 0n && fee === 0n) return
+    const { seq, at, type, operationId } = entry
+    const balanceAfter = book.balances.get(pool) ?? 0n
+    book.poolLines.push({ seq, at, type, operationId, amount: moved, fee, balanceAfter })
+  }
+
+  /** Adds everything up again from the entries. @returns what is wrong, nothing when all is well */
+  verify(operator: OperatorKey): string[] {
+    const book = this.#of(operator)
+    const sums = new Map<string, bigint>()
+    for (const { from, to, amount } of book.entries.flatMap((entry) => entry.transfers)) {
+      sums.set(from, (sums.get(from) ?? 0n) - BigInt(amount))
+      sums.set(to, (sums.get(to) ?? 0n) + BigInt(amount))
+    }
+    const problems: string[] = []
+    let total = 0n
+    for (const [account, balance] of book.balances) {
+      total += balance
+      if (balance !== (sums.get(account) ?? 0n))
+        problems.push(`${account}: ${balance} is not the sum of its entries`)
+      if (account !== issuer && balance < 0n) problems.push(`${account}: ${balance} is below zero`)
+    }
+    if (total !== 0n) problems.push(`all accounts: sum ${total}, not zero`)
+    const lines = book.poolLines.reduce((sum, line) => sum + line.amount + line.fee, 0n)
+    if (lines !== (book.balances.get(pool) ?? 0n)) problems.push(`${pool}: statement lines sum to ${lines}`)
+    return problems
+  }
+
+  clear(): void {
+    for (const key of operatorKeys) this.#books.set(key, emptyBook())
+  }
+
+  #draft(operator: OperatorKey, at: number): Draft {
+    const book = this.#of(operator)
+    return new Draft(operator, at, book.balances, book.entries.length)
+  }
+
+  #add(book: OperatorBook, account: string, francs: bigint): void {
+    book.balances.set(account, (book.balances.get(account) ?? 0n) + francs)
+    book.total += francs
+  }
+
+  #of(operator: OperatorKey): OperatorBook {
+    const book = this.#books.get(operator)
+    if (!book) throw new Error(`No book of ${operator}.`)
+    return book
+  }
+}
+
+/** Entries in the making, with the balances as they will be. */
+class Draft {
+  readonly entries: Entry[] = []
+  readonly #operator: OperatorKey
+  readonly #at: number
+  readonly #before: ReadonlyMap<string, bigint>
+  readonly #changed = new Map<string, bigint>()
+  readonly #written: number
+
+  constructor(operator: OperatorKey, at: number, before: ReadonlyMap<string, bigint>, written: number) {
+    this.#operator = operator
+    this.#at = at
+    this.#before = before
+    this.#written = written
+  }
+
+  balance(account: string): bigint {
+    return this.#changed.get(account) ?? this.#before.get(account) ?? 0n
+  }
+
+  open(account: string): this {
+    if (account === issuer || account === fees) return this
+    if (this.#before.has(account) || this.#changed.has(account)) return this
+    const opening = account === pool ? openingPool : openingWallet
+    this.#issue('opening', account, opening)
+    return this
+  }
+
+  /** Fills an account up in whole openings. */
+  topUp(account: string, short: bigint): void {
+    const unit = account === pool ? openingPool : openingWallet
+    this.#issue('top_up', account, ((short + unit - 1n) / unit) * unit)
+  }
+
+  move({ from, to, amount }: Transfer): void {
+    this.#changed.set(from, this.balance(from) - BigInt(amount))
+    this.#changed.set(to, this.balance(to) + BigInt(amount))
+  }
+
+  add(type: EntryType, operationId: string | null, transfers: readonly Transfer[]): void {
+    const seq = this.#written + this.entries.length + 1
+    this.entries.push({ seq, operator: this.#operator, at: this.#at, type, operationId, transfers })
+  }
+
+  #issue(type: EntryType, account: string, francs: bigint): void {
+    const transfer = { from: issuer, to: account, amount: String(francs) }
+    this.add(type, null, [transfer])
+    this.move(transfer)
+  }
+}
+
+function emptyBook(): OperatorBook {
+  return { balances: new Map(), entries: [], poolLines: [], total: 0n }
+}

@@ -1,0 +1,180 @@
+import type { OutageMode } from './behaviour.ts'
+import { outageModes } from './behaviour.ts'
+import { pool } from './book.ts'
+import { same } from './credentials.ts'
+import type { Call, Handler, Reply, Route } from './http.ts'
+import { header, json, param, readObject, routesOf, text } from './http.ts'
+import type { Operation, OperatorKey } from './model.ts'
+import { operatorKeys } from './model.ts'
+import { operators, sandboxWebhookSecret } from './operators.ts'
+import { scenarios } from './scenarios.ts'
+import type { World } from './world.ts'
+
+/** Ten years; a step beyond is a mistake in units. */
+const advanceMaxMs = 10 * 366 * 24 * 3_600_000
+const listMax = 200
+/** Who pays a session that names nobody, when the control interface confirms it. */
+const passerBy = '+22376000001'
+
+/** What tests and the sandbox may do to the operators. Without a control token it does not exist. */
+export function controlHandler(world: World, token: string | null): Handler {
+  const notFound = () => json(404, { message: 'There is nothing here.' })
+  const route = routesOf(controlRoutes(world), notFound)
+  return (call) => {
+    if (token === null) return notFound()
+    if (!same(header(call, 'x-control-token'), token))
+      return json(401, { message: 'The control token is not valid.' })
+    return route(call)
+  }
+}
+
+function controlRoutes(world: World): Route[] {
+  const { store, engine, requests } = world
+  const decided = (call: Call, decide: (operation: Operation) => Operation): Reply => {
+    const operation = findByAnyName(world, param(call, 'reference'))
+    if (!operation) return json(404, { message: 'There is no such transaction.' })
+    if (operation.state !== 'pending')
+      return json(409, { message: 'It is decided already.', ...stateOf(operation) })
+    return json(200, stateOf(decide(operation)))
+  }
+  return [
+    { method: 'GET', pattern: '/_sim/clock', handle: () => json(200, clockState(world)) },
+    { method: 'POST', pattern: '/_sim/clock', handle: (call) => advance(world, call) },
+    { method: 'PUT', pattern: '/_sim/webhook', handle: (call) => setWebhook(world, call) },
+    {
+      method: 'POST',
+      pattern: '/_sim/transactions/:reference/confirm',
+      handle: (call) =>
+        decided(call, (operation) => engine.confirm({ ...operation, msisdn: operation.msisdn ?? passerBy })),
+    },
+    {
+      method: 'POST',
+      pattern: '/_sim/transactions/:reference/decline',
+      handle: (call) => decided(call, (operation) => engine.refuse(operation, 'declined')),
+    },
+    {
+      method: 'GET',
+      pattern: '/_sim/requests',
+      handle: ({ query }) => {
+        const wanted = { clientReference: query.get('clientRef'), correlationId: query.get('correlationId') }
+        return json(200, requests.list(wanted).slice(-listMax))
+      },
+    },
+    { method: 'GET', pattern: '/_sim/operations', handle: (call) => json(200, findOperations(world, call)) },
+    { method: 'GET', pattern: '/_sim/accounts', handle: (call) => json(200, accounts(world, call)) },
+    { method: 'GET', pattern: '/_sim/invariants', handle: () => invariants(world) },
+    { method: 'GET', pattern: '/_sim/scenarios', handle: () => json(200, scenarios) },
+    {
+      method: 'POST',
+      pattern: '/_sim/reset',
+      handle: () => {
+        store.reset()
+        requests.clear()
+        world.behaviour.clear()
+        engine.openBooks()
+        return json(200, clockState(world))
+      },
+    },
+    { method: 'POST', pattern: '/_sim/outage', handle: (call) => setOutage(world, call) },
+  ]
+}
+
+/** Moves time; everything that falls due on the way has happened when this answers. */
+function advance(world: World, call: Call): Reply {
+  const ms = readObject(call.body)?.['advance_ms']
+  if (typeof ms !== 'number' || !Number.isSafeInteger(ms) || ms < 0 || ms > advanceMaxMs) {
+    return json(400, { message: 'advance_ms: whole milliseconds, 0 to ten years.' })
+  }
+  // Written first: what fires on the way already carries times that lie ahead of the machine.
+  world.store.commit([{ clock: world.clock.offset + ms }])
+  world.clock.advance(ms)
+  return json(200, clockState(world))
+}
+
+function clockState({ clock }: World): object {
+  return { now: new Date(clock.now()).toISOString(), offset_ms: clock.offset }
+}
+
+function setWebhook(world: World, call: Call): Reply {
+  const body = readObject(call.body) ?? {}
+  const url = text(body, 'url')
+  if (!/^https?:\/\//.test(url) || !URL.canParse(url))
+    return json(400, { message: 'url: an http(s) address.' })
+  world.store.commit([{ webhook: { url, secret: text(body, 'secret') || sandboxWebhookSecret } }])
+  return json(200, { url })
+}
+
+function setOutage(world: World, call: Call): Reply {
+  const body = readObject(call.body) ?? {}
+  const operator = operatorKeys.find((key) => [key, operators[key].name].includes(text(body, 'operator')))
+  const mode = outageModes.find((known) => known === text(body, 'mode'))
+  if (!operator || !mode) {
+    return json(400, { message: `operator: OperatorA to OperatorD; mode: ${outageModes.join(', ')}.` })
+  }
+  world.behaviour.setOutage(operator, mode)
+  return json(200, outages(world))
+}
+
+function outages({ behaviour }: World): Record<string, OutageMode> {
+  return Object.fromEntries(operatorKeys.map((key) => [operators[key].name, behaviour.outage(key)]))
+}
+
+/** By correlation id, client reference or any name of the operator's own; else the newest ones. */
+function findOperations(world: World, { query }: Call): object[] {
+  const { store } = world
+  const correlationId = query.get('correlationId')
+  const clientReference = query.get('clientRef')
+  const reference = query.get('reference')
+  const each = <Found>(find: (key: OperatorKey) => Found) => operatorKeys.map(find)
+  const rows =
+    correlationId !== null
+      ? each((key) => store.correlated(key, correlationId) ?? [])
+      : clientReference !== null
+        ? each((key) => store.withReference(key, clientReference))
+        : reference !== null
+          ? [findByAnyName(world, reference) ?? []]
+          : [store.recent()]
+  return rows.flat().slice(-listMax).map(stateOf)
+}
+
+function findByAnyName({ store }: World, name: string): Operation | undefined {
+  const names = operatorKeys.map((key) => store.named(key, name) ?? store.correlated(key, name))
+  return store.operation(name) ?? names.find((operation) => operation !== undefined)
+}
+
+function stateOf(operation: Operation): object {
+  const time = (at: number | null) => (at === null ? null : new Date(at).toISOString())
+  return {
+    ...operation,
+    operator: operators[operation.operator].name,
+    createdAt: time(operation.createdAt),
+    changedAt: time(operation.changedAt),
+    settledAt: time(operation.settledAt),
+    expiresAt: time(operation.expiresAt),
+    due: operation.due && { ...operation.due, at: time(operation.due.at) },
+  }
+}
+
+function accounts(world: World, { query }: Call): object {
+  const msisdn = query.get('msisdn')
+  const shown = operatorKeys.map((key) => {
+    const all = [...world.store.book.accounts(key)]
+    const rows = all.filter(([account]) => !account.startsWith('wallet:') || account === `wallet:${msisdn}`)
+    const wallets = all.filter(([account]) => account.startsWith('wallet:'))
+    const sum = wallets.reduce((total, [, balance]) => total + balance, 0n)
+    const own = Object.fromEntries(rows.map(([account, balance]) => [account, String(balance)]))
+    return [operators[key].name, { ...own, wallets: { count: wallets.length, sum: String(sum) } }]
+  })
+  return Object.fromEntries(shown)
+}
+
+/** 200 when every book adds up, 500 with what is wrong when one does not. */
+function invariants(world: World): Reply {
+  const { book, pendingCount, noteCount } = world.store
+  const problems = operatorKeys.flatMap((key) =>
+    book.verify(key).map((why) => `${operators[key].name} ${why}`),
+  )
+  const pools = operatorKeys.map((key) => [operators[key].name, String(book.balance(key, pool) ?? 0n)])
+  const state = { ok: problems.length === 0, problems, pools: Object.fromEntries(pools) }
+  return json(problems.length === 0 ? 200 : 500, { ...state, pending: pendingCount, notes: noteCount })
+}

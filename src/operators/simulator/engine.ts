@@ -1,0 +1,291 @@
+import { createHash } from 'node:crypto'
+import type { Asked, Plan } from './behaviour.ts'
+import { planOperation } from './behaviour.ts'
+import { fees, pool, wallet } from './book.ts'
+import type { Clock } from './clock.ts'
+import type { Change, Note, Operation, OperatorKey, Transfer } from './model.ts'
+import { operatorKeys } from './model.ts'
+import { feeFor, operators } from './operators.ts'
+import type { Reason } from './reasons.ts'
+import { partOf } from './scenarios.ts'
+import type { Store } from './store.ts'
+
+/** What a protocol hands over to be carried out. */
+export interface Intent extends Asked {
+  readonly id?: string
+  readonly correlationId: string
+  readonly clientReference: string
+  readonly bodyHash?: string
+  readonly amount: bigint
+  readonly description: string
+  readonly callbackUrl: string | null
+  readonly originalId?: string
+  readonly page?: Operation['page']
+}
+
+/** A caller of a synchronous operator waits this long at most; then the answer is "pending" after all. */
+const holdMaxMs = 10_000
+const wrongPinsMax = 3
+const rightPin = '0000'
+
+const receiptPrefix = { collect: 'MP', disburse: 'CI', reverse: 'RV' } as const
+
+/** Says whom an operator tells of what has just become of an operation. */
+export type Announce = (operation: Operation, at: number) => Note[]
+
+/** The life of every operation, whatever protocol it came by. Each verb is one commit. */
+export class Engine {
+  readonly #store: Store
+  readonly #clock: Clock
+  readonly #seed: string
+  readonly #announce: Announce
+  readonly #waiting = new Map<string, (() => void)[]>()
+
+  constructor(store: Store, clock: Clock, seed: string, announce: Announce) {
+    this.#store = store
+    this.#clock = clock
+    this.#seed = seed
+    this.#announce = announce
+    store.onChange((change) => this.#follow(change))
+  }
+
+  /** Opens our float where it is not open yet. */
+  openBooks(): void {
+    const at = this.#clock.now()
+    const entries = operatorKeys.flatMap((operator) => this.#store.book.opening(operator, pool, at))
+    this.#store.commit(entries.map((entry) => ({ entry })))
+  }
+
+  /** Receives an operation: refused, carried out, or left to wait for the customer. */
+  open(intent: Intent): Operation {
+    const plan = planOperation(intent)
+    const operation = this.#draft(intent, plan)
+    const { due } = operation
+    if (plan.refuseNow) return this.#refuse(operation, plan.refuseNow, 'answered')
+    if (intent.mode === 'synchronous' && due && plan.due?.afterMs === 0) return this.#act(operation)
+    const { operator, msisdn } = operation
+    const opening = msisdn ? this.#store.book.opening(operator, wallet(msisdn), operation.createdAt) : []
+    this.#store.commit([{ operation }, ...opening.map((entry) => ({ entry }))])
+    return operation
+  }
+
+  /** The customer says yes. @returns the operation as it is then */
+  confirm(operation: Operation): Operation {
+    return operation.state === 'pending' ? this.#settle(operation) : operation
+  }
+
+  /** The customer, the operator or the merchant says no. */
+  refuse(operation: Operation, reason: Reason): Operation {
+    return operation.state === 'pending' ? this.#refuse(operation, reason) : operation
+  }
+
+  /** Somebody types a PIN on the telephone; the third wrong one ends the operation. */
+  enterPin(operation: Operation, pin: string): Operation {
+    if (operation.state !== 'pending') return operation
+    if (pin === rightPin) return this.#settle(operation)
+    const pinFailures = operation.pinFailures + 1
+    if (pinFailures >= wrongPinsMax) return this.#refuse({ ...operation, pinFailures }, 'wrongPin')
+    return this.#put({ ...operation, pinFailures })
+  }
+
+  /**
+   * Somebody pays an open checkout session from a telephone.
+   * What goes wrong leaves the session open for another try, until it expires.
+   */
+  payCheckout(session: Operation, msisdn: string, pin: string): Operation {
+    if (session.state !== 'pending') return session
+    const { act } = partOf(msisdn)
+    if (act.does === 'refuse' || act.does === 'refuseAtOnce') return this.#failAttempt(session, act.reason)
+    if (pin === rightPin) return this.#settle({ ...session, msisdn })
+    const pinFailures = session.pinFailures + 1
+    if (pinFailures < wrongPinsMax) return this.#put({ ...session, pinFailures })
+    return this.#failAttempt({ ...session, pinFailures: 0 }, 'wrongPin')
+  }
+
+  /** Waits until an operation is decided, for the time that a caller may be held on the line. */
+  whenDecided(id: string): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, holdMaxMs)
+      timer.unref()
+      const waiting = this.#waiting.get(id) ?? []
+      this.#waiting.set(id, waiting)
+      waiting.push(() => {
+        clearTimeout(timer)
+        resolve()
+      })
+    })
+  }
+
+  /** Lets go of all who wait. */
+  close(): void {
+    for (const waiting of this.#waiting.values()) for (const resume of waiting) resume()
+    this.#waiting.clear()
+  }
+
+  /** Whether a caller is held on the line until this is decided. */
+  holdsFor(operation: Operation): boolean {
+    return operation.due !== null && operation.due.at - operation.createdAt <= holdMaxMs
+  }
+
+  #follow(change: Change): void {
+    if ('reset' in change) {
+      this.#clock.clearAll()
+      this.close()
+    }
+    if (!('operation' in change)) return
+    const { operation } = change
+    if (operation.state === 'pending' && operation.due) {
+      this.#clock.set(`operation:${operation.id}`, operation.due.at, () => this.#comeDue(operation.id))
+      return
+    }
+    this.#clock.clear(`operation:${operation.id}`)
+    if (operation.state === 'pending') return
+    const waiting = this.#waiting.get(operation.id) ?? []
+    this.#waiting.delete(operation.id)
+    for (const resume of waiting) resume()
+  }
+
+  #comeDue(id: string): void {
+    const operation = this.#store.operation(id)
+    if (operation?.state === 'pending' && operation.due) this.#act(operation)
+  }
+
+  #act(operation: Operation): Operation {
+    const { due } = operation
+    if (due?.act === 'confirm') return this.#settle(operation)
+    return this.#refuse(operation, due?.reason ?? 'expired')
+  }
+
+  #settle(operation: Operation): Operation {
+    const { operator, kind, amount } = operation
+    const original = operation.originalId ? this.#store.operation(operation.originalId) : undefined
+    if (kind === 'reverse' && !(original && isReversible(original, BigInt(amount)))) {
+      return this.#refuse(operation, 'notReversible')
+    }
+    const at = this.#clock.now()
+    const posting = {
+      operator,
+      at,
+      type: kind,
+      operationId: operation.id,
+      transfers: transfersOf(operation, original),
+    }
+    // What was paid out may be spent by now: a reversal takes only what is there.
+    const entries = this.#store.book.prepare(posting, kind === 'reverse' ? 'refuse' : 'cover')
+    if (!entries) return this.#refuse(operation, 'insufficientFunds')
+    const decided = { changedAt: at, settledAt: at, due: null, lastError: null }
+    const settled: Operation = { ...operation, ...decided, state: 'completed' }
+    this.#store.commit([
+      { operation: settled },
+      ...entries.map((entry) => ({ entry })),
+      ...(original ? [{ operation: givenBack(original, BigInt(amount), at) }] : []),
+      ...this.#announce(settled, at).map((note) => ({ note })),
+    ])
+    return settled
+  }
+
+  /** @param told `answered`: the caller reads it in the answer, so nobody is called back */
+  #refuse(operation: Operation, reason: Reason, told: 'answered' | 'by note' = 'by note'): Operation {
+    const at = this.#clock.now()
+    const refused: Operation = { ...operation, state: 'failed', refusal: reason, changedAt: at, due: null }
+    const notes = told === 'answered' ? [] : this.#announce(refused, at)
+    this.#store.commit([{ operation: refused }, ...notes.map((note) => ({ note }))])
+    return refused
+  }
+
+  #failAttempt(session: Operation, reason: Reason): Operation {
+    const at = this.#clock.now()
+    const failed: Operation = { ...session, lastError: reason, changedAt: at }
+    this.#store.commit([{ operation: failed }, ...this.#announce(failed, at).map((note) => ({ note }))])
+    return failed
+  }
+
+  #put(operation: Operation): Operation {
+    const changed = { ...operation, changedAt: this.#clock.now() }
+    this.#store.commit([{ operation: changed }])
+    return changed
+  }
+
+  #draft(intent: Intent, plan: Plan): Operation {
+    const at = this.#clock.now()
+    const number = this.#store.count + 1
+    const reference = receipt(intent.kind, intent.operator, at, number)
+    const profile = operators[intent.operator]
+    const fee = intent.kind === 'reverse' ? 0n : feeFor(profile, intent.kind, intent.amount)
+    const held = intent.mode === 'synchronous' && plan.due !== null && plan.due.afterMs <= holdMaxMs
+    return {
+      id: intent.id ?? reference,
+      operator: intent.operator,
+      kind: intent.kind,
+      state: 'pending',
+      reference,
+      correlationId: intent.correlationId,
+      serverCorrelationId: uuidFrom(`${this.#seed}:${reference}`),
+      clientReference: intent.clientReference,
+      bodyHash: intent.bodyHash ?? '',
+      msisdn: intent.msisdn,
+      amount: String(intent.amount),
+      fee: String(fee),
+      description: intent.description,
+      // Whoever hears the outcome on the line is not called back.
+      callbackUrl: held ? null : intent.callbackUrl,
+      scenario: plan.scenario,
+      createdAt: at,
+      changedAt: at,
+      settledAt: null,
+      expiresAt: plan.expiresAfterMs === null ? null : at + plan.expiresAfterMs,
+      due: plan.due && { at: at + plan.due.afterMs, act: plan.due.act, reason: plan.due.reason },
+      refusal: null,
+      lastError: null,
+      pinFailures: 0,
+      originalId: intent.originalId ?? null,
+      reversedAmount: '0',
+      page: intent.page ?? null,
+    }
+  }
+}
+
+/** Whether so many francs of a settled operation can still be given back. */
+export function isReversible(original: Operation, amount: bigint): boolean {
+  if (original.kind === 'reverse' || original.state !== 'completed') return false
+  return BigInt(original.reversedAmount) + amount <= BigInt(original.amount)
+}
+
+function givenBack(original: Operation, amount: bigint, at: number): Operation {
+  const reversed = BigInt(original.reversedAmount) + amount
+  const state = reversed === BigInt(original.amount) ? 'reversed' : 'completed'
+  return { ...original, reversedAmount: String(reversed), state, changedAt: at }
+}
+
+function transfersOf(operation: Operation, original: Operation | undefined): Transfer[] {
+  const customer = wallet(operation.msisdn ?? '')
+  const { amount, fee } = operation
+  if (operation.kind === 'collect') {
+    return [{ from: customer, to: pool, amount }, ...charge(pool, fees, fee)]
+  }
+  if (operation.kind === 'disburse') {
+    return [{ from: pool, to: customer, amount }, ...charge(pool, fees, fee)]
+  }
+  if (original?.kind !== 'disburse') return [{ from: pool, to: customer, amount }]
+  // A payout taken back whole costs nothing: its fee returns as well.
+  const feeBack = amount === original.amount ? original.fee : '0'
+  return [{ from: customer, to: pool, amount }, ...charge(fees, pool, feeBack)]
+}
+
+function charge(from: string, to: string, amount: string): Transfer[] {
+  return amount === '0' ? [] : [{ from, to, amount }]
+}
+
+function receipt(kind: Operation['kind'], operator: OperatorKey, at: number, number: number): string {
+  const stamp = new Date(at).toISOString()
+  const day = stamp.slice(2, 10).replaceAll('-', '')
+  const time = stamp.slice(11, 16).replace(':', '')
+  return `${receiptPrefix[kind]}${day}.${time}.${operator.toUpperCase()}${String(number).padStart(5, '0')}`
+}
+
+function uuidFrom(text: string): string {
+  const hex = createHash('sha256').update(text).digest('hex')
+  const variant = ((Number.parseInt(hex.slice(16, 17), 16) & 3) | 8).toString(16)
+  const parts = [hex.slice(0, 8), hex.slice(8, 12), `4${hex.slice(13, 16)}`, `${variant}${hex.slice(17, 20)}`]
+  return [...parts, hex.slice(20, 32)].join('-')
+}

@@ -1,0 +1,169 @@
+import { pool } from './book.ts'
+import { Fault } from './gsma-requests.ts'
+import { currency, isoTime, transactionBody } from './gsma-shapes.ts'
+import type { Call, Reply, Route } from './http.ts'
+import { json, param } from './http.ts'
+import { nameOf } from './names.ts'
+import type { OperatorProfile } from './operators.ts'
+import { poolIdentifier } from './operators.ts'
+import { partOf } from './scenarios.ts'
+import type { World } from './world.ts'
+
+const pageDefault = 50
+const pageMax = 500
+
+/** Accounts as the standard reads them: our float and its movements, and who a number belongs to. */
+export function accountRoutes(profile: OperatorProfile, world: World): Route[] {
+  const own = (call: Call) => {
+    if (param(call, 'type') !== 'accountid' || param(call, 'identifier') !== poolIdentifier) throw notOurs()
+  }
+  return [
+    { method: 'GET', pattern: '/accounts/balance', handle: () => balance(profile, world) },
+    {
+      method: 'GET',
+      pattern: '/accounts/transactions',
+      handle: (call) => transactions(profile, world, call),
+    },
+    {
+      method: 'GET',
+      pattern: '/accounts/statemententries',
+      handle: (call) => statement(profile, world, call),
+    },
+    {
+      method: 'GET',
+      pattern: '/accounts/msisdn/:number/accountname',
+      handle: (call) => accountName(world, call),
+    },
+    {
+      method: 'GET',
+      pattern: '/accounts/msisdn/:number/status',
+      handle: (call) => accountStatus(world, call),
+    },
+    {
+      method: 'GET',
+      pattern: '/accounts/:type/:identifier/balance',
+      handle: (call) => (own(call), balance(profile, world)),
+    },
+    {
+      method: 'GET',
+      pattern: '/accounts/:type/:identifier/transactions',
+      handle: (call) => (own(call), transactions(profile, world, call)),
+    },
+    {
+      method: 'GET',
+      pattern: '/accounts/:type/:identifier/statemententries',
+      handle: (call) => (own(call), statement(profile, world, call)),
+    },
+  ]
+}
+
+function balance(profile: OperatorProfile, world: World): Reply {
+  const francs = String(world.store.book.balance(profile.key, pool) ?? 0n)
+  return json(200, {
+    currentBalance: francs,
+    availableBalance: francs,
+    reservedBalance: '0',
+    unclearedBalance: '0',
+    currency,
+    accountStatus: 'available',
+  })
+}
+
+/** The operations that moved our float, oldest first, so that pages do not shift while money comes in. */
+function transactions(profile: OperatorProfile, world: World, call: Call): Reply {
+  const lines = linesOf(profile, world, call).filter((line) => line.operationId !== null)
+  return page(world, call, lines, ({ operationId }) => {
+    const operation = world.store.operation(operationId ?? '')
+    return operation ? transactionBody(operation) : {}
+  })
+}
+
+/** Every movement of our float with its fee, oldest first. */
+function statement(profile: OperatorProfile, world: World, call: Call): Reply {
+  return page(world, call, linesOf(profile, world, call), (line) => {
+    const operation = line.operationId === null ? undefined : world.store.operation(line.operationId)
+    const amount = line.amount < 0n ? -line.amount : line.amount
+    return {
+      transactionReference: operation?.id ?? `${profile.key.toUpperCase()}${line.seq}`,
+      transactionStatus: 'completed',
+      displayType: line.amount < 0n ? 'out' : 'in',
+      type: operation ? transactionBody(operation)['type'] : 'transfer',
+      amount: String(amount),
+      currency,
+      fees: [{ feeType: 'transaction', feeAmount: String(-line.fee), feeCurrency: currency }],
+      balance: String(line.balanceAfter),
+      requestingOrganisationTransactionReference: operation?.clientReference ?? '',
+      correlationId: operation?.correlationId ?? '',
+      counterparty: operation?.msisdn ?? '',
+      ...(operation?.originalId ? { originalTransactionReference: operation.originalId } : {}),
+      creationDate: isoTime(line.at),
+    }
+  })
+}
+
+function linesOf(profile: OperatorProfile, world: World, call: Call) {
+  const from = timeParameter(call, 'fromDateTime', Number.NEGATIVE_INFINITY)
+  const to = timeParameter(call, 'toDateTime', Number.POSITIVE_INFINITY)
+  return world.store.book.poolLines(profile.key).filter((line) => line.at >= from && line.at <= to)
+}
+
+function page<Row>(world: World, call: Call, rows: readonly Row[], show: (row: Row) => object): Reply {
+  const limit = Math.min(countParameter(call, 'limit', pageDefault), pageMax)
+  const offset = countParameter(call, 'offset', 0)
+  if (offset > rows.length) throw new Fault('validation', 'invalidOffset', 'offset: beyond the end.')
+  const shown = rows.slice(offset, offset + limit).map(show)
+  return json(200, shown, {
+    'x-date': isoTime(world.clock.now()),
+    'x-records-available-count': String(rows.length),
+    'x-records-returned-count': String(shown.length),
+  })
+}
+
+function accountName(world: World, call: Call): Reply {
+  const { first, last } = nameOf(knownNumber(call))
+  const name = { firstName: first, lastName: last, fullName: `${first} ${last}` }
+  return json(200, { name }, { 'x-date': isoTime(world.clock.now()) })
+}
+
+function accountStatus(world: World, call: Call): Reply {
+  const { act } = partOf(knownNumber(call))
+  const blocked = act.does === 'refuseAtOnce' && act.reason === 'blocked'
+  return json(
+    200,
+    { accountStatus: blocked ? 'unavailable' : 'available' },
+    { 'x-date': isoTime(world.clock.now()) },
+  )
+}
+
+function knownNumber(call: Call): string {
+  const msisdn = `+${param(call, 'number').replace(/^\+/, '')}`
+  const { act } = partOf(msisdn)
+  const absent = act.does === 'refuseAtOnce' && act.reason === 'notFound'
+  if (absent || !/^\+\d{9,15}$/.test(msisdn)) {
+    throw new Fault('identification', 'identifierError', 'No wallet has this number.')
+  }
+  return msisdn
+}
+
+function countParameter(call: Call, name: string, absent: number): number {
+  const value = call.query.get(name)
+  if (value === null) return absent
+  if (!/^\d{1,9}$/.test(value)) throw new Fault('validation', 'formatError', `${name}: a whole number.`)
+  return Number(value)
+}
+
+function timeParameter(call: Call, name: string, absent: number): number {
+  const value = call.query.get(name)
+  if (value === null) return absent
+  const at = Date.parse(value)
+  if (Number.isNaN(at)) throw new Fault('validation', 'formatError', `${name}: an ISO 8601 date-time.`)
+  return at
+}
+
+function notOurs(): Fault {
+  return new Fault(
+    'authorisation',
+    'requestingPartyAuthorisationError',
+    'That account is not the client\u2019s.',
+  )
+}

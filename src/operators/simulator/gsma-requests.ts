@@ -1,0 +1,130 @@
+import { createHash } from 'node:crypto'
+import type { Call } from './http.ts'
+import { header, readObject, text } from './http.ts'
+import type { OperatorKey } from './model.ts'
+import { poolIdentifier } from './operators.ts'
+import type { GsmaCategory, GsmaFault } from './reasons.ts'
+import type { World } from './world.ts'
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+/** Eighteen digits without a leading zero: the currency has no fraction. */
+const amountPattern = /^[1-9]\d{0,17}$/
+/** Lengths of the standard's schema. */
+export const textMax = 256
+export const descriptionMax = 160
+
+/** Stops a request with an error object of the standard. */
+export class Fault extends Error {
+  readonly fault: GsmaFault
+
+  constructor(category: GsmaCategory, code: string, description: string) {
+    super(description)
+    this.fault = { category, code, description }
+  }
+}
+
+/** What every creation has: an id of its own, seen for the first time, and a body as it was sent. */
+export function readCreation(
+  operator: OperatorKey,
+  world: World,
+  call: Call,
+): { correlationId: string; body: Readonly<Record<string, unknown>> } {
+  const correlationId = header(call, 'x-correlationid')
+  if (correlationId === '')
+    throw new Fault('validation', 'mandatoryValueNotSupplied', 'X-CorrelationID is missing.')
+  if (!uuid.test(correlationId))
+    throw new Fault('validation', 'formatError', 'X-CorrelationID must be a UUID.')
+  if (world.store.correlated(operator, correlationId)) {
+    throw new Fault('businessRule', 'duplicateRequest', 'This X-CorrelationID was used before.')
+  }
+  const hash = header(call, 'x-content-hash')
+  if (hash !== '' && hash.toLowerCase() !== createHash('sha256').update(call.body).digest('hex')) {
+    throw new Fault('validation', 'formatError', 'X-Content-Hash is not the SHA-256 of the body.')
+  }
+  const body = readObject(call.body)
+  if (!body) throw new Fault('validation', 'formatError', 'The body must be a JSON object.')
+  return { correlationId, body }
+}
+
+/** Where the caller wants to be called back; null where it does not. */
+export function callbackUrl(call: Call): string | null {
+  const value = header(call, 'x-callback-url')
+  if (value === '') return null
+  if (!/^https?:\/\//.test(value) || !URL.canParse(value)) {
+    throw new Fault('validation', 'formatError', 'X-Callback-URL must be an http(s) address.')
+  }
+  return value
+}
+
+/** The amount in francs. */
+export function amountField(body: Readonly<Record<string, unknown>>): bigint {
+  if (body['amount'] === undefined)
+    throw new Fault('validation', 'mandatoryValueNotSupplied', 'amount is missing.')
+  const value = text(body, 'amount')
+  if (value.startsWith('-')) throw new Fault('validation', 'negativeValue', 'amount: must be above zero.')
+  if (!amountPattern.test(value)) {
+    throw new Fault('validation', 'formatError', 'amount: a text of whole francs without a leading zero.')
+  }
+  return BigInt(value)
+}
+
+/** A text of a bounded length, empty where it is absent. */
+export function textField(body: Readonly<Record<string, unknown>>, field: string, most: number): string {
+  const value = text(body, field)
+  if (value.length > most)
+    throw new Fault('validation', 'lengthError', `${field}: at most ${most} characters.`)
+  return value
+}
+
+/** The identifier that a party has under a key. */
+export function party(body: Readonly<Record<string, unknown>>, field: string, key: string): string {
+  const pairs = body[field]
+  if (!Array.isArray(pairs) || pairs.length === 0 || pairs.length > 10) {
+    throw new Fault('validation', 'mandatoryValueNotSupplied', `${field}: one to ten identifiers.`)
+  }
+  for (const pair of pairs as unknown[]) {
+    if (typeof pair !== 'object' || pair === null) continue
+    const row = pair as Readonly<Record<string, unknown>>
+    if (text(row, 'key').toLowerCase() === key) return text(row, 'value')
+  }
+  throw new Fault('identification', 'identifierError', `${field}: needs the identifier ${key}.`)
+}
+
+/** The other side of every payment is our own account. */
+export function checkOwnParty(identifier: string): void {
+  if (identifier === poolIdentifier) return
+  throw new Fault('identification', 'identifierError', 'That account is not the client\u2019s.')
+}
+
+/** A number in E.164, whichever way the client writes the international prefix. */
+export function msisdnOf(value: string): string {
+  const digits = value.replace(/^(\+|00)/, '').replaceAll(' ', '')
+  if (!/^\d{9,15}$/.test(digits))
+    throw new Fault('validation', 'formatError', 'msisdn: an international number.')
+  return `+${digits}`
+}
+
+/** Checks a patch (RFC 6902): the one change there is withdraws the transaction. */
+export function checkCancellation(body: string): void {
+  const patch = parseJson(body)
+  const [step] = Array.isArray(patch) ? (patch as unknown[]) : []
+  const change = typeof step === 'object' && step !== null ? (step as Readonly<Record<string, unknown>>) : {}
+  const withdraws =
+    change['op'] === 'replace' &&
+    change['path'] === '/transactionStatus' &&
+    text(change, 'value').toLowerCase() === 'cancelled'
+  if (withdraws) return
+  throw new Fault(
+    'validation',
+    'formatError',
+    'The only change is to replace /transactionStatus by "cancelled".',
+  )
+}
+
+function parseJson(body: string): unknown {
+  try {
+    return JSON.parse(body)
+  } catch {
+    return null
+  }
+}

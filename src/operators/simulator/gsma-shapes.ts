@@ -1,0 +1,80 @@
+import type { Reply } from './http.ts'
+import { json } from './http.ts'
+import type { Operation } from './model.ts'
+import { operators, poolIdentifier } from './operators.ts'
+import type { GsmaCategory, GsmaFault } from './reasons.ts'
+import { gsmaFault } from './reasons.ts'
+
+export const currency = 'XOF'
+const pollLimit = 100
+
+const statusOf: Readonly<Record<GsmaCategory, number>> = {
+  businessRule: 400,
+  validation: 400,
+  authorisation: 401,
+  identification: 404,
+  internal: 500,
+  serviceUnavailable: 503,
+}
+
+type Body = Readonly<Record<string, unknown>>
+
+/** The standard's error object. @param at milliseconds of the simulator's clock */
+export function faultBody(fault: GsmaFault, at: number): Body {
+  return {
+    errorCategory: fault.category,
+    errorCode: fault.code,
+    errorDescription: fault.description,
+    errorDateTime: isoTime(at),
+    ...(fault.detail ? { errorParameters: [{ key: 'reason', value: fault.detail }] } : {}),
+  }
+}
+
+/** An error object as an answer, with the status of its category. */
+export function faultReply(fault: GsmaFault, at: number): Reply {
+  return json(statusOf[fault.category], faultBody(fault, at), { 'x-date': isoTime(at) })
+}
+
+/** The standard's request state: what is polled by the server's correlation id. */
+export function requestState(operation: Operation): Body {
+  const { operator, state, refusal, kind, callbackUrl, expiresAt, changedAt } = operation
+  const profile = operators[operator]
+  const settled = state === 'completed' || state === 'reversed'
+  return {
+    serverCorrelationId: operation.serverCorrelationId,
+    status: settled ? 'completed' : state,
+    notificationMethod: callbackUrl && profile.notification === 'callback' ? 'callback' : 'polling',
+    ...(expiresAt === null ? {} : { expiryTime: isoTime(expiresAt) }),
+    pollLimit,
+    ...(settled ? { objectReference: operation.id } : {}),
+    ...(refusal ? { [profile.errorField]: faultBody(gsmaFault(refusal, kind), changedAt) } : {}),
+  }
+}
+
+/** The standard's transaction. */
+export function transactionBody(operation: Operation): Body {
+  const { kind, refusal, description, clientReference, originalId } = operation
+  const customer = [{ key: 'msisdn', value: operation.msisdn ?? '' }]
+  const own = [{ key: 'accountid', value: poolIdentifier }]
+  return {
+    transactionReference: operation.id,
+    transactionStatus: operation.state,
+    type: { collect: 'merchantpay', disburse: 'disbursement', reverse: 'reversal' }[kind],
+    amount: operation.amount,
+    currency,
+    debitParty: kind === 'collect' ? customer : own,
+    creditParty: kind === 'collect' ? own : customer,
+    fees: [{ feeType: 'transaction', feeAmount: operation.fee, feeCurrency: currency }],
+    transactionReceipt: operation.reference,
+    requestingOrganisationTransactionReference: clientReference,
+    ...(description ? { descriptionText: description } : {}),
+    ...(originalId ? { originalTransactionReference: originalId } : {}),
+    ...(refusal ? { customData: [{ key: 'errorCode', value: gsmaFault(refusal, kind).code }] } : {}),
+    creationDate: isoTime(operation.createdAt),
+    modificationDate: isoTime(operation.changedAt),
+  }
+}
+
+export function isoTime(at: number): string {
+  return new Date(at).toISOString()
+}

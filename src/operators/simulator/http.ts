@@ -1,0 +1,158 @@
+import type { IncomingHttpHeaders, IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+
+const bodyMaxBytes = 64 * 1_024
+
+/** A request as the handlers see it, its body read whole. */
+export interface Call {
+  readonly method: string
+  readonly path: string
+  readonly query: URLSearchParams
+  readonly headers: IncomingHttpHeaders
+  readonly body: string
+  /** The parts of the path that the route names. */
+  readonly params: ReadonlyMap<string, string>
+}
+
+export interface Reply {
+  readonly status: number
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+}
+
+/** What becomes of a request: an answer, a cut connection, or silence until the caller gives up. */
+export type Delivery = Reply | 'close' | 'hang'
+
+export type Handler = (call: Call) => Delivery | Promise<Delivery>
+
+/** A row of a table of routes; `:name` in the pattern takes one part of the path. */
+export interface Route {
+  readonly method: string
+  readonly pattern: string
+  readonly handle: Handler
+}
+
+/** Finds the route of a path; a known path with another method is 405 with `Allow`. */
+export function routesOf(routes: readonly Route[], notFound: Handler): Handler {
+  const rows = routes.map((route) => ({ route, parts: route.pattern.split('/') }))
+  return (call) => {
+    const parts = call.path.split('/')
+    const allowed = new Set<string>()
+    for (const row of rows) {
+      const params = matchPath(row.parts, parts)
+      if (!params) continue
+      if (row.route.method === call.method) return row.route.handle({ ...call, params })
+      allowed.add(row.route.method)
+    }
+    if (allowed.size === 0) return notFound(call)
+    return json(405, { message: 'This path does not take that method.' }, { allow: [...allowed].join(', ') })
+  }
+}
+
+function matchPath(pattern: readonly string[], parts: readonly string[]): Map<string, string> | null {
+  if (pattern.length !== parts.length) return null
+  const params = new Map<string, string>()
+  for (const [index, part] of parts.entries()) {
+    const expected = pattern[index] ?? ''
+    if (expected.startsWith(':')) {
+      const value = decode(part)
+      if (value === null || value === '') return null
+      params.set(expected.slice(1), value)
+    } else if (expected !== part) return null
+  }
+  return params
+}
+
+/** A named part of the path. */
+export function param(call: Call, name: string): string {
+  const value = call.params.get(name)
+  if (value === undefined) throw new Error(`The route has no :${name}.`)
+  return value
+}
+
+/** A request header, the empty string where it is absent. */
+export function header(call: Call, name: string): string {
+  const value = call.headers[name]
+  return Array.isArray(value) ? (value[0] ?? '') : (value ?? '')
+}
+
+export function json(status: number, value: unknown, headers: Readonly<Record<string, string>> = {}): Reply {
+  return { status, headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(value) }
+}
+
+/** Reads a JSON object. @returns null for anything else */
+export function readObject(body: string): Readonly<Record<string, unknown>> | null {
+  try {
+    const value: unknown = JSON.parse(body)
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : null
+  } catch {
+    return null
+  }
+}
+
+/** A text field of an object, the empty string where it is absent or no text. */
+export function text(source: Readonly<Record<string, unknown>>, field: string): string {
+  const value = source[field]
+  return typeof value === 'string' ? value : ''
+}
+
+/** Joins the handlers to node's server; a fault in one request never reaches another. */
+export function listener(handle: Handler, onError: (error: unknown) => void): RequestListener {
+  return (request, response) => {
+    response.on('error', () => {})
+    request.on('error', () => {})
+    answer(request, response, handle).catch((error: unknown) => {
+      onError(error)
+      if (response.headersSent || response.destroyed) response.destroy()
+      else send(response, json(500, { message: 'The simulator failed.' }))
+    })
+  }
+}
+
+async function answer(request: IncomingMessage, response: ServerResponse, handle: Handler): Promise<void> {
+  const body = await readBody(request)
+  if (body === null)
+    return send(response, json(413, { message: 'The body is too large.' }, { connection: 'close' }))
+  const [path = '', query = ''] = (request.url ?? '').split('?', 2)
+  const delivery = await handle({
+    method: request.method ?? '',
+    path,
+    query: new URLSearchParams(query),
+    headers: request.headers,
+    body,
+    params: new Map(),
+  })
+  if (delivery === 'close') request.socket.destroy()
+  else if (delivery !== 'hang' && !response.destroyed) send(response, delivery)
+}
+
+function send(response: ServerResponse, reply: Reply): void {
+  const body = reply.body ?? ''
+  const length = reply.status === 204 ? {} : { 'content-length': Buffer.byteLength(body) }
+  response.writeHead(reply.status, { ...reply.headers, ...length })
+  response.end(body)
+}
+
+/** @returns null when the body is over the limit, or its sender left half way */
+function readBody(request: IncomingMessage): Promise<string | null> {
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = []
+    let bytes = 0
+    request.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
+      if (bytes <= bodyMaxBytes) chunks.push(chunk)
+      else resolve(null)
+    })
+    request.on('end', () => resolve(Buffer.concat(chunks).toString('utf8')))
+    request.on('close', () => resolve(null))
+  })
+}
+
+function decode(part: string): string | null {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return null
+  }
+}

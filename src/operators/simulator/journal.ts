@@ -1,0 +1,91 @@
+import { appendFileSync, closeSync, createReadStream, ftruncateSync, mkdirSync, openSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { Change } from './model.ts'
+
+/** What the simulator has promised, in a file that outlives a `kill -9`. */
+export interface Journal {
+  /** Writes what is true together as one line, before anyone is told of it. */
+  append(changes: readonly Change[]): void
+  clear(): void
+  close(): void
+}
+
+const head = `${JSON.stringify({ journal: 'operator-simulator', version: 1 })}\n`
+
+/** A journal that keeps nothing. */
+export const noJournal: Journal = { append() {}, clear() {}, close() {} }
+
+/**
+ * Opens the journal and plays back what it holds.
+ * A last line that a crash cut short was never answered for: it is dropped.
+ * @param apply receives each line in order
+ * @throws Error when the file is no journal or a whole line cannot be read
+ */
+export async function openJournal(
+  path: string,
+  apply: (changes: readonly Change[]) => void,
+): Promise<Journal> {
+  mkdirSync(dirname(path), { recursive: true })
+  const file = openSync(path, 'a')
+  let bytes = 0
+  const write = (line: string) => {
+    try {
+      appendFileSync(file, line)
+    } catch (error) {
+      // A full disk may take half a line: nothing may follow it.
+      ftruncateSync(file, bytes)
+      throw error
+    }
+    bytes += Buffer.byteLength(line)
+  }
+  const cutTo = (length: number) => {
+    ftruncateSync(file, length)
+    bytes = length
+    if (length === 0) write(head)
+  }
+  try {
+    cutTo(await replay(path, apply))
+  } catch (error) {
+    closeSync(file)
+    throw error
+  }
+  return {
+    append: (changes) => write(`${JSON.stringify(changes)}\n`),
+    clear: () => cutTo(0),
+    close: () => closeSync(file),
+  }
+}
+
+/** @returns bytes of whole lines */
+async function replay(path: string, apply: (changes: readonly Change[]) => void): Promise<number> {
+  let rest: Buffer = Buffer.alloc(0)
+  let kept = 0
+  let number = 0
+  for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) {
+    const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
+    let start = 0
+    for (let end = bytes.indexOf(10, start); end !== -1; end = bytes.indexOf(10, start)) {
+      const line = bytes.toString('utf8', start, end)
+      number += 1
+      if (number === 1) checkHead(path, line)
+      else apply(parseLine(path, number, line))
+      start = end + 1
+    }
+    kept += start
+    rest = bytes.subarray(start)
+  }
+  return kept
+}
+
+function checkHead(path: string, line: string): void {
+  if (`${line}\n` !== head)
+    throw new Error(`${path} is no journal of this simulator, or of another version of it.`)
+}
+
+function parseLine(path: string, number: number, line: string): readonly Change[] {
+  try {
+    return JSON.parse(line) as readonly Change[]
+  } catch (cause) {
+    throw new Error(`${path}, line ${number}: not readable; the journal was changed from outside.`, { cause })
+  }
+}

@@ -1,0 +1,127 @@
+import { parseArgs } from 'node:util'
+import type { Simulator, SimulatorOptions } from './simulator.ts'
+import { startSimulator } from './simulator.ts'
+
+const help = `The operator simulator: four mobile-money operators that move no real money.
+
+  --port N            port to listen on (4010; 0: any)
+  --any-port          take another port if that one is taken
+  --host ADDRESS      address to listen on (127.0.0.1)
+  --journal PATH      remember everything in this file
+  --control-token T   open /_sim/* to whoever carries this token
+  --seed N            repeatable identifiers
+  --public-url URL    the address that people use, where it differs
+  --json              one line of JSON when ready
+  --tied              end when standard input closes; implies --json`
+
+await run()
+
+async function run(): Promise<void> {
+  const flags = readFlags()
+  if (!flags) return
+  const simulator = await start(flags.options, flags.anyPort)
+  const stop = () => {
+    // Nothing waits for a goodbye: the journal holds every promise.
+    void simulator.close().finally(() => process.exit(0))
+  }
+  process.once('SIGTERM', stop)
+  process.once('SIGINT', stop)
+  // Whoever started it may be gone before it: nobody reads any more, and that is no fault.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+  if (flags.tied) {
+    process.stdin.on('end', stop).on('error', stop).on('close', stop)
+    process.stdin.resume()
+  }
+  const json = JSON.stringify({ simulator: 'ready', url: simulator.url })
+  process.stdout.write(
+    flags.json ? `${json}\n` : screen(simulator.url, flags.options.publicUrl ?? simulator.url),
+  )
+}
+
+interface Flags {
+  options: SimulatorOptions
+  anyPort: boolean
+  tied: boolean
+  json: boolean
+}
+
+function readFlags(): Flags | null {
+  try {
+    const { values } = parseArgs({
+      options: {
+        port: { type: 'string', default: '4010' },
+        'any-port': { type: 'boolean', default: false },
+        host: { type: 'string', default: '127.0.0.1' },
+        journal: { type: 'string' },
+        'control-token': { type: 'string' },
+        seed: { type: 'string' },
+        'public-url': { type: 'string' },
+        tied: { type: 'boolean', default: false },
+        json: { type: 'boolean', default: false },
+        help: { type: 'boolean', default: false },
+      },
+    })
+    if (values.help) {
+      process.stdout.write(`${help}\n`)
+      return null
+    }
+    const options: SimulatorOptions = {
+      port: whole('port', values.port, 65_535),
+      host: values.host,
+      log: writeLog,
+    }
+    if (values.journal) options.journalPath = values.journal
+    if (values['control-token']) options.controlToken = values['control-token']
+    if (values.seed) options.seed = whole('seed', values.seed, Number.MAX_SAFE_INTEGER)
+    if (values['public-url']) options.publicUrl = values['public-url']
+    return { options, anyPort: values['any-port'], tied: values.tied, json: values.json || values.tied }
+  } catch (error) {
+    return refuseToStart(error, `\n${help}`)
+  }
+}
+
+async function start(options: SimulatorOptions, anyPort: boolean): Promise<Simulator> {
+  try {
+    return await startSimulator(options)
+  } catch (error) {
+    const taken = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
+    if (taken && anyPort) return startSimulator({ ...options, port: 0 })
+    if (!taken) return refuseToStart(error)
+    return refuseToStart(
+      new Error(`Port ${options.port} is taken. Choose another with --port, or add --any-port.`),
+    )
+  }
+}
+
+function refuseToStart(error: unknown, more = ''): never {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}${more}\n`)
+  process.exit(1)
+}
+
+function whole(name: string, value: string, most: number): number {
+  if (!/^\d+$/.test(value) || Number(value) > most)
+    throw new Error(`--${name}: a whole number up to ${most}.`)
+  return Number(value)
+}
+
+function writeLog(line: object): void {
+  process.stderr.write(`${JSON.stringify({ time: new Date().toISOString(), ...line })}\n`)
+}
+
+function screen(url: string, publicUrl: string): string {
+  return `
+  The operators are open. No real money moves here.
+
+  Telephone       ${publicUrl}/phone      answer payment requests; the PIN is 0000
+  Dashboard       ${publicUrl}/           floats, latest operations, test numbers
+  For the API     ${url}/op-a  …  ${url}/op-d
+
+  Numbers         any number pays after 3 seconds
+                  +223 70 09 00 01   you decide, on the telephone page
+                  +223 70 01 05 01   declines after 5 seconds
+                  +223 70 02 00 01   has no money
+
+  Ctrl+C stops it.
+
+`
+}

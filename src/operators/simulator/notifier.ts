@@ -1,0 +1,135 @@
+import { createHash, createHmac } from 'node:crypto'
+import type { Clock } from './clock.ts'
+import type { Change, Note } from './model.ts'
+import { operators, sandboxWebhookSecret } from './operators.ts'
+import type { Store } from './store.ts'
+
+const timeoutMs = 5_000
+/** Callbacks under way at once; further ones wait in order. */
+const inFlightMax = 64
+
+/**
+ * Delivers callbacks and webhooks, each operator with its own patience.
+ * An attempt is written down before it is made: an operator that calls once never calls twice, and one that
+ * repeats goes on after a restart.
+ */
+export class Notifier {
+  readonly #store: Store
+  readonly #clock: Clock
+  readonly #log: (line: object) => void
+  readonly #busy = new Set<string>()
+  #queue: Note[] = []
+  #inFlight = 0
+  #closed = false
+
+  constructor(store: Store, clock: Clock, log: (line: object) => void) {
+    this.#store = store
+    this.#clock = clock
+    this.#log = log
+    store.onChange((change) => this.#follow(change))
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#queue = []
+  }
+
+  #follow(change: Change): void {
+    if ('reset' in change) {
+      this.#queue = []
+      this.#busy.clear()
+    }
+    if ('note' in change && !this.#busy.has(change.note.id)) this.#schedule(change.note)
+  }
+
+  #schedule({ id, dueAt }: Note): void {
+    if (dueAt === null) this.#clock.clear(`note:${id}`)
+    else this.#clock.set(`note:${id}`, dueAt, () => this.#attempt(id))
+  }
+
+  #attempt(id: string): void {
+    const due = this.#store.note(id)
+    if (!due) return
+    const gap = operators[due.operator].retryGapsMs[due.attempts]
+    const note: Note = {
+      ...due,
+      attempts: due.attempts + 1,
+      dueAt: gap === undefined ? null : this.#clock.now() + gap,
+    }
+    this.#busy.add(id)
+    this.#store.commit([{ note }])
+    this.#queue.push(note)
+    this.#pump()
+  }
+
+  #pump(): void {
+    while (this.#inFlight < inFlightMax && !this.#closed) {
+      const note = this.#queue.shift()
+      if (!note) return
+      this.#inFlight += 1
+      this.#deliver(note)
+        .then((taken) => this.#conclude(note, taken))
+        .catch((error: unknown) =>
+          this.#log({ level: 'error', event: 'callback not recorded', why: String(error) }),
+        )
+    }
+  }
+
+  #conclude(note: Note, taken: boolean): void {
+    this.#inFlight -= 1
+    if (this.#closed) return
+    const current = this.#busy.delete(note.id)
+    if (current && note.dueAt !== null) {
+      if (taken) this.#store.commit([{ note: { ...note, dueAt: null } }])
+      else this.#schedule(note)
+    }
+    this.#pump()
+  }
+
+  async #deliver(note: Note): Promise<boolean> {
+    const webhook = this.#store.webhook
+    const url = note.url ?? webhook?.url
+    if (url === undefined) return false
+    const at = this.#clock.now()
+    const headers =
+      note.url === null ? signed(note, at, webhook?.secret ?? sandboxWebhookSecret) : described(note, at)
+    try {
+      const response = await fetch(url, {
+        method: note.url === null ? 'POST' : 'PUT',
+        headers: { 'content-type': 'application/json', ...headers },
+        body: note.body,
+        redirect: 'manual',
+        signal: AbortSignal.timeout(timeoutMs),
+      })
+      await response.body?.cancel()
+      if (response.ok) return true
+      this.#log({
+        level: 'warn',
+        event: 'callback refused',
+        note: note.id,
+        attempt: note.attempts,
+        status: response.status,
+      })
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error)
+      this.#log({ level: 'warn', event: 'callback failed', note: note.id, attempt: note.attempts, why })
+    }
+    return false
+  }
+}
+
+/** The headers of a GSMA callback. */
+function described(note: Note, at: number): Record<string, string> {
+  return {
+    'x-correlationid': note.correlationId,
+    'x-date': new Date(at).toISOString(),
+    'x-content-hash': createHash('sha256').update(note.body).digest('hex'),
+  }
+}
+
+/** The signature of a checkout event: over the time, immediately followed by the body. */
+function signed(note: Note, at: number, secret: string): Record<string, string> {
+  const t = Math.floor(at / 1_000)
+  const v1 = createHmac('sha256', secret).update(`${t}${note.body}`).digest('hex')
+  return { 'checkout-signature': `t=${t},v1=${v1}` }
+}

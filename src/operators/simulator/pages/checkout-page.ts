@@ -1,0 +1,109 @@
+import { html } from 'hono/html'
+import type { Call, Reply } from '../http.ts'
+import { param } from '../http.ts'
+import type { Operation } from '../model.ts'
+import type { World } from '../world.ts'
+import { money, spacedNumber, timeOfDay, typedNumber } from './format.ts'
+import type { Markup } from './layout.ts'
+import { inLanguage, languageOf, redirect, render } from './layout.ts'
+import type { Language } from './words.ts'
+import { words } from './words.ts'
+
+const pinsMax = 3
+
+/** The hosted page of a checkout session, where a payer says yes or no. */
+export function checkoutPage(world: World, call: Call): Promise<Reply> {
+  const session = sessionOf(world, call)
+  return session ? show(call, session) : noSession(call)
+}
+
+/** A payer answers; a payment that went wrong leaves the page open for another try. */
+export async function answerCheckout(world: World, call: Call): Promise<Reply> {
+  const session = sessionOf(world, call)
+  if (!session?.page) return noSession(call)
+  const language = languageOf(call)
+  const { successUrl, errorUrl, onlyPayer } = session.page
+  if (session.state !== 'pending') return show(call, session)
+  const form = new URLSearchParams(call.body)
+  if (form.get('answer') === 'cancel') {
+    world.engine.refuse(session, 'declined')
+    return redirect(errorUrl)
+  }
+  const payer = typedNumber(form.get('phone') ?? '')
+  if (!payer || (onlyPayer !== null && payer !== onlyPayer)) {
+    return show(call, session, words[language].payerMismatch)
+  }
+  const after = world.engine.payCheckout(session, payer, form.get('pin') ?? '')
+  return redirect(after.state === 'completed' ? successUrl : inLanguage(call.path, language))
+}
+
+function show(call: Call, session: Operation, problem = ''): Promise<Reply> {
+  const language = languageOf(call)
+  const say = words[language]
+  const sum = html`<p class="sum">${money(session.amount, language)}</p>
+<p class="soft">${session.clientReference}</p>`
+  if (session.state === 'pending') {
+    const acted = session.due !== null && session.due.act !== 'expire'
+    const form = acted ? html`<p>${say.answersItself}</p>` : payForm(session, language, problem)
+    const status = problem === '' ? {} : { status: 422 }
+    const body = html`<section class="card">${sum}${until(session, language)}${form}</section>`
+    return render(call, {
+      title: say.amountToPay,
+      body,
+      alone: true,
+      ...(acted ? { refreshS: 2 } : {}),
+      ...status,
+    })
+  }
+  const paid = session.state !== 'failed'
+  const why = session.refusal ? html`<p class="bad">${say.reasons[session.refusal]}</p>` : ''
+  const back = paid ? session.page?.successUrl : session.page?.errorUrl
+  const end = paid
+    ? html`<p>${say.reference} <code>${session.reference}</code></p>`
+    : html`${why}<p class="soft">${say.expired}</p>`
+  const body = html`<section class="card">${sum}${end}
+<a class="button" href="${back ?? '/'}" rel="noreferrer">${say.back}</a></section>`
+  return render(call, { title: paid ? say.paid : say.notPaid, body, alone: true })
+}
+
+function payForm(session: Operation, language: Language, problem: string): Markup {
+  const say = words[language]
+  const { pinFailures, lastError } = session
+  const onlyPayer = session.page?.onlyPayer ?? null
+  const wrong = pinFailures > 0 ? `${say.wrongPin} ${pinsMax - pinFailures}` : ''
+  const failed = lastError ? `${say.notPaid} : ${say.reasons[lastError]}` : ''
+  const alert = problem || wrong || failed
+  const phone = onlyPayer
+    ? html`<input id="phone" name="phone" type="tel" readonly value="${spacedNumber(onlyPayer)}">`
+    : html`<input id="phone" name="phone" type="tel" autocomplete="tel" placeholder="76 00 00 01">`
+  return html`<form method="post" action="${inLanguage(`/c/${session.id}`, language)}">
+${alert ? html`<p class="bad" role="alert">${alert}</p>` : ''}
+<label for="phone">${say.yourNumber}</label>
+${phone}
+<label for="pin">${say.pin}</label>
+<input id="pin" name="pin" type="password" inputmode="numeric" maxlength="8" autocomplete="off"
+  aria-describedby="hint">
+<p class="soft" id="hint">${say.pinHint}</p>
+<div class="two"><button name="answer" value="confirm">${say.confirm}</button>
+<button class="plain" name="answer" value="cancel">${say.cancel}</button></div>
+</form>`
+}
+
+function until(session: Operation, language: Language): Markup | string {
+  if (session.expiresAt === null) return ''
+  return html`<p class="soft">${words[language].until} ${timeOfDay(session.expiresAt, language)}</p>`
+}
+
+function sessionOf(world: World, call: Call): Operation | undefined {
+  const session = world.store.operation(param(call, 'id'))
+  return session?.page ? session : undefined
+}
+
+function noSession(call: Call): Promise<Reply> {
+  return render(call, {
+    title: words[languageOf(call)].notFound,
+    body: html`<p></p>`,
+    status: 404,
+    alone: true,
+  })
+}

@@ -1,0 +1,60 @@
+import { html } from 'hono/html'
+import { pool } from '../book.ts'
+import type { Call, Reply } from '../http.ts'
+import type { Operation } from '../model.ts'
+import { operatorKeys } from '../model.ts'
+import { operators } from '../operators.ts'
+import type { Scenario } from '../scenarios.ts'
+import { scenarios } from '../scenarios.ts'
+import type { World } from '../world.ts'
+import { money, spacedNumber, timeOfDay } from './format.ts'
+import type { Markup } from './layout.ts'
+import { inLanguage, languageOf, render } from './layout.ts'
+import type { Language } from './words.ts'
+import { words } from './words.ts'
+
+const shownMax = 20
+
+/** What the operators hold and did last, and the numbers to try. */
+export function dashboard(world: World, call: Call): Promise<Reply> {
+  const language = languageOf(call)
+  const say = words[language]
+  const latest = world.store.recent().slice(0, shownMax)
+  const body = html`
+<div class="grid">${operatorKeys.map((key) => {
+    const float = world.store.book.balance(key, pool) ?? 0n
+    return html`<section class="card"><h2>${operators[key].name}</h2>
+<p class="soft">${say.float}</p><p class="sum">${money(float, language)}</p></section>`
+  })}</div>
+<p class="soft">${world.store.pendingCount} ${say.waiting}</p>
+<h2>${say.latest}</h2>
+<div class="card">${
+    latest.length === 0
+      ? html`<p class="soft">${say.nothingYet}</p>`
+      : html`<ul class="rows">${latest.map((row) => operationRow(row, language))}</ul>`
+  }</div>
+<h2>${say.testNumbers}</h2>
+<p class="soft">${say.testNumbersHint}</p>
+<div class="card"><ul class="rows">${scenarios.map((row) => scenarioRow(row, language))}</ul></div>`
+  return render(call, { title: say.dashboard, body, refreshS: 10 })
+}
+
+function operationRow(operation: Operation, language: Language): Markup {
+  const say = words[language]
+  const { operator, kind, amount, msisdn, reference, state, refusal, changedAt } = operation
+  const tone = state === 'completed' ? 'good' : state === 'pending' ? 'soft' : 'bad'
+  const number = msisdn
+    ? html`<a href="${inLanguage(`/phone/${msisdn}`, language)}">${spacedNumber(msisdn)}</a>`
+    : html`<a href="${inLanguage(`/c/${operation.id}`, language)}">${operation.id}</a>`
+  return html`<li><span>${operators[operator].name} · ${say.kinds[kind]} · ${number}</span>
+<span><strong>${money(amount, language)}</strong></span>
+<span class="soft"><code>${reference}</code> · ${timeOfDay(changedAt, language)}</span>
+<span class="${tone}">${say.states[state]}${refusal ? ` : ${say.reasons[refusal]}` : ''}</span></li>`
+}
+
+function scenarioRow(scenario: Scenario, language: Language): Markup {
+  const { code, parameter, since } = scenario
+  const number = `+223 70 ${code} ${parameter ? 'PP' : '00'} xx`
+  const soon = since === 'later' ? html` <em class="soft">(${words[language].later})</em>` : ''
+  return html`<li><code>${number}</code><span>${scenario[language]}${soon}</span></li>`
+}

@@ -1,0 +1,24 @@
+import type { Language } from './words.ts'
+
+/** An amount as people read it: "5 000 F CFA". */
+export function money(francs: string | bigint, language: Language): string {
+  return new Intl.NumberFormat(language, { style: 'currency', currency: 'XOF' }).format(BigInt(francs))
+}
+
+/** A time of day in Mali. */
+export function timeOfDay(at: number, language: Language): string {
+  const options = { dateStyle: 'medium', timeStyle: 'short', timeZone: 'Africa/Bamako' } as const
+  return new Intl.DateTimeFormat(language, options).format(at)
+}
+
+/** "+223 70 09 00 01" for a number of Mali; others unchanged. */
+export function spacedNumber(msisdn: string): string {
+  return msisdn.replace(/^\+223(\d\d)(\d\d)(\d\d)(\d\d)$/, '+223 $1 $2 $3 $4')
+}
+
+/** A number as a person types it, in E.164. @returns null when it is none */
+export function typedNumber(typed: string): string | null {
+  const digits = typed.replace(/[\s.-]/g, '').replace(/^(\+|00)/, '')
+  if (/^\d{8}$/.test(digits)) return `+223${digits}`
+  return /^\d{9,15}$/.test(digits) ? `+${digits}` : null
+}

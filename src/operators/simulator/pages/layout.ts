@@ -1,0 +1,86 @@
+import { html, raw } from 'hono/html'
+import type { Call, Reply } from '../http.ts'
+import { header } from '../http.ts'
+import { style } from './style.ts'
+import type { Language } from './words.ts'
+import { languages, words } from './words.ts'
+
+/** A piece of a page; whatever is put into one is escaped. */
+export type Markup = ReturnType<typeof html>
+
+export interface Page {
+  readonly title: string
+  readonly body: Markup
+  readonly status?: number
+  /** Seconds after which the browser loads the page again. */
+  readonly refreshS?: number
+  /** Where the page hides the way to the other pages: a payer has no business there. */
+  readonly alone?: boolean
+}
+
+const safety = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy':
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'same-origin',
+  'cache-control': 'no-store',
+} as const
+
+/** The language of a page: as its address says, else as the browser prefers, else French. */
+export function languageOf(call: Call): Language {
+  const asked = languages.find((language) => language === call.query.get('lang'))
+  if (asked) return asked
+  return /^\s*en\b/i.test(header(call, 'accept-language')) ? 'en' : 'fr'
+}
+
+/** The same path in a language. */
+export function inLanguage(path: string, language: Language): string {
+  return `${path}?lang=${language}`
+}
+
+/** Renders a whole page. It needs no script. */
+export async function render(call: Call, page: Page): Promise<Reply> {
+  const language = languageOf(call)
+  const say = words[language]
+  const other = language === 'fr' ? 'en' : 'fr'
+  const refresh = page.refreshS ? html`<meta http-equiv="refresh" content="${page.refreshS}">` : ''
+  const links = html`<a href="${inLanguage('/phone', language)}">${say.phone}</a>
+    <a href="${inLanguage('/', language)}">${say.dashboard}</a>`
+  const body = await html`<!doctype html>
+<html lang="${language}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+${refresh}
+<title>${page.title} · ${say.simulator}</title>
+<style>${raw(style)}</style>
+</head>
+<body class="${page.alone ? 'narrow' : ''}">
+<header>
+<strong>${say.simulator}</strong>
+${page.alone ? '' : links}
+<a href="${inLanguage(call.path, other)}" lang="${other}" hreflang="${other}">${say.other}</a>
+</header>
+<main>
+<h1>${page.title}</h1>
+${page.body}
+</main>
+<footer class="soft">${say.noRealMoney}</footer>
+</body>
+</html>`
+  return { status: page.status ?? 200, headers: safety, body: String(body) }
+}
+
+/** Sends the browser on with a GET. */
+export function redirect(location: string): Reply {
+  return { status: 303, headers: { location, 'cache-control': 'no-store' } }
+}
+
+/** Whether a form was sent from a page of ours; callers that are no browsers say nothing and may. */
+export function isOwnForm(call: Call): boolean {
+  const site = header(call, 'sec-fetch-site')
+  if (site !== '') return site === 'same-origin' || site === 'none'
+  const origin = header(call, 'origin')
+  return origin === '' || (URL.canParse(origin) && new URL(origin).host === header(call, 'host'))
+}

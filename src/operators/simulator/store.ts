@@ -1,0 +1,189 @@
+import { Book } from './book.ts'
+import type { Journal } from './journal.ts'
+import { noJournal } from './journal.ts'
+import type { Change, Note, Operation, OperatorKey, WebhookTarget } from './model.ts'
+
+const recentMax = 50
+const perNumberMax = 100
+
+/**
+ * All that the operators know, in memory. Every change goes through `commit`, which writes it to the journal
+ * first; starting again plays the same changes, so that memory can always be rebuilt.
+ */
+export class Store {
+  readonly book = new Book()
+  readonly #operations = new Map<string, Operation>()
+  readonly #byCorrelation = new Map<string, string>()
+  readonly #byName = new Map<string, string>()
+  readonly #byReference = new Map<string, string[]>()
+  readonly #byNumber = new Map<string, string[]>()
+  readonly #open = new Set<string>()
+  readonly #notes = new Map<string, Note>()
+  #recent: string[] = []
+  #listeners: ((change: Change) => void)[] = []
+  #journal: Journal = noJournal
+  #count = 0
+  #clock = 0
+  #webhook: WebhookTarget | null = null
+
+  /** Operations ever seen, forgotten ones included. */
+  get count(): number {
+    return this.#count
+  }
+
+  /** The clock's offset as last recorded, in milliseconds. */
+  get clock(): number {
+    return this.#clock
+  }
+
+  get webhook(): WebhookTarget | null {
+    return this.#webhook
+  }
+
+  /** Tells of every change, those played back included. */
+  onChange(listener: (change: Change) => void): void {
+    this.#listeners.push(listener)
+  }
+
+  /** From now on changes are written here. */
+  keepIn(journal: Journal): void {
+    this.#journal = journal
+  }
+
+  /** Makes changes true together: all of them survive a crash, or none. */
+  commit(changes: readonly Change[]): void {
+    if (changes.length === 0) return
+    this.#journal.append(changes)
+    this.play(changes)
+  }
+
+  /** Takes changes that the journal holds already. */
+  play(changes: readonly Change[]): void {
+    for (const change of changes) {
+      this.#apply(change)
+      for (const listener of this.#listeners) listener(change)
+    }
+  }
+
+  /** Forgets operations and balances. The clock and the webhook address stay: time never runs backwards. */
+  reset(): void {
+    const kept: Change[] = [{ reset: this.#count }, { clock: this.#clock }, { webhook: this.#webhook }]
+    this.#journal.clear()
+    this.commit(kept)
+  }
+
+  operation(id: string): Operation | undefined {
+    return this.#operations.get(id)
+  }
+
+  /** By the client's own name for the request: correlation id or idempotency key. */
+  correlated(operator: OperatorKey, correlationId: string): Operation | undefined {
+    return this.#operations.get(this.#byCorrelation.get(`${operator}:${correlationId}`) ?? '')
+  }
+
+  /** By another name that the operator gave it: receipt reference or server correlation id. */
+  named(operator: OperatorKey, name: string): Operation | undefined {
+    return this.#operations.get(this.#byName.get(`${operator}:${name}`) ?? '')
+  }
+
+  /** All operations that carry the client's reference, oldest first. */
+  withReference(operator: OperatorKey, clientReference: string): Operation[] {
+    return this.#rows(this.#byReference.get(`${operator}:${clientReference}`))
+  }
+
+  /** The newest operations of a telephone, newest first (at most 100, over all operators). */
+  ofNumber(msisdn: string): Operation[] {
+    return this.#rows(this.#byNumber.get(msisdn)).toReversed()
+  }
+
+  /** Operations that nobody has decided yet. */
+  *pending(): Generator<Operation> {
+    for (const id of this.#open) {
+      const operation = this.#operations.get(id)
+      if (operation) yield operation
+    }
+  }
+
+  get pendingCount(): number {
+    return this.#open.size
+  }
+
+  /** The newest operations, newest first (at most 50). */
+  recent(): Operation[] {
+    return this.#rows(this.#recent).toReversed()
+  }
+
+  /** Callbacks that are still to be delivered. */
+  note(id: string): Note | undefined {
+    return this.#notes.get(id)
+  }
+
+  get noteCount(): number {
+    return this.#notes.size
+  }
+
+  close(): void {
+    this.#journal.close()
+    this.#journal = noJournal
+    this.#listeners = []
+  }
+
+  #apply(change: Change): void {
+    if ('operation' in change) this.#put(change.operation)
+    else if ('entry' in change) this.book.apply(change.entry)
+    else if ('note' in change) this.#putNote(change.note)
+    else if ('clock' in change) this.#clock = change.clock
+    else if ('webhook' in change) this.#webhook = change.webhook
+    else this.#forget(change.reset)
+  }
+
+  #put(operation: Operation): void {
+    const { id } = operation
+    const before = this.#operations.get(id)
+    this.#operations.set(id, operation)
+    if (operation.state === 'pending') this.#open.add(id)
+    else this.#open.delete(id)
+    if (!before) this.#index(operation)
+    if (operation.msisdn !== null && operation.msisdn !== before?.msisdn) {
+      keepLast(listIn(this.#byNumber, operation.msisdn), id, perNumberMax)
+    }
+  }
+
+  #index(operation: Operation): void {
+    const { id, operator, correlationId, clientReference } = operation
+    this.#count += 1
+    keepLast(this.#recent, id, recentMax)
+    for (const name of [operation.reference, operation.serverCorrelationId])
+      this.#byName.set(`${operator}:${name}`, id)
+    if (correlationId !== '') this.#byCorrelation.set(`${operator}:${correlationId}`, id)
+    if (clientReference !== '') listIn(this.#byReference, `${operator}:${clientReference}`).push(id)
+  }
+
+  #putNote(note: Note): void {
+    if (note.dueAt === null) this.#notes.delete(note.id)
+    else this.#notes.set(note.id, note)
+  }
+
+  #forget(count: number): void {
+    const indexes = [this.#byCorrelation, this.#byName, this.#byReference, this.#byNumber]
+    for (const table of [this.#operations, this.#open, this.#notes, ...indexes]) table.clear()
+    this.#recent = []
+    this.book.clear()
+    this.#count = count
+  }
+
+  #rows(ids: readonly string[] | undefined): Operation[] {
+    return (ids ?? []).flatMap((id) => this.#operations.get(id) ?? [])
+  }
+}
+
+function listIn(lists: Map<string, string[]>, key: string): string[] {
+  const list = lists.get(key) ?? []
+  lists.set(key, list)
+  return list
+}
+
+function keepLast(list: string[], id: string, most: number): void {
+  list.push(id)
+  if (list.length > most) list.shift()
+}

@@ -1,0 +1,18 @@
+import type { Behaviour } from './behaviour.ts'
+import type { Clock } from './clock.ts'
+import type { Engine } from './engine.ts'
+import type { Notifier } from './notifier.ts'
+import type { RequestLog } from './request-log.ts'
+import type { Store } from './store.ts'
+
+/** The parts of one running simulator, as its doors see them. */
+export interface World {
+  readonly store: Store
+  readonly clock: Clock
+  readonly engine: Engine
+  readonly behaviour: Behaviour
+  readonly notifier: Notifier
+  readonly requests: RequestLog
+  /** The address under which people reach it, without a slash at its end; known once it listens. */
+  publicUrl: string
+}

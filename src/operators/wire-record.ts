@@ -1,0 +1,75 @@
+import type { Xof } from '../shared/money.ts'
+
+/**
+ * A JSON object as operators really send them: names in any case, several spellings, numbers as strings.
+ * Every reader answers undefined for what is absent or of another form; nothing throws.
+ */
+export interface WireRecord {
+  /** The first of the names that holds a text or a number. */
+  text(...names: readonly string[]): string | undefined
+  /** `text` in lower case: for words that mean something. */
+  word(...names: readonly string[]): string | undefined
+  date(...names: readonly string[]): Date | undefined
+  /** Whole francs; undefined where the value is no amount, or has a fraction. */
+  amount(...names: readonly string[]): Xof | undefined
+  count(...names: readonly string[]): number | undefined
+  /** Whether the value is `true`. */
+  flag(name: string): boolean
+  record(...names: readonly string[]): WireRecord | undefined
+  /** The objects of an array; undefined where there is no array. */
+  list(...names: readonly string[]): readonly WireRecord[] | undefined
+}
+
+/** Reads a parsed JSON value; undefined where it is no object. */
+export function wireRecord(json: unknown): WireRecord | undefined {
+  if (typeof json !== 'object' || json === null || Array.isArray(json)) return undefined
+  const fields = new Map(Object.entries(json).map(([name, value]) => [name.toLowerCase(), value as unknown]))
+  const all = (names: readonly string[]) => names.map((name) => fields.get(name.toLowerCase()))
+  const text = (...names: readonly string[]) => first(all(names), asText)
+  return {
+    text,
+    word: (...names) => text(...names)?.toLowerCase(),
+    date: (...names) => first(all(names), (value) => asDate(asText(value))),
+    amount: (...names) => first(all(names), (value) => asAmount(asText(value))),
+    count: (...names) => first(all(names), (value) => asCount(asText(value))),
+    flag: (name) => fields.get(name.toLowerCase()) === true,
+    record: (...names) => first(all(names), wireRecord),
+    list: (...names) => first(all(names), (value) => (Array.isArray(value) ? wireRecords(value) : undefined)),
+  }
+}
+
+/** The objects of a JSON array; anything else in it is dropped. */
+export function wireRecords(json: unknown): readonly WireRecord[] {
+  return Array.isArray(json) ? json.flatMap((entry) => wireRecord(entry) ?? []) : []
+}
+
+/**
+ * Whole francs of a decimal text (`5000`, `5000.00`); XOF has no minor unit, so a real fraction is no amount.
+ */
+export function asAmount(text: string | undefined): Xof | undefined {
+  const whole = text === undefined ? null : /^(\d{1,18})(?:\.0{1,4})?$/.exec(text)
+  return whole?.[1] === undefined ? undefined : BigInt(whole[1])
+}
+
+function asText(value: unknown): string | undefined {
+  // Half a character would make the addresses that are built of a name throw.
+  if (typeof value === 'string') return value === '' ? undefined : value.toWellFormed()
+  return typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : undefined
+}
+
+function asDate(text: string | undefined): Date | undefined {
+  const date = text === undefined ? undefined : new Date(text)
+  return date === undefined || Number.isNaN(date.getTime()) ? undefined : date
+}
+
+function asCount(text: string | undefined): number | undefined {
+  return text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : undefined
+}
+
+function first<T>(values: readonly unknown[], read: (value: unknown) => T | undefined): T | undefined {
+  for (const value of values) {
+    const found = read(value)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
