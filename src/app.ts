@@ -1,0 +1,226 @@
+import type { RequestListener } from 'node:http'
+import type pg from 'pg'
+import { createListener } from './http/listener.ts'
+import { type HttpServer, listenHttp } from './http/server.ts'
+import { openAccess } from './access/authenticate.ts'
+import { openMasterSecret } from './access/secrets.ts'
+import {
+  type Addresses,
+  addressesOf,
+  type Config,
+  type OperatorSettings,
+  sandboxOperators,
+} from './config.ts'
+import type { Services } from './context.ts'
+import { openBatches } from './database/batch.ts'
+import { listen, openDatabase } from './database/client.ts'
+import { migrate, serviceRole } from './database/migrate.ts'
+import { openSandboxClock, type SandboxClock } from './database/sandbox-clock.ts'
+import { openFeed } from './events/feed.ts'
+import { startSequencer } from './events/sequencer.ts'
+import { startJobs } from './jobs/schedule.ts'
+import { createOperators } from './operators/registry.ts'
+import { type SimulatorControl, simulatorControl, startSimulatorProcess } from './operators/sandbox.ts'
+import { resolveJob, serviceJobs } from './resources/jobs.ts'
+import { schema } from './resources/schema.ts'
+import { systemClock } from './shared/clock.ts'
+import { limits } from './shared/limits.ts'
+import { providers } from './shared/providers.ts'
+import { createLog, type Log } from './telemetry/log.ts'
+
+/** The service under way. */
+export interface App {
+  services: Services
+  /** Lets what is under way end, within `limits.drainMs`, then closes everything. */
+  close(): Promise<void>
+}
+
+/** What undoes each step of a start, in order. */
+type Closers = (() => Promise<void> | void)[]
+
+/**
+ * Builds every service from the configuration, once, and closes them in reverse. A start that fails closes
+ * what it had.
+ * @param connection the database, reachable now; its migrations are applied here
+ */
+export async function startApp(config: Config, connection: pg.ClientConfig): Promise<App> {
+  const closers: Closers = []
+  const close = closeOnce(closers)
+  try {
+    return { ...(await build(config, connection, closers)), close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+async function build(
+  config: Config,
+  connection: pg.ClientConfig,
+  closers: Closers,
+): Promise<Omit<App, 'close'>> {
+  const log = createLog(config.logLevel)
+  const simulator = startOperators(config)
+  simulator.catch(() => {})
+  closers.push(async () => (await simulator.catch(() => null))?.close())
+  await migrate(connection)
+
+  const listener = Promise.withResolvers<RequestListener>()
+  const http = await listenHttp(config.host, config.port, listener.promise)
+  closers.push(() => http.drain(0))
+  const addresses = addressesOf(config, http.port)
+  const services = await openServices(
+    { config, connection, log, addresses, simulator: await simulator },
+    closers,
+  )
+  closers.push(wakeOnNotifications(services, connection))
+
+  const doors = createListener(services, schema, http)
+  listener.resolve(doors.listener)
+  const schedule = startJobs(serviceJobs(services), log)
+  services.wakeJob = (name) => schedule.wake(name)
+  services.jobsHealthy = () => schedule.healthy()
+  closers.push(() => schedule.close())
+  closers.push(() => closeDoors(doors, http))
+  return { services }
+}
+
+/** What the services are opened with. */
+interface Ground {
+  config: Config
+  connection: pg.ClientConfig
+  log: Log
+  addresses: Addresses
+  simulator: SandboxOperators
+}
+
+async function openServices(ground: Ground, closers: Closers): Promise<Services> {
+  const { config, connection, log, addresses, simulator } = ground
+  const database = openDatabase({
+    connection,
+    poolMax: databasePoolMax,
+    prismaPoolMax,
+    role: serviceRole,
+    log: (event, error) => log.warn({ err: error }, event),
+  })
+  closers.push(() => database.close())
+  const { pool } = database
+  const master = await openMasterSecret(config.masterSecret, config.dataDir)
+  const access = await openAccess({ pool, master, trustedProxies: config.trustedProxies, log })
+  closers.push(() => access.close())
+  const sandboxClock = config.mode === 'sandbox' ? await openSandboxClock(pool) : null
+  const clock = sandboxClock ?? systemClock
+  const { callbackUrl } = addresses
+  const { callbackSecret } = master
+  const operators = createOperators(simulator.settings, { log, clock, callbackUrl, callbackSecret })
+  closers.push(() => operators.close())
+  const feed = openFeed(pool, log)
+  closers.push(() => feed.close())
+  const sequencer = startSequencer(pool, log)
+  closers.push(() => sequencer.close())
+  const batches = openBatches(pool)
+  closers.push(() => batches.idle())
+
+  const services: Services = {
+    config,
+    addresses,
+    log,
+    clock,
+    database,
+    batches,
+    access,
+    operators,
+    sequencer,
+    feed,
+    flights: new Map(),
+    streams: new Map(),
+    sandbox: null,
+    simulatorUrl: simulator.url,
+    wakeJob: () => {},
+    jobsHealthy: () => false,
+  }
+  const { control } = simulator
+  if (control && sandboxClock) {
+    services.sandbox = { advanceClock: (ms) => advanceClock(services, control, sandboxClock, ms) }
+    await control.setWebhook(`${callbackUrl}/operators/OperatorB/callbacks/webhook`)
+  }
+  return services
+}
+
+const databasePoolMax = 12
+const prismaPoolMax = 6
+
+async function closeDoors(doors: { close(): Promise<void> }, http: HttpServer): Promise<void> {
+  const drained = http.drain(limits.drainMs)
+  await doors.close()
+  await drained
+}
+
+interface SandboxOperators {
+  settings: readonly OperatorSettings[]
+  url: string | null
+  control: SimulatorControl | null
+  close(): Promise<void>
+}
+
+/** The operators to talk to; in a sandbox the simulator, started here unless it runs elsewhere. */
+async function startOperators(config: Config): Promise<SandboxOperators> {
+  if (!config.simulator)
+    return { settings: config.operators, url: null, control: null, close: async () => {} }
+  const { url, port, controlToken } = config.simulator
+  const simulator =
+    url === null
+      ? await startSimulatorProcess({ port, controlToken, journalPath: `${config.dataDir}/operators.jsonl` })
+      : { url, close: async () => {} }
+  return {
+    settings: sandboxOperators(simulator.url),
+    url: simulator.url,
+    control: simulatorControl(simulator.url, controlToken),
+    close: () => simulator.close(),
+  }
+}
+
+/**
+ * The simulator's time moves first, so that what its customers did by then is there when the service asks.
+ */
+async function advanceClock(
+  services: Services,
+  control: SimulatorControl,
+  clock: SandboxClock,
+  ms: number,
+): Promise<Date> {
+  await control.advanceClock(ms)
+  const now = await clock.advance(ms)
+  for (const provider of providers) services.wakeJob(resolveJob(provider))
+  return now
+}
+
+/** What other processes do reaches this one by notifications: hints, each with a poll behind it. */
+function wakeOnNotifications(services: Services, connection: pg.ClientConfig): () => Promise<void> {
+  const { clock, feed, log } = services
+  const refreshClock = () => {
+    if ('refresh' in clock)
+      (clock as SandboxClock).refresh().catch((error: unknown) => log.warn({ err: error }, 'clock not read'))
+  }
+  const listener = listen({
+    connection,
+    channels: ['events', 'clock'],
+    onNotification: (channel, payload) => (channel === 'events' ? feed.wake(payload) : refreshClock()),
+    onConnect: () => {
+      feed.wake('*')
+      refreshClock()
+    },
+    log: (event, error) => log.warn({ err: error }, event),
+  })
+  return () => listener.close()
+}
+
+function closeOnce(closers: Closers): () => Promise<void> {
+  let closing: Promise<void> | null = null
+  return () => {
+    closing ??= (async () => {
+      for (const close of closers.toReversed()) await close()
+    })()
+    return closing
+  }
+}

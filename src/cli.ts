@@ -1,0 +1,58 @@
+import { enableCompileCache } from 'node:module'
+import { parseArgs, styleText } from 'node:util'
+
+enableCompileCache()
+
+const usage = `Administers the service, beside a running one or without it.
+
+  merchant create --name "Shop"         opens an account, with an API key that holds every scope
+  merchant fund --id N --amount A       credits a sandbox account, whole XOF
+  merchant deactivate --id N            ends an account's access within a second
+  ledger verify                         rebuilds every balance and compares
+  schema                                prints schema.graphql
+
+  --json    one line of JSON instead of words
+`
+
+/** Runs one administration command. Exit code 0: done; 1: refused or not proven; 2: not understood. */
+async function runCommand(): Promise<number> {
+  const { values, positionals } = parseArgs({
+    options: {
+      name: { type: 'string' },
+      id: { type: 'string' },
+      amount: { type: 'string' },
+      json: { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+    allowPositionals: true,
+  })
+  if (positionals.join(' ') === 'schema') return printSchema()
+  const { commands } = await import('./terminal/commands.ts')
+  const command = commands[positionals.join(' ')]
+  if (values.help || !command) {
+    process.stderr.write(usage)
+    return values.help ? 0 : 2
+  }
+  const { withServices } = await import('./terminal/administration.ts')
+  return withServices(async (services) => {
+    const { answer, words, failed = false } = await command(services, values)
+    process.stdout.write(values.json ? `${JSON.stringify(answer)}\n` : `${words}\n`)
+    return failed ? 1 : 0
+  })
+}
+
+async function printSchema(): Promise<number> {
+  const [{ schema }, { printSdl }] = await Promise.all([
+    import('./resources/schema.ts'),
+    import('./graphql/print.ts'),
+  ])
+  process.stdout.write(printSdl(schema))
+  return 0
+}
+
+try {
+  process.exitCode = await runCommand()
+} catch (error) {
+  process.stderr.write(`${styleText('red', error instanceof Error ? error.message : String(error))}\n`)
+  process.exitCode = 1
+}

@@ -1,0 +1,68 @@
+import type { Access } from './access/authenticate.ts'
+import type { Actor } from './access/actor.ts'
+import type { Addresses, Config } from './config.ts'
+import type { Batches } from './database/batch.ts'
+import type { Database } from './database/client.ts'
+import type { Feed } from './events/feed.ts'
+import type { Sequencer } from './events/sequencer.ts'
+import type { Operators } from './operators/registry.ts'
+import type { Clock } from './shared/clock.ts'
+import type { Log } from './telemetry/log.ts'
+
+/** What lives as long as the service. */
+export interface Services {
+  config: Config
+  addresses: Addresses
+  log: Log
+  clock: Clock
+  database: Database
+  batches: Batches
+  access: Access
+  operators: Operators
+  sequencer: Sequencer
+  feed: Feed
+  /** Work that several callers want at once and one does: name → the work under way. */
+  flights: Map<string, Promise<unknown>>
+  /** How many live streams each token (`token:<id>`) and each merchant (`merchant:<id>`) has open here. */
+  streams: Map<string, number>
+  /** Moves the sandbox clock; null in production. */
+  sandbox: Sandbox | null
+  /** Where the operator simulator shows its telephones; null where there is none. */
+  simulatorUrl: string | null
+  /** Runs a periodic job now instead of at its next time. */
+  wakeJob(name: string): void
+  /** Whether every periodic job still gets its turn. */
+  jobsHealthy(): boolean
+}
+
+/** What only a sandbox can do. */
+export interface Sandbox {
+  /** Moves the service's and the simulator's time forward. @returns the service's time after that */
+  advanceClock(ms: number): Promise<Date>
+}
+
+/** What every verb and every resolver receives: the services, and who is asking. */
+export interface Context extends Services {
+  /** Null where nobody is signed in. */
+  actor: Actor | null
+  /** UUID, the same in the answer, the log and the error. */
+  requestId: string
+  clientAddress: string | null
+  /** Headers that the answer carries, where it has any: limits above all. */
+  responseHeaders: Map<string, string>
+  /** Cursor of the last event that the reader of a live stream has; a reader that comes back brings it along. */
+  lastEventId: string | null
+}
+
+/** Runs `work` once for all callers that ask for `name` while it is under way. */
+export function shareFlight<T>(
+  services: Pick<Services, 'flights'>,
+  name: string,
+  work: () => Promise<T>,
+): Promise<T> {
+  const underWay = services.flights.get(name) as Promise<T> | undefined
+  if (underWay) return underWay
+  const flight = work().finally(() => services.flights.delete(name))
+  services.flights.set(name, flight)
+  return flight
+}

@@ -1,0 +1,196 @@
+import {
+  type DocumentNode,
+  type FragmentDefinitionNode,
+  getNamedType,
+  type GraphQLCompositeType,
+  GraphQLError,
+  type GraphQLSchema,
+  isCompositeType,
+  isInterfaceType,
+  isObjectType,
+  Kind,
+  type OperationDefinitionNode,
+  type SelectionNode,
+  type SelectionSetNode,
+} from 'graphql'
+import type { Actor } from '../access/actor.ts'
+import type { Scope } from '../access/scopes.ts'
+import { refusals } from '../shared/errors.ts'
+import { limits } from '../shared/limits.ts'
+
+/** Who may use a field or a type: anyone, anyone signed in, or tokens that hold all of these scopes. */
+export type AccessRule = 'public' | 'authenticated' | readonly [Scope, ...Scope[]]
+
+/**
+ * One demand of an operation: a rule, where it stands, and the `@skip`/`@include` variables that may lift it.
+ */
+interface Demand {
+  rule: AccessRule
+  coordinate: string
+  /** The field is left out where one of these variables has another value. */
+  when: readonly { variable: string; is: boolean }[]
+}
+
+/** All that an operation demands, known before any of it runs. */
+export interface AccessPlan {
+  demands: readonly Demand[]
+  /** Mutations that move money. */
+  payments: number
+}
+
+const plans = new WeakMap<DocumentNode, Map<string, AccessPlan>>()
+
+/**
+ * What an operation of a valid document demands: of each field the rule of the field, of the type that it
+ * belongs to and of the type that it gives. Made once per document.
+ * @throws GraphQLError COST_EXCEEDED where the document unfolds into too much
+ */
+export function accessPlan(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operationName?: string | null,
+): AccessPlan {
+  const known = plans.get(document) ?? new Map<string, AccessPlan>()
+  plans.set(document, known)
+  const name = operationName ?? ''
+  const plan = known.get(name) ?? makePlan(schema, document, findOperation(document, operationName))
+  known.set(name, plan)
+  return plan
+}
+
+/**
+ * Refuses an operation before anything of it runs.
+ * @throws GraphQLError UNAUTHENTICATED, FORBIDDEN (with `requiredScopes`), ONE_PAYMENT_PER_OPERATION
+ */
+export function checkAccess(
+  plan: AccessPlan,
+  actor: Actor | null,
+  variables: Readonly<Record<string, unknown>> | null | undefined,
+): void {
+  for (const { rule, coordinate, when } of plan.demands) {
+    // A variable that is absent may have a default: then the demand stands.
+    const lifted = when.some(({ variable, is }) => variables?.[variable] === !is)
+    if (!lifted) checkRule(rule, coordinate, actor)
+  }
+  if (plan.payments > 1) {
+    throw new GraphQLError('An operation moves money once: send one payment at a time.', {
+      extensions: { code: 'ONE_PAYMENT_PER_OPERATION' },
+    })
+  }
+}
+
+/** @throws GraphQLError UNAUTHENTICATED, FORBIDDEN */
+export function checkRule(rule: AccessRule, coordinate: string, actor: Actor | null): void {
+  if (rule === 'public') return
+  if (!actor) {
+    throw new GraphQLError(refusals.UNAUTHENTICATED.message, {
+      extensions: { code: 'UNAUTHENTICATED', coordinate },
+    })
+  }
+  if (rule === 'authenticated' || rule.every((scope) => actor.scopes.has(scope))) return
+  const words = rule.join(', ')
+  throw new GraphQLError(`The token lacks a required scope: ${words}.`, {
+    extensions: { code: 'FORBIDDEN', requiredScopes: rule, anyOf: [rule], coordinate },
+  })
+}
+
+/** The operation that a request means. @throws GraphQLError BAD_USER_INPUT */
+export function findOperation(
+  document: DocumentNode,
+  name: string | null | undefined,
+): OperationDefinitionNode {
+  const operations = document.definitions.filter(
+    (definition) => definition.kind === Kind.OPERATION_DEFINITION,
+  )
+  const found = name ? operations.find((operation) => operation.name?.value === name) : operations[0]
+  if (found && (name || operations.length === 1)) return found
+  throw new GraphQLError(
+    name ? `The document has no operation ${name}.` : 'The request must name its operation.',
+    {
+      extensions: { code: 'BAD_USER_INPUT' },
+    },
+  )
+}
+
+function makePlan(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+): AccessPlan {
+  const fragments = new Map(
+    document.definitions
+      .filter(
+        (definition): definition is FragmentDefinitionNode => definition.kind === Kind.FRAGMENT_DEFINITION,
+      )
+      .map((fragment) => [fragment.name.value, fragment]),
+  )
+  const demands = new Map<string, Demand>()
+  let payments = 0
+  let steps = 0
+
+  function demand(rule: unknown, coordinate: string, when: Demand['when']): void {
+    if (rule === undefined || rule === 'public') return
+    demands.set(`${coordinate} ${JSON.stringify(when)}`, { rule: rule as AccessRule, coordinate, when })
+  }
+
+  function walk(
+    set: SelectionSetNode,
+    parent: GraphQLCompositeType,
+    above: Demand['when'],
+    isRoot: boolean,
+  ): void {
+    for (const selection of set.selections) {
+      steps += 1
+      if (steps > limits.graphqlSelectionsMax) throw tooLarge()
+      const when = conditionsOf(selection, above)
+      if (when === null) continue
+      if (selection.kind === Kind.FIELD) {
+        const field =
+          isObjectType(parent) || isInterfaceType(parent)
+            ? parent.getFields()[selection.name.value]
+            : undefined
+        if (!field) continue
+        const given = getNamedType(field.type)
+        demand(field.extensions['accessRule'], `${parent.name}.${field.name}`, when)
+        demand(parent.extensions['accessRule'], parent.name, when)
+        demand(given.extensions['accessRule'], given.name, when)
+        if (isRoot && field.extensions['movesMoney'] === true) payments += 1
+        if (selection.selectionSet && isCompositeType(given)) walk(selection.selectionSet, given, when, false)
+        continue
+      }
+      const fragment =
+        selection.kind === Kind.FRAGMENT_SPREAD ? fragments.get(selection.name.value) : selection
+      const condition = fragment?.typeCondition ? schema.getType(fragment.typeCondition.name.value) : parent
+      if (fragment && isCompositeType(condition)) {
+        demand(condition.extensions['accessRule'], condition.name, when)
+        walk(fragment.selectionSet, condition, when, isRoot)
+      }
+    }
+  }
+
+  const root = schema.getRootType(operation.operation)
+  if (root) walk(operation.selectionSet, root, [], true)
+  return { demands: [...demands.values()], payments }
+}
+
+/**
+ * The conditions of a selection, with those above it; null where it is left out whatever the variables are.
+ */
+function conditionsOf(selection: SelectionNode, above: Demand['when']): Demand['when'] | null {
+  let when = above
+  for (const directive of selection.directives ?? []) {
+    const name = directive.name.value
+    if (name !== 'skip' && name !== 'include') continue
+    const value = directive.arguments?.find((argument) => argument.name.value === 'if')?.value
+    const wanted = name === 'include'
+    if (value?.kind === Kind.BOOLEAN && value.value !== wanted) return null
+    if (value?.kind === Kind.VARIABLE) when = [...when, { variable: value.name.value, is: wanted }]
+  }
+  return when
+}
+
+function tooLarge(): GraphQLError {
+  return new GraphQLError(`The document unfolds into more than ${limits.graphqlSelectionsMax} selections.`, {
+    extensions: { code: 'COST_EXCEEDED' },
+  })
+}

@@ -1,0 +1,24 @@
+import { providers } from '../shared/providers.ts'
+import type { States } from '../shared/states.ts'
+import { builder } from './builder.ts'
+
+/** The GraphQL enum of a lifecycle: its statuses in capitals. */
+export function stateEnum<S extends string>(name: string, states: States<S>, description: string) {
+  return builder.enumType(name, {
+    description,
+    values: Object.fromEntries(states.statuses.map((status) => [status.toUpperCase(), { value: status }])),
+  })
+}
+
+/** An enum of words that the database and REST write in small letters. */
+export function wordEnum<const W extends string>(name: string, words: readonly W[], description: string) {
+  return builder.enumType(name, {
+    description,
+    values: Object.fromEntries(words.map((word) => [word.toUpperCase(), { value: word }])),
+  })
+}
+
+export const PaymentMethod = builder.enumType('PaymentMethod', {
+  description: 'The four mobile-money operators.',
+  values: providers,
+})

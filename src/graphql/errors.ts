@@ -1,0 +1,118 @@
+import { GraphQLError } from 'graphql'
+import { DomainError, type FieldProblem, type RefusalCode, refusals as table } from '../shared/errors.ts'
+import type { Log } from '../telemetry/log.ts'
+import { builder } from './builder.ts'
+
+const Refusal = builder.interfaceRef<DomainError>('Refusal').implement({
+  description: 'An expected refusal: nothing of what was asked was done, unless its type says so.',
+  fields: (t) => ({
+    code: t.exposeString('code', { description: 'What programs branch on; it never changes.' }),
+    message: t.exposeString('message', { description: 'One sentence for people.' }),
+  }),
+})
+
+const Problem = builder.objectRef<FieldProblem>('InputProblem').implement({
+  description: 'What is wrong with one field.',
+  fields: (t) => ({
+    field: t.exposeString('field', { description: 'Path of the field, as in `recipients[3].amount`.' }),
+    message: t.exposeString('message'),
+  }),
+})
+
+const Existing = builder.objectRef<{ id: bigint; status: string }>('ExistingTransaction').implement({
+  description: 'The transaction that has this reference already.',
+  fields: (t) => ({
+    databaseId: t.field({ type: 'SafeInt', resolve: ({ id }) => id, description: 'Its id in REST.' }),
+    status: t.exposeString('status'),
+  }),
+})
+
+type RefusalClass = new () => DomainError
+const classes = new Map<RefusalCode, RefusalClass>()
+
+/**
+ * The GraphQL type of a refusal, made at its first use. A resource adds fields with `builder.objectField`.
+ * Every `DomainError` with this code counts as an instance.
+ */
+export function refusalType(code: RefusalCode): RefusalClass {
+  const known = classes.get(code)
+  if (known) return known
+  const type = class extends DomainError {
+    constructor() {
+      super(code)
+    }
+
+    static override [Symbol.hasInstance](value: unknown): boolean {
+      return value instanceof DomainError && value.code === code
+    }
+  }
+  classes.set(code, type)
+  builder.objectType(type, {
+    name: table[code].type,
+    description: table[code].message,
+    interfaces: [Refusal],
+  })
+  return type
+}
+
+builder.objectField(refusalType('INVALID_INPUT'), 'problems', (t) =>
+  t.field({ type: [Problem], resolve: (error) => [...(error.detail.problems ?? [])] }),
+)
+builder.objectField(refusalType('FORBIDDEN'), 'requiredScopes', (t) =>
+  t.stringList({ resolve: (error) => [...(error.detail.requiredScopes ?? [])] }),
+)
+builder.objectField(refusalType('DUPLICATE_REFERENCE'), 'existingTransaction', (t) =>
+  t.field({ type: Existing, nullable: true, resolve: (error) => error.detail.existingTransaction ?? null }),
+)
+
+/** The refusals that a mutation may return: typed members of its result union. */
+export function refusals(...codes: readonly RefusalCode[]): { types: RefusalClass[] } {
+  return { types: codes.map(refusalType) }
+}
+
+/**
+ * What a caller is told of an error: refusals and request errors as they are, anything else masked and
+ * logged. Every error carries the request's id.
+ */
+export function toGraphQLError(error: unknown, requestId: string, log: Log): GraphQLError {
+  if (!(error instanceof GraphQLError)) {
+    return toGraphQLError(new GraphQLError('', { originalError: error as Error }), requestId, log)
+  }
+  const { nodes, path, originalError } = error
+  const base = { nodes: nodes ?? null, path: path ?? null }
+  const cause = rootCause(originalError)
+  if (cause instanceof DomainError) {
+    const { problems, requiredScopes } = cause.detail
+    const extensions = {
+      code: cause.code,
+      requestId,
+      ...(problems && { problems }),
+      ...(requiredScopes && { requiredScopes }),
+    }
+    return new GraphQLError(cause.message, { ...base, extensions })
+  }
+  if (cause === undefined || cause instanceof GraphQLError) {
+    const { extensions, message } = cause ?? error
+    const code = extensions['code'] ?? (path ? 'BAD_USER_INPUT' : 'GRAPHQL_VALIDATION_FAILED')
+    const { http: _http, ...shown } = extensions
+    return new GraphQLError(message, {
+      ...base,
+      source: error.source,
+      positions: error.positions,
+      extensions: { ...shown, code, requestId },
+    })
+  }
+  log.error({ err: cause, requestId, path }, 'a resolver failed')
+  return new GraphQLError('Something went wrong on our side. Quote the request id to support.', {
+    ...base,
+    extensions: { code: 'INTERNAL_SERVER_ERROR', requestId },
+  })
+}
+
+function rootCause(error: unknown): unknown {
+  let cause = error
+  for (let depth = 0; depth < 5 && cause instanceof GraphQLError && cause.originalError; depth += 1) {
+    cause = cause.originalError
+  }
+  return cause ?? undefined
+}

@@ -1,0 +1,90 @@
+import { GraphQLError, GraphQLScalarType, Kind, type ValueNode } from 'graphql'
+
+/** Whole francs. JSON numbers hold them exactly up to nine thousand million million. */
+export const Amount = new GraphQLScalarType<bigint, number>({
+  name: 'Amount',
+  description: 'Whole francs of the West African CFA franc (XOF), as a JSON number: 5000 means 5,000 francs.',
+  serialize: (value) => toSafeNumber(value, 'Amount'),
+  parseValue: (value) => toBigint(value, 'an amount is a whole number of francs: XOF has no minor unit'),
+  parseLiteral: (node) => literal(node, 'an amount is a whole number of francs: XOF has no minor unit'),
+})
+
+/** Ids and counts beyond 2^31. */
+export const SafeInt = new GraphQLScalarType<bigint, number>({
+  name: 'SafeInt',
+  description: 'A whole number up to 2^53 - 1, as a JSON number.',
+  serialize: (value) => toSafeNumber(value, 'SafeInt'),
+  parseValue: (value) => toBigint(value, 'must be a whole number up to 2^53 - 1'),
+  parseLiteral: (node) => literal(node, 'must be a whole number up to 2^53 - 1'),
+})
+
+export const DateTime = new GraphQLScalarType<Date, string>({
+  name: 'DateTime',
+  description: 'A moment in ISO 8601, UTC, with milliseconds: 2026-01-31T10:00:00.000Z.',
+  serialize: (value) => (value instanceof Date ? value : new Date(String(value))).toISOString(),
+  parseValue: (value) => toDate(value),
+  parseLiteral: (node) => toDate(node.kind === Kind.STRING ? node.value : undefined),
+})
+
+/** Milliseconds inside, ISO 8601 outside. */
+export const Duration = new GraphQLScalarType<number, string>({
+  name: 'Duration',
+  description: 'A span of time in ISO 8601, of weeks, days, hours, minutes and seconds: PT25H, P1DT30M.',
+  serialize: (value) => `PT${Number(value) / 1_000}S`,
+  parseValue: (value) => toMilliseconds(value),
+  parseLiteral: (node) => toMilliseconds(node.kind === Kind.STRING ? node.value : undefined),
+})
+
+export const JsonObject = new GraphQLScalarType<object, object>({
+  name: 'JSONObject',
+  description: 'A JSON object.',
+  serialize: (value) => value as object,
+  parseValue: () => {
+    throw invalid('a JSON object is only given, never taken')
+  },
+})
+
+function toSafeNumber(value: unknown, name: string): number {
+  const number = Number(value)
+  if (!Number.isSafeInteger(number)) throw new TypeError(`${name} is beyond what a JSON number holds exactly`)
+  return number
+}
+
+function toBigint(value: unknown, words: string): bigint {
+  if (typeof value === 'bigint') return value
+  if (typeof value === 'number' && Number.isSafeInteger(value)) return BigInt(value)
+  throw invalid(words)
+}
+
+function literal(node: ValueNode, words: string): bigint {
+  if (node.kind !== Kind.INT || !Number.isSafeInteger(Number(node.value))) throw invalid(words)
+  return BigInt(node.value)
+}
+
+const moment = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/
+
+function toDate(value: unknown): Date {
+  if (value instanceof Date && !Number.isNaN(value.getTime())) return value
+  const date = typeof value === 'string' && moment.test(value) ? new Date(value) : null
+  if (date === null || Number.isNaN(date.getTime())) throw invalid('must be an ISO 8601 time with its zone')
+  return date
+}
+
+const span = /^P(?=.)(?:(\d{1,4})W)?(?:(\d{1,4})D)?(?:T(?=.)(?:(\d{1,5})H)?(?:(\d{1,6})M)?(?:(\d{1,8})S)?)?$/
+
+function toMilliseconds(value: unknown): number {
+  const parts =
+    typeof value === 'string'
+      ? span
+          .exec(value)
+          ?.slice(1)
+          .map((part) => Number(part ?? 0))
+      : undefined
+  if (!parts) throw invalid('must be an ISO 8601 duration such as PT25H')
+  const [weeks = 0, days = 0, hours = 0, minutes = 0, seconds = 0] = parts
+  return ((((weeks * 7 + days) * 24 + hours) * 60 + minutes) * 60 + seconds) * 1_000
+}
+
+function invalid(words: string): GraphQLError {
+  return new GraphQLError(words, { extensions: { code: 'BAD_USER_INPUT' } })
+}

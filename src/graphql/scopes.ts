@@ -1,0 +1,154 @@
+import SchemaBuilder, {
+  BasePlugin,
+  type FieldNullability,
+  type InputFieldMap,
+  type PothosOutputFieldConfig,
+  type PothosTypeConfig,
+  type SchemaTypes,
+  type TypeParam,
+} from '@pothos/core'
+import { DirectiveLocation, GraphQLDirective, GraphQLList, GraphQLNonNull, GraphQLString } from 'graphql'
+import type { GraphQLFieldResolver } from 'graphql'
+import type { Context } from '../context.ts'
+import { type AccessRule, checkRule } from './access-plan.ts'
+
+declare global {
+  export namespace PothosSchemaTypes {
+    export interface Plugins<Types extends SchemaTypes> {
+      scopes: ScopesPlugin<Types>
+    }
+    interface FieldOptions {
+      /** Who may use it, beside what the type it belongs to and the type it gives demand. */
+      scope?: AccessRule
+      /** A mutation that moves money: one of them per operation. */
+      movesMoney?: boolean
+    }
+    interface QueryFieldOptions<
+      Types extends SchemaTypes,
+      Type extends TypeParam<Types>,
+      Nullable extends FieldNullability<Type>,
+      Args extends InputFieldMap,
+      ResolveReturnShape,
+    > {
+      scope: AccessRule
+    }
+    interface MutationFieldOptions<
+      Types extends SchemaTypes,
+      Type extends TypeParam<Types>,
+      Nullable extends FieldNullability<Type>,
+      Args extends InputFieldMap,
+      ResolveReturnShape,
+    > {
+      scope: AccessRule
+    }
+    interface SubscriptionFieldOptions<
+      Types extends SchemaTypes,
+      Type extends TypeParam<Types>,
+      Nullable extends FieldNullability<Type>,
+      Args extends InputFieldMap,
+      ResolveShape,
+      ResolveReturnShape,
+    > {
+      scope: AccessRule
+    }
+    interface BaseTypeOptions {
+      /** Who may see anything of it; required of what `node(id)` reaches. */
+      scope?: AccessRule
+    }
+  }
+}
+
+const places = [DirectiveLocation.FIELD_DEFINITION, DirectiveLocation.OBJECT]
+
+/** How the rules read in the printed schema. */
+export const accessDirectives: readonly GraphQLDirective[] = [
+  new GraphQLDirective({
+    name: 'public',
+    description: 'Anyone may use it.',
+    locations: places,
+  }),
+  new GraphQLDirective({
+    name: 'authenticated',
+    description: 'Any valid access token may use it.',
+    locations: places,
+  }),
+  new GraphQLDirective({
+    name: 'requiresScopes',
+    description: 'The access token must hold all scopes of one of the lists.',
+    locations: places,
+    args: {
+      scopes: {
+        type: new GraphQLNonNull(
+          new GraphQLList(new GraphQLNonNull(new GraphQLList(new GraphQLNonNull(GraphQLString)))),
+        ),
+      },
+    },
+  }),
+]
+
+const rootKinds = new Set(['Query', 'Mutation', 'Subscription'])
+
+/**
+ * Puts the access rules into the schema: as extensions for the access plan, as directives for readers, and
+ * around every guarded resolver as a second look. A root field or a Node type without a rule does not build.
+ */
+export class ScopesPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
+  override onTypeConfig(config: PothosTypeConfig): PothosTypeConfig {
+    if (config.kind !== 'Object') return config
+    const { scope } = config.pothosOptions as { scope?: AccessRule }
+    const isNode = config.interfaces.some(
+      (face) => this.builder.configStore.getTypeConfig(face).name === 'Node',
+    )
+    if (isNode && scope === undefined)
+      throw new Error(`${config.name} is reached by node(id): it must state its scope`)
+    return scope === undefined ? config : { ...config, extensions: withRule(config.extensions, scope) }
+  }
+
+  override onOutputFieldConfig(config: PothosOutputFieldConfig<Types>): PothosOutputFieldConfig<Types> {
+    const { scope, movesMoney } = config.pothosOptions as { scope?: AccessRule; movesMoney?: boolean }
+    if (scope === undefined && rootKinds.has(config.kind)) {
+      throw new Error(`${config.parentType}.${config.name} is a root field: it must state its scope`)
+    }
+    if (scope === undefined) return config
+    const extensions = withRule(config.extensions, scope)
+    return { ...config, extensions: movesMoney === true ? { ...extensions, movesMoney } : extensions }
+  }
+
+  override wrapResolve(
+    resolve: GraphQLFieldResolver<unknown, Types['Context'], object>,
+    config: PothosOutputFieldConfig<Types>,
+  ): GraphQLFieldResolver<unknown, Types['Context'], object> {
+    return this.guard(resolve, config)
+  }
+
+  override wrapSubscribe(
+    subscribe: GraphQLFieldResolver<unknown, Types['Context'], object> | undefined,
+    config: PothosOutputFieldConfig<Types>,
+  ): GraphQLFieldResolver<unknown, Types['Context'], object> | undefined {
+    return subscribe && this.guard(subscribe, config)
+  }
+
+  private guard(
+    inner: GraphQLFieldResolver<unknown, Types['Context'], object>,
+    config: PothosOutputFieldConfig<Types>,
+  ): GraphQLFieldResolver<unknown, Types['Context'], object> {
+    const { scope } = config.pothosOptions as { scope?: AccessRule }
+    if (scope === undefined || scope === 'public') return inner
+    const coordinate = `${config.parentType}.${config.name}`
+    return (source, args, ctx, info) => {
+      checkRule(scope, coordinate, (ctx as unknown as Context).actor)
+      return inner(source, args, ctx, info)
+    }
+  }
+}
+
+SchemaBuilder.registerPlugin('scopes', ScopesPlugin)
+
+function withRule(extensions: object | null | undefined, rule: AccessRule): Record<string, unknown> {
+  const directives =
+    rule === 'public' || rule === 'authenticated'
+      ? { [rule]: {} }
+      : { requiresScopes: { scopes: [[...rule]] } }
+  const known: { directives?: object } | null | undefined = extensions
+  return { ...known, accessRule: rule, directives: { ...known?.directives, ...directives } }
+}

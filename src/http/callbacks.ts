@@ -1,0 +1,68 @@
+import { Hono } from 'hono'
+import type { Services } from '../context.ts'
+import type { RawCallback } from '../operators/operator.ts'
+import type { Operator } from '../operators/registry.ts'
+import { recordCallback } from '../operators/requests.ts'
+import { resolveJob } from '../resources/jobs.ts'
+import { type Provider, providers } from '../shared/providers.ts'
+import { type HttpBindings, readBody } from './request.ts'
+
+/**
+ * Where operators report. A report is a hint: it is checked, kept, acknowledged, and then the operator is
+ * asked; it moves no money by itself, so a forged one costs one question.
+ */
+export function callbackRoutes(services: Services): Hono<HttpBindings> {
+  const app = new Hono<HttpBindings>()
+  app.on(['PUT', 'POST'], '/operators/:provider/callbacks/:token', async (c) => {
+    const name = c.req.param('provider')
+    const operator = isProvider(name) ? services.operators.find(name) : null
+    if (!operator) return c.body(null, 404)
+    const body = await readBody(c.env.incoming)
+    if (body === null) return c.body(null, 413)
+    const status = await takeCallback(services, operator, {
+      method: c.req.method,
+      headers: c.req.header(),
+      body,
+      pathToken: c.req.param('token'),
+      receivedAt: services.clock.now(),
+    })
+    return c.body(null, status)
+  })
+  return app
+}
+
+/** @returns the HTTP status that tells the operator whether we took it */
+async function takeCallback(
+  services: Services,
+  operator: Operator,
+  raw: RawCallback,
+): Promise<204 | 400 | 403 | 404> {
+  const { provider } = operator
+  const read = operator.parseCallback(raw)
+  if (read.kind === 'rejected') {
+    services.log.warn({ provider, why: read.why }, 'a callback was refused')
+    return read.why === 'unreadable' ? 400 : 403
+  }
+  if (read.kind === 'ignored') return 204
+  const correlationId =
+    read.find.correlationId ?? (read.operationId === null ? read.find.clientRef : undefined)
+  const kept = await recordCallback(services.database.pool, {
+    provider,
+    dedupeKey: read.dedupeKey,
+    body: Buffer.from(raw.body).toString('utf8').replaceAll('\0', ''),
+    requestId: read.operationId === null ? null : BigInt(read.operationId),
+    correlationId: correlationId !== undefined && uuid.test(correlationId) ? correlationId : null,
+  })
+  if (kept.requestId === null) {
+    services.log.warn({ provider, find: read.find }, 'a callback names nothing of ours')
+    return 404
+  }
+  if (kept.isNew) services.wakeJob(resolveJob(provider))
+  return 204
+}
+
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+function isProvider(name: string): name is Provider {
+  return (providers as readonly string[]).includes(name)
+}

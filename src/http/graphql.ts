@@ -1,0 +1,185 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { pipeline, type Readable } from 'node:stream'
+import { renderGraphiQL } from '@graphql-yoga/render-graphiql'
+import { type ExecutionResult, GraphQLError, type GraphQLSchema } from 'graphql'
+import { createYoga, type GraphQLParams, type Plugin } from 'graphql-yoga'
+import type { Context, Services } from '../context.ts'
+import { toGraphQLError } from '../graphql/errors.ts'
+import { createOperations, type Operations } from '../graphql/operation.ts'
+import { refusals } from '../shared/errors.ts'
+import { anonymousContext, readBody, requestIdOf, signIn } from './request.ts'
+import { serverSentEvents } from './server-sent-events.ts'
+
+/** What belongs to one request. */
+interface Exchange {
+  message: IncomingMessage
+  ctx: Context
+  /** The live answer to a subscription. */
+  events: Readable | null
+}
+
+/**
+ * Serves `/graphql` over HTTP as the GraphQL-over-HTTP specification says, and subscriptions as server-sent events. Yoga
+ * speaks the protocol; what an operation may do and what it answers is decided in `operation.ts`. JSON only, no batches, no
+ * cross-origin requests; in a sandbox a browser gets GraphiQL.
+ */
+export function createGraphqlHandler(options: {
+  services: Services
+  schema: GraphQLSchema
+  isDraining: () => boolean
+}): (message: IncomingMessage, response: ServerResponse) => void {
+  const { services, schema, isDraining } = options
+  const isSandbox = services.config.mode === 'sandbox'
+  const yoga = createYoga<Exchange>({
+    plugins: [carryOperations(createOperations(schema), isDraining)],
+    graphiql: isSandbox && { title: 'GraphiQL' },
+    renderGraphiQL,
+    landingPage: false,
+    cors: false,
+    multipart: false,
+    batching: false,
+    maxRequestBodySize: false,
+    maskedErrors: false,
+    parserAndValidationCache: false,
+    logging: false,
+  })
+
+  async function answer(message: IncomingMessage, response: ServerResponse): Promise<void> {
+    const requestId = requestIdOf(message)
+    response.setHeader('X-Request-Id', requestId)
+    response.setHeader('X-API-Version', '1.0.0')
+    const exchange: Exchange = { message, ctx: anonymousContext(services, message, requestId), events: null }
+    try {
+      const answered = await yoga.handleNodeRequest(message, exchange)
+      response.setHeaders(exchange.ctx.responseHeaders)
+      response.writeHead(answered.status, Object.fromEntries(answered.headers))
+      // However the stream ends, `pipeline` ends both sides.
+      if (exchange.events) pipeline(exchange.events, response, () => {})
+      else response.end(await answered.text())
+    } catch (error) {
+      exchange.events?.destroy()
+      response.statusCode = 500
+      response.setHeader('Content-Type', 'application/json; charset=utf-8')
+      response.end(JSON.stringify({ errors: [toGraphQLError(error, requestId, exchange.ctx.log)] }))
+    }
+  }
+  return (message, response) => void answer(message, response).catch(() => response.destroy())
+}
+
+function carryOperations(operations: Operations, isDraining: () => boolean): Plugin<Exchange, Exchange> {
+  return {
+    async onRequestParse({ request, serverContext, setRequestParser }) {
+      // First of all, so that a bad token is told apart from a bad request.
+      serverContext.ctx = await signIn(serverContext.ctx, serverContext.message.headers.authorization)
+      if (request.method === 'GET') setRequestParser(() => paramsOfUrl(request.url))
+      if (request.method === 'POST') setRequestParser(() => paramsOfBody(serverContext.message))
+    },
+    onParams({ request, context, setParamsHandler }) {
+      setParamsHandler(async ({ params }) => {
+        const operation = operations.read(params as GraphQLParams & { query: string }, context.ctx)
+        if (Array.isArray(operation)) return { errors: operation }
+        checkTransport(operation.kind, request)
+        return operations.run(operation) as ReturnType<Parameters<typeof setParamsHandler>[0]>
+      })
+    },
+    onResultProcess({ result, serverContext, setResult, setResultProcessor }) {
+      const { ctx } = serverContext
+      if (Symbol.asyncIterator in result) {
+        serverContext.events = serverSentEvents(result as never, ctx, isDraining)
+        return setResultProcessor(
+          (_result, { Response }) => new Response(null, { headers: eventHeaders }),
+          eventType,
+        )
+      }
+      if (!Array.isArray(result) && result.errors) setResult(withStatus(result, ctx))
+    },
+  }
+}
+
+const eventType = 'text/event-stream'
+const eventHeaders = {
+  'Content-Type': `${eventType}; charset=utf-8`,
+  'Cache-Control': 'no-cache, no-transform',
+  // Proxies must hand events on as they come.
+  'X-Accel-Buffering': 'no',
+}
+
+/** @throws GraphQLError where this kind of operation does not go over this kind of request */
+function checkTransport(kind: string, request: Request): void {
+  if (kind === 'mutation' && request.method === 'GET') {
+    throw badRequest('A mutation needs a POST request.', 405, { Allow: 'POST' })
+  }
+  const accepted = request.headers.get('accept') ?? '*/*'
+  if (kind === 'subscription' && !/text\/event-stream|text\/\*|\*\/\*/i.test(accepted)) {
+    throw badRequest(`A subscription is answered with ${eventType}: accept it, or use a WebSocket.`, 406)
+  }
+}
+
+function paramsOfUrl(url: string): GraphQLParams {
+  const given = new URL(url).searchParams
+  const json = (name: string) => {
+    const text = given.get(name)
+    return text ? parseJson(text, `The parameter ${name}`) : undefined
+  }
+  return {
+    query: given.get('query') ?? undefined,
+    operationName: given.get('operationName') ?? undefined,
+    variables: json('variables'),
+    extensions: json('extensions'),
+  } as GraphQLParams
+}
+
+async function paramsOfBody(message: IncomingMessage): Promise<GraphQLParams> {
+  const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = message.headers
+  if (
+    !/^application\/(graphql\+)?json\s*(;\s*charset="?utf-8"?\s*)?$/i.test(type) ||
+    encoding !== 'identity'
+  ) {
+    throw refusal('UNSUPPORTED_MEDIA_TYPE')
+  }
+  const body = await readBody(message)
+  if (body === null) throw refusal('BODY_TOO_LARGE')
+  const params = parseJson(body.toString('utf8'), 'The request body')
+  if (Array.isArray(params)) throw badRequest('Operations are sent one by one, not in batches.')
+  return params as GraphQLParams
+}
+
+function parseJson(text: string, what: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw badRequest(`${what} is not valid JSON.`)
+  }
+}
+
+/**
+ * Puts the HTTP status beside the errors. An operation that ran is 200 whatever it met. One that did not run has the status
+ * of its first error; to clients that accept only `application/json`, mistakes in the document are 200 as well, as the
+ * specification of GraphQL over HTTP wishes.
+ */
+function withStatus(result: ExecutionResult, ctx: Context): ExecutionResult {
+  const { errors = [], ...rest } = result
+  const told = errors.map((error) => {
+    const shown = toGraphQLError(error, ctx.requestId, ctx.log)
+    if (!('data' in result)) shown.extensions['http'] = error.extensions['http'] ?? statusOf(shown)
+    return shown
+  })
+  return { ...rest, errors: told }
+}
+
+const statuses: Readonly<Record<string, number>> = { INTERNAL_SERVER_ERROR: 500, DEADLINE_EXCEEDED: 503 }
+
+function statusOf({ extensions }: GraphQLError): { status: number; spec?: boolean } {
+  const code = String(extensions['code'])
+  const status = statuses[code] ?? (code in refusals ? refusals[code as keyof typeof refusals].status : null)
+  return status === null ? { status: 400, spec: true } : { status }
+}
+
+function badRequest(message: string, status = 400, headers: Record<string, string> = {}): GraphQLError {
+  return new GraphQLError(message, { extensions: { code: 'BAD_REQUEST', http: { status, headers } } })
+}
+
+function refusal(code: 'UNSUPPORTED_MEDIA_TYPE' | 'BODY_TOO_LARGE'): GraphQLError {
+  const { status, message } = refusals[code]
+  return new GraphQLError(message, { extensions: { code, http: { status } } })
+}

@@ -1,0 +1,42 @@
+import type { RequestListener } from 'node:http'
+import { getRequestListener } from '@hono/node-server'
+import type { GraphQLSchema } from 'graphql'
+import { Hono } from 'hono'
+import type { Services } from '../context.ts'
+import { callbackRoutes } from './callbacks.ts'
+import { createGraphqlHandler } from './graphql.ts'
+import { pageRoutes } from './pages/home.ts'
+import type { HttpBindings } from './request.ts'
+import { restRoutes } from './rest/handler.ts'
+import type { HttpServer } from './server.ts'
+import { serveSubscriptions } from './subscriptions.ts'
+
+/** The doors of the service. */
+export interface Doors {
+  listener: RequestListener
+  /** Ends the live streams, with a cursor to go on from. */
+  close(): Promise<void>
+}
+
+/** Puts every door on the one server: GraphQL, its sockets, REST, operators' callbacks, pages. */
+export function createListener(services: Services, schema: GraphQLSchema, http: HttpServer): Doors {
+  const graphql = createGraphqlHandler({ services, schema, isDraining: () => http.isDraining() })
+  const sockets = serveSubscriptions({ services, schema, server: http.server })
+  const app = new Hono<HttpBindings>()
+  app.route('/', restRoutes(services, schema))
+  app.route('/', callbackRoutes(services))
+  app.route('/', pageRoutes(services, schema))
+  app.onError((error, c) => {
+    services.log.error({ err: error }, 'a request failed')
+    return c.text('Something went wrong on our side.', 500)
+  })
+  const others = getRequestListener(app.fetch, { overrideGlobalObjects: false })
+  return {
+    listener: (message, response) => {
+      const path = message.url?.split('?', 1)[0]
+      if (path === '/graphql') graphql(message, response)
+      else void others(message, response)
+    },
+    close: () => sockets.close(),
+  }
+}

@@ -1,0 +1,62 @@
+import { type DomainError, type FieldProblem, type RefusalCode, refusals } from '../../shared/errors.ts'
+import { snakeCase } from '../../shared/input.ts'
+
+/** What every REST answer looks like (specification: General rules). */
+export interface Envelope {
+  success: boolean
+  message?: string
+  request_id: string
+  data?: unknown
+  errors?: readonly { field: string; message: string }[]
+  required_scopes?: readonly string[]
+  existing_transaction?: { id: number; status: string }
+}
+
+/** A refusal as the resolvers give it, whichever way it came out of the execution. */
+export interface RefusalAnswer {
+  code: RefusalCode
+  message: string
+  problems?: readonly FieldProblem[] | null
+  requiredScopes?: readonly string[] | null
+  existingTransaction?: { id: number; status: string } | null
+  data?: unknown
+}
+
+export function accepted(requestId: string, data: unknown): Envelope {
+  return data === undefined
+    ? { success: true, request_id: requestId }
+    : { success: true, request_id: requestId, data }
+}
+
+/** The envelope of a refusal; fields are named as REST names them. */
+export function refused(requestId: string, refusal: RefusalAnswer): { status: number; body: Envelope } {
+  const { problems, requiredScopes, existingTransaction, data } = refusal
+  return {
+    status: refusals[refusal.code].status,
+    body: {
+      success: false,
+      message: refusal.message,
+      request_id: requestId,
+      ...(problems?.length
+        ? { errors: problems.map((p) => ({ field: snakeCase(p.field), message: p.message })) }
+        : {}),
+      ...(requiredScopes?.length ? { required_scopes: requiredScopes } : {}),
+      ...(existingTransaction ? { existing_transaction: existingTransaction } : {}),
+      ...(data === undefined ? {} : { data }),
+    },
+  }
+}
+
+/** A refusal that a door met before or instead of running a document. */
+export function refusalOf(error: DomainError): RefusalAnswer {
+  const { problems, requiredScopes, existingTransaction } = error.detail
+  return {
+    code: error.code,
+    message: error.message,
+    ...(problems ? { problems } : {}),
+    ...(requiredScopes ? { requiredScopes } : {}),
+    ...(existingTransaction
+      ? { existingTransaction: { id: Number(existingTransaction.id), status: existingTransaction.status } }
+      : {}),
+  }
+}

@@ -1,0 +1,178 @@
+import { readFileSync } from 'node:fs'
+import { MapperKind, mapSchema } from '@graphql-tools/utils'
+import { type ExecutionResult, GraphQLEnumType, type GraphQLSchema } from 'graphql'
+import { Hono } from 'hono'
+import type { Context, Services } from '../../context.ts'
+import { checkAccess } from '../../graphql/access-plan.ts'
+import { toGraphQLError } from '../../graphql/errors.ts'
+import { execute, parseValid, type Prepared, prepare } from '../../graphql/execute.ts'
+import { DomainError, refusals } from '../../shared/errors.ts'
+import { apiVersion } from '../../shared/version.ts'
+import { anonymousContext, type HttpBindings, readBody, requestIdOf, signIn } from '../request.ts'
+import { accepted, type RefusalAnswer, refused } from './envelope.ts'
+import { type Route, routes, withoutNulls } from './routes.ts'
+import type { RestRequest } from './shape.ts'
+
+/** Where every REST path begins (specification: General rules). */
+export const restPrefix = '/merchant/api'
+
+interface Answer {
+  status: number
+  body: unknown
+}
+
+/**
+ * The REST interface: a thin table of routes onto the same resolvers. Each row's document is parsed,
+ * validated and planned at the start; a row that does not fit the schema stops it.
+ */
+export function restRoutes(services: Services, schema: GraphQLSchema): Hono<HttpBindings> {
+  const spoken = withDatabaseWords(schema)
+  const document = parseValid(spoken, readFileSync(new URL('./documents.graphql', import.meta.url), 'utf8'))
+  const app = new Hono<HttpBindings>()
+  const methods = new Map<string, string[]>()
+  for (const route of routes) {
+    const path = restPrefix + route.path.replace(/\{(\w+)\}/g, ':$1')
+    const prepared = prepare(spoken, document, route.operation)
+    methods.set(path, [...(methods.get(path) ?? []), route.method])
+    app.on(route.method, path, (c) =>
+      respond(
+        services,
+        c.env.incoming,
+        prepared.operationName,
+        async (ctx) => {
+          const request = await readRequest(c.env.incoming, c.req.param())
+          return runRoute(route, prepared, request, ctx)
+        },
+        (ctx) => admit(ctx, prepared, c.env.incoming.headers.authorization),
+      ),
+    )
+  }
+  for (const [path, allowed] of methods) {
+    app.all(path, (c) =>
+      respond(services, c.env.incoming, null, () => refuse('METHOD_NOT_ALLOWED'), undefined, {
+        Allow: [...allowed, ...(allowed.includes('GET') ? ['HEAD'] : [])].join(', '),
+      }),
+    )
+  }
+  app.all(`${restPrefix}/*`, (c) => respond(services, c.env.incoming, null, () => refuse('NOT_FOUND')))
+  return app
+}
+
+/**
+ * The same schema and resolvers, with the enum values in the small letters of the specification: what REST
+ * takes and gives is then a matter of names only.
+ */
+function withDatabaseWords(schema: GraphQLSchema): GraphQLSchema {
+  return mapSchema(schema, {
+    [MapperKind.ENUM_TYPE]: (type) => {
+      const { values, ...config } = type.toConfig()
+      const words = Object.values(values).map((value) => [String(value.value), { ...value }] as const)
+      return new GraphQLEnumType({ ...config, values: Object.fromEntries(words) })
+    },
+  })
+}
+
+/** Who asks, and may they: before the body is even looked at. */
+async function admit(ctx: Context, prepared: Prepared, authorization: string | undefined): Promise<Context> {
+  const demandsNothing = prepared.plan.demands.length === 0
+  const signedIn = demandsNothing ? ctx : await signIn(ctx, authorization)
+  checkAccess(prepared.plan, signedIn.actor, {})
+  return signedIn
+}
+
+type Incoming = HttpBindings['Bindings']['incoming']
+
+/** Every REST answer leaves here, with its envelope and its headers. */
+async function respond(
+  services: Services,
+  message: Incoming,
+  operation: string | null,
+  work: (ctx: Context) => Promise<Answer>,
+  enter: (ctx: Context) => Promise<Context> = async (ctx) => ctx,
+  headers: Record<string, string> = {},
+): Promise<Response> {
+  const ctx = anonymousContext(services, message, requestIdOf(message))
+  let answer: Answer
+  try {
+    answer = await work(await enter(ctx))
+  } catch (error) {
+    answer = refused(ctx.requestId, refusalFrom(error, ctx))
+  }
+  return new Response(JSON.stringify(answer.body), {
+    status: answer.status,
+    headers: {
+      'Content-Type': 'application/json; charset=utf-8',
+      'Cache-Control': 'no-store',
+      'X-Request-Id': ctx.requestId,
+      'X-API-Version': apiVersion,
+      ...(operation === null ? {} : { 'X-GraphQL-Operation': operation }),
+      ...headers,
+      ...Object.fromEntries(ctx.responseHeaders),
+    },
+  })
+}
+
+async function readRequest(message: Incoming, params: Record<string, string>): Promise<RestRequest> {
+  const body = await readBody(message)
+  if (body === null) throw new DomainError('BODY_TOO_LARGE')
+  return {
+    params,
+    query: new URL(message.url ?? '/', 'http://localhost').searchParams,
+    headers: message.headers,
+    body,
+  }
+}
+
+async function runRoute(
+  route: Route,
+  prepared: Prepared,
+  request: RestRequest,
+  ctx: Context,
+): Promise<Answer> {
+  const variables = route.variables(request)
+  const result = (await execute(prepared, variables, ctx)) as ExecutionResult<Record<string, unknown>>
+  const [error] = result.errors ?? []
+  if (error) throw error
+  const root = Object.values(result.data ?? {})[0] as Record<string, unknown> | null
+  if (root === null || root === undefined) throw new DomainError('NOT_FOUND')
+  const { __typename: _type, ...field } = root
+  if ('code' in field) return refused(ctx.requestId, refusalFrom(field, ctx))
+  const data = route.data ? route.data(field as never, variables as never) : field
+  const status = route.statusOf?.(field as never) ?? route.status
+  if (route.bare) return { status, body: data }
+  return { status, body: { ...accepted(ctx.requestId, data), success: status < 400 } }
+}
+
+/**
+ * A refusal, from a union member of the result, a GraphQL error or a DomainError; anything else is a bug and
+ * masked.
+ */
+function refusalFrom(thrown: unknown, ctx: Context): RefusalAnswer {
+  const isMember = typeof thrown === 'object' && thrown !== null && !(thrown instanceof Error)
+  if (isMember) {
+    const { initiation, ...member } = thrown as RefusalAnswer & { initiation?: object }
+    return initiation ? { ...member, data: withoutNulls(initiation) } : member
+  }
+  const original = thrown instanceof DomainError ? thrown : undefined
+  if (original) noteLimits(original, ctx)
+  const error = toGraphQLError(thrown, ctx.requestId, ctx.log)
+  const { code, problems, requiredScopes, existingTransaction } = error.extensions as Partial<RefusalAnswer>
+  const known = code !== undefined && code in refusals ? code : 'INTERNAL'
+  return {
+    code: known,
+    message: error.message,
+    ...(problems ? { problems } : {}),
+    ...(requiredScopes ? { requiredScopes } : {}),
+    ...(existingTransaction ? { existingTransaction } : {}),
+  }
+}
+
+/** How long to wait goes into the headers. */
+function noteLimits(error: DomainError, ctx: Context): void {
+  const { retryAfterS } = error.detail
+  if (retryAfterS !== undefined) ctx.responseHeaders.set('Retry-After', String(retryAfterS))
+}
+
+async function refuse(code: 'METHOD_NOT_ALLOWED' | 'NOT_FOUND'): Promise<never> {
+  throw new DomainError(code)
+}

@@ -1,0 +1,122 @@
+import { z } from 'zod'
+import { collectInput } from '../../resources/transactions/collect.ts'
+import { transactionFilterInput } from '../../resources/transactions/list.ts'
+import { pageInput, provider, readInput, reference, wholeNumber } from '../../shared/input.ts'
+import { body, query, readObject, type RestRequest } from './shape.ts'
+
+/** A REST path, the operation of `documents.graphql` that it runs, and how the two fit together. */
+export interface Route {
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  /** Below `/merchant/api`; a part in braces is a parameter. */
+  path: string
+  /** Status of a success. */
+  status: 200 | 201 | 202
+  operation: string
+  /** The operation's variables. @throws DomainError INVALID_INPUT */
+  variables: (request: RestRequest) => object
+  /** The envelope's `data` of the operation's root field; left out, the field itself. */
+  data?: (result: never, variables: never) => unknown
+  /** The answer is `data` itself, without an envelope (specification: GET /payment/status/{reference}). */
+  bare?: true
+  /** The status depends on the answer. */
+  statusOf?: (result: never) => number
+}
+
+/** Every REST path of the service. The scope of each is that of its operation, as the schema says. */
+export const routes: readonly Route[] = [
+  { method: 'POST', path: '/auth', status: 200, operation: 'Authenticate', variables: credentials },
+  {
+    method: 'GET',
+    path: '/status',
+    status: 200,
+    operation: 'ServiceStatus',
+    variables: () => ({}),
+    statusOf: (result: { status: string }) => (result.status === 'down' ? 503 : 200),
+  },
+  {
+    method: 'GET',
+    path: '/payment/status/{reference}',
+    status: 200,
+    operation: 'PaymentStatus',
+    variables: (request) => ({
+      reference: readInput(z.object({ reference }), request.params).reference,
+      merchantId: query(request, z.object({ merchantId: wholeNumber(1, 2_147_483_647).optional() }))
+        .merchantId,
+    }),
+    bare: true,
+  },
+  {
+    method: 'POST',
+    path: '/pay',
+    status: 202,
+    operation: 'CollectPayment',
+    variables: (request) => ({ input: body(request, collectInput) }),
+    data: withoutNulls,
+  },
+  {
+    method: 'GET',
+    path: '/balance',
+    status: 200,
+    operation: 'Balance',
+    variables: (request) => query(request, z.object({ paymentMethod: provider.optional() })),
+    data: withoutNulls,
+  },
+  {
+    method: 'GET',
+    path: '/transactions',
+    status: 200,
+    operation: 'Transactions',
+    variables: (request) => ({
+      ...query(request, pageInput),
+      filter: query(request, transactionFilterInput),
+    }),
+    data: transactionPage,
+  },
+  {
+    method: 'GET',
+    path: '/transactions/{id}',
+    status: 200,
+    operation: 'Transaction',
+    variables: (request) =>
+      readInput(z.object({ id: wholeNumber(1, Number.MAX_SAFE_INTEGER) }), request.params),
+  },
+]
+
+/**
+ * Key and secret come as headers, the wishes as an optional body. A wish of a wrong type is passed on as one
+ * that cannot be granted: who asks is judged before what is asked.
+ */
+function credentials(request: RestRequest): object {
+  const { scopes, expiresInHours } = readObject(request)
+  const word = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value))
+  return {
+    input: {
+      apiKey: request.headers['x-api-key'],
+      apiSecret: request.headers['x-api-secret'],
+      scopes:
+        scopes === undefined || scopes === null
+          ? null
+          : Array.isArray(scopes)
+            ? scopes.map(word)
+            : [JSON.stringify(scopes)],
+      // `1e999` is JSON too, and reads as Infinity.
+      expiresInHours: Number.isFinite(expiresInHours) ? expiresInHours : expiresInHours == null ? null : 0,
+    },
+  }
+}
+
+/** REST leaves out what GraphQL gives as null. */
+export function withoutNulls(result: object): object {
+  return Object.fromEntries(Object.entries(result).filter(([, value]) => value !== null))
+}
+
+function transactionPage(
+  result: { totalCount: number; nodes: readonly object[] },
+  { limit, offset }: { limit: number; offset: number },
+): object {
+  const { totalCount: total, nodes } = result
+  return {
+    transactions: nodes,
+    pagination: { total, limit, offset, has_more: offset + nodes.length < total },
+  }
+}

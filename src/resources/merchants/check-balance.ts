@@ -1,0 +1,44 @@
+import { randomBytes } from 'node:crypto'
+import { actorOf } from '../../access/actor.ts'
+import type { Context } from '../../context.ts'
+import { DomainError } from '../../shared/errors.ts'
+import { invalidInput } from '../../shared/input.ts'
+import { limits } from '../../shared/limits.ts'
+import type { Xof } from '../../shared/money.ts'
+import type { Provider } from '../../shared/providers.ts'
+
+/**
+ * Asks an operator for the float that it holds, and records the question as a transaction `balance_check` of
+ * amount 0.
+ * @returns whole XOF
+ * @throws DomainError INVALID_INPUT where the operator is not connected, OPERATOR_UNREACHABLE (recorded as
+ *   failed)
+ */
+export async function checkBalance(ctx: Context, provider: Provider): Promise<Xof> {
+  const operator = ctx.operators.find(provider)
+  if (!operator) throw invalidInput([{ field: 'paymentMethod', message: 'is not connected to this service' }])
+  const outcome = await operator.balance({
+    deadline: new Date(Date.now() + limits.operatorQueryDeadlineMs),
+    lane: 'interactive',
+    record: ({ status, error, durationMs }) =>
+      ctx.log.debug({ provider, status, error, durationMs }, 'operator balance asked'),
+  })
+  const known = outcome.kind === 'ok'
+  await ctx.database.pool.query({
+    name: 'record_balance_check',
+    text: `INSERT INTO transaction (merchant_id, transaction_type, payment_method, customer_phone,
+        amount, status, reference, request_data, evidence_source, failure_reason, settled_at, created_at)
+      VALUES ($1, 'balance_check', $2, '', 0, $3, $4, $5, 'query', $6, service_now(), service_now())`,
+    values: [
+      actorOf(ctx).merchantId,
+      provider,
+      known ? 'success' : 'failed',
+      `bc_${randomBytes(16).toString('hex')}`,
+      JSON.stringify({ payment_method: provider }),
+      known ? null : 'OPERATOR_UNAVAILABLE',
+    ],
+  })
+  if (!known)
+    throw new DomainError('OPERATOR_UNREACHABLE', 'The operator could not be reached. Ask again in a moment.')
+  return outcome.available ?? outcome.current
+}

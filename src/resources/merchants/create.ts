@@ -1,0 +1,60 @@
+import type { PoolClient } from 'pg'
+import { z } from 'zod'
+import { createApiKey } from '../../access/api-keys.ts'
+import { scopes } from '../../access/scopes.ts'
+import type { Services } from '../../context.ts'
+import { transact } from '../../database/transact.ts'
+import { readInput, text } from '../../shared/input.ts'
+import type { Secret } from '../../shared/secret.ts'
+
+export const merchantInput = z.object({ name: text({ min: 1, max: 200 }) })
+
+export interface NewMerchant {
+  merchantId: number
+  apiKey: string
+  /** Shown once: only its keyed hash is stored. */
+  apiSecret: Secret
+}
+
+/**
+ * Opens a merchant account with an empty balance and one API key that holds every scope.
+ * @throws DomainError INVALID_INPUT
+ */
+export async function createMerchant(
+  services: Pick<Services, 'database' | 'access'>,
+  raw: z.input<typeof merchantInput>,
+): Promise<NewMerchant> {
+  const { name } = readInput(merchantInput, raw)
+  return transact(services.database, (tx) => insertMerchant(tx, services, name))
+}
+
+/**
+ * Opens the sandbox's first merchant where there is none yet; of several processes that start at once, one
+ * does.
+ * @returns null where there are merchants already
+ */
+export async function createFirstMerchant(
+  services: Pick<Services, 'database' | 'access'>,
+  name: string,
+): Promise<NewMerchant | null> {
+  return transact(services.database, async (tx) => {
+    await tx.query('SELECT pg_advisory_xact_lock($1)', [firstMerchantLock])
+    const { rows } = await tx.query('SELECT FROM merchant LIMIT 1')
+    return rows.length > 0 ? null : insertMerchant(tx, services, name)
+  })
+}
+
+const firstMerchantLock = 72_707_371
+
+async function insertMerchant(
+  tx: PoolClient,
+  { access }: Pick<Services, 'access'>,
+  name: string,
+): Promise<NewMerchant> {
+  const { rows } = await tx.query<{ id: number }>('INSERT INTO merchant (name) VALUES ($1) RETURNING id', [
+    name,
+  ])
+  const merchantId = rows[0]?.id ?? 0
+  const { key, secret } = await createApiKey(tx, access.master, { merchantId, name: 'default', scopes })
+  return { merchantId, apiKey: key, apiSecret: secret }
+}

@@ -1,0 +1,19 @@
+import type { Services } from '../../context.ts'
+import { DomainError } from '../../shared/errors.ts'
+
+/**
+ * Ends a merchant's access: every key and every token of it, within a second on every node. Payments under
+ * way are still settled: the money is the customer's until then and the merchant's after.
+ * @throws DomainError NOT_FOUND
+ */
+export async function deactivateMerchant(
+  services: Pick<Services, 'database'>,
+  merchantId: number,
+): Promise<void> {
+  const { rowCount } = await services.database.pool.query(
+    `UPDATE merchant SET status = 'inactive', deactivated_at = coalesce(deactivated_at, service_now())
+     WHERE id = $1`,
+    [merchantId],
+  )
+  if (rowCount === 0) throw new DomainError('NOT_FOUND', `There is no merchant ${merchantId}.`)
+}

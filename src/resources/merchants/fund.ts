@@ -1,0 +1,29 @@
+import { randomUUID } from 'node:crypto'
+import { z } from 'zod'
+import type { Services } from '../../context.ts'
+import { type Balance, readBalance } from '../../ledger/balance.ts'
+import { fund } from '../../ledger/post.ts'
+import { DomainError } from '../../shared/errors.ts'
+import { amount, readInput } from '../../shared/input.ts'
+import { limits } from '../../shared/limits.ts'
+
+export const fundInput = z.object({ amount: amount({ min: 1, max: limits.fundAmountMaxXof }) })
+
+/**
+ * Credits a sandbox merchant through the ledger, from the account `funding`.
+ * @param raw.amount whole XOF
+ * @returns the balance after it
+ * @throws DomainError INVALID_INPUT, NOT_FOUND
+ */
+export async function fundMerchant(
+  services: Pick<Services, 'database'>,
+  merchantId: number,
+  raw: z.input<typeof fundInput>,
+): Promise<Balance> {
+  const input = readInput(fundInput, raw)
+  const { pool } = services.database
+  const { rowCount } = await pool.query('SELECT FROM merchant WHERE id = $1', [merchantId])
+  if (rowCount === 0) throw new DomainError('NOT_FOUND', `There is no merchant ${merchantId}.`)
+  await fund(pool, merchantId, `funding:${randomUUID()}`, input.amount)
+  return readBalance(pool, merchantId)
+}

@@ -1,0 +1,39 @@
+import { mine } from '../../access/actor.ts'
+import { type Context, type Sandbox } from '../../context.ts'
+import { builder } from '../../graphql/builder.ts'
+import { DomainError } from '../../shared/errors.ts'
+import { invalidInput } from '../../shared/input.ts'
+import { limits } from '../../shared/limits.ts'
+import { fundMerchant } from '../merchants/fund.ts'
+
+builder.mutationFields((t) => ({
+  sandboxAdvanceClock: t.field({
+    type: 'DateTime',
+    nullable: true,
+    scope: 'authenticated',
+    description: "Moves the sandbox's time forward. Expiry, schedules and customers follow; tokens do not.",
+    args: { by: t.arg({ type: 'Duration', required: true }) },
+    resolve: (_root, { by }, ctx) => {
+      if (by <= 0 || by > limits.clockStepMs)
+        throw invalidInput([{ field: 'by', message: 'must be more than nothing and at most 400 days' }])
+      return sandboxOf(ctx).advanceClock(by)
+    },
+  }),
+  sandboxFund: t.field({
+    type: 'Amount',
+    nullable: true,
+    scope: 'authenticated',
+    description: 'Credits the merchant through the ledger. Gives the new available amount, whole XOF.',
+    args: { amount: t.arg({ type: 'Amount', required: true }) },
+    resolve: async (_root, { amount }, ctx) => {
+      sandboxOf(ctx)
+      return (await fundMerchant(ctx, mine(ctx).merchantId, { amount })).available
+    },
+  }),
+}))
+
+/** What only a sandbox has; elsewhere it is as if it did not exist. */
+function sandboxOf(ctx: Context): Sandbox {
+  if (!ctx.sandbox) throw new DomainError('NOT_FOUND', 'There is no sandbox here.')
+  return ctx.sandbox
+}

@@ -1,0 +1,11 @@
+import { specifiedDirectives } from 'graphql'
+import { builder } from '../graphql/builder.ts'
+import { accessDirectives } from '../graphql/scopes.ts'
+import './api-keys/schema.ts'
+import './merchants/schema.ts'
+import './sandbox/schema.ts'
+import './status/schema.ts'
+import './transactions/schema.ts'
+
+/** All resources, one schema: the core that GraphQL, subscriptions and REST share. */
+export const schema = builder.toSchema({ directives: [...specifiedDirectives, ...accessDirectives] })

@@ -1,0 +1,271 @@
+import type { Services } from '../context.ts'
+import { exchangeRecorder } from '../operators/exchanges.ts'
+import { failureReasons } from '../operators/failure-reasons.ts'
+import type { CallContext, InitiateOutcome, QueryOutcome, Refusal } from '../operators/operator.ts'
+import { nextCheckMs, nextDoubtCheckMs } from '../operators/poll-schedule.ts'
+import type { Operator } from '../operators/registry.ts'
+import { claimSend, noteRequest, type OpenRequest, type RequestNote } from '../operators/requests.ts'
+import { invariant } from '../shared/invariant.ts'
+import { limits } from '../shared/limits.ts'
+import { settleTransaction } from './transactions/settle.ts'
+import { type TransactionStatus, transactionStates } from './transactions/states.ts'
+
+/** What sending a request led to. */
+export interface Sent {
+  status: TransactionStatus
+  paymentUrl: string | null
+  /** With the words that a merchant is told. */
+  refusal: (Refusal & { words: string }) | null
+}
+
+/**
+ * Sends a request to its operator and brings its transaction what the answer means. The intent is on record
+ * before; an answer that does not come, or that nobody understands, is never a failure: the request is asked
+ * about until it is known.
+ */
+export async function sendRequest(
+  services: Services,
+  request: OpenRequest,
+  lane: CallContext['lane'],
+): Promise<Sent> {
+  const operator = operatorOf(services, request)
+  const outcome = await operator.collect(
+    {
+      handle: request.handle,
+      amount: request.amount,
+      payer: request.phone,
+      description: request.request.description,
+      successUrl: request.request.return_url ?? services.addresses.publicUrl,
+      cancelUrl: request.request.cancel_url ?? services.addresses.publicUrl,
+      callbackUrl: operator.callbackUrl(request.id),
+      attempt: request.attempt,
+    },
+    callContext(services, request, lane, limits.collectDeadlineMs),
+  )
+  return bringAnswer(services, operator, request, outcome)
+}
+
+async function bringAnswer(
+  services: Services,
+  operator: Operator,
+  request: OpenRequest,
+  outcome: InitiateOutcome,
+): Promise<Sent> {
+  const id = request.transactionId
+  const open = { status: 'pending', paymentUrl: null, refusal: null } as const
+  const note = (state: RequestNote['state'], more: Partial<RequestNote>) =>
+    noteRequest(services.batches, {
+      id: request.id,
+      state,
+      handle: {},
+      nextCheckMs: 0,
+      paymentUrl: null,
+      ...more,
+    })
+  switch (outcome.kind) {
+    case 'accepted': {
+      const paymentUrl = outcome.action.type === 'redirect' ? outcome.action.url : null
+      // A duplicate was executed before: only a question tells what became of it.
+      const next = outcome.duplicate ? 0 : (outcome.pollAfterMs ?? nextCheckMs(outcome.notify, 0))
+      await note('accepted', { handle: outcome.handle, paymentUrl, nextCheckMs: next })
+      return { ...open, paymentUrl }
+    }
+    case 'settled': {
+      const { status } = await settleTransaction(services, id, {
+        status: 'success',
+        source: 'initiate',
+        evidence: outcome.evidence,
+      })
+      return { ...open, status }
+    }
+    case 'refused': {
+      const { refusal } = outcome
+      const { status } = await settleTransaction(services, id, {
+        status: 'failed',
+        source: 'initiate',
+        refusal,
+      })
+      return { ...open, status, refusal: { ...refusal, words: failureReasons[refusal.reason].messageEn } }
+    }
+    case 'not_sent': {
+      // Proof that nothing left holds for this attempt; an earlier one may have.
+      const nothingLeft = request.attempt === 1 || request.state === 'unsent'
+      const pause = outcome.retryAfterMs ?? nextDoubtCheckMs(request.checkCount)
+      await note(nothingLeft ? 'unsent' : 'doubt', { nextCheckMs: pause })
+      return open
+    }
+    case 'unknown': {
+      services.log.info(
+        { transactionId: id, provider: operator.provider, cause: outcome.cause },
+        'outcome unknown',
+      )
+      await note('doubt', { handle: outcome.handle, nextCheckMs: nextDoubtCheckMs(0) })
+      return open
+    }
+  }
+}
+
+/** What asking about a request led to. */
+export interface Checked {
+  status: TransactionStatus
+  /** Whether the operator answered. */
+  reached: boolean
+}
+
+/**
+ * Asks the operator about a request that the caller has claimed, and brings its transaction the answer. Asks
+ * before anything expires; while the operator is out of reach nothing changes.
+ */
+export async function checkRequest(services: Services, request: OpenRequest): Promise<Checked> {
+  const standing = request.status as TransactionStatus
+  if (request.state === 'unsent') return { status: await resend(services, request), reached: false }
+  const outcome = await operatorOf(services, request).query(
+    request.kind,
+    request.handle,
+    callContext(services, request, 'background', limits.operatorQueryDeadlineMs),
+  )
+  switch (outcome.kind) {
+    case 'settled': {
+      const { evidence } = outcome
+      if (evidence.amount !== request.amount) {
+        services.log.error(
+          { transactionId: request.transactionId, asked: request.amount, evidence },
+          'another amount was paid',
+        )
+      }
+      const settled = { status: 'success', source: 'query', evidence } as const
+      return {
+        status: (await settleTransaction(services, request.transactionId, settled)).status,
+        reached: true,
+      }
+    }
+    case 'refused':
+      return { status: await bringRefusal(services, request, outcome.refusal), reached: true }
+    case 'absent':
+      if (request.state !== 'accepted')
+        return { status: await bringAbsence(services, request, outcome), reached: true }
+      services.log.warn(
+        { transactionId: request.transactionId },
+        'the operator lost a request that it had accepted',
+      )
+      return { status: await keepAsking(services, request, outcome), reached: true }
+    case 'reversed':
+      services.log.error(
+        { transactionId: request.transactionId, outcome },
+        'the operator reversed a collection',
+      )
+      return { status: await keepAsking(services, request, { kind: 'pending' }), reached: true }
+    case 'pending':
+      return { status: await keepAsking(services, request, outcome), reached: true }
+    case 'unreachable':
+      await noteRequest(services.batches, {
+        id: request.id,
+        state: request.state === 'accepted' ? 'accepted' : 'doubt',
+        handle: {},
+        nextCheckMs: Math.max(outcome.retryAfterMs ?? 0, nextDoubtCheckMs(request.checkCount)),
+        paymentUrl: null,
+      })
+      return { status: standing, reached: false }
+  }
+}
+
+/** The operator has no record, and no answer ever said that it had one. */
+async function bringAbsence(
+  services: Services,
+  request: OpenRequest,
+  absent: Extract<QueryOutcome, { kind: 'absent' }>,
+): Promise<TransactionStatus> {
+  const operator = operatorOf(services, request)
+  const young = services.clock.now().getTime() - request.createdAt.getTime() < limits.resendForMs
+  if (young && operator.capabilities.createIsIdempotent) {
+    const attempt = await claimSend(services.database.pool, request.id)
+    if (attempt !== null) return (await sendRequest(services, { ...request, attempt }, 'background')).status
+  }
+  return keepAsking(services, request, absent)
+}
+
+/** A prompt that provably never left: sent for a minute, then the customer is gone and the payment failed. */
+async function resend(services: Services, request: OpenRequest): Promise<TransactionStatus> {
+  const age = services.clock.now().getTime() - request.createdAt.getTime()
+  if (age >= limits.resendForMs) {
+    const refusal = {
+      reason: 'OPERATOR_UNAVAILABLE',
+      code: 'not_sent',
+      message: 'The operator could not be reached.',
+    } as const
+    const failed = { status: 'failed', source: 'service', refusal } as const
+    return (await settleTransaction(services, request.transactionId, failed)).status
+  }
+  const attempt = await claimSend(services.database.pool, request.id)
+  if (attempt === null) return request.status as TransactionStatus
+  return (await sendRequest(services, { ...request, attempt }, 'background')).status
+}
+
+async function bringRefusal(
+  services: Services,
+  request: OpenRequest,
+  refusal: Refusal,
+): Promise<TransactionStatus> {
+  const standing = request.status as TransactionStatus
+  if (transactionStates.canMove(standing, 'failed')) {
+    const failed = { status: 'failed', source: 'query', refusal } as const
+    return (await settleTransaction(services, request.transactionId, failed)).status
+  }
+  // It was over already, and now nothing more can come.
+  await noteRequest(services.batches, {
+    id: request.id,
+    state: 'accepted',
+    handle: {},
+    nextCheckMs: null,
+    paymentUrl: null,
+  })
+  return standing
+}
+
+/** Not decided yet: expires when its time is over (it was asked just now), else is asked again later. */
+async function keepAsking(
+  services: Services,
+  request: OpenRequest,
+  outcome: Extract<QueryOutcome, { kind: 'pending' | 'absent' }>,
+): Promise<TransactionStatus> {
+  const standing = request.status as TransactionStatus
+  const now = services.clock.now().getTime()
+  const left = request.expiresAt.getTime() - now
+  if (transactionStates.canMove(standing, 'expired') && left <= 0) {
+    return (
+      await settleTransaction(services, request.transactionId, { status: 'expired', source: 'service' })
+    ).status
+  }
+  const notify = operatorOf(services, request).capabilities.callbacks === 'none' ? 'polling' : 'callback'
+  const regular = nextCheckMs(notify, now - request.createdAt.getTime())
+  const asked = outcome.kind === 'pending' ? Math.max(outcome.pollAfterMs ?? 0, regular) : regular
+  const over = left <= 0
+  const gone = over && -left > limits.lateChecksForMs
+  await noteRequest(services.batches, {
+    id: request.id,
+    state: outcome.kind === 'pending' ? 'accepted' : 'doubt',
+    handle: {},
+    nextCheckMs: gone ? null : over ? limits.lateCheckMs : Math.min(asked, left),
+    paymentUrl: null,
+  })
+  return standing
+}
+
+function operatorOf(services: Services, request: OpenRequest): Operator {
+  const operator = services.operators.find(request.provider)
+  invariant(operator, `${request.provider} has open requests: it must stay configured`)
+  return operator
+}
+
+function callContext(
+  services: Services,
+  request: OpenRequest,
+  lane: CallContext['lane'],
+  ms: number,
+): CallContext {
+  return {
+    deadline: new Date(Date.now() + ms),
+    lane,
+    record: exchangeRecorder(services.batches, services.log, request),
+  }
+}

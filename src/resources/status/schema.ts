@@ -1,0 +1,73 @@
+import type { Context } from '../../context.ts'
+import { builder } from '../../graphql/builder.ts'
+import { PaymentMethod, wordEnum } from '../../graphql/enums.ts'
+import type { OperatorStatus } from '../../operators/registry.ts'
+import { apiVersion } from '../../shared/version.ts'
+
+type Health = 'operational' | 'degraded' | 'down'
+const HealthEnum = wordEnum('Health', ['operational', 'degraded', 'down'], 'How well something works.')
+
+interface ServiceStatus {
+  status: Health
+  components: { database: Health; jobs: Health }
+  operators: readonly OperatorStatus[]
+}
+
+const Operator = builder.objectRef<OperatorStatus>('Operator').implement({
+  description: 'A mobile-money operator, as it can be used now.',
+  fields: (t) => ({
+    paymentMethod: t.field({ type: PaymentMethod, resolve: ({ provider }) => provider }),
+    collect: t.expose('collect', { type: HealthEnum }),
+    disburse: t.expose('disburse', { type: HealthEnum }),
+    since: t.expose('since', { type: 'DateTime', description: 'When it became so.' }),
+  }),
+})
+
+const Components = builder.objectRef<ServiceStatus['components']>('ServiceComponents').implement({
+  fields: (t) => ({
+    database: t.expose('database', { type: HealthEnum }),
+    jobs: t.expose('jobs', { type: HealthEnum }),
+  }),
+})
+
+const Status = builder.objectRef<ServiceStatus>('ServiceStatus').implement({
+  description: 'How the service is.',
+  fields: (t) => ({
+    status: t.expose('status', { type: HealthEnum }),
+    version: t.string({ resolve: () => apiVersion }),
+    environment: t.string({ resolve: (_status, _args, ctx) => ctx.config.mode }),
+    time: t.field({ type: 'DateTime', resolve: (_status, _args, ctx) => ctx.clock.now() }),
+    components: t.field({ type: Components, resolve: ({ components }) => components }),
+    operators: t.field({ type: [Operator], resolve: ({ operators }) => [...operators] }),
+  }),
+})
+
+builder.queryFields((t) => ({
+  serviceStatus: t.field({
+    type: Status,
+    scope: 'public',
+    description: 'How the service and its operators are.',
+    resolve: (_root, _args, ctx) => readStatus(ctx),
+  }),
+  operators: t.field({
+    type: [Operator],
+    scope: 'public',
+    description: 'The operators that are connected.',
+    resolve: (_root, _args, ctx) => [...ctx.operators.list()],
+  }),
+}))
+
+async function readStatus(ctx: Context): Promise<ServiceStatus> {
+  const database = await ctx.database.pool.query('SELECT').then(
+    () => 'operational' as const,
+    () => 'down' as const,
+  )
+  const operators = ctx.operators.list()
+  const jobs = ctx.jobsHealthy() ? 'operational' : 'degraded'
+  const allWell = jobs === 'operational' && operators.every(({ collect }) => collect === 'operational')
+  return {
+    status: database === 'down' ? 'down' : allWell ? 'operational' : 'degraded',
+    components: { database, jobs },
+    operators,
+  }
+}

@@ -1,0 +1,81 @@
+import { type Services, shareFlight } from '../../context.ts'
+import { claimOne } from '../../operators/requests.ts'
+import { DomainError } from '../../shared/errors.ts'
+import { checkRequest } from '../settlement.ts'
+import { type TransactionStatus, transactionStates } from './states.ts'
+
+/** What a payer's browser may know: never an amount or a phone number. */
+export interface PaymentStatus {
+  state: 'success' | 'failed' | 'pending'
+  message: string
+}
+
+/** What each status means for a payer (decisions: Money and states). */
+export const paymentState = {
+  success: 'success',
+  failed: 'failed',
+  cancelled: 'failed',
+  expired: 'failed',
+  reversed: 'failed',
+  pending: 'pending',
+  processing: 'pending',
+} as const satisfies Record<TransactionStatus, PaymentStatus['state']>
+
+const messages = {
+  success: 'The payment is complete.',
+  failed: 'The payment was not completed.',
+  pending: 'The payment is not confirmed yet; it may still complete.',
+} as const
+
+/**
+ * Asks the operator about a payment and settles it where the answer is final. A payment that is over answers
+ * from the record. Each payment is asked about once in three seconds, whoever asks; in between the record
+ * answers.
+ * @param merchantId tells merchants apart that use the same reference
+ * @throws DomainError NOT_FOUND, AMBIGUOUS_REFERENCE, OPERATOR_UNREACHABLE (nothing changed; ask again)
+ * @see specification: GET /payment/status/{reference}
+ */
+export async function checkPayment(
+  services: Services,
+  reference: string,
+  merchantId: number | null,
+): Promise<PaymentStatus> {
+  const { rows } = await services.database.pool.query<{ id: bigint; status: TransactionStatus }>({
+    name: 'payments_by_reference',
+    text: `SELECT id, status FROM transaction
+      WHERE reference = $1 AND ($2::int IS NULL OR merchant_id = $2)
+        AND transaction_type <> 'balance_check'
+      LIMIT 2`,
+    values: [reference, merchantId],
+  })
+  const [payment, other] = rows
+  if (!payment) throw new DomainError('NOT_FOUND', 'No payment has this reference.')
+  if (other) throw new DomainError('AMBIGUOUS_REFERENCE')
+  const status =
+    paymentState[payment.status] === 'pending' ? await askOperator(services, payment) : payment.status
+  return { state: paymentState[status], message: messages[paymentState[status]] }
+}
+
+async function askOperator(
+  services: Services,
+  payment: { id: bigint; status: TransactionStatus },
+): Promise<TransactionStatus> {
+  const checked = await shareFlight(services, `check:${payment.id}`, async () => {
+    const request = await claimOne(services.database.pool, payment.id)
+    return request && checkRequest(services, request)
+  })
+  // Not ours to ask now: somebody did a moment ago, and the record holds what it answered.
+  if (!checked) return readStatus(services, payment.id)
+  if (!checked.reached && !transactionStates.isFinal(checked.status))
+    throw new DomainError('OPERATOR_UNREACHABLE')
+  return checked.status
+}
+
+async function readStatus(services: Services, id: bigint): Promise<TransactionStatus> {
+  const { rows } = await services.database.pool.query<{ status: TransactionStatus }>({
+    name: 'transaction_status',
+    text: 'SELECT status FROM transaction WHERE id = $1',
+    values: [id],
+  })
+  return rows[0]?.status ?? 'pending'
+}

@@ -1,0 +1,202 @@
+import { randomBytes } from 'node:crypto'
+import type { Pool } from 'pg'
+import { z } from 'zod'
+import { actorOf } from '../../access/actor.ts'
+import type { Context } from '../../context.ts'
+import { shareStatement } from '../../database/batch.ts'
+import type { OpenRequest } from '../../operators/requests.ts'
+import { DomainError } from '../../shared/errors.ts'
+import {
+  amount,
+  currencyField,
+  email,
+  invalidInput,
+  phone,
+  provider,
+  readInput,
+  reference,
+  text,
+  webAddress,
+} from '../../shared/input.ts'
+import { limits } from '../../shared/limits.ts'
+import type { Xof } from '../../shared/money.ts'
+import type { Provider } from '../../shared/providers.ts'
+import { sendRequest } from '../settlement.ts'
+import type { TransactionStatus } from './states.ts'
+
+/** What a collection takes (specification: POST /pay). */
+export const collectInput = z.object({
+  amount: amount({ min: limits.collectAmountMinXof, max: limits.amountMaxXof }),
+  customerPhone: phone,
+  paymentMethod: provider,
+  currency: currencyField.nullish(),
+  customerEmail: email.nullish(),
+  reference: reference.nullish(),
+  description: text({ max: limits.descriptionLengthMax }).nullish(),
+  returnUrl: webAddress.nullish(),
+  cancelUrl: webAddress.nullish(),
+})
+export type CollectInput = z.input<typeof collectInput>
+
+/** The payment initiation result (specification). */
+export interface Initiation {
+  transactionId: bigint
+  reference: string
+  amount: Xof
+  paymentMethod: Provider
+  status: TransactionStatus
+  /** Hosted page of a checkout operator. */
+  paymentUrl: string | null
+  failureReason: string | null
+  failureMessage: string | null
+  initiatedAt: Date
+}
+
+/**
+ * Asks a customer for money. Records the payment and the intent to ask, commits, and only then asks the
+ * operator: by a prompt on the customer's phone, or a hosted page.
+ * @param raw.amount whole XOF, 100 to 1,000,000
+ * @returns the initiation, `pending`, or already `success` where the operator settles at once
+ * @throws DomainError INVALID_INPUT, DUPLICATE_REFERENCE (with the existing transaction),
+ *   OPERATOR_UNAVAILABLE (nothing
+ * recorded), PAYMENT_REFUSED (recorded as failed; `detail.initiation`), OVERLOADED
+ * @see specification: POST /pay
+ */
+export async function collect(ctx: Context, raw: CollectInput): Promise<Initiation> {
+  const actor = actorOf(ctx)
+  const input = readInput(collectInput, raw)
+  const operator = ctx.operators.find(input.paymentMethod)
+  if (!operator) throw invalidInput([{ field: 'paymentMethod', message: 'is not connected to this service' }])
+  const start = operator.canStart('collect')
+  if (!start.ok) {
+    throw new DomainError('OPERATOR_UNAVAILABLE', undefined, {
+      retryAfterS: Math.ceil((start.retryAfterMs ?? 1_000) / 1_000),
+    })
+  }
+
+  const item: Item = {
+    merchantId: actor.merchantId,
+    apiKeyId: actor.apiKeyId,
+    apiKeyVersion: actor.apiKeyVersion,
+    provider: input.paymentMethod,
+    phone: input.customerPhone,
+    amount: input.amount,
+    reference: input.reference ?? `mp_${randomBytes(16).toString('hex')}`,
+    request: requestData(input),
+  }
+  const made = await ctx.batches.run(collectMany, item)
+  if (made.outcome !== 'made') throw await notMade(ctx, item, made.outcome)
+  ctx.sequencer.nudge()
+
+  const sent = await sendRequest(ctx, openRequest(item, made), 'interactive')
+  const initiation: Initiation = {
+    transactionId: made.transactionId,
+    reference: item.reference,
+    amount: item.amount,
+    paymentMethod: item.provider,
+    status: sent.status,
+    paymentUrl: sent.paymentUrl,
+    failureReason: sent.refusal?.reason ?? null,
+    failureMessage: sent.refusal?.message ?? null,
+    initiatedAt: made.createdAt,
+  }
+  if (sent.status === 'failed') throw new DomainError('PAYMENT_REFUSED', sent.refusal?.words, { initiation })
+  return initiation
+}
+
+interface Item {
+  merchantId: number
+  apiKeyId: number
+  apiKeyVersion: number
+  provider: Provider
+  phone: string
+  amount: Xof
+  reference: string
+  request: OpenRequest['request']
+}
+
+type Made =
+  | {
+      outcome: 'made'
+      transactionId: bigint
+      requestId: bigint
+      correlationId: string
+      createdAt: Date
+      expiresAt: Date
+    }
+  | NotMade
+interface NotMade {
+  outcome: 'duplicate' | 'unauthenticated'
+}
+
+/** One insert for all that arrived together; a reference that is taken gives no row. */
+const collectMany = shareStatement(async (pool: Pool, items: readonly Item[]): Promise<Made[]> => {
+  const { rows } = await pool.query<Made>({
+    name: 'collect_many',
+    text: `SELECT outcome, transaction_id AS "transactionId", request_id AS "requestId",
+        correlation_id AS "correlationId", created_at AS "createdAt", expires_at AS "expiresAt"
+      FROM collect_many($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9, $10, $11)`,
+    values: [
+      items.map((i) => i.merchantId),
+      items.map((i) => i.apiKeyId),
+      items.map((i) => i.apiKeyVersion),
+      items.map((i) => i.provider),
+      items.map((i) => i.phone),
+      items.map((i) => i.amount),
+      items.map((i) => i.reference),
+      items.map((i) => JSON.stringify(i.request)),
+      limits.collectionLifetimeMs,
+      limits.operatorFenceMs,
+      limits.firstCheckMs,
+    ],
+  })
+  return rows
+})
+
+/** What the merchant asked, in the words of REST, without what has a column of its own. */
+function requestData(input: z.output<typeof collectInput>): OpenRequest['request'] {
+  const asked = {
+    amount: Number(input.amount),
+    currency: 'XOF',
+    customer_phone: input.customerPhone,
+    payment_method: input.paymentMethod,
+    reference: input.reference,
+    customer_email: input.customerEmail,
+    description: input.description,
+    return_url: input.returnUrl,
+    cancel_url: input.cancelUrl,
+  }
+  return Object.fromEntries(Object.entries(asked).filter(([, value]) => value != null))
+}
+
+function openRequest(item: Item, made: Extract<Made, { outcome: 'made' }>): OpenRequest {
+  return {
+    id: made.requestId,
+    merchantId: item.merchantId,
+    transactionId: made.transactionId,
+    provider: item.provider,
+    kind: 'collect',
+    amount: item.amount,
+    phone: item.phone,
+    handle: { correlationId: made.correlationId, clientRef: made.correlationId },
+    state: 'sending',
+    attempt: 1,
+    checkCount: 0,
+    createdAt: made.createdAt,
+    expiresAt: made.expiresAt,
+    request: item.request,
+    status: 'pending',
+  }
+}
+
+/** The loser of a race for a reference reads in a second statement: by then the winner has committed. */
+async function notMade(ctx: Context, item: Item, outcome: NotMade['outcome']): Promise<DomainError> {
+  if (outcome === 'unauthenticated') return new DomainError('UNAUTHENTICATED')
+  const { rows } = await ctx.database.pool.query<{ id: bigint; status: string }>({
+    name: 'existing_transaction',
+    text: 'SELECT id, status FROM transaction WHERE reference = $1 AND merchant_id = $2',
+    values: [item.reference, item.merchantId],
+  })
+  const existing = rows[0]
+  return new DomainError('DUPLICATE_REFERENCE', undefined, existing && { existingTransaction: existing })
+}

@@ -1,0 +1,324 @@
+import { mine } from '../../access/actor.ts'
+import { events, type LogEvent } from '../../events/catalogue.ts'
+import { builder } from '../../graphql/builder.ts'
+import { PaymentMethod, stateEnum, wordEnum } from '../../graphql/enums.ts'
+import { refusals, refusalType } from '../../graphql/errors.ts'
+import { liveStream } from '../../graphql/live-stream.ts'
+import { checkPage } from '../../graphql/pagination.ts'
+import { currency } from '../../shared/money.ts'
+import { checkPayment, paymentState } from './check.ts'
+import { collect, type Initiation } from './collect.ts'
+import { transactionsWhere } from './list.ts'
+import { transactionStates } from './states.ts'
+import { invalidInput } from '../../shared/input.ts'
+
+const TransactionStatus = stateEnum('TransactionStatus', transactionStates, 'Where a transaction stands.')
+const TransactionType = wordEnum(
+  'TransactionType',
+  ['pay', 'deposit', 'balance_check'],
+  'What a transaction is.',
+)
+const PaymentState = wordEnum(
+  'PaymentState',
+  ['success', 'failed', 'pending'],
+  'Whether a payment is complete.',
+)
+const EventType = wordEnum(
+  'EventType',
+  Object.keys(events) as (keyof typeof events)[],
+  'What the events log tells of.',
+)
+
+const Transaction = builder.prismaNode('Transaction', {
+  id: { field: 'id' },
+  findUnique: (id, ctx) => ({ merchantId_id: { ...mine(ctx), id: readId(id) } }),
+  nullable: true,
+  scope: ['balance'],
+  description: 'A payment or a balance check, as recorded.',
+  fields: (t) => ({
+    databaseId: t.field({
+      type: 'SafeInt',
+      resolve: ({ id }) => id,
+      select: { id: true },
+      description: 'Its id in REST.',
+    }),
+    transactionType: t.expose('transactionType', { type: TransactionType }),
+    paymentMethod: t.expose('paymentMethod', { type: PaymentMethod }),
+    customerPhone: t.exposeString('customerPhone', { description: 'E.164; empty for a balance check.' }),
+    amount: t.expose('amount', { type: 'Amount', description: 'Whole XOF that were asked for.' }),
+    settledAmount: t.expose('settledAmount', {
+      type: 'Amount',
+      nullable: true,
+      description: 'Whole XOF that the operator says were paid; this is what was credited.',
+    }),
+    currency: t.string({ resolve: () => currency }),
+    status: t.expose('status', { type: TransactionStatus }),
+    reference: t.exposeString('reference', {
+      description: "The merchant's own name for it; unique per merchant.",
+    }),
+    paymentUrl: t.exposeString('paymentUrl', {
+      nullable: true,
+      description: 'Hosted page where the customer pays.',
+    }),
+    operatorReference: t.exposeString('operatorReference', {
+      nullable: true,
+      description: "The operator's number for the money, as on the customer's receipt.",
+    }),
+    failureReason: t.exposeString('failureReason', { nullable: true }),
+    late: t.exposeBoolean('late', { description: 'Paid after it had already ended without payment.' }),
+    requestData: t.field({
+      type: 'JSONObject',
+      select: { requestData: true },
+      resolve: ({ requestData }) => requestData as object,
+    }),
+    responseData: t.field({
+      type: 'JSONObject',
+      description: "The operator's last answer as it was understood.",
+      select: {
+        status: true,
+        operatorReference: true,
+        paymentUrl: true,
+        failureReason: true,
+        failureMessage: true,
+        settledAt: true,
+        late: true,
+      },
+      resolve: (row) => ({
+        operator_reference: row.operatorReference,
+        state: paymentState[row.status],
+        ...(row.failureReason && { failure: { reason: row.failureReason, message: row.failureMessage } }),
+        ...(row.paymentUrl && { payment_url: row.paymentUrl }),
+        settled_at: row.settledAt,
+        late: row.late,
+      }),
+    }),
+    settledAt: t.expose('settledAt', { type: 'DateTime', nullable: true }),
+    expiresAt: t.expose('expiresAt', { type: 'DateTime', nullable: true }),
+    createdAt: t.expose('createdAt', { type: 'DateTime' }),
+  }),
+})
+
+const TransactionFilter = builder.inputType('TransactionFilter', {
+  description: 'Which transactions a list shows; what is left out does not matter.',
+  fields: (t) => ({
+    transactionType: t.field({ type: TransactionType }),
+    paymentMethod: t.field({ type: PaymentMethod }),
+    status: t.field({ type: TransactionStatus }),
+    reference: t.string(),
+    customerPhone: t.string(),
+    createdFrom: t.field({ type: 'DateTime' }),
+    createdTo: t.field({ type: 'DateTime' }),
+  }),
+})
+
+builder.queryFields((t) => ({
+  transaction: t.prismaField({
+    type: Transaction,
+    nullable: true,
+    scope: ['balance'],
+    description: 'One transaction, by its id in REST or by its reference.',
+    args: { databaseId: t.arg({ type: 'SafeInt' }), reference: t.arg.string() },
+    resolve: (query, _root, { databaseId, reference }, ctx) => {
+      if ((databaseId == null) === (reference == null)) {
+        throw invalidInput([{ field: 'databaseId', message: 'or reference must be given, one of the two' }])
+      }
+      const where = databaseId == null ? { reference: reference ?? '' } : { id: databaseId }
+      return ctx.database.prisma.transaction.findFirst({ ...query, where: { ...where, ...mine(ctx) } })
+    },
+  }),
+  transactions: t.prismaConnection(
+    {
+      type: Transaction,
+      cursor: 'id',
+      maxSize: 100,
+      defaultSize: 20,
+      scope: ['balance'],
+      description: 'Transactions, newest first.',
+      args: {
+        filter: t.arg({ type: TransactionFilter }),
+        offset: t.arg.int({ description: 'Rows to pass over; cursors are faster.' }),
+      },
+      totalCount: (_connection, { filter }, ctx) =>
+        ctx.database.prisma.transaction.count({ where: transactionsWhere(ctx, filter) }),
+      resolve: (query, _root, args, ctx) =>
+        ctx.database.prisma.transaction.findMany({
+          ...query,
+          skip: (query.skip ?? 0) + checkPage(args),
+          where: transactionsWhere(ctx, args.filter),
+          orderBy: { id: 'desc' },
+        }),
+    },
+    { name: 'TransactionConnection', description: 'A page of transactions.' },
+    { name: 'TransactionEdge' },
+  ),
+  paymentStatus: t.field({
+    type: builder.objectRef<Awaited<ReturnType<typeof checkPayment>>>('PaymentStatus').implement({
+      description: 'What a payer may know of a payment: never an amount or a phone number.',
+      fields: (status) => ({
+        state: status.expose('state', { type: PaymentState }),
+        complete: status.boolean({
+          resolve: ({ state }) => state === 'success',
+          description: 'True only when paid.',
+        }),
+        message: status.exposeString('message'),
+      }),
+    }),
+    nullable: true,
+    scope: 'public',
+    description:
+      'Asks the operator about a payment and settles it where the answer is final. Its reference is the credential.',
+    args: { reference: t.arg.string({ required: true }), merchantId: t.arg.int() },
+    resolve: (_root, { reference, merchantId }, ctx) => checkPayment(ctx, reference, merchantId ?? null),
+  }),
+}))
+
+const PaymentInitiation = builder.objectRef<Initiation>('PaymentInitiation').implement({
+  description: 'A payment that was just asked for.',
+  fields: (t) => ({
+    databaseId: t.field({
+      type: 'SafeInt',
+      resolve: ({ transactionId }) => transactionId,
+      description: 'Transaction id.',
+    }),
+    reference: t.exposeString('reference'),
+    amount: t.expose('amount', { type: 'Amount', description: 'Whole XOF.' }),
+    currency: t.string({ resolve: () => currency }),
+    paymentMethod: t.expose('paymentMethod', { type: PaymentMethod }),
+    status: t.expose('status', { type: TransactionStatus }),
+    paymentUrl: t.exposeString('paymentUrl', {
+      nullable: true,
+      description: 'Hosted page where the customer pays.',
+    }),
+    failureReason: t.exposeString('failureReason', { nullable: true }),
+    initiatedAt: t.expose('initiatedAt', { type: 'DateTime' }),
+    transaction: t.prismaField({
+      type: Transaction,
+      nullable: true,
+      description: 'The record of it.',
+      resolve: (query, { transactionId }, _args, ctx) =>
+        ctx.database.prisma.transaction.findFirst({ ...query, where: { id: transactionId, ...mine(ctx) } }),
+    }),
+  }),
+})
+
+builder.objectField(refusalType('PAYMENT_REFUSED'), 'initiation', (t) =>
+  t.field({
+    type: PaymentInitiation,
+    description: 'The payment, recorded as failed.',
+    resolve: (error) => error.detail['initiation'] as Initiation,
+  }),
+)
+
+const CollectPaymentInput = builder.inputType('CollectPaymentInput', {
+  description: 'A collection (specification: POST /pay).',
+  fields: (t) => ({
+    amount: t.field({ type: 'Amount', required: true, description: 'Whole XOF, 100 to 1,000,000.' }),
+    customerPhone: t.string({
+      required: true,
+      description: 'A mobile number of Mali, in any usual writing.',
+    }),
+    paymentMethod: t.field({ type: PaymentMethod, required: true }),
+    currency: t.string({ description: 'XOF.' }),
+    customerEmail: t.string(),
+    reference: t.string({
+      description: 'Unique per merchant, 1 to 100 characters: the idempotency key. Made where absent.',
+    }),
+    description: t.string(),
+    returnUrl: t.string({ description: 'Where a hosted page sends the browser after success.' }),
+    cancelUrl: t.string({ description: 'Where a hosted page sends the browser after cancelling.' }),
+  }),
+})
+
+builder.mutationField('collectPayment', (t) =>
+  t.field({
+    type: PaymentInitiation,
+    nullable: true,
+    scope: ['pay'],
+    movesMoney: true,
+    description:
+      'Asks a customer for money, by a prompt on the phone or a hosted page. Not paid until confirmed.',
+    errors: refusals(
+      'INVALID_INPUT',
+      'DUPLICATE_REFERENCE',
+      'PAYMENT_REFUSED',
+      'OPERATOR_UNAVAILABLE',
+      'OVERLOADED',
+      'UNAUTHENTICATED',
+    ),
+    args: { input: t.arg({ type: CollectPaymentInput, required: true }) },
+    resolve: (_root, { input }, ctx) =>
+      collect(ctx, { ...input, currency: input.currency as 'XOF' | null | undefined }),
+  }),
+)
+
+const TransactionChange = builder.objectRef<LogEvent>('TransactionChange').implement({
+  description: 'A change of a transaction, as it was at that moment.',
+  scope: ['balance'],
+  fields: (t) => ({
+    sequence: t.field({
+      type: 'SafeInt',
+      description: '1, 2, 3, ... per merchant, without a gap: a reader can prove that it missed nothing.',
+      resolve: ({ position }) => position,
+    }),
+    cursor: t.string({
+      description: 'Give it as `after` to go on from here.',
+      resolve: ({ position }) => String(position),
+    }),
+    type: t.expose('type', { type: EventType }),
+    status: t.field({ type: TransactionStatus, resolve: ({ data }) => data.status as never }),
+    previousStatus: t.field({
+      type: TransactionStatus,
+      nullable: true,
+      resolve: ({ data }) => data.previous_status as never,
+    }),
+    reference: t.string({ resolve: ({ data }) => data.reference }),
+    amount: t.field({ type: 'Amount', resolve: ({ data }) => BigInt(data.amount) }),
+    paymentMethod: t.field({ type: PaymentMethod, resolve: ({ data }) => data.payment_method as never }),
+    late: t.boolean({ resolve: ({ data }) => data.late === true }),
+    failureReason: t.string({ nullable: true, resolve: ({ data }) => data.failure_reason ?? null }),
+    occurredAt: t.expose('occurredAt', { type: 'DateTime' }),
+    transaction: t.prismaField({
+      type: Transaction,
+      nullable: true,
+      description: 'The transaction as it is now.',
+      resolve: (query, { data }, _args, ctx) =>
+        ctx.database.prisma.transaction.findFirst({
+          ...query,
+          where: { id: BigInt(data.transaction_id), ...mine(ctx) },
+        }),
+    }),
+  }),
+})
+
+builder.subscriptionField('transactionChanged', (t) =>
+  t.field({
+    type: TransactionChange,
+    scope: ['balance'],
+    description:
+      'Every change of every transaction, in order. It can be resumed: nothing is lost or repeated.',
+    args: {
+      after: t.arg.string({
+        description: 'Cursor of the last change that you have; without it, what comes next.',
+      }),
+    },
+    subscribe: (_root, { after }, ctx) =>
+      liveStream(
+        ctx,
+        (signal) =>
+          ctx.feed.subscribe({ ...mine(ctx), after: readCursor(after ?? ctx.lastEventId), signal }),
+        ({ position }) => String(position),
+      ),
+    resolve: (event) => event,
+  }),
+)
+
+function readCursor(after: string | null): bigint | null {
+  if (after === null) return null
+  if (/^\d{1,18}$/.test(after)) return BigInt(after)
+  throw invalidInput([{ field: 'after', message: 'must be a cursor that this service gave' }])
+}
+
+/** A global id that names nothing finds nothing. */
+function readId(id: string): bigint {
+  return /^\d{1,18}$/.test(id) ? BigInt(id) : -1n
+}

@@ -1,0 +1,23 @@
+import { defineStates } from '../../shared/states.ts'
+
+/**
+ * Lifecycle of a transaction (specification: States and transitions; decisions: Money and states).
+ * What ended unpaid may still turn out to be paid: late money is real.
+ */
+export const transactionStates = defineStates('transaction', 'pending', {
+  pending: {
+    processing: 'being settled',
+    success: 'the operator confirmed it',
+    failed: 'the operator refused it',
+    cancelled: 'cancelled before it completed',
+    expired: 'nobody confirmed it within 24 hours',
+  },
+  processing: { success: 'the operator confirmed it', failed: 'the operator refused it' },
+  success: { reversed: 'the operator took it back' },
+  failed: { success: 'the operator proved a late payment' },
+  cancelled: { success: 'the operator proved a late payment' },
+  expired: { success: 'the operator proved a late payment' },
+  reversed: {},
+})
+
+export type TransactionStatus = (typeof transactionStates.statuses)[number]

@@ -1,0 +1,39 @@
+import { openAccess } from '../access/authenticate.ts'
+import { openMasterSecret } from '../access/secrets.ts'
+import type { AdminServices } from './commands.ts'
+import { readConfig } from '../config.ts'
+import { openDatabase } from '../database/client.ts'
+import { migrate, serviceRole } from '../database/migrate.ts'
+import { openServer } from './run.ts'
+import { createLog } from '../telemetry/log.ts'
+
+/**
+ * Opens what an administration command needs, beside a running service or without one, and closes it after.
+ */
+export async function withServices<T>(work: (services: AdminServices) => Promise<T>): Promise<T> {
+  const config = readConfig()
+  const log = createLog('error')
+  const server = await openServer(config, () => {})
+  try {
+    await migrate(server.connection)
+    const database = openDatabase({
+      connection: server.connection,
+      poolMax: 2,
+      role: serviceRole,
+      log: () => {},
+    })
+    try {
+      const master = await openMasterSecret(config.masterSecret, config.dataDir)
+      const access = await openAccess({ pool: database.pool, master, trustedProxies: [], log })
+      try {
+        return await work({ config, database, access })
+      } finally {
+        access.close()
+      }
+    } finally {
+      await database.close()
+    }
+  } finally {
+    await server.stop()
+  }
+}

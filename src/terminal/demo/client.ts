@@ -1,0 +1,117 @@
+import { createClient } from 'graphql-ws'
+import type { Customer } from './customers.ts'
+
+/** A change of a payment, as the subscription tells it. */
+export interface Change {
+  sequence: number
+  status: string
+  reference: string
+  amount: number
+  paymentMethod: string
+  late: boolean
+  failureReason: string | null
+  occurredAt: string
+}
+
+/** A merchant's client of the public API, signed in. */
+export interface Client {
+  /** Whole XOF. */
+  balance(): Promise<number>
+  collect(reference: string, customer: Customer): Promise<void>
+  /** @param by ISO 8601, `PT24H` */
+  advanceClock(by: string): Promise<void>
+  /** Every change of the merchant's log from its beginning, and on, until `close`. */
+  changes(): AsyncIterable<Change>
+  close(): Promise<void>
+}
+
+/** Something that the person at the terminal can do something about, in one sentence. */
+export class Stop extends Error {}
+
+/** @throws Stop where nothing answers there, or something else does */
+export async function findService(url: string): Promise<void> {
+  const answer = await fetch(`${url}/merchant/api/status`, { signal: AbortSignal.timeout(3_000) }).catch(
+    () => null,
+  )
+  if (!answer) throw new Stop(`Nothing answers at ${url}: run "npm start" first, in another terminal.`)
+  const { data } = (await answer.json().catch(() => ({}))) as { data?: { environment?: string } }
+  if (data?.environment !== 'sandbox')
+    throw new Stop(`There is no sandbox at ${url}: the demo moves its clock.`)
+}
+
+/**
+ * Signs in over REST; all else goes over GraphQL.
+ * @throws Stop where the credentials are not taken
+ */
+export async function signIn(url: string, key: string, secret: string): Promise<Client> {
+  const answer = await fetch(`${url}/merchant/api/auth`, {
+    method: 'POST',
+    headers: { 'X-API-Key': key, 'X-API-Secret': secret },
+  })
+  const { data, message } = (await answer.json()) as { data?: { token: string }; message?: string }
+  if (!data) {
+    throw new Stop(
+      `The service at ${url} does not take the key (${message}): give the demo the DATA_DIR or DATABASE_URL ` +
+        'of the service, or --key and --secret.',
+    )
+  }
+  const authorization = `Bearer ${data.token}`
+  const socket = createClient({
+    url: `${url.replace(/^http/, 'ws')}/graphql`,
+    connectionParams: { authorization },
+    retryAttempts: 0,
+  })
+  const run = (query: string, variables: object) => runOperation(url, authorization, query, variables)
+  return {
+    balance: async () =>
+      ((await run('{ balance { available } }', {})) as { balance: { available: number } }).balance.available,
+    async collect(reference, { phone, operator, amount }) {
+      await run(collectPayment, {
+        input: { amount, customerPhone: phone, paymentMethod: operator, reference },
+      })
+    },
+    async advanceClock(by) {
+      await run('mutation ($by: Duration!) { sandboxAdvanceClock(by: $by) }', { by })
+    },
+    async *changes() {
+      for await (const { data: event, errors } of socket.iterate<{ transactionChanged: Change }>({
+        query: transactionChanged,
+      })) {
+        if (!event) throw new Error(`The subscription ended: ${JSON.stringify(errors)}`)
+        yield event.transactionChanged
+      }
+    },
+    close: async () => socket.dispose(),
+  }
+}
+
+const transactionChanged = `subscription {
+  transactionChanged(after: "0") {
+    sequence status reference amount paymentMethod late failureReason occurredAt
+  }
+}`
+
+/** A payment that the operator refuses at once is refused here, and recorded all the same. */
+const collectPayment = `mutation ($input: CollectPaymentInput!) {
+  collectPayment(input: $input) {
+    ... on PaymentInitiation { status }
+    ... on Refusal { code message }
+  }
+}`
+
+async function runOperation(
+  url: string,
+  authorization: string,
+  query: string,
+  variables: object,
+): Promise<unknown> {
+  const answer = await fetch(`${url}/graphql`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', authorization },
+    body: JSON.stringify({ query, variables }),
+    signal: AbortSignal.timeout(15_000),
+  })
+  const { data, errors } = (await answer.json()) as { data?: unknown; errors?: { message: string }[] }
+  if (errors?.[0]) throw new Error(`GraphQL: ${errors[0].message}`)
+  return data
+}

@@ -1,0 +1,63 @@
+import { styleText } from 'node:util'
+import type { App } from '../app.ts'
+import type { NewMerchant } from '../resources/merchants/create.ts'
+import { formatXof } from '../shared/money.ts'
+
+/** What the first screen tells. */
+interface Start {
+  app: App
+  /** The sandbox's first merchant, on its first start only: its secret is shown this once. */
+  first: NewMerchant | null
+  funds: number
+  startedMs: number
+}
+
+/** The first screen: what a person can do now. Without a terminal the same lines, without colours. */
+export function firstScreen({ app, first, funds, startedMs }: Start): string {
+  const { services } = app
+  const base = services.addresses.publicUrl
+  const bold = (text: string) => styleText('bold', text)
+  const dim = (text: string) => styleText('dim', text)
+  const row = (name: string, value: string) => `  ${name.padEnd(14)}${value}`
+  const sandbox = services.config.mode === 'sandbox'
+  const lines = [
+    '',
+    `${bold('Merchant payments')} ${services.config.mode} ${dim(`ready in ${(startedMs / 1_000).toFixed(1)} s`)}`,
+    '',
+    row('REST', `${base}/merchant/api`),
+    row('GraphQL', `${base}/graphql${sandbox ? dim('   (a browser shows GraphiQL)') : ''}`),
+    ...(services.simulatorUrl
+      ? [row('Phones', `${services.simulatorUrl}/phone${dim('   (answer as the customer)')}`)]
+      : []),
+    row('Docs', `${base}/schema.graphql, README.md`),
+    '',
+  ]
+  if (first) {
+    lines.push(
+      `  ${bold('Your sandbox merchant')} has ${formatXof(funds, 'en')}. The secret is shown this once:`,
+      row('API key', first.apiKey),
+      row('API secret', first.apiSecret.reveal()),
+      '',
+      `  ${bold('A first payment')}: copy these three commands`,
+      ...firstPayment(base, first).map((line) => `  ${line}`),
+      '',
+    )
+  } else if (sandbox) {
+    lines.push(
+      `  Another merchant, with a key and a secret: ${bold('npm run admin -- merchant create --name "Shop"')}`,
+      '',
+    )
+  }
+  if (sandbox) lines.push(`  ${dim('In another terminal:')} npm run demo`, '')
+  return `${lines.join('\n')}\n`
+}
+
+function firstPayment(base: string, { apiKey, apiSecret }: NewMerchant): string[] {
+  const credentials = `-H 'X-API-Key: ${apiKey}' -H 'X-API-Secret: ${apiSecret.reveal()}'`
+  const body = `'{"amount":5000,"customer_phone":"70000300","payment_method":"OperatorA","reference":"order-1"}'`
+  return [
+    `TOKEN=$(curl -s -X POST ${base}/merchant/api/auth ${credentials} | sed 's/.*"token":"\\([^"]*\\)".*/\\1/')`,
+    `curl -s ${base}/merchant/api/pay -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d ${body}`,
+    `curl -s ${base}/merchant/api/payment/status/order-1`,
+  ]
+}

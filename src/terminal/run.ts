@@ -1,0 +1,85 @@
+import { join } from 'node:path'
+import { styleText } from 'node:util'
+import type pg from 'pg'
+import type { App } from '../app.ts'
+import { type Config, ConfigError, readConfig } from '../config.ts'
+import { ensureGenerated } from '../database/hydrate.ts'
+import { firstScreen } from './first-screen.ts'
+
+/** The database of a process: the owner's server, or the embedded one for as long as somebody uses it. */
+export interface OpenedServer {
+  connection: pg.ClientConfig
+  stop(): Promise<void>
+}
+
+/**
+ * Finds the database: `DATABASE_URL`, else the embedded PostgreSQL in `DATA_DIR`, which is started or joined.
+ * @throws Error in one sentence where neither can be had
+ */
+export async function openServer(config: Config, say: (line: string) => void): Promise<OpenedServer> {
+  if (config.databaseUrl) {
+    return { connection: { connectionString: config.databaseUrl.reveal() }, stop: async () => {} }
+  }
+  const { startEmbedded } = await import('../database/embedded.ts')
+  const server = await startEmbedded({ dataDir: join(config.dataDir, 'pg'), durable: true, log: say })
+  return { connection: server.connection(), stop: () => server.stop() }
+}
+
+/** Runs the service until SIGTERM or SIGINT: starts it, shows the first screen, drains, stops. */
+export async function runService(): Promise<void> {
+  const begun = performance.now()
+  const say = (line: string) => process.stderr.write(`${styleText('dim', line)}\n`)
+  try {
+    const config = readConfig()
+    ensureGenerated()
+    // PostgreSQL starts while the modules load.
+    const [server, { startApp }, { createFirstMerchant }, { fundMerchant }] = await Promise.all([
+      openServer(config, say),
+      import('../app.ts'),
+      import('../resources/merchants/create.ts'),
+      import('../resources/merchants/fund.ts'),
+    ])
+    const app = await startApp(config, server.connection)
+    stopOnSignal(app, server, say)
+    const first =
+      config.mode === 'sandbox' ? await createFirstMerchant(app.services, 'Sandbox merchant') : null
+    if (first) await fundMerchant(app.services, first.merchantId, { amount: firstFundsXof })
+    process.stdout.write(
+      firstScreen({ app, first, funds: firstFundsXof, startedMs: performance.now() - begun }),
+    )
+  } catch (error) {
+    process.stderr.write(`${styleText('red', explain(error))}\n`)
+    process.exit(1)
+  }
+}
+
+const firstFundsXof = 1_000_000
+
+function stopOnSignal(app: App, server: OpenedServer, say: (line: string) => void): void {
+  let stopping = false
+  const stop = (signal: string) => {
+    if (stopping) return
+    stopping = true
+    say(`${signal}: finishing what is under way`)
+    void app
+      .close()
+      .then(() => server.stop())
+      .then(
+        () => process.exit(0),
+        (error: unknown) => {
+          process.stderr.write(`${explain(error)}\n`)
+          process.exit(1)
+        },
+      )
+  }
+  process.on('SIGTERM', stop)
+  process.on('SIGINT', stop)
+}
+
+function explain(error: unknown): string {
+  if (error instanceof ConfigError) return `The configuration is wrong:\n${error.message}`
+  if (error instanceof Error && 'code' in error && error.code === 'EADDRINUSE') {
+    return `The port is taken by another program: choose one with PORT=… (${error.message}).`
+  }
+  return error instanceof Error ? (error.stack ?? error.message) : String(error)
+}
