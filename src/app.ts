@@ -14,6 +14,7 @@ import {
 import type { Services } from './context.ts'
 import { openBatches } from './database/batch.ts'
 import { listen, openDatabase } from './database/client.ts'
+import { assertDurable } from './database/durability.ts'
 import { migrate, serviceRole } from './database/migrate.ts'
 import { openSandboxClock, type SandboxClock } from './database/sandbox-clock.ts'
 import { openFeed } from './events/feed.ts'
@@ -22,7 +23,7 @@ import { startJobs } from './jobs/schedule.ts'
 import { createOperators } from './operators/registry.ts'
 import { type SimulatorControl, simulatorControl, startSimulatorProcess } from './operators/sandbox.ts'
 import { resolveJob, serviceJobs } from './resources/jobs.ts'
-import { schema } from './resources/schema.ts'
+import { productionSchema, schema } from './resources/schema.ts'
 import { systemClock } from './shared/clock.ts'
 import { limits } from './shared/limits.ts'
 import { providers } from './shared/providers.ts'
@@ -75,7 +76,7 @@ async function build(
   )
   closers.push(wakeOnNotifications(services, connection))
 
-  const doors = createListener(services, schema, http)
+  const doors = createListener(services, config.mode === 'production' ? productionSchema() : schema, http)
   listener.resolve(doors.listener)
   const schedule = startJobs(serviceJobs(services), log)
   services.wakeJob = (name) => schedule.wake(name)
@@ -104,6 +105,7 @@ async function openServices(ground: Ground, closers: Closers): Promise<Services>
     log: (event, error) => log.warn({ err: error }, event),
   })
   closers.push(() => database.close())
+  if (config.mode === 'production') await assertDurable(database.pool)
   const { pool } = database
   const master = await openMasterSecret(config.masterSecret, config.dataDir)
   const access = await openAccess({ pool, master, trustedProxies: config.trustedProxies, log })

@@ -2,6 +2,7 @@ import DataLoader from 'dataloader'
 import type { Pool } from 'pg'
 import { DomainError } from '../shared/errors.ts'
 import { limits } from '../shared/limits.ts'
+import { isConflict } from './transact.ts'
 
 /** One call for many items: gives each its own result, in the order of the items. */
 export type Many<Item, Result> = (pool: Pool, items: readonly Item[]) => Promise<readonly Result[]>
@@ -16,7 +17,8 @@ export interface Batches {
   /**
    * Joins the next run of a shared statement: an idle service answers at once, a busy one batches by itself,
    * without a timer; each caller is answered after its commit. (design: performance, sections 2 and 3)
-   * An item whose own data breaks the statement fails alone: the others run again one by one.
+   * An item whose own data breaks the statement fails alone: the others run again one by one. A statement that
+   * PostgreSQL undid for the sake of another one (deadlock) runs again.
    * @throws DomainError OVERLOADED where too many wait already
    */
   run<Item, Result>(statement: SharedStatement<Item, Result>, item: Item): Promise<Result>
@@ -95,13 +97,17 @@ function createBatch<Item, Result>(call: Call<Item, Result>, bounds: BatchBounds
   }
 }
 
+const conflictRetriesMax = 3
+
 async function answer<Item, Result>(
   call: Call<Item, Result>,
   items: readonly Item[],
+  retries: number = conflictRetriesMax,
 ): Promise<(Result | Error)[]> {
   try {
     return [...(await call(items))]
   } catch (error) {
+    if (retries > 0 && isConflict(error)) return answer(call, items, retries - 1)
     if (items.length === 1 || !isDataError(error)) return items.map(() => asError(error))
     const answers: (Result | Error)[] = []
     for (const item of items) answers.push(...(await answer(call, [item])))

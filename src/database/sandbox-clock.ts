@@ -12,9 +12,13 @@ export interface SandboxClock extends Clock {
 export async function openSandboxClock(pool: Pool): Promise<SandboxClock> {
   let offsetMs = 0
   const now = () => new Date(Date.now() + offsetMs)
+  /** Time never goes back: an answer that was under way while the clock moved is old. */
+  const take = (row: { offset: bigint } | undefined) => {
+    offsetMs = Math.max(offsetMs, Number(row?.offset ?? 0n))
+  }
   async function refresh(): Promise<void> {
     const { rows } = await pool.query<{ offset: bigint }>('SELECT offset_ms AS "offset" FROM sandbox_clock')
-    offsetMs = Number(rows[0]?.offset ?? 0n)
+    take(rows[0])
   }
   await refresh()
   return {
@@ -27,7 +31,7 @@ export async function openSandboxClock(pool: Pool): Promise<SandboxClock> {
          RETURNING offset_ms AS "offset"`,
         [ms],
       )
-      offsetMs = Number(rows[0]?.offset ?? 0n)
+      take(rows[0])
       await pool.query(`SELECT pg_notify('clock', '')`)
       return now()
     },

@@ -51,6 +51,7 @@ async function runOnce<Result>(pool: pg.Pool, work: (tx: pg.PoolClient) => Promi
   }
 }
 
-function isConflict(error: unknown): boolean {
+/** Whether PostgreSQL undid everything for the sake of another transaction (serialization failure, deadlock). */
+export function isConflict(error: unknown): boolean {
   return error instanceof pg.DatabaseError && conflictCodes.has(error.code ?? '')
 }

@@ -93,7 +93,9 @@ export function createOperations(schema: GraphQLSchema): Operations {
         }),
         extensions: { ...result.extensions, cost: { requested: cost, limit: limits.graphqlCostMax } },
       })
-      const running = normalizedExecutor(operation) as Promise<ExecutionResult | ResultStream> | ExecutionResult
+      const running = normalizedExecutor(operation) as
+        | Promise<ExecutionResult | ResultStream>
+        | ExecutionResult
       const result = await (operation.kind === 'subscription' ? running : beforeDeadline(running))
       if (!(Symbol.asyncIterator in result)) return show(result)
       return showEach(result, show, ctx)
@@ -115,7 +117,8 @@ function judge(schema: GraphQLSchema, text: string): DocumentNode | readonly Gra
 
 function readRequest({ query, operationName, variables }: OperationRequest) {
   if (typeof query !== 'string') throw badRequest('The request must carry a query, as text.')
-  if (operationName != null && typeof operationName !== 'string') throw badRequest('operationName must be text.')
+  if (operationName != null && typeof operationName !== 'string')
+    throw badRequest('operationName must be text.')
   if (variables != null && (typeof variables !== 'object' || Array.isArray(variables))) {
     throw badRequest('variables must be an object.')
   }
@@ -147,7 +150,11 @@ async function beforeDeadline<T>(running: Promise<T> | T): Promise<T> {
 }
 
 /** Shows each result as it is pulled; a stream that breaks says why in the same words. */
-function showEach(results: ResultStream, show: (result: ExecutionResult) => ExecutionResult, ctx: Context): ResultStream {
+function showEach(
+  results: ResultStream,
+  show: (result: ExecutionResult) => ExecutionResult,
+  ctx: Context,
+): ResultStream {
   const stream: ResultStream = {
     async next() {
       try {

@@ -68,7 +68,8 @@ export function checkShape(document: DocumentNode): void {
   }
 
   for (const definition of document.definitions) {
-    if (definition.kind !== Kind.OPERATION_DEFINITION && definition.kind !== Kind.FRAGMENT_DEFINITION) continue
+    if (definition.kind !== Kind.OPERATION_DEFINITION && definition.kind !== Kind.FRAGMENT_DEFINITION)
+      continue
     const size = measure(definition.selectionSet)
     const directives = size.directives + (definition.directives?.length ?? 0)
     refuseOver('selections', size.selections, limits.graphqlSelectionsMax)
@@ -80,7 +81,9 @@ export function checkShape(document: DocumentNode): void {
 
 function refuseOver(what: string, found: number, max: number): void {
   if (found <= max) return
-  throw new GraphQLError(`The document has more than ${max} ${what}.`, { extensions: { code: 'COST_EXCEEDED' } })
+  throw new GraphQLError(`The document has more than ${max} ${what}.`, {
+    extensions: { code: 'COST_EXCEEDED' },
+  })
 }
 
 /**
@@ -100,7 +103,8 @@ export function checkCost(
     let cost = 0
     for (const selection of set.selections) {
       if (selection.kind !== Kind.FIELD) {
-        const fragment = selection.kind === Kind.FRAGMENT_SPREAD ? fragments.get(selection.name.value) : selection
+        const fragment =
+          selection.kind === Kind.FRAGMENT_SPREAD ? fragments.get(selection.name.value) : selection
         const condition = fragment?.typeCondition ? schema.getType(fragment.typeCondition.name.value) : parent
         if (fragment) cost += costOf(fragment.selectionSet, condition as GraphQLOutputType | undefined)
         continue
@@ -130,7 +134,11 @@ function pageSize(field: FieldNode, variables: Readonly<Record<string, unknown>>
   if (!argument) return limits.pageSizeDefault
   const { value } = argument
   const size =
-    value.kind === Kind.VARIABLE ? variables?.[value.name.value] : value.kind === Kind.INT ? Number(value.value) : undefined
+    value.kind === Kind.VARIABLE
+      ? variables?.[value.name.value]
+      : value.kind === Kind.INT
+        ? Number(value.value)
+        : undefined
   return typeof size === 'number' && size > 0 ? Math.min(size, limits.pageSizeMax) : limits.pageSizeMax
 }
 

@@ -16,7 +16,7 @@ const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 /** The caller's own request id where it is a UUID, else a new one. */
 export function requestIdOf(message: IncomingMessage): string {
   const given = message.headers['x-request-id']
-  return typeof given === 'string' && uuid.test(given) ? given.toLowerCase() : randomUUID()
+  return typeof given === 'string' && uuid.test(given) ? given : randomUUID()
 }
 
 /** A context for one request in which nobody has signed in yet. */

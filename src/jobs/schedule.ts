@@ -48,11 +48,13 @@ function startLoop(job: Job, log: Log) {
   async function run(): Promise<void> {
     do {
       again = false
+      begun = performance.now()
       try {
-        again ||= await job.run()
+        const more = await job.run()
+        // Woken meanwhile counts too: read `again` only now.
+        again ||= more
       } catch (error) {
         log.error({ err: error, job: job.name }, 'a job failed; it will run again')
-        again = false
       }
     } while (again && !closed)
   }
@@ -64,10 +66,9 @@ function startLoop(job: Job, log: Log) {
       return
     }
     clearTimeout(timer)
-    begun = performance.now()
     running = run().finally(() => {
       running = null
-      if (!closed) timer = setTimeout(wake, job.everyMs).unref()
+      if (!closed) timer = setTimeout(wake, again ? 0 : job.everyMs).unref()
     })
   }
 

@@ -1,4 +1,5 @@
-import { specifiedDirectives } from 'graphql'
+import { MapperKind, mapSchema } from '@graphql-tools/utils'
+import { type GraphQLSchema, specifiedDirectives } from 'graphql'
 import { builder } from '../graphql/builder.ts'
 import { accessDirectives } from '../graphql/scopes.ts'
 import './api-keys/schema.ts'
@@ -9,3 +10,10 @@ import './transactions/schema.ts'
 
 /** All resources, one schema: the core that GraphQL, subscriptions and REST share. */
 export const schema = builder.toSchema({ directives: [...specifiedDirectives, ...accessDirectives] })
+
+/** The same without what only a sandbox can do: in production it does not exist. */
+export function productionSchema(): GraphQLSchema {
+  return mapSchema(schema, {
+    [MapperKind.ROOT_FIELD]: (_field, name) => (name.startsWith('sandbox') ? null : undefined),
+  })
+}

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { z } from 'zod'
 import { DomainError } from '../../shared/errors.ts'
-import { camelCase, invalidInput, readInput } from '../../shared/input.ts'
+import { camelCase, invalidInput, readInput, snakeCase } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 
 /** A request as a route's row sees it. */
@@ -24,10 +24,7 @@ export function body<T extends z.ZodType>(request: RestRequest, schema: T): z.ou
 
 /** The address's parameters in the words of the schema. @throws DomainError INVALID_INPUT */
 export function query<T extends z.ZodType>(request: RestRequest, schema: T): z.output<T> {
-  return readInput(
-    schema,
-    Object.fromEntries([...request.query].map(([name, value]) => [camelCase(name), value])),
-  )
+  return readInput(schema, inSchemaWords([...request.query]))
 }
 
 /**
@@ -40,7 +37,14 @@ export function readObject(request: RestRequest): Readonly<Record<string, unknow
   if (typeof json !== 'object' || json === null || Array.isArray(json)) {
     throw new DomainError('INVALID_INPUT', 'The request body must be a JSON object.')
   }
-  return Object.fromEntries(Object.entries(json).map(([name, value]) => [camelCase(name), value]))
+  return inSchemaWords(Object.entries(json))
+}
+
+/** REST knows its fields by their snake_case names alone; `customerPhone` is an unknown field there. */
+function inSchemaWords<T>(entries: readonly (readonly [string, T])[]): Record<string, T> {
+  return Object.fromEntries(
+    entries.filter(([name]) => snakeCase(name) === name).map(([name, value]) => [camelCase(name), value]),
+  )
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })

@@ -1,7 +1,9 @@
+import { z } from 'zod'
 import { type Services, shareFlight } from '../../context.ts'
 import { claimOne } from '../../operators/requests.ts'
 import { DomainError } from '../../shared/errors.ts'
-import { checkRequest } from '../settlement.ts'
+import { readInput, reference as referenceField } from '../../shared/input.ts'
+import { type Checked, checkRequest } from '../settlement.ts'
 import { type TransactionStatus, transactionStates } from './states.ts'
 
 /** What a payer's browser may know: never an amount or a phone number. */
@@ -9,6 +11,8 @@ export interface PaymentStatus {
   state: 'success' | 'failed' | 'pending'
   message: string
 }
+
+const referenceInput = z.object({ reference: referenceField })
 
 /** What each status means for a payer (decisions: Money and states). */
 export const paymentState = {
@@ -32,7 +36,7 @@ const messages = {
  * from the record. Each payment is asked about once in three seconds, whoever asks; in between the record
  * answers.
  * @param merchantId tells merchants apart that use the same reference
- * @throws DomainError NOT_FOUND, AMBIGUOUS_REFERENCE, OPERATOR_UNREACHABLE (nothing changed; ask again)
+ * @throws DomainError INVALID_INPUT, NOT_FOUND, AMBIGUOUS_REFERENCE, OPERATOR_UNREACHABLE (nothing changed; ask again)
  * @see specification: GET /payment/status/{reference}
  */
 export async function checkPayment(
@@ -46,7 +50,7 @@ export async function checkPayment(
       WHERE reference = $1 AND ($2::int IS NULL OR merchant_id = $2)
         AND transaction_type <> 'balance_check'
       LIMIT 2`,
-    values: [reference, merchantId],
+    values: [readInput(referenceInput, { reference }).reference, merchantId],
   })
   const [payment, other] = rows
   if (!payment) throw new DomainError('NOT_FOUND', 'No payment has this reference.')
@@ -60,10 +64,14 @@ async function askOperator(
   services: Services,
   payment: { id: bigint; status: TransactionStatus },
 ): Promise<TransactionStatus> {
-  const checked = await shareFlight(services, `check:${payment.id}`, async () => {
-    const request = await claimOne(services.database.pool, payment.id)
-    return request && checkRequest(services, request)
-  })
+  const flight = `check:${payment.id}`
+  // Under that name flies only what was claimed, so that whoever joins it knows that the operator is being asked.
+  const request = services.flights.has(flight)
+    ? null
+    : await shareFlight(services, `claim:${payment.id}`, () => claimOne(services.database.pool, payment.id))
+  const checked = request
+    ? await shareFlight(services, flight, () => checkRequest(services, request))
+    : await (services.flights.get(flight) as Promise<Checked> | undefined)
   // Not ours to ask now: somebody did a moment ago, and the record holds what it answered.
   if (!checked) return readStatus(services, payment.id)
   if (!checked.reached && !transactionStates.isFinal(checked.status))

@@ -69,6 +69,9 @@ export async function collect(ctx: Context, raw: CollectInput): Promise<Initiati
   if (!operator) throw invalidInput([{ field: 'paymentMethod', message: 'is not connected to this service' }])
   const start = operator.canStart('collect')
   if (!start.ok) {
+    // Whoever repeats a request that was taken must not hear that nothing was recorded.
+    const existing = input.reference && (await findExisting(ctx, actor.merchantId, input.reference))
+    if (existing) throw duplicate(existing)
     throw new DomainError('OPERATOR_UNAVAILABLE', undefined, {
       retryAfterS: Math.ceil((start.retryAfterMs ?? 1_000) / 1_000),
     })
@@ -192,11 +195,27 @@ function openRequest(item: Item, made: Extract<Made, { outcome: 'made' }>): Open
 /** The loser of a race for a reference reads in a second statement: by then the winner has committed. */
 async function notMade(ctx: Context, item: Item, outcome: NotMade['outcome']): Promise<DomainError> {
   if (outcome === 'unauthenticated') return new DomainError('UNAUTHENTICATED')
-  const { rows } = await ctx.database.pool.query<{ id: bigint; status: string }>({
+  return duplicate(await findExisting(ctx, item.merchantId, item.reference))
+}
+
+interface Existing {
+  id: bigint
+  status: string
+}
+
+async function findExisting(
+  ctx: Context,
+  merchantId: number,
+  reference: string,
+): Promise<Existing | undefined> {
+  const { rows } = await ctx.database.pool.query<Existing>({
     name: 'existing_transaction',
     text: 'SELECT id, status FROM transaction WHERE reference = $1 AND merchant_id = $2',
-    values: [item.reference, item.merchantId],
+    values: [reference, merchantId],
   })
-  const existing = rows[0]
+  return rows[0]
+}
+
+function duplicate(existing: Existing | undefined): DomainError {
   return new DomainError('DUPLICATE_REFERENCE', undefined, existing && { existingTransaction: existing })
 }

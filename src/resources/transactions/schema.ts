@@ -122,8 +122,9 @@ builder.queryFields((t) => ({
       if ((databaseId == null) === (reference == null)) {
         throw invalidInput([{ field: 'databaseId', message: 'or reference must be given, one of the two' }])
       }
-      const where = databaseId == null ? { reference: reference ?? '' } : { id: databaseId }
-      return ctx.database.prisma.transaction.findFirst({ ...query, where: { ...where, ...mine(ctx) } })
+      const where =
+        databaseId == null ? transactionsWhere(ctx, { reference }) : { id: databaseId, ...mine(ctx) }
+      return ctx.database.prisma.transaction.findFirst({ ...query, where })
     },
   }),
   transactions: t.prismaConnection(
@@ -304,8 +305,7 @@ builder.subscriptionField('transactionChanged', (t) =>
     subscribe: (_root, { after }, ctx) =>
       liveStream(
         ctx,
-        (signal) =>
-          ctx.feed.subscribe({ ...mine(ctx), after: readCursor(after ?? ctx.lastEventId), signal }),
+        (signal) => ctx.feed.subscribe({ ...mine(ctx), after: readCursor(after ?? ctx.lastEventId), signal }),
         ({ position }) => String(position),
       ),
     resolve: (event) => event,

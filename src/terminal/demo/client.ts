@@ -1,9 +1,10 @@
-import { createClient } from 'graphql-ws'
+import { createClient, type Client as SocketClient } from 'graphql-ws'
 import type { Customer } from './customers.ts'
 
 /** A change of a payment, as the subscription tells it. */
 export interface Change {
   sequence: number
+  /** In the words of REST, lower case. */
   status: string
   reference: string
   amount: number
@@ -73,15 +74,23 @@ export async function signIn(url: string, key: string, secret: string): Promise<
     async advanceClock(by) {
       await run('mutation ($by: Duration!) { sandboxAdvanceClock(by: $by) }', { by })
     },
-    async *changes() {
-      for await (const { data: event, errors } of socket.iterate<{ transactionChanged: Change }>({
-        query: transactionChanged,
-      })) {
-        if (!event) throw new Error(`The subscription ended: ${JSON.stringify(errors)}`)
-        yield event.transactionChanged
-      }
-    },
+    changes: () => readChanges(socket),
     close: async () => socket.dispose(),
+  }
+}
+
+async function* readChanges(socket: SocketClient): AsyncGenerator<Change> {
+  try {
+    const events = socket.iterate<{ transactionChanged: Change }>({ query: transactionChanged })
+    for await (const { data, errors } of events) {
+      if (!data) throw new Stop(`The subscription ended: ${errors?.[0]?.message}`)
+      yield { ...data.transactionChanged, status: data.transactionChanged.status.toLowerCase() }
+    }
+  } catch (error) {
+    // What graphql-ws throws where the socket closes is an event.
+    if (error instanceof CloseEvent)
+      throw new Stop(`The subscription was closed: ${error.reason || error.code}.`)
+    throw error
   }
 }
 

@@ -1,0 +1,21 @@
+import type { Pool } from 'pg'
+
+/** What must be on for a commit to outlive a crash. */
+const settings = ['fsync', 'synchronous_commit', 'full_page_writes'] as const
+
+/**
+ * Refuses a database that may forget what it has acknowledged: with one of these settings off, payments were lost in every
+ * crash that was tried.
+ * @throws Error that names the settings
+ */
+export async function assertDurable(pool: Pool): Promise<void> {
+  const { rows } = await pool.query<{ name: string }>(
+    `SELECT name FROM unnest($1::text[]) AS name WHERE current_setting(name) = 'off'`,
+    [settings],
+  )
+  if (rows.length === 0) return
+  const names = rows.map(({ name }) => name).join(', ')
+  throw new Error(
+    `PostgreSQL has ${names} off, so a crash could lose payments. Turn it on: production does not start so.`,
+  )
+}

@@ -1,0 +1,190 @@
+import { onTestFinished, expect, test } from 'vitest'
+import { createOperators, type OperatorStatus } from '../../src/operators/registry.ts'
+import {
+  call,
+  checkoutSettings,
+  customer,
+  deps,
+  gsmaSettings,
+  newHandle,
+  reply,
+  scriptedOperator,
+  settingsOf,
+  simulator,
+} from './fixtures.ts'
+
+const limits = { interactiveMax: 4, queueMax: 2, queriesMax: 4, requestsPerSecond: 1_000, breakerOpenMs: 100 }
+
+function collectRequest() {
+  return {
+    handle: newHandle(),
+    amount: 500n,
+    payer: customer,
+    callbackUrl: 'http://127.0.0.1:9/x',
+    attempt: 1,
+  }
+}
+
+/** One operator that can be made sick, and what it saw. */
+async function sickOperator() {
+  const state = { create: 'sick', heart: 'unavailable' }
+  const script = await scriptedOperator((response, seen) => {
+    if (seen.path.endsWith('/heartbeat')) return reply(200, { serviceStatus: state.heart })(response, seen)
+    if (seen.method === 'GET')
+      return reply(404, { errorCategory: 'identification', errorCode: 'identifierError' })(response, seen)
+    if (state.create === 'sick') return response.destroy()
+    if (state.create === 'busy') return reply(429, {})(response, seen)
+    if (state.create === 'hangs') return undefined
+    return reply(202, { status: 'pending', serverCorrelationId: 's1' })(response, seen)
+  })
+  const operators = createOperators([gsmaSettings(script.url, 'A', { limits })], deps)
+  onTestFinished(() => operators.close())
+  const operator = operators.find('OperatorA')
+  if (!operator) throw new Error('no operator')
+  const count = (method: string, end: string) =>
+    script.seen.filter((seen) => seen.method === method && seen.path.endsWith(end)).length
+  const changed = () =>
+    new Promise<OperatorStatus>((resolve) => {
+      const stop = operators.onChange((status) => {
+        stop()
+        resolve(status)
+      })
+    })
+  return { state, script, operators, operator, count, changed }
+}
+
+test('a dead operator gets five money calls, then none, and no money call is ever the probe', async () => {
+  const { state, operators, operator, count, changed } = await sickOperator()
+  const down = changed()
+  for (let n = 0; n < 20; n++) await operator.collect(collectRequest(), call())
+  expect(count('POST', '/merchantpay')).toBe(5)
+  expect(await down).toMatchObject({ provider: 'OperatorA', collect: 'down', disburse: 'down' })
+  expect(operator.availability('collect')).toBe('down')
+  expect(operator.canStart('collect')).toMatchObject({ ok: false, cause: 'circuit_open' })
+  expect(await operator.collect(collectRequest(), call())).toMatchObject({
+    kind: 'not_sent',
+    cause: 'circuit_open',
+  })
+
+  await expect
+    .poll(() => count('GET', '/heartbeat'), { interval: 10, timeout: 5_000 })
+    .toBeGreaterThanOrEqual(2)
+  expect(operator.availability('collect')).toBe('down')
+  expect(count('POST', '/merchantpay')).toBe(5)
+
+  const up = changed()
+  Object.assign(state, { create: 'fine', heart: 'available' })
+  expect(await up).toMatchObject({ collect: 'operational', disburse: 'operational' })
+  expect(count('POST', '/merchantpay')).toBe(5)
+  expect(operator.canStart('collect')).toEqual({ ok: true })
+  expect(await operator.collect(collectRequest(), call())).toMatchObject({ kind: 'accepted' })
+  expect(operators.list()).toMatchObject([{ provider: 'OperatorA', collect: 'operational' }])
+})
+
+test('a sick creation does not stop the questions that clear up doubt', async () => {
+  const { operator } = await sickOperator()
+  for (let n = 0; n < 5; n++) await operator.collect(collectRequest(), call())
+  expect(operator.availability('collect')).toBe('down')
+  expect(await operator.query('collect', newHandle(), call())).toMatchObject({ kind: 'absent' })
+})
+
+test('sick questions degrade an operator and stop no money', async () => {
+  const { operator, script, changed } = await sickOperator()
+  script.act = (response, seen) => {
+    if (seen.method === 'GET') return reply(500, {})(response, seen)
+    return reply(202, { status: 'pending', serverCorrelationId: 's1' })(response, seen)
+  }
+  const degraded = changed()
+  for (let n = 0; n < 5; n++) await operator.query('collect', newHandle(), call())
+  expect(await degraded).toMatchObject({ collect: 'degraded' })
+  const unreachable = { kind: 'unreachable', cause: 'circuit_open' }
+  expect(await operator.query('collect', newHandle(), call())).toMatchObject(unreachable)
+  expect(await operator.collect(collectRequest(), call())).toMatchObject({ kind: 'accepted' })
+})
+
+test('being asked to slow down closes nothing', async () => {
+  const { state, operator, count } = await sickOperator()
+  state.create = 'busy'
+  for (let n = 0; n < 12; n++) {
+    expect(await operator.collect(collectRequest(), call())).toMatchObject({
+      kind: 'not_sent',
+      cause: 'rate_limited',
+    })
+  }
+  expect(count('POST', '/merchantpay')).toBe(12)
+  expect(operator.availability('collect')).toBe('operational')
+})
+
+test('a full lane turns calls away, who waits keeps its deadline, and batches do not fill it', async () => {
+  const { state, operator, count } = await sickOperator()
+  state.create = 'hangs'
+  const batch = Array.from({ length: 2 }, () =>
+    operator.collect(collectRequest(), call({ ms: 1_500, lane: 'background' })),
+  )
+  const running = Array.from({ length: 4 }, () => operator.collect(collectRequest(), call({ ms: 1_500 })))
+  expect(operator.canStart('collect')).toEqual({ ok: true })
+  const waiting = Array.from({ length: 2 }, () => operator.collect(collectRequest(), call({ ms: 700 })))
+  expect(operator.canStart('collect')).toMatchObject({ ok: false, cause: 'lane_full' })
+  expect(await operator.collect(collectRequest(), call())).toEqual({ kind: 'not_sent', cause: 'lane_full' })
+  for (const outcome of await Promise.all(waiting)) {
+    expect(outcome).toEqual({ kind: 'not_sent', cause: 'deadline_before_send' })
+  }
+  for (const outcome of await Promise.all([...running, ...batch])) {
+    expect(outcome).toMatchObject({ kind: 'unknown', cause: 'headers_timeout' })
+  }
+  expect(count('POST', '/merchantpay')).toBe(6)
+})
+
+test('an opening circuit turns away at once who comes, and who waited when the turn has come', async () => {
+  const { state, operator, count } = await sickOperator()
+  for (let n = 0; n < 4; n++) await operator.collect(collectRequest(), call())
+  state.create = 'hangs'
+  const running = Array.from({ length: 4 }, () => operator.collect(collectRequest(), call({ ms: 900 })))
+  const waiting = Array.from({ length: 2 }, () => operator.collect(collectRequest(), call()))
+  await expect.poll(() => count('POST', '/merchantpay'), { interval: 10 }).toBe(8)
+  state.create = 'sick'
+  await operator.collect(collectRequest(), call({ lane: 'background' }))
+  const heldBack = { kind: 'not_sent', cause: 'circuit_open' }
+  expect(await operator.collect(collectRequest(), call())).toMatchObject(heldBack)
+  for (const outcome of await Promise.all(waiting)) expect(outcome).toMatchObject(heldBack)
+  await Promise.all(running)
+  expect(count('POST', '/merchantpay')).toBe(9)
+})
+
+test('one dead operator leaves the others as they are', async () => {
+  const { url } = await simulator()
+  const dead = checkoutSettings('http://127.0.0.1:1')
+  const operators = createOperators(
+    [...settingsOf(url).filter(({ driver }) => driver === 'gsma-mm'), dead],
+    deps,
+  )
+  onTestFinished(() => operators.close())
+  const addresses = { successUrl: 'https://shop.test/ok', cancelUrl: 'https://shop.test/no' }
+  for (let n = 0; n < 6; n++)
+    await operators.find('OperatorB')?.collect({ ...collectRequest(), ...addresses }, call())
+  expect(operators.list().map(({ provider, collect }) => [provider, collect])).toEqual([
+    ['OperatorA', 'operational'],
+    ['OperatorC', 'operational'],
+    ['OperatorD', 'operational'],
+    ['OperatorB', 'down'],
+  ])
+  expect(await operators.find('OperatorA')?.collect(collectRequest(), call())).toMatchObject({
+    kind: 'accepted',
+  })
+})
+
+test('an operator that is not configured is not found', () => {
+  expect(createOperators([], deps).find('OperatorA')).toBeNull()
+})
+
+test('closing ends calls in flight as unknown and waiting ones as not sent', async () => {
+  const { state, operator, operators, script } = await sickOperator()
+  state.create = 'hangs'
+  const running = Array.from({ length: 4 }, () => operator.collect(collectRequest(), call()))
+  const waiting = operator.collect(collectRequest(), call())
+  await expect.poll(() => script.seen.length, { interval: 10 }).toBe(4)
+  await operators.close()
+  for (const outcome of await Promise.all(running)) expect(outcome).toMatchObject({ kind: 'unknown' })
+  expect(await waiting).toMatchObject({ kind: 'not_sent' })
+  expect(await operator.collect(collectRequest(), call())).toMatchObject({ kind: 'not_sent' })
+})
