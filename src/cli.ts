@@ -16,16 +16,12 @@ const usage = `Administers the service, beside a running one or without it.
 
 /** Runs one administration command. Exit code 0: done; 1: refused or not proven; 2: not understood. */
 async function runCommand(): Promise<number> {
-  const { values, positionals } = parseArgs({
-    options: {
-      name: { type: 'string' },
-      id: { type: 'string' },
-      amount: { type: 'string' },
-      json: { type: 'boolean', default: false },
-      help: { type: 'boolean', short: 'h', default: false },
-    },
-    allowPositionals: true,
-  })
+  const read = readArguments()
+  if (typeof read === 'string') {
+    process.stderr.write(`${styleText('red', read)}\n\n${usage}`)
+    return 2
+  }
+  const { values, positionals } = read
   if (positionals.join(' ') === 'schema') return printSchema()
   const { commands } = await import('./terminal/commands.ts')
   const command = commands[positionals.join(' ')]
@@ -39,6 +35,18 @@ async function runCommand(): Promise<number> {
     process.stdout.write(values.json ? `${JSON.stringify(answer)}\n` : `${words}\n`)
     return failed ? 1 : 0
   })
+}
+
+/** @returns what is wrong where the command line is not understood */
+function readArguments() {
+  const text = { type: 'string' } as const
+  const flag = { type: 'boolean', default: false } as const
+  const options = { name: text, id: text, amount: text, json: flag, help: { ...flag, short: 'h' } } as const
+  try {
+    return parseArgs({ options, allowPositionals: true })
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
 }
 
 async function printSchema(): Promise<number> {

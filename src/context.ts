@@ -50,7 +50,7 @@ export interface Context extends Services {
   clientAddress: string | null
   /** Headers that the answer carries, where it has any: limits above all. */
   responseHeaders: Map<string, string>
-  /** Cursor of the last event that the reader of a live stream has; a reader that comes back brings it along. */
+  /** Cursor of the last event that the reader of a live stream has; one that comes back brings it. */
   lastEventId: string | null
 }
 

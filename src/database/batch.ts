@@ -17,8 +17,8 @@ export interface Batches {
   /**
    * Joins the next run of a shared statement: an idle service answers at once, a busy one batches by itself,
    * without a timer; each caller is answered after its commit. (design: performance, sections 2 and 3)
-   * An item whose own data breaks the statement fails alone: the others run again one by one. A statement that
-   * PostgreSQL undid for the sake of another one (deadlock) runs again.
+   * An item whose own data breaks the statement fails alone: the others run again one by one. A statement
+   * that PostgreSQL undid for the sake of another one (deadlock) runs again.
    * @throws DomainError OVERLOADED where too many wait already
    */
   run<Item, Result>(statement: SharedStatement<Item, Result>, item: Item): Promise<Result>

@@ -51,7 +51,7 @@ async function runOnce<Result>(pool: pg.Pool, work: (tx: pg.PoolClient) => Promi
   }
 }
 
-/** Whether PostgreSQL undid everything for the sake of another transaction (serialization failure, deadlock). */
+/** Whether PostgreSQL undid it all for the sake of another transaction (serialization failure, deadlock). */
 export function isConflict(error: unknown): boolean {
   return error instanceof pg.DatabaseError && conflictCodes.has(error.code ?? '')
 }

@@ -8,6 +8,11 @@ const Refusal = builder.interfaceRef<DomainError>('Refusal').implement({
   fields: (t) => ({
     code: t.exposeString('code', { description: 'What programs branch on; it never changes.' }),
     message: t.exposeString('message', { description: 'One sentence for people.' }),
+    retryAfter: t.int({
+      nullable: true,
+      description: 'Seconds after which another try makes sense.',
+      resolve: ({ detail }) => detail.retryAfterS ?? null,
+    }),
   }),
 })
 
@@ -82,12 +87,13 @@ export function toGraphQLError(error: unknown, requestId: string, log: Log): Gra
   const base = { nodes: nodes ?? null, path: path ?? null }
   const cause = rootCause(originalError)
   if (cause instanceof DomainError) {
-    const { problems, requiredScopes } = cause.detail
+    const { problems, requiredScopes, retryAfterS } = cause.detail
     const extensions = {
       code: cause.code,
       requestId,
       ...(problems && { problems }),
       ...(requiredScopes && { requiredScopes }),
+      ...(retryAfterS !== undefined && { retryAfter: retryAfterS }),
     }
     return new GraphQLError(cause.message, { ...base, extensions })
   }

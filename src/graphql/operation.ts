@@ -4,117 +4,112 @@ import {
   type ExecutionResult,
   GraphQLError,
   type GraphQLSchema,
-  type OperationDefinitionNode,
+  type OperationTypeNode,
   parse,
+  specifiedRules,
   validate,
 } from 'graphql'
+import { RecentMap } from '../access/recent-map.ts'
 import type { Context } from '../context.ts'
 import { limits } from '../shared/limits.ts'
 import { accessPlan, checkAccess, findOperation } from './access-plan.ts'
 import { toGraphQLError } from './errors.ts'
 import { checkCost, checkShape } from './query-limits.ts'
 
-/** What a caller asks to run, as it came. */
+/** What a client asks to run, as it came. */
 export interface OperationRequest {
   query?: unknown
   operationName?: unknown
   variables?: unknown
 }
 
-/** An operation that may run: read, valid, allowed and affordable. */
+/** An operation that may run: parsed, within the limits, valid, and allowed to this caller. */
 export interface Operation {
-  kind: OperationDefinitionNode['operation']
   schema: GraphQLSchema
   document: DocumentNode
   operationName: string | undefined
-  variableValues: Readonly<Record<string, unknown>> | undefined
+  variableValues: Variables
   contextValue: Context
+  kind: OperationTypeNode
   /** Objects that it may give, at most. */
   cost: number
 }
 
-/** The results of a subscription, one by one as they are asked for. */
-export type ResultStream = AsyncGenerator<ExecutionResult, void, void>
+type Variables = Readonly<Record<string, unknown>>
 
-/** What every transport does with operations. */
+/** The one way of a client's operation: HTTP, server-sent events and WebSockets only carry it. */
 export interface Operations {
-  /** Refuses what must not run before any of it does. @returns the operation, or what is wrong */
+  /** Reads and judges an operation; nothing of it runs. @returns the operation, or why it may not run */
   read(request: OperationRequest, ctx: Context): Operation | GraphQLError[]
-  /** Runs it. Errors are shown as `toGraphQLError` shows them; a query that takes too long is given up. */
+  /** Runs it. @returns its result, or the results of a subscription; bugs are masked and logged */
   run(operation: Operation): Promise<ExecutionResult | ResultStream>
 }
 
-/** Reads and runs operations of a schema; keeps the latest documents, so that a client that repeats itself is read once. */
+/**
+ * `next` throws a GraphQLError that may be shown. `return` ends the source at once, also while `next`
+ * waits.
+ */
+export type ResultStream = AsyncIterableIterator<ExecutionResult, void, void>
+
+/** Longer texts are read each time: those that are kept stay below a few megabytes together. */
+const keptLengthMax = 8 * 1_024
+/** A deposit waits 20 s for its operator before it answers that the outcome is open. */
+const mutationDeadlineMs = 30_000
+
+/**
+ * Reads and runs operations of a schema; keeps the latest valid documents, so that a client that repeats
+ * itself is fast.
+ */
 export function createOperations(schema: GraphQLSchema): Operations {
-  const documents = new Map<string, DocumentNode | readonly GraphQLError[]>()
+  const documents = new RecentMap<string, DocumentNode>(limits.graphqlDocumentsMax)
 
   function readDocument(text: string): DocumentNode | readonly GraphQLError[] {
-    const document = documents.get(text) ?? judge(schema, text)
-    // The latest are the last; the first leaves.
-    documents.delete(text)
-    documents.set(text, document)
-    const oldest = documents.size > limits.graphqlDocumentsMax ? documents.keys().next().value : undefined
-    if (oldest !== undefined) documents.delete(oldest)
+    const known = documents.get(text)
+    if (known) return known
+    const document = parseDocument(text)
+    checkShape(document)
+    const problems = validate(schema, document, specifiedRules, { maxErrors: limits.graphqlErrorsMax })
+    if (problems.length > 0) return problems
+    if (text.length <= keptLengthMax) documents.set(text, document)
     return document
   }
 
   return {
     read(request, ctx) {
-      const shown = (errors: readonly unknown[]) =>
-        errors.slice(0, limits.graphqlErrorsMax).map((error) => toGraphQLError(error, ctx.requestId, ctx.log))
       try {
-        const { query, operationName, variables } = readRequest(request)
+        const { query, operationName, variableValues } = readRequest(request)
         const document = readDocument(query)
-        if (!('kind' in document)) return shown(document)
+        if (!('kind' in document)) return told(document, ctx)
         const node = findOperation(document, operationName)
-        checkAccess(accessPlan(schema, document, operationName), ctx.actor, variables)
-        const cost = checkCost(schema, document, node, variables)
+        checkAccess(accessPlan(schema, document, operationName), ctx.actor, variableValues)
+        const cost = checkCost(schema, document, node, variableValues)
         return {
-          kind: node.operation,
           schema,
           document,
           operationName,
-          variableValues: variables,
+          variableValues,
           contextValue: ctx,
+          kind: node.operation,
           cost,
         }
       } catch (error) {
-        return shown([error])
+        return told([error], ctx)
       }
     },
     async run(operation) {
-      const { contextValue: ctx, cost } = operation
-      const show = (result: ExecutionResult): ExecutionResult => ({
-        ...result,
-        ...(result.errors && {
-          errors: result.errors
-            .slice(0, limits.graphqlErrorsMax)
-            .map((error) => toGraphQLError(error, ctx.requestId, ctx.log)),
-        }),
-        extensions: { ...result.extensions, cost: { requested: cost, limit: limits.graphqlCostMax } },
-      })
-      const running = normalizedExecutor(operation) as
-        | Promise<ExecutionResult | ResultStream>
-        | ExecutionResult
-      const result = await (operation.kind === 'subscription' ? running : beforeDeadline(running))
-      if (!(Symbol.asyncIterator in result)) return show(result)
-      return showEach(result, show, ctx)
+      const { contextValue: ctx, kind } = operation
+      try {
+        if (kind !== 'subscription') return await runToEnd(operation)
+        const opened = await normalizedExecutor(operation)
+        return Symbol.asyncIterator in opened ? tellEach(opened, ctx) : tell(opened, ctx)
+      } catch (error) {
+        return { errors: told([error], ctx) }
+      }
     },
   }
 }
 
-function judge(schema: GraphQLSchema, text: string): DocumentNode | readonly GraphQLError[] {
-  try {
-    const document = parse(text, { maxTokens: limits.graphqlTokensMax })
-    checkShape(document)
-    const problems = validate(schema, document, undefined, { maxErrors: limits.graphqlErrorsMax })
-    return problems.length === 0 ? document : problems
-  } catch (error) {
-    if (error instanceof GraphQLError) return [error]
-    throw error
-  }
-}
-
+/** @throws GraphQLError BAD_REQUEST */
 function readRequest({ query, operationName, variables }: OperationRequest) {
   if (typeof query !== 'string') throw badRequest('The request must carry a query, as text.')
   if (operationName != null && typeof operationName !== 'string')
@@ -122,52 +117,77 @@ function readRequest({ query, operationName, variables }: OperationRequest) {
   if (variables != null && (typeof variables !== 'object' || Array.isArray(variables))) {
     throw badRequest('variables must be an object.')
   }
-  return {
-    query,
-    operationName: operationName ?? undefined,
-    variables: (variables ?? undefined) as Readonly<Record<string, unknown>> | undefined,
-  }
+  return { query, operationName: operationName ?? undefined, variableValues: (variables ?? {}) as Variables }
 }
 
 function badRequest(message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code: 'BAD_REQUEST' } })
 }
 
-/** Gives up what takes too long: the caller is told so, and nothing hangs. */
-async function beforeDeadline<T>(running: Promise<T> | T): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => {
-      const words = 'The operation took too long. What it had begun may still be done.'
-      reject(new GraphQLError(words, { extensions: { code: 'DEADLINE_EXCEEDED' } }))
-    }, limits.graphqlDeadlineMs)
-  })
+function parseDocument(text: string): DocumentNode {
   try {
-    return await Promise.race([running, late])
+    return parse(text, { maxTokens: limits.graphqlTokensMax })
+  } catch (error) {
+    if (!(error instanceof GraphQLError)) throw error
+    const { message, source, positions } = error
+    throw new GraphQLError(message, { source, positions, extensions: { code: 'GRAPHQL_PARSE_FAILED' } })
+  }
+}
+
+/** @throws GraphQLError DEADLINE_EXCEEDED */
+async function runToEnd(operation: Operation): Promise<ExecutionResult> {
+  const abort = new AbortController()
+  const deadline = Promise.withResolvers<never>()
+  const ms = operation.kind === 'mutation' ? mutationDeadlineMs : limits.graphqlDeadlineMs
+  const timer = setTimeout(() => {
+    const error = new GraphQLError(
+      `The operation took longer than ${ms / 1_000} s. What it began may go on.`,
+      {
+        extensions: { code: 'DEADLINE_EXCEEDED' },
+      },
+    )
+    abort.abort(error)
+    deadline.reject(error)
+  }, ms)
+  try {
+    const running = normalizedExecutor({ ...operation, signal: abort.signal })
+    const ended = (await Promise.race([running, deadline.promise])) as ExecutionResult
+    const result = tell(ended, operation.contextValue)
+    if (!('data' in result)) return result
+    const cost = { requested: operation.cost, limit: limits.graphqlCostMax }
+    return { ...result, extensions: { ...result.extensions, cost } }
   } finally {
     clearTimeout(timer)
   }
 }
 
-/** Shows each result as it is pulled; a stream that breaks says why in the same words. */
-function showEach(
-  results: ResultStream,
-  show: (result: ExecutionResult) => ExecutionResult,
-  ctx: Context,
-): ResultStream {
-  const stream: ResultStream = {
+function tellEach(results: AsyncIterable<ExecutionResult>, ctx: Context): ResultStream {
+  const iterator = results[Symbol.asyncIterator]()
+  return {
     async next() {
       try {
-        const result = await results.next()
-        return result.done ? result : { done: false, value: show(result.value) }
+        const result = await iterator.next()
+        return result.done ? { done: true, value: undefined } : { value: tell(result.value, ctx) }
       } catch (error) {
         throw toGraphQLError(error, ctx.requestId, ctx.log)
       }
     },
-    return: () => results.return(),
-    throw: (error) => results.throw(error),
-    [Symbol.asyncIterator]: () => stream,
-    [Symbol.asyncDispose]: async () => void (await results.return()),
+    async return() {
+      await iterator.return?.()
+      return { done: true, value: undefined }
+    },
+    [Symbol.asyncIterator]() {
+      return this
+    },
   }
-  return stream
+}
+
+function tell(result: ExecutionResult, ctx: Context): ExecutionResult {
+  return result.errors ? { ...result, errors: told(result.errors, ctx) } : result
+}
+
+function told(errors: readonly unknown[], ctx: Context): GraphQLError[] {
+  return errors
+    .slice(0, limits.graphqlErrorsMax)
+    .map((error) => toGraphQLError(error, ctx.requestId, ctx.log))
 }

@@ -3,10 +3,14 @@ import {
   type FieldNode,
   type FragmentDefinitionNode,
   getNamedType,
+  getNullableType,
+  type GraphQLCompositeType,
   GraphQLError,
-  type GraphQLOutputType,
+  type GraphQLField,
   type GraphQLSchema,
+  isCompositeType,
   isInterfaceType,
+  isListType,
   isObjectType,
   Kind,
   type OperationDefinitionNode,
@@ -14,138 +18,172 @@ import {
 } from 'graphql'
 import { limits } from '../shared/limits.ts'
 
-type Fragments = ReadonlyMap<string, FragmentDefinitionNode>
+/** Tools read the schema 13 levels deep: types of types. Its lists within lists are refused by validation. */
+const introspectionDepthMax = 20
 
-/** How large a selection set is, with its fragments unfolded. */
-interface Size {
-  selections: number
-  depth: number
-  aliases: number
-  directives: number
-}
-
-const nothing: Size = { selections: 0, depth: 0, aliases: 0, directives: 0 }
+/** What reading the schema costs, in objects: five whole schemas or a hundred types per operation. */
+const schemaCost = limits.graphqlCostMax / 5
+const typeCost = limits.graphqlCostMax / 100
 
 /**
- * Refuses a document by its shape alone, before validation: validation itself is what a hostile document attacks.
- * Each fragment is measured once, so that fragments in fragments cost nothing to measure.
- * @throws GraphQLError COST_EXCEEDED that says which bound it breaks
+ * Bounds the work that a document makes, before anything else looks at it, validation included. Fragments
+ * count where they are used: twenty lines of them unfold into more than memory holds.
+ * @throws GraphQLError COST_EXCEEDED that names the bound
  */
 export function checkShape(document: DocumentNode): void {
   const fragments = fragmentsOf(document)
-  const measured = new Map<string, Size | 'measuring'>()
+  const open = new Set<string>()
+  let selections = 0
+  let aliases = 0
+  let directives = 0
 
-  function measureFragment(name: string): Size {
-    const known = measured.get(name)
-    // A circle: validation says so in words.
-    if (known === 'measuring') return nothing
-    if (known) return known
-    measured.set(name, 'measuring')
-    const fragment = fragments.get(name)
-    const size = fragment ? measure(fragment.selectionSet) : nothing
-    measured.set(name, size)
-    return size
-  }
-
-  function measure(set: SelectionSetNode): Size {
-    const total = { ...nothing }
+  function walk(set: SelectionSetNode, depth: number, isIntrospection: boolean): void {
     for (const selection of set.selections) {
-      const isField = selection.kind === Kind.FIELD
-      const inner =
-        selection.kind === Kind.FRAGMENT_SPREAD
-          ? measureFragment(selection.name.value)
-          : selection.selectionSet
-            ? measure(selection.selectionSet)
-            : nothing
-      // What describes the schema has depths of its own, which validation bounds.
-      const describes = isField && selection.name.value.startsWith('__')
-      total.selections += 1 + inner.selections
-      total.depth = Math.max(total.depth, describes ? 0 : inner.depth + (isField ? 1 : 0))
-      total.aliases += inner.aliases + (isField && selection.alias ? 1 : 0)
-      total.directives += inner.directives + (selection.directives?.length ?? 0)
+      selections += 1
+      directives += selection.directives?.length ?? 0
+      bound('unfolds into', selections, limits.graphqlSelectionsMax, 'selections')
+      bound('has', directives, limits.graphqlDirectivesMax, 'directives')
+      if (selection.kind === Kind.FIELD) {
+        const name = selection.name.value
+        const inside = isIntrospection || name === '__schema' || name === '__type'
+        if (selection.alias) aliases += 1
+        bound('has', aliases, limits.graphqlAliasesMax, 'aliases')
+        bound('goes', depth, inside ? introspectionDepthMax : limits.graphqlDepthMax, 'levels deep')
+        if (selection.selectionSet) walk(selection.selectionSet, depth + 1, inside)
+      } else if (selection.kind === Kind.INLINE_FRAGMENT) {
+        walk(selection.selectionSet, depth, isIntrospection)
+      } else {
+        const name = selection.name.value
+        const fragment = fragments.get(name)
+        // One inside itself, or none at all: validation says so in better words.
+        if (!fragment || open.has(name)) continue
+        open.add(name)
+        walk(fragment.selectionSet, depth, isIntrospection)
+        open.delete(name)
+      }
     }
-    return total
   }
 
   for (const definition of document.definitions) {
-    if (definition.kind !== Kind.OPERATION_DEFINITION && definition.kind !== Kind.FRAGMENT_DEFINITION)
-      continue
-    const size = measure(definition.selectionSet)
-    const directives = size.directives + (definition.directives?.length ?? 0)
-    refuseOver('selections', size.selections, limits.graphqlSelectionsMax)
-    refuseOver('levels', size.depth, limits.graphqlDepthMax)
-    refuseOver('aliases', size.aliases, limits.graphqlAliasesMax)
-    refuseOver('directives', directives, limits.graphqlDirectivesMax)
+    if (definition.kind !== Kind.OPERATION_DEFINITION) continue
+    directives += definition.directives?.length ?? 0
+    walk(definition.selectionSet, 1, false)
   }
 }
 
-function refuseOver(what: string, found: number, max: number): void {
-  if (found <= max) return
-  throw new GraphQLError(`The document has more than ${max} ${what}.`, {
+function bound(verb: string, value: number, max: number, what: string): void {
+  if (value <= max) return
+  throw new GraphQLError(`The document ${verb} more than ${max} ${what}.`, {
     extensions: { code: 'COST_EXCEEDED' },
   })
 }
 
 /**
- * What an operation of a valid document may cost: one for each object, times the page sizes above it. It depends on the
- * variables, so it is asked at each execution.
- * @throws GraphQLError COST_EXCEEDED
+ * How many objects an operation may give at most: each counts as often as the pages around it are long. It
+ * depends on variables, so it is asked for each request.
+ * @param operation of a valid document that passed `checkShape`
+ * @throws GraphQLError COST_EXCEEDED, with `cost: { requested, limit }`
  */
 export function checkCost(
   schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
-  variables: Readonly<Record<string, unknown>> | null | undefined,
+  variables: Readonly<Record<string, unknown>>,
 ): number {
   const fragments = fragmentsOf(document)
+  const valueOf = argumentReader(operation, variables)
+  let cost = 0
 
-  function costOf(set: SelectionSetNode, parent: GraphQLOutputType | undefined): number {
-    let cost = 0
+  /** @param page length of the page that `parent` is, where it is a connection */
+  function walk(set: SelectionSetNode, parent: GraphQLCompositeType, times: number, page: number): void {
     for (const selection of set.selections) {
       if (selection.kind !== Kind.FIELD) {
         const fragment =
           selection.kind === Kind.FRAGMENT_SPREAD ? fragments.get(selection.name.value) : selection
-        const condition = fragment?.typeCondition ? schema.getType(fragment.typeCondition.name.value) : parent
-        if (fragment) cost += costOf(fragment.selectionSet, condition as GraphQLOutputType | undefined)
+        const type = fragment?.typeCondition ? schema.getType(fragment.typeCondition.name.value) : parent
+        if (fragment && isCompositeType(type)) walk(fragment.selectionSet, type, times, page)
         continue
       }
-      if (!selection.selectionSet || selection.name.value.startsWith('__')) continue
-      const known = isObjectType(parent) || isInterfaceType(parent)
-      const type = known ? parent.getFields()[selection.name.value]?.type : undefined
-      const named = type && getNamedType(type)
-      const size = named?.name.endsWith('Connection') ? pageSize(selection, variables) : 1
-      cost += 1 + size * costOf(selection.selectionSet, named)
+      if (selection.name.value === '__schema') cost += schemaCost
+      if (selection.name.value === '__type') cost += typeCost
+      const field = fieldOf(parent, selection)
+      const given = field && getNamedType(field.type)
+      if (!field || !isCompositeType(given) || !selection.selectionSet) continue
+      const many = times * lengthOf(field, selection, isConnection(parent) ? page : 1, valueOf)
+      if (!isConnection(given) && !isWrapping(given)) cost += many
+      walk(selection.selectionSet, given, many, isConnection(given) ? pageSize(selection, valueOf) : 1)
     }
-    return cost
   }
 
-  const cost = costOf(operation.selectionSet, schema.getRootType(operation.operation) ?? undefined)
-  if (cost > limits.graphqlCostMax) {
-    throw new GraphQLError(`The operation costs ${cost}; at most ${limits.graphqlCostMax} is allowed.`, {
+  const root = schema.getRootType(operation.operation)
+  if (root) walk(operation.selectionSet, root, 1, 1)
+  if (cost <= limits.graphqlCostMax) return cost
+  throw new GraphQLError(
+    `The operation may give ${cost} objects; at most ${limits.graphqlCostMax} are allowed.`,
+    {
       extensions: { code: 'COST_EXCEEDED', cost: { requested: cost, limit: limits.graphqlCostMax } },
-    })
-  }
-  return cost
+    },
+  )
 }
 
-/** `first` or `last` as given; an absurd one is refused by its resolver, and counts as a full page here. */
-function pageSize(field: FieldNode, variables: Readonly<Record<string, unknown>> | null | undefined): number {
-  const argument = field.arguments?.find(({ name }) => name.value === 'first' || name.value === 'last')
-  if (!argument) return limits.pageSizeDefault
-  const { value } = argument
-  const size =
-    value.kind === Kind.VARIABLE
-      ? variables?.[value.name.value]
-      : value.kind === Kind.INT
-        ? Number(value.value)
-        : undefined
+type ArgumentReader = (field: FieldNode, name: string) => unknown
+
+/** Reads an argument as execution will: a literal, a variable, or the variable's default. */
+function argumentReader(
+  operation: OperationDefinitionNode,
+  variables: Readonly<Record<string, unknown>>,
+): ArgumentReader {
+  const defaults = new Map(
+    operation.variableDefinitions?.map(({ variable, defaultValue }) => [variable.name.value, defaultValue]),
+  )
+  return (field, name) => {
+    const given = field.arguments?.find((argument) => argument.name.value === name)?.value
+    const variable = given?.kind === Kind.VARIABLE ? given.name.value : null
+    if (variable !== null && variables[variable] !== undefined) return variables[variable]
+    const literal = variable === null ? given : defaults.get(variable)
+    if (literal?.kind === Kind.INT) return Number(literal.value)
+    return literal?.kind === Kind.LIST ? literal.values : null
+  }
+}
+
+/** An absurd size is refused by its resolver; here it counts as a full page. */
+function pageSize(field: FieldNode, valueOf: ArgumentReader): number {
+  const size = valueOf(field, 'first') ?? valueOf(field, 'last') ?? limits.pageSizeDefault
   return typeof size === 'number' && size > 0 ? Math.min(size, limits.pageSizeMax) : limits.pageSizeMax
 }
 
-function fragmentsOf(document: DocumentNode): Fragments {
+/** How many the field gives: what a connection lists, what a list of ids names; else one. */
+function lengthOf(
+  field: GraphQLField<unknown, unknown>,
+  selection: FieldNode,
+  page: number,
+  valueOf: ArgumentReader,
+): number {
+  if (!isListType(getNullableType(field.type))) return 1
+  const ids = valueOf(selection, 'ids')
+  return Array.isArray(ids) ? ids.length : page
+}
+
+function fieldOf(
+  parent: GraphQLCompositeType,
+  { name }: FieldNode,
+): GraphQLField<unknown, unknown> | undefined {
+  return isObjectType(parent) || isInterfaceType(parent) ? parent.getFields()[name.value] : undefined
+}
+
+function isConnection({ name }: GraphQLCompositeType): boolean {
+  return name.endsWith('Connection')
+}
+
+/** Types of a connection that hold nothing of their own. */
+function isWrapping({ name }: GraphQLCompositeType): boolean {
+  return name.endsWith('Edge') || name === 'PageInfo'
+}
+
+function fragmentsOf(document: DocumentNode): ReadonlyMap<string, FragmentDefinitionNode> {
   return new Map(
-    document.definitions.flatMap((definition) =>
-      definition.kind === Kind.FRAGMENT_DEFINITION ? [[definition.name.value, definition] as const] : [],
-    ),
+    document.definitions
+      .filter((definition) => definition.kind === Kind.FRAGMENT_DEFINITION)
+      .map((fragment) => [fragment.name.value, fragment]),
   )
 }

@@ -1,4 +1,5 @@
 import { GraphQLError, GraphQLScalarType, Kind, type ValueNode } from 'graphql'
+import { DateTimeISOResolver } from 'graphql-scalars'
 
 /** Whole francs. JSON numbers hold them exactly up to nine thousand million million. */
 export const Amount = new GraphQLScalarType<bigint, number>({
@@ -19,11 +20,9 @@ export const SafeInt = new GraphQLScalarType<bigint, number>({
 })
 
 export const DateTime = new GraphQLScalarType<Date, string>({
+  ...DateTimeISOResolver.toConfig(),
   name: 'DateTime',
   description: 'A moment in ISO 8601, UTC, with milliseconds: 2026-01-31T10:00:00.000Z.',
-  serialize: (value) => (value instanceof Date ? value : new Date(String(value))).toISOString(),
-  parseValue: (value) => toDate(value),
-  parseLiteral: (node) => toDate(node.kind === Kind.STRING ? node.value : undefined),
 })
 
 /** Milliseconds inside, ISO 8601 outside. */
@@ -33,15 +32,6 @@ export const Duration = new GraphQLScalarType<number, string>({
   serialize: (value) => `PT${Number(value) / 1_000}S`,
   parseValue: (value) => toMilliseconds(value),
   parseLiteral: (node) => toMilliseconds(node.kind === Kind.STRING ? node.value : undefined),
-})
-
-export const JsonObject = new GraphQLScalarType<object, object>({
-  name: 'JSONObject',
-  description: 'A JSON object.',
-  serialize: (value) => value as object,
-  parseValue: () => {
-    throw invalid('a JSON object is only given, never taken')
-  },
 })
 
 function toSafeNumber(value: unknown, name: string): number {
@@ -59,15 +49,6 @@ function toBigint(value: unknown, words: string): bigint {
 function literal(node: ValueNode, words: string): bigint {
   if (node.kind !== Kind.INT || !Number.isSafeInteger(Number(node.value))) throw invalid(words)
   return BigInt(node.value)
-}
-
-const moment = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/
-
-function toDate(value: unknown): Date {
-  if (value instanceof Date && !Number.isNaN(value.getTime())) return value
-  const date = typeof value === 'string' && moment.test(value) ? new Date(value) : null
-  if (date === null || Number.isNaN(date.getTime())) throw invalid('must be an ISO 8601 time with its zone')
-  return date
 }
 
 const span = /^P(?=.)(?:(\d{1,4})W)?(?:(\d{1,4})D)?(?:T(?=.)(?:(\d{1,5})H)?(?:(\d{1,6})M)?(?:(\d{1,8})S)?)?$/

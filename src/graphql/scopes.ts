@@ -8,7 +8,7 @@ import SchemaBuilder, {
   type TypeParam,
 } from '@pothos/core'
 import { DirectiveLocation, GraphQLDirective, GraphQLList, GraphQLNonNull, GraphQLString } from 'graphql'
-import type { GraphQLFieldResolver } from 'graphql'
+import type { GraphQLFieldResolver, GraphQLTypeResolver } from 'graphql'
 import type { Context } from '../context.ts'
 import { type AccessRule, checkRule } from './access-plan.ts'
 
@@ -94,8 +94,11 @@ const rootKinds = new Set(['Query', 'Mutation', 'Subscription'])
  */
 export class ScopesPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
   override onTypeConfig(config: PothosTypeConfig): PothosTypeConfig {
-    if (config.kind !== 'Object') return config
-    const { scope } = config.pothosOptions as { scope?: AccessRule }
+    const { scope } = (config.pothosOptions ?? {}) as { scope?: AccessRule }
+    if (config.kind !== 'Object') {
+      if (scope === undefined) return config
+      throw new Error(`${config.name} is no object type: a scope there guards nothing, its types state it`)
+    }
     const isNode = config.interfaces.some(
       (face) => this.builder.configStore.getTypeConfig(face).name === 'Node',
     )
@@ -110,6 +113,9 @@ export class ScopesPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
       throw new Error(`${config.parentType}.${config.name} is a root field: it must state its scope`)
     }
     if (scope === undefined) return config
+    if (config.kind === 'Interface') {
+      throw new Error(`${config.parentType}.${config.name}: each type of the interface states its own scope`)
+    }
     const extensions = withRule(config.extensions, scope)
     return { ...config, extensions: movesMoney === true ? { ...extensions, movesMoney } : extensions }
   }
@@ -119,6 +125,22 @@ export class ScopesPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
     config: PothosOutputFieldConfig<Types>,
   ): GraphQLFieldResolver<unknown, Types['Context'], object> {
     return this.guard(resolve, config)
+  }
+
+  /**
+   * What `node(id)` turns out to be is known only now: the plan saw no more than the interface. Not in a
+   * mutation, which has happened by now: its answer must never be hidden.
+   */
+  override wrapResolveType(
+    resolveType: GraphQLTypeResolver<unknown, Types['Context']>,
+  ): GraphQLTypeResolver<unknown, Types['Context']> {
+    return async (value, ctx, info, abstractType) => {
+      const name = await resolveType(value, ctx, info, abstractType)
+      if (name === undefined || info.operation.operation === 'mutation') return name
+      const rule = info.schema.getType(name)?.extensions['accessRule']
+      if (rule !== undefined) checkRule(rule as AccessRule, name, (ctx as unknown as Context).actor)
+      return name
+    }
   }
 
   override wrapSubscribe(

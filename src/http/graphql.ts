@@ -19,9 +19,9 @@ interface Exchange {
 }
 
 /**
- * Serves `/graphql` over HTTP as the GraphQL-over-HTTP specification says, and subscriptions as server-sent events. Yoga
- * speaks the protocol; what an operation may do and what it answers is decided in `operation.ts`. JSON only, no batches, no
- * cross-origin requests; in a sandbox a browser gets GraphiQL.
+ * Serves `/graphql` over HTTP as the GraphQL-over-HTTP specification says, and subscriptions as server-sent
+ * events. Yoga speaks the protocol; what an operation may do and what it answers is decided in
+ * `operation.ts`. JSON only, no batches, no cross-origin requests; in a sandbox a browser gets GraphiQL.
  */
 export function createGraphqlHandler(options: {
   services: Services
@@ -76,22 +76,23 @@ function carryOperations(operations: Operations, isDraining: () => boolean): Plu
     },
     onParams({ request, context, setParamsHandler }) {
       setParamsHandler(async ({ params }) => {
-        const operation = operations.read(params as GraphQLParams & { query: string }, context.ctx)
+        const operation = operations.read(params, context.ctx)
         if (Array.isArray(operation)) return { errors: operation }
         checkTransport(operation.kind, request)
         return operations.run(operation) as ReturnType<Parameters<typeof setParamsHandler>[0]>
       })
     },
-    onResultProcess({ result, serverContext, setResult, setResultProcessor }) {
+    onResultProcess(hook) {
+      const { result, serverContext } = hook
       const { ctx } = serverContext
       if (Symbol.asyncIterator in result) {
         serverContext.events = serverSentEvents(result as never, ctx, isDraining)
-        return setResultProcessor(
+        return hook.setResultProcessor(
           (_result, { Response }) => new Response(null, { headers: eventHeaders }),
           eventType,
         )
       }
-      if (!Array.isArray(result) && result.errors) setResult(withStatus(result, ctx))
+      if (!Array.isArray(result) && result.errors) hook.setResult(withStatus(result, ctx))
     },
   }
 }
@@ -109,10 +110,24 @@ function checkTransport(kind: string, request: Request): void {
   if (kind === 'mutation' && request.method === 'GET') {
     throw badRequest('A mutation needs a POST request.', 405, { Allow: 'POST' })
   }
-  const accepted = request.headers.get('accept') ?? '*/*'
-  if (kind === 'subscription' && !/text\/event-stream|text\/\*|\*\/\*/i.test(accepted)) {
+  if (kind === 'subscription' && !accepts(request, [eventType])) {
     throw badRequest(`A subscription is answered with ${eventType}: accept it, or use a WebSocket.`, 406)
   }
+  // Asked before anything runs: a payment must not be made and then answered with an empty 406.
+  if (!accepts(request, answerTypes)) throw badRequest(`Answers come as ${answerTypes.join(' or ')}.`, 406)
+}
+
+const answerTypes = ['application/graphql-response+json', 'application/json', eventType]
+
+/** Whether a client takes one of these types, in UTF-8. Never true where Yoga finds no way to answer. */
+function accepts(request: Request, types: readonly string[]): boolean {
+  const accepted = (request.headers.get('accept') || '*/*').toLowerCase().replaceAll(/\s/g, '').split(',')
+  return accepted.some((entry) => {
+    const [range = '', ...parameters] = entry.split(';')
+    const charset = parameters.find((parameter) => parameter.includes('charset='))
+    if (charset !== undefined && charset !== 'charset=utf-8') return false
+    return types.some((type) => ['*/*', type, `${type.split('/', 1)[0]}/*`].includes(range))
+  })
 }
 
 function paramsOfUrl(url: string): GraphQLParams {
@@ -153,23 +168,32 @@ function parseJson(text: string, what: string): unknown {
 }
 
 /**
- * Puts the HTTP status beside the errors. An operation that ran is 200 whatever it met. One that did not run has the status
- * of its first error; to clients that accept only `application/json`, mistakes in the document are 200 as well, as the
- * specification of GraphQL over HTTP wishes.
+ * Puts the HTTP status beside the errors. An operation that ran is 200 whatever it met. One that did not
+ * run has the status of its first error; to clients that accept only `application/json`, mistakes in the
+ * document are 200 as well, as the specification of GraphQL over HTTP wishes.
  */
 function withStatus(result: ExecutionResult, ctx: Context): ExecutionResult {
   const { errors = [], ...rest } = result
   const told = errors.map((error) => {
     const shown = toGraphQLError(error, ctx.requestId, ctx.log)
-    if (!('data' in result)) shown.extensions['http'] = error.extensions['http'] ?? statusOf(shown)
+    if (!('data' in result)) shown.extensions['http'] = statusOf(shown, error.extensions['http'])
     return shown
   })
   return { ...rest, errors: told }
 }
 
-const statuses: Readonly<Record<string, number>> = { INTERNAL_SERVER_ERROR: 500, DEADLINE_EXCEEDED: 503 }
+const statuses: Readonly<Record<string, number>> = {
+  BAD_REQUEST: 400,
+  INTERNAL_SERVER_ERROR: 500,
+  DEADLINE_EXCEEDED: 503,
+}
 
-function statusOf({ extensions }: GraphQLError): { status: number; spec?: boolean } {
+/**
+ * @param given what the transport itself decided. @returns `spec` where it yields to the client's media
+ *   type
+ */
+function statusOf({ extensions }: GraphQLError, given: unknown): object {
+  if (given) return { ...given, spec: false }
   const code = String(extensions['code'])
   const status = statuses[code] ?? (code in refusals ? refusals[code as keyof typeof refusals].status : null)
   return status === null ? { status: 400, spec: true } : { status }

@@ -3,7 +3,10 @@ import type { ExecutionResult } from 'graphql'
 import type { Context } from '../context.ts'
 import type { ResultStream } from '../graphql/operation.ts'
 
-/** How often a silent stream says that it lives, so that proxies keep it; how often it looks whether the service ends. */
+/**
+ * How often a silent stream says that it lives, so that proxies keep it; how often it looks whether the
+ * service ends.
+ */
 const pingTicks = 12
 const tickMs = 1_000
 
@@ -11,9 +14,10 @@ const tickMs = 1_000
 const retryMs = 1_000
 
 /**
- * A subscription as server-sent events, in the form of graphql-sse's distinct connections. It is pulled: while the reader
- * stalls, nothing more is asked of the source. Each event names its cursor as `id`, which comes back as `Last-Event-ID`.
- * The service's end cuts the stream without `complete`, so that clients come back; their end returns the source at once.
+ * A subscription as server-sent events, in the form of graphql-sse's distinct connections. It is pulled:
+ * while the reader stalls, nothing more is asked of the source. Each event names its cursor as `id`, which
+ * comes back as `Last-Event-ID`. The service's end cuts the stream without `complete`, so that clients come
+ * back; their end returns the source at once.
  */
 export function serverSentEvents(results: ResultStream, ctx: Context, isDraining: () => boolean): Readable {
   let sentId = ctx.lastEventId
@@ -40,6 +44,11 @@ export function serverSentEvents(results: ResultStream, ctx: Context, isDraining
     }
   }
 
+  function leave(): void {
+    clearInterval(heart)
+    results.return?.().catch(() => {})
+  }
+
   const body = new Readable({
     read() {
       // A ping, too, makes Node ask for more.
@@ -48,8 +57,8 @@ export function serverSentEvents(results: ResultStream, ctx: Context, isDraining
       void pull(body)
     },
     destroy(error, callback) {
-      clearInterval(heart)
-      void results.return?.().then(() => callback(error), callback)
+      leave()
+      callback(error)
     },
   })
   const heart = setInterval(() => {

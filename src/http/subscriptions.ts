@@ -6,6 +6,7 @@ import { CloseCode, type Context as Client, makeServer, type Server as Protocol 
 import { type WebSocket, WebSocketServer } from 'ws'
 import type { Services } from '../context.ts'
 import { toGraphQLError } from '../graphql/errors.ts'
+import { watchActor } from '../graphql/live-stream.ts'
 import { createOperations, type Operation } from '../graphql/operation.ts'
 import { DomainError } from '../shared/errors.ts'
 import { limits } from '../shared/limits.ts'
@@ -35,9 +36,10 @@ const farewellMs = 100
 const closeMs = 1_000
 
 /**
- * Serves `/graphql` over WebSockets (protocol `graphql-transport-ws`): subscriptions, queries and mutations. The token comes
- * as `authorization` of the connection's parameters, or as a header; a bad one closes with 4403, and so does its end. Each
- * operation has a context of its own, and is judged like one over HTTP.
+ * Serves `/graphql` over WebSockets (protocol `graphql-transport-ws`): subscriptions, queries and
+ * mutations. The token comes as `authorization` of the connection's parameters, or as a header; a bad one
+ * closes with 4403, and so does its end. Each operation has a context of its own, and is judged like one
+ * over HTTP.
  */
 export function serveSubscriptions(options: {
   services: Services
@@ -56,6 +58,8 @@ export function serveSubscriptions(options: {
 
   function upgrade(request: IncomingMessage, raw: Duplex, head: Buffer): void {
     if (request.url?.split('?', 1)[0] !== '/graphql') {
+      // Node leaves an upgraded socket to us, its errors too: one that nobody hears would end the process.
+      raw.on('error', () => raw.destroy())
       raw.end('HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
       return
     }
@@ -105,14 +109,17 @@ function createProtocol(services: Services, schema: GraphQLSchema): Protocol<Con
   })
 }
 
-/** @returns false, which closes with 4403, where the token is no good; without a token only public fields answer */
+/**
+ * @returns false, which closes with 4403, where the token is no good; without a token only public fields
+ *   answer
+ */
 async function admit(services: Services, client: Client<Params, Connection>): Promise<boolean> {
   const { extra } = client
   const anonymous = anonymousContext(services, extra.request, randomUUID())
   try {
-    const { actor, clientAddress } = await signIn(anonymous, authorizationOf(client))
-    if (!actor || extra.socket.readyState !== extra.socket.OPEN) return true
-    extra.unwatch = services.access.credentials.onRevoked(actor, clientAddress, () => {
+    const ctx = await signIn(anonymous, authorizationOf(client))
+    if (!ctx.actor || extra.socket.readyState !== extra.socket.OPEN) return true
+    extra.unwatch = watchActor(ctx, ctx.actor, () => {
       setTimeout(() => extra.socket.close(CloseCode.Forbidden, 'Forbidden'), farewellMs)
     })
     return true
@@ -130,27 +137,30 @@ function authorizationOf({ connectionParams, extra }: Client<Params, Connection>
 }
 
 /**
- * Binds a socket to the protocol. An event is pulled only when the one before it has left for the network; and while more
- * than `limits.webSocketBufferMaxBytes` wait to leave, nothing more is read from the client either.
+ * Binds a socket to the protocol. An event is pulled only when the one before it has left for the network;
+ * and while more than `limits.webSocketBufferMaxBytes` wait to leave, nothing more is read from the client
+ * either.
  */
 function speak(protocol: Protocol<Connection>, connection: Connection, services: Services): void {
   const { socket, request } = connection
+  const gone = Promise.withResolvers<void>()
   const closed = protocol.opened(
     {
       protocol: socket.protocol,
       send: (data) =>
         new Promise((resolve) => {
           if (socket.readyState === socket.OPEN) socket.send(data, () => resolve())
-          else resolve()
+          // Nothing more is pulled for a socket that closes.
+          else void gone.promise.then(resolve)
         }),
       close: (code, reason) => socket.close(code, reason),
       onMessage(take) {
-        socket.on('message', (data) => {
-          if (socket.bufferedAmount > limits.webSocketBufferMaxBytes) {
+        socket.on('message', (data: Buffer) => {
+          if (socket.bufferedAmount > limits.webSocketBufferMaxBytes && !socket.isPaused) {
             socket.pause()
             request.socket.once('drain', () => socket.resume())
           }
-          take(String(data)).catch((error: unknown) => {
+          take(data.toString()).catch((error: unknown) => {
             services.log.error({ err: error }, 'a WebSocket message failed')
             socket.close(CloseCode.InternalServerError, 'Internal server error')
           })
@@ -159,10 +169,18 @@ function speak(protocol: Protocol<Connection>, connection: Connection, services:
     },
     connection,
   )
-  socket.once('close', (code, reason) => void closed(code, String(reason)))
+  socket.once('close', (code, reason) => {
+    closed(code, reason.toString()).catch((error: unknown) => {
+      services.log.error({ err: error }, 'a WebSocket could not be closed')
+    })
+    gone.resolve()
+  })
 }
 
-/** Cuts off a client that has not answered the last ping by the time of the next: it is gone, or it has stopped reading. */
+/**
+ * Cuts off a client that has not answered the last ping by the time of the next: it is gone, or it has
+ * stopped reading.
+ */
 function keepAlive(socket: WebSocket, everyMs: number): void {
   let isAlive = true
   const timer = setInterval(() => {

@@ -44,15 +44,17 @@ const columns = `r.id, r.merchant_id AS "merchantId", r.transaction_id AS "trans
 export async function claimDue(pool: Pool, provider: Provider, take: number): Promise<OpenRequest[]> {
   const { rows } = await pool.query<OpenRequest>({
     name: 'claim_due',
-    text: `UPDATE operator_request r
-      SET query_after = now() + $3 * interval '1 millisecond', check_count = r.check_count + 1,
-        next_check_at = service_now() + $4 * interval '1 millisecond'
-      FROM transaction t
-      WHERE t.id = r.transaction_id AND r.id IN (
+    text: `WITH due AS MATERIALIZED (
         SELECT id FROM operator_request
         WHERE provider = $1 AND next_check_at <= service_now()
           AND (query_after IS NULL OR query_after <= now())
-        ORDER BY next_check_at LIMIT $2 FOR UPDATE SKIP LOCKED)
+        ORDER BY next_check_at LIMIT $2 FOR UPDATE SKIP LOCKED
+      )
+      UPDATE operator_request r
+      SET query_after = now() + $3 * interval '1 millisecond', check_count = r.check_count + 1,
+        next_check_at = service_now() + $4 * interval '1 millisecond'
+      FROM due, transaction t
+      WHERE r.id = due.id AND t.id = r.transaction_id
       RETURNING ${columns}`,
     values: [provider, take, limits.operatorQueryIntervalMs, limits.operatorFenceMs],
   })
@@ -67,12 +69,13 @@ export async function claimOne(pool: Pool, transactionId: bigint): Promise<OpenR
   const { rows } = await pool.query<OpenRequest>({
     name: 'claim_one',
     text: `UPDATE operator_request r
-      SET query_after = now() + $2 * interval '1 millisecond', check_count = r.check_count + 1
+      SET query_after = now() + $2 * interval '1 millisecond', check_count = r.check_count + 1,
+        next_check_at = service_now() + $3 * interval '1 millisecond'
       FROM transaction t
       WHERE t.id = r.transaction_id AND t.id = $1 AND r.next_check_at IS NOT NULL
         AND (r.query_after IS NULL OR r.query_after <= now())
       RETURNING ${columns}`,
-    values: [transactionId, limits.operatorQueryIntervalMs],
+    values: [transactionId, limits.operatorQueryIntervalMs, limits.operatorFenceMs],
   })
   return rows[0] ?? null
 }
@@ -96,14 +99,20 @@ export async function claimSend(pool: Pool, id: bigint): Promise<number | null> 
 /** What was learnt about a request that goes on. */
 export interface RequestNote {
   id: bigint
-  state: 'unsent' | 'accepted' | 'doubt'
+  /** The send that it tells of; proof that an earlier one never left says nothing of a later one. */
+  attempt: number
+  /** Null where nothing was learnt. */
+  state: 'unsent' | 'accepted' | 'doubt' | null
   handle: Partial<OperatorHandle>
   /** Until it is asked about, in service time; null asks no more. */
   nextCheckMs: number | null
   paymentUrl: string | null
 }
 
-/** Notes what was learnt. What is over meanwhile stays over. */
+/**
+ * Notes what was learnt. What is over meanwhile stays over, and what a callback made due meanwhile stays due:
+ * the answer noted here may be older than the callback.
+ */
 export function noteRequest(batches: Batches, note: RequestNote): Promise<void> {
   return batches.run(noteMany, note)
 }
@@ -113,26 +122,37 @@ const noteMany = shareStatement(async (pool: Pool, notes: readonly RequestNote[]
     name: 'note_many',
     text: `WITH note AS (
         SELECT DISTINCT ON (id) *
-        FROM unnest($1::bigint[], $2::operator_request_state[], $3::jsonb[], $4::bigint[], $5::text[])
-          WITH ORDINALITY AS n (id, state, handle, next_ms, payment_url, place)
-        ORDER BY id, place DESC
+        FROM unnest($1::bigint[], $2::smallint[], $3::operator_request_state[], $4::jsonb[], $5::bigint[],
+          $6::text[])
+          WITH ORDINALITY AS n (id, attempt, state, handle, next_ms, payment_url, place)
+        -- Of several in one call the operator's word counts, else the last.
+        ORDER BY id, state IS NOT DISTINCT FROM 'accepted' DESC, place DESC
+      ), held AS MATERIALIZED (
+        -- Locks in the order of settling, a transaction before its request: neither waits for the other.
+        SELECT FROM note n JOIN operator_request r ON r.id = n.id
+          JOIN transaction t ON t.id = r.transaction_id
+        WHERE n.payment_url IS NOT NULL ORDER BY t.id FOR UPDATE OF t
       ), noted AS (
         UPDATE operator_request r
-        SET state = CASE WHEN r.state IN ('refused', 'closed') THEN r.state
-              WHEN n.next_ms IS NULL THEN 'closed' WHEN r.state = 'accepted' THEN r.state ELSE n.state END,
+        SET state = CASE WHEN n.state IS NULL OR r.state IN ('refused', 'closed') THEN r.state
+              WHEN n.next_ms IS NULL THEN 'closed'
+              WHEN r.state = 'accepted' OR (n.state = 'unsent' AND n.attempt <> r.attempt) THEN r.state
+              ELSE n.state END,
           handle = r.handle || n.handle,
           accepted_at = coalesce(r.accepted_at, CASE WHEN n.state = 'accepted' THEN service_now() END),
           -- Nothing of an unsent request can still arrive: it may be sent again at once.
-          fence_until = CASE WHEN n.state = 'unsent' THEN now() ELSE r.fence_until END,
-          next_check_at = CASE WHEN r.state NOT IN ('refused', 'closed')
+          fence_until = CASE WHEN n.state = 'unsent' AND n.attempt = r.attempt THEN now() ELSE r.fence_until END,
+          next_check_at = CASE WHEN r.next_check_at <= service_now() THEN r.next_check_at
+              WHEN n.state IS NULL OR r.state NOT IN ('refused', 'closed')
               THEN service_now() + n.next_ms * interval '1 millisecond' END
-        FROM note n WHERE r.id = n.id AND r.state <> 'settled'
+        FROM note n WHERE r.id = n.id AND r.state <> 'settled' AND (SELECT count(*) FROM held) >= 0
         RETURNING r.transaction_id, n.payment_url
       )
       UPDATE transaction t SET payment_url = noted.payment_url
       FROM noted WHERE t.id = noted.transaction_id AND noted.payment_url IS NOT NULL`,
     values: [
       notes.map((n) => n.id),
+      notes.map((n) => n.attempt),
       notes.map((n) => n.state),
       notes.map((n) => JSON.stringify(n.handle)),
       notes.map((n) => n.nextCheckMs),

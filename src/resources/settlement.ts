@@ -56,6 +56,7 @@ async function bringAnswer(
   const note = (state: RequestNote['state'], more: Partial<RequestNote>) =>
     noteRequest(services.batches, {
       id: request.id,
+      attempt: request.attempt,
       state,
       handle: {},
       nextCheckMs: 0,
@@ -90,7 +91,7 @@ async function bringAnswer(
     case 'not_sent': {
       // Proof that nothing left holds for this attempt; an earlier one may have.
       const nothingLeft = request.attempt === 1 || request.state === 'unsent'
-      const pause = outcome.retryAfterMs ?? nextDoubtCheckMs(request.checkCount)
+      const pause = Math.min(outcome.retryAfterMs ?? nextDoubtCheckMs(request.checkCount), limits.resendForMs)
       await note(nothingLeft ? 'unsent' : 'doubt', { nextCheckMs: pause })
       return open
     }
@@ -160,7 +161,9 @@ export async function checkRequest(services: Services, request: OpenRequest): Pr
     case 'unreachable':
       await noteRequest(services.batches, {
         id: request.id,
-        state: request.state === 'accepted' ? 'accepted' : 'doubt',
+        attempt: request.attempt,
+        // Nothing was learnt: also a callback about what is over waits until the operator can be asked.
+        state: null,
         handle: {},
         nextCheckMs: Math.max(outcome.retryAfterMs ?? 0, nextDoubtCheckMs(request.checkCount)),
         paymentUrl: null,
@@ -176,7 +179,7 @@ async function bringAbsence(
   absent: Extract<QueryOutcome, { kind: 'absent' }>,
 ): Promise<TransactionStatus> {
   const operator = operatorOf(services, request)
-  const young = services.clock.now().getTime() - request.createdAt.getTime() < limits.resendForMs
+  const young = ageMs(services, request) < limits.resendForMs
   if (young && operator.capabilities.createIsIdempotent) {
     const attempt = await claimSend(services.database.pool, request.id)
     if (attempt !== null) return (await sendRequest(services, { ...request, attempt }, 'background')).status
@@ -186,8 +189,7 @@ async function bringAbsence(
 
 /** A prompt that provably never left: sent for a minute, then the customer is gone and the payment failed. */
 async function resend(services: Services, request: OpenRequest): Promise<TransactionStatus> {
-  const age = services.clock.now().getTime() - request.createdAt.getTime()
-  if (age >= limits.resendForMs) {
+  if (ageMs(services, request) >= limits.resendForMs) {
     const refusal = {
       reason: 'OPERATOR_UNAVAILABLE',
       code: 'not_sent',
@@ -214,6 +216,7 @@ async function bringRefusal(
   // It was over already, and now nothing more can come.
   await noteRequest(services.batches, {
     id: request.id,
+    attempt: request.attempt,
     state: 'accepted',
     handle: {},
     nextCheckMs: null,
@@ -237,18 +240,27 @@ async function keepAsking(
     ).status
   }
   const notify = operatorOf(services, request).capabilities.callbacks === 'none' ? 'polling' : 'callback'
-  const regular = nextCheckMs(notify, now - request.createdAt.getTime())
-  const asked = outcome.kind === 'pending' ? Math.max(outcome.pollAfterMs ?? 0, regular) : regular
+  const age = ageMs(services, request)
+  const regular = nextCheckMs(notify, age)
+  // What may have to be sent again is asked about soon, while the customer is still there.
+  const soon = age < limits.resendForMs ? nextDoubtCheckMs(request.checkCount) : regular
+  const asked =
+    outcome.kind === 'pending' ? Math.max(outcome.pollAfterMs ?? 0, regular) : Math.min(soon, regular)
   const over = left <= 0
   const gone = over && -left > limits.lateChecksForMs
   await noteRequest(services.batches, {
     id: request.id,
+    attempt: request.attempt,
     state: outcome.kind === 'pending' ? 'accepted' : 'doubt',
     handle: {},
     nextCheckMs: gone ? null : over ? limits.lateCheckMs : Math.min(asked, left),
     paymentUrl: null,
   })
   return standing
+}
+
+function ageMs(services: Services, request: OpenRequest): number {
+  return services.clock.now().getTime() - request.createdAt.getTime()
 }
 
 function operatorOf(services: Services, request: OpenRequest): Operator {

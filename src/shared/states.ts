@@ -24,7 +24,7 @@ export function defineStates<S extends string>(
   initial: NoInfer<S>,
   moves: Moves<S>,
 ): States<S> {
-  const canMove = (from: S, to: S) => moves[from][to] !== undefined
+  const canMove = (from: S, to: S) => Object.hasOwn(moves[from], to)
   return {
     name,
     initial,

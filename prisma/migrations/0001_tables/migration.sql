@@ -328,7 +328,7 @@ BEGIN
     RAISE EXCEPTION 'transaction %: what it is about never changes', OLD.id USING ERRCODE = 'integrity_constraint_violation';
   END IF;
   IF OLD.status <> NEW.status AND NOT EXISTS (
-    SELECT FROM lifecycle_move m
+    SELECT FROM public.lifecycle_move m
     WHERE m.lifecycle = 'transaction' AND m.from_status = OLD.status::text AND m.to_status = NEW.status::text
   ) THEN
     RAISE EXCEPTION 'transaction %: % never becomes %', OLD.id, OLD.status, NEW.status

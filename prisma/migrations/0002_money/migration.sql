@@ -1,5 +1,6 @@
 -- Money: every write of it is one call of one function that takes arrays, so that concurrent requests share a
--- statement and a commit. The functions run with the owner's rights (the service's role cannot write here itself).
+-- statement and a commit. The functions run with the owner's rights (the service's role cannot write here itself), and
+-- look for tables in `pg_temp` last: no temporary table of a caller stands in for one of theirs.
 
 -- The clearing account of an operator: what it holds for a merchant.
 CREATE FUNCTION clearing_account(provider provider) RETURNS ledger_account LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -12,7 +13,7 @@ CREATE FUNCTION clearing_account(provider provider) RETURNS ledger_account LANGU
 $$;
 
 -- Running balances follow the movements of each statement: one update per merchant, rows locked in id order.
-CREATE FUNCTION apply_movements() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = public AS $$
+CREATE FUNCTION apply_movements() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
   merchants int[] := ARRAY(SELECT DISTINCT merchant_id FROM inserted ORDER BY merchant_id);
   applied int;
@@ -37,7 +38,7 @@ CREATE TRIGGER "movement_applied" AFTER INSERT ON "movement" REFERENCING NEW TAB
   FOR EACH STATEMENT EXECUTE FUNCTION apply_movements();
 
 -- Every merchant has its balance from its first moment.
-CREATE FUNCTION open_balance() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = public AS $$
+CREATE FUNCTION open_balance() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
   INSERT INTO merchant_balance (merchant_id) VALUES (NEW.id);
   RETURN NULL;
@@ -53,14 +54,15 @@ CREATE FUNCTION collect_many(
 ) RETURNS TABLE (
   place int, outcome text, transaction_id bigint, request_id bigint, correlation_id uuid, created_at timestamptz,
   expires_at timestamptz
-) LANGUAGE sql SECURITY DEFINER SET search_path = public AS $$
+) LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   WITH item AS (
-    SELECT i.*, i.ordinality::int AS place,
-      row_number() OVER (PARTITION BY i.merchant_id, i.reference ORDER BY i.ordinality) = 1 AS first
+    SELECT i.*, i.ordinality::int AS place
     FROM unnest(merchant_ids, api_key_ids, api_key_versions, providers, phones, amounts, refs, requests)
       WITH ORDINALITY AS i (merchant_id, api_key_id, api_key_version, provider, phone, amount, reference, request, ordinality)
   ), allowed AS (
-    SELECT item.* FROM item
+    -- Who may not ask takes no reference away from who may.
+    SELECT item.*, row_number() OVER (PARTITION BY item.merchant_id, item.reference ORDER BY item.place) = 1 AS first
+    FROM item
     JOIN api_key k ON k.id = item.api_key_id AND k.merchant_id = item.merchant_id
       AND k.version = item.api_key_version AND k.revoked_at IS NULL
     JOIN merchant m ON m.id = item.merchant_id AND m.status = 'active'
@@ -91,7 +93,7 @@ CREATE FUNCTION collect_many(
     made.id, asked.id, asked.correlation_id, made.created_at, made.expires_at
   FROM item
   LEFT JOIN allowed USING (place)
-  LEFT JOIN made ON item.first AND made.merchant_id = item.merchant_id AND made.reference = item.reference
+  LEFT JOIN made ON allowed.first AND made.merchant_id = item.merchant_id AND made.reference = item.reference
   LEFT JOIN asked ON asked.transaction_id = made.id
   ORDER BY item.place
 $$;
@@ -106,7 +108,7 @@ CREATE FUNCTION settle_many(
   reasons text[], messages text[], evidences jsonb[], late_check_ms bigint
 ) RETURNS TABLE (
   place int, transaction_id bigint, moved boolean, from_status transaction_status, status transaction_status, late boolean
-) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public AS $$
+) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
   PERFORM FROM transaction t WHERE t.id = ANY (transaction_ids) ORDER BY t.id FOR UPDATE;
   RETURN QUERY
@@ -125,7 +127,7 @@ BEGIN
     WHERE NOT c.was_over OR (c.type = 'pay' AND c.source IN ('initiate', 'query'))
   ), changed AS (
     UPDATE transaction t
-    SET status = a.to_status, late = a.was_over, settled_at = service_now(), evidence_source = a.source,
+    SET status = a.to_status, late = t.late OR a.was_over, settled_at = service_now(), evidence_source = a.source,
       operator_reference = coalesce(a.operator_reference, t.operator_reference),
       failure_reason = a.reason, failure_message = a.message,
       settled_amount = CASE WHEN a.to_status = 'success' THEN coalesce(a.amount, t.amount) ELSE t.settled_amount END
@@ -150,8 +152,10 @@ BEGIN
     SET state = CASE WHEN c.status = 'success' THEN 'settled'
           WHEN c.status = 'failed' AND c.evidence_source <> 'service' THEN 'refused'
           WHEN c.status = 'expired' THEN r.state ELSE 'closed' END::operator_request_state,
-      -- What expired is still asked about for a while: late money is real.
-      next_check_at = CASE WHEN c.status = 'expired' THEN service_now() + late_check_ms * interval '1 millisecond' END,
+      -- What expired is still asked about for a while: late money is real. What a callback made due stays due.
+      next_check_at = CASE
+        WHEN c.status = 'expired' AND r.next_check_at <= service_now() THEN r.next_check_at
+        WHEN c.status = 'expired' THEN service_now() + late_check_ms * interval '1 millisecond' END,
       evidence = coalesce(c.evidence, r.evidence)
     FROM changed c
     WHERE r.merchant_id = c.merchant_id AND r.transaction_id = c.id AND r.kind = 'collect'
@@ -165,9 +169,9 @@ BEGIN
 END $$;
 
 -- Reserve: moves money from available to reserved for a cause, once per cause; what is not covered is refused, in order
--- of arrival. `reserved` is true where the money is set aside, also when an earlier call did it.
+-- of arrival. `reserved` is true where this money is set aside for it, also when an earlier call did it.
 CREATE FUNCTION reserve_many(merchant_ids int[], causes text[], amounts bigint[])
-RETURNS TABLE (place int, reserved boolean) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public AS $$
+RETURNS TABLE (place int, reserved boolean) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
   PERFORM FROM merchant_balance b WHERE b.merchant_id = ANY (merchant_ids) ORDER BY b.merchant_id FOR UPDATE;
   RETURN QUERY
@@ -192,14 +196,15 @@ BEGIN
     RETURNING cause
   )
   SELECT i.place, i.cause IN (SELECT moved.cause FROM moved)
-    OR EXISTS (SELECT FROM movement m WHERE m.cause = i.cause AND m.step = 'reserve')
+    OR EXISTS (SELECT FROM movement m WHERE m.cause = i.cause AND m.step = 'reserve'
+      AND m.merchant_id = i.merchant_id AND m.amount = i.amount)
   FROM item i ORDER BY i.place;
 END $$;
 
 -- Ends reservations: `post` pays the operator's clearing account, `void` gives the money back. A cause ends once;
 -- `ended` is true for the call that did it.
 CREATE FUNCTION end_reservation_many(causes text[], steps ledger_step[], providers provider[])
-RETURNS TABLE (place int, ended boolean) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public AS $$
+RETURNS TABLE (place int, ended boolean) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
   PERFORM FROM merchant_balance b
   WHERE b.merchant_id IN (SELECT m.merchant_id FROM movement m WHERE m.cause = ANY (causes) AND m.step = 'reserve')
@@ -223,7 +228,7 @@ END $$;
 
 -- Fund: money that the owner of a sandbox gives to a merchant, once per cause.
 CREATE FUNCTION fund_merchant(merchant int, cause text, amount bigint) RETURNS boolean
-LANGUAGE sql SECURITY DEFINER SET search_path = public AS $$
+LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   WITH moved AS (
     INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
     VALUES (merchant, cause, 'fund', 'funding', 'available', amount, service_now())
@@ -231,8 +236,8 @@ LANGUAGE sql SECURITY DEFINER SET search_path = public AS $$
   ) SELECT EXISTS (SELECT FROM moved)
 $$;
 
--- The proof: every balance rebuilt from its movements, and every paid collection against its one credit, in one snapshot.
--- No row means that the ledger holds.
+-- The proof: every balance rebuilt from its movements, every paid collection against its one credit, and every end of a
+-- reservation against its beginning, in one snapshot. No row means that the ledger holds.
 CREATE FUNCTION verify_ledger() RETURNS TABLE (merchant_id int, problem text) LANGUAGE sql STABLE AS $$
   WITH rebuilt AS (
     SELECT m.merchant_id,
@@ -240,7 +245,7 @@ CREATE FUNCTION verify_ledger() RETURNS TABLE (merchant_id int, problem text) LA
       sum(CASE 'reserved'::ledger_account WHEN m.credit THEN m.amount WHEN m.debit THEN -m.amount ELSE 0 END) AS reserved
     FROM movement m GROUP BY m.merchant_id
   ), credit AS (
-    SELECT m.cause, m.merchant_id, m.amount, m.debit FROM movement m WHERE m.step = 'credit'
+    SELECT m.cause, m.merchant_id, m.amount, m.debit, m.credit FROM movement m WHERE m.step = 'credit'
   ), paid AS (
     SELECT 'transaction:' || t.id AS cause, t.merchant_id, t.settled_amount AS amount, clearing_account(t.payment_method) AS account
     FROM transaction t WHERE t.transaction_type = 'pay' AND t.status IN ('success', 'reversed')
@@ -258,7 +263,13 @@ CREATE FUNCTION verify_ledger() RETURNS TABLE (merchant_id int, problem text) LA
     WHEN p.cause IS NULL THEN c.cause || ' was credited but is not paid'
     ELSE p.cause || ' was credited with another amount, account or merchant' END
   FROM paid p FULL JOIN credit c USING (cause)
-  WHERE (p.merchant_id, p.amount, p.account) IS DISTINCT FROM (c.merchant_id, c.amount, c.debit)
+  WHERE (p.merchant_id, p.amount, p.account, 'available'::ledger_account)
+    IS DISTINCT FROM (c.merchant_id, c.amount, c.debit, c.credit)
+  UNION ALL
+  SELECT ended.merchant_id, ended.cause || ' ended otherwise than it was reserved'
+  FROM movement ended LEFT JOIN movement held ON held.cause = ended.cause AND held.step = 'reserve'
+  WHERE ended.step IN ('post', 'void')
+    AND (ended.merchant_id, ended.amount, ended.debit) IS DISTINCT FROM (held.merchant_id, held.amount, held.credit)
 $$;
 
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC;

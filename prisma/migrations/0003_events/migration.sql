@@ -17,7 +17,7 @@ CREATE TRIGGER "event_insert_only" BEFORE DELETE OR TRUNCATE ON "event" FOR EACH
 -- Numbers up to `take` committed events, in the order of their making, 1, 2, 3, ... per merchant, and wakes every
 -- listener of channel `events` with the merchants concerned. Any process may call it at any time: callers take turns.
 -- The second statement sees all that was committed before the turn came.
-CREATE FUNCTION sequence_events(take int) RETURNS int LANGUAGE plpgsql SECURITY DEFINER SET search_path = public AS $$
+CREATE FUNCTION sequence_events(take int) RETURNS int LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
   merchants int[];
   numbered_count int;

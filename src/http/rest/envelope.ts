@@ -1,4 +1,4 @@
-import { type DomainError, type FieldProblem, type RefusalCode, refusals } from '../../shared/errors.ts'
+import { type FieldProblem, type RefusalCode, refusals } from '../../shared/errors.ts'
 import { snakeCase } from '../../shared/input.ts'
 
 /** What every REST answer looks like (specification: General rules). */
@@ -44,19 +44,5 @@ export function refused(requestId: string, refusal: RefusalAnswer): { status: nu
       ...(existingTransaction ? { existing_transaction: existingTransaction } : {}),
       ...(data === undefined ? {} : { data }),
     },
-  }
-}
-
-/** A refusal that a door met before or instead of running a document. */
-export function refusalOf(error: DomainError): RefusalAnswer {
-  const { problems, requiredScopes, existingTransaction } = error.detail
-  return {
-    code: error.code,
-    message: error.message,
-    ...(problems ? { problems } : {}),
-    ...(requiredScopes ? { requiredScopes } : {}),
-    ...(existingTransaction
-      ? { existingTransaction: { id: Number(existingTransaction.id), status: existingTransaction.status } }
-      : {}),
   }
 }

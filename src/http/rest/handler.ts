@@ -34,27 +34,28 @@ export function restRoutes(services: Services, schema: GraphQLSchema): Hono<Http
     const path = restPrefix + route.path.replace(/\{(\w+)\}/g, ':$1')
     const prepared = prepare(spoken, document, route.operation)
     methods.set(path, [...(methods.get(path) ?? []), route.method])
-    app.on(route.method, path, (c) =>
-      respond(
-        services,
-        c.env.incoming,
-        prepared.operationName,
-        async (ctx) => {
-          const request = await readRequest(c.env.incoming, c.req.param())
-          return runRoute(route, prepared, request, ctx)
-        },
-        (ctx) => admit(ctx, prepared, c.env.incoming.headers.authorization),
-      ),
-    )
-  }
-  for (const [path, allowed] of methods) {
-    app.all(path, (c) =>
-      respond(services, c.env.incoming, null, () => refuse('METHOD_NOT_ALLOWED'), undefined, {
-        Allow: [...allowed, ...(allowed.includes('GET') ? ['HEAD'] : [])].join(', '),
+    app.on(route.method, path, ({ env: { incoming }, req }) =>
+      respond(services, incoming, async (ctx) => {
+        ctx.responseHeaders.set('X-GraphQL-Operation', route.operation)
+        const caller = await admit(ctx, prepared, incoming.headers.authorization)
+        return runRoute(route, prepared, await readRequest(incoming, req.param()), caller)
       }),
     )
   }
-  app.all(`${restPrefix}/*`, (c) => respond(services, c.env.incoming, null, () => refuse('NOT_FOUND')))
+  for (const [path, allowed] of methods) {
+    const allow = [...allowed, ...(allowed.includes('GET') ? ['HEAD'] : [])].join(', ')
+    app.all(path, ({ env }) =>
+      respond(services, env.incoming, async (ctx) => {
+        ctx.responseHeaders.set('Allow', allow)
+        throw new DomainError('METHOD_NOT_ALLOWED')
+      }),
+    )
+  }
+  app.all(`${restPrefix}/*`, ({ env }) =>
+    respond(services, env.incoming, async () => {
+      throw new DomainError('NOT_FOUND')
+    }),
+  )
   return app
 }
 
@@ -86,15 +87,12 @@ type Incoming = HttpBindings['Bindings']['incoming']
 async function respond(
   services: Services,
   message: Incoming,
-  operation: string | null,
   work: (ctx: Context) => Promise<Answer>,
-  enter: (ctx: Context) => Promise<Context> = async (ctx) => ctx,
-  headers: Record<string, string> = {},
 ): Promise<Response> {
   const ctx = anonymousContext(services, message, requestIdOf(message))
   let answer: Answer
   try {
-    answer = await work(await enter(ctx))
+    answer = await work(ctx)
   } catch (error) {
     answer = refused(ctx.requestId, refusalFrom(error, ctx))
   }
@@ -105,8 +103,6 @@ async function respond(
       'Cache-Control': 'no-store',
       'X-Request-Id': ctx.requestId,
       'X-API-Version': apiVersion,
-      ...(operation === null ? {} : { 'X-GraphQL-Operation': operation }),
-      ...headers,
       ...Object.fromEntries(ctx.responseHeaders),
     },
   })
@@ -143,36 +139,25 @@ async function runRoute(
   return { status, body: { ...accepted(ctx.requestId, data), success: status < 400 } }
 }
 
-/**
- * A refusal, from a union member of the result, a GraphQL error or a DomainError; anything else is a bug and
- * masked.
- */
+/** A refusal, from a union member of the result, a GraphQL error or a DomainError; a bug is masked. */
 function refusalFrom(thrown: unknown, ctx: Context): RefusalAnswer {
-  const isMember = typeof thrown === 'object' && thrown !== null && !(thrown instanceof Error)
-  if (isMember) {
-    const { initiation, ...member } = thrown as RefusalAnswer & { initiation?: object }
-    return initiation ? { ...member, data: withoutNulls(initiation) } : member
-  }
-  const original = thrown instanceof DomainError ? thrown : undefined
-  if (original) noteLimits(original, ctx)
-  const error = toGraphQLError(thrown, ctx.requestId, ctx.log)
-  const { code, problems, requiredScopes, existingTransaction } = error.extensions as Partial<RefusalAnswer>
-  const known = code !== undefined && code in refusals ? code : 'INTERNAL'
+  const refusal = thrown instanceof Error ? refusalOf(thrown, ctx) : (thrown as MemberAnswer)
+  const { initiation, retryAfter, ...member } = refusal
+  if (retryAfter != null) ctx.responseHeaders.set('Retry-After', String(retryAfter))
+  return initiation ? { ...member, data: withoutNulls(initiation) } : member
+}
+
+/** A refusal as a member of a result union. */
+type MemberAnswer = RefusalAnswer & { initiation?: object; retryAfter?: number | null }
+
+function refusalOf(thrown: Error, ctx: Context): MemberAnswer {
+  const { message, extensions } = toGraphQLError(thrown, ctx.requestId, ctx.log)
+  const { code, problems, requiredScopes, retryAfter } = extensions as Partial<MemberAnswer>
   return {
-    code: known,
-    message: error.message,
-    ...(problems ? { problems } : {}),
-    ...(requiredScopes ? { requiredScopes } : {}),
-    ...(existingTransaction ? { existingTransaction } : {}),
+    code: code !== undefined && code in refusals ? code : 'INTERNAL',
+    message,
+    problems: problems ?? null,
+    requiredScopes: requiredScopes ?? null,
+    retryAfter: retryAfter ?? null,
   }
-}
-
-/** How long to wait goes into the headers. */
-function noteLimits(error: DomainError, ctx: Context): void {
-  const { retryAfterS } = error.detail
-  if (retryAfterS !== undefined) ctx.responseHeaders.set('Retry-After', String(retryAfterS))
-}
-
-async function refuse(code: 'METHOD_NOT_ALLOWED' | 'NOT_FOUND'): Promise<never> {
-  throw new DomainError(code)
 }

@@ -36,7 +36,8 @@ const messages = {
  * from the record. Each payment is asked about once in three seconds, whoever asks; in between the record
  * answers.
  * @param merchantId tells merchants apart that use the same reference
- * @throws DomainError INVALID_INPUT, NOT_FOUND, AMBIGUOUS_REFERENCE, OPERATOR_UNREACHABLE (nothing changed; ask again)
+ * @throws DomainError INVALID_INPUT, NOT_FOUND, AMBIGUOUS_REFERENCE, OPERATOR_UNREACHABLE (nothing changed;
+ *   ask again)
  * @see specification: GET /payment/status/{reference}
  */
 export async function checkPayment(
@@ -65,7 +66,7 @@ async function askOperator(
   payment: { id: bigint; status: TransactionStatus },
 ): Promise<TransactionStatus> {
   const flight = `check:${payment.id}`
-  // Under that name flies only what was claimed, so that whoever joins it knows that the operator is being asked.
+  // Under that name flies only what was claimed: whoever joins it knows that the operator is being asked.
   const request = services.flights.has(flight)
     ? null
     : await shareFlight(services, `claim:${payment.id}`, () => claimOne(services.database.pool, payment.id))

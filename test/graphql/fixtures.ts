@@ -1,0 +1,223 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { buildSchema, type GraphQLObjectType, type GraphQLSchema } from 'graphql'
+import type pg from 'pg'
+import { afterAll, beforeAll } from 'vitest'
+import type { Actor } from '../../src/access/actor.ts'
+import { CredentialWatch } from '../../src/access/credentials.ts'
+import type { Scope } from '../../src/access/scopes.ts'
+import type { Context, Services } from '../../src/context.ts'
+import type { AccessRule } from '../../src/graphql/access-plan.ts'
+import { liveStream } from '../../src/graphql/live-stream.ts'
+import { DomainError } from '../../src/shared/errors.ts'
+import { createLog } from '../../src/telemetry/log.ts'
+
+// A small schema with every kind of rule, and services with only what a transport needs: no database.
+
+const sdl = /* GraphQL */ `
+  type Query {
+    hello(name: String): String!
+    me: Merchant!
+    secret: String!
+    slow: String!
+    fails: String!
+    refuses: String
+    batches(first: Int, last: Int): BatchConnection!
+    nodes(ids: [ID!]!): [Batch]!
+  }
+  type Merchant { name: String!, parent: Merchant, batches(first: Int, last: Int): BatchConnection! }
+  type BatchConnection { edges: [BatchEdge!]!, nodes: [Batch!]!, pageInfo: PageInfo!, totalCount: Int! }
+  type BatchEdge { cursor: String!, node: Batch! }
+  type PageInfo { hasNextPage: Boolean! }
+  type Batch { id: ID!, recipients(first: Int, last: Int): BatchConnection! }
+  type Mutation { pay(amount: Int!): String, greet: String }
+  type Subscription { ticks(after: String): Tick!, broken: Tick! }
+  type Tick { n: Int!, padding: String! }
+`
+
+const rules: Record<string, AccessRule> = {
+  'Query.hello': 'public',
+  'Query.slow': 'public',
+  'Query.fails': 'public',
+  'Query.refuses': 'public',
+  'Query.batches': 'public',
+  'Query.nodes': 'public',
+  'Query.me': 'authenticated',
+  'Query.secret': ['pay'],
+  'Mutation.pay': ['pay'],
+  'Mutation.greet': 'public',
+  'Subscription.ticks': ['balance'],
+  'Subscription.broken': 'authenticated',
+}
+
+/** The log that the subscription `ticks` reads: 1, 2, 3, … up to `head`. */
+export class Ticks {
+  head = 0
+  /** Events that were pulled. */
+  pulled = 0
+  /** Sources that run. */
+  open = 0
+  paddingBytes = 0
+  readonly #waiting = new Set<() => void>()
+
+  advance(to: number): void {
+    this.head = to
+    for (const wake of this.#waiting) wake()
+  }
+
+  async *after(cursor: number, signal: AbortSignal): AsyncGenerator<{ n: number; padding: string }> {
+    this.open += 1
+    try {
+      for (let n = cursor + 1; !signal.aborted; ) {
+        if (n > this.head) await this.#change(signal)
+        else {
+          this.pulled += 1
+          yield { n, padding: 'x'.repeat(this.paddingBytes) }
+          n += 1
+        }
+      }
+    } finally {
+      this.open -= 1
+    }
+  }
+
+  #change(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = () => {
+        this.#waiting.delete(wake)
+        resolve()
+      }
+      this.#waiting.add(wake)
+      signal.addEventListener('abort', wake, { once: true })
+    })
+  }
+}
+
+export interface Fixture {
+  schema: GraphQLSchema
+  services: Services
+  ticks: Ticks
+  /** Money moved by `pay`. */
+  paid: number[]
+  /** Makes a token. */
+  issue(more?: { scopes?: readonly Scope[]; expiresInMs?: number }): string
+  /** Ends every token at the next look, within a second. */
+  revoke(token: string): void
+  close(): void
+}
+
+export function createFixture(mode: 'sandbox' | 'production'): Fixture {
+  const ticks = new Ticks()
+  const paid: number[] = []
+  const actors = new Map<string, Actor>()
+  const revoked = new Set<number>()
+  const log = createLog('silent')
+  const query = ({ values: [ids] }: { values: [number[]] }) =>
+    Promise.resolve({
+      rows: ids.map((id) => ({
+        id,
+        merchantId: 1,
+        version: 1,
+        isRevoked: revoked.has(id),
+        isMerchantActive: true,
+        whitelist: [],
+      })),
+    })
+  const credentials = new CredentialWatch({ query } as unknown as pg.Pool, log)
+  const verifyToken = (token: string) => {
+    const actor = actors.get(token)
+    if (actor && actor.expiresAt.getTime() > Date.now()) return Promise.resolve(actor)
+    return Promise.reject(new DomainError('UNAUTHENTICATED'))
+  }
+  const access = { tokens: { verifyToken }, credentials, isTrustedProxy: () => false }
+  const services = { config: { mode }, log, access, streams: new Map() } as unknown as Services
+  return {
+    schema: makeSchema(ticks, paid),
+    services,
+    ticks,
+    paid,
+    issue(more: { scopes?: readonly Scope[]; expiresInMs?: number } = {}) {
+      const { scopes = ['balance', 'pay'], expiresInMs = 3_600_000 } = more
+      const id = actors.size + 1
+      const expiresAt = new Date(Date.now() + expiresInMs)
+      const key = { merchantId: 1, apiKeyId: id, apiKeyVersion: 1 }
+      actors.set(`token-${id}`, { ...key, tokenId: `t${id}`, scopes: new Set<Scope>(scopes), expiresAt })
+      return `token-${id}`
+    },
+    revoke: (token) => void revoked.add(actors.get(token)?.apiKeyId ?? 0),
+    close: () => credentials.close(),
+  }
+}
+
+/** Serves for one test file. @param attach puts the door on the server, and says what closes it */
+export function serve(
+  attach: (server: Server, fixture: Fixture) => () => Promise<void> | void,
+  mode: 'sandbox' | 'production' = 'sandbox',
+): { url: () => string; fixture: Fixture } {
+  const fixture = createFixture(mode)
+  const server = createServer()
+  const close = attach(server, fixture)
+  beforeAll(async () => {
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  })
+  afterAll(async () => {
+    await close()
+    fixture.close()
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  })
+  return { url: () => `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`, fixture }
+}
+
+/** Waits for what is about to be true. */
+export async function until(isTrue: () => boolean, ms = 5_000): Promise<void> {
+  const end = performance.now() + ms
+  while (!isTrue()) {
+    if (performance.now() > end) throw new Error(`still not so after ${ms} ms: ${isTrue.toString()}`)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+function makeSchema(ticks: Ticks, paid: number[]): GraphQLSchema {
+  const schema = buildSchema(sdl)
+  const batch = { id: '1' }
+  const resolvers: Record<string, (args: never, ctx: Context) => unknown> = {
+    'Query.hello': ({ name }: { name?: string }, ctx) => {
+      ctx.responseHeaders.set('X-Greeted', name ?? 'world')
+      return `hello ${name ?? 'world'}`
+    },
+    'Query.me': () => ({ name: 'Shop', parent: { name: 'Mall' } }),
+    'Query.secret': () => 'secret',
+    'Query.slow': () => new Promise(() => {}),
+    'Query.fails': () => Promise.reject(new Error('password=hunter2')),
+    'Query.refuses': () => Promise.reject(new DomainError('NOT_FOUND')),
+    'Query.batches': () => ({ edges: [], nodes: [batch], pageInfo: { hasNextPage: false }, totalCount: 1 }),
+    'Query.nodes': ({ ids }: { ids: string[] }) => ids.map((id) => ({ id })),
+    'Mutation.pay': ({ amount }: { amount: number }) => `paid ${paid.push(amount)}`,
+    'Mutation.greet': () => 'hello',
+  }
+  for (const type of [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()]) {
+    for (const field of Object.values((type as GraphQLObjectType).getFields())) {
+      const coordinate = `${type?.name}.${field.name}`
+      field.extensions = { accessRule: rules[coordinate], movesMoney: coordinate === 'Mutation.pay' }
+      const resolve = resolvers[coordinate]
+      if (resolve) field.resolve = (_root, args, ctx) => resolve(args as never, ctx as Context)
+    }
+  }
+  const { ticks: field, broken } = (schema.getSubscriptionType() as GraphQLObjectType).getFields()
+  if (!field || !broken) throw new Error('the schema lacks its subscriptions')
+  field.subscribe = (_root, { after }: { after?: string | null }, ctx: Context) =>
+    liveStream(
+      ctx,
+      (signal) => ticks.after(Number(after ?? ctx.lastEventId ?? ticks.head), signal),
+      ({ n }) => String(n),
+    )
+  field.resolve = (tick) => tick
+  broken.subscribe = (_root, _args, ctx: Context) => liveStream(ctx, breaks, () => '0')
+  return schema
+}
+
+/** Breaks before its first event. */
+const breaks = () => ({
+  [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(new Error('password=hunter2')) }),
+})

@@ -1,0 +1,170 @@
+import { type IncomingMessage, request } from 'node:http'
+import { createClient } from 'graphql-sse'
+import { afterEach, expect, test } from 'vitest'
+import { createGraphqlHandler } from '../../src/http/graphql.ts'
+import { limits } from '../../src/shared/limits.ts'
+import { serve, until } from '../graphql/fixtures.ts'
+
+let isDraining = false
+const { url, fixture } = serve((server, { services, schema }) => {
+  server.on('request', createGraphqlHandler({ services, schema, isDraining: () => isDraining }))
+  return () => {}
+})
+const { ticks, services } = fixture
+
+afterEach(async () => {
+  isDraining = false
+  ticks.paddingBytes = 0
+  await until(() => ticks.open === 0 && services.streams.size === 0)
+})
+
+const clientOf = (token: string) =>
+  createClient({ url: url(), headers: { Authorization: `Bearer ${token}` }, retryAttempts: 0 })
+
+/** Opens a stream by hand. @param token null for none */
+function open(query: string, headers: Record<string, string> = {}): Promise<IncomingMessage> {
+  const authorization = `Bearer ${fixture.issue()}`
+  const common = { authorization, accept: 'text/event-stream', 'content-type': 'application/json' }
+  return new Promise((resolve, reject) => {
+    const sent = request(url(), { method: 'POST', headers: { ...common, ...headers } }, resolve)
+    sent.on('error', reject)
+    sent.end(JSON.stringify({ query }))
+  })
+}
+
+/** Collects what comes until `isEnough`, then hangs up. */
+async function readUntil(message: IncomingMessage, isEnough: (text: string) => boolean): Promise<string> {
+  let text = ''
+  for await (const part of message as AsyncIterable<Buffer>) {
+    text += String(part)
+    if (isEnough(text)) break
+  }
+  message.destroy()
+  return text
+}
+
+test('a graphql-sse client gets every event in order, and its end frees the place', async () => {
+  const events = clientOf(fixture.issue()).iterate({ query: 'subscription { ticks(after: "0") { n } }' })
+  ticks.advance(3)
+  const seen: unknown[] = []
+  for await (const event of events) {
+    seen.push(event.data?.['ticks'])
+    if (seen.length === 3) break
+  }
+  expect(seen).toEqual([{ n: 1 }, { n: 2 }, { n: 3 }])
+})
+
+test('each event names its cursor, whatever was selected', async () => {
+  ticks.advance(2)
+  const stream = await open('subscription { ticks(after: "0") { __typename } }')
+  expect(stream.headers['content-type']).toBe('text/event-stream; charset=utf-8')
+  const text = await readUntil(stream, (sofar) => sofar.includes('id: 2') && sofar.endsWith('\n\n'))
+  expect(text).toBe(
+    'retry: 1000\n\n' +
+      'id: 1\nevent: next\ndata: {"data":{"ticks":{"__typename":"Tick"}}}\n\n' +
+      'id: 2\nevent: next\ndata: {"data":{"ticks":{"__typename":"Tick"}}}\n\n',
+  )
+})
+
+test('a reader that comes back goes on after its last event, unless it says from where', async () => {
+  ticks.advance(5)
+  const resumed = await open('subscription { ticks { n } }', { 'last-event-id': '3' })
+  expect(await readUntil(resumed, (text) => text.includes('"n":5'))).not.toContain('"n":3')
+  const told = await open('subscription { ticks(after: "1") { n } }', { 'last-event-id': '3' })
+  expect(await readUntil(told, (text) => text.includes('"n":'))).toContain(
+    'id: 2\nevent: next\ndata: {"data":{"ticks":{"n":2',
+  )
+})
+
+test('a browser may subscribe by GET; a query over an event stream is one event and its end', async () => {
+  ticks.advance(1)
+  const headers = { authorization: `Bearer ${fixture.issue()}`, accept: 'text/event-stream' }
+  const query = encodeURIComponent('subscription { ticks(after: "0") { n } }')
+  const answered = await fetch(`${url()}?query=${query}`, { headers })
+  const reader = answered.body?.pipeThrough(new TextDecoderStream()).getReader()
+  let text = ''
+  while (!text.includes('"n":1')) text += (await reader?.read())?.value ?? ''
+  await reader?.cancel()
+  const single = await fetch(`${url()}?query={hello}`, { headers })
+  expect(await single.text()).toMatch(
+    /event: next\ndata: \{"data":\{"hello":"hello world"\}.*\n\nevent: complete\ndata:\n\n$/s,
+  )
+})
+
+test('what is refused never starts: 401, 403, or an error and the end', async () => {
+  const statuses = [
+    (await open('subscription { ticks { n } }', { authorization: 'Bearer nonsense' })).statusCode,
+    (
+      await open('subscription { ticks { n } }', {
+        authorization: `Bearer ${fixture.issue({ scopes: ['pay'] })}`,
+      })
+    ).statusCode,
+  ]
+  expect(statuses).toEqual([401, 403])
+  const invalid = await readUntil(await open('subscription { nothing }'), () => false)
+  expect(invalid).toMatch(
+    /^.*event: next\ndata: .*GRAPHQL_VALIDATION_FAILED.*\n\nevent: complete\ndata:\n\n$/s,
+  )
+})
+
+test('a source that breaks is masked, told and ended', async () => {
+  const text = await readUntil(await open('subscription { broken { n } }'), () => false)
+  expect(text).toContain('INTERNAL_SERVER_ERROR')
+  expect(text).not.toContain('hunter2')
+  expect(text).toMatch(/event: complete\ndata:\n\n$/)
+})
+
+test('a token has a limited number of streams, and gets the places back', async () => {
+  const token = fixture.issue()
+  const headers = { authorization: `Bearer ${token}` }
+  const query = 'subscription { ticks { n } }'
+  const streams = await Promise.all(
+    Array.from({ length: limits.subscriptionsPerTokenMax }, () => open(query, headers)),
+  )
+  await until(() => ticks.open === limits.subscriptionsPerTokenMax)
+  expect(await readUntil(await open(query, headers), () => false)).toContain('TOO_MANY_SUBSCRIPTIONS')
+  for (const stream of streams) stream.destroy()
+  await until(() => services.streams.size === 0)
+  const again = await open(query, headers)
+  await until(() => ticks.open === 1)
+  again.destroy()
+})
+
+test.each([
+  ['revoked', () => fixture.issue(), (token: string) => fixture.revoke(token)],
+  ['expired', () => fixture.issue({ expiresInMs: 300 }), () => {}],
+])('a stream whose token is %s ends within a second, with the reason', async (_how, issue, end) => {
+  const token = issue()
+  const stream = await open('subscription { ticks { n } }', { authorization: `Bearer ${token}` })
+  await until(() => ticks.open === 1)
+  const began = performance.now()
+  end(token)
+  const text = await readUntil(stream, () => false)
+  expect(text).toMatch(/event: next\ndata: .*"code":"UNAUTHENTICATED".*\n\nevent: complete\ndata:\n\n$/s)
+  expect(performance.now() - began).toBeLessThan(1_000 + 300)
+})
+
+test('a reader that stalls holds back the source, loses nothing and goes on', async () => {
+  ticks.paddingBytes = 64 * 1_024
+  ticks.advance(2_000)
+  const before = ticks.pulled
+  const stream = await open('subscription { ticks(after: "0") { n padding } }')
+  stream.pause()
+  let pulled = -1
+  while (pulled !== ticks.pulled) {
+    pulled = ticks.pulled
+    await new Promise((resolve) => setTimeout(resolve, 300))
+  }
+  expect(pulled - before).toBeLessThan(300)
+  const text = await readUntil(stream, (sofar) => sofar.length > 400 * ticks.paddingBytes)
+  const seen = [...text.matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id))
+  expect(seen).toEqual(seen.map((_, index) => index + 1))
+  expect(seen.length).toBeGreaterThanOrEqual(400)
+})
+
+test('the end of the service cuts the stream without completing it, so that clients come back', async () => {
+  const stream = await open('subscription { ticks { n } }')
+  await until(() => ticks.open === 1)
+  isDraining = true
+  expect(await readUntil(stream, () => false)).toBe('retry: 1000\n\n')
+})

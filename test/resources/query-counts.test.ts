@@ -1,0 +1,80 @@
+import pg from 'pg'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
+
+/** How many statements each documented read takes, whatever the number of rows: a contract. */
+const contract: readonly { name: string; statements: number; document: string }[] = [
+  {
+    name: 'a page of transactions',
+    statements: 1,
+    document: '{ transactions(first: 20) { nodes { reference } } }',
+  },
+  {
+    name: 'a page with its exact total',
+    statements: 2,
+    document:
+      '{ transactions(first: 20) { totalCount nodes { id databaseId reference status responseData } } }',
+  },
+  {
+    name: 'a page by cursor, with both directions',
+    statements: 1,
+    document:
+      '{ transactions(first: 2, offset: 3) { edges { cursor node { id } } pageInfo { hasNextPage } } }',
+  },
+  { name: 'the total alone', statements: 1, document: '{ transactions { totalCount } }' },
+  {
+    name: 'one transaction',
+    statements: 1,
+    document: '{ transaction(reference: "count-1") { id amount status } }',
+  },
+  {
+    name: 'two lists and who asks',
+    statements: 3,
+    document: `{ me { merchant { name } }
+      a: transactions(first: 5) { nodes { id } }
+      b: transactions(first: 5, filter: { status: SUCCESS }) { nodes { id } } }`,
+  },
+]
+
+const original = pg.Client.prototype.query
+let service: TestApp
+let shop: TestMerchant
+beforeAll(async () => {
+  service = await startTestApp()
+  shop = await service.merchant()
+  await Promise.all(
+    Array.from({ length: 12 }, (_none, index) =>
+      service.rest('POST', '/pay', {
+        token: shop.token,
+        body: {
+          amount: 5000,
+          customer_phone: '70110000',
+          payment_method: 'OperatorA',
+          reference: `count-${index + 1}`,
+        },
+      }),
+    ),
+  )
+})
+afterAll(() => service.close())
+
+test.each(contract)('$name takes $statements statements', async ({ document, statements }) => {
+  // Prisma quotes the schema; the statements of jobs, written by hand, do not.
+  const seen: string[] = []
+  const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (
+    this: pg.Client,
+    ...given: unknown[]
+  ) {
+    const [first] = given
+    const text = typeof first === 'string' ? first : (first as { text?: string }).text
+    if (text?.includes('"public".')) seen.push(text)
+    return Reflect.apply(original, this, given)
+  })
+  try {
+    const answer = await service.graphql(document, {}, shop.token)
+    expect(answer.body.errors).toBeUndefined()
+  } finally {
+    spy.mockRestore()
+  }
+  expect(seen).toHaveLength(statements)
+})
