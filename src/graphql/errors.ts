@@ -1,4 +1,5 @@
-import { GraphQLError } from 'graphql'
+import { PothosValidationError } from '@pothos/core'
+import { GraphQLError, Kind } from 'graphql'
 import { DomainError, type FieldProblem, type RefusalCode, refusals as table } from '../shared/errors.ts'
 import type { Log } from '../telemetry/log.ts'
 import { builder } from './builder.ts'
@@ -97,8 +98,9 @@ export function toGraphQLError(error: unknown, requestId: string, log: Log): Gra
     }
     return new GraphQLError(cause.message, { ...base, extensions })
   }
-  if (cause === undefined || cause instanceof GraphQLError) {
-    const { extensions, message } = cause ?? error
+  const told = cause ?? error
+  if (told instanceof GraphQLError && isCallers(told, path !== undefined)) {
+    const { extensions, message } = told
     const code = extensions['code'] ?? (path ? 'BAD_USER_INPUT' : 'GRAPHQL_VALIDATION_FAILED')
     const { http: _http, ...shown } = extensions
     return new GraphQLError(message, {
@@ -108,11 +110,21 @@ export function toGraphQLError(error: unknown, requestId: string, log: Log): Gra
       extensions: { ...shown, code, requestId },
     })
   }
-  log.error({ err: cause, requestId, path }, 'a resolver failed')
+  log.error({ err: told, requestId, path }, 'a resolver failed')
   return new GraphQLError('Something went wrong on our side. Quote the request id to support.', {
     ...base,
     extensions: { code: 'INTERNAL_SERVER_ERROR', requestId },
   })
+}
+
+/**
+ * Whether an error is about what the caller sent. While fields run, GraphQL itself and the libraries throw
+ * errors of the same class about mistakes of ours: they name a field, or nothing of the document at all.
+ */
+function isCallers(error: GraphQLError, isRunning: boolean): boolean {
+  if (!isRunning || error.extensions['code'] !== undefined || error instanceof PothosValidationError)
+    return true
+  return error.nodes?.some(({ kind }) => kind !== Kind.FIELD) ?? false
 }
 
 function rootCause(error: unknown): unknown {

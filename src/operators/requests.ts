@@ -141,7 +141,8 @@ const noteMany = shareStatement(async (pool: Pool, notes: readonly RequestNote[]
           handle = r.handle || n.handle,
           accepted_at = coalesce(r.accepted_at, CASE WHEN n.state = 'accepted' THEN service_now() END),
           -- Nothing of an unsent request can still arrive: it may be sent again at once.
-          fence_until = CASE WHEN n.state = 'unsent' AND n.attempt = r.attempt THEN now() ELSE r.fence_until END,
+          fence_until = CASE WHEN n.state = 'unsent' AND n.attempt = r.attempt THEN now()
+            ELSE r.fence_until END,
           next_check_at = CASE WHEN r.next_check_at <= service_now() THEN r.next_check_at
               WHEN n.state IS NULL OR r.state NOT IN ('refused', 'closed')
               THEN service_now() + n.next_ms * interval '1 millisecond' END
@@ -191,7 +192,7 @@ export async function recordCallback(
         SELECT (SELECT merchant_id FROM named), (SELECT id FROM named), $1, $2, $3
         ON CONFLICT (provider, dedupe_key) DO NOTHING RETURNING request_id
       ), due AS (
-        UPDATE operator_request r SET next_check_at = service_now()
+        UPDATE operator_request r SET next_check_at = date_trunc('milliseconds', service_now())
         FROM kept WHERE r.id = kept.request_id AND r.state <> 'settled'
       )
       SELECT EXISTS (SELECT FROM kept) AS "isNew", (SELECT id FROM named) AS "requestId"`,

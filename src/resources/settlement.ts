@@ -242,8 +242,12 @@ async function keepAsking(
   const notify = operatorOf(services, request).capabilities.callbacks === 'none' ? 'polling' : 'callback'
   const age = ageMs(services, request)
   const regular = nextCheckMs(notify, age)
-  // What may have to be sent again is asked about soon, while the customer is still there.
-  const soon = age < limits.resendForMs ? nextDoubtCheckMs(request.checkCount) : regular
+  // What may have to be sent again is asked about soon: once at least between the end of its fence and the
+  // moment when the customer is gone.
+  const soon =
+    age < limits.resendForMs
+      ? Math.min(nextDoubtCheckMs(request.checkCount), (limits.resendForMs - limits.operatorFenceMs) / 2)
+      : regular
   const asked =
     outcome.kind === 'pending' ? Math.max(outcome.pollAfterMs ?? 0, regular) : Math.min(soon, regular)
   const over = left <= 0

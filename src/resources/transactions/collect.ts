@@ -70,7 +70,8 @@ export async function collect(ctx: Context, raw: CollectInput): Promise<Initiati
   const start = operator.canStart('collect')
   if (!start.ok) {
     // Whoever repeats a request that was taken must not hear that nothing was recorded.
-    const existing = input.reference && (await findExisting(ctx, actor.merchantId, input.reference))
+    const { merchantId } = actor
+    const existing = input.reference && (await findExisting(ctx, { merchantId, reference: input.reference }))
     if (existing) throw duplicate(existing)
     throw new DomainError('OPERATOR_UNAVAILABLE', undefined, {
       retryAfterS: Math.ceil((start.retryAfterMs ?? 1_000) / 1_000),
@@ -195,7 +196,7 @@ function openRequest(item: Item, made: Extract<Made, { outcome: 'made' }>): Open
 /** The loser of a race for a reference reads in a second statement: by then the winner has committed. */
 async function notMade(ctx: Context, item: Item, outcome: NotMade['outcome']): Promise<DomainError> {
   if (outcome === 'unauthenticated') return new DomainError('UNAUTHENTICATED')
-  return duplicate(await findExisting(ctx, item.merchantId, item.reference))
+  return duplicate(await findExisting(ctx, item))
 }
 
 interface Existing {
@@ -205,13 +206,12 @@ interface Existing {
 
 async function findExisting(
   ctx: Context,
-  merchantId: number,
-  reference: string,
+  named: { merchantId: number; reference: string },
 ): Promise<Existing | undefined> {
   const { rows } = await ctx.database.pool.query<Existing>({
     name: 'existing_transaction',
     text: 'SELECT id, status FROM transaction WHERE reference = $1 AND merchant_id = $2',
-    values: [reference, merchantId],
+    values: [named.reference, named.merchantId],
   })
   return rows[0]
 }

@@ -41,14 +41,10 @@ export function judgeBalance(changes: readonly Change[], before: number, after: 
   const paid = changes
     .filter(({ status }) => status === 'success')
     .reduce((sum, { amount }) => sum + amount, 0)
-  const balance = `The balance is ${formatXof(after)}`
-  return after - before === paid
-    ? {
-        holds: true,
-        words: `${balance}: exactly the ${formatXof(paid)} that were paid${before ? ` above the ${formatXof(before)} before` : ''}`,
-      }
-    : {
-        holds: false,
-        words: `${balance}, but ${formatXof(before)} were there and ${formatXof(paid)} were paid`,
-      }
+  const [now, grown, then] = [after, paid, before].map((amount) => formatXof(amount))
+  if (after - before !== paid) {
+    return { holds: false, words: `The balance is ${now}, but ${then} were there and ${grown} were paid` }
+  }
+  const above = before > 0 ? ` above the ${then} before` : ''
+  return { holds: true, words: `The balance is ${now}: exactly the ${grown} that were paid${above}` }
 }
