@@ -53,8 +53,6 @@ export type ResultStream = AsyncIterableIterator<ExecutionResult, void, void>
 
 /** Longer texts are read each time: those that are kept stay below a few megabytes together. */
 const keptLengthMax = 8 * 1_024
-/** A deposit waits 20 s for its operator before it answers that the outcome is open. */
-const mutationDeadlineMs = 30_000
 
 /**
  * Reads and runs operations of a schema; keeps the latest valid documents, so that a client that repeats
@@ -138,7 +136,7 @@ function parseDocument(text: string): DocumentNode {
 async function runToEnd(operation: Operation): Promise<ExecutionResult> {
   const abort = new AbortController()
   const deadline = Promise.withResolvers<never>()
-  const ms = operation.kind === 'mutation' ? mutationDeadlineMs : limits.graphqlDeadlineMs
+  const ms = operation.kind === 'mutation' ? limits.graphqlMutationDeadlineMs : limits.graphqlDeadlineMs
   const timer = setTimeout(() => {
     const error = new GraphQLError(
       `The operation took longer than ${ms / 1_000} s. What it began may go on.`,

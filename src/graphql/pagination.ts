@@ -19,6 +19,7 @@ export function checkPage({ first, last, offset }: Page): number {
     value != null && (value < 1 || value > limits.pageSizeMax)
   const problems = [
     ...(outside(first) ? [{ field: 'first', message: size }] : []),
+    ...(first != null && last != null ? [{ field: 'last', message: 'and first exclude each other' }] : []),
     ...(outside(last) ? [{ field: 'last', message: size }] : []),
     ...(offset != null && (offset < 0 || offset > limits.offsetMax)
       ? [{ field: 'offset', message: `must be from 0 to ${limits.offsetMax}` }]

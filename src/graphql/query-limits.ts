@@ -18,9 +18,6 @@ import {
 } from 'graphql'
 import { limits } from '../shared/limits.ts'
 
-/** Tools read the schema 13 levels deep: types of types. Its lists within lists are refused by validation. */
-const introspectionDepthMax = 20
-
 /** What reading the schema costs, in objects: five whole schemas or a hundred types per operation. */
 const schemaCost = limits.graphqlCostMax / 5
 const typeCost = limits.graphqlCostMax / 100
@@ -48,7 +45,12 @@ export function checkShape(document: DocumentNode): void {
         const inside = isIntrospection || name === '__schema' || name === '__type'
         if (selection.alias) aliases += 1
         bound('has', aliases, limits.graphqlAliasesMax, 'aliases')
-        bound('goes', depth, inside ? introspectionDepthMax : limits.graphqlDepthMax, 'levels deep')
+        bound(
+          'goes',
+          depth,
+          inside ? limits.graphqlIntrospectionDepthMax : limits.graphqlDepthMax,
+          'levels deep',
+        )
         if (selection.selectionSet) walk(selection.selectionSet, depth + 1, inside)
       } else if (selection.kind === Kind.INLINE_FRAGMENT) {
         walk(selection.selectionSet, depth, isIntrospection)

@@ -28,8 +28,6 @@ interface Connection {
 
 type Params = Record<string, unknown> | undefined
 
-/** Operations under way on one socket; a merchant's token has at most 20 subscriptions anyway. */
-const operationsMax = 64
 /** Between an ended token and the end of its socket: the time in which each subscription says why it ends. */
 const farewellMs = 100
 /** Clients that do not answer a close are cut off. */
@@ -96,7 +94,7 @@ function createProtocol(services: Services, schema: GraphQLSchema): Protocol<Con
     async onSubscribe(client, _id, request) {
       const anonymous = anonymousContext(services, client.extra.request, randomUUID())
       try {
-        if (Object.keys(client.subscriptions).length > operationsMax) throw tooMany()
+        if (Object.keys(client.subscriptions).length > limits.webSocketOperationsMax) throw tooMany()
         return operations.read(request, await signIn(anonymous, authorizationOf(client)))
       } catch (error) {
         return [toGraphQLError(error, anonymous.requestId, anonymous.log)]
@@ -199,7 +197,7 @@ function shownCause(error: GraphQLError): GraphQLError {
 }
 
 function tooMany(): GraphQLError {
-  return new GraphQLError(`A connection has at most ${operationsMax} operations under way.`, {
+  return new GraphQLError(`A connection has at most ${limits.webSocketOperationsMax} operations under way.`, {
     extensions: { code: 'RATE_LIMITED' },
   })
 }

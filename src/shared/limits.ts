@@ -3,7 +3,8 @@ const minute = 60 * second
 const hour = 60 * minute
 
 /**
- * Every bound of the service: loops, queues, retries, pages, bodies, timeouts and amounts.
+ * Every bound that a caller, a merchant or an operator can meet: amounts, pages, bodies, queues, timeouts.
+ * What bounds one mechanism alone stands beside it.
  * The unit is the last word of a name. Source in brackets: specification (Limits), decisions, or a choice
  * with its reason.
  */
@@ -95,6 +96,12 @@ export const limits = {
   graphqlDocumentsMax: 500,
   graphqlCostMax: 10_000,
   graphqlDeadlineMs: 10 * second,
+  /** A deposit waits 20 s for its operator before it answers that the outcome is open. */
+  graphqlMutationDeadlineMs: 30 * second,
+  /**
+   * Tools read the schema 13 levels deep: types of types. Its lists within lists are refused by validation.
+   */
+  graphqlIntrospectionDepthMax: 20,
 
   /** Live streams. */
   subscriptionsPerTokenMax: 20,
@@ -103,6 +110,8 @@ export const limits = {
   eventRingMax: 1_000,
   eventPollMs: 1 * second,
   webSocketPayloadMaxBytes: 64 * 1_024,
+  /** Operations under way on one socket; a token has at most 20 subscriptions anyway. */
+  webSocketOperationsMax: 64,
   webSocketInitMs: 3 * second,
   webSocketPingMs: 15 * second,
   /** Bytes that may wait in a socket before its reader is held back. */

@@ -102,7 +102,8 @@ const moneyCalls = {
   reverse: (driver: OperatorDriver, ctx: CallContext, attempt = 1) =>
     driver.reverse({ ...request, handle: newHandle(), original, attempt }, ctx),
 }
-const questions = {
+type Question = (driver: OperatorDriver, ctx: CallContext) => Promise<{ kind: string }>
+const questions: Record<string, Question> = {
   query: (driver: OperatorDriver, ctx: CallContext) => driver.query('collect', newHandle(), ctx),
   balance: (driver: OperatorDriver, ctx: CallContext) => driver.balance(ctx),
   statement: (driver: OperatorDriver, ctx: CallContext) => driver.statement('2026-01-31', ctx),

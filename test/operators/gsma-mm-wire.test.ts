@@ -129,7 +129,7 @@ test.each([
     kind: 'refused',
     refusal: {
       reason: 'PAYER_INSUFFICIENT_FUNDS',
-      code: error.errorCode ?? 'InsufficientFunds',
+      code: 'errorCode' in error ? error.errorCode : error.ErrorCode,
       message: 'low',
     },
   })

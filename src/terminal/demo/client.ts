@@ -52,8 +52,8 @@ export async function signIn(url: string, key: string, secret: string): Promise<
   const { data, message } = (await answer.json()) as { data?: { token: string }; message?: string }
   if (!data) {
     throw new Stop(
-      `The service at ${url} does not take the key: ${message} The demo needs its DATA_DIR or DATABASE_URL, ` +
-        'or a --key and --secret that it knows.',
+      `The service at ${url} does not take the key: ${message} The demo needs its DATA_DIR or ` +
+        'DATABASE_URL, or a --key and --secret that it knows.',
     )
   }
   const authorization = `Bearer ${data.token}`

@@ -1,0 +1,159 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { isAbsolute, join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+import { addressesOf, ConfigError, readConfig, sandboxOperators } from '../src/config.ts'
+import { providers } from '../src/shared/providers.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'merchant-payments-config-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const production = {
+  MODE: 'production',
+  SECRET_KEY: 'k'.repeat(32),
+  PUBLIC_URL: 'https://pay.example',
+  DATABASE_URL: 'postgresql://user:hidden@db.example/payments',
+}
+
+describe('readConfig', () => {
+  test('without settings: a sandbox on 127.0.0.1:4000 with the embedded database', () => {
+    const config = readConfig({})
+    expect(config).toMatchObject({
+      mode: 'sandbox',
+      host: '127.0.0.1',
+      port: 4000,
+      databaseUrl: null,
+      publicUrl: null,
+      masterSecret: null,
+      trustedProxies: [],
+      logLevel: 'info',
+      operators: [],
+    })
+    expect(config.simulator?.url).toBeNull()
+    expect(isAbsolute(config.dataDir)).toBe(true)
+    expect(config.dataDir).toMatch(/\.data$/)
+  })
+
+  test('an empty setting is as good as none', () => {
+    expect(readConfig({ PORT: '', DATABASE_URL: '', MODE: '', PUBLIC_URL: '' })).toEqual(readConfig({}))
+  })
+
+  test('production has no simulator, and the operators that were configured', () => {
+    const config = readConfig({
+      ...production,
+      OPERATOR_C_DRIVER: 'gsma-mm',
+      OPERATOR_C_BASE_URL: 'https://op.example/mm',
+      OPERATOR_C_TOKEN_URL: 'https://op.example/token',
+      OPERATOR_C_CLIENT_ID: 'id',
+      OPERATOR_C_CLIENT_SECRET: 'hidden',
+      OPERATOR_C_FLOW: 'polling',
+      OPERATOR_C_STATUS_MAP: 'Done:settled, Waiting:pending',
+      OPERATOR_B_DRIVER: 'checkout-session',
+      OPERATOR_B_BASE_URL: 'https://checkout.example',
+      OPERATOR_B_API_KEY: 'hidden',
+      OPERATOR_B_WEBHOOK_SECRETS: 'new, old',
+    })
+    expect(config.simulator).toBeNull()
+    expect(config.operators.map(({ provider, driver }) => [provider, driver])).toEqual([
+      ['OperatorB', 'checkout-session'],
+      ['OperatorC', 'gsma-mm'],
+    ])
+    const [checkout, gsma] = config.operators
+    expect(gsma).toMatchObject({ flow: 'polling', statusMap: { done: 'settled', waiting: 'pending' } })
+    expect(checkout?.driver === 'checkout-session' && checkout.webhookSecrets.map((s) => s.reveal())).toEqual(
+      ['new', 'old'],
+    )
+    expect(checkout).toMatchObject({ payerField: null })
+  })
+
+  test('no secret prints', () => {
+    expect(JSON.stringify(readConfig(production))).not.toContain('hidden')
+    expect(JSON.stringify(readConfig(production))).not.toContain('kkkk')
+  })
+
+  test('a secret can stand in a file', () => {
+    const path = join(folder, 'key')
+    writeFileSync(path, `${'f'.repeat(40)}\n`)
+    expect(readConfig({ SECRET_KEY_FILE: path }).masterSecret?.reveal()).toBe('f'.repeat(40))
+  })
+
+  test('only secrets and addresses are read from files', () => {
+    expect(readConfig({ PORT_FILE: join(folder, 'missing'), HOSTS_FILE: '/etc/hosts' }).port).toBe(4000)
+  })
+
+  test('addresses lose the slashes at their end', () => {
+    expect(readConfig({ PUBLIC_URL: 'https://pay.example//' }).publicUrl).toBe('https://pay.example')
+  })
+
+  test.each<[string, Record<string, string>]>([
+    ['MODE', { MODE: 'staging' }],
+    ['PORT', { PORT: '70000' }],
+    ['PORT', { PORT: 'http' }],
+    ['DATABASE_URL', { DATABASE_URL: 'mysql://db.example/x' }],
+    ['PUBLIC_URL', { PUBLIC_URL: 'pay.example' }],
+    ['SECRET_KEY', { SECRET_KEY: 'short' }],
+    ['LOG_LEVEL', { LOG_LEVEL: 'loud' }],
+    ['TRUSTED_PROXIES', { TRUSTED_PROXIES: '10.0.0.0/33' }],
+    ['TRUSTED_PROXIES', { TRUSTED_PROXIES: '10.0.0.1, proxy.example' }],
+    ['SECRET_KEY', { ...production, SECRET_KEY: '' }],
+    ['PUBLIC_URL', { ...production, PUBLIC_URL: '' }],
+    ['DATABASE_URL', { ...production, DATABASE_URL: '' }],
+    ['OPERATOR_A_DRIVER', { ...production, OPERATOR_A_DRIVER: 'soap' }],
+    ['OPERATOR_A_CLIENT_ID', { ...production, OPERATOR_A_DRIVER: 'gsma-mm' }],
+    [
+      'OPERATOR_A_STATUS_MAP',
+      {
+        ...production,
+        OPERATOR_A_DRIVER: 'gsma-mm',
+        OPERATOR_A_BASE_URL: 'https://op.example',
+        OPERATOR_A_TOKEN_URL: 'https://op.example/token',
+        OPERATOR_A_CLIENT_ID: 'id',
+        OPERATOR_A_CLIENT_SECRET: 'secret',
+        OPERATOR_A_STATUS_MAP: 'done:finished',
+      },
+    ],
+  ])('%s that is wrong is named', (name, environment) => {
+    expect(() => readConfig(environment)).toThrow(ConfigError)
+    expect(() => readConfig(environment)).toThrow(`${name}:`)
+  })
+
+  test('all wrong settings are named at once', () => {
+    expect(() => readConfig({ PORT: 'x', MODE: 'y' })).toThrow(/MODE:[\s\S]*PORT:/)
+  })
+
+  test('networks are taken in both families, with and without their size', () => {
+    const list = '127.0.0.1, 10.0.0.0/8,::1,2001:db8::/32'
+    expect(readConfig({ TRUSTED_PROXIES: list }).trustedProxies).toEqual([
+      '127.0.0.1',
+      '10.0.0.0/8',
+      '::1',
+      '2001:db8::/32',
+    ])
+  })
+})
+
+describe('addressesOf', () => {
+  test.each([
+    ['127.0.0.1', 'http://127.0.0.1:4711'],
+    ['0.0.0.0', 'http://127.0.0.1:4711'],
+    ['::', 'http://127.0.0.1:4711'],
+    ['::1', 'http://[::1]:4711'],
+    ['localhost', 'http://localhost:4711'],
+  ])('on %s it is reached at %s', (host, url) => {
+    expect(addressesOf(readConfig({ HOST: host }), 4711)).toEqual({ publicUrl: url, callbackUrl: url })
+  })
+
+  test('what the owner says goes first; operators may have an address of their own', () => {
+    const config = readConfig({ PUBLIC_URL: 'https://pay.example', CALLBACK_URL: 'https://in.example/' })
+    expect(addressesOf(config, 1)).toEqual({
+      publicUrl: 'https://pay.example',
+      callbackUrl: 'https://in.example',
+    })
+  })
+})
+
+test('the sandbox has all four operators, each at its own address', () => {
+  const operators = sandboxOperators('http://127.0.0.1:9')
+  expect(operators.map(({ provider }) => provider)).toEqual(providers)
+  expect(new Set(operators.map(({ baseUrl }) => baseUrl)).size).toBe(4)
+})

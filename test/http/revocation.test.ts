@@ -1,0 +1,83 @@
+import { createClient as createSseClient } from 'graphql-sse'
+import { createClient } from 'graphql-ws'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import WebSocket from 'ws'
+import { regenerateApiKey } from '../../src/access/api-keys.ts'
+import { deactivateMerchant } from '../../src/resources/merchants/deactivate.ts'
+import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
+
+/** The promise: within a second, on every node; and what it takes to notice that. */
+const noticedMs = 1_500
+const follow = 'subscription { transactionChanged { sequence } }'
+
+let service: TestApp
+beforeAll(async () => {
+  service = await startTestApp()
+})
+afterAll(() => service.close())
+
+/** Both kinds of live stream of one merchant, open. @returns what ends each, in words */
+async function openStreams(shop: TestMerchant): Promise<Promise<string>[]> {
+  const opened: Promise<void>[] = []
+  const socketEnd = new Promise<string>((resolve) => {
+    const client = createClient({
+      url: `${service.url.replace('http', 'ws')}/graphql`,
+      webSocketImpl: WebSocket,
+      lazy: false,
+      retryAttempts: 0,
+      connectionParams: { authorization: `Bearer ${shop.token}` },
+      on: { closed: (event) => resolve(String((event as { code: number }).code)) },
+    })
+    opened.push(new Promise((ready) => client.on('connected', () => ready())))
+    client.subscribe({ query: follow }, { next: () => {}, error: () => {}, complete: () => {} })
+  })
+  const events = createSseClient({
+    url: `${service.url}/graphql`,
+    retryAttempts: 0,
+    headers: { Authorization: `Bearer ${shop.token}` },
+  })
+  const eventsEnd = new Promise<string>((resolve) => {
+    events.subscribe(
+      { query: follow },
+      {
+        next: ({ errors }) => {
+          if (errors?.[0]) resolve(String(errors[0].extensions?.['code']))
+        },
+        error: (error) => resolve(String(error)),
+        complete: () => resolve('complete'),
+      },
+    )
+  })
+  await Promise.all(opened)
+  await expect.poll(() => service.app.services.streams.get(`merchant:${shop.merchantId}`)).toBe(2)
+  return [socketEnd, eventsEnd]
+}
+
+function within<T>(promise: Promise<T>): Promise<T | 'still open'> {
+  return Promise.race([
+    promise,
+    new Promise<'still open'>((wake) => setTimeout(wake, noticedMs, 'still open')),
+  ])
+}
+
+test('regenerating the key ends its live streams and its token within a second', async () => {
+  const shop = await service.merchant()
+  const ends = await openStreams(shop)
+  const { pool } = service.app.services.database
+  const { rows } = await pool.query('SELECT id FROM api_key WHERE merchant_id = $1', [shop.merchantId])
+  await regenerateApiKey(pool, service.app.services.access.master, {
+    merchantId: shop.merchantId,
+    apiKeyId: rows[0].id,
+  })
+  expect(await Promise.all(ends.map(within))).toEqual(['4403', 'UNAUTHENTICATED'])
+  expect((await service.rest('GET', '/balance', { token: shop.token })).status).toBe(401)
+  await expect.poll(() => service.app.services.streams.get(`merchant:${shop.merchantId}`)).toBeUndefined()
+})
+
+test('deactivating the account ends its live streams and answers 403', async () => {
+  const shop = await service.merchant()
+  const ends = await openStreams(shop)
+  await deactivateMerchant(service.app.services, shop.merchantId)
+  expect(await Promise.all(ends.map(within))).toEqual(['4403', 'ACCOUNT_INACTIVE'])
+  expect((await service.rest('GET', '/balance', { token: shop.token })).status).toBe(403)
+})

@@ -1,0 +1,52 @@
+import { describe, expect, test } from 'vitest'
+import { nextCheckMs, nextDoubtCheckMs } from '../../src/operators/poll-schedule.ts'
+
+const second = 1_000
+const minute = 60 * second
+const hour = 60 * minute
+/** The middle of the jitter. */
+const even = 0.5
+
+describe('an open collection is asked about', () => {
+  test.each<[notify: 'callback' | 'polling', age: number, every: number]>([
+    ['callback', 0, minute],
+    ['callback', minute - 1, minute],
+    ['callback', minute, 30 * second],
+    ['callback', 5 * minute, 2 * minute],
+    ['callback', 30 * minute, 10 * minute],
+    ['callback', 2 * hour, hour],
+    ['callback', 200 * hour, hour],
+    ['polling', 0, 3 * second],
+    ['polling', 30 * second, 15 * second],
+    ['polling', 5 * minute, minute],
+    ['polling', 30 * minute, 5 * minute],
+    ['polling', 2 * hour, 30 * minute],
+    ['polling', 200 * hour, 30 * minute],
+  ])('%s at the age of %d ms: every %d ms', (notify, age, every) => {
+    expect(nextCheckMs(notify, age, even)).toBe(every)
+    expect(nextCheckMs(notify, age, 0)).toBe(every * 0.8)
+    expect(nextCheckMs(notify, age, 1)).toBe(every * 1.2)
+  })
+
+  test.each([
+    ['callback', 52],
+    ['polling', 115],
+  ] as const)('%s costs at most some %d questions in a day', (notify, most) => {
+    let questions = 0
+    for (let age = 0; age < 24 * hour; age += nextCheckMs(notify, age, even)) questions += 1
+    expect(questions).toBeLessThanOrEqual(most + 5)
+    expect(questions).toBeGreaterThan(most - 15)
+  })
+})
+
+test('an operation in doubt is asked about soon, then less and less often', () => {
+  const pauses = Array.from({ length: 8 }, (_, checks) => nextDoubtCheckMs(checks, even))
+  expect(pauses).toEqual([2, 4, 8, 15, 30, 60, 60, 60].map((seconds) => seconds * second))
+  expect(nextDoubtCheckMs(0, 0)).toBe(1_600)
+  expect(nextDoubtCheckMs(1_000_000, 1)).toBe(72_000)
+})
+
+test('no two clocks tick together', () => {
+  const pauses = new Set(Array.from({ length: 100 }, () => nextCheckMs('polling', 0)))
+  expect(pauses.size).toBeGreaterThan(20)
+})

@@ -1,0 +1,234 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { DomainError, type FieldProblem } from '../../src/shared/errors.ts'
+import {
+  amount,
+  camelCase,
+  email,
+  invalidInput,
+  pageInput,
+  phone,
+  provider,
+  readInput,
+  reference,
+  snakeCase,
+  text,
+  time,
+  webAddress,
+  wholeNumber,
+} from '../../src/shared/input.ts'
+
+/** The problems that a value meets; none where it is taken. */
+function problemsOf(schema: z.ZodType, value: unknown): readonly FieldProblem[] {
+  try {
+    readInput(schema, value)
+    return []
+  } catch (error) {
+    if (error instanceof DomainError && error.code === 'INVALID_INPUT') return error.detail.problems ?? []
+    throw error
+  }
+}
+const takes = (schema: z.ZodType, value: unknown) => problemsOf(schema, value).length === 0
+
+describe('readInput', () => {
+  const schema = z.object({
+    name: text({ max: 3 }),
+    rows: z.array(z.object({ sum: amount({ min: 1, max: 9 }) })),
+  })
+
+  test('lists every problem, with the place of each', () => {
+    const value = { name: 'long', rows: [{ sum: 1 }, { sum: 0 }, {}] }
+    expect(problemsOf(schema, value)).toEqual([
+      { field: 'name', message: 'must have at most 3 characters' },
+      { field: 'rows[1].sum', message: 'must be at least 1 XOF' },
+      { field: 'rows[2].sum', message: 'is required' },
+    ])
+  })
+
+  test('says the first problem as its message, in the words of REST', () => {
+    expect(() => readInput(z.object({ customerPhone: phone }), {})).toThrow('customer_phone is required.')
+  })
+
+  test('gives what the schema makes of the value, without unknown fields', () => {
+    expect(readInput(schema, { name: 'abc', rows: [{ sum: 9 }], more: 1 })).toEqual({
+      name: 'abc',
+      rows: [{ sum: 9n }],
+    })
+  })
+
+  test('a refusal without problems has its usual words', () => {
+    expect(invalidInput([]).message).toBe('The request has missing or invalid fields.')
+  })
+})
+
+describe('names', () => {
+  test.each([
+    ['customer_phone', 'customerPhone'],
+    ['id', 'id'],
+    ['expires_in_hours', 'expiresInHours'],
+  ])('%s and %s are the same field', (snake, camel) => {
+    expect(camelCase(snake)).toBe(camel)
+    expect(snakeCase(camel)).toBe(snake)
+  })
+
+  test('no name breaks them', () => {
+    fc.assert(
+      fc.property(fc.string(), (name) => {
+        expect(camelCase(name)).toBeTypeOf('string')
+        expect(snakeCase(name)).not.toMatch(/[A-Z]/)
+      }),
+    )
+  })
+})
+
+describe('text', () => {
+  const name = text({ min: 1, max: 10 })
+
+  test.each(['a', 'é', '10 letters', '😀'.repeat(10), 'a/b%c'])('takes %j as it is', (value) => {
+    expect(readInput(name, value)).toBe(value)
+  })
+
+  test.each([
+    ['', 'must not be empty'],
+    ['   ', 'must not be empty'],
+    ['11 letters.', 'must have at most 10 characters'],
+    ['a\u0000', 'must not contain control or hidden characters'],
+    ['a\u200b', 'must not contain control or hidden characters'],
+    ['\ud800', 'must not contain control or hidden characters'],
+    ['a\u2029b', 'must not contain control or hidden characters'],
+    [undefined, 'is required'],
+    [null, 'is required'],
+    [7, 'must be text'],
+    [['a'], 'must be text'],
+  ])('refuses %j: %s', (value, message) => {
+    expect(problemsOf(name, value).map((problem) => problem.message)).toContain(message)
+  })
+
+  test('what it takes can be stored: whole characters, and no NUL', () => {
+    const storable = (value: string) => value.isWellFormed() && !value.includes('\u0000')
+    const halves = fc.array(fc.integer({ min: 0, max: 0xffff }), { maxLength: 8 })
+    fc.assert(
+      fc.property(halves, (units) => {
+        const value = String.fromCharCode(...units)
+        expect(storable(value) || !takes(name, value)).toBe(true)
+      }),
+    )
+  })
+})
+
+describe('amount', () => {
+  const collected = amount({ min: 100, max: 1_000_000 })
+
+  test.each([100, 1_000_000, 5_000, 1e3, 100n, 1_000_000n])('takes %s as whole francs', (value) => {
+    expect(readInput(collected, value)).toBe(BigInt(value))
+  })
+
+  test.each([
+    ['5000', 'must be a number'],
+    [true, 'must be a number'],
+    [[5_000], 'must be a number'],
+    [{ valueOf: () => 5_000 }, 'must be a number'],
+    [1000.5, 'must be a whole number of francs: XOF has no minor unit'],
+    [0.01, 'must be a whole number of francs: XOF has no minor unit'],
+    [Number.NaN, 'must be a whole number of francs: XOF has no minor unit'],
+    [Number.POSITIVE_INFINITY, 'must be a whole number of francs: XOF has no minor unit'],
+    [99, 'must be at least 100 XOF'],
+    [-5_000, 'must be at least 100 XOF'],
+    [1_000_001, 'must be at most 1000000 XOF'],
+    [2 ** 60, 'must be at most 1000000 XOF'],
+    [10n ** 30n, 'must be at most 1000000 XOF'],
+    [undefined, 'is required'],
+    [null, 'is required'],
+  ])('refuses %s: %s', (value, message) => {
+    expect(problemsOf(collected, value)).toEqual([{ field: '', message }])
+  })
+
+  test('takes exactly the whole numbers within the bounds', () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.double(), fc.integer(), fc.integer({ min: 90, max: 110 })), (value) => {
+        const lawful = Number.isInteger(value) && value >= 100 && value <= 1_000_000
+        expect(takes(collected, value)).toBe(lawful)
+      }),
+    )
+  })
+})
+
+describe('wholeNumber', () => {
+  const page = wholeNumber(0, 100)
+
+  test.each([0, 100, '0', '100', '007'])('takes %j', (value) => {
+    expect(readInput(page, value)).toBe(Number(value))
+  })
+
+  test.each([
+    -1,
+    101,
+    1.5,
+    '-1',
+    '1.5',
+    '1e1',
+    '',
+    ' 1',
+    '0x1',
+    'ten',
+    null,
+    true,
+    [1],
+    '99999999999999999999',
+  ])('refuses %j', (value) => {
+    expect(problemsOf(page, value)).toMatchObject([{ message: 'must be a whole number from 0 to 100' }])
+  })
+
+  test('a page is 20 from the beginning where nothing is said', () => {
+    expect(readInput(pageInput, {})).toEqual({ limit: 20, offset: 0 })
+  })
+})
+
+describe('provider', () => {
+  test('BankTransfer is told apart from what nobody knows', () => {
+    expect(problemsOf(provider, 'BankTransfer')[0]?.message).toBe('BankTransfer is not supported here')
+    expect(problemsOf(provider, 'Other')[0]?.message).toContain('OperatorA, OperatorB, OperatorC, OperatorD')
+    expect(problemsOf(provider, undefined)[0]?.message).toBe('is required')
+    expect(readInput(provider, 'OperatorC')).toBe('OperatorC')
+  })
+})
+
+describe('other words', () => {
+  test('a reference has 1 to 100 characters', () => {
+    expect(takes(reference, 'r'.repeat(100))).toBe(true)
+    expect(takes(reference, 'r'.repeat(101))).toBe(false)
+    expect(takes(reference, '')).toBe(false)
+  })
+
+  test.each([
+    ['awa@example.com', true],
+    ['awa+shop@mail.example.com', true],
+    ['awa', false],
+    ['awa@', false],
+    ['a b@example.com', false],
+    [`${'a'.repeat(260)}@example.com`, false],
+  ])('email %s: %s', (value, taken) => expect(takes(email, value)).toBe(taken))
+
+  test.each([
+    ['https://shop.example/ok?x=1', true],
+    ['http://127.0.0.1:8080/', true],
+    ['javascript:alert(1)', false],
+    ['data:text/html,x', false],
+    ['//shop.example', false],
+    ['https://', false],
+    [`https://shop.example/${'a'.repeat(2_048)}`, false],
+  ])('web address %s: %s', (value, taken) => expect(takes(webAddress, value)).toBe(taken))
+
+  test.each([
+    ['2026-01-31T10:00:00Z', '2026-01-31T10:00:00.000Z'],
+    ['2026-01-31T10:00:00.123+01:00', '2026-01-31T09:00:00.123Z'],
+    ['2026-01-31', '2026-01-31T00:00:00.000Z'],
+    [new Date(0), '1970-01-01T00:00:00.000Z'],
+  ])('time %s is %s', (value, iso) => expect(readInput(time, value).toISOString()).toBe(iso))
+
+  test.each(['2026-01-31T10:00:00', '2026-02-30', '31/01/2026', '', 'now', 0, new Date(Number.NaN)])(
+    'time %s is refused',
+    (value) => expect(takes(time, value)).toBe(false),
+  )
+})

@@ -1,0 +1,61 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { parsePhone } from '../../src/shared/phone.ts'
+
+describe('parsePhone', () => {
+  test.each([
+    '70000001',
+    '70 00 00 01',
+    '70-00-00-01',
+    '70.00.00.01',
+    '(70) 00 00 01',
+    '+22370000001',
+    '+223 70 00 00 01',
+    '22370000001',
+    '223 70 00 00 01',
+    '0022370000001',
+    '00223 70 00 00 01',
+    ' 70000001 ',
+  ])('reads %j', (writing) => expect(parsePhone(writing)).toBe('+22370000001'))
+
+  test.each(['50', '60', '65', '70', '76', '79', '82', '90', '99'])(
+    'knows numbers that begin with %s',
+    (range) => {
+      expect(parsePhone(`${range}123456`)).toBe(`+223${range}123456`)
+    },
+  )
+
+  test.each([
+    '',
+    '7',
+    '7000000',
+    '700000011',
+    '+2237000000',
+    '+223700000011',
+    '20212223',
+    '+33612345678',
+    '+22501020304',
+    '0033612345678',
+    '7000000a',
+    '+223+70000001',
+    '70000001;ext=5',
+    'tel:70000001',
+    '٧٠٠٠٠٠٠١',
+    '+',
+    '00',
+    '7'.repeat(33),
+  ])('refuses %j', (writing) => expect(parsePhone(writing)).toBeNull())
+
+  test('what it gives is E.164 of Mali, and reads as itself', () => {
+    const digits = fc.string({ unit: fc.constantFrom(...'0123456789+ -().'.split('')), maxLength: 20 })
+    fc.assert(
+      fc.property(digits, (writing) => {
+        const number = parsePhone(writing)
+        if (number === null) return
+        expect(number).toMatch(/^\+223\d{8}$/)
+        expect(parsePhone(number)).toBe(number)
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+})

@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest'
+import { InvariantError } from '../../src/shared/invariant.ts'
+import { defineStates } from '../../src/shared/states.ts'
+
+const door = defineStates('door', 'closed', {
+  closed: { open: 'somebody pushed', walled: 'bricks' },
+  open: { closed: 'the wind' },
+  walled: {},
+})
+
+test('knows its statuses and where it begins', () => {
+  expect(door.statuses).toEqual(['closed', 'open', 'walled'])
+  expect(door.initial).toBe('closed')
+  expect(door.name).toBe('door')
+})
+
+test('allows exactly the moves of the table', () => {
+  const allowed = door.statuses.flatMap((from) =>
+    door.statuses.filter((to) => door.canMove(from, to)).map((to) => `${from} → ${to}`),
+  )
+  expect(allowed).toEqual(['closed → open', 'closed → walled', 'open → closed'])
+})
+
+test('a move that the table lacks is a bug, and says which', () => {
+  expect(() => door.assertMove('closed', 'open')).not.toThrow()
+  expect(() => door.assertMove('walled', 'open')).toThrow(InvariantError)
+  expect(() => door.assertMove('walled', 'open')).toThrow('door: walled never becomes open')
+})
+
+test('nothing stays by moving to itself', () => {
+  for (const status of door.statuses) expect(door.canMove(status, status)).toBe(false)
+})
+
+test('what has no way out is final', () => {
+  expect(door.statuses.filter((status) => door.isFinal(status))).toEqual(['walled'])
+})
+
+test.each(['__proto__', 'constructor', 'toString'])('%s is no status that anything becomes', (word) => {
+  expect(door.canMove('closed', word as 'open')).toBe(false)
+})

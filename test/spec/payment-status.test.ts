@@ -1,0 +1,235 @@
+import { describe, expect, test } from 'vitest'
+import { eventually } from './eventually.ts'
+import { customer, each, minute, openStage, perOperator, second } from './stage.ts'
+
+const stage = await openStage()
+const shop = await stage.merchant()
+
+describe('GET /payment/status/{reference}', () => {
+  test('a payment that is not confirmed: state pending, status false, no envelope', async () => {
+    const { reference } = await stage.paid(shop)
+    const { status, body } = await stage.check(reference)
+    expect(status).toBe(200)
+    expect(body).toEqual({ message: expect.stringMatching(/\w/), state: 'pending', status: false })
+  })
+
+  test('it asks the operator and settles what was paid: state success, status true', async () => {
+    const answers = await perOperator(async (operator) => {
+      const { reference, transaction_id: id } = await stage.paid(shop, {
+        payment_method: operator,
+        customer_phone: customer('09'),
+      })
+      await stage.answer(id, 'confirm')
+      const body = await eventually(async () => {
+        const { body: now } = await stage.check(reference)
+        expect(now['state']).not.toBe('pending')
+        return now
+      })
+      return [body['state'], body['status'], await stage.statusOf(shop, id)]
+    })
+    expect(answers).toEqual(each(['success', true, 'success']))
+  })
+
+  test('what the operator refuses: state failed, status false', async () => {
+    const answers = await perOperator(async (operator) => {
+      const { reference, transaction_id: id } = await stage.paid(shop, {
+        payment_method: operator,
+        customer_phone: customer('09'),
+      })
+      await stage.answer(id, 'decline')
+      const body = await eventually(async () => {
+        const { body: now } = await stage.check(reference)
+        expect(now['state']).not.toBe('pending')
+        return now
+      })
+      return [body['state'], body['status'], await stage.statusOf(shop, id)]
+    })
+    expect(answers).toEqual(each(['failed', false, 'failed']))
+  })
+
+  test('a final payment answers from the record: the operator is asked no more', async () => {
+    const { reference, transaction_id: id } = await stage.paid(shop, { customer_phone: customer('00') })
+    await eventually(async () => expect(await stage.statusOf(shop, id)).toBe('success'))
+    const name = await stage.correlationOf(id)
+    const before = (await stage.seen(name)).length
+    for (let i = 0; i < 5; i += 1) expect((await stage.check(reference)).body['state']).toBe('success')
+    expect((await stage.seen(name)).length).toBe(before)
+  })
+
+  test('needs no token, and a wrong one is not even looked at', async () => {
+    const { reference } = await stage.paid(shop)
+    const path = `/payment/status/${String(reference)}`
+    for (const token of [undefined, 'nonsense', shop.token])
+      expect((await stage.rest('GET', path, { token })).status).toBe(200)
+  })
+
+  test('never tells an amount, a phone number or an id', async () => {
+    const phone = customer('00')
+    const { reference, transaction_id: id } = await stage.paid(shop, {
+      amount: 987_654,
+      customer_phone: phone,
+    })
+    const open = await stage.check(reference)
+    await eventually(async () => expect(await stage.statusOf(shop, id)).toBe('success'))
+    for (const { body } of [open, await stage.check(reference)]) {
+      expect(Object.keys(body).toSorted()).toEqual(['message', 'state', 'status'])
+      expect(JSON.stringify(body)).not.toMatch(/\d/)
+    }
+  })
+
+  test('404 an unknown reference, in the envelope', async () => {
+    const { status, body } = await stage.check('nobody-knows')
+    expect(status).toBe(404)
+    expect(body).toMatchObject({
+      success: false,
+      message: expect.any(String),
+      request_id: expect.any(String),
+    })
+  })
+
+  test('500 the operator is out of reach: retry; nothing has failed', async () => {
+    const { reference, transaction_id: id } = await stage.paid(shop, { payment_method: 'OperatorC' })
+    await stage.outage('OperatorC', 'refuse')
+    const { status, body } = await stage.check(reference)
+    await stage.outage('OperatorC', 'none')
+    expect(status).toBe(500)
+    expect(body).toMatchObject({
+      success: false,
+      message: expect.any(String),
+      request_id: expect.any(String),
+    })
+    expect(await stage.statusOf(shop, id)).toBe('pending')
+  })
+})
+
+describe('several merchants use one reference', () => {
+  test('409 without merchant_id; with it, each payment for itself', async () => {
+    const other = await stage.merchant()
+    const mine = await stage.pay(shop, { reference: 'both', customer_phone: customer('03') })
+    expect(mine.status).toBe(400)
+    await stage.paid(other, { reference: 'both' })
+
+    const { status, body } = await stage.check('both')
+    expect(status).toBe(409)
+    expect(body).toMatchObject({ success: false, message: expect.stringContaining('merchant_id') })
+    expect(body).not.toHaveProperty('existing_transaction')
+    expect((await stage.check('both', `?merchant_id=${shop.merchantId}`)).body['state']).toBe('failed')
+    expect((await stage.check('both', `?merchant_id=${other.merchantId}`)).body['state']).toBe('pending')
+  })
+
+  test('404 the merchant named has no such reference', async () => {
+    const { reference } = await stage.paid(shop)
+    expect((await stage.check(reference, `?merchant_id=${shop.merchantId + 1000}`)).status).toBe(404)
+  })
+
+  test.each(['0', '-1', 'x', '1.5', '', '99999999999'])(
+    '400 merchant_id=%s names the parameter',
+    async (id) => {
+      const { status, body } = await stage.check('both', `?merchant_id=${id}`)
+      expect(status).toBe(400)
+      expect(body['errors'][0].field).toBe('merchant_id')
+    },
+  )
+})
+
+describe('races', () => {
+  test('at most one operator query per transaction in 3 s, whoever asks', async () => {
+    const { reference, transaction_id: id } = await stage.paid(shop)
+    const name = await stage.correlationOf(id)
+    const questions = async () =>
+      (await stage.seen(name)).filter(({ path }) => path.endsWith(`/responses/${name}`)).map(({ at }) => at)
+
+    const answers = await Promise.all(Array.from({ length: 100 }, () => stage.check(reference)))
+    for (const { body } of answers) expect(body['state']).toBe('pending')
+    for (let i = 0; i < 5; i += 1) await stage.check(reference)
+    expect(await questions()).toHaveLength(1)
+
+    // And when the three seconds are over, one more.
+    await eventually(async () => {
+      await stage.check(reference)
+      expect((await questions()).length).toBeGreaterThan(1)
+    })
+    const times = (await questions()).map((at) => Date.parse(at))
+    const pauses = times.slice(1).map((at, i) => at - (times[i] ?? 0))
+    expect(Math.min(...pauses)).toBeGreaterThan(3 * second - 100)
+  })
+
+  test('100 status checks and 20 doubled callbacks: credited once, told once, asked once', async () => {
+    const before = await stage.available(shop)
+    const { reference, transaction_id: id } = await stage.paid(shop, {
+      amount: 4_321,
+      customer_phone: customer('09'),
+    })
+    const name = await stage.correlationOf(id)
+    const [prompt] = await stage.seen(name)
+    const callback = () =>
+      fetch(prompt?.headers['x-callback-url'] ?? '', {
+        method: 'PUT',
+        headers: { 'content-type': 'application/json', 'x-correlationid': name },
+        body: JSON.stringify({
+          transactionReference: 'T-1',
+          transactionStatus: 'completed',
+          amount: '999999',
+          currency: 'XOF',
+        }),
+      }).then((response) => response.status)
+
+    await stage.answer(id, 'confirm')
+    const [checks, callbacks] = await Promise.all([
+      Promise.all(Array.from({ length: 100 }, () => stage.check(reference))),
+      Promise.all(Array.from({ length: 20 }, callback)),
+    ])
+    expect(callbacks).toEqual(Array(20).fill(204))
+    for (const { status, body } of checks) {
+      expect(status).toBe(200)
+      expect(['pending', 'success']).toContain(body['state'])
+    }
+    await eventually(async () => expect(await stage.statusOf(shop, id)).toBe('success'))
+    expect(await callback()).toBe(204)
+    expect((await stage.check(reference)).body['state']).toBe('success')
+
+    expect(await stage.creditsOf(id)).toEqual([4_321])
+    expect(await stage.eventsOf(id)).toEqual(['payment_pending', 'payment_received'])
+    expect(await stage.available(shop)).toBe(before + 4_321)
+    expect((await stage.seen(name)).filter(({ path }) => path.includes('/responses/'))).toHaveLength(1)
+  })
+
+  test('a callback that claims success moves no money by itself', async () => {
+    const { transaction_id: id } = await stage.paid(shop)
+    const name = await stage.correlationOf(id)
+    const [prompt] = await stage.seen(name)
+    const response = await fetch(prompt?.headers['x-callback-url'] ?? '', {
+      method: 'PUT',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ transactionReference: 'T-2', transactionStatus: 'completed', amount: '5000' }),
+    })
+    expect(response.status).toBe(204)
+    // It is a hint: the operator is asked, and says that nobody paid.
+    await eventually(async () =>
+      expect((await stage.seen(name)).filter(({ path }) => path.includes('/responses/')).length).toBe(1),
+    )
+    expect(await stage.statusOf(shop, id)).toBe('pending')
+    expect(await stage.creditsOf(id)).toEqual([])
+  })
+
+  test('a callback to an address that was never given out is refused', async () => {
+    const { transaction_id: id } = await stage.paid(shop)
+    const [prompt] = await stage.seen(await stage.correlationOf(id))
+    const genuine = prompt?.headers['x-callback-url'] ?? ''
+    const forged = genuine.slice(0, -1) + (genuine.endsWith('A') ? 'B' : 'A')
+    expect((await fetch(forged, { method: 'PUT', body: '{}' })).status).toBe(403)
+  })
+
+  test('a declined payment that is checked and called back at once fails once', async () => {
+    const { reference, transaction_id: id } = await stage.paid(shop, {
+      payment_method: 'OperatorB',
+      customer_phone: customer('09'),
+    })
+    await stage.answer(id, 'decline')
+    await Promise.all(Array.from({ length: 30 }, () => stage.check(reference)))
+    await stage.advance(minute)
+    await eventually(async () => expect((await stage.check(reference)).body['state']).toBe('failed'))
+    expect(await stage.eventsOf(id)).toEqual(['payment_pending', 'payment_failed'])
+    expect(await stage.creditsOf(id)).toEqual([])
+  })
+})

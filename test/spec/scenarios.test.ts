@@ -1,0 +1,260 @@
+import { describe, expect, test } from 'vitest'
+import type { Provider } from '../../src/shared/providers.ts'
+import { eventually } from './eventually.ts'
+import { customer, each, hour, minute, openStage, perOperator, second } from './stage.ts'
+
+const stage = await openStage()
+const shop = await stage.merchant()
+/** Operators of the push-prompt protocol; OperatorB's customer pays on a hosted page. */
+const prompting: readonly Provider[] = ['OperatorA', 'OperatorC', 'OperatorD']
+
+const start = (scenario: string, parameter?: string, among?: readonly Provider[]) =>
+  perOperator(
+    async (operator) =>
+      stage.paid(shop, { payment_method: operator, customer_phone: customer(scenario, parameter) }),
+    among,
+  )
+
+type Started = Awaited<ReturnType<typeof start>>
+const operatorsOf = (payments: Started) => Object.keys(payments) as Provider[]
+
+/** Where each of the payments stands, for `toEqual(each(…))`. */
+const statuses = (payments: Started) =>
+  perOperator(
+    (operator) => stage.statusOf(shop, payments[operator]?.['transaction_id']),
+    operatorsOf(payments),
+  )
+
+/** Waits until all stand as said; a payer's question hurries those that are polled. */
+async function become(payments: Started, status: string): Promise<void> {
+  await eventually(async () => {
+    await perOperator((operator) => stage.check(payments[operator]?.['reference']), operatorsOf(payments))
+    expect(await statuses(payments)).toEqual(each(status, operatorsOf(payments)))
+  })
+}
+
+const reasons = (payments: Started) =>
+  perOperator(async (operator) => {
+    const record = await stage.record(shop, payments[operator]?.['transaction_id'])
+    return record['response_data'].failure?.reason as string
+  }, operatorsOf(payments))
+
+describe('the customer confirms', () => {
+  test('00 confirms at once: success, credited, payment_received', async () => {
+    const before = await stage.available(shop)
+    const payments = await start('00')
+    await become(payments, 'success')
+    for (const { transaction_id: id } of Object.values(payments)) {
+      expect(await stage.creditsOf(id)).toEqual([5_000])
+      expect(await stage.eventsOf(id)).toEqual(['payment_pending', 'payment_received'])
+    }
+    expect(await stage.available(shop)).toBe(before + 20_000)
+  })
+
+  test('00 with PP confirms after PP s, and not before', async () => {
+    const payments = await start('00', '40')
+    await stage.advance(30 * second)
+    await perOperator((operator) => stage.check(payments[operator]?.['reference']))
+    expect(await statuses(payments)).toEqual(each('pending'))
+    await stage.advance(10 * second)
+    await become(payments, 'success')
+  })
+
+  test('any other number confirms after 3 s', async () => {
+    const payments = await perOperator((operator, index = Math.floor(Math.random() * 1e6)) =>
+      stage.paid(shop, {
+        payment_method: operator,
+        customer_phone: `+22376${String(index).padStart(6, '0')}`,
+      }),
+    )
+    expect(await statuses(payments)).toEqual(each('pending'))
+    await stage.advance(3 * second)
+    await become(payments, 'success')
+  })
+
+  test('09 a person decides: pending until then', async () => {
+    const payments = await start('09')
+    await stage.advance(minute)
+    await perOperator((operator) => stage.check(payments[operator]?.['reference']))
+    expect(await statuses(payments)).toEqual(each('pending'))
+    for (const { transaction_id: id } of Object.values(payments)) await stage.answer(id, 'confirm')
+    await become(payments, 'success')
+  })
+
+  test('payment_received tells the transaction, its reference and its amount', async () => {
+    const { OperatorA: payment = {} } = await start('00', '00', ['OperatorA'])
+    await become({ OperatorA: payment }, 'success')
+    const { rows } = await stage.database.owner.query(
+      `SELECT merchant_id, data FROM event WHERE type = 'payment_received' AND data->>'transaction_id' = $1`,
+      [String(payment['transaction_id'])],
+    )
+    expect(rows).toMatchObject([
+      {
+        merchant_id: shop.merchantId,
+        data: {
+          transaction_id: payment['transaction_id'],
+          reference: payment['reference'],
+          amount: 5_000,
+          currency: 'XOF',
+          payment_method: 'OperatorA',
+          customer_phone: expect.stringMatching(/^\+223/),
+          late: false,
+        },
+      },
+    ])
+  })
+})
+
+describe('the customer or the operator refuses', () => {
+  test.each([
+    ['01', 'declines', 'PAYER_DECLINED'],
+    ['02', 'insufficient funds', 'PAYER_INSUFFICIENT_FUNDS'],
+    ['04', 'limit reached', 'PAYER_LIMIT_REACHED'],
+    ['06', 'wrong PIN', 'PAYER_AUTH_FAILED'],
+    ['07', 'other session open', 'PAYER_BUSY'],
+  ])('%s %s: taken, then failed for that reason, nothing credited', async (scenario, _what, reason) => {
+    const before = await stage.available(shop)
+    const payments = await start(scenario)
+    await become(payments, 'failed')
+    expect(await reasons(payments)).toEqual(each(reason))
+    for (const { transaction_id: id } of Object.values(payments)) {
+      expect(await stage.eventsOf(id)).toEqual(['payment_pending', 'payment_failed'])
+      expect(await stage.creditsOf(id)).toEqual([])
+    }
+    expect(await stage.available(shop)).toBe(before)
+  })
+
+  test.each([
+    ['03', 'no such wallet', 'PAYER_NOT_FOUND'],
+    ['05', 'blocked', 'PAYER_NOT_ALLOWED'],
+  ])('%s %s: 400 where the first answer says so, recorded as failed', async (scenario, _what, reason) => {
+    const answers = await perOperator(async (operator) => {
+      const { status, body } = await stage.pay(shop, {
+        payment_method: operator,
+        customer_phone: customer(scenario),
+      })
+      const { transaction_id: id, status: said } = body['data']
+      const { status: stands, response_data: response } = await stage.record(shop, id)
+      return [status, said, stands, response.failure?.reason]
+    }, prompting)
+    expect(answers).toEqual(each([400, 'failed', 'failed', reason], prompting))
+  })
+
+  test.each(['03', '05'])(
+    '%s on a hosted page: the page is made, and its payment fails',
+    async (scenario) => {
+      const payments = await start(scenario, '00', ['OperatorB'])
+      await become(payments, 'failed')
+      expect((await reasons(payments))['OperatorB']).toMatch(/^PAYER_/)
+    },
+  )
+
+  test('01 with PP declines after PP s, and not before', async () => {
+    const payments = await start('01', '40')
+    await stage.advance(30 * second)
+    await perOperator((operator) => stage.check(payments[operator]?.['reference']))
+    expect(await statuses(payments)).toEqual(each('pending'))
+    await stage.advance(10 * second)
+    await become(payments, 'failed')
+  })
+})
+
+describe('nobody answers', () => {
+  test('10 the prompt expires after 5 min: failed', async () => {
+    const payments = await start('10')
+    await stage.advance(4 * minute)
+    await perOperator((operator) => stage.check(payments[operator]?.['reference']))
+    expect(await statuses(payments)).toEqual(each('pending'))
+    await stage.advance(minute + second)
+    await become(payments, 'failed')
+    expect(await reasons(payments)).toEqual(each('PAYER_TIMEOUT'))
+  })
+
+  test('11 expires at 24 h, after one more question to the operator, and not before', async () => {
+    const payments = await start('11')
+    await stage.advance(24 * hour - 10 * minute)
+    await perOperator((operator) => stage.check(payments[operator]?.['reference']))
+    expect(await statuses(payments)).toEqual(each('pending'))
+
+    const due = stage.app.services.clock.now().getTime() + 10 * minute
+    await stage.advance(10 * minute + second)
+    await eventually(async () => expect(await statuses(payments)).toEqual(each('expired')))
+    const asked = await perOperator(async (operator) => {
+      const seen = await stage.seen(operator)
+      return seen.some(({ method, at }) => method === 'GET' && Date.parse(at) >= due)
+    })
+    expect(asked).toEqual(each(true))
+
+    for (const { transaction_id: id, reference } of Object.values(payments)) {
+      expect((await stage.check(reference)).body).toMatchObject({ state: 'failed', status: false })
+      expect(await stage.eventsOf(id)).toEqual(['payment_pending', 'payment_expired'])
+      expect(await stage.creditsOf(id)).toEqual([])
+    }
+  })
+
+  test('11 while the operator is out of reach nothing expires', async () => {
+    const payments = await start('11', '00', ['OperatorA', 'OperatorC'])
+    for (const operator of operatorsOf(payments)) await stage.outage(operator, 'refuse')
+    try {
+      await stage.advance(25 * hour)
+      for (const operator of operatorsOf(payments)) {
+        // Asked, and left without an answer.
+        await eventually(async () =>
+          expect((await stage.seen(operator)).map(({ status }) => status)).toContain(null),
+        )
+        const { reference } = payments[operator] ?? {}
+        await eventually(async () => expect((await stage.check(reference)).status).toBe(500))
+      }
+      expect(await statuses(payments)).toEqual(each('pending', operatorsOf(payments)))
+    } finally {
+      for (const operator of operatorsOf(payments)) await stage.outage(operator, 'none')
+    }
+    await stage.advance(2 * minute)
+    await become(payments, 'expired')
+  })
+})
+
+describe('late money is real', () => {
+  test('12 confirms after 25 h: expired, then success, late, credited once', async () => {
+    const before = await stage.available(shop)
+    const payments = await start('12')
+    await stage.advance(24 * hour + minute)
+    await become(payments, 'expired')
+    expect(await stage.available(shop)).toBe(before)
+
+    await stage.advance(hour)
+    // A callback, or the hourly question, brings it; whoever paid need not ask.
+    await eventually(async () => expect(await statuses(payments)).toEqual(each('success')))
+    await stage.advance(2 * hour)
+    for (const { transaction_id: id, reference } of Object.values(payments)) {
+      expect((await stage.record(shop, id))['response_data']).toMatchObject({ state: 'success', late: true })
+      expect(await stage.creditsOf(id)).toEqual([5_000])
+      expect(await stage.eventsOf(id)).toEqual(['payment_pending', 'payment_expired', 'payment_received'])
+      expect((await stage.check(reference)).body).toMatchObject({ state: 'success', status: true })
+    }
+    const { rows } = await stage.database.owner.query(
+      `SELECT DISTINCT data->'late' AS late FROM event
+       WHERE type = 'payment_received' AND data->>'transaction_id' = ANY ($1)`,
+      [Object.values(payments).map(({ transaction_id: id }) => String(id))],
+    )
+    expect(rows).toEqual([{ late: true }])
+    expect(await stage.available(shop)).toBe(before + 20_000)
+  })
+
+  test('12 with PP = 23: confirmed in time, and not late', async () => {
+    const payments = await start('12', '23')
+    await stage.advance(23 * hour + minute)
+    await become(payments, 'success')
+    for (const { transaction_id: id } of Object.values(payments)) {
+      expect((await stage.record(shop, id))['response_data'].late).toBe(false)
+      expect(await stage.creditsOf(id)).toEqual([5_000])
+    }
+  })
+})
+
+test('the operators’ own books add up, and hold every franc that was credited', async () => {
+  const response = await fetch(`${stage.simulator.url}/_sim/invariants`, {
+    headers: { 'x-control-token': stage.controlToken },
+  })
+  expect(await response.json()).toMatchObject({ ok: true, problems: [] })
+})
