@@ -149,13 +149,13 @@ function readWish({ scopes: names, expiresInHours }: Pick<Exchange, 'scopes' | '
   const asked: readonly unknown[] = Array.isArray(names) ? [...new Set(names)] : []
   const known = asked.filter((name) => typeof name === 'string' && isScope(name))
   if (isGiven(names) && (asked.length === 0 || known.length < asked.length)) {
-    problems.push({ field: 'scopes', message: `Must be a list of one or more of ${scopes.join(', ')}.` })
+    problems.push({ field: 'scopes', message: `must be a list of one or more of ${scopes.join(', ')}` })
   }
   const { tokenHoursMin, tokenHoursMax, tokenHoursDefault } = limits
   const hours = isGiven(expiresInHours) ? Number(expiresInHours) : tokenHoursDefault
   const isNumber = !isGiven(expiresInHours) || Number.isInteger(expiresInHours)
   if (!isNumber || hours < tokenHoursMin || hours > tokenHoursMax) {
-    const message = `Must be a whole number of hours from ${tokenHoursMin} to ${tokenHoursMax}.`
+    const message = `must be a whole number of hours from ${tokenHoursMin} to ${tokenHoursMax}`
     problems.push({ field: 'expiresInHours', message })
   }
   return { scopes: isGiven(names) ? known : [...defaultScopes], hours, problems }

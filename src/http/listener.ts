@@ -7,7 +7,7 @@ import { callbackRoutes } from './callbacks.ts'
 import { createGraphqlHandler } from './graphql.ts'
 import { pageRoutes } from './pages/home.ts'
 import type { HttpBindings } from './request.ts'
-import { restRoutes } from './rest/handler.ts'
+import { notFound, restRoutes } from './rest/handler.ts'
 import type { HttpServer } from './server.ts'
 import { serveSubscriptions } from './subscriptions.ts'
 
@@ -26,6 +26,7 @@ export function createListener(services: Services, schema: GraphQLSchema, http: 
   app.route('/', restRoutes(services, schema))
   app.route('/', callbackRoutes(services))
   app.route('/', pageRoutes(services, schema))
+  app.notFound((c) => notFound(services, c.env.incoming))
   app.onError((error, c) => {
     services.log.error({ err: error }, 'a request failed')
     return c.text('Something went wrong on our side.', 500)

@@ -100,7 +100,10 @@ export const provider = z.enum(providers, {
 })
 
 /** The merchant's own name for a payment, 1 to 100 printable characters. */
-export const reference = text({ min: 1, max: limits.referenceLengthMax })
+export const reference = text({ min: 1, max: limits.referenceLengthMax }).refine(
+  (value) => value !== '.' && value !== '..',
+  'must not be a dot or two: no address can name them',
+)
 
 export const currencyField = z.literal(currency, { error: `must be ${currency}` })
 

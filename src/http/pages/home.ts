@@ -11,7 +11,6 @@ export function pageRoutes(services: Services, schema: GraphQLSchema): Hono<Http
   const sdl = printSdl(schema)
   app.get('/schema.graphql', (c) => c.text(sdl))
   app.get('/', (c) => c.html(home(services, c.req.query('lang') === 'en' ? 'en' : 'fr')))
-  app.notFound((c) => c.text('Not found', 404))
   return app
 }
 

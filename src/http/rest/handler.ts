@@ -37,6 +37,7 @@ export function restRoutes(services: Services, schema: GraphQLSchema): Hono<Http
     app.on(route.method, path, ({ env: { incoming }, req }) =>
       respond(services, incoming, async (ctx) => {
         ctx.responseHeaders.set('X-GraphQL-Operation', route.operation)
+        if (route.anyOrigin) ctx.responseHeaders.set('Access-Control-Allow-Origin', '*')
         const caller = await admit(ctx, prepared, incoming.headers.authorization)
         return runRoute(route, prepared, await readRequest(incoming, req.param()), caller)
       }),
@@ -51,12 +52,14 @@ export function restRoutes(services: Services, schema: GraphQLSchema): Hono<Http
       }),
     )
   }
-  app.all(`${restPrefix}/*`, ({ env }) =>
-    respond(services, env.incoming, async () => {
-      throw new DomainError('NOT_FOUND')
-    }),
-  )
   return app
+}
+
+/** What an unknown path answers, wherever it is. */
+export function notFound(services: Services, message: Incoming): Promise<Response> {
+  return respond(services, message, async () => {
+    throw new DomainError('NOT_FOUND')
+  })
 }
 
 /**

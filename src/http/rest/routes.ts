@@ -18,6 +18,8 @@ export interface Route {
   data?: (result: never, variables: never) => unknown
   /** The answer is `data` itself, without an envelope (specification: GET /payment/status/{reference}). */
   bare?: true
+  /** A page of any origin may read the answer: it is public, and a payer's browser polls it. */
+  anyOrigin?: true
   /** The status depends on the answer. */
   statusOf?: (result: never) => number
 }
@@ -44,6 +46,7 @@ export const routes: readonly Route[] = [
         .merchantId,
     }),
     bare: true,
+    anyOrigin: true,
   },
   {
     method: 'POST',

@@ -193,10 +193,16 @@ function openRequest(item: Item, made: Extract<Made, { outcome: 'made' }>): Open
   }
 }
 
-/** The loser of a race for a reference reads in a second statement: by then the winner has committed. */
+/**
+ * The loser of a race for a reference reads in a second statement: by then the winner has committed. Whom the
+ * statement itself turned away hears why from a fresh look at the key and the account.
+ */
 async function notMade(ctx: Context, item: Item, outcome: NotMade['outcome']): Promise<DomainError> {
-  if (outcome === 'unauthenticated') return new DomainError('UNAUTHENTICATED')
-  return duplicate(await findExisting(ctx, item))
+  if (outcome === 'duplicate') return duplicate(await findExisting(ctx, item))
+  const { credentials } = ctx.access
+  credentials.forget(item.apiKeyId)
+  await credentials.check(actorOf(ctx))
+  return new DomainError('UNAUTHENTICATED')
 }
 
 interface Existing {
