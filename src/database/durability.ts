@@ -8,8 +8,8 @@ const settings = ['fsync', 'synchronous_commit', 'full_page_writes'] as const
  * crash that was tried.
  * @throws Error that names the settings
  */
-export async function assertDurable(pool: Pool): Promise<void> {
-  const { rows } = await pool.query<{ name: string }>(
+export async function assertDurable(client: Pick<Pool, 'query'>): Promise<void> {
+  const { rows } = await client.query<{ name: string }>(
     `SELECT name FROM unnest($1::text[]) AS name WHERE current_setting(name) = 'off'`,
     [settings],
   )

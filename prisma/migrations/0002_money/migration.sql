@@ -193,9 +193,9 @@ BEGIN
     INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
     SELECT i.merchant_id, i.cause, 'reserve', 'available', 'reserved', i.amount, service_now()
     FROM walk w JOIN item i USING (place) WHERE w.taken ORDER BY i.merchant_id, i.place
-    RETURNING cause
+    RETURNING cause, merchant_id, amount
   )
-  SELECT i.place, i.cause IN (SELECT moved.cause FROM moved)
+  SELECT i.place, (i.cause, i.merchant_id, i.amount) IN (SELECT moved.cause, moved.merchant_id, moved.amount FROM moved)
     OR EXISTS (SELECT FROM movement m WHERE m.cause = i.cause AND m.step = 'reserve'
       AND m.merchant_id = i.merchant_id AND m.amount = i.amount)
   FROM item i ORDER BY i.place;

@@ -1,0 +1,153 @@
+import { scopes } from '../../src/access/scopes.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { admin, call, eventually, type Home, newHome, type Running, run, signIn } from './program.ts'
+import { startProgram } from './program.ts'
+
+// One running service; the commands and the demonstration run beside it, on the same embedded database.
+let home: Home
+let service: Running
+
+beforeAll(async () => {
+  home = await newHome()
+  service = await startProgram(home)
+}, 40_000)
+
+afterAll(async () => {
+  await service.end('SIGTERM')
+  service.destroy()
+  await home.remove()
+})
+
+interface Made {
+  merchant_id: number
+  api_key: string
+  api_secret: string
+}
+
+async function createMerchant(): Promise<Made> {
+  const { code, stdout, stderr } = await admin(home, 'merchant', 'create', '--name', 'Épicerie', '--json')
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  return JSON.parse(stdout) as Made
+}
+
+test('npm run -s admin prints one line of JSON, and the key in it signs in with every scope', async () => {
+  const args = ['run', '-s', 'admin', '--', 'merchant', 'create', '--name', 'Shop', '--json']
+  const { code, stdout } = await run(home, 'npm', args)
+  expect(code).toBe(0)
+  expect(stdout.trim().split('\n')).toHaveLength(1)
+  const { api_key, api_secret, ...rest } = JSON.parse(stdout) as Made
+  expect(rest).toEqual({ merchant_id: expect.any(Number) })
+  const headers = { 'X-API-Key': api_key, 'X-API-Secret': api_secret }
+  const { status, body } = await call(home, 'POST', '/auth', headers, { scopes })
+  expect({ status, scopes: body['data']?.scopes }).toEqual({ status: 200, scopes })
+})
+
+test('a merchant that is funded has the money at once', async () => {
+  const { merchant_id, api_key, api_secret } = await createMerchant()
+  const token = await signIn(home, api_key, api_secret)
+  const { code, stdout } = await admin(
+    home,
+    'merchant',
+    'fund',
+    '--id',
+    String(merchant_id),
+    '--amount',
+    '2500',
+    '--json',
+  )
+  expect({ code, ...JSON.parse(stdout) }).toEqual({ code: 0, merchant_id, available: 2_500 })
+  expect((await call(home, 'GET', '/balance', token)).body['data']).toMatchObject({ available: 2_500 })
+})
+
+test('a merchant that is deactivated is out within a second', async () => {
+  const { merchant_id, api_key, api_secret } = await createMerchant()
+  const token = await signIn(home, api_key, api_secret)
+  expect((await call(home, 'GET', '/balance', token)).status).toBe(200)
+  const { code } = await admin(home, 'merchant', 'deactivate', '--id', String(merchant_id))
+  expect(code).toBe(0)
+  const refused = await eventually(
+    () => call(home, 'GET', '/balance', token),
+    ({ status }) => status !== 200,
+    1_000,
+  )
+  expect(refused.status).toBe(403)
+  await expect(signIn(home, api_key, api_secret)).rejects.toThrow('403')
+})
+
+test('the ledger is proven beside the running service', async () => {
+  const { code, stdout } = await admin(home, 'ledger', 'verify')
+  expect({ code, stdout }).toEqual({
+    code: 0,
+    stdout: 'The ledger holds: every balance equals its movements.\n',
+  })
+})
+
+test.each([
+  { what: 'no command', args: [], code: 2 },
+  { what: 'an unknown command', args: ['merchant', 'remove'], code: 2 },
+  { what: 'an unknown option', args: ['merchant', 'create', '--nme', 'Shop'], code: 2 },
+  { what: 'help', args: ['--help'], code: 0 },
+])('$what shows the usage with exit code $code', async ({ args, code }) => {
+  const ended = await admin(home, ...args)
+  expect(ended).toMatchObject({ code, stdout: '' })
+  expect(ended.stderr).toContain('merchant create --name')
+})
+
+test.each([
+  ['a merchant without a name', ['merchant', 'create'], /name/],
+  [
+    'a merchant that is not there',
+    ['merchant', 'fund', '--id', '99999', '--amount', '5'],
+    /no merchant 99999/,
+  ],
+  ['an id that is no number', ['merchant', 'deactivate', '--id', 'one'], /whole number/],
+  ['an amount with cents', ['merchant', 'fund', '--id', '1', '--amount', '10.5'], /XOF has no minor unit/],
+])('%s is refused in one sentence with exit code 1', async (_what, args, sentence) => {
+  const { code, stdout, stderr } = await admin(home, ...args)
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+  expect(stderr.trim()).toMatch(sentence)
+  expect(stderr.trim().split('\n')).toHaveLength(1)
+})
+
+test('npm run demo shows ten stories to their end in plain lines, and ends with 0', async () => {
+  const begun = performance.now()
+  const { code, stdout, stderr } = await run(home, 'npm', ['run', '-s', 'demo'])
+  expect({ code, stderr, failed: stdout.match(/✗.*/g) }).toEqual({ code: 0, stderr: '', failed: null })
+  expect(performance.now() - begun).toBeLessThan(30_000)
+  expect(stdout).not.toContain('\u001B')
+  expect(stdout.match(/^ {2}\d{4}-\d\d-\d\d \d\d:\d\d:\d\d /gm)).toHaveLength(21)
+  expect(stdout).toMatch(/70 07 00 01 +OperatorD .*failed +Le téléphone traite une autre opération/)
+  expect(stdout).toMatch(/70 12 00 01 +OperatorA .*expired/)
+  expect(stdout).toMatch(/70 12 00 01 +OperatorA .*success +Payé après expiration/)
+  expect(stdout).toContain('✓ The changes count from 1 to 21 without a gap')
+  expect(stdout).toContain('✓ The ledger holds')
+}, 40_000)
+
+test('the demo of a merchant that has money and a history counts only what is new', async () => {
+  const { api_key, api_secret, merchant_id } = await createMerchant()
+  await admin(home, 'merchant', 'fund', '--id', String(merchant_id), '--amount', '900')
+  const token = await signIn(home, api_key, api_secret)
+  const order = { amount: 700, customer_phone: '70030001', payment_method: 'OperatorA', reference: 'before' }
+  expect((await call(home, 'POST', '/pay', token, order)).body['data']).toMatchObject({ status: 'failed' })
+  const args = ['--url', home.url, '--key', api_key, '--secret', api_secret]
+  const { code, stdout } = await run(home, 'node', ['src/terminal/demo.ts', ...args])
+  expect(stdout).toContain('✓ The changes count from 1 to 23 without a gap')
+  expect(stdout).toMatch(/✓ The balance is 50\s900.*exactly the 50\s000.*above the 900/)
+  expect(code).toBe(0)
+}, 40_000)
+
+test.each([
+  [
+    'where nothing answers',
+    ['--url', 'http://127.0.0.1:9'],
+    1,
+    /^Nothing answers at .*run "npm start" first.*\n$/,
+  ],
+  ['with a key that is wrong', ['--key', 'pk_wrong', '--secret', 'wrong'], 1, /does not take the key/],
+  ['with a key and no secret', ['--key', 'pk_wrong'], 2, /--key and --secret go together/],
+  ['with an unknown option', ['--fast'], 2, /--fast/],
+])('the demo %s says so in a sentence', async (_what, args, code, sentence) => {
+  const ended = await run(home, 'node', ['src/terminal/demo.ts', ...args])
+  expect({ code: ended.code, stdout: ended.stdout }).toEqual({ code, stdout: '' })
+  expect(ended.stderr).toMatch(sentence)
+})

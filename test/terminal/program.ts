@@ -1,0 +1,202 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, mkdtempSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+
+const root = join(import.meta.dirname, '../..')
+const bin = join(root, 'node_modules/.bin')
+
+/** A folder and ports of its own for one service. */
+export interface Home {
+  dataDir: string
+  url: string
+  operatorsUrl: string
+  environment: Record<string, string>
+  /** Once nothing works in it any more. */
+  remove(): Promise<void>
+}
+
+export async function newHome(more: Record<string, string> = {}): Promise<Home> {
+  const dir = mkdtempSync(join(tmpdir(), 'merchant-payments-home-'))
+  // PostgreSQL runs under another account where the tests run as root.
+  chmodSync(dir, 0o755)
+  const [port, operatorsPort] = [await freePort(), await freePort()]
+  const dataDir = join(dir, 'data')
+  const { PATH = '', HOME = dir } = process.env
+  return {
+    dataDir,
+    url: `http://127.0.0.1:${port}`,
+    operatorsUrl: `http://127.0.0.1:${operatorsPort}`,
+    environment: {
+      PATH: `${bin}:${PATH}`,
+      HOME,
+      PORT: String(port),
+      OPERATORS_PORT: String(operatorsPort),
+      DATA_DIR: dataDir,
+      ...more,
+    },
+    async remove() {
+      await eventually(
+        () => processesIn(dataDir),
+        (left) => left.length === 0,
+        10_000,
+      )
+      await rm(dir, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Below 32768: above it the system gives ports to whoever connects somewhere. */
+async function freePort(): Promise<number> {
+  for (;;) {
+    const port = 15_000 + Math.floor(Math.random() * 17_000)
+    const server = createServer()
+    const taken = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(true))
+      server.listen(port, '127.0.0.1', () => resolve(false))
+    })
+    if (taken) continue
+    server.close()
+    await once(server, 'close')
+    return port
+  }
+}
+
+/** A service that runs as a process of its own. */
+export interface Running {
+  child: ChildProcess
+  /** What the first screen says. */
+  screen: string
+  /** Ends it with a signal. @returns its exit code, null where the signal ended it */
+  end(signal: NodeJS.Signals): Promise<number | null>
+  /** Leaves nothing of it, whatever went wrong. */
+  destroy(): void
+}
+
+/**
+ * Starts the service, in a process group of its own, and waits for its first screen.
+ * @param command `npm start` as a person would, or node alone, whose process is the service itself
+ */
+export async function startProgram(
+  home: Home,
+  command: readonly [string, ...string[]] = [join(bin, 'node'), 'src/main.ts'],
+): Promise<Running> {
+  const [program, ...args] = command
+  const child = spawn(program, args, {
+    cwd: root,
+    env: home.environment,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  })
+  const exit = once(child, 'exit')
+  let screen = ''
+  let complaints = ''
+  child.stderr.on('data', (chunk) => (complaints += String(chunk)))
+  await new Promise<void>((resolve, reject) => {
+    child.stdout.on('data', (chunk) => {
+      screen += String(chunk)
+      if (screen.includes('npm run demo')) resolve()
+    })
+    void exit.then(() => reject(new Error(`It ended before its first screen:\n${screen}${complaints}`)))
+  })
+  return {
+    child,
+    screen,
+    async end(signal) {
+      if (child.exitCode === null && child.signalCode === null) child.kill(signal)
+      await exit
+      return child.exitCode
+    },
+    destroy() {
+      try {
+        if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
+      } catch {
+        // The whole group is gone already, as it should be.
+      }
+    },
+  }
+}
+
+export interface Ended {
+  code: number
+  stdout: string
+  stderr: string
+}
+
+/** Runs a command in the project's folder to its end, whatever its exit code. */
+export async function run(home: Home, program: string, args: readonly string[]): Promise<Ended> {
+  try {
+    const { stdout, stderr } = await promisify(execFile)(program, [...args], {
+      cwd: root,
+      env: home.environment,
+      timeout: 60_000,
+    })
+    return { code: 0, stdout, stderr }
+  } catch (error) {
+    const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string }
+    if (typeof code !== 'number') throw error
+    return { code, stdout, stderr }
+  }
+}
+
+export const admin = (home: Home, ...args: string[]): Promise<Ended> =>
+  run(home, 'node', ['src/cli.ts', ...args])
+
+/** What of this service is still alive: PostgreSQL, the simulator, itself. */
+export function processesOf(home: Home): Promise<string[]> {
+  return processesIn(home.dataDir)
+}
+
+async function processesIn(dataDir: string): Promise<string[]> {
+  const { stdout } = await promisify(execFile)('ps', ['-eo', 'pid=,args='])
+  return stdout.split('\n').filter((line) => line.includes(dataDir))
+}
+
+/** Asks again until something is so. @throws Error after `ms` with what was so last */
+export async function eventually<T>(
+  ask: () => Promise<T>,
+  isSo: (value: T) => boolean,
+  ms: number,
+): Promise<T> {
+  const deadline = performance.now() + ms
+  for (;;) {
+    const value = await ask()
+    if (isSo(value)) return value
+    if (performance.now() > deadline)
+      throw new Error(`Still so after ${ms} ms: ${JSON.stringify(value).slice(0, 500)}`)
+    await sleep(20)
+  }
+}
+
+export interface Answer {
+  status: number
+  body: ReturnType<typeof JSON.parse>
+}
+
+/** Calls a path below `/merchant/api`. */
+export async function call(
+  home: Home,
+  method: string,
+  path: string,
+  headers: Record<string, string> = {},
+  body?: object,
+): Promise<Answer> {
+  const answer = await fetch(`${home.url}/merchant/api${path}`, {
+    method,
+    headers: { ...headers, ...(body && { 'Content-Type': 'application/json' }) },
+    ...(body && { body: JSON.stringify(body) }),
+  })
+  return { status: answer.status, body: await answer.json() }
+}
+
+/** Signs in with a key. @returns the headers that carry the token */
+export async function signIn(home: Home, key: string, secret: string): Promise<{ Authorization: string }> {
+  const { status, body } = await call(home, 'POST', '/auth', { 'X-API-Key': key, 'X-API-Secret': secret })
+  if (status !== 200) throw new Error(`sign-in: ${status} ${JSON.stringify(body)}`)
+  return { Authorization: `Bearer ${body['data'].token}` }
+}

@@ -1,0 +1,61 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+import { readConfig } from '../../src/config.ts'
+import { type Home, newHome, type Running, run, startProgram } from './program.ts'
+
+const root = join(import.meta.dirname, '../..')
+const readme = readFileSync(join(root, 'README.md'), 'utf8')
+
+let home: Home | null = null
+let service: Running | null = null
+afterEach(async () => {
+  await service?.end('SIGTERM')
+  service?.destroy()
+  service = null
+  await home?.remove()
+  home = null
+})
+
+test('the first payment of the README works as it stands there', async () => {
+  const section = /## A first payment\n([\s\S]*?)\n## /.exec(readme)?.[1] ?? ''
+  const [, ...blocks] = Array.from(section.matchAll(/```sh\n([\s\S]*?)```/g), ([, block = '']) => block)
+  expect(blocks).toHaveLength(3)
+  home = await newHome()
+  service = await startProgram(home)
+  const [key = '', secret = ''] = [/API key +(\S+)/, /API secret +(\S+)/].map(
+    (pattern) => pattern.exec(service?.screen ?? '')?.[1] ?? '',
+  )
+  const lines = [`export API=${home.url} API_KEY=${key} API_SECRET=${secret}`, ...blocks]
+  const { stdout } = await run(home, 'bash', ['-c', lines.join('\necho\n')])
+  const [asked, status, balance, initiated] = stdout.match(/\{.*?\}(?=\{|\n)/g) ?? []
+  expect(JSON.parse(asked ?? '')).toMatchObject({ success: true, data: { status: 'pending' } })
+  expect(JSON.parse(status ?? '')).toMatchObject({ status: true, state: 'success' })
+  expect(JSON.parse(balance ?? '')).toMatchObject({ data: { balance: 1_005_000 } })
+  expect(JSON.parse(initiated ?? '')).toMatchObject({
+    data: { collectPayment: { __typename: 'PaymentInitiation', status: 'PENDING' } },
+  })
+  // The first payment of the log was paid, the second one is on its way.
+  expect(stdout.match(/"sequence":\d+,"status":"[A-Z]+"/g)?.slice(0, 3)).toEqual([
+    '"sequence":1,"status":"PENDING"',
+    '"sequence":2,"status":"SUCCESS"',
+    '"sequence":3,"status":"PENDING"',
+  ])
+}, 60_000)
+
+test('the README names every setting that the configuration reads', () => {
+  const source = readFileSync(join(root, 'src/config.ts'), 'utf8')
+  const names = new Set(Array.from(source.matchAll(/^ {2}([A-Z][A-Z_]+): /gm), ([, name = '']) => name))
+  expect(names.size).toBeGreaterThan(20)
+  expect([...names].filter((name) => !readme.includes(name))).toEqual([])
+  const { port, host, simulator } = readConfig({})
+  expect(readme).toContain(`| \`PORT\`, \`HOST\` | ${port}, ${host} |`)
+  expect(readme).toContain(`| \`OPERATORS_PORT\` | ${simulator?.port} |`)
+})
+
+test('the README names every command of package.json that people run', () => {
+  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: object }
+  const commands = Object.keys(scripts).filter((name) => !['postinstall', 'generate'].includes(name))
+  const isNamed = (name: string) => new RegExp(`npm (run )?${name}\\b`).test(readme)
+  expect(commands.filter((name) => !isNamed(name))).toEqual([])
+})

@@ -1,0 +1,146 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+import { createTestDatabase } from '../support/database.ts'
+import { admin, call, eventually, type Home, newHome, processesOf, type Running, run } from './program.ts'
+import { signIn, startProgram } from './program.ts'
+
+const homes: Home[] = []
+const services: Running[] = []
+
+afterEach(async () => {
+  await Promise.all(services.map((service) => service.end('SIGTERM')))
+  for (const service of services.splice(0)) service.destroy()
+  await Promise.all(homes.splice(0).map((home) => home.remove()))
+})
+
+async function openHome(more?: Record<string, string>): Promise<Home> {
+  const home = await newHome(more)
+  homes.push(home)
+  return home
+}
+
+async function start(home: Home, command?: [string, ...string[]]): Promise<Running> {
+  const service = await startProgram(home, command)
+  services.push(service)
+  return service
+}
+
+/** The commands of the first screen, as a person would copy them. */
+function commandsOf(screen: string): string[] {
+  const lines = screen.split('\n').map((line) => line.trim())
+  return lines.filter((line) => /^(TOKEN=|curl )/.test(line))
+}
+
+test('npm start shows where everything is, and commands that make a first payment', async () => {
+  const home = await openHome()
+  const { screen } = await start(home, ['npm', 'start'])
+  expect(screen).toContain(`${home.url}/merchant/api`)
+  expect(screen).toContain(`${home.url}/graphql`)
+  expect(screen).toContain(`${home.operatorsUrl}/phone`)
+  expect(screen).toMatch(/API key +mk_\S+/)
+  expect(screen).toMatch(/API secret +ms_\S{20,}/)
+
+  const commands = commandsOf(screen)
+  expect(commands).toHaveLength(3)
+  const pasted = await run(home, 'bash', ['-c', commands.join('\n echo\n')])
+  const [initiated, asked] = pasted.stdout
+    .trim()
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line))
+  expect(initiated).toMatchObject({ success: true, data: { status: 'pending', amount: 5_000 } })
+  expect(asked).toMatchObject({ status: false, state: 'pending' })
+  const again = () => run(home, 'bash', ['-c', commands[2] ?? ''])
+  const paid = await eventually(again, ({ stdout }) => JSON.parse(stdout).state !== 'pending', 10_000)
+  expect(JSON.parse(paid.stdout)).toMatchObject({ status: true, state: 'success' })
+
+  for (const page of ['/', '/graphql', '/schema.graphql']) {
+    const { status } = await fetch(`${home.url}${page}`, { headers: { Accept: 'text/html' } })
+    expect({ page, status }).toEqual({ page, status: 200 })
+  }
+  expect((await fetch(`${home.operatorsUrl}/phone`)).status).toBe(200)
+}, 40_000)
+
+test('a second start is quick, finds what the first one recorded, and shows no secret', async () => {
+  const home = await openHome()
+  const first = await start(home)
+  const [key = '', secret = ''] = [/API key +(\S+)/, /API secret +(\S+)/].map(
+    (p) => p.exec(first.screen)?.[1] ?? '',
+  )
+  const token = await signIn(home, key, secret)
+  const order = {
+    amount: 700,
+    customer_phone: '70000001',
+    payment_method: 'OperatorA',
+    reference: 'first-life',
+  }
+  await call(home, 'POST', '/pay', token, order)
+  const paid = () => call(home, 'GET', '/payment/status/first-life')
+  await eventually(paid, ({ body }) => body['state'] === 'success', 5_000)
+  expect(await first.end('SIGTERM')).toBe(0)
+
+  const warm: number[] = []
+  for (let life = 0; life < 3; life += 1) {
+    const begun = performance.now()
+    const starting = start(home)
+    const ask = () => call(home, 'GET', '/status').catch(() => null)
+    expect((await eventually(ask, (answer) => answer !== null, 20_000))?.status).toBe(200)
+    warm.push(performance.now() - begun)
+    const service = await starting
+    expect(service.screen).not.toContain(secret)
+    expect(service.screen).not.toMatch(/API secret/)
+    expect((await paid()).body).toMatchObject({ state: 'success' })
+    // The token of the first life is good in the next ones, and the money is there.
+    expect((await call(home, 'GET', '/balance', token)).body['data']).toMatchObject({ balance: 1_000_700 })
+    expect(await service.end('SIGTERM')).toBe(0)
+  }
+  const median = warm.toSorted((a, b) => a - b)[1]
+  process.stdout.write(`warm starts: ${warm.map(Math.round).join(', ')} ms\n`)
+  expect(median).toBeLessThan(4_000)
+}, 60_000)
+
+test('SIGTERM ends npm start within 10 seconds with code 0, and leaves no process behind', async () => {
+  const home = await openHome()
+  const service = await start(home, ['npm', 'start'])
+  expect(await processesOf(home)).not.toHaveLength(0)
+  const begun = performance.now()
+  expect(await service.end('SIGTERM')).toBe(0)
+  expect(performance.now() - begun).toBeLessThan(10_000)
+  expect(await processesOf(home)).toEqual([])
+  expect(existsSync(join(home.dataDir, 'pg/cluster/postmaster.pid'))).toBe(false)
+  await expect(fetch(home.operatorsUrl)).rejects.toThrow('fetch failed')
+}, 40_000)
+
+test('a port that is taken is said in one sentence, and nothing is left running', async () => {
+  const home = await openHome()
+  await start(home)
+  const other = await openHome({ PORT: new URL(home.url).port })
+  await expect(start(other)).rejects.toThrow(/The port is taken by another program: choose one with PORT=/)
+  await eventually(
+    () => processesOf(other),
+    (left) => left.length === 0,
+    5_000,
+  )
+}, 40_000)
+
+test('with DATABASE_URL that server is used, and no embedded one is started', async () => {
+  const database = await createTestDatabase()
+  try {
+    const home = await openHome({ DATABASE_URL: database.url })
+    const service = await start(home)
+    expect(existsSync(join(home.dataDir, 'pg'))).toBe(false)
+    expect((await processesOf(home)).filter((line) => line.includes('postgres'))).toEqual([])
+    const { rows } = await database.owner.query('select name from merchant')
+    expect(rows).toEqual([{ name: 'Sandbox merchant' }])
+
+    expect(await admin(home, 'ledger', 'verify')).toMatchObject({ code: 0 })
+    await database.owner.query('update merchant_balance set available = available + 1')
+    const broken = await admin(home, 'ledger', 'verify', '--json')
+    expect(broken.code).toBe(1)
+    expect(JSON.parse(broken.stdout)).toMatchObject({ holds: false, problems: [{ merchantId: 1 }] })
+    expect(await service.end('SIGTERM')).toBe(0)
+  } finally {
+    await database.drop()
+  }
+}, 40_000)
