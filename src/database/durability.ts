@@ -4,8 +4,8 @@ import type { Pool } from 'pg'
 const settings = ['fsync', 'synchronous_commit', 'full_page_writes'] as const
 
 /**
- * Refuses a database that may forget what it has acknowledged: with one of these settings off, payments were lost in every
- * crash that was tried.
+ * Refuses a database that may forget what it has acknowledged: with one of these settings off, payments were
+ * lost in every crash that was tried.
  * @throws Error that names the settings
  */
 export async function assertDurable(client: Pick<Pool, 'query'>): Promise<void> {

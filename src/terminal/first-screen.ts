@@ -20,9 +20,10 @@ export function firstScreen({ app, first, funds, startedMs }: Start): string {
   const dim = (text: string) => styleText('dim', text)
   const row = (name: string, value: string) => `  ${name.padEnd(14)}${value}`
   const sandbox = services.config.mode === 'sandbox'
+  const seconds = (startedMs / 1_000).toFixed(1)
   const lines = [
     '',
-    `${bold('Merchant payments')} ${services.config.mode} ${dim(`ready in ${(startedMs / 1_000).toFixed(1)} s`)}`,
+    `${bold('Merchant payments')} ${services.config.mode} ${dim(`ready in ${seconds} s`)}`,
     '',
     row('REST', `${base}/merchant/api`),
     row('GraphQL', `${base}/graphql${sandbox ? dim('   (a browser shows GraphiQL)') : ''}`),
@@ -44,7 +45,8 @@ export function firstScreen({ app, first, funds, startedMs }: Start): string {
     )
   } else if (sandbox) {
     lines.push(
-      `  Another merchant, with a key and a secret: ${bold('npm run admin -- merchant create --name "Shop"')}`,
+      '  Another merchant, with a key and a secret:',
+      `  ${bold('npm run admin -- merchant create --name "Shop"')}`,
       '',
     )
   }
@@ -54,10 +56,12 @@ export function firstScreen({ app, first, funds, startedMs }: Start): string {
 
 function firstPayment(base: string, { apiKey, apiSecret }: NewMerchant): string[] {
   const credentials = `-H 'X-API-Key: ${apiKey}' -H 'X-API-Secret: ${apiSecret.reveal()}'`
-  const body = `'{"amount":5000,"customer_phone":"70000300","payment_method":"OperatorA","reference":"order-1"}'`
+  const body = { amount: 5000, customer_phone: '70000300', payment_method: 'OperatorA', reference: 'order-1' }
+  const readToken = `sed 's/.*"token":"\\([^"]*\\)".*/\\1/'`
+  const headers = `-H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json'`
   return [
-    `TOKEN=$(curl -s -X POST ${base}/merchant/api/auth ${credentials} | sed 's/.*"token":"\\([^"]*\\)".*/\\1/')`,
-    `curl -s ${base}/merchant/api/pay -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d ${body}`,
+    `TOKEN=$(curl -s -X POST ${base}/merchant/api/auth ${credentials} | ${readToken})`,
+    `curl -s ${base}/merchant/api/pay ${headers} -d '${JSON.stringify(body)}'`,
     `curl -s ${base}/merchant/api/payment/status/order-1`,
   ]
 }

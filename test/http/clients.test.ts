@@ -4,7 +4,7 @@ import { Client, fetchExchange } from '@urql/core'
 import { createClient as createSseClient } from 'graphql-sse'
 import { createClient as createWsClient } from 'graphql-ws'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import WebSocket from 'ws'
+import { WebSocket } from 'ws'
 import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
 
 let service: TestApp

@@ -283,7 +283,7 @@ test('a note that waits for a settlement holds nothing that the settlement needs
   await settling.query('SELECT FROM transaction WHERE id = $1 FOR UPDATE', [transactionId])
   const noted = note(requestId, { state: 'accepted', paymentUrl: 'https://pay/4' })
   await waitForLockWaiter()
-  await settling.query(`SET LOCAL lock_timeout = '1s'`)
+  await settling.query(`SET LOCAL lock_timeout = '300ms'`)
   await settling.query('SELECT FROM operator_request WHERE id = $1 FOR UPDATE', [requestId])
   await settling.query('COMMIT')
   settling.release()

@@ -36,7 +36,6 @@ const contract: readonly { name: string; statements: number; document: string }[
   },
 ]
 
-const original = pg.Client.prototype.query
 let service: TestApp
 let shop: TestMerchant
 beforeAll(async () => {
@@ -61,6 +60,7 @@ afterAll(() => service.close())
 test.each(contract)('$name takes $statements statements', async ({ document, statements }) => {
   // Prisma quotes the schema; the statements of jobs, written by hand, do not.
   const seen: string[] = []
+  const { query: original } = pg.Client.prototype as { query: (...given: unknown[]) => unknown }
   const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (
     this: pg.Client,
     ...given: unknown[]

@@ -167,7 +167,7 @@ builder.queryFields((t) => ({
     nullable: true,
     scope: 'public',
     description:
-      'Asks the operator about a payment and settles it where the answer is final. Its reference is the credential.',
+      'Asks the operator about a payment and settles what is final. Its reference is the credential.',
     args: { reference: t.arg.string({ required: true }), merchantId: t.arg.int() },
     resolve: (_root, { reference, merchantId }, ctx) => checkPayment(ctx, reference, merchantId ?? null),
   }),
