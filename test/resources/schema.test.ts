@@ -1,0 +1,34 @@
+import { readFileSync } from 'node:fs'
+import { isObjectType } from 'graphql'
+import { expect, test } from 'vitest'
+import { printSdl } from '../../src/graphql/print.ts'
+import { productionSchema, schema } from '../../src/resources/schema.ts'
+
+test('schema.graphql is what the code prints', () => {
+  expect(readFileSync('schema.graphql', 'utf8')).toBe(printSdl(schema))
+})
+
+test('production has everything but the sandbox', () => {
+  const names = (of: typeof schema) => Object.keys(of.getMutationType()?.getFields() ?? {})
+  const sandboxOnly = names(schema).filter((name) => !names(productionSchema()).includes(name))
+  expect(sandboxOnly).toEqual(['sandboxAdvanceClock', 'sandboxFund'])
+  expect(Object.keys(productionSchema().getQueryType()?.getFields() ?? {})).toEqual(
+    Object.keys(schema.getQueryType()?.getFields() ?? {}),
+  )
+})
+
+test('every root field and every Node type states who may use it, readable in the SDL', () => {
+  const roots = [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()]
+  const fields = roots.flatMap((root) => Object.values(root?.getFields() ?? {}))
+  expect(fields.length).toBeGreaterThan(10)
+  expect(fields.filter((field) => !field.extensions['accessRule'])).toEqual([])
+  const nodes = Object.values(schema.getTypeMap())
+    .filter(isObjectType)
+    .filter((type) => type.getInterfaces().some(({ name }) => name === 'Node'))
+  expect(nodes.map(({ name }) => name)).toContain('Transaction')
+  expect(nodes.filter((type) => !type.extensions['accessRule'])).toEqual([])
+  expect(printSdl(schema)).toContain(
+    'collectPayment(input: CollectPaymentInput!): MutationCollectPaymentResult',
+  )
+  expect(printSdl(schema)).toContain('@requiresScopes(scopes: [["pay"]])')
+})
