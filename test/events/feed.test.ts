@@ -1,0 +1,278 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import type { LogEvent } from '../../src/events/catalogue.ts'
+import { type Feed, openFeed } from '../../src/events/feed.ts'
+import { createStream } from '../../src/events/stream.ts'
+import { limits } from '../../src/shared/limits.ts'
+import { createLog } from '../../src/telemetry/log.ts'
+import { makeMerchant } from '../access/merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { fillLog, readPositions, upTo } from './log.ts'
+
+let db: TestDatabase
+let pool: pg.Pool
+const feeds: Feed[] = []
+beforeAll(async () => {
+  db = await createTestDatabase()
+  pool = db.database.pool
+})
+afterAll(() => db.drop())
+afterEach(() => {
+  for (const feed of feeds.splice(0)) feed.close()
+})
+
+/** The service's pool, with a count of the rows that it hands out. */
+function countedPool(): { pool: pg.Pool; rows: () => number } {
+  let rows = 0
+  const query = async (statement: pg.QueryConfig) => {
+    const answer = await pool.query(statement)
+    rows += answer.rows.length
+    return answer
+  }
+  return { pool: { query } as unknown as pg.Pool, rows: () => rows }
+}
+
+function open(on: pg.Pool = pool): Feed {
+  const feed = openFeed(on, createLog('silent'))
+  feeds.push(feed)
+  return feed
+}
+
+describe('a subscription', () => {
+  test('replays the log from a cursor, over many pages, and goes on live', async () => {
+    const { merchantId } = await makeMerchant(pool)
+    await fillLog(db.owner, merchantId, limits.eventPageMax * 3 + 7)
+    const feed = open()
+    const reading = readPositions(feed, merchantId, 5n, limits.eventPageMax * 3 + 7 - 5 + 10)
+    await fillLog(db.owner, merchantId, 10)
+    feed.wake(String(merchantId))
+    expect(await reading).toEqual(upTo(limits.eventPageMax * 3 + 17, 6))
+  })
+
+  test('without a cursor begins with what comes next', async () => {
+    const { merchantId } = await makeMerchant(pool)
+    await fillLog(db.owner, merchantId, 4)
+    const feed = open()
+    const stop = new AbortController()
+    const events = feed.subscribe({ merchantId, after: null, signal: stop.signal })
+    const next = events.next()
+    await sleep(30)
+    await fillLog(db.owner, merchantId, 1)
+    feed.wake('*')
+    expect((await next).value).toMatchObject({ position: 5n, type: 'payment_pending' })
+    stop.abort()
+  })
+
+  test.each([11n, 1_000_000n, -1n])('refuses a cursor that is not in the log: %s of 10', async (after) => {
+    const { merchantId } = await makeMerchant(pool)
+    await fillLog(db.owner, merchantId, 10)
+    const reading = open().subscribe({ merchantId, after, signal: new AbortController().signal }).next()
+    await expect(reading).rejects.toMatchObject({ code: 'INVALID_INPUT' })
+  })
+
+  test('takes the cursor of the very end, and of a log without events', async () => {
+    const { merchantId } = await makeMerchant(pool)
+    expect(await readPositionsNow(open(), merchantId, 0n)).toEqual([])
+    await fillLog(db.owner, merchantId, 2)
+    expect(await readPositionsNow(open(), merchantId, 2n)).toEqual([])
+    expect(await readPositionsNow(open(), merchantId, 0n)).toEqual([1n, 2n])
+  })
+
+  test('ends at once when it is aborted while it waits', async () => {
+    const { merchantId } = await makeMerchant(pool)
+    const stop = new AbortController()
+    const next = open().subscribe({ merchantId, after: null, signal: stop.signal }).next()
+    await sleep(30)
+    const aborted = performance.now()
+    stop.abort()
+    expect(await next).toEqual({ done: true, value: undefined })
+    expect(performance.now() - aborted).toBeLessThan(limits.eventPollMs / 4)
+  })
+
+  test('shows one merchant nothing of another', async () => {
+    const [a, b] = [await makeMerchant(pool), await makeMerchant(pool)]
+    const feed = open()
+    const stop = new AbortController()
+    const stranger = feed.subscribe({ merchantId: b.merchantId, after: 0n, signal: stop.signal }).next()
+    const own = readPositions(feed, a.merchantId, 0n, 3)
+    await fillLog(db.owner, a.merchantId, 3)
+    feed.wake('*')
+    expect(await own).toEqual(upTo(3))
+    stop.abort()
+    expect(await stranger).toEqual({ done: true, value: undefined })
+  })
+
+  test('misses nothing that comes between its look and its wait', async () => {
+    const { merchantId } = await makeMerchant(pool)
+    let looks = 0
+    const query = async (statement: pg.QueryConfig) => {
+      const answer = await pool.query(statement)
+      if (statement.name === 'read_events' && (looks += 1) === 1) {
+        // The page was empty; before the reader hears so, an event is there and its wake-up call is over.
+        await fillLog(db.owner, merchantId, 1)
+        feed.wake('*')
+        await sleep(50)
+      }
+      return answer
+    }
+    const feed = open({ query } as unknown as pg.Pool)
+    const begun = performance.now()
+    expect(await readPositions(feed, merchantId, 0n, 1)).toEqual([1n])
+    expect(performance.now() - begun).toBeLessThan(limits.eventPollMs / 2)
+  })
+
+  test('catches up by its poll where no notification arrives', async () => {
+    const { merchantId } = await makeMerchant(pool)
+    const reading = readPositions(open(), merchantId, 0n, 3)
+    await sleep(50)
+    await fillLog(db.owner, merchantId, 3)
+    const begun = performance.now()
+    expect(await reading).toEqual(upTo(3))
+    expect(performance.now() - begun).toBeLessThan(limits.eventPollMs * 2)
+  })
+})
+
+/** What there is to read without waiting. */
+async function readPositionsNow(feed: Feed, merchantId: number, after: bigint): Promise<bigint[]> {
+  const stop = new AbortController()
+  const seen: bigint[] = []
+  const timer = setTimeout(() => stop.abort(), 150)
+  for await (const event of feed.subscribe({ merchantId, after, signal: stop.signal }))
+    seen.push(event.position)
+  clearTimeout(timer)
+  return seen
+}
+
+describe('memory and the table tell the same', () => {
+  test('readers from every cursor see one log, some from the ring, some from the table', async () => {
+    const { merchantId } = await makeMerchant(pool)
+    await fillLog(db.owner, merchantId, 20)
+    const feed = open()
+    const stop = new AbortController()
+    // Keeps the ring alive, which begins at 21.
+    const keeper = feed.subscribe({ merchantId, after: 20n, signal: stop.signal })
+    const kept = keeper.next()
+    await sleep(30)
+    feed.wake(String(merchantId))
+    await sleep(30)
+    await fillLog(db.owner, merchantId, 40)
+    feed.wake(String(merchantId))
+    await kept
+    const all = await Promise.all(
+      Array.from({ length: 60 }, (_, n) => readPositions(feed, merchantId, BigInt(n), 60 - n)),
+    )
+    for (const [n, seen] of all.entries()) expect(seen).toEqual(upTo(60, n + 1))
+    stop.abort()
+    await keeper.return()
+  })
+
+  test('100 readers at the end of the log read each event from the table once', async () => {
+    const { merchantId } = await makeMerchant(pool)
+    const counted = countedPool()
+    const feed = open(counted.pool)
+    const stop = new AbortController()
+    const readers = Array.from({ length: 100 }, () => readPositions(feed, merchantId, 0n, 50))
+    await sleep(100)
+    feed.wake(String(merchantId))
+    await sleep(50)
+    const before = counted.rows()
+    await fillLog(db.owner, merchantId, 50)
+    feed.wake(String(merchantId))
+    for (const seen of await Promise.all(readers)) expect(seen).toEqual(upTo(50))
+    // 50 events, and the head of the log once per look.
+    expect(counted.rows() - before).toBeLessThan(60)
+    stop.abort()
+  })
+
+  test('a stalled reader holds a page, however far the log runs ahead', async () => {
+    const { merchantId } = await makeMerchant(pool)
+    const count = limits.eventRingMax * 2 + 500
+    await fillLog(db.owner, merchantId, 1)
+    const counted = countedPool()
+    const feed = open(counted.pool)
+    const stop = new AbortController()
+    const stalled = feed.subscribe({ merchantId, after: 0n, signal: stop.signal })
+    expect((await stalled.next()).value).toMatchObject({ position: 1n })
+    await fillLog(db.owner, merchantId, count - 1)
+    feed.wake(String(merchantId))
+    await sleep(200)
+    const seen = [1n]
+    for await (const event of stalled) {
+      seen.push(event.position)
+      if (event.position === BigInt(count)) break
+    }
+    expect(seen).toEqual(upTo(count))
+    stop.abort()
+  })
+})
+
+describe('a stream', () => {
+  const event = (position: bigint): LogEvent =>
+    ({ position, type: 'payment_pending', data: {}, occurredAt: new Date() }) as unknown as LogEvent
+  const never = new AbortController().signal
+
+  function fakeLog() {
+    let reads = 0
+    const stream = createStream(async (after) => {
+      reads += 1
+      return Array.from({ length: limits.eventPageMax }, (_, n) => event(after + 1n + BigInt(n)))
+    })
+    return { stream, reads: () => reads }
+  }
+
+  test('keeps the recent end and no more', async () => {
+    const { stream } = fakeLog()
+    await stream.advance(1_000n)
+    expect(stream.since(999n)).toBeNull()
+    expect(stream.since(1_000n)).toEqual([])
+    const end = 1_000n + BigInt(limits.eventRingMax) * 5n
+    await stream.advance(end)
+    const oldest = end - BigInt(limits.eventRingMax)
+    expect(stream.since(oldest - 1n)).toBeNull()
+    const page = stream.since(oldest)
+    expect(page?.map(({ position }) => position)).toEqual(
+      upTo(Number(oldest) + limits.eventPageMax, Number(oldest) + 1),
+    )
+    expect(stream.since(end - 1n)?.map(({ position }) => position)).toEqual([end])
+    expect(stream.since(end)).toEqual([])
+  })
+
+  test('many that tell of the same end read it once', async () => {
+    const { stream, reads } = fakeLog()
+    await stream.advance(0n)
+    await Promise.all(Array.from({ length: 20 }, () => stream.advance(BigInt(limits.eventPageMax))))
+    expect(reads()).toBe(1)
+  })
+
+  test('wakes whoever waits, and nobody who has seen it', async () => {
+    const { stream } = fakeLog()
+    await stream.advance(0n)
+    const version = stream.version()
+    const waiting = stream.changed(version, never)
+    await stream.advance(1n)
+    await waiting
+    await stream.changed(version, never)
+    const stop = new AbortController()
+    let woken = false
+    const other = stream.changed(stream.version(), stop.signal).then(() => (woken = true))
+    await stream.advance(1n)
+    await sleep(5)
+    expect(woken).toBe(false)
+    stop.abort()
+    await other
+  })
+
+  test('a read that fails leaves it whole: the next one goes on from there', async () => {
+    let broken = true
+    const stream = createStream(async (after) => {
+      if (broken) throw new Error('no database')
+      return [event(after + 1n)]
+    })
+    await stream.advance(0n)
+    await expect(stream.advance(3n)).rejects.toThrow('no database')
+    broken = false
+    await stream.advance(3n)
+    expect(stream.since(0n)?.map(({ position }) => position)).toEqual([1n, 2n, 3n])
+  })
+})

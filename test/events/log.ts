@@ -1,0 +1,61 @@
+import type pg from 'pg'
+import type { Feed } from '../../src/events/feed.ts'
+import { limits } from '../../src/shared/limits.ts'
+
+/** Writes events as the service's functions do, in one transaction that stays open for a while. */
+export async function writeEvents(owner: pg.Pool, merchantIds: readonly number[], holdMs = 0): Promise<void> {
+  const client = await owner.connect()
+  try {
+    await client.query('BEGIN')
+    await client.query(
+      `INSERT INTO event (merchant_id, type, data, created_at)
+       SELECT m, 'payment_pending', '{}', now() FROM unnest($1::int[]) AS m`,
+      [merchantIds],
+    )
+    if (holdMs > 0) await client.query('SELECT pg_sleep($1)', [holdMs / 1_000])
+    await client.query('COMMIT')
+  } finally {
+    client.release()
+  }
+}
+
+/** `count` events of a merchant, numbered. */
+export async function fillLog(owner: pg.Pool, merchantId: number, count: number): Promise<void> {
+  await owner.query(
+    `INSERT INTO event (merchant_id, type, data, created_at)
+     SELECT $1, 'payment_pending', jsonb_build_object('n', n), now() FROM generate_series(1, $2) AS n`,
+    [merchantId, count],
+  )
+  await sequenceAll(owner)
+}
+
+export async function sequenceAll(owner: pg.Pool): Promise<void> {
+  for (;;) {
+    const { rows } = await owner.query<{ n: number }>('SELECT sequence_events(1000) AS n')
+    if (rows[0]?.n === 0) return
+  }
+}
+
+/** Reads positions until `count` came, or until nothing came for three polls. */
+export async function readPositions(
+  feed: Feed,
+  merchantId: number,
+  after: bigint | null,
+  count: number,
+): Promise<bigint[]> {
+  const stop = new AbortController()
+  const positions: bigint[] = []
+  let timer = setTimeout(() => stop.abort(), limits.eventPollMs * 3)
+  for await (const event of feed.subscribe({ merchantId, after, signal: stop.signal })) {
+    positions.push(event.position)
+    if (positions.length >= count) break
+    clearTimeout(timer)
+    timer = setTimeout(() => stop.abort(), limits.eventPollMs * 3)
+  }
+  clearTimeout(timer)
+  return positions
+}
+
+export function upTo(count: number, from = 1): bigint[] {
+  return Array.from({ length: count - from + 1 }, (_, n) => BigInt(from + n))
+}

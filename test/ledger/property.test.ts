@@ -1,0 +1,209 @@
+import fc from 'fast-check'
+import type pg from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { transactionStates } from '../../src/resources/transactions/states.ts'
+import type { TestMerchant } from '../access/merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { balanceOf, collectMany, fundedMerchant, item, settleMany } from './money.ts'
+
+let db: TestDatabase
+let pool: pg.Pool
+beforeAll(async () => {
+  db = await createTestDatabase()
+  pool = db.database.pool
+})
+afterAll(() => db.drop())
+
+const who = fc.nat(2)
+const which = fc.nat(5)
+const amount = fc.integer({ min: 100, max: 3_000 }).map(BigInt)
+const operation = fc.oneof(
+  fc.record({ do: fc.constant('fund' as const), who, amount }),
+  fc.record({ do: fc.constant('collect' as const), items: fc.array(fc.record({ who, amount }), many()) }),
+  fc.record({
+    do: fc.constant('settle' as const),
+    items: fc.array(
+      fc.record({
+        which,
+        to: fc.constantFrom('success', 'failed', 'cancelled', 'expired', 'reversed', 'pending'),
+        source: fc.constantFrom('initiate', 'query', 'service'),
+        amount: fc.option(amount, { nil: null }),
+      }),
+      many(),
+    ),
+  }),
+  fc.record({
+    do: fc.constant('reserve' as const),
+    items: fc.array(fc.record({ who, which, amount }), many()),
+  }),
+  fc.record({
+    do: fc.constant('end' as const),
+    items: fc.array(fc.record({ which, step: fc.constantFrom('post', 'void') }), many()),
+  }),
+)
+type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never
+
+function many() {
+  return { minLength: 1, maxLength: 6 }
+}
+
+type Status = (typeof transactionStates.statuses)[number]
+
+/** The whole ledger in a page: what the database must agree with after every step. */
+class Model {
+  readonly merchants: readonly TestMerchant[]
+  readonly held: { available: bigint; reserved: bigint }[]
+  readonly payments: { id: bigint; who: number; amount: bigint; status: Status }[] = []
+  readonly reservations = new Map<number, { who: number; amount: bigint; open: boolean }>()
+
+  constructor(merchants: readonly TestMerchant[]) {
+    this.merchants = merchants
+    this.held = merchants.map(() => ({ available: 0n, reserved: 0n }))
+  }
+
+  add(merchant: number, available: bigint, reserved = 0n): void {
+    const held = this.held[merchant]
+    if (!held) throw new Error('no such merchant')
+    held.available += available
+    held.reserved += reserved
+  }
+
+  settle(at: number, to: Status, source: string, paid: bigint | null): boolean {
+    const payment = this.payments[at]
+    if (!payment || !transactionStates.canMove(payment.status, to)) return false
+    const over = ['expired', 'failed', 'cancelled'].includes(payment.status)
+    if (over && source === 'service') return false
+    payment.status = to
+    if (to === 'success') this.add(payment.who, paid ?? payment.amount)
+    return true
+  }
+
+  reserve(at: number, merchant: number, wanted: bigint): boolean {
+    const known = this.reservations.get(at)
+    if (known) return known.who === merchant && known.amount === wanted
+    if ((this.held[merchant]?.available ?? 0n) < wanted) return false
+    this.reservations.set(at, { who: merchant, amount: wanted, open: true })
+    this.add(merchant, -wanted, wanted)
+    return true
+  }
+
+  end(at: number, step: string): boolean {
+    const known = this.reservations.get(at)
+    if (!known?.open) return false
+    known.open = false
+    this.add(known.who, step === 'void' ? known.amount : 0n, -known.amount)
+    return true
+  }
+}
+
+function same(answers: readonly boolean[], expected: readonly boolean[]): void {
+  expect(answers).toEqual(expected)
+}
+
+let runs = 0
+let funds = 0
+
+async function perform(model: Model, run: number, step: Operation): Promise<void> {
+  const idOf = (at: number) => model.merchants[at]?.merchantId ?? 0
+  const cause = (at: number) => `run-${run}:${at}`
+  switch (step.do) {
+    case 'fund': {
+      await pool.query('SELECT fund_merchant($1, $2, $3)', [
+        idOf(step.who),
+        `${cause(0)}:fund-${(funds += 1)}`,
+        step.amount,
+      ])
+      return model.add(step.who, step.amount)
+    }
+    case 'collect': {
+      const items = step.items.flatMap((each) => {
+        const merchant = model.merchants[each.who]
+        return merchant ? [{ ...each, item: item(merchant, { amount: each.amount }) }] : []
+      })
+      const made = await collectMany(
+        pool,
+        items.map((each) => each.item),
+      )
+      for (const [at, { who: merchant, amount: asked }] of items.entries()) {
+        model.payments.push({
+          id: made[at]?.transactionId ?? 0n,
+          who: merchant,
+          amount: asked,
+          status: 'pending',
+        })
+      }
+      return
+    }
+    case 'settle': {
+      // One outcome per payment and call: of several the first counts, which has a test of its own.
+      const known = step.items.filter(
+        (each, at) =>
+          each.which < model.payments.length && step.items.findIndex((o) => o.which === each.which) === at,
+      )
+      const answers = await settleMany(
+        pool,
+        known.map((each) => ({ ...each, id: model.payments[each.which]?.id ?? 0n })),
+      )
+      const expected = known.map((each) => model.settle(each.which, each.to, each.source, each.amount))
+      return same(
+        answers.map((answer) => answer.moved),
+        expected,
+      )
+    }
+    case 'reserve': {
+      const { rows } = await pool.query<{ reserved: boolean }>(
+        'SELECT reserved FROM reserve_many($1, $2, $3)',
+        [
+          step.items.map((each) => idOf(each.who)),
+          step.items.map((each) => cause(each.which)),
+          step.items.map((each) => each.amount),
+        ],
+      )
+      const seen = new Set<number>()
+      const expected = step.items.map((each) => {
+        // A second item for a cause of the same call never reserves, even where the first was not covered.
+        if (seen.has(each.which) && !model.reservations.has(each.which)) return false
+        seen.add(each.which)
+        return model.reserve(each.which, each.who, each.amount)
+      })
+      return same(
+        rows.map((row) => row.reserved),
+        expected,
+      )
+    }
+    case 'end': {
+      const { rows } = await pool.query<{ ended: boolean }>(
+        'SELECT ended FROM end_reservation_many($1, $2::ledger_step[], $3::provider[])',
+        [
+          step.items.map((each) => cause(each.which)),
+          step.items.map((each) => each.step),
+          step.items.map(() => 'OperatorD'),
+        ],
+      )
+      const expected = step.items.map((each) => model.end(each.which, each.step))
+      return same(
+        rows.map((row) => row.ended),
+        expected,
+      )
+    }
+  }
+}
+
+test('whatever is done in whatever order, the ledger agrees with a tiny model', async () => {
+  const seed = Number(process.env.SEED ?? Date.now() % 1_000_000_000)
+  process.stdout.write(`ledger property: SEED=${seed}\n`)
+  const property = fc.asyncProperty(fc.array(operation, { minLength: 1, maxLength: 25 }), async (steps) => {
+    const run = (runs += 1)
+    const merchants = await Promise.all([0, 1, 2].map(() => fundedMerchant(pool, 0n)))
+    const model = new Model(merchants)
+    for (const step of steps) {
+      await perform(model, run, step)
+      const { rows } = await pool.query('SELECT * FROM verify_ledger()')
+      expect(rows).toEqual([])
+      for (const [at, { merchantId }] of merchants.entries()) {
+        expect(await balanceOf(pool, merchantId)).toEqual(model.held[at])
+      }
+    }
+  })
+  await fc.assert(property, { seed, numRuns: 30 })
+}, 60_000)

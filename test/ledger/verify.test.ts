@@ -1,0 +1,155 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { verifyLedger } from '../../src/ledger/verify.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { fundedMerchant, openCollection, problemsOf, settleMany } from './money.ts'
+
+let db: TestDatabase
+beforeAll(async () => void (db = await createTestDatabase()))
+afterAll(() => db.drop())
+
+/** A merchant with 10,000 francs given, 5,000 collected, 2,000 paid out and 1,000 given back. */
+async function lively(): Promise<{ merchantId: number; id: bigint; cause: string }> {
+  const { pool } = db.database
+  const merchant = await fundedMerchant(pool, 10_000n)
+  const { transactionId: id } = await openCollection(pool, merchant)
+  await settleMany(pool, [{ id, to: 'success' }])
+  const { merchantId } = merchant
+  const cause = `payout:${merchantId}`
+  await pool.query('SELECT * FROM reserve_many($1, $2, $3)', [
+    [merchantId, merchantId, merchantId],
+    [cause, `${cause}-back`, `${cause}-open`],
+    [2_000n, 1_000n, 500n],
+  ])
+  await pool.query('SELECT * FROM end_reservation_many($1, $2::ledger_step[], $3::provider[])', [
+    [cause, `${cause}-back`],
+    ['post', 'void'],
+    ['OperatorB', null],
+  ])
+  return { merchantId, id, cause }
+}
+
+/** What only somebody with the machine in their hands can do: change rows with every trigger asleep. */
+async function damage(statement: string, values: unknown[] = []): Promise<void> {
+  const client = await db.owner.connect()
+  try {
+    await client.query('BEGIN')
+    await client.query('SET LOCAL session_replication_role = replica')
+    const { rowCount } = await client.query(statement, values)
+    expect(rowCount).toBe(1)
+    await client.query('COMMIT')
+  } catch (error) {
+    await client.query('ROLLBACK')
+    throw error
+  } finally {
+    client.release()
+  }
+}
+
+test('a sound ledger has no problem', async () => {
+  const { merchantId } = await lively()
+  expect(await problemsOf(db.database.pool, merchantId)).toEqual([])
+})
+
+describe('the proof finds', () => {
+  test.each<[what: string, found: RegExp, statement: string]>([
+    [
+      'a balance that is too high',
+      /^balance says available 15501/,
+      'UPDATE merchant_balance SET available = available + 3001 WHERE merchant_id = $1',
+    ],
+    [
+      'money moved between available and reserved',
+      /^balance says/,
+      'UPDATE merchant_balance SET available = available - 1, reserved = reserved + 1 WHERE merchant_id = $1',
+    ],
+    ['a balance that is gone', /no balance/, 'DELETE FROM merchant_balance WHERE merchant_id = $1'],
+    [
+      'a missing credit',
+      /paid but was never credited/,
+      `DELETE FROM movement WHERE merchant_id = $1 AND step = 'credit'`,
+    ],
+    [
+      'a doubled amount',
+      /credited with another amount/,
+      `UPDATE movement SET amount = amount * 2 WHERE merchant_id = $1 AND step = 'credit'`,
+    ],
+    [
+      'a credit from another operator',
+      /another amount, account/,
+      `UPDATE movement SET debit = 'clearing_operator_d' WHERE merchant_id = $1 AND step = 'credit'`,
+    ],
+    [
+      'a payment that is no longer paid',
+      /credited but is not paid/,
+      `UPDATE transaction SET status = 'failed', settled_amount = NULL WHERE merchant_id = $1`,
+    ],
+    [
+      'a payment settled for more',
+      /another amount/,
+      'UPDATE transaction SET settled_amount = settled_amount + 1 WHERE merchant_id = $1',
+    ],
+    [
+      'a missing end of a reservation',
+      /^balance says/,
+      `DELETE FROM movement WHERE merchant_id = $1 AND step = 'post'`,
+    ],
+    [
+      'a missing beginning of a reservation',
+      /ended otherwise/,
+      `DELETE FROM movement WHERE merchant_id = $1 AND step = 'reserve' AND amount = 2000`,
+    ],
+    [
+      'a reservation that ended with more',
+      /ended otherwise/,
+      `UPDATE movement SET amount = 2001 WHERE merchant_id = $1 AND step = 'post'`,
+    ],
+    [
+      'a movement without a cause in the books',
+      /^balance says/,
+      `INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+       VALUES ($1, 'nothing', 'fund', 'funding', 'available', 1, now())`,
+    ],
+  ])('%s', async (_what, found, statement) => {
+    const { merchantId } = await lively()
+    await damage(statement, [merchantId])
+    const problems = await problemsOf(db.database.pool, merchantId)
+    expect(problems).toContainEqual(expect.stringMatching(found))
+  })
+
+  test('money that moved from one merchant to another, with both balances made to fit', async () => {
+    const [a, b] = [await lively(), await lively()]
+    await damage(`UPDATE movement SET merchant_id = $2 WHERE cause = $1 AND step = 'credit'`, [
+      `transaction:${a.id}`,
+      b.merchantId,
+    ])
+    await damage('UPDATE merchant_balance SET available = available - 5000 WHERE merchant_id = $1', [
+      a.merchantId,
+    ])
+    await damage('UPDATE merchant_balance SET available = available + 5000 WHERE merchant_id = $1', [
+      b.merchantId,
+    ])
+    expect(await problemsOf(db.database.pool, a.merchantId, b.merchantId)).toEqual([
+      `transaction:${a.id} was credited with another amount, account or merchant`,
+    ])
+  })
+
+  test('a credit that went into the reserve, with the balance made to fit', async () => {
+    const { merchantId, id } = await lively()
+    await damage(`UPDATE movement SET credit = 'reserved' WHERE cause = $1`, [`transaction:${id}`])
+    await damage(
+      `UPDATE merchant_balance SET available = available - 5000, reserved = reserved + 5000
+       WHERE merchant_id = $1`,
+      [merchantId],
+    )
+    expect(await problemsOf(db.database.pool, merchantId)).toHaveLength(1)
+  })
+})
+
+test('the problems name the merchant', async () => {
+  const { merchantId } = await lively()
+  await damage('UPDATE merchant_balance SET reserved = reserved + 1 WHERE merchant_id = $1', [merchantId])
+  expect(await verifyLedger(db.database.pool)).toContainEqual({
+    merchantId,
+    problem: 'balance says available 12500, reserved 501; its movements say 12500, 500',
+  })
+})

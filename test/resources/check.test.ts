@@ -1,0 +1,67 @@
+import { setImmediate as tick } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { shareFlight } from '../../src/context.ts'
+import { checkRequest } from '../../src/resources/settlement.ts'
+import { checkPayment } from '../../src/resources/transactions/check.ts'
+import { openCollection } from '../ledger/money.ts'
+import { answers, claim, credited, scene, script, useScene } from './scripted-operator.ts'
+
+useScene()
+
+let references = 0
+
+async function collection() {
+  const reference = `check-${(references += 1)}`
+  return { reference, ...(await openCollection(scene.pool, scene.merchant, { reference })) }
+}
+
+test('100 that ask at once lead to one question, and all hear its answer', async () => {
+  const { reference } = await collection()
+  script.query = [answers.settled]
+  const told = await Promise.all(
+    Array.from({ length: 100 }, () => checkPayment(scene.services, reference, null)),
+  )
+  expect(new Set(told.map(({ state }) => state))).toEqual(new Set(['success']))
+  expect(script.asked).toBe(1)
+  expect(await credited()).toBe(5_000n)
+})
+
+test('within three seconds the record answers', async () => {
+  const { reference } = await collection()
+  script.query = [answers.pending]
+  expect((await checkPayment(scene.services, reference, null)).state).toBe('pending')
+  expect((await checkPayment(scene.services, reference, null)).state).toBe('pending')
+  expect(script.asked).toBe(1)
+})
+
+test('an operator out of reach is no failure of the payment', async () => {
+  const { reference } = await collection()
+  script.query = [answers.unreachable]
+  await expect(checkPayment(scene.services, reference, null)).rejects.toMatchObject({
+    code: 'OPERATOR_UNREACHABLE',
+  })
+})
+
+test('what is over is answered from the record', async () => {
+  const { reference } = await collection()
+  script.query = [answers.refused]
+  expect((await checkPayment(scene.services, reference, null)).state).toBe('failed')
+  expect((await checkPayment(scene.services, reference, null)).state).toBe('failed')
+  expect(script.asked).toBe(1)
+})
+
+test('somebody who asks while the schedule has the right to does not keep it from asking', async () => {
+  const opened = await collection()
+  const request = await claim(opened)
+  script.query = [answers.settled]
+  const { flights } = scene.services
+  const asking = checkPayment(scene.services, opened.reference, null)
+  // The status check is now trying to claim what the schedule holds.
+  while (flights.size === 0) await tick()
+  await shareFlight(scene.services, `check:${opened.transactionId}`, () =>
+    checkRequest(scene.services, request),
+  )
+  await asking
+  expect(script.asked).toBe(1)
+  expect(await credited()).toBe(5_000n)
+})

@@ -1,0 +1,150 @@
+import type pg from 'pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { regenerateApiKey, revokeApiKey } from '../../src/access/api-keys.ts'
+import { openBatches, shareStatement } from '../../src/database/batch.ts'
+import { deactivate, makeMerchant, master } from '../access/merchants.ts'
+import {
+  type CollectItem,
+  type Collected,
+  collectMany,
+  eventTypes,
+  item,
+  openCollection,
+} from '../ledger/money.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+
+let db: TestDatabase
+let pool: pg.Pool
+beforeAll(async () => {
+  db = await createTestDatabase()
+  pool = db.database.pool
+})
+afterAll(() => db.drop())
+
+async function rowsOf(
+  merchantId: number,
+): Promise<{ transactions: bigint; requests: bigint; events: bigint }> {
+  const { rows } = await db.owner.query<{ transactions: bigint; requests: bigint; events: bigint }>(
+    `SELECT (SELECT count(*) FROM transaction WHERE merchant_id = $1) AS transactions,
+       (SELECT count(*) FROM operator_request WHERE merchant_id = $1) AS requests,
+       (SELECT count(*) FROM event WHERE merchant_id = $1) AS events`,
+    [merchantId],
+  )
+  return rows[0] ?? { transactions: 0n, requests: 0n, events: 0n }
+}
+const nothing = { transactions: 0n, requests: 0n, events: 0n }
+
+test('a collection is a transaction, a request and an event, together', async () => {
+  const merchant = await makeMerchant(pool)
+  const { transactionId, requestId } = await openCollection(pool, merchant)
+  const { rows } = await db.owner.query(
+    `SELECT t.status, t.amount, t.settled_amount, r.id, r.state, r.attempt, r.amount AS asked,
+       t.expires_at - t.created_at = interval '24 hours' AS day,
+       r.fence_until BETWEEN now() + interval '25 seconds' AND now() + interval '30 seconds' AS fenced,
+       r.next_check_at BETWEEN now() + interval '5 seconds' AND now() + interval '12 seconds' AS soon
+     FROM transaction t JOIN operator_request r ON r.transaction_id = t.id WHERE t.id = $1`,
+    [transactionId],
+  )
+  expect(rows).toEqual([
+    {
+      status: 'pending',
+      amount: 5_000n,
+      settled_amount: null,
+      id: requestId,
+      state: 'sending',
+      attempt: 1,
+      asked: 5_000n,
+      day: true,
+      fenced: true,
+      soon: true,
+    },
+  ])
+  expect(await eventTypes(pool, merchant.merchantId)).toEqual(['payment_pending'])
+})
+
+test('of equal references in one call the first is made, the others are duplicates', async () => {
+  const [a, b] = [await makeMerchant(pool), await makeMerchant(pool)]
+  const answers = await collectMany(pool, [
+    item(a, { reference: 'ORDER-1' }),
+    item(b, { reference: 'ORDER-1' }),
+    item(a, { reference: 'ORDER-1', amount: 7_000n }),
+    item(a, { reference: 'ORDER-2' }),
+    item(a, { reference: 'ORDER-1' }),
+  ])
+  expect(answers.map((answer) => answer.outcome)).toEqual(['made', 'made', 'duplicate', 'made', 'duplicate'])
+  expect(answers.map((answer) => answer.transactionId !== null)).toEqual([true, true, false, true, false])
+  expect(await rowsOf(a.merchantId)).toEqual({ transactions: 2n, requests: 2n, events: 2n })
+})
+
+test('over parallel calls one wins each reference, whatever the order inside the calls', async () => {
+  const merchant = await makeMerchant(pool)
+  const references = Array.from({ length: 30 }, (_, n) => `race-${n}`)
+  const calls = await Promise.all(
+    Array.from({ length: 8 }, (_, n) => {
+      const order = n % 2 ? references : references.toReversed()
+      return collectMany(
+        pool,
+        order.map((reference) => item(merchant, { reference })),
+      )
+    }),
+  )
+  const outcomes = calls.flat().map((answer) => answer.outcome)
+  expect(outcomes.filter((outcome) => outcome === 'made')).toHaveLength(30)
+  expect(outcomes.filter((outcome) => outcome === 'duplicate')).toHaveLength(7 * 30)
+  expect(await rowsOf(merchant.merchantId)).toEqual({ transactions: 30n, requests: 30n, events: 30n })
+})
+
+describe('unauthenticated, and nothing is written', () => {
+  test('with a revoked key', async () => {
+    const merchant = await makeMerchant(pool)
+    await revokeApiKey(pool, merchant)
+    expect(await collectMany(pool, [item(merchant)])).toMatchObject([{ outcome: 'unauthenticated' }])
+    expect(await rowsOf(merchant.merchantId)).toEqual(nothing)
+  })
+
+  test('with a key that was regenerated since', async () => {
+    const merchant = await makeMerchant(pool)
+    await regenerateApiKey(pool, master, merchant)
+    expect(await collectMany(pool, [item(merchant)])).toMatchObject([{ outcome: 'unauthenticated' }])
+    expect(await rowsOf(merchant.merchantId)).toEqual(nothing)
+    expect(await collectMany(pool, [item(merchant, { apiKeyVersion: 2 })])).toMatchObject([
+      { outcome: 'made' },
+    ])
+  })
+
+  test('for an inactive merchant', async () => {
+    const merchant = await makeMerchant(pool)
+    await deactivate(pool, merchant.merchantId)
+    expect(await collectMany(pool, [item(merchant)])).toMatchObject([{ outcome: 'unauthenticated' }])
+    expect(await rowsOf(merchant.merchantId)).toEqual(nothing)
+  })
+
+  test('with the key of another merchant', async () => {
+    const [a, b] = [await makeMerchant(pool), await makeMerchant(pool)]
+    const stolen = item(a, { apiKeyId: b.apiKeyId })
+    expect(await collectMany(pool, [stolen])).toMatchObject([{ outcome: 'unauthenticated' }])
+    expect(await rowsOf(a.merchantId)).toEqual(nothing)
+  })
+
+  test('and a dead key takes no reference away from a living one in the same call', async () => {
+    const merchant = await makeMerchant(pool)
+    await regenerateApiKey(pool, master, merchant)
+    const answers = await collectMany(pool, [
+      item(merchant, { reference: 'SAME' }),
+      item(merchant, { reference: 'SAME', apiKeyVersion: 2 }),
+      item(merchant, { reference: 'SAME', apiKeyVersion: 2 }),
+    ])
+    expect(answers.map((answer) => answer.outcome)).toEqual(['unauthenticated', 'made', 'duplicate'])
+  })
+})
+
+test('one bad item fails alone', async () => {
+  const merchant = await makeMerchant(pool)
+  const batches = openBatches(pool)
+  const statement = shareStatement<CollectItem, Collected>((on, items) => collectMany(on, items))
+  const items = Array.from({ length: 20 }, (_, n) => item(merchant, n === 7 ? { amount: 99n } : {}))
+  const answers = await Promise.allSettled(items.map((each) => batches.run(statement, each)))
+  expect(answers.map((answer) => answer.status === 'fulfilled')).toEqual(items.map((_, n) => n !== 7))
+  expect(answers[7]).toMatchObject({ reason: { code: '23514' } })
+  expect(await rowsOf(merchant.merchantId)).toEqual({ transactions: 19n, requests: 19n, events: 19n })
+})

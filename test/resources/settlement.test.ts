@@ -1,0 +1,161 @@
+import { describe, expect, test } from 'vitest'
+import { sendRequest } from '../../src/resources/settlement.ts'
+import { settleMany } from '../ledger/money.ts'
+import {
+  accepted,
+  answers,
+  ask,
+  claim,
+  credited,
+  day,
+  evidence,
+  fresh,
+  hour,
+  minute,
+  says,
+  scene,
+  script,
+  second,
+  seconds,
+  stands,
+  useScene,
+} from './scripted-operator.ts'
+
+useScene()
+
+describe('the first answer', () => {
+  test.each([
+    ['accepted', { status: 'pending', state: 'accepted', nextS: seconds(60) }, 0n],
+    ['duplicate', { status: 'pending', state: 'accepted', nextS: seconds(0) }, 0n],
+    ['settled', { status: 'success', state: 'settled', nextS: null, late: false }, 5_000n],
+    ['refused', { status: 'failed', state: 'refused', nextS: null, why: 'PAYER_DECLINED' }, 0n],
+    ['notSent', { status: 'pending', state: 'unsent', nextS: seconds(2) }, 0n],
+    ['unknown', { status: 'pending', state: 'doubt', nextS: seconds(2) }, 0n],
+  ] as const)('%s', async (kind, expected, money) => {
+    const opened = await fresh()
+    script.collect = [says[kind]]
+    const sent = await sendRequest(scene.services, opened.request, 'interactive')
+    expect(sent.status).toBe(expected.status)
+    expect(await stands(opened)).toMatchObject(expected)
+    expect(await credited()).toBe(money)
+    expect(script.sent).toMatchObject([
+      { attempt: 1, payer: '+22370000001', handle: { correlationId: opened.correlationId } },
+    ])
+  })
+
+  test('polling is asked soon, and an operator that names a pause gets it', async () => {
+    const [a, b] = [await fresh(), await fresh()]
+    script.collect = [
+      { ...says.accepted, notify: 'polling' },
+      { ...says.accepted, pollAfterMs: 20_000 },
+    ]
+    await sendRequest(scene.services, a.request, 'interactive')
+    await sendRequest(scene.services, b.request, 'interactive')
+    expect(await stands(a)).toMatchObject({ nextS: seconds(3) })
+    expect(await stands(b)).toMatchObject({ nextS: seconds(20) })
+  })
+
+  test('a page to pay on is answered and kept', async () => {
+    const opened = await fresh()
+    script.collect = [{ ...says.accepted, action: { type: 'redirect', url: 'https://pay.example/1' } }]
+    const sent = await sendRequest(scene.services, opened.request, 'interactive')
+    expect(sent).toEqual({ status: 'pending', paymentUrl: 'https://pay.example/1', refusal: null })
+    const { rows } = await scene.pool.query('SELECT payment_url FROM transaction WHERE id = $1', [
+      opened.transactionId,
+    ])
+    expect(rows).toEqual([{ payment_url: 'https://pay.example/1' }])
+  })
+
+  test('a refusal comes with its words', async () => {
+    const opened = await fresh()
+    script.collect = [says.refused]
+    const { refusal: told } = await sendRequest(scene.services, opened.request, 'interactive')
+    expect(told).toMatchObject({ reason: 'PAYER_DECLINED', words: expect.stringMatching(/\w+/) })
+  })
+
+  test('our correlation id stays, whatever the operator answers', async () => {
+    const opened = await fresh()
+    script.collect = [says.accepted]
+    await sendRequest(scene.services, opened.request, 'interactive')
+    expect((await claim(opened)).handle).toMatchObject({
+      correlationId: opened.correlationId,
+      operatorRef: 'OP-1',
+    })
+  })
+
+  test('a pause of an hour does not keep an unsent prompt open for an hour', async () => {
+    const opened = await fresh()
+    script.collect = [{ ...says.notSent, retryAfterMs: hour }]
+    await sendRequest(scene.services, opened.request, 'interactive')
+    expect((await stands(opened)).nextS).toBeLessThanOrEqual(60)
+  })
+})
+
+describe('asking about what was accepted', () => {
+  test.each<[kind: keyof typeof answers, age: number, status: string, state: string, nextS: unknown]>([
+    ['pending', 10 * second, 'pending', 'accepted', seconds(60)],
+    ['pending', 2 * minute, 'pending', 'accepted', seconds(30)],
+    ['pending', 3 * hour, 'pending', 'accepted', seconds(hour / 1_000)],
+    ['pending', day - 10 * minute, 'pending', 'accepted', seconds(600)],
+    ['pending', day + second, 'expired', 'accepted', seconds(3_600)],
+    ['absent', 10 * second, 'pending', 'accepted', seconds(2, 60)],
+    ['absent', 3 * hour, 'pending', 'accepted', seconds(3_600)],
+    ['absent', day + second, 'expired', 'accepted', seconds(3_600)],
+    ['unreachable', 10 * second, 'pending', 'accepted', seconds(2, 8)],
+    ['unreachable', 3 * hour, 'pending', 'accepted', seconds(2, 8)],
+    ['unreachable', day + second, 'pending', 'accepted', seconds(2, 8)],
+    ['unreachable', 10 * day, 'pending', 'accepted', seconds(2, 8)],
+    ['reversed', 10 * second, 'pending', 'accepted', seconds(60)],
+    ['reversed', day + second, 'expired', 'accepted', seconds(3_600)],
+    ['settled', 10 * second, 'success', 'settled', null],
+    ['settled', 3 * hour, 'success', 'settled', null],
+    ['settled', 10 * day, 'success', 'settled', null],
+    ['refused', 10 * second, 'failed', 'refused', null],
+    ['refused', 10 * day, 'failed', 'refused', null],
+  ])('%s at the age of %d ms: %s', async (kind, age, status, state, nextS) => {
+    const opened = await accepted(age)
+    const checked = await ask(opened, answers[kind])
+    expect(checked).toEqual({ status, reached: kind !== 'unreachable' })
+    expect(await stands(opened)).toMatchObject({ status, state, nextS, late: false, attempt: 1 })
+    expect(script.sent).toEqual([])
+    expect(await credited()).toBe(kind === 'settled' ? 5_000n : 0n)
+  })
+
+  test('another amount is credited as the operator says', async () => {
+    const opened = await accepted()
+    await ask(opened, { kind: 'settled', evidence: { ...evidence, amount: 4_000n } })
+    expect(await credited()).toBe(4_000n)
+  })
+
+  test('an operator that is out of reach is asked as late as it wishes', async () => {
+    const opened = await accepted()
+    await ask(opened, { kind: 'unreachable', cause: 'rate_limited', retryAfterMs: 40_000 })
+    expect(await stands(opened)).toMatchObject({ nextS: seconds(50) })
+  })
+
+  test('the last question comes when the time is over, not after it', async () => {
+    const opened = await accepted(day - 20 * second)
+    await ask(opened, answers.pending)
+    const { nextS } = await stands(opened)
+    expect(nextS).toBeGreaterThan(15)
+    expect(nextS).toBeLessThanOrEqual(20)
+  })
+})
+
+describe('two answers for one payment', () => {
+  test('the callback was quicker than the first answer: one credit', async () => {
+    const opened = await fresh()
+    await settleMany(scene.pool, [{ id: opened.transactionId, to: 'success' }])
+    script.collect = [says.settled]
+    expect((await sendRequest(scene.services, opened.request, 'interactive')).status).toBe('success')
+    expect(await credited()).toBe(5_000n)
+  })
+
+  test('an acceptance after the end opens nothing', async () => {
+    const opened = await fresh()
+    await settleMany(scene.pool, [{ id: opened.transactionId, to: 'failed' }])
+    script.collect = [says.accepted]
+    await sendRequest(scene.services, opened.request, 'interactive')
+    expect(await stands(opened)).toMatchObject({ status: 'failed', state: 'refused', nextS: null })
+  })
+})
