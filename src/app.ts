@@ -1,4 +1,5 @@
 import type { RequestListener } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { createListener } from './http/listener.ts'
 import { type HttpServer, listenHttp } from './http/server.ts'
@@ -112,16 +113,21 @@ async function openServices(ground: Ground, closers: Closers): Promise<Services>
   closers.push(() => access.close())
   const sandboxClock = config.mode === 'sandbox' ? await openSandboxClock(pool) : null
   const clock = sandboxClock ?? systemClock
-  const { callbackUrl } = addresses
-  const { callbackSecret } = master
-  const operators = createOperators(simulator.settings, { log, clock, callbackUrl, callbackSecret })
-  closers.push(() => operators.close())
   const feed = openFeed(pool, log)
   closers.push(() => feed.close())
   const sequencer = startSequencer(pool, log)
   closers.push(() => sequencer.close())
   const batches = openBatches(pool)
   closers.push(() => batches.idle())
+  // What was begun with an operator is brought home: its answer, or at the end that there was none.
+  const flights = new Map<string, Promise<unknown>>()
+  const landed = async () => void (await Promise.allSettled(flights.values()))
+  closers.push(landed)
+  const { callbackUrl } = addresses
+  const { callbackSecret } = master
+  const operators = createOperators(simulator.settings, { log, clock, callbackUrl, callbackSecret })
+  closers.push(() => operators.close())
+  closers.push(() => Promise.race([landed(), sleep(limits.landMs, undefined, { ref: false })]))
 
   const services: Services = {
     config,
@@ -134,7 +140,7 @@ async function openServices(ground: Ground, closers: Closers): Promise<Services>
     operators,
     sequencer,
     feed,
-    flights: new Map(),
+    flights,
     streams: new Map(),
     sandbox: null,
     simulatorUrl: simulator.url,

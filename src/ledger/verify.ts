@@ -1,4 +1,5 @@
-import type { Pool } from 'pg'
+import type { Pool, PoolClient } from 'pg'
+import { transact } from '../database/transact.ts'
 
 /** What does not add up, and for whom. */
 export interface LedgerProblem {
@@ -11,9 +12,27 @@ export interface LedgerProblem {
  * credit, all in one snapshot. Writes nothing.
  * @returns what does not add up; empty means that the ledger holds
  */
-export async function verifyLedger(pool: Pool): Promise<LedgerProblem[]> {
-  const { rows } = await pool.query<LedgerProblem>(
+export async function verifyLedger(client: Pool | PoolClient): Promise<LedgerProblem[]> {
+  const { rows } = await client.query<LedgerProblem>(
     'SELECT merchant_id AS "merchantId", problem FROM verify_ledger()',
   )
   return rows
 }
+
+/**
+ * The same where no other process is at it, with more time than a request has: it reads every movement.
+ * @returns null where another process has its turn
+ */
+export async function verifyLedgerInTurn(database: { readonly pool: Pool }): Promise<LedgerProblem[] | null> {
+  return transact(database, async (tx) => {
+    const { rows } = await tx.query<{ free: boolean }>('SELECT pg_try_advisory_xact_lock($1) AS free', [
+      turnLock,
+    ])
+    if (!rows[0]?.free) return null
+    await tx.query(`SET LOCAL statement_timeout = '${timeoutMs}ms'`)
+    return verifyLedger(tx)
+  })
+}
+
+const turnLock = 72_707_372
+const timeoutMs = 50_000

@@ -1,7 +1,7 @@
 import { sweepRateLimits } from '../access/rate-limit.ts'
 import { type Services, shareFlight } from '../context.ts'
 import type { Job } from '../jobs/schedule.ts'
-import { verifyLedger } from '../ledger/verify.ts'
+import { verifyLedgerInTurn } from '../ledger/verify.ts'
 import { claimDue } from '../operators/requests.ts'
 import { limits } from '../shared/limits.ts'
 import type { Provider } from '../shared/providers.ts'
@@ -11,17 +11,20 @@ import { checkRequest } from './settlement.ts'
 export function serviceJobs(services: Services): readonly Job[] {
   return [
     // One lane per operator: one that hangs holds up nobody else.
-    ...services.operators.list().map(({ provider }) => ({
-      name: resolveJob(provider),
-      everyMs: limits.resolveEveryMs,
-      run: () => resolveDue(services, provider),
-    })),
+    ...services.operators.list().map(({ provider }) => {
+      const underWay = new Set<bigint>()
+      return {
+        name: resolveJob(provider),
+        everyMs: limits.resolveEveryMs,
+        run: () => resolveDue(services, provider, underWay),
+      }
+    }),
     {
       name: 'ledger.verify',
       everyMs: limits.ledgerVerifyMs,
       run: async () => {
-        const problems = await verifyLedger(services.database.pool)
-        if (problems.length > 0)
+        const problems = await verifyLedgerInTurn(services.database)
+        if (problems && problems.length > 0)
           services.log.fatal({ problems: problems.slice(0, 20) }, 'the ledger does not add up')
         return false
       },
@@ -42,16 +45,20 @@ export function resolveJob(provider: Provider): string {
   return `requests.resolve.${provider}`
 }
 
-async function resolveDue(services: Services, provider: Provider): Promise<boolean> {
-  const requests = await claimDue(services.database.pool, provider, limits.dueRequestsMax)
-  const checks = await Promise.allSettled(
-    requests.map((request) =>
-      shareFlight(services, `check:${request.transactionId}`, () => checkRequest(services, request)),
-    ),
-  )
-  for (const check of checks) {
-    if (check.status === 'rejected')
-      services.log.error({ err: check.reason }, 'a request could not be checked')
+/** Takes as many due requests as the operator has room for; none waits for the answer to another. */
+async function resolveDue(services: Services, provider: Provider, underWay: Set<bigint>): Promise<boolean> {
+  const room = limits.dueRequestsMax - underWay.size
+  if (room === 0) return false
+  const requests = await claimDue(services.database.pool, provider, room)
+  for (const request of requests) {
+    underWay.add(request.id)
+    shareFlight(services, `check:${request.transactionId}`, () => checkRequest(services, request))
+      .catch((error: unknown) => services.log.error({ err: error }, 'a request could not be checked'))
+      .finally(() => {
+        const wasFull = underWay.size === limits.dueRequestsMax
+        underWay.delete(request.id)
+        if (wasFull) services.wakeJob(resolveJob(provider))
+      })
   }
-  return requests.length === limits.dueRequestsMax
+  return false
 }

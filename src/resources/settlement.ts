@@ -22,11 +22,13 @@ export interface Sent {
  * Sends a request to its operator and brings its transaction what the answer means. The intent is on record
  * before; an answer that does not come, or that nobody understands, is never a failure: the request is asked
  * about until it is known.
+ * @param deadline from before the right to send was taken: nothing leaves after it
  */
 export async function sendRequest(
   services: Services,
   request: OpenRequest,
   lane: CallContext['lane'],
+  deadline: Date,
 ): Promise<Sent> {
   const operator = operatorOf(services, request)
   const outcome = await operator.collect(
@@ -40,7 +42,7 @@ export async function sendRequest(
       callbackUrl: operator.callbackUrl(request.id),
       attempt: request.attempt,
     },
-    callContext(services, request, lane, limits.collectDeadlineMs),
+    callContext(services, request, lane, deadline),
   )
   return bringAnswer(services, operator, request, outcome)
 }
@@ -123,7 +125,7 @@ export async function checkRequest(services: Services, request: OpenRequest): Pr
   const outcome = await operatorOf(services, request).query(
     request.kind,
     request.handle,
-    callContext(services, request, 'background', limits.operatorQueryDeadlineMs),
+    callContext(services, request, 'background', deadlineIn(limits.operatorQueryDeadlineMs)),
   )
   switch (outcome.kind) {
     case 'settled': {
@@ -181,8 +183,8 @@ async function bringAbsence(
   const operator = operatorOf(services, request)
   const young = ageMs(services, request) < limits.resendForMs
   if (young && operator.capabilities.createIsIdempotent) {
-    const attempt = await claimSend(services.database.pool, request.id)
-    if (attempt !== null) return (await sendRequest(services, { ...request, attempt }, 'background')).status
+    const sent = await sendAgain(services, request)
+    if (sent) return sent.status
   }
   return keepAsking(services, request, absent)
 }
@@ -198,9 +200,7 @@ async function resend(services: Services, request: OpenRequest): Promise<Transac
     const failed = { status: 'failed', source: 'service', refusal } as const
     return (await settleTransaction(services, request.transactionId, failed)).status
   }
-  const attempt = await claimSend(services.database.pool, request.id)
-  if (attempt === null) return request.status as TransactionStatus
-  return (await sendRequest(services, { ...request, attempt }, 'background')).status
+  return (await sendAgain(services, request))?.status ?? (request.status as TransactionStatus)
 }
 
 async function bringRefusal(
@@ -273,14 +273,27 @@ function operatorOf(services: Services, request: OpenRequest): Operator {
   return operator
 }
 
+/** Sends a request once more. Null where somebody else has the right to, or an earlier send may still arrive. */
+async function sendAgain(services: Services, request: OpenRequest): Promise<Sent | null> {
+  // Counted from before the claim, so that a process that stalls in between cannot send beyond its fence.
+  const deadline = deadlineIn(limits.collectDeadlineMs)
+  const attempt = await claimSend(services.database.pool, request.id)
+  return attempt === null ? null : sendRequest(services, { ...request, attempt }, 'background', deadline)
+}
+
+/** By the machine's own clock: the sandbox may move its time, never a timeout. */
+export function deadlineIn(ms: number): Date {
+  return new Date(Date.now() + ms)
+}
+
 function callContext(
   services: Services,
   request: OpenRequest,
   lane: CallContext['lane'],
-  ms: number,
+  deadline: Date,
 ): CallContext {
   return {
-    deadline: new Date(Date.now() + ms),
+    deadline,
     lane,
     record: exchangeRecorder(services.batches, services.log, request),
   }

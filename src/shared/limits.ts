@@ -64,7 +64,7 @@ export const limits = {
   /** How often each operator's due requests are looked for; a callback does not wait for it. */
   resolveEveryMs: 500,
   /** Requests that one job run takes. */
-  dueRequestsMax: 64,
+  dueRequestsMax: 32,
   /**
    * No second call for an operation may start while the first may still arrive: deadline and late arrival.
    */
@@ -121,6 +121,8 @@ export const limits = {
   clockStepMs: 400 * 24 * hour,
 
   /** SIGTERM to exit (issue: within 10 s). */
-  drainMs: 8 * second,
+  drainMs: 7 * second,
+  /** Then the operators' answers that are still awaited; what comes later is asked for at the next start. */
+  landMs: 1 * second,
   ledgerVerifyMs: 1 * minute,
 } as const

@@ -98,7 +98,6 @@ describe("the service's role", () => {
       'merchant: UPDATE',
       'operator_callback: INSERT',
       'operator_exchange: INSERT',
-      'operator_request: INSERT',
       'operator_request: UPDATE',
       'rate_limit: DELETE',
       'rate_limit: INSERT',
@@ -108,7 +107,6 @@ describe("the service's role", () => {
       'signing_key: INSERT',
       'signing_key: UPDATE',
       'transaction.payment_url: UPDATE',
-      'transaction: INSERT',
     ]
     expect(rows.map((row) => row.may)).toEqual(may)
   })

@@ -47,7 +47,9 @@ describe('settling moves along the table and no other way', () => {
   test.each(pairs)('%s to %s', async (from, to) => {
     const id = await standing(from)
     const [answer] = await settleMany(db.database.pool, [{ id, to, source: 'query' }])
-    const allowed = transactionStates.canMove(from, to)
+    // Processing and reversed are no outcomes: verbs of their own will make them, with their own movements.
+    const isOutcome = to !== 'processing' && to !== 'reversed'
+    const allowed = isOutcome && transactionStates.canMove(from, to)
     expect(answer).toMatchObject({ moved: allowed, was: from, status: allowed ? to : from })
     const { rows } = await db.owner.query('SELECT status FROM transaction WHERE id = $1', [id])
     expect(rows).toEqual([{ status: allowed ? to : from }])
@@ -84,14 +86,6 @@ describe('what ended unpaid is revived', () => {
     const [answer] = await settleMany(db.database.pool, [{ id, to: 'success', source }])
     const proof = type === 'pay' && (source === 'initiate' || source === 'query')
     expect(answer).toMatchObject({ moved: proof, status: proof ? 'success' : from, late: proof })
-  })
-
-  test('and it stays known as late when the operator takes it back', async () => {
-    const id = await standing('expired')
-    await settleMany(db.database.pool, [{ id, to: 'success' }])
-    expect(await settleMany(db.database.pool, [{ id, to: 'reversed' }])).toMatchObject([
-      { moved: true, status: 'reversed', late: true },
-    ])
   })
 })
 

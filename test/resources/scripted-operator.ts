@@ -6,7 +6,7 @@ import { openSandboxClock, type SandboxClock } from '../../src/database/sandbox-
 import type { CollectRequest, Evidence, InitiateOutcome, QueryOutcome } from '../../src/operators/operator.ts'
 import type { Operator } from '../../src/operators/registry.ts'
 import { claimOne, type OpenRequest } from '../../src/operators/requests.ts'
-import { checkRequest, sendRequest } from '../../src/resources/settlement.ts'
+import { checkRequest, deadlineIn, sendRequest } from '../../src/resources/settlement.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { makeMerchant, type TestMerchant } from '../access/merchants.ts'
 import { balanceOf, openCollection, problemsOf } from '../ledger/money.ts'
@@ -183,7 +183,7 @@ export async function credited(): Promise<bigint> {
 export async function accepted(ageMs = 0): Promise<Opened> {
   const opened = await fresh()
   script.collect = [says.accepted]
-  await sendRequest(scene.services, opened.request, 'interactive')
+  await sendRequest(scene.services, opened.request, 'interactive', deadlineIn(10_000))
   if (ageMs > 0) await scene.clock.advance(ageMs)
   script.sent = []
   return opened
@@ -200,7 +200,7 @@ export const day = 24 * hour
 export async function doubtful(ageMs: number): Promise<Opened> {
   const opened = await fresh()
   script.collect = [says.unknown]
-  await sendRequest(scene.services, opened.request, 'interactive')
+  await sendRequest(scene.services, opened.request, 'interactive', deadlineIn(10_000))
   if (ageMs > 0) await scene.clock.advance(ageMs)
   script.sent = []
   return opened

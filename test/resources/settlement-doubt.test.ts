@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { checkRequest, sendRequest } from '../../src/resources/settlement.ts'
+import { checkRequest, deadlineIn, sendRequest } from '../../src/resources/settlement.ts'
 import { openCollection } from '../ledger/money.ts'
 import {
   answers,
@@ -111,7 +111,7 @@ describe('what never left', () => {
   async function unsent(ageMs: number): Promise<Opened> {
     const opened = await fresh()
     script.collect = [says.notSent]
-    await sendRequest(scene.services, opened.request, 'interactive')
+    await sendRequest(scene.services, opened.request, 'interactive', deadlineIn(10_000))
     if (ageMs > 0) await scene.clock.advance(ageMs)
     // The fence is open to the millisecond, which a column rounds.
     await lowerFence(opened)

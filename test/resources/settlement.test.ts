@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { sendRequest } from '../../src/resources/settlement.ts'
+import { deadlineIn, sendRequest } from '../../src/resources/settlement.ts'
 import { settleMany } from '../ledger/money.ts'
 import {
   accepted,
@@ -34,7 +34,7 @@ describe('the first answer', () => {
   ] as const)('%s', async (kind, expected, money) => {
     const opened = await fresh()
     script.collect = [says[kind]]
-    const sent = await sendRequest(scene.services, opened.request, 'interactive')
+    const sent = await sendRequest(scene.services, opened.request, 'interactive', deadlineIn(10_000))
     expect(sent.status).toBe(expected.status)
     expect(await stands(opened)).toMatchObject(expected)
     expect(await credited()).toBe(money)
@@ -49,8 +49,8 @@ describe('the first answer', () => {
       { ...says.accepted, notify: 'polling' },
       { ...says.accepted, pollAfterMs: 20_000 },
     ]
-    await sendRequest(scene.services, a.request, 'interactive')
-    await sendRequest(scene.services, b.request, 'interactive')
+    await sendRequest(scene.services, a.request, 'interactive', deadlineIn(10_000))
+    await sendRequest(scene.services, b.request, 'interactive', deadlineIn(10_000))
     expect(await stands(a)).toMatchObject({ nextS: seconds(3) })
     expect(await stands(b)).toMatchObject({ nextS: seconds(20) })
   })
@@ -58,7 +58,7 @@ describe('the first answer', () => {
   test('a page to pay on is answered and kept', async () => {
     const opened = await fresh()
     script.collect = [{ ...says.accepted, action: { type: 'redirect', url: 'https://pay.example/1' } }]
-    const sent = await sendRequest(scene.services, opened.request, 'interactive')
+    const sent = await sendRequest(scene.services, opened.request, 'interactive', deadlineIn(10_000))
     expect(sent).toEqual({ status: 'pending', paymentUrl: 'https://pay.example/1', refusal: null })
     const { rows } = await scene.pool.query('SELECT payment_url FROM transaction WHERE id = $1', [
       opened.transactionId,
@@ -69,14 +69,19 @@ describe('the first answer', () => {
   test('a refusal comes with its words', async () => {
     const opened = await fresh()
     script.collect = [says.refused]
-    const { refusal: told } = await sendRequest(scene.services, opened.request, 'interactive')
+    const { refusal: told } = await sendRequest(
+      scene.services,
+      opened.request,
+      'interactive',
+      deadlineIn(10_000),
+    )
     expect(told).toMatchObject({ reason: 'PAYER_DECLINED', words: expect.stringMatching(/\w+/) })
   })
 
   test('our correlation id stays, whatever the operator answers', async () => {
     const opened = await fresh()
     script.collect = [says.accepted]
-    await sendRequest(scene.services, opened.request, 'interactive')
+    await sendRequest(scene.services, opened.request, 'interactive', deadlineIn(10_000))
     expect((await claim(opened)).handle).toMatchObject({
       correlationId: opened.correlationId,
       operatorRef: 'OP-1',
@@ -86,7 +91,7 @@ describe('the first answer', () => {
   test('a pause of an hour does not keep an unsent prompt open for an hour', async () => {
     const opened = await fresh()
     script.collect = [{ ...says.notSent, retryAfterMs: hour }]
-    await sendRequest(scene.services, opened.request, 'interactive')
+    await sendRequest(scene.services, opened.request, 'interactive', deadlineIn(10_000))
     expect((await stands(opened)).nextS).toBeLessThanOrEqual(60)
   })
 })
@@ -147,7 +152,9 @@ describe('two answers for one payment', () => {
     const opened = await fresh()
     await settleMany(scene.pool, [{ id: opened.transactionId, to: 'success' }])
     script.collect = [says.settled]
-    expect((await sendRequest(scene.services, opened.request, 'interactive')).status).toBe('success')
+    expect(
+      (await sendRequest(scene.services, opened.request, 'interactive', deadlineIn(10_000))).status,
+    ).toBe('success')
     expect(await credited()).toBe(5_000n)
   })
 
@@ -155,7 +162,7 @@ describe('two answers for one payment', () => {
     const opened = await fresh()
     await settleMany(scene.pool, [{ id: opened.transactionId, to: 'failed' }])
     script.collect = [says.accepted]
-    await sendRequest(scene.services, opened.request, 'interactive')
+    await sendRequest(scene.services, opened.request, 'interactive', deadlineIn(10_000))
     expect(await stands(opened)).toMatchObject({ status: 'failed', state: 'refused', nextS: null })
   })
 })

@@ -355,9 +355,8 @@ CREATE TRIGGER "operator_callback_insert_only" BEFORE UPDATE OR DELETE OR TRUNCA
 GRANT USAGE ON SCHEMA public TO payments_service;
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO payments_service;
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO payments_service;
-GRANT INSERT, UPDATE ON "merchant", "api_key", "signing_key", "sandbox_clock", "operator_request"
-  TO payments_service;
-GRANT INSERT ON "transaction" TO payments_service;
+GRANT INSERT, UPDATE ON "merchant", "api_key", "signing_key", "sandbox_clock" TO payments_service;
+GRANT UPDATE ON "operator_request" TO payments_service;
 GRANT UPDATE ("payment_url") ON "transaction" TO payments_service;
 GRANT INSERT, UPDATE, DELETE ON "rate_limit" TO payments_service;
 GRANT INSERT ON "operator_exchange", "operator_callback" TO payments_service;

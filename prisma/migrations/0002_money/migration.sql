@@ -124,7 +124,8 @@ BEGIN
   ), allowed AS (
     SELECT c.* FROM chosen c
     JOIN lifecycle_move m ON m.lifecycle = 'transaction' AND m.from_status = c.was::text AND m.to_status = c.to_status::text
-    WHERE NOT c.was_over OR (c.type = 'pay' AND c.source IN ('initiate', 'query'))
+    -- What is not an outcome (processing, reversed) is never settled: it takes other movements.
+    WHERE c.to_status IN ('success', 'failed', 'cancelled', 'expired') AND (NOT c.was_over OR (c.type = 'pay' AND c.source IN ('initiate', 'query')))
   ), changed AS (
     UPDATE transaction t
     SET status = a.to_status, late = t.late OR a.was_over, settled_at = service_now(), evidence_source = a.source,
@@ -226,6 +227,15 @@ BEGIN
   SELECT i.place, i.first AND i.cause IN (SELECT moved.cause FROM moved) FROM item i ORDER BY i.place;
 END $$;
 
+-- Balance check: keeps the question for an operator's float, and whether it was answered.
+CREATE FUNCTION record_balance_check(merchant int, operator provider, check_reference text, reason text) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+  INSERT INTO transaction (merchant_id, transaction_type, payment_method, customer_phone, amount, status, reference,
+    request_data, evidence_source, failure_reason, settled_at, created_at)
+  VALUES (merchant, 'balance_check', operator, '', 0, CASE WHEN reason IS NULL THEN 'success' ELSE 'failed' END::transaction_status,
+    check_reference, jsonb_build_object('payment_method', operator), 'query', reason, service_now(), service_now())
+$$;
+
 -- Fund: money that the owner of a sandbox gives to a merchant, once per cause.
 CREATE FUNCTION fund_merchant(merchant int, cause text, amount bigint) RETURNS boolean
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
@@ -274,4 +284,4 @@ $$;
 
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION service_now, clearing_account, collect_many, settle_many, reserve_many, end_reservation_many,
-  fund_merchant, verify_ledger TO payments_service;
+  record_balance_check, fund_merchant, verify_ledger TO payments_service;

@@ -26,15 +26,11 @@ export async function checkBalance(ctx: Context, provider: Provider): Promise<Xo
   const known = outcome.kind === 'ok'
   await ctx.database.pool.query({
     name: 'record_balance_check',
-    text: `INSERT INTO transaction (merchant_id, transaction_type, payment_method, customer_phone,
-        amount, status, reference, request_data, evidence_source, failure_reason, settled_at, created_at)
-      VALUES ($1, 'balance_check', $2, '', 0, $3, $4, $5, 'query', $6, service_now(), service_now())`,
+    text: 'SELECT record_balance_check($1, $2, $3, $4)',
     values: [
       actorOf(ctx).merchantId,
       provider,
-      known ? 'success' : 'failed',
       `bc_${randomBytes(16).toString('hex')}`,
-      JSON.stringify({ payment_method: provider }),
       known ? null : 'OPERATOR_UNAVAILABLE',
     ],
   })

@@ -21,7 +21,7 @@ import {
 import { limits } from '../../shared/limits.ts'
 import type { Xof } from '../../shared/money.ts'
 import type { Provider } from '../../shared/providers.ts'
-import { sendRequest } from '../settlement.ts'
+import { deadlineIn, sendRequest } from '../settlement.ts'
 import type { TransactionStatus } from './states.ts'
 
 /** What a collection takes (specification: POST /pay). */
@@ -88,11 +88,12 @@ export async function collect(ctx: Context, raw: CollectInput): Promise<Initiati
     reference: input.reference ?? `mp_${randomBytes(16).toString('hex')}`,
     request: requestData(input),
   }
+  const deadline = deadlineIn(limits.collectDeadlineMs)
   const made = await ctx.batches.run(collectMany, item)
   if (made.outcome !== 'made') throw await notMade(ctx, item, made.outcome)
   ctx.sequencer.nudge()
 
-  const sent = await sendRequest(ctx, openRequest(item, made), 'interactive')
+  const sent = await sendRequest(ctx, openRequest(item, made), 'interactive', deadline)
   const initiation: Initiation = {
     transactionId: made.transactionId,
     reference: item.reference,
