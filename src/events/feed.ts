@@ -7,8 +7,8 @@ import { type Stream, createStream } from './stream.ts'
 
 export interface Subscription {
   merchantId: number
-  /** The last position that the reader has; null starts with what comes next. */
-  after: bigint | null
+  /** The last position that the reader has, from `start`. */
+  after: bigint
   signal: AbortSignal
 }
 
@@ -18,9 +18,13 @@ export interface Subscription {
  */
 export interface Feed {
   /**
+   * Where a reader begins: after its cursor, or without one after all that has happened by now.
+   * @throws DomainError INVALID_INPUT where the cursor lies ahead of the log
+   */
+  start(merchantId: number, cursor: bigint | null): Promise<bigint>
+  /**
    * Every event after a position, in order, without end. It is pulled: a slow reader waits in the log, not in
    * memory.
-   * @throws DomainError INVALID_INPUT where `after` lies ahead of the log
    */
   subscribe(subscription: Subscription): AsyncGenerator<LogEvent, void, void>
   /**
@@ -87,12 +91,15 @@ export function openFeed(pool: Pool, log: Log): Feed {
   const poll = setInterval(() => void refresh([...streams.keys()]), limits.eventPollMs).unref()
 
   return {
+    async start(merchantId, cursor) {
+      const head = (await heads([merchantId])).get(merchantId) ?? 0n
+      if (cursor !== null && (cursor < 0n || cursor > head)) throw aheadOfLog(head)
+      return cursor ?? head
+    },
     async *subscribe({ merchantId, after, signal }) {
       const stream = join(merchantId)
       try {
-        const head = (await heads([merchantId])).get(merchantId) ?? 0n
-        if (after !== null && (after < 0n || after > head)) throw aheadOfLog(head)
-        let cursor = after ?? head
+        let cursor = after
         while (!signal.aborted) {
           // Taken before reading: what comes between the read and the wait ends the wait at once.
           const version = stream.version()

@@ -23,11 +23,16 @@ interface SchemaTypes {
   }
 }
 
+/** `collectPayment` gives a `CollectPaymentResult`. */
+function resultName({ fieldName }: { fieldName: string }): string {
+  return `${fieldName.charAt(0).toUpperCase()}${fieldName.slice(1)}Result`
+}
+
 /** What the resources' schemas are written with: the code-first schema is the core of the domain. */
 export const builder = new SchemaBuilder<SchemaTypes>({
   plugins: ['scopes', ErrorsPlugin, RelayPlugin, PrismaPlugin],
   defaultFieldNullability: false,
-  errors: { directResult: true },
+  errors: { directResult: true, defaultUnionOptions: { name: resultName } },
   prisma: { client: (ctx) => ctx.database.prisma, dmmf: getDatamodel(), onUnusedQuery: 'warn' },
   relay: {
     clientMutationId: 'omit',

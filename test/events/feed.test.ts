@@ -55,10 +55,11 @@ describe('a subscription', () => {
     await fillLog(db.owner, merchantId, 4)
     const feed = open()
     const stop = new AbortController()
-    const events = feed.subscribe({ merchantId, after: null, signal: stop.signal })
-    const next = events.next()
-    await sleep(30)
+    const after = await feed.start(merchantId, null)
+    expect(after).toBe(4n)
+    // What happens before the first pull is not missed.
     await fillLog(db.owner, merchantId, 1)
+    const next = feed.subscribe({ merchantId, after, signal: stop.signal }).next()
     feed.wake('*')
     expect((await next).value).toMatchObject({ position: 5n, type: 'payment_pending' })
     stop.abort()
@@ -67,7 +68,7 @@ describe('a subscription', () => {
   test.each([11n, 1_000_000n, -1n])('refuses a cursor that is not in the log: %s of 10', async (after) => {
     const { merchantId } = await makeMerchant(pool)
     await fillLog(db.owner, merchantId, 10)
-    const reading = open().subscribe({ merchantId, after, signal: new AbortController().signal }).next()
+    const reading = open().start(merchantId, after)
     await expect(reading).rejects.toMatchObject({ code: 'INVALID_INPUT' })
   })
 
@@ -82,7 +83,7 @@ describe('a subscription', () => {
   test('ends at once when it is aborted while it waits', async () => {
     const { merchantId } = await makeMerchant(pool)
     const stop = new AbortController()
-    const next = open().subscribe({ merchantId, after: null, signal: stop.signal }).next()
+    const next = open().subscribe({ merchantId, after: 0n, signal: stop.signal }).next()
     await sleep(30)
     const aborted = performance.now()
     stop.abort()

@@ -40,7 +40,7 @@ export async function sequenceAll(owner: pg.Pool): Promise<void> {
 export async function readPositions(
   feed: Feed,
   merchantId: number,
-  after: bigint | null,
+  after: bigint,
   count: number,
 ): Promise<bigint[]> {
   const stop = new AbortController()

@@ -24,6 +24,7 @@ async function openStreams(shop: TestMerchant): Promise<Promise<string>[]> {
       url: `${service.url.replace('http', 'ws')}/graphql`,
       webSocketImpl: WebSocket,
       lazy: false,
+      onNonLazyError: () => {},
       retryAttempts: 0,
       connectionParams: { authorization: `Bearer ${shop.token}` },
       on: { closed: (event) => resolve(String((event as { code: number }).code)) },

@@ -302,12 +302,15 @@ builder.subscriptionField('transactionChanged', (t) =>
         description: 'Cursor of the last change that you have; without it, what comes next.',
       }),
     },
-    subscribe: (_root, { after }, ctx) =>
-      liveStream(
+    subscribe: async (_root, { after }, ctx) => {
+      const { merchantId } = mine(ctx)
+      const start = await ctx.feed.start(merchantId, readCursor(after ?? ctx.lastEventId))
+      return liveStream(
         ctx,
-        (signal) => ctx.feed.subscribe({ ...mine(ctx), after: readCursor(after ?? ctx.lastEventId), signal }),
+        (signal) => ctx.feed.subscribe({ merchantId, after: start, signal }),
         ({ position }) => String(position),
-      ),
+      )
+    },
     resolve: (event) => event,
   }),
 )
