@@ -54,8 +54,8 @@ export function asAmount(text: string | undefined): Xof | undefined {
 const textLengthMax = 1_000
 
 function asText(value: unknown): string | undefined {
-  // Half a character would make the addresses that are built of a name throw, a zero character the database; and no
-  // word of an operator is worth more than this.
+  // Half a character would make the addresses that are built of a name throw, a zero character the database;
+  // and no word of an operator is worth more than this.
   if (typeof value === 'string') {
     return value.replaceAll('\0', '').slice(0, textLengthMax).toWellFormed() || undefined
   }

@@ -273,7 +273,7 @@ function operatorOf(services: Services, request: OpenRequest): Operator {
   return operator
 }
 
-/** Sends a request once more. Null where somebody else has the right to, or an earlier send may still arrive. */
+/** Sends a request once more. Null where somebody else may, or an earlier send may still arrive. */
 async function sendAgain(services: Services, request: OpenRequest): Promise<Sent | null> {
   // Counted from before the claim, so that a process that stalls in between cannot send beyond its fence.
   const deadline = deadlineIn(limits.collectDeadlineMs)
