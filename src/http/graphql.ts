@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline, type Readable } from 'node:stream'
-import { renderGraphiQL } from '@graphql-yoga/render-graphiql'
 import { type ExecutionResult, GraphQLError, type GraphQLSchema } from 'graphql'
 import { createYoga, type GraphQLParams, type Plugin } from 'graphql-yoga'
 import type { Context, Services } from '../context.ts'
@@ -33,7 +32,9 @@ export function createGraphqlHandler(options: {
   const yoga = createYoga<Exchange>({
     plugins: [carryOperations(createOperations(schema), isDraining)],
     graphiql: isSandbox && { title: 'GraphiQL' },
-    renderGraphiQL,
+    // Nine megabytes that most processes never show.
+    renderGraphiQL: async (options) =>
+      (await import('@graphql-yoga/render-graphiql')).renderGraphiQL(options),
     landingPage: false,
     cors: false,
     multipart: false,
