@@ -47,9 +47,10 @@ type Closers = (() => Promise<void> | void)[]
  */
 export async function startApp(config: Config, connection: pg.ClientConfig): Promise<App> {
   const closers: Closers = []
-  const close = closeOnce(closers)
+  const log = createLog(config.logLevel)
+  const close = closeOnce(closers, log)
   try {
-    return { ...(await build(config, connection, closers)), close }
+    return { ...(await build(config, connection, log, closers)), close }
   } catch (error) {
     await close()
     throw error
@@ -59,10 +60,10 @@ export async function startApp(config: Config, connection: pg.ClientConfig): Pro
 async function build(
   config: Config,
   connection: pg.ClientConfig,
+  log: Log,
   closers: Closers,
 ): Promise<Omit<App, 'close'>> {
-  const log = createLog(config.logLevel)
-  const simulator = startOperators(config)
+  const simulator = startOperators(config, log)
   simulator.catch(() => {})
   closers.push(async () => (await simulator.catch(() => null))?.close())
   await migrate(connection)
@@ -150,7 +151,7 @@ async function openServices(ground: Ground, closers: Closers): Promise<Services>
   const { control } = simulator
   if (control && sandboxClock) {
     services.sandbox = { advanceClock: (ms) => advanceClock(services, control, sandboxClock, ms) }
-    await control.setWebhook(`${callbackUrl}/operators/OperatorB/callbacks/webhook`)
+    await nameWebhook(services, control)
   }
   return services
 }
@@ -172,13 +173,18 @@ interface SandboxOperators {
 }
 
 /** The operators to talk to; in a sandbox the simulator, started here unless it runs elsewhere. */
-async function startOperators(config: Config): Promise<SandboxOperators> {
+async function startOperators(config: Config, log: Log): Promise<SandboxOperators> {
   if (!config.simulator)
     return { settings: config.operators, url: null, control: null, close: async () => {} }
   const { url, port, controlToken } = config.simulator
   const simulator =
     url === null
-      ? await startSimulatorProcess({ port, controlToken, journalPath: `${config.dataDir}/operators.jsonl` })
+      ? await startSimulatorProcess({
+          port,
+          controlToken,
+          journalPath: `${config.dataDir}/operators.jsonl`,
+          onEnd: (words) => log.error(words),
+        })
       : { url, close: async () => {} }
   return {
     settings: sandboxOperators(simulator.url),
@@ -187,6 +193,19 @@ async function startOperators(config: Config): Promise<SandboxOperators> {
     close: () => simulator.close(),
   }
 }
+
+/** Tells the simulator where OperatorB's webhooks go; one that is not up yet is told when it is. */
+async function nameWebhook(services: Services, control: SimulatorControl): Promise<void> {
+  const address = `${services.addresses.callbackUrl}/operators/OperatorB/callbacks/webhook`
+  try {
+    await control.setWebhook(address)
+  } catch (error) {
+    services.log.warn({ err: error }, 'the operator simulator cannot be reached; trying again')
+    setTimeout(() => void nameWebhook(services, control), webhookRetryMs).unref()
+  }
+}
+
+const webhookRetryMs = 2_000
 
 /**
  * The simulator's time moves first, so that what its customers did by then is there when the service asks.
@@ -223,11 +242,18 @@ function wakeOnNotifications(services: Services, connection: pg.ClientConfig): (
   return () => listener.close()
 }
 
-function closeOnce(closers: Closers): () => Promise<void> {
+function closeOnce(closers: Closers, log: Log): () => Promise<void> {
   let closing: Promise<void> | null = null
   return () => {
     closing ??= (async () => {
-      for (const close of closers.toReversed()) await close()
+      for (const close of closers.toReversed()) {
+        try {
+          await close()
+        } catch (error) {
+          // What cannot be closed must not keep the rest open.
+          log.warn({ err: error }, 'a part of the service could not be closed')
+        }
+      }
     })()
     return closing
   }

@@ -24,7 +24,8 @@ async function runCommand(): Promise<number> {
   const { values, positionals } = read
   if (positionals.join(' ') === 'schema') return printSchema()
   const { commands } = await import('./terminal/commands.ts')
-  const command = commands[positionals.join(' ')]
+  const name = positionals.join(' ')
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined
   if (values.help || !command) {
     process.stderr.write(usage)
     return values.help ? 0 : 2

@@ -6,6 +6,8 @@ import { PrismaClient } from '../../prisma/generated/prisma/client.ts'
 
 const connectTimeoutMs = 2_000
 const statementTimeoutMs = 10_000
+/** A server that is there and says nothing: given up on our side, a little later than it would by itself. */
+const answerTimeoutMs = 12_000
 const idleInTransactionTimeoutMs = 5_000
 const lockTimeoutMs = 5_000
 const idleTimeoutMs = 60_000
@@ -74,6 +76,7 @@ export function openPool(
     connectionTimeoutMillis: connectTimeoutMs,
     idleTimeoutMillis: idleTimeoutMs,
     statement_timeout: statementTimeoutMs,
+    query_timeout: answerTimeoutMs,
     lock_timeout: lockTimeoutMs,
     idle_in_transaction_session_timeout: idleInTransactionTimeoutMs,
     keepAlive: true,

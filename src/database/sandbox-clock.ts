@@ -26,13 +26,14 @@ export async function openSandboxClock(pool: Pool): Promise<SandboxClock> {
     refresh,
     async advance(ms) {
       const { rows } = await pool.query<{ offset: bigint }>(
-        `INSERT INTO sandbox_clock AS c (offset_ms) VALUES ($1)
-         ON CONFLICT (singleton) DO UPDATE SET offset_ms = c.offset_ms + excluded.offset_ms
-         RETURNING offset_ms AS "offset"`,
+        `WITH moved AS (
+           INSERT INTO sandbox_clock AS c (offset_ms) VALUES ($1)
+           ON CONFLICT (singleton) DO UPDATE SET offset_ms = c.offset_ms + excluded.offset_ms
+           RETURNING offset_ms AS "offset"
+         ) SELECT "offset", pg_notify('clock', '') FROM moved`,
         [ms],
       )
       take(rows[0])
-      await pool.query(`SELECT pg_notify('clock', '')`)
       return now()
     },
   }

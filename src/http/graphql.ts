@@ -6,6 +6,7 @@ import type { Context, Services } from '../context.ts'
 import { toGraphQLError } from '../graphql/errors.ts'
 import { createOperations, type Operations } from '../graphql/operation.ts'
 import { refusals } from '../shared/errors.ts'
+import { apiVersion } from '../shared/version.ts'
 import { anonymousContext, readBody, requestIdOf, signIn } from './request.ts'
 import { serverSentEvents } from './server-sent-events.ts'
 
@@ -33,8 +34,7 @@ export function createGraphqlHandler(options: {
     plugins: [carryOperations(createOperations(schema), isDraining)],
     graphiql: isSandbox && { title: 'GraphiQL' },
     // Nine megabytes that most processes never show.
-    renderGraphiQL: async (options) =>
-      (await import('@graphql-yoga/render-graphiql')).renderGraphiQL(options),
+    renderGraphiQL: async (shown) => (await import('@graphql-yoga/render-graphiql')).renderGraphiQL(shown),
     landingPage: false,
     cors: false,
     multipart: false,
@@ -48,7 +48,7 @@ export function createGraphqlHandler(options: {
   async function answer(message: IncomingMessage, response: ServerResponse): Promise<void> {
     const requestId = requestIdOf(message)
     response.setHeader('X-Request-Id', requestId)
-    response.setHeader('X-API-Version', '1.0.0')
+    response.setHeader('X-API-Version', apiVersion)
     const exchange: Exchange = { message, ctx: anonymousContext(services, message, requestId), events: null }
     try {
       const answered = await yoga.handleNodeRequest(message, exchange)

@@ -51,16 +51,22 @@ export async function signIn(ctx: Context, authorization: string | undefined): P
   return { ...ctx, actor }
 }
 
-/** Reads a request body. Null where it is over the limit; the rest is then not read. */
+/** Reads a request body. Null where it is over the limit (the rest is then not read), or broken off. */
 export async function readBody(message: IncomingMessage): Promise<Buffer | null> {
   if (Number(message.headers['content-length'] ?? 0) > limits.bodyMaxBytes) return null
   const parts: Buffer[] = []
   let size = 0
-  // Ending the loop early must not end the connection: the refusal has yet to be sent.
-  for await (const part of message.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    size += part.length
-    if (size > limits.bodyMaxBytes) return null
-    parts.push(part)
+  try {
+    // Ending the loop early must not end the connection: the refusal has yet to be sent.
+    for await (const part of message.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      size += part.length
+      if (size > limits.bodyMaxBytes) return null
+      parts.push(part)
+    }
+  } catch (error) {
+    // Whoever hung up in the middle hears nothing, and is no fault of ours.
+    if (message.errored || message.destroyed) return null
+    throw error
   }
   return Buffer.concat(parts)
 }

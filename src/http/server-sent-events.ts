@@ -22,14 +22,15 @@ const retryMs = 1_000
 export function serverSentEvents(results: ResultStream, ctx: Context, isDraining: () => boolean): Readable {
   let sentId = ctx.lastEventId
   let isPulling = false
+  let isOver = false
   let ticks = 0
 
   async function pull(body: Readable): Promise<void> {
     const text = await nextText()
     isPulling = false
-    if (body.destroyed || body.readableEnded) return
+    if (body.destroyed || isOver) return
     body.push(text)
-    if (text.endsWith(complete)) body.push(null)
+    if (text.endsWith(complete)) end(body)
   }
 
   async function nextText(): Promise<string> {
@@ -42,6 +43,12 @@ export function serverSentEvents(results: ResultStream, ctx: Context, isDraining
     } catch (error) {
       return eventText({ errors: [error] } as ExecutionResult) + complete
     }
+  }
+
+  /** Nothing may be pushed after the end. */
+  function end(body: Readable): void {
+    if (!isOver) body.push(null)
+    isOver = true
   }
 
   function leave(): void {
@@ -63,8 +70,8 @@ export function serverSentEvents(results: ResultStream, ctx: Context, isDraining
   })
   const heart = setInterval(() => {
     ticks += 1
-    if (isDraining()) body.push(null)
-    else if (ticks % pingTicks === 0 && body.readableLength === 0) body.push(':\n\n')
+    if (isDraining()) end(body)
+    else if (!isOver && ticks % pingTicks === 0 && body.readableLength === 0) body.push(':\n\n')
   }, tickMs)
   heart.unref()
   body.push(`retry: ${retryMs}\n\n`)

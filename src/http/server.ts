@@ -64,10 +64,14 @@ export async function listenHttp(
     async drain(ms) {
       draining = true
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-      server.closeIdleConnections()
+      // A connection that was busy becomes idle with its answer.
+      const sweep = setInterval(() => server.closeIdleConnections(), idleSweepMs)
       const timer = setTimeout(() => server.closeAllConnections(), ms)
       await closed
+      clearInterval(sweep)
       clearTimeout(timer)
     },
   }
 }
+
+const idleSweepMs = 20

@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { limits } from '../shared/limits.ts'
 import type { Log } from '../telemetry/log.ts'
 
 /**
@@ -79,7 +81,8 @@ function startLoop(job: Job, log: Log) {
     async close() {
       closed = true
       clearTimeout(timer)
-      await running
+      // A long reading may be cut off: what a job must not lose stands in the database.
+      await Promise.race([running, sleep(limits.landMs, undefined, { ref: false })])
     },
   }
 }

@@ -1,4 +1,4 @@
-import type { Pool } from 'pg'
+import type { Pool, PoolClient } from 'pg'
 import { type Batches, shareStatement } from '../database/batch.ts'
 import type { Xof } from '../shared/money.ts'
 import type { Provider } from '../shared/providers.ts'
@@ -47,8 +47,13 @@ export function endReservation(batches: Batches, end: ReservationEnd): Promise<b
 }
 
 /** Credits a sandbox merchant, once per cause. False where this cause funded before. */
-export async function fund(pool: Pool, merchantId: number, cause: string, amount: Xof): Promise<boolean> {
-  const { rows } = await pool.query<{ funded: boolean }>('SELECT fund_merchant($1, $2, $3) AS funded', [
+export async function fund(
+  client: Pool | PoolClient,
+  merchantId: number,
+  cause: string,
+  amount: Xof,
+): Promise<boolean> {
+  const { rows } = await client.query<{ funded: boolean }>('SELECT fund_merchant($1, $2, $3) AS funded', [
     merchantId,
     cause,
     amount,

@@ -1,4 +1,4 @@
-import type { Pool, PoolClient } from 'pg'
+import type { Pool, PoolClient, QueryConfig } from 'pg'
 import { transact } from '../database/transact.ts'
 
 /** What does not add up, and for whom. */
@@ -7,15 +7,19 @@ export interface LedgerProblem {
   problem: string
 }
 
+const timeoutMs = 50_000
+
 /**
  * The proof: rebuilds every balance from its movements and holds every paid collection against its one
  * credit, all in one snapshot. Writes nothing.
  * @returns what does not add up; empty means that the ledger holds
  */
 export async function verifyLedger(client: Pool | PoolClient): Promise<LedgerProblem[]> {
-  const { rows } = await client.query<LedgerProblem>(
-    'SELECT merchant_id AS "merchantId", problem FROM verify_ledger()',
-  )
+  const { rows } = await client.query<LedgerProblem>({
+    text: 'SELECT merchant_id AS "merchantId", problem FROM verify_ledger()',
+    // It reads every movement: no time but the statement's own.
+    query_timeout: timeoutMs + 2_000,
+  } as QueryConfig)
   return rows
 }
 
@@ -35,4 +39,3 @@ export async function verifyLedgerInTurn(database: { readonly pool: Pool }): Pro
 }
 
 const turnLock = 72_707_372
-const timeoutMs = 50_000

@@ -54,7 +54,7 @@ export async function claimDue(pool: Pool, provider: Provider, take: number): Pr
       SET query_after = now() + $3 * interval '1 millisecond', check_count = r.check_count + 1,
         next_check_at = service_now() + $4 * interval '1 millisecond'
       FROM due, transaction t
-      WHERE r.id = due.id AND t.id = r.transaction_id
+      WHERE r.id = due.id AND t.id = r.transaction_id AND t.merchant_id = r.merchant_id
       RETURNING ${columns}`,
     values: [provider, take, limits.operatorQueryIntervalMs, limits.operatorFenceMs],
   })
@@ -72,7 +72,7 @@ export async function claimOne(pool: Pool, transactionId: bigint): Promise<OpenR
       SET query_after = now() + $2 * interval '1 millisecond', check_count = r.check_count + 1,
         next_check_at = service_now() + $3 * interval '1 millisecond'
       FROM transaction t
-      WHERE t.id = r.transaction_id AND t.id = $1 AND r.next_check_at IS NOT NULL
+      WHERE t.id = $1 AND r.transaction_id = t.id AND r.merchant_id = t.merchant_id AND r.next_check_at IS NOT NULL
         AND (r.query_after IS NULL OR r.query_after <= now())
       RETURNING ${columns}`,
     values: [transactionId, limits.operatorQueryIntervalMs, limits.operatorFenceMs],

@@ -23,6 +23,8 @@ export async function startSimulatorProcess(options: {
   port: number
   journalPath: string
   controlToken: Secret
+  /** Told when it ends although nobody closed it. */
+  onEnd: (words: string) => void
 }): Promise<SimulatorProcess> {
   const flags = ['--tied', '--any-port', '--port', String(options.port), '--journal', options.journalPath]
   const child = spawn(
@@ -39,9 +41,14 @@ export async function startSimulatorProcess(options: {
   const url = line === null ? undefined : (JSON.parse(line) as { url?: string }).url
   if (url === undefined) throw new Error(`The operator simulator did not start (${program}).`)
   child.stdout.resume()
+  let closing = false
+  void ended.then(([code, signal]) => {
+    if (!closing) options.onEnd(`the operator simulator ended by itself (${String(signal ?? code)})`)
+  })
   return {
     url,
     async close() {
+      closing = true
       child.stdin.end()
       if (child.exitCode === null && child.signalCode === null) {
         child.kill('SIGTERM')

@@ -14,6 +14,8 @@ import { type TransactionStatus, transactionStates } from './transactions/states
 export interface Sent {
   status: TransactionStatus
   paymentUrl: string | null
+  /** Whether the operator answered, or may have. */
+  reached: boolean
   /** With the words that a merchant is told. */
   refusal: (Refusal & { words: string }) | null
 }
@@ -54,7 +56,7 @@ async function bringAnswer(
   outcome: InitiateOutcome,
 ): Promise<Sent> {
   const id = request.transactionId
-  const open = { status: 'pending', paymentUrl: null, refusal: null } as const
+  const open = { status: 'pending', paymentUrl: null, reached: true, refusal: null } as const
   const note = (state: RequestNote['state'], more: Partial<RequestNote>) =>
     noteRequest(services.batches, {
       id: request.id,
@@ -95,7 +97,7 @@ async function bringAnswer(
       const nothingLeft = request.attempt === 1 || request.state === 'unsent'
       const pause = Math.min(outcome.retryAfterMs ?? nextDoubtCheckMs(request.checkCount), limits.resendForMs)
       await note(nothingLeft ? 'unsent' : 'doubt', { nextCheckMs: pause })
-      return open
+      return { ...open, reached: false }
     }
     case 'unknown': {
       services.log.info(
@@ -121,7 +123,7 @@ export interface Checked {
  */
 export async function checkRequest(services: Services, request: OpenRequest): Promise<Checked> {
   const standing = request.status as TransactionStatus
-  if (request.state === 'unsent') return { status: await resend(services, request), reached: false }
+  if (request.state === 'unsent') return resend(services, request)
   const outcome = await operatorOf(services, request).query(
     request.kind,
     request.handle,
@@ -190,7 +192,7 @@ async function bringAbsence(
 }
 
 /** A prompt that provably never left: sent for a minute, then the customer is gone and the payment failed. */
-async function resend(services: Services, request: OpenRequest): Promise<TransactionStatus> {
+async function resend(services: Services, request: OpenRequest): Promise<Checked> {
   if (ageMs(services, request) >= limits.resendForMs) {
     const refusal = {
       reason: 'OPERATOR_UNAVAILABLE',
@@ -198,9 +200,12 @@ async function resend(services: Services, request: OpenRequest): Promise<Transac
       message: 'The operator could not be reached.',
     } as const
     const failed = { status: 'failed', source: 'service', refusal } as const
-    return (await settleTransaction(services, request.transactionId, failed)).status
+    const { status } = await settleTransaction(services, request.transactionId, failed)
+    return { status, reached: false }
   }
-  return (await sendAgain(services, request))?.status ?? (request.status as TransactionStatus)
+  return (
+    (await sendAgain(services, request)) ?? { status: request.status as TransactionStatus, reached: false }
+  )
 }
 
 async function bringRefusal(

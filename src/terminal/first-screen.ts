@@ -1,14 +1,14 @@
 import { styleText } from 'node:util'
 import type { App } from '../app.ts'
 import type { NewMerchant } from '../resources/merchants/create.ts'
-import { formatXof } from '../shared/money.ts'
+import { formatXof, type Xof } from '../shared/money.ts'
 
 /** What the first screen tells. */
 interface Start {
   app: App
   /** The sandbox's first merchant, on its first start only: its secret is shown this once. */
   first: NewMerchant | null
-  funds: number
+  funds: Xof
   startedMs: number
 }
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { styleText } from 'node:util'
-import type pg from 'pg'
+import pg from 'pg'
 import type { App } from '../app.ts'
 import { type Config, ConfigError, readConfig } from '../config.ts'
 import { ensureGenerated } from '../database/hydrate.ts'
@@ -18,12 +18,28 @@ export interface OpenedServer {
  */
 export async function openServer(config: Config, say: (line: string) => void): Promise<OpenedServer> {
   if (config.databaseUrl) {
-    return { connection: { connectionString: config.databaseUrl.reveal() }, stop: async () => {} }
+    const connection = { connectionString: config.databaseUrl.reveal() }
+    await tryConnection(connection)
+    return { connection, stop: async () => {} }
   }
   const { startEmbedded } = await import('../database/embedded.ts')
   const server = await startEmbedded({ dataDir: join(config.dataDir, 'pg'), durable: true, log: say })
   return { connection: server.connection(), stop: () => server.stop() }
 }
+
+async function tryConnection(connection: pg.ClientConfig): Promise<void> {
+  const client = new pg.Client({ ...connection, connectionTimeoutMillis: connectMs })
+  try {
+    await client.connect()
+  } catch (error) {
+    const words = error instanceof AggregateError ? error.errors.map(String).join('; ') : String(error)
+    throw new ConfigError(`DATABASE_URL: the server cannot be reached (${words})`)
+  } finally {
+    await client.end().catch(() => {})
+  }
+}
+
+const connectMs = 5_000
 
 /** Runs the service until SIGTERM or SIGINT: starts it, shows the first screen, drains, stops. */
 export async function runService(): Promise<void> {
@@ -33,17 +49,17 @@ export async function runService(): Promise<void> {
     const config = readConfig()
     ensureGenerated()
     // PostgreSQL starts while the modules load.
-    const [server, { startApp }, { createFirstMerchant }, { fundMerchant }] = await Promise.all([
+    const [server, { startApp }, { createFirstMerchant }] = await Promise.all([
       openServer(config, say),
       import('../app.ts'),
       import('../resources/merchants/create.ts'),
-      import('../resources/merchants/fund.ts'),
     ])
     const app = await startApp(config, server.connection)
     stopOnSignal(app, server, say)
     const first =
-      config.mode === 'sandbox' ? await createFirstMerchant(app.services, 'Sandbox merchant') : null
-    if (first) await fundMerchant(app.services, first.merchantId, { amount: firstFundsXof })
+      config.mode === 'sandbox'
+        ? await createFirstMerchant(app.services, 'Sandbox merchant', firstFundsXof)
+        : null
     process.stdout.write(
       firstScreen({ app, first, funds: firstFundsXof, startedMs: performance.now() - begun }),
     )
@@ -53,14 +69,20 @@ export async function runService(): Promise<void> {
   }
 }
 
-const firstFundsXof = 1_000_000
+const firstFundsXof = 1_000_000n
+/** After this long a stop is forced: what is on record is taken up at the next start. */
+const stopMs = 9_500
 
 function stopOnSignal(app: App, server: OpenedServer, say: (line: string) => void): void {
   let stopping = false
   const stop = (signal: string) => {
-    if (stopping) return
+    if (stopping) process.exit(1)
     stopping = true
-    say(`${signal}: finishing what is under way`)
+    say(`${signal}: finishing what is under way (once more: stop at once)`)
+    setTimeout(() => {
+      say('It takes too long: stopping now.')
+      process.exit(1)
+    }, stopMs).unref()
     void app
       .close()
       .then(() => server.stop())

@@ -1,10 +1,10 @@
 import { setImmediate as tick } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { shareFlight } from '../../src/context.ts'
-import { checkRequest } from '../../src/resources/settlement.ts'
+import { checkRequest, deadlineIn, sendRequest } from '../../src/resources/settlement.ts'
 import { checkPayment } from '../../src/resources/transactions/check.ts'
 import { openCollection } from '../ledger/money.ts'
-import { answers, claim, credited, scene, script, useScene } from './scripted-operator.ts'
+import { answers, claim, credited, minute, says, scene, script, useScene } from './scripted-operator.ts'
 
 useScene()
 
@@ -41,6 +41,26 @@ test('an operator out of reach is no failure of the payment', async () => {
     code: 'OPERATOR_UNREACHABLE',
   })
 })
+
+test('what never left and ends at this question is told, however it ends', async () => {
+  const [paid, refused, gone] = [await neverLeft(), await neverLeft(), await neverLeft()]
+  script.collect = [says.settled, says.refused]
+  expect((await checkPayment(scene.services, paid.reference, null)).state).toBe('success')
+  expect((await checkPayment(scene.services, refused.reference, null)).state).toBe('failed')
+  await scene.clock.advance(2 * minute)
+  expect((await checkPayment(scene.services, gone.reference, null)).state).toBe('failed')
+})
+
+/** A collection whose prompt provably did not reach the operator, due to be asked about. */
+async function neverLeft() {
+  const opened = await collection()
+  script.collect = [says.notSent]
+  await sendRequest(scene.services, await claim(opened), 'interactive', deadlineIn(10_000))
+  await scene.db.owner.query('UPDATE operator_request SET query_after = NULL WHERE id = $1', [
+    opened.requestId,
+  ])
+  return opened
+}
 
 test('what is over is answered from the record', async () => {
   const { reference } = await collection()

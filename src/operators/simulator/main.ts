@@ -25,7 +25,8 @@ async function run(): Promise<void> {
     void simulator.close().finally(() => process.exit(0))
   }
   process.once('SIGTERM', stop)
-  process.once('SIGINT', stop)
+  // Ctrl-C reaches the whole group: whoever is tied ends with its owner, which still has work to bring home.
+  process.on('SIGINT', flags.tied ? () => {} : stop)
   // Whoever started it may be gone before it: nobody reads any more, and that is no fault.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   if (flags.tied) {

@@ -4,7 +4,10 @@ import { createApiKey } from '../../access/api-keys.ts'
 import { scopes } from '../../access/scopes.ts'
 import type { Services } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
+import { fund } from '../../ledger/post.ts'
 import { readInput, text } from '../../shared/input.ts'
+import { invariant } from '../../shared/invariant.ts'
+import type { Xof } from '../../shared/money.ts'
 import type { Secret } from '../../shared/secret.ts'
 
 export const merchantInput = z.object({ name: text({ min: 1, max: 200 }) })
@@ -29,18 +32,22 @@ export async function createMerchant(
 }
 
 /**
- * Opens the sandbox's first merchant where there is none yet; of several processes that start at once, one
- * does.
+ * Opens the sandbox's first merchant and funds it, where there is none yet; of several processes that start
+ * at once, one does.
  * @returns null where there are merchants already
  */
 export async function createFirstMerchant(
   services: Pick<Services, 'database' | 'access'>,
   name: string,
+  funds: Xof,
 ): Promise<NewMerchant | null> {
   return transact(services.database, async (tx) => {
     await tx.query('SELECT pg_advisory_xact_lock($1)', [firstMerchantLock])
     const { rows } = await tx.query('SELECT FROM merchant LIMIT 1')
-    return rows.length > 0 ? null : insertMerchant(tx, services, name)
+    if (rows.length > 0) return null
+    const made = await insertMerchant(tx, services, name)
+    await fund(tx, made.merchantId, `funding:first:${made.merchantId}`, funds)
+    return made
   })
 }
 
@@ -54,7 +61,8 @@ async function insertMerchant(
   const { rows } = await tx.query<{ id: number }>('INSERT INTO merchant (name) VALUES ($1) RETURNING id', [
     name,
   ])
-  const merchantId = rows[0]?.id ?? 0
+  const merchantId = rows[0]?.id
+  invariant(merchantId, 'a new merchant has an id')
   const { key, secret } = await createApiKey(tx, access.master, { merchantId, name: 'default', scopes })
   return { merchantId, apiKey: key, apiSecret: secret }
 }

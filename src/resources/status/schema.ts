@@ -1,3 +1,4 @@
+import type { QueryConfig } from 'pg'
 import type { Context } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'
 import { PaymentMethod, wordEnum } from '../../graphql/enums.ts'
@@ -57,8 +58,15 @@ builder.queryFields((t) => ({
   }),
 }))
 
+const databaseAnswerMs = 2_000
+
 async function readStatus(ctx: Context): Promise<ServiceStatus> {
-  const database = await ctx.database.pool.query('SELECT').then(
+  // A database that does not answer is as good as none.
+  const question: QueryConfig & { query_timeout: number } = {
+    text: 'SELECT',
+    query_timeout: databaseAnswerMs,
+  }
+  const database = await ctx.database.pool.query(question).then(
     () => 'operational' as const,
     () => 'down' as const,
   )

@@ -4,7 +4,7 @@ import { claimOne } from '../../operators/requests.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { readInput, reference as referenceField } from '../../shared/input.ts'
 import { type Checked, checkRequest } from '../settlement.ts'
-import { type TransactionStatus, transactionStates } from './states.ts'
+import type { TransactionStatus } from './states.ts'
 
 /** What a payer's browser may know: never an amount or a phone number. */
 export interface PaymentStatus {
@@ -75,7 +75,7 @@ async function askOperator(
     : await (services.flights.get(flight) as Promise<Checked> | undefined)
   // Not ours to ask now: somebody did a moment ago, and the record holds what it answered.
   if (!checked) return readStatus(services, payment.id)
-  if (!checked.reached && !transactionStates.isFinal(checked.status))
+  if (!checked.reached && paymentState[checked.status] === 'pending')
     throw new DomainError('OPERATOR_UNREACHABLE')
   return checked.status
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Pool } from 'pg'
 import { z } from 'zod'
 import { actorOf } from '../../access/actor.ts'
-import type { Context } from '../../context.ts'
+import { type Context, shareFlight } from '../../context.ts'
 import { shareStatement } from '../../database/batch.ts'
 import type { OpenRequest } from '../../operators/requests.ts'
 import { DomainError } from '../../shared/errors.ts'
@@ -21,7 +21,7 @@ import {
 import { limits } from '../../shared/limits.ts'
 import type { Xof } from '../../shared/money.ts'
 import type { Provider } from '../../shared/providers.ts'
-import { deadlineIn, sendRequest } from '../settlement.ts'
+import { deadlineIn, type Sent, sendRequest } from '../settlement.ts'
 import type { TransactionStatus } from './states.ts'
 
 /** What a collection takes (specification: POST /pay). */
@@ -93,7 +93,7 @@ export async function collect(ctx: Context, raw: CollectInput): Promise<Initiati
   if (made.outcome !== 'made') throw await notMade(ctx, item, made.outcome)
   ctx.sequencer.nudge()
 
-  const sent = await sendRequest(ctx, openRequest(item, made), 'interactive', deadline)
+  const sent = await sendOnce(ctx, openRequest(item, made), deadline)
   const initiation: Initiation = {
     transactionId: made.transactionId,
     reference: item.reference,
@@ -107,6 +107,24 @@ export async function collect(ctx: Context, raw: CollectInput): Promise<Initiati
   }
   if (sent.status === 'failed') throw new DomainError('PAYMENT_REFUSED', sent.refusal?.words, { initiation })
   return initiation
+}
+
+/**
+ * Sends what is on record. From here on the payment is under way whatever happens to us: what could not be noted is asked
+ * about later, and the merchant is told the truth, that it is pending.
+ */
+async function sendOnce(ctx: Context, request: OpenRequest, deadline: Date): Promise<Sent> {
+  try {
+    return await shareFlight(ctx, `send:${request.id}`, () =>
+      sendRequest(ctx, request, 'interactive', deadline),
+    )
+  } catch (error) {
+    ctx.log.error(
+      { err: error, transactionId: request.transactionId },
+      'an answer of an operator was not noted',
+    )
+    return { status: 'pending', paymentUrl: null, reached: false, refusal: null }
+  }
 }
 
 interface Item {

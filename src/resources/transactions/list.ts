@@ -5,11 +5,12 @@ import { provider, readInput, reference, time, phone } from '../../shared/input.
 import { transactionStates } from './states.ts'
 
 const words = (values: readonly string[]) => `must be one of ${values.join(', ')}`
-const types = ['pay', 'deposit', 'balance_check'] as const
+/** What a transaction can be (specification: Transaction). */
+export const transactionTypes = ['pay', 'deposit', 'balance_check'] as const
 
 /** Which transactions a list shows (decisions: GET /transactions). */
 export const transactionFilterInput = z.object({
-  transactionType: z.enum(types, words(types)).nullish(),
+  transactionType: z.enum(transactionTypes, words(transactionTypes)).nullish(),
   paymentMethod: provider.nullish(),
   status: z.enum(transactionStates.statuses, words(transactionStates.statuses)).nullish(),
   reference: reference.nullish(),

@@ -5,19 +5,16 @@ import { PaymentMethod, stateEnum, wordEnum } from '../../graphql/enums.ts'
 import { refusals, refusalType } from '../../graphql/errors.ts'
 import { liveStream } from '../../graphql/live-stream.ts'
 import { checkPage } from '../../graphql/pagination.ts'
+import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
 import { checkPayment, paymentState } from './check.ts'
 import { collect, type Initiation } from './collect.ts'
-import { transactionsWhere } from './list.ts'
+import { transactionsWhere, transactionTypes } from './list.ts'
 import { transactionStates } from './states.ts'
 import { invalidInput } from '../../shared/input.ts'
 
 const TransactionStatus = stateEnum('TransactionStatus', transactionStates, 'Where a transaction stands.')
-const TransactionType = wordEnum(
-  'TransactionType',
-  ['pay', 'deposit', 'balance_check'],
-  'What a transaction is.',
-)
+const TransactionType = wordEnum('TransactionType', transactionTypes, 'What a transaction is.')
 const PaymentState = wordEnum(
   'PaymentState',
   ['success', 'failed', 'pending'],
@@ -131,8 +128,8 @@ builder.queryFields((t) => ({
     {
       type: Transaction,
       cursor: 'id',
-      maxSize: 100,
-      defaultSize: 20,
+      maxSize: limits.pageSizeMax,
+      defaultSize: limits.pageSizeDefault,
       scope: ['balance'],
       description: 'Transactions, newest first.',
       args: {
