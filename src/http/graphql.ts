@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline, type Readable } from 'node:stream'
-import { type ExecutionResult, GraphQLError, type GraphQLSchema } from 'graphql'
+import { type ExecutionResult, GraphQLError } from 'graphql'
 import { createYoga, type GraphQLParams, type Plugin } from 'graphql-yoga'
 import type { Context, Services } from '../context.ts'
 import { toGraphQLError } from '../graphql/errors.ts'
-import { createOperations, type Operations } from '../graphql/operation.ts'
+import type { Operations } from '../graphql/operation.ts'
 import { refusals } from '../shared/errors.ts'
 import { apiVersion } from '../shared/version.ts'
 import { anonymousContext, readBody, requestIdOf, signIn } from './request.ts'
@@ -25,13 +25,13 @@ interface Exchange {
  */
 export function createGraphqlHandler(options: {
   services: Services
-  schema: GraphQLSchema
+  operations: Operations
   isDraining: () => boolean
 }): (message: IncomingMessage, response: ServerResponse) => void {
-  const { services, schema, isDraining } = options
+  const { services, operations, isDraining } = options
   const isSandbox = services.config.mode === 'sandbox'
   const yoga = createYoga<Exchange>({
-    plugins: [carryOperations(createOperations(schema), isDraining)],
+    plugins: [carryOperations(operations, isDraining)],
     graphiql: isSandbox && { title: 'GraphiQL' },
     // Nine megabytes that most processes never show.
     renderGraphiQL: async (shown) => (await import('@graphql-yoga/render-graphiql')).renderGraphiQL(shown),

@@ -3,6 +3,7 @@ import { getRequestListener } from '@hono/node-server'
 import type { GraphQLSchema } from 'graphql'
 import { Hono } from 'hono'
 import type { Services } from '../context.ts'
+import { createOperations } from '../graphql/operation.ts'
 import { callbackRoutes } from './callbacks.ts'
 import { createGraphqlHandler } from './graphql.ts'
 import { pageRoutes } from './pages/home.ts'
@@ -20,8 +21,9 @@ export interface Doors {
 
 /** Puts every door on the one server: GraphQL, its sockets, REST, operators' callbacks, pages. */
 export function createListener(services: Services, schema: GraphQLSchema, http: HttpServer): Doors {
-  const graphql = createGraphqlHandler({ services, schema, isDraining: () => http.isDraining() })
-  const sockets = serveSubscriptions({ services, schema, server: http.server })
+  const operations = createOperations(schema)
+  const graphql = createGraphqlHandler({ services, operations, isDraining: () => http.isDraining() })
+  const sockets = serveSubscriptions({ services, operations, server: http.server })
   const app = new Hono<HttpBindings>()
   app.route('/', restRoutes(services, schema))
   app.route('/', callbackRoutes(services))

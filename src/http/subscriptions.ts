@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, Server } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { GraphQLError, type GraphQLSchema } from 'graphql'
+import { GraphQLError } from 'graphql'
 import { CloseCode, type Context as Client, makeServer, type Server as Protocol } from 'graphql-ws'
 import { type WebSocket, WebSocketServer } from 'ws'
 import type { Services } from '../context.ts'
 import { toGraphQLError } from '../graphql/errors.ts'
 import { watchActor } from '../graphql/live-stream.ts'
-import { createOperations, type Operation } from '../graphql/operation.ts'
+import type { Operation, Operations } from '../graphql/operation.ts'
 import { DomainError } from '../shared/errors.ts'
 import { limits } from '../shared/limits.ts'
 import { anonymousContext, signIn } from './request.ts'
@@ -41,13 +41,13 @@ const closeMs = 1_000
  */
 export function serveSubscriptions(options: {
   services: Services
-  schema: GraphQLSchema
+  operations: Operations
   server: Server
   /** For tests: how often a socket must show that it lives. */
   pingMs?: number
 }): Subscriptions {
-  const { services, schema, server, pingMs = limits.webSocketPingMs } = options
-  const protocol = createProtocol(services, schema)
+  const { services, operations, server, pingMs = limits.webSocketPingMs } = options
+  const protocol = createProtocol(services, operations)
   const sockets = new WebSocketServer({
     noServer: true,
     maxPayload: limits.webSocketPayloadMaxBytes,
@@ -85,8 +85,7 @@ export function serveSubscriptions(options: {
 
 const protocolName = 'graphql-transport-ws'
 
-function createProtocol(services: Services, schema: GraphQLSchema): Protocol<Connection> {
-  const operations = createOperations(schema)
+function createProtocol(services: Services, operations: Operations): Protocol<Connection> {
   return makeServer<Params, Connection>({
     connectionInitWaitTimeout: limits.webSocketInitMs,
     onConnect: (client) => admit(services, client),

@@ -72,8 +72,8 @@ export async function claimOne(pool: Pool, transactionId: bigint): Promise<OpenR
       SET query_after = now() + $2 * interval '1 millisecond', check_count = r.check_count + 1,
         next_check_at = service_now() + $3 * interval '1 millisecond'
       FROM transaction t
-      WHERE t.id = $1 AND r.transaction_id = t.id AND r.merchant_id = t.merchant_id AND r.next_check_at IS NOT NULL
-        AND (r.query_after IS NULL OR r.query_after <= now())
+      WHERE t.id = $1 AND r.transaction_id = t.id AND r.merchant_id = t.merchant_id
+        AND r.next_check_at IS NOT NULL AND (r.query_after IS NULL OR r.query_after <= now())
       RETURNING ${columns}`,
     values: [transactionId, limits.operatorQueryIntervalMs, limits.operatorFenceMs],
   })

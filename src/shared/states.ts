@@ -12,7 +12,6 @@ export interface States<S extends string> {
   canMove(from: S, to: S): boolean
   /** @throws InvariantError where the table has no such move */
   assertMove(from: S, to: S): void
-  isFinal(status: S): boolean
 }
 
 /**
@@ -32,6 +31,5 @@ export function defineStates<S extends string>(
     moves,
     canMove,
     assertMove: (from, to) => invariant(canMove(from, to), `${name}: ${from} never becomes ${to}`),
-    isFinal: (status) => Object.keys(moves[status]).length === 0,
   }
 }

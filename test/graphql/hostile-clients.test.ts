@@ -1,13 +1,17 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createOperations } from '../../src/graphql/operation.ts'
 import { createGraphqlHandler } from '../../src/http/graphql.ts'
 import { serveSubscriptions } from '../../src/http/subscriptions.ts'
 import { serve } from './fixtures.ts'
 
 const { url, fixture } = serve((server, { services, schema }) => {
-  server.on('request', createGraphqlHandler({ services, schema, isDraining: () => false }))
-  const sockets = serveSubscriptions({ services, schema, server })
+  server.on(
+    'request',
+    createGraphqlHandler({ services, operations: createOperations(schema), isDraining: () => false }),
+  )
+  const sockets = serveSubscriptions({ services, operations: createOperations(schema), server })
   return () => sockets.close()
 })
 

@@ -1,12 +1,16 @@
 import { request } from 'node:http'
 import { serverAudits } from 'graphql-http'
 import { describe, expect, test, vi } from 'vitest'
+import { createOperations } from '../../src/graphql/operation.ts'
 import { createGraphqlHandler } from '../../src/http/graphql.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { serve } from '../graphql/fixtures.ts'
 
 const attach: Parameters<typeof serve>[0] = (server, { services, schema }) => {
-  server.on('request', createGraphqlHandler({ services, schema, isDraining: () => false }))
+  server.on(
+    'request',
+    createGraphqlHandler({ services, operations: createOperations(schema), isDraining: () => false }),
+  )
   return () => {}
 }
 const { url, fixture } = serve(attach)

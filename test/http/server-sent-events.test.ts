@@ -1,13 +1,17 @@
 import { type IncomingMessage, request } from 'node:http'
 import { createClient } from 'graphql-sse'
 import { afterEach, expect, test } from 'vitest'
+import { createOperations } from '../../src/graphql/operation.ts'
 import { createGraphqlHandler } from '../../src/http/graphql.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { serve, until } from '../graphql/fixtures.ts'
 
 let isDraining = false
 const { url, fixture } = serve((server, { services, schema }) => {
-  server.on('request', createGraphqlHandler({ services, schema, isDraining: () => isDraining }))
+  server.on(
+    'request',
+    createGraphqlHandler({ services, operations: createOperations(schema), isDraining: () => isDraining }),
+  )
   return () => {}
 })
 const { ticks, services } = fixture

@@ -1,6 +1,7 @@
 import { type Client, createClient } from 'graphql-ws'
 import { afterEach, describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
+import { createOperations } from '../../src/graphql/operation.ts'
 import { createGraphqlHandler } from '../../src/http/graphql.ts'
 import { serveSubscriptions, type Subscriptions } from '../../src/http/subscriptions.ts'
 import { limits } from '../../src/shared/limits.ts'
@@ -8,8 +9,11 @@ import { serve, until } from '../graphql/fixtures.ts'
 
 const doors: Subscriptions[] = []
 const { url, fixture } = serve((server, { services, schema }) => {
-  server.on('request', createGraphqlHandler({ services, schema, isDraining: () => false }))
-  const door = serveSubscriptions({ services, schema, server, pingMs: 1_000 })
+  server.on(
+    'request',
+    createGraphqlHandler({ services, operations: createOperations(schema), isDraining: () => false }),
+  )
+  const door = serveSubscriptions({ services, operations: createOperations(schema), server, pingMs: 1_000 })
   doors.push(door)
   return () => door.close()
 })

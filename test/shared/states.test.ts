@@ -31,10 +31,6 @@ test('nothing stays by moving to itself', () => {
   for (const status of door.statuses) expect(door.canMove(status, status)).toBe(false)
 })
 
-test('what has no way out is final', () => {
-  expect(door.statuses.filter((status) => door.isFinal(status))).toEqual(['walled'])
-})
-
 test.each(['__proto__', 'constructor', 'toString'])('%s is no status that anything becomes', (word) => {
   expect(door.canMove('closed', word as 'open')).toBe(false)
 })

@@ -110,8 +110,8 @@ export async function collect(ctx: Context, raw: CollectInput): Promise<Initiati
 }
 
 /**
- * Sends what is on record. From here on the payment is under way whatever happens to us: what could not be noted is asked
- * about later, and the merchant is told the truth, that it is pending.
+ * Sends what is on record. From here on the payment is under way whatever happens to us: what could not be
+ * noted is asked about later, and the merchant is told the truth, that it is pending.
  */
 async function sendOnce(ctx: Context, request: OpenRequest, deadline: Date): Promise<Sent> {
   try {
