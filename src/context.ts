@@ -48,6 +48,8 @@ export interface Context extends Services {
   /** UUID, the same in the answer, the log and the error. */
   requestId: string
   clientAddress: string | null
+  /** What people are told in: the caller's wish where it is French, else English. */
+  language: 'fr' | 'en'
   /** Headers that the answer carries, where it has any: limits above all. */
   responseHeaders: Map<string, string>
   /** Cursor of the last event that the reader of a live stream has; one that comes back brings it. */

@@ -53,7 +53,8 @@ export async function openMasterSecret(configured: Secret | null, dataDir: strin
   const path = join(dataDir, 'secret.key')
   const text = (await readIfThere(path)) ?? (await makeSecretFile(dataDir, path))
   if (!/^[\w-]{43}\n$/.test(text)) throw new Error(`${path} is damaged: restore it from a backup.`)
-  return new MasterSecret(Buffer.from(text.trim(), 'base64url'))
+  // As text, so that the file's content may become the setting and the other way round.
+  return new MasterSecret(Buffer.from(text.trim(), 'utf8'))
 }
 
 /** Which pepper hashes new secrets. */

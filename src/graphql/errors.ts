@@ -25,14 +25,6 @@ const Problem = builder.objectRef<FieldProblem>('InputProblem').implement({
   }),
 })
 
-const Existing = builder.objectRef<{ id: bigint; status: string }>('ExistingTransaction').implement({
-  description: 'The transaction that has this reference already.',
-  fields: (t) => ({
-    databaseId: t.field({ type: 'SafeInt', resolve: ({ id }) => id, description: 'Its id in REST.' }),
-    status: t.exposeString('status'),
-  }),
-})
-
 type RefusalClass = new () => DomainError
 const classes = new Map<RefusalCode, RefusalClass>()
 
@@ -67,10 +59,6 @@ builder.objectField(refusalType('INVALID_INPUT'), 'problems', (t) =>
 builder.objectField(refusalType('FORBIDDEN'), 'requiredScopes', (t) =>
   t.stringList({ resolve: (error) => [...(error.detail.requiredScopes ?? [])] }),
 )
-builder.objectField(refusalType('DUPLICATE_REFERENCE'), 'existingTransaction', (t) =>
-  t.field({ type: Existing, nullable: true, resolve: (error) => error.detail.existingTransaction ?? null }),
-)
-
 /** The refusals that a mutation may return: typed members of its result union. */
 export function refusals(...codes: readonly RefusalCode[]): { types: RefusalClass[] } {
   return { types: codes.map(refusalType) }

@@ -32,7 +32,7 @@ export function createGraphqlHandler(options: {
   const isSandbox = services.config.mode === 'sandbox'
   const yoga = createYoga<Exchange>({
     plugins: [carryOperations(operations, isDraining)],
-    graphiql: isSandbox && { title: 'GraphiQL' },
+    graphiql: isSandbox && { title: 'GraphiQL', defaultQuery: firstQuery },
     // Nine megabytes that most processes never show.
     renderGraphiQL: async (shown) => (await import('@graphql-yoga/render-graphiql')).renderGraphiQL(shown),
     landingPage: false,
@@ -66,6 +66,22 @@ export function createGraphqlHandler(options: {
   }
   return (message, response) => void answer(message, response).catch(() => response.destroy())
 }
+
+/** What a newcomer finds in GraphiQL. */
+const firstQuery = `# Below, under Headers, write your token: { "Authorization": "Bearer ..." }
+# 70000300 is a customer of the sandbox who pays after three seconds.
+
+mutation Collect {
+  collectPayment(input: { amount: 5000, customerPhone: "70000300", paymentMethod: OperatorA }) {
+    ... on PaymentInitiation { reference status }
+    ... on Refusal { code message }
+  }
+}
+
+subscription Follow {
+  transactionChanged(after: "0") { sequence reference status amount }
+}
+`
 
 function carryOperations(operations: Operations, isDraining: () => boolean): Plugin<Exchange, Exchange> {
   return {

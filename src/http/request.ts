@@ -30,6 +30,7 @@ export function anonymousContext(services: Services, message: IncomingMessage, r
       message.headers['x-forwarded-for'],
       services.access.isTrustedProxy,
     ),
+    language: /^\s*fr\b/i.test(message.headers['accept-language'] ?? '') ? 'fr' : 'en',
     log: services.log.child({ requestId }),
     responseHeaders: new Map(),
     lastEventId: lastEventIdOf(message),

@@ -5,7 +5,7 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { limits } from '../shared/limits.ts'
 
 /** The one HTTP server of the service. */
@@ -50,6 +50,12 @@ export async function listenHttp(
       else void listener.then((ready) => ready(message, response)).catch(() => response.destroy())
     },
   )
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
+
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(port, host, () => {
@@ -67,11 +73,18 @@ export async function listenHttp(
       // A connection that was busy becomes idle with its answer.
       const sweep = setInterval(() => server.closeIdleConnections(), idleSweepMs)
       const timer = setTimeout(() => server.closeAllConnections(), ms)
+      const grace = setTimeout(() => {
+        // Browsers open connections in advance, and Node counts what never asked anything as busy.
+        for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
+      }, unusedGraceMs)
       await closed
       clearInterval(sweep)
       clearTimeout(timer)
+      clearTimeout(grace)
     },
   }
 }
 
 const idleSweepMs = 20
+/** In this time a request that is on its way still arrives. */
+const unusedGraceMs = 500

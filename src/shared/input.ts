@@ -126,7 +126,10 @@ export function wholeNumber(min: number, max: number) {
   const words = `must be a whole number from ${min} to ${max}`
   return z.preprocess(
     (value) => (typeof value === 'string' && /^-?\d{1,16}$/.test(value) ? Number(value) : value),
-    z.number(words).int(words).min(min, words).max(max, words),
+    z.custom<number>(
+      (value) => typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max,
+      words,
+    ),
   )
 }
 

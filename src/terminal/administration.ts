@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { openAccess } from '../access/authenticate.ts'
 import { openMasterSecret } from '../access/secrets.ts'
 import type { AdminServices } from './commands.ts'
@@ -13,6 +15,12 @@ import { createLog } from '../telemetry/log.ts'
 export async function withServices<T>(work: (services: AdminServices) => Promise<T>): Promise<T> {
   const config = readConfig()
   const log = createLog('error')
+  // A folder that nobody has used is a folder that somebody mistyped.
+  if (!config.databaseUrl && !existsSync(join(config.dataDir, 'pg'))) {
+    throw new Error(
+      `There is no database in ${config.dataDir}: start the service there first, or name its DATA_DIR.`,
+    )
+  }
   const server = await openServer(config, () => {})
   try {
     await migrate(server.connection)

@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import type { Services } from '../context.ts'
 import { verifyLedger } from '../ledger/verify.ts'
 import { createMerchant } from '../resources/merchants/create.ts'
@@ -42,7 +43,7 @@ export const commands: Readonly<Record<string, (services: AdminServices, flags: 
   'merchant fund': async (services, { id, amount }) => {
     if (services.config.mode !== 'sandbox')
       throw new DomainError('NOT_FOUND', 'Only a sandbox can be funded.')
-    const merchantId = readInput(merchantIdInput, id)
+    const merchantId = readInput(merchantIdInput, { id }).id
     const { available } = await fundMerchant(services, merchantId, { amount: Number(amount ?? 'missing') })
     return {
       answer: { merchant_id: merchantId, available: Number(available) },
@@ -50,7 +51,7 @@ export const commands: Readonly<Record<string, (services: AdminServices, flags: 
     }
   },
   'merchant deactivate': async (services, { id }) => {
-    const merchantId = readInput(merchantIdInput, id)
+    const merchantId = readInput(merchantIdInput, { id }).id
     await deactivateMerchant(services, merchantId)
     return {
       answer: { merchant_id: merchantId, status: 'inactive' },
@@ -69,4 +70,4 @@ export const commands: Readonly<Record<string, (services: AdminServices, flags: 
   },
 }
 
-const merchantIdInput = wholeNumber(1, 2_147_483_647)
+const merchantIdInput = z.object({ id: wholeNumber(1, 2_147_483_647) })

@@ -103,5 +103,7 @@ function explain(error: unknown): string {
   if (error instanceof Error && 'code' in error && error.code === 'EADDRINUSE') {
     return `The port is taken by another program: choose one with PORT=… (${error.message}).`
   }
+  // What is thrown as a plain Error was written for people; anything else is a bug, and its place matters.
+  if (error instanceof Error && error.constructor === Error) return error.message
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }

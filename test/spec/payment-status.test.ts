@@ -13,6 +13,14 @@ describe('GET /payment/status/{reference}', () => {
     expect(body).toEqual({ message: expect.stringMatching(/\w/), state: 'pending', status: false })
   })
 
+  test('a payer who asks in French is told in French', async () => {
+    const { reference } = await stage.paid(shop)
+    const ask = (headers: Record<string, string>) =>
+      stage.app.rest('GET', `/payment/status/${reference}`, { headers })
+    expect((await ask({ 'Accept-Language': 'fr-ML,en;q=0.5' })).body.message).toContain('pas encore confirmé')
+    expect((await ask({ 'Accept-Language': 'en' })).body.message).toContain('not confirmed yet')
+  })
+
   test('it asks the operator and settles what was paid: state success, status true', async () => {
     const answers = await perOperator(async (operator) => {
       const { reference, transaction_id: id } = await stage.paid(shop, {

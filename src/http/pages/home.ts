@@ -3,11 +3,18 @@ import { Hono } from 'hono'
 import { html } from 'hono/html'
 import type { Services } from '../../context.ts'
 import { printSdl } from '../../graphql/print.ts'
-import type { HttpBindings } from '../request.ts'
+import { apiVersion } from '../../shared/version.ts'
+import { type HttpBindings, requestIdOf } from '../request.ts'
 
 /** The first page of the service, and its schema as text. */
 export function pageRoutes(services: Services, schema: GraphQLSchema): Hono<HttpBindings> {
   const app = new Hono<HttpBindings>()
+  app.use(async (c, next) => {
+    await next()
+    if (c.res.headers.has('X-Request-Id')) return
+    c.header('X-Request-Id', requestIdOf(c.env.incoming))
+    c.header('X-API-Version', apiVersion)
+  })
   const sdl = printSdl(schema)
   app.get('/schema.graphql', (c) => c.text(sdl))
   app.get('/', (c) => c.html(home(services, c.req.query('lang') === 'en' ? 'en' : 'fr')))

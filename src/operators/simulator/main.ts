@@ -4,11 +4,11 @@ import { startSimulator } from './simulator.ts'
 
 const help = `The operator simulator: four mobile-money operators that move no real money.
 
-  --port N            port to listen on (4010; 0: any)
+  --port N            port to listen on (OPERATORS_PORT or 4010; 0: any)
   --any-port          take another port if that one is taken
   --host ADDRESS      address to listen on (127.0.0.1)
   --journal PATH      remember everything in this file
-  --control-token T   open /_sim/* to whoever carries this token
+  --control-token T   opens /_sim/* (OPERATORS_CONTROL_TOKEN or sandbox-control)
   --seed N            repeatable identifiers
   --public-url URL    the address that people use, where it differs
   --json              one line of JSON when ready
@@ -50,11 +50,15 @@ function readFlags(): Flags | null {
   try {
     const { values } = parseArgs({
       options: {
-        port: { type: 'string', default: '4010' },
+        // The service's own settings, so that both sides agree without a word.
+        port: { type: 'string', default: process.env['OPERATORS_PORT'] ?? '4010' },
         'any-port': { type: 'boolean', default: false },
         host: { type: 'string', default: '127.0.0.1' },
         journal: { type: 'string' },
-        'control-token': { type: 'string' },
+        'control-token': {
+          type: 'string',
+          default: process.env['OPERATORS_CONTROL_TOKEN'] ?? 'sandbox-control',
+        },
         seed: { type: 'string' },
         'public-url': { type: 'string' },
         tied: { type: 'boolean', default: false },

@@ -9,7 +9,6 @@ import type { TransactionStatus } from './states.ts'
 /** What a payer's browser may know: never an amount or a phone number. */
 export interface PaymentStatus {
   state: 'success' | 'failed' | 'pending'
-  message: string
 }
 
 const referenceInput = z.object({ reference: referenceField })
@@ -25,10 +24,18 @@ export const paymentState = {
   processing: 'pending',
 } as const satisfies Record<TransactionStatus, PaymentStatus['state']>
 
-const messages = {
-  success: 'The payment is complete.',
-  failed: 'The payment was not completed.',
-  pending: 'The payment is not confirmed yet; it may still complete.',
+/** What a payer is told. */
+export const paymentWords = {
+  fr: {
+    success: 'Le paiement est effectué.',
+    failed: "Le paiement n'a pas abouti.",
+    pending: "Le paiement n'est pas encore confirmé ; il peut encore aboutir.",
+  },
+  en: {
+    success: 'The payment is complete.',
+    failed: 'The payment was not completed.',
+    pending: 'The payment is not confirmed yet; it may still complete.',
+  },
 } as const
 
 /**
@@ -58,7 +65,7 @@ export async function checkPayment(
   if (other) throw new DomainError('AMBIGUOUS_REFERENCE')
   const status =
     paymentState[payment.status] === 'pending' ? await askOperator(services, payment) : payment.status
-  return { state: paymentState[status], message: messages[paymentState[status]] }
+  return { state: paymentState[status] }
 }
 
 async function askOperator(

@@ -7,7 +7,7 @@ import { liveStream } from '../../graphql/live-stream.ts'
 import { checkPage } from '../../graphql/pagination.ts'
 import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
-import { checkPayment, paymentState } from './check.ts'
+import { checkPayment, paymentState, paymentWords } from './check.ts'
 import { collect, type Initiation } from './collect.ts'
 import { transactionsWhere, transactionTypes } from './list.ts'
 import { transactionStates } from './states.ts'
@@ -136,8 +136,10 @@ builder.queryFields((t) => ({
         filter: t.arg({ type: TransactionFilter }),
         offset: t.arg.int({ description: 'Rows to pass over; cursors are faster.' }),
       },
-      totalCount: (_connection, { filter }, ctx) =>
-        ctx.database.prisma.transaction.count({ where: transactionsWhere(ctx, filter) }),
+      totalCount: (_connection, args, ctx) => {
+        checkPage(args)
+        return ctx.database.prisma.transaction.count({ where: transactionsWhere(ctx, args.filter) })
+      },
       resolve: (query, _root, args, ctx) =>
         ctx.database.prisma.transaction.findMany({
           ...query,
@@ -158,7 +160,10 @@ builder.queryFields((t) => ({
           resolve: ({ state }) => state === 'success',
           description: 'True only when paid.',
         }),
-        message: status.exposeString('message'),
+        message: status.string({
+          description: 'In French where the caller asks for it, else in English.',
+          resolve: ({ state }, _args, ctx) => paymentWords[ctx.language][state],
+        }),
       }),
     }),
     nullable: true,
@@ -204,6 +209,24 @@ builder.objectField(refusalType('PAYMENT_REFUSED'), 'initiation', (t) =>
     type: PaymentInitiation,
     description: 'The payment, recorded as failed.',
     resolve: (error) => error.detail['initiation'] as Initiation,
+  }),
+)
+
+const ExistingTransaction = builder
+  .objectRef<{ id: bigint; status: string }>('ExistingTransaction')
+  .implement({
+    description: 'The transaction that has this reference already.',
+    fields: (t) => ({
+      databaseId: t.field({ type: 'SafeInt', resolve: ({ id }) => id, description: 'Its id in REST.' }),
+      status: t.field({ type: TransactionStatus, resolve: ({ status }) => status as never }),
+    }),
+  })
+
+builder.objectField(refusalType('DUPLICATE_REFERENCE'), 'existingTransaction', (t) =>
+  t.field({
+    type: ExistingTransaction,
+    nullable: true,
+    resolve: (error) => error.detail.existingTransaction ?? null,
   }),
 )
 

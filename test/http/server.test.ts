@@ -1,0 +1,46 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { listenHttp } from '../../src/http/server.ts'
+
+test('a connection that never asks anything does not hold up the end', async () => {
+  const http = await listenHttp(
+    '127.0.0.1',
+    0,
+    Promise.resolve((_message, response) => response.end('here')),
+  )
+  const silent = connect(http.port, '127.0.0.1')
+  onTestFinished(() => void silent.destroy())
+  await once(silent, 'connect')
+  const begun = performance.now()
+  await http.drain(10_000)
+  expect(performance.now() - begun).toBeLessThan(3_000)
+})
+
+test('a request under way is answered, and its connection ends with the answer', async () => {
+  const gate = Promise.withResolvers<void>()
+  const http = await listenHttp(
+    '127.0.0.1',
+    0,
+    Promise.resolve((_message, response) => void gate.promise.then(() => response.end('done'))),
+  )
+  const answer = fetch(`http://127.0.0.1:${http.port}/`)
+  await expect
+    .poll(async () => new Promise((count) => http.server.getConnections((_e, n) => count(n))))
+    .toBe(1)
+  const drained = http.drain(10_000)
+  expect(http.isDraining()).toBe(true)
+  gate.resolve()
+  expect(await (await answer).text()).toBe('done')
+  await drained
+  await expect(fetch(`http://127.0.0.1:${http.port}/`)).rejects.toThrow('fetch failed')
+})
+
+test('requests that come before the service is ready wait for it', async () => {
+  const ready = Promise.withResolvers<Parameters<typeof listenHttp>[2] extends Promise<infer L> ? L : never>()
+  const http = await listenHttp('127.0.0.1', 0, ready.promise)
+  const early = fetch(`http://127.0.0.1:${http.port}/`)
+  ready.resolve((_message, response) => response.end('ready'))
+  expect(await (await early).text()).toBe('ready')
+  await http.drain(1_000)
+})
