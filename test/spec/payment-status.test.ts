@@ -16,7 +16,7 @@ describe('GET /payment/status/{reference}', () => {
   test('a payer who asks in French is told in French', async () => {
     const { reference } = await stage.paid(shop)
     const ask = (headers: Record<string, string>) =>
-      stage.rest('GET', `/payment/status/${reference}`, { headers })
+      stage.rest('GET', `/payment/status/${String(reference)}`, { headers })
     expect((await ask({ 'Accept-Language': 'fr-ML,en;q=0.5' })).body.message).toContain('pas encore confirmé')
     expect((await ask({ 'Accept-Language': 'en' })).body.message).toContain('not confirmed yet')
   })
