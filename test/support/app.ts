@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { scopes } from '../../src/access/scopes.ts'
 import { type App, startApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import { type Simulator, startSimulator } from '../../src/operators/simulator/simulator.ts'
@@ -83,7 +84,7 @@ export async function startTestApp(environment: Record<string, string> = {}): Pr
     const apiSecret = made.apiSecret.reveal()
     const { body } = await rest('POST', '/auth', {
       headers: { 'X-API-Key': made.apiKey, 'X-API-Secret': apiSecret },
-      body: { scopes: everyScope },
+      body: { scopes },
     })
     return {
       merchantId: made.merchantId,
@@ -111,19 +112,6 @@ export async function startTestApp(environment: Record<string, string> = {}): Pr
   }
   return { app, url, database, simulator, controlToken, merchant, rest, graphql, close }
 }
-
-const everyScope = [
-  'pay',
-  'deposit',
-  'balance',
-  'payout',
-  'payment_links',
-  'beneficiaries',
-  'bulk_pay',
-  'team',
-  'webhooks',
-  'settings',
-]
 
 async function readAnswer(response: Response): Promise<RestAnswer> {
   const text = await response.text()
