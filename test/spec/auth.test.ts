@@ -25,6 +25,17 @@ describe('POST /auth', () => {
     expect((await rest('GET', '/balance', { token })).status).toBe(200)
   })
 
+  test('an unreadable body is 400, after the credentials were judged and counted', async () => {
+    const shop = await stage.merchant()
+    const right = await auth(pairOf(shop), '{"scopes": [')
+    expect(right.status).toBe(400)
+    expect(right.body).not.toHaveProperty('data')
+    const wrong = await auth({ ...pairOf(shop), 'X-API-Secret': 'ms_wrong' }, '{"scopes": [')
+    expect(wrong.status).toBe(401)
+    const left = (answer: typeof right) => Number(/r=(\d+)/.exec(answer.headers.get('RateLimit') ?? '')?.[1])
+    expect(left(wrong)).toBe(left(right) - 1)
+  })
+
   test('the API key begins with mk_ and the secret with ms_', async () => {
     const shop = await stage.merchant()
     expect(shop.apiKey).toMatch(/^mk_/)

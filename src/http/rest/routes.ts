@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { collectInput } from '../../resources/transactions/collect.ts'
 import { transactionFilterInput } from '../../resources/transactions/list.ts'
+import { DomainError } from '../../shared/errors.ts'
 import { pageInput, provider, readInput, reference, wholeNumber } from '../../shared/input.ts'
 import { body, query, readObject, type RestRequest } from './shape.ts'
 
@@ -26,7 +27,14 @@ export interface Route {
 
 /** Every REST path of the service. The scope of each is that of its operation, as the schema says. */
 export const routes: readonly Route[] = [
-  { method: 'POST', path: '/auth', status: 200, operation: 'Authenticate', variables: credentials },
+  {
+    method: 'POST',
+    path: '/auth',
+    status: 200,
+    operation: 'Authenticate',
+    variables: credentials,
+    data: unlessUnreadable,
+  },
   {
     method: 'GET',
     path: '/status',
@@ -87,10 +95,12 @@ export const routes: readonly Route[] = [
 
 /**
  * Key and secret come as headers, the wishes as an optional body. A wish of a wrong type is passed on as one
- * that cannot be granted: who asks is judged before what is asked.
+ * that cannot be granted, and an unreadable body is kept for later: who asks is judged, and counted, before
+ * what is asked.
  */
 function credentials(request: RestRequest): object {
-  const { scopes, expiresInHours } = readObject(request)
+  const [wishes, unreadable] = readWishes(request)
+  const { scopes, expiresInHours } = wishes
   const word = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value))
   return {
     input: {
@@ -105,7 +115,23 @@ function credentials(request: RestRequest): object {
       // `1e999` is JSON too, and reads as Infinity.
       expiresInHours: Number.isFinite(expiresInHours) ? expiresInHours : expiresInHours == null ? null : 0,
     },
+    unreadable,
   }
+}
+
+function readWishes(request: RestRequest): [ReturnType<typeof readObject>, DomainError | null] {
+  try {
+    return [readObject(request), null]
+  } catch (error) {
+    if (error instanceof DomainError) return [{}, error]
+    throw error
+  }
+}
+
+/** A token that was made for wishes nobody could read is never handed out. */
+function unlessUnreadable(token: object, { unreadable }: { unreadable: DomainError | null }): object {
+  if (unreadable) throw unreadable
+  return token
 }
 
 /** REST leaves out what GraphQL gives as null. */
