@@ -83,15 +83,17 @@ export async function claimOne(pool: Pool, transactionId: bigint): Promise<OpenR
 /**
  * The fence: gives the right to send a request once more, to one caller, and only after the time in which an
  * earlier send may still arrive. Without it two nodes that both see "no record" would both send.
+ * @param known the attempt that the caller knows of: what it knows is worth nothing once there is another
  * @returns the number of this attempt; null where somebody else has the right
  */
-export async function claimSend(pool: Pool, id: bigint): Promise<number | null> {
+export async function claimSend(pool: Pool, id: bigint, known: number): Promise<number | null> {
   const { rows } = await pool.query<{ attempt: number }>({
     name: 'claim_send',
     text: `UPDATE operator_request
       SET state = 'sending', attempt = attempt + 1, fence_until = now() + $2 * interval '1 millisecond'
-      WHERE id = $1 AND fence_until <= now() AND state IN ('sending', 'unsent', 'doubt') RETURNING attempt`,
-    values: [id, limits.operatorFenceMs],
+      WHERE id = $1 AND attempt = $3 AND fence_until <= now() AND state IN ('sending', 'unsent', 'doubt')
+      RETURNING attempt`,
+    values: [id, limits.operatorFenceMs, known],
   })
   return rows[0]?.attempt ?? null
 }

@@ -122,7 +122,7 @@ export interface Checked {
  * before anything expires; while the operator is out of reach nothing changes.
  */
 export async function checkRequest(services: Services, request: OpenRequest): Promise<Checked> {
-  const standing = request.status as TransactionStatus
+  const standing = standingOf(request)
   if (request.state === 'unsent') return resend(services, request)
   const outcome = await operatorOf(services, request).query(
     request.kind,
@@ -191,21 +191,27 @@ async function bringAbsence(
   return keepAsking(services, request, absent)
 }
 
-/** A prompt that provably never left: sent for a minute, then the customer is gone and the payment failed. */
+/**
+ * A prompt that provably never left: sent for a minute, then the customer is gone and the payment failed.
+ * Also giving up takes the right to send: whoever lost it knows nothing any more.
+ */
 async function resend(services: Services, request: OpenRequest): Promise<Checked> {
-  if (ageMs(services, request) >= limits.resendForMs) {
-    const refusal = {
-      reason: 'OPERATOR_UNAVAILABLE',
-      code: 'not_sent',
-      message: 'The operator could not be reached.',
-    } as const
-    const failed = { status: 'failed', source: 'service', refusal } as const
-    const { status } = await settleTransaction(services, request.transactionId, failed)
-    return { status, reached: false }
-  }
-  return (
-    (await sendAgain(services, request)) ?? { status: request.status as TransactionStatus, reached: false }
-  )
+  const isGone = ageMs(services, request) >= limits.resendForMs
+  if (!isGone) return (await sendAgain(services, request)) ?? { status: standingOf(request), reached: false }
+  const attempt = await claimSend(services.database.pool, request.id, request.attempt)
+  if (attempt === null) return { status: standingOf(request), reached: false }
+  const refusal = {
+    reason: 'OPERATOR_UNAVAILABLE',
+    code: 'not_sent',
+    message: 'The operator could not be reached.',
+  } as const
+  const failed = { status: 'failed', source: 'service', refusal } as const
+  const { status } = await settleTransaction(services, request.transactionId, failed)
+  return { status, reached: false }
+}
+
+function standingOf(request: OpenRequest): TransactionStatus {
+  return request.status as TransactionStatus
 }
 
 async function bringRefusal(
@@ -213,7 +219,7 @@ async function bringRefusal(
   request: OpenRequest,
   refusal: Refusal,
 ): Promise<TransactionStatus> {
-  const standing = request.status as TransactionStatus
+  const standing = standingOf(request)
   if (transactionStates.canMove(standing, 'failed')) {
     const failed = { status: 'failed', source: 'query', refusal } as const
     return (await settleTransaction(services, request.transactionId, failed)).status
@@ -236,7 +242,7 @@ async function keepAsking(
   request: OpenRequest,
   outcome: Extract<QueryOutcome, { kind: 'pending' | 'absent' }>,
 ): Promise<TransactionStatus> {
-  const standing = request.status as TransactionStatus
+  const standing = standingOf(request)
   const now = services.clock.now().getTime()
   const left = request.expiresAt.getTime() - now
   if (transactionStates.canMove(standing, 'expired') && left <= 0) {
@@ -282,7 +288,7 @@ function operatorOf(services: Services, request: OpenRequest): Operator {
 async function sendAgain(services: Services, request: OpenRequest): Promise<Sent | null> {
   // Counted from before the claim, so that a process that stalls in between cannot send beyond its fence.
   const deadline = deadlineIn(limits.collectDeadlineMs)
-  const attempt = await claimSend(services.database.pool, request.id)
+  const attempt = await claimSend(services.database.pool, request.id, request.attempt)
   return attempt === null ? null : sendRequest(services, { ...request, attempt }, 'background', deadline)
 }
 

@@ -134,6 +134,20 @@ describe('what never left', () => {
     expect(script.asked).toBe(0)
   })
 
+  test('a process that stalled with what it knew never fails what another has sent', async () => {
+    const opened = await unsent(10 * second)
+    const stale = await claim(opened)
+    await lowerFence(opened)
+    script.collect = [says.accepted]
+    await ask(opened)
+    expect(await stands(opened)).toMatchObject({ status: 'pending', state: 'accepted' })
+    await lowerFence(opened)
+    await scene.clock.advance(2 * minute)
+    expect(await checkRequest(scene.services, stale)).toMatchObject({ status: 'pending' })
+    expect(await stands(opened)).toMatchObject({ status: 'pending', state: 'accepted' })
+    expect(script.sent).toHaveLength(1)
+  })
+
   test('after a minute it failed, and nothing is sent', async () => {
     const opened = await unsent(minute)
     expect(await ask(opened)).toMatchObject({ status: 'failed' })
