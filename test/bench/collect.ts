@@ -1,0 +1,105 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startChild } from './child.ts'
+import type { Ground } from './ground.ts'
+import { load, type Request } from './load.ts'
+import type { OperatorKind } from './processes/product.ts'
+import type { Entry, Goal, Section, Workload } from './rounds.ts'
+import { startProduct } from './product.ts'
+
+/** Merchants that collect. */
+const merchantsCount = 200
+
+/** How many clients at once, and what the service must reach up to the commit. */
+const crowds: readonly { clients: number; goal: Goal }[] = [
+  { clients: 32, goal: { ratioMin: 1.5, cpuMax: 0.8 } },
+  { clients: 128, goal: { ratioMin: 1.5 } },
+  { clients: 1, goal: { ratioMin: 0.7 } },
+]
+
+/** `POST /pay` against one statement behind a bare server. */
+export const collect: Workload = async (ground) => {
+  const product = await startProduct(ground, merchantsCount)
+  const limit = await startChild<{ port: number }>('collect-limit.ts', { databaseUrl: ground.url })
+  let sent = 0
+  const payment = (who: (merchant: (typeof product.merchants)[number]) => Record<string, string>) => () => {
+    sent += 1
+    const merchant = product.merchants[sent % product.merchants.length]
+    return {
+      method: 'POST',
+      path: '/merchant/api/pay',
+      headers: merchant ? who(merchant) : {},
+      // Customer 11 of the sandbox never answers: nothing settles while others are measured.
+      body: JSON.stringify({
+        amount: 5_000,
+        customer_phone: '70110000',
+        payment_method: sent % 2 ? 'OperatorC' : 'OperatorA',
+        reference: `bench-${process.pid}-${sent}`,
+      }),
+    } satisfies Request
+  }
+
+  const ask = (clients: number) => (port: number, next: () => Request, seconds: number) =>
+    load({ port, connections: clients, seconds, status: 202, next })
+  const contender = (name: string, clients: number, operator: OperatorKind, goal?: Goal): Entry => ({
+    name,
+    processes: [product.pid],
+    ...(goal && { goal }),
+    async measure(seconds) {
+      await clearWork(ground)
+      await product.useOperator(operator)
+      const next = payment(({ token }) => ({ Authorization: `Bearer ${token}` }))
+      const measured = await ask(clients)(product.port, next, seconds)
+      await numbered(ground)
+      return measured
+    },
+  })
+  const sections = crowds.map(
+    ({ clients, goal }): Section => ({
+      title: `collect, ${clients === 1 ? 'one client' : `${clients} clients`}`,
+      unit: 'requests/s',
+      entries: [
+        {
+          name: 'limit: one statement',
+          processes: [limit.pid],
+          async measure(seconds) {
+            await clearWork(ground)
+            const next = payment(({ merchantId }) => ({ 'X-Merchant': String(merchantId) }))
+            return ask(clients)(limit.ready.port, next, seconds)
+          },
+        },
+        contender('REST to the commit', clients, 'absent', goal),
+        contender('+ operator at once', clients, 'accepts'),
+        contender('+ simulator', clients, 'simulator'),
+      ],
+    }),
+  )
+  return {
+    sections,
+    notes: [
+      'limit: bare node:http and pg, one named statement that writes a payment and its outbox row; no token.',
+      'to the commit: POST /pay, token checked, answered once it is durable; the operator is absent.',
+      '+ operator at once: a driver in the process accepts, and that is noted before the answer.',
+      '+ simulator: the operator answers over HTTP; the processor time of its process is not counted.',
+      'Numbering the events belongs to the service: a turn ends when all are numbered.',
+    ],
+    async close() {
+      await limit.close()
+      await product.close()
+    },
+  }
+}
+
+/** What earlier turns left to be asked about must not disturb the next. */
+async function clearWork(ground: Ground): Promise<void> {
+  await ground.owner.query('UPDATE operator_request SET next_check_at = NULL WHERE next_check_at IS NOT NULL')
+}
+
+async function numbered(ground: Ground): Promise<void> {
+  for (;;) {
+    const { rows } = await ground.owner.query('SELECT FROM event WHERE position IS NULL LIMIT 1')
+    if (rows.length === 0) return
+    await sleep(pollMs)
+  }
+}
+
+const pollMs = 10

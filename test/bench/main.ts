@@ -1,0 +1,85 @@
+import { parseArgs } from 'node:util'
+import { collect } from './collect.ts'
+import { openGround } from './ground.ts'
+import { runSection, type SectionResult, type Workload } from './rounds.ts'
+import { table } from './table.ts'
+
+const workloads: Readonly<Record<string, Workload>> = { collect }
+
+const help = `How fast the service is, against the limit of each kind of work: both take turns in one run.
+
+  npm run bench -- ${Object.keys(workloads).join(' | ')}
+
+  --rounds N    turns of each (5)
+  --seconds S   length of a turn (3)
+  --rows N      rows of the largest table (1000000)
+  --only WORDS  only the sections whose title has these words
+  --json        one document for machines`
+
+const { positionals, values } = parseArgs({
+  allowPositionals: true,
+  options: {
+    rounds: { type: 'string', default: '5' },
+    seconds: { type: 'string', default: '3' },
+    rows: { type: 'string', default: '1000000' },
+    only: { type: 'string', default: '' },
+    json: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+})
+const [name = ''] = positionals
+const workload = workloads[name]
+if (workload && !values.help) await run(workload)
+else {
+  process.stdout.write(`${help}\n`)
+  if (!values.help) process.exitCode = 2
+}
+
+async function run(open: Workload): Promise<void> {
+  const options = {
+    rounds: Number(values.rounds),
+    seconds: Number(values.seconds),
+    rows: Number(values.rows),
+  }
+  const ground = await openGround()
+  try {
+    say('preparing')
+    const bench = await open(ground, options)
+    try {
+      const results: SectionResult[] = []
+      for (const section of bench.sections.filter(({ title }) => title.includes(values.only))) {
+        const result = await runSection(section, ground, options, say)
+        results.push(result)
+        if (!values.json) write(`${table(result)}\n\n`)
+      }
+      if (values.json)
+        write(`${JSON.stringify({ workload: name, ...options, sections: results }, null, 2)}\n`)
+      else write(`${[...bench.notes, roundsWords(options)].join('\n')}\n`)
+    } finally {
+      await bench.close()
+    }
+  } finally {
+    await ground.close()
+  }
+}
+
+function roundsWords({ rounds, seconds }: { rounds: number; seconds: number }): string {
+  const turns = `Medians of ${rounds} rounds of ${seconds} s; ratios are paired by round`
+  return `${turns}; µs are processor time per operation.`
+}
+
+function write(text: string): void {
+  clear()
+  process.stdout.write(text)
+}
+
+/** What is going on, on a line that the next result takes the place of. */
+function say(words: string): void {
+  if (!process.stderr.isTTY) return
+  clear()
+  process.stderr.write(words)
+}
+
+function clear(): void {
+  if (process.stderr.isTTY) process.stderr.write('\r\u001B[K')
+}

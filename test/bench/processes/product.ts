@@ -1,0 +1,86 @@
+import { scopes } from '../../../src/access/scopes.ts'
+import { startApp } from '../../../src/app.ts'
+import { readConfig } from '../../../src/config.ts'
+import type { InitiateOutcome } from '../../../src/operators/operator.ts'
+import type { Operator, Operators } from '../../../src/operators/registry.ts'
+import { createMerchant } from '../../../src/resources/merchants/create.ts'
+import { invariant } from '../../../src/shared/invariant.ts'
+import { childOptions } from '../child.ts'
+
+/** Who answers the service's calls. */
+export type OperatorKind =
+  /** The simulator, over HTTP. */
+  | 'simulator'
+  /** A driver in this process that accepts at once. */
+  | 'accepts'
+  /** A driver that is never reached: the answer leaves right after the commit of the payment. */
+  | 'absent'
+
+export interface ProductOptions {
+  databaseUrl: string
+  dataDir: string
+  operatorsUrl: string
+  merchants: number
+}
+
+export interface ProductReady {
+  port: number
+  merchants: readonly { merchantId: number; token: string }[]
+}
+
+// The service as it is, on a port of its own, with merchants that are signed in.
+const options = childOptions() as ProductOptions
+const config = readConfig({
+  PORT: '0',
+  DATA_DIR: options.dataDir,
+  OPERATORS_URL: options.operatorsUrl,
+  LOG_LEVEL: 'silent',
+})
+const { services } = await startApp(config, { connectionString: options.databaseUrl })
+const merchants = []
+for (let made = 0; made < options.merchants; made += 1) {
+  const { merchantId, apiKey } = await createMerchant(services, { name: `Shop ${made + 1}` })
+  const { rows } = await services.database.pool.query<{ id: number }>(
+    'SELECT id FROM api_key WHERE key = $1',
+    [apiKey],
+  )
+  const apiKeyId = rows[0]?.id
+  invariant(apiKeyId, 'a new merchant has a key')
+  const grant = { merchantId, apiKeyId, apiKeyVersion: 1, scopes, hours: 24 }
+  merchants.push({ merchantId, token: (await services.access.tokens.issueToken(grant)).token })
+}
+
+const real = services.operators
+const pending = async () => ({ kind: 'pending' }) as const
+/** Made once: its stack must not count. */
+const absent = new Error('no operator')
+
+function playing(collect: Operator['collect']): Operators {
+  return {
+    ...real,
+    find(provider) {
+      const operator = real.find(provider)
+      return operator && { ...operator, collect, query: pending, canStart: () => ({ ok: true }) }
+    },
+  }
+}
+
+const operators: Record<OperatorKind, Operators> = {
+  simulator: real,
+  accepts: playing(
+    async ({ handle }): Promise<InitiateOutcome> => ({
+      kind: 'accepted',
+      duplicate: false,
+      handle,
+      action: { type: 'push' },
+      notify: 'callback',
+    }),
+  ),
+  absent: playing(() => Promise.reject(absent)),
+}
+process.on('message', ({ operator }: { operator: OperatorKind }) => {
+  services.operators = operators[operator]
+  process.send?.('done')
+})
+process.on('disconnect', () => process.exit())
+process.send?.({ port: Number(new URL(services.addresses.publicUrl).port), merchants } satisfies ProductReady)

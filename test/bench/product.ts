@@ -1,0 +1,47 @@
+import { chmodSync, mkdtempSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startSimulatorProcess } from '../../src/operators/sandbox.ts'
+import { Secret } from '../../src/shared/secret.ts'
+import { startChild } from './child.ts'
+import type { Ground } from './ground.ts'
+import type { OperatorKind, ProductOptions, ProductReady } from './processes/product.ts'
+
+/** The service under way in a process of its own, beside a simulator in another. */
+export interface Product {
+  pid: number
+  port: number
+  merchants: ProductReady['merchants']
+  useOperator(operator: OperatorKind): Promise<unknown>
+  close(): Promise<void>
+}
+
+/** Starts the service as it is in `src/`; it applies the migrations. */
+export async function startProduct(ground: Ground, merchants: number): Promise<Product> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'merchant-payments-bench-'))
+  chmodSync(dataDir, 0o755)
+  const simulator = await startSimulatorProcess({
+    port: 0,
+    journalPath: join(dataDir, 'operators.jsonl'),
+    controlToken: new Secret('sandbox-control'),
+    onEnd: () => {},
+  })
+  const child = await startChild<ProductReady>('product.ts', {
+    databaseUrl: ground.url,
+    dataDir,
+    operatorsUrl: simulator.url,
+    merchants,
+  } satisfies ProductOptions)
+  return {
+    pid: child.pid,
+    port: child.ready.port,
+    merchants: child.ready.merchants,
+    useOperator: (operator) => child.ask({ operator }),
+    async close() {
+      await child.close()
+      await simulator.close()
+      await rm(dataDir, { recursive: true, force: true })
+    },
+  }
+}
