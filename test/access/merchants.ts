@@ -33,7 +33,7 @@ export async function makeMerchant(
   return { merchantId, ...(await createApiKey(pool, master, { merchantId, name: 'Till', scopes })) }
 }
 
-export async function deactivate(pool: pg.Pool, merchantId: number): Promise<void> {
+export async function deactivate(pool: pg.Pool | pg.PoolClient, merchantId: number): Promise<void> {
   await pool.query(`UPDATE merchant SET status = 'inactive', deactivated_at = now() WHERE id = $1`, [
     merchantId,
   ])

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { regenerateApiKey, revokeApiKey } from '../../src/access/api-keys.ts'
 import { openBatches, shareStatement } from '../../src/database/batch.ts'
-import { deactivate, makeMerchant, master } from '../access/merchants.ts'
+import { deactivate, makeMerchant, master, type TestMerchant } from '../access/merchants.ts'
 import {
   type CollectItem,
   type Collected,
@@ -148,3 +148,69 @@ test('one bad item fails alone', async () => {
   expect(answers[7]).toMatchObject({ reason: { code: '23514' } })
   expect(await rowsOf(merchant.merchantId)).toEqual({ transactions: 19n, requests: 19n, events: 19n })
 })
+
+/** Runs `work` in a transaction of its own that stays open until `end` is called. */
+async function heldOpen(
+  work: (client: pg.PoolClient) => Promise<unknown>,
+): Promise<{ end(): Promise<void> }> {
+  const client = await pool.connect()
+  await client.query('BEGIN')
+  await work(client)
+  return {
+    async end() {
+      await client.query('COMMIT')
+      client.release()
+    },
+  }
+}
+
+/** How a merchant's access ends, and how each is written. */
+const endings: readonly [
+  string,
+  (client: pg.Pool | pg.PoolClient, shop: TestMerchant) => Promise<unknown>,
+][] = [
+  ['regenerated', (client, shop) => regenerateApiKey(client, master, shop)],
+  ['revoked', (client, shop) => revokeApiKey(client, shop)],
+  ['deactivated', (client, shop) => deactivate(client, shop.merchantId)],
+]
+
+test.each(endings)('%s is answered once the money under way has committed, not before', async (_how, end) => {
+  const merchant = await makeMerchant(pool)
+  const money = await heldOpen((client) => collectMany(client, [item(merchant)]))
+  let answered = false
+  const ended = end(pool, merchant).then(() => (answered = true))
+  await waiting('advisory')
+  expect(answered).toBe(false)
+  await money.end()
+  await ended
+  expect(await rowsOf(merchant.merchantId)).toMatchObject({ transactions: 1n })
+})
+
+test.each(endings)('what comes while access is being %s waits, and then moves nothing', async (_how, end) => {
+  const merchant = await makeMerchant(pool)
+  const ending = await heldOpen((client) => end(client, merchant))
+  const late = collectMany(pool, [item(merchant)])
+  await waiting('advisory')
+  await ending.end()
+  expect(await late).toMatchObject([{ outcome: 'unauthenticated' }])
+  expect(await rowsOf(merchant.merchantId)).toEqual(nothing)
+})
+
+test('whose access nobody ends does not wait', async () => {
+  const [busy, other] = [await makeMerchant(pool), await makeMerchant(pool)]
+  const ending = await heldOpen((client) => regenerateApiKey(client, master, busy))
+  expect(await collectMany(pool, [item(other)])).toMatchObject([{ outcome: 'made' }])
+  await ending.end()
+})
+
+async function waiting(event: string): Promise<void> {
+  await expect
+    .poll(async () => {
+      const { rowCount } = await db.owner.query(
+        'SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = $1',
+        [event],
+      )
+      return rowCount
+    })
+    .toBe(1)
+}

@@ -36,6 +36,8 @@ export interface TestApp {
   rest(method: string, path: string, options?: RestOptions): Promise<RestAnswer>
   /** Runs a GraphQL operation over HTTP. */
   graphql(document: string, variables?: object, token?: string): Promise<RestAnswer>
+  /** Starts another process's worth of service over the same database and secrets. @returns its address */
+  sibling(): Promise<string>
   close(): Promise<void>
 }
 
@@ -104,13 +106,20 @@ export async function startTestApp(environment: Record<string, string> = {}): Pr
     )
   }
 
+  const siblings: App[] = []
+  async function sibling(): Promise<string> {
+    const started = await startApp(config, database.connection)
+    siblings.push(started)
+    return started.services.addresses.publicUrl
+  }
+
   async function close(): Promise<void> {
-    await app.close()
+    await Promise.all([app, ...siblings].map((each) => each.close()))
     await simulator.close()
     await database.drop()
     await rm(dataDir, { recursive: true, force: true })
   }
-  return { app, url, database, simulator, controlToken, merchant, rest, graphql, close }
+  return { app, url, database, simulator, controlToken, merchant, rest, graphql, sibling, close }
 }
 
 async function readAnswer(response: Response): Promise<RestAnswer> {

@@ -1,0 +1,163 @@
+import { createClient } from 'graphql-ws'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { WebSocket } from 'ws'
+import { regenerateApiKey } from '../../src/access/api-keys.ts'
+import { deactivateMerchant } from '../../src/resources/merchants/deactivate.ts'
+import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
+
+// Two services on one database, and neither hears the other: their notifications are cut.
+
+const callers = 64
+let service: TestApp
+let urls: string[]
+let cutting: NodeJS.Timeout
+let cuts = 0
+beforeAll(async () => {
+  service = await startTestApp()
+  urls = [service.url, await service.sibling()]
+  cutting = setInterval(() => void cut().catch(() => {}), 20)
+})
+afterAll(async () => {
+  clearInterval(cutting)
+  await service.close()
+})
+
+/** A listener that connects again is cut again. */
+async function cut(): Promise<void> {
+  const { rowCount } = await service.database.owner.query(
+    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+     WHERE datname = current_database() AND application_name = 'merchant-payments listener'`,
+  )
+  cuts += rowCount ?? 0
+}
+
+interface Asking {
+  /** Resolves once so many answers came to requests that were sent after a moment. */
+  answeredSince(moment: number, count: number): Promise<void>
+  /** Stops asking. @returns the statuses that answered what was sent after a moment */
+  end(moment: number): Promise<Set<number>>
+}
+
+/** 64 callers that send one request after the other to both services by turns. */
+function keepAsking(shop: TestMerchant, path: string, body: (n: number) => object | null): Asking {
+  const answers: { status: number; sentAt: number }[] = []
+  let over = false
+  const done = Array.from({ length: callers }, async (_none, caller) => {
+    for (let n = 0; !over; n += 1) {
+      const sentAt = performance.now()
+      const asked = body(caller * 1_000_000 + n)
+      const response = await fetch(`${urls[(caller + n) % 2]}/merchant/api${path}`, {
+        method: asked ? 'POST' : 'GET',
+        headers: { Authorization: `Bearer ${shop.token}`, 'Content-Type': 'application/json' },
+        ...(asked && { body: JSON.stringify(asked) }),
+      })
+      await response.arrayBuffer()
+      answers.push({ status: response.status, sentAt })
+    }
+  })
+  const since = (moment: number) => answers.filter(({ sentAt }) => sentAt > moment)
+  onTestFinished(() => void (over = true))
+  return {
+    async answeredSince(moment, count) {
+      await expect.poll(() => since(moment).length, patience).toBeGreaterThanOrEqual(count)
+    },
+    async end(moment) {
+      over = true
+      await Promise.all(done)
+      return new Set(since(moment).map(({ status }) => status))
+    },
+  }
+}
+
+/** The promise is a second; and what it takes to notice that. */
+const noticedMs = 1_500
+const patience = { timeout: 10_000 }
+
+const endings: readonly [string, number, (shop: TestMerchant) => Promise<unknown>][] = [
+  ['the key is regenerated', 401, regenerate],
+  ['the account is deactivated', 403, (shop) => deactivateMerchant(service.app.services, shop.merchantId)],
+]
+
+async function regenerate({ merchantId }: TestMerchant): Promise<void> {
+  const { database, access } = service.app.services
+  const { rows } = await database.pool.query('SELECT id FROM api_key WHERE merchant_id = $1', [merchantId])
+  await regenerateApiKey(database.pool, access.master, { merchantId, apiKeyId: rows[0].id })
+}
+
+const collection = (n: number) => ({
+  amount: 500,
+  customer_phone: '70110000',
+  payment_method: 'OperatorA',
+  reference: `revoked-${n}`,
+})
+
+test.each(endings)(
+  'no payment is recorded anywhere from the moment that %s',
+  async (_how, refusal, endAccess) => {
+    const shop = await service.merchant()
+    const payments = async () => {
+      const { rows } = await service.database.owner.query<{ count: number }>(
+        'SELECT count(*)::int FROM transaction WHERE merchant_id = $1',
+        [shop.merchantId],
+      )
+      return rows[0]?.count ?? 0
+    }
+    const asking = keepAsking(shop, '/pay', collection)
+    await expect.poll(payments, patience).toBeGreaterThan(callers)
+    await endAccess(shop)
+    const [endedAt, before] = [performance.now(), await payments()]
+    await asking.answeredSince(endedAt, callers)
+    expect(await asking.end(endedAt)).toEqual(new Set([refusal]))
+    expect(await payments()).toBe(before)
+  },
+)
+
+test('within a second nothing is read with the old token on either service, and streams end', async () => {
+  const shop = await service.merchant()
+  const closed = urls.map(
+    (url) =>
+      new Promise<{ code: number; at: number }>((resolve) => {
+        const client = createClient({
+          url: `${url.replace('http', 'ws')}/graphql`,
+          webSocketImpl: WebSocket,
+          lazy: false,
+          retryAttempts: 0,
+          onNonLazyError: () => {},
+          connectionParams: { authorization: `Bearer ${shop.token}` },
+          on: {
+            closed: (event) => resolve({ code: (event as CloseEvent).code, at: performance.now() }),
+          },
+        })
+        client.subscribe(
+          { query: 'subscription { transactionChanged { sequence } }' },
+          { next: () => {}, error: () => {}, complete: () => {} },
+        )
+      }),
+  )
+  const asking = keepAsking(shop, '/balance', () => null)
+  await asking.answeredSince(0, callers)
+  await regenerate(shop)
+  const endedAt = performance.now()
+  const ends = await Promise.all(closed)
+  await asking.answeredSince(endedAt + 1_000, callers)
+  expect(await asking.end(endedAt + 1_000)).toEqual(new Set([401]))
+  for (const { code, at } of ends) {
+    expect(code).toBe(4403)
+    expect(at - endedAt).toBeLessThan(noticedMs)
+  }
+  expect(cuts).toBeGreaterThan(2)
+})
+
+test('the old pair opens no door from the moment that its key is regenerated', async () => {
+  const shop = await service.merchant()
+  await regenerate(shop)
+  const answers = await Promise.all(
+    urls.map((url) =>
+      fetch(`${url}/merchant/api/auth`, {
+        method: 'POST',
+        headers: { 'X-API-Key': shop.apiKey, 'X-API-Secret': shop.apiSecret },
+      }),
+    ),
+  )
+  expect(answers.map(({ status }) => status)).toEqual([401, 401])
+})
