@@ -1,4 +1,3 @@
-import type { Delivery, Reply } from './http.ts'
 import type { Due, OperationKind, OperatorKey } from './model.ts'
 import { operators } from './operators.ts'
 import type { Reason } from './reasons.ts'
@@ -85,43 +84,4 @@ function promptLifetime(asked: Asked, { act, afterMs }: Part): number | null {
   const { promptMs } = operators[asked.operator]
   const answered = act.does === 'confirm' || act.does === 'refuse'
   return asked.kind === 'collect' && answered && afterMs < promptMs ? promptMs : null
-}
-
-/** How an operator is out of order: cuts the connection, never answers, or says 503. */
-export const outageModes = ['refuse', 'hang', '5xx', 'none'] as const
-export type OutageMode = (typeof outageModes)[number]
-
-/** A request on its way into an operator. */
-export interface Arrival {
-  readonly operator: OperatorKey
-  /** Does what was asked; what it returns is true at the operator whether or not the caller hears of it. */
-  readonly execute: () => Delivery | Promise<Delivery>
-  /** The operator's own words for being out of service. */
-  readonly unavailable: () => Reply
-}
-
-/** Stands between the wire and the operators: every fault that a request may meet is decided in `treat`. */
-export class Behaviour {
-  readonly #outages = new Map<OperatorKey, OutageMode>()
-
-  setOutage(operator: OperatorKey, mode: OutageMode): void {
-    this.#outages.set(operator, mode)
-  }
-
-  outage(operator: OperatorKey): OutageMode {
-    return this.#outages.get(operator) ?? 'none'
-  }
-
-  clear(): void {
-    this.#outages.clear()
-  }
-
-  /** Lets a request through, or plays what is wrong today. */
-  async treat(arrival: Arrival): Promise<Delivery> {
-    const outage = this.outage(arrival.operator)
-    if (outage === 'refuse') return 'close'
-    if (outage === 'hang') return 'hang'
-    if (outage === '5xx') return arrival.unavailable()
-    return arrival.execute()
-  }
 }

@@ -55,6 +55,11 @@ export class Book {
     return this.#of(operator).balances
   }
 
+  /** Everything that was ever written, oldest first. */
+  entries(operator: OperatorKey): readonly Entry[] {
+    return this.#of(operator).entries
+  }
+
   /** All movements of our float, oldest first. */
   poolLines(operator: OperatorKey): readonly PoolLine[] {
     return this.#of(operator).poolLines

@@ -9,6 +9,7 @@ import { json, param, routesOf } from './http.ts'
 import type { Operation } from './model.ts'
 import type { OperatorProfile } from './operators.ts'
 import { payoutRoutes } from './payouts.ts'
+import { statementLines } from './statement-lines.ts'
 import type { World } from './world.ts'
 
 const pageSize = 100
@@ -142,9 +143,11 @@ function transactions(profile: OperatorProfile, world: World, call: Call): Reply
   if (!/^\d{4}-\d\d-\d\d$/.test(date) || !Number.isSafeInteger(after)) {
     throw new CheckoutFault(422, 'request-validation-error', 'date: YYYY-MM-DD; after: a cursor of ours.')
   }
-  const lines = world.store.book
-    .poolLines(profile.key)
-    .filter((line) => line.seq > after && new Date(line.at).toISOString().startsWith(date))
+  const statement = statementLines(world, profile.key)
+  const lines = statement.lines.filter(
+    (line) => line.seq > after && new Date(line.at).toISOString().startsWith(date),
+  )
+  const isCut = statement.promised > statement.lines.length && lines.length > 0
   const shown = lines.slice(0, pageSize)
   const items = shown.map((line) => {
     const operation = line.operationId === null ? undefined : world.store.operation(line.operationId)
@@ -167,7 +170,7 @@ function transactions(profile: OperatorProfile, world: World, call: Call): Reply
   const pageInfo = {
     start_cursor: String(shown[0]?.seq ?? ''),
     end_cursor: String(shown.at(-1)?.seq ?? ''),
-    has_next_page: lines.length > shown.length,
+    has_next_page: lines.length > shown.length || isCut,
   }
   return json(200, { page_info: pageInfo, date, items })
 }

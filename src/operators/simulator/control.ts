@@ -1,12 +1,12 @@
-import type { OutageMode } from './behaviour.ts'
-import { outageModes } from './behaviour.ts'
-import { pool } from './book.ts'
+import { faultRoutes, operatorNamed } from './control-faults.ts'
+import { invariants } from './invariants.ts'
 import { same } from './credentials.ts'
 import type { Call, Handler, Reply, Route } from './http.ts'
 import { header, json, param, readObject, routesOf, text } from './http.ts'
 import type { Operation, OperatorKey } from './model.ts'
 import { operatorKeys } from './model.ts'
 import { operators, sandboxWebhookSecret } from './operators.ts'
+import type { Rule } from './rules.ts'
 import { scenarios } from './scenarios.ts'
 import type { World } from './world.ts'
 
@@ -62,20 +62,27 @@ function controlRoutes(world: World): Route[] {
     },
     { method: 'GET', pattern: '/_sim/operations', handle: (call) => json(200, findOperations(world, call)) },
     { method: 'GET', pattern: '/_sim/accounts', handle: (call) => json(200, accounts(world, call)) },
-    { method: 'GET', pattern: '/_sim/invariants', handle: () => invariants(world) },
+    { method: 'GET', pattern: '/_sim/invariants', handle: (call) => invariants(world, call) },
     { method: 'GET', pattern: '/_sim/scenarios', handle: () => json(200, scenarios) },
     {
       method: 'POST',
       pattern: '/_sim/reset',
-      handle: () => {
+      handle: ({ body }) => {
+        const seed = readObject(body)?.['seed']
         store.reset()
         requests.clear()
-        world.behaviour.clear()
+        world.rules.clear(typeof seed === 'number' ? String(seed) : undefined)
         engine.openBooks()
         return json(200, clockState(world))
       },
     },
+    {
+      method: 'POST',
+      pattern: '/_sim/transactions/:reference/reverse',
+      handle: (call) => reverse(world, call),
+    },
     { method: 'POST', pattern: '/_sim/outage', handle: (call) => setOutage(world, call) },
+    ...faultRoutes(world),
   ]
 }
 
@@ -104,19 +111,43 @@ function setWebhook(world: World, call: Call): Reply {
   return json(200, { url })
 }
 
+/** What an operator's back office does: it takes a payment back. */
+function reverse(world: World, call: Call): Reply {
+  const operation = findByAnyName(world, param(call, 'reference'))
+  if (!operation) return json(404, { message: 'There is no such transaction.' })
+  const after = operation.state === 'completed' ? world.engine.takeBack(operation) : operation
+  if (after.state === 'reversed' && after !== operation) return json(200, stateOf(after))
+  return json(409, { message: 'Not settled, reversed already, or spent.', ...stateOf(after) })
+}
+
+/** An outage is a rule about everything that one operator is asked. */
+const outageRules = {
+  refuse: { effect: 'close_before', params: {} },
+  hang: { effect: 'hang', params: {} },
+  '5xx': { effect: 'status', params: { status: 503 } },
+} as const satisfies Record<string, Pick<Rule, 'effect' | 'params'>>
+type OutageMode = keyof typeof outageRules | 'none'
+const outageModes = [...Object.keys(outageRules), 'none'] as readonly OutageMode[]
+
 function setOutage(world: World, call: Call): Reply {
   const body = readObject(call.body) ?? {}
-  const operator = operatorKeys.find((key) => [key, operators[key].name].includes(text(body, 'operator')))
+  const operator = operatorNamed(body['operator'])
   const mode = outageModes.find((known) => known === text(body, 'mode'))
   if (!operator || !mode) {
     return json(400, { message: `operator: OperatorA to OperatorD; mode: ${outageModes.join(', ')}.` })
   }
-  world.behaviour.setOutage(operator, mode)
+  const everything = { when: 'before', times: null, probability: 1, draw: 'reference' } as const
+  if (mode === 'none') world.rules.remove(`outage-${operator}`)
+  else world.rules.set(`outage-${operator}`, { match: { operator }, ...everything, ...outageRules[mode] })
   return json(200, outages(world))
 }
 
-function outages({ behaviour }: World): Record<string, OutageMode> {
-  return Object.fromEntries(operatorKeys.map((key) => [operators[key].name, behaviour.outage(key)]))
+function outages({ rules }: World): Record<string, OutageMode> {
+  const modeOf = (operator: OperatorKey) => {
+    const effect = rules.get(`outage-${operator}`)?.effect
+    return outageModes.find((mode) => mode !== 'none' && outageRules[mode].effect === effect) ?? 'none'
+  }
+  return Object.fromEntries(operatorKeys.map((key) => [operators[key].name, modeOf(key)]))
 }
 
 /** By correlation id, client reference or any name of the operator's own; else the newest ones. */
@@ -166,15 +197,4 @@ function accounts(world: World, { query }: Call): object {
     return [operators[key].name, { ...own, wallets: { count: wallets.length, sum: String(sum) } }]
   })
   return Object.fromEntries(shown)
-}
-
-/** 200 when every book adds up, 500 with what is wrong when one does not. */
-function invariants(world: World): Reply {
-  const { book, pendingCount, noteCount } = world.store
-  const problems = operatorKeys.flatMap((key) =>
-    book.verify(key).map((why) => `${operators[key].name} ${why}`),
-  )
-  const pools = operatorKeys.map((key) => [operators[key].name, String(book.balance(key, pool) ?? 0n)])
-  const state = { ok: problems.length === 0, problems, pools: Object.fromEntries(pools) }
-  return json(problems.length === 0 ? 200 : 500, { ...state, pending: pendingCount, notes: noteCount })
 }

@@ -3,10 +3,12 @@ import type { Asked, Plan } from './behaviour.ts'
 import { planOperation } from './behaviour.ts'
 import { fees, pool, wallet } from './book.ts'
 import type { Clock } from './clock.ts'
+import { factsAbout } from './facts.ts'
 import type { Change, Note, Operation, OperatorKey, Transfer } from './model.ts'
 import { operatorKeys } from './model.ts'
 import { feeFor, operators } from './operators.ts'
 import type { Reason } from './reasons.ts'
+import type { Played, Rules } from './rules.ts'
 import { partOf } from './scenarios.ts'
 import type { Store } from './store.ts'
 
@@ -38,13 +40,15 @@ export class Engine {
   readonly #store: Store
   readonly #clock: Clock
   readonly #seed: string
+  readonly #rules: Rules
   readonly #announce: Announce
   readonly #waiting = new Map<string, (() => void)[]>()
 
-  constructor(store: Store, clock: Clock, seed: string, announce: Announce) {
+  constructor(store: Store, clock: Clock, seed: string, rules: Rules, announce: Announce) {
     this.#store = store
     this.#clock = clock
     this.#seed = seed
+    this.#rules = rules
     this.#announce = announce
     store.onChange((change) => this.#follow(change))
   }
@@ -77,6 +81,31 @@ export class Engine {
   /** The customer, the operator or the merchant says no. */
   refuse(operation: Operation, reason: Reason): Operation {
     return operation.state === 'pending' ? this.#refuse(operation, reason) : operation
+  }
+
+  /**
+   * The operator takes a payment back by itself and tells so; it takes only what is there.
+   * @returns the payment as it is then
+   */
+  takeBack(original: Operation): Operation {
+    const left = BigInt(original.amount) - BigInt(original.reversedAmount)
+    if (!isReversible(original, left)) return original
+    const { operator, msisdn } = original
+    const plan = planOperation({ operator, kind: 'reverse', msisdn, mode: 'synchronous' })
+    const intent: Intent = {
+      operator,
+      kind: 'reverse',
+      mode: 'synchronous',
+      correlationId: '',
+      clientReference: '',
+      msisdn,
+      amount: left,
+      description: '',
+      callbackUrl: null,
+      originalId: original.id,
+    }
+    this.#settle(this.#draft(intent, plan), 'told of the original')
+    return this.#store.operation(original.id) ?? original
   }
 
   /** Somebody types a PIN on the telephone; the third wrong one ends the operation. */
@@ -134,11 +163,9 @@ export class Engine {
     }
     if (!('operation' in change)) return
     const { operation } = change
-    if (operation.state === 'pending' && operation.due) {
+    if (operation.due && (operation.state === 'pending' || operation.due.act === 'reverse')) {
       this.#clock.set(`operation:${operation.id}`, operation.due.at, () => this.#comeDue(operation.id))
-      return
-    }
-    this.#clock.clear(`operation:${operation.id}`)
+    } else this.#clock.clear(`operation:${operation.id}`)
     if (operation.state === 'pending') return
     const waiting = this.#waiting.get(operation.id) ?? []
     this.#waiting.delete(operation.id)
@@ -148,6 +175,7 @@ export class Engine {
   #comeDue(id: string): void {
     const operation = this.#store.operation(id)
     if (operation?.state === 'pending' && operation.due) this.#act(operation)
+    else if (operation?.due?.act === 'reverse') this.takeBack(operation)
   }
 
   #act(operation: Operation): Operation {
@@ -156,13 +184,17 @@ export class Engine {
     return this.#refuse(operation, due?.reason ?? 'expired')
   }
 
-  #settle(operation: Operation): Operation {
+  #settle(asked: Operation, told?: 'told of the original'): Operation {
+    const at = this.#clock.now()
+    const operation = {
+      ...asked,
+      ...movedOtherwise(asked, this.#rules.play('settle', factsAbout(asked)), at),
+    }
     const { operator, kind, amount } = operation
     const original = operation.originalId ? this.#store.operation(operation.originalId) : undefined
     if (kind === 'reverse' && !(original && isReversible(original, BigInt(amount)))) {
       return this.#refuse(operation, 'notReversible')
     }
-    const at = this.#clock.now()
     const posting = {
       operator,
       at,
@@ -173,13 +205,14 @@ export class Engine {
     // What was paid out may be spent by now: a reversal takes only what is there.
     const entries = this.#store.book.prepare(posting, kind === 'reverse' ? 'refuse' : 'cover')
     if (!entries) return this.#refuse(operation, 'insufficientFunds')
-    const decided = { changedAt: at, settledAt: at, due: null, lastError: null }
+    const decided = { changedAt: at, settledAt: at, lastError: null }
     const settled: Operation = { ...operation, ...decided, state: 'completed' }
+    const given = original && givenBack(original, BigInt(amount), at)
     this.#store.commit([
       { operation: settled },
       ...entries.map((entry) => ({ entry })),
-      ...(original ? [{ operation: givenBack(original, BigInt(amount), at) }] : []),
-      ...this.#announce(settled, at).map((note) => ({ note })),
+      ...(given ? [{ operation: given }] : []),
+      ...this.#announce(given && told ? given : settled, at).map((note) => ({ note })),
     ])
     return settled
   }
@@ -251,10 +284,24 @@ export function isReversible(original: Operation, amount: bigint): boolean {
   return BigInt(original.reversedAmount) + amount <= BigInt(original.amount)
 }
 
+/** What goes wrong when money moves: fewer francs, or it is taken back later. */
+function movedOtherwise(
+  { amount }: Operation,
+  played: readonly Played[],
+  at: number,
+): Pick<Operation, 'amount' | 'due'> {
+  let [francs, due]: [bigint, Operation['due']] = [BigInt(amount), null]
+  for (const { effect, params } of played) {
+    if (effect === 'wrong_amount') francs -= BigInt(params['less'] ?? 0)
+    if (effect === 'reversal') due = { at: at + (params['ms'] ?? 0), act: 'reverse', reason: null }
+  }
+  return { amount: String(francs < 1n ? 1n : francs), due }
+}
+
 function givenBack(original: Operation, amount: bigint, at: number): Operation {
   const reversed = BigInt(original.reversedAmount) + amount
   const state = reversed === BigInt(original.amount) ? 'reversed' : 'completed'
-  return { ...original, reversedAmount: String(reversed), state, changedAt: at }
+  return { ...original, reversedAmount: String(reversed), state, changedAt: at, due: null }
 }
 
 function transfersOf(operation: Operation, original: Operation | undefined): Transfer[] {

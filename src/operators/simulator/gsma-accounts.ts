@@ -1,3 +1,4 @@
+import type { PoolLine } from './book.ts'
 import { pool } from './book.ts'
 import { Fault } from './gsma-requests.ts'
 import { currency, isoTime, transactionBody } from './gsma-shapes.ts'
@@ -7,6 +8,8 @@ import { nameOf } from './names.ts'
 import type { OperatorProfile } from './operators.ts'
 import { poolIdentifier } from './operators.ts'
 import { partOf } from './scenarios.ts'
+import type { StatementLines } from './statement-lines.ts'
+import { statementLines } from './statement-lines.ts'
 import type { World } from './world.ts'
 
 const pageDefault = 50
@@ -71,8 +74,9 @@ function balance(profile: OperatorProfile, world: World): Reply {
 
 /** The operations that moved our float, oldest first, so that pages do not shift while money comes in. */
 function transactions(profile: OperatorProfile, world: World, call: Call): Reply {
-  const lines = linesOf(profile, world, call).filter((line) => line.operationId !== null)
-  return page(world, call, lines, ({ operationId }) => {
+  const { lines } = linesOf(profile, world, call)
+  const moved = lines.filter((line) => line.operationId !== null)
+  return page(world, call, { lines: moved, promised: moved.length }, ({ operationId }) => {
     const operation = world.store.operation(operationId ?? '')
     return operation ? transactionBody(operation) : {}
   })
@@ -101,20 +105,27 @@ function statement(profile: OperatorProfile, world: World, call: Call): Reply {
   })
 }
 
-function linesOf(profile: OperatorProfile, world: World, call: Call) {
+function linesOf(profile: OperatorProfile, world: World, call: Call): StatementLines {
   const from = timeParameter(call, 'fromDateTime', Number.NEGATIVE_INFINITY)
   const to = timeParameter(call, 'toDateTime', Number.POSITIVE_INFINITY)
-  return world.store.book.poolLines(profile.key).filter((line) => line.at >= from && line.at <= to)
+  const { lines, promised } = statementLines(world, profile.key)
+  const shown = lines.filter((line) => line.at >= from && line.at <= to)
+  return { lines: shown, promised: promised - lines.length + shown.length }
 }
 
-function page<Row>(world: World, call: Call, rows: readonly Row[], show: (row: Row) => object): Reply {
+function page(
+  world: World,
+  call: Call,
+  { lines: rows, promised }: StatementLines,
+  show: (line: PoolLine) => object,
+): Reply {
   const limit = Math.min(countParameter(call, 'limit', pageDefault), pageMax)
   const offset = countParameter(call, 'offset', 0)
   if (offset > rows.length) throw new Fault('validation', 'invalidOffset', 'offset: beyond the end.')
   const shown = rows.slice(offset, offset + limit).map(show)
   return json(200, shown, {
     'x-date': isoTime(world.clock.now()),
-    'x-records-available-count': String(rows.length),
+    'x-records-available-count': String(promised),
     'x-records-returned-count': String(shown.length),
   })
 }

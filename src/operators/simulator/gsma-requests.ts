@@ -34,7 +34,7 @@ export function readCreation(
     throw new Fault('validation', 'mandatoryValueNotSupplied', 'X-CorrelationID is missing.')
   if (!uuid.test(correlationId))
     throw new Fault('validation', 'formatError', 'X-CorrelationID must be a UUID.')
-  if (world.store.correlated(operator, correlationId)) {
+  if (!call.repeats && world.store.correlated(operator, correlationId)) {
     throw new Fault('businessRule', 'duplicateRequest', 'This X-CorrelationID was used before.')
   }
   const hash = header(call, 'x-content-hash')

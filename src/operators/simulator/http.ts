@@ -11,12 +11,16 @@ export interface Call {
   readonly body: string
   /** The parts of the path that the route names. */
   readonly params: ReadonlyMap<string, string>
+  /** A request that was carried out before is carried out again. */
+  readonly repeats?: boolean
 }
 
 export interface Reply {
   readonly status: number
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
+  /** The connection breaks when half of the body has left. */
+  readonly cut?: boolean
 }
 
 /** What becomes of a request: an answer, a cut connection, or silence until the caller gives up. */
@@ -131,7 +135,8 @@ function send(response: ServerResponse, reply: Reply): void {
   const body = reply.body ?? ''
   const length = reply.status === 204 ? {} : { 'content-length': Buffer.byteLength(body) }
   response.writeHead(reply.status, { ...reply.headers, ...length })
-  response.end(body)
+  if (reply.cut) response.write(body.slice(0, body.length / 2), () => response.destroy())
+  else response.end(body)
 }
 
 /** @returns null when the body is over the limit, or its sender left half way */

@@ -10,7 +10,7 @@ export type OperationState = 'pending' | 'completed' | 'failed' | 'reversed'
 /** What the operator will do by itself when the time comes (milliseconds of the simulator's clock). */
 export interface Due {
   readonly at: number
-  readonly act: 'confirm' | 'refuse' | 'expire'
+  readonly act: 'confirm' | 'refuse' | 'expire' | 'reverse'
   readonly reason: Reason | null
 }
 
@@ -82,8 +82,12 @@ export interface Note {
   readonly operator: OperatorKey
   /** Null: the webhook address that is set when it is sent. */
   readonly url: string | null
+  /** What it tells of. */
+  readonly operationId?: string
   readonly correlationId: string
   readonly body: string
+  /** Its signature or digest is wrong. */
+  readonly forged?: boolean
   readonly attempts: number
   /** Next attempt; null when it was delivered or given up. */
   readonly dueAt: number | null

@@ -1,29 +1,83 @@
 import { createHash } from 'node:crypto'
 import { sessionBody } from './checkout-shapes.ts'
+import type { EffectName } from './effects.ts'
 import { faultBody, transactionBody } from './gsma-shapes.ts'
 import type { Note, Operation } from './model.ts'
 import { operators } from './operators.ts'
 import { gsmaFault } from './reasons.ts'
+import type { Played } from './rules.ts'
 
 /** An answer on its way leaves before the callback: most clients know the operation by then. */
 const calledAfterMs = 50
 
-/** Whom an operator tells of what has just become of an operation, and in what words; often nobody. */
-export function notesOf(operation: Operation, at: number, publicUrl: string): Note[] {
-  const profile = operators[operation.operator]
-  if (profile.notification === 'callback') return callback(operation, at)
-  return profile.notification === 'webhook' ? webhook(operation, at, publicUrl) : []
+/**
+ * Whom an operator tells of what has just become of an operation, and in what words; often nobody.
+ * @param played what goes wrong with it
+ */
+export function notesOf(
+  operation: Operation,
+  at: number,
+  publicUrl: string,
+  played: readonly Played[] = [],
+): Note[] {
+  const { notification } = operators[operation.operator]
+  const say = (about: Operation): Note[] => {
+    if (notification === 'callback') return callback(about, at)
+    return notification === 'webhook' ? webhook(about, at, publicUrl) : []
+  }
+  return played.reduce(
+    (notes, { effect, params }) => distorted[effect]?.({ notes, params, operation, at, say }) ?? notes,
+    say(operation),
+  )
+}
+
+/** What was to be told, and what to make of it. */
+interface Telling {
+  readonly notes: Note[]
+  readonly params: Played['params']
+  readonly operation: Operation
+  readonly at: number
+  /** The words about an operation. */
+  readonly say: (about: Operation) => Note[]
+}
+
+const distorted: Partial<Record<EffectName, (telling: Telling) => Note[]>> = {
+  cb_drop: () => [],
+  cb_duplicate: ({ notes, params }) =>
+    Array.from({ length: params['copies'] ?? 2 }, (_, copy) =>
+      notes.map((note) => (copy === 0 ? note : { ...note, id: `${note.id}#${copy}` })),
+    ).flat(),
+  cb_delay: ({ notes, params, at }) =>
+    notes.map((note) => ({ ...note, dueAt: (note.dueAt ?? at) + (params['ms'] ?? 0) })),
+  cb_reorder({ notes, params, operation, at, say }) {
+    const dueAt = at + calledAfterMs + (params['ms'] ?? 0)
+    return [...notes, ...say(undecided(operation)).map((note) => ({ ...note, dueAt }))]
+  },
+  cb_bad_signature: ({ notes }) => notes.map((note) => ({ ...note, forged: true })),
+  cb_before_response: ({ notes, at }) => notes.map((note) => ({ ...note, dueAt: at })),
+  cb_contradict: ({ operation, at, say }) => say(contrary(operation, at)),
+}
+
+function undecided(operation: Operation): Operation {
+  return { ...operation, state: 'pending', refusal: null, settledAt: null }
+}
+
+function contrary(operation: Operation, at: number): Operation {
+  return operation.state === 'failed'
+    ? { ...operation, state: 'completed', refusal: null, settledAt: at }
+    : { ...undecided(operation), state: 'failed', refusal: 'declined' }
 }
 
 /** The standard: the transaction when it is done, the bare error when it is not. */
 function callback(operation: Operation, at: number): Note[] {
-  const { id, operator, callbackUrl, refusal, kind, correlationId } = operation
+  const { id, operator, callbackUrl, refusal, kind, correlationId, state } = operation
   if (callbackUrl === null) return []
   const body = refusal ? faultBody(gsmaFault(refusal, kind), at) : transactionBody(operation)
   const note: Note = {
-    id: `callback:${id}`,
+    id: `callback:${id}:${state}`,
     operator,
     url: callbackUrl,
+    operationId: id,
     correlationId,
     body: JSON.stringify(body),
     attempts: 0,
@@ -32,14 +86,22 @@ function callback(operation: Operation, at: number): Note[] {
   return [note]
 }
 
-/** A checkout session tells of payments, made or failed; not of running out. */
+/** A checkout session tells of payments: made, failed or given back; not of running out. */
 function webhook(operation: Operation, at: number, publicUrl: string): Note[] {
   if (operation.kind !== 'collect' || operation.refusal === 'expired' || operation.refusal === 'cancelled')
     return []
-  const type =
-    operation.state === 'completed' ? 'checkout.session.completed' : 'checkout.session.payment_failed'
-  const id = `EV_${createHash('sha256').update(`${operation.id}:${type}:${at}`).digest('hex').slice(0, 20)}`
+  const { operator, correlationId, state } = operation
+  const type = `checkout.session.${webhookTypes[state]}`
+  const name = `${operation.id}:${type}:${state}:${at}`
+  const id = `EV_${createHash('sha256').update(name).digest('hex').slice(0, 20)}`
   const body = JSON.stringify({ id, type, data: sessionBody(operation, publicUrl) })
-  const { operator, correlationId } = operation
-  return [{ id, operator, url: null, correlationId, body, attempts: 0, dueAt: at + calledAfterMs }]
+  const dueAt = at + calledAfterMs
+  return [{ id, operator, url: null, operationId: operation.id, correlationId, body, attempts: 0, dueAt }]
 }
+
+const webhookTypes = {
+  completed: 'completed',
+  reversed: 'refunded',
+  pending: 'payment_failed',
+  failed: 'payment_failed',
+} as const

@@ -18,6 +18,7 @@ export class Notifier {
   readonly #clock: Clock
   readonly #log: (line: object) => void
   readonly #busy = new Set<string>()
+  readonly #heard = new Map<string, () => void>()
   #queue: Note[] = []
   #inFlight = 0
   #closed = false
@@ -32,6 +33,19 @@ export class Notifier {
   close(): void {
     this.#closed = true
     this.#queue = []
+  }
+
+  /** Waits until an attempt to tell of an operation is over, for some milliseconds of the machine's time. */
+  told(operationId: string, mostMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, mostMs)
+      timer.unref()
+      this.#heard.set(operationId, () => {
+        clearTimeout(timer)
+        this.#heard.delete(operationId)
+        resolve()
+      })
+    })
   }
 
   #follow(change: Change): void {
@@ -77,6 +91,7 @@ export class Notifier {
 
   #conclude(note: Note, taken: boolean): void {
     this.#inFlight -= 1
+    this.#heard.get(note.operationId ?? '')?.()
     if (this.#closed) return
     const current = this.#busy.delete(note.id)
     if (current && note.dueAt !== null) {
@@ -120,16 +135,18 @@ export class Notifier {
 
 /** The headers of a GSMA callback. */
 function described(note: Note, at: number): Record<string, string> {
+  const whole = note.forged ? `${note.body} ` : note.body
   return {
     'x-correlationid': note.correlationId,
     'x-date': new Date(at).toISOString(),
-    'x-content-hash': createHash('sha256').update(note.body).digest('hex'),
+    'x-content-hash': createHash('sha256').update(whole).digest('hex'),
   }
 }
 
 /** The signature of a checkout event: over the time, immediately followed by the body. */
 function signed(note: Note, at: number, secret: string): Record<string, string> {
   const t = Math.floor(at / 1_000)
-  const v1 = createHmac('sha256', secret).update(`${t}${note.body}`).digest('hex')
+  const key = note.forged ? `not ${secret}` : secret
+  const v1 = createHmac('sha256', key).update(`${t}${note.body}`).digest('hex')
   return { 'checkout-signature': `t=${t},v1=${v1}` }
 }

@@ -45,7 +45,7 @@ function create(profile: OperatorProfile, world: World, call: Call): Reply {
     )
   }
   const bodyHash = createHash('sha256').update(call.body).digest('hex')
-  const before = world.store.correlated(profile.key, key)
+  const before = call.repeats ? undefined : world.store.correlated(profile.key, key)
   if (before && before.bodyHash !== bodyHash) {
     throw new CheckoutFault(409, 'idempotency-mismatch', 'This key was used with another body.')
   }

@@ -1,4 +1,6 @@
+import type { EffectName } from './effects.ts'
 import type { Reason } from './reasons.ts'
+import type { Rule } from './rules.ts'
 
 const second = 1_000
 const minute = 60 * second
@@ -22,6 +24,17 @@ export type Act =
   /** Nobody answers and the operator never closes. */
   | { readonly does: 'nothing' }
 
+/** What goes wrong for a number; the parameter PP becomes one of its figures. */
+interface BuiltIn {
+  readonly effect: EffectName
+  /** The figure of the effect that PP gives: `ms` from seconds, the others as they are. */
+  readonly takes?: 'ms' | 'copies' | 'less' | 'retry_after_s'
+  /** How often it happens to one request; `PP` as often as the parameter says; absent: each time. */
+  readonly times?: number | 'PP'
+  readonly when?: Rule['when']
+  readonly params?: Rule['params']
+}
+
 /** A row of the table of test numbers `+223 70 SS PP xx`. */
 export interface Scenario {
   readonly code: string
@@ -29,8 +42,13 @@ export interface Scenario {
   /** What PP = 00 stands for, in the unit of the parameter. */
   readonly whenZero?: number
   readonly act: Act
+  readonly fault?: BuiltIn
+  /** What becomes of a collection in the end, at whoever asks for it properly. */
+  readonly ends: 'success' | 'failed' | 'expired' | 'reversed' | 'undecided'
   readonly en: string
   readonly fr: string
+  /** Where a protocol has no place for it, and what happens there. */
+  readonly elsewhere?: { readonly en: string; readonly fr: string }
   /** `later`: announced, behaves like an ordinary number for now. */
   readonly since: 'now' | 'later'
 }
@@ -47,6 +65,21 @@ export interface Part {
   readonly act: Act
   readonly afterMs: number
   readonly ordinary: boolean
+}
+
+const endings = {
+  confirm: 'success',
+  refuse: 'failed',
+  refuseAtOnce: 'failed',
+  expire: 'failed',
+  wait: 'undecided',
+  nothing: 'expired',
+} as const satisfies Record<Act['does'], Scenario['ends']>
+
+/** There is no callback to be lost or forged: these numbers behave as 00 there. */
+const withoutCallback = {
+  en: 'OperatorC (polled) and payouts of B and D (answered at once): as 00',
+  fr: 'OperatorC (interrogé) et envois de B et D (réponse immédiate) : comme 00',
 }
 
 /** Every test number, for all operators and for collections and disbursements alike. */
@@ -70,22 +103,110 @@ export const scenarios: readonly Scenario[] = [
   row('10', 'minutes', expire, 'prompt expires after PP min (00: 5)', 'expire après PP min (00 : 5)', 5),
   row('11', null, silence, 'never answers', 'ne répond jamais'),
   row('12', 'hours', confirm, 'confirms after PP h (00: 25)', 'confirme après PP h (00 : 25)', 25),
-  later('20', null, 'executed, answer lost', 'exécuté, réponse perdue'),
-  later('21', 'seconds', 'answer slower than the deadline', 'réponse plus lente que le délai'),
-  later('22', 'times', '503 before execution, PP times', "503 avant l'exécution, PP fois"),
-  later('23', null, '500 after execution', "500 après l'exécution"),
-  later('24', 'seconds', 'executed after the connection broke', 'exécuté après la coupure'),
-  later('25', 'seconds', '429 with Retry-After PP', '429 avec Retry-After PP'),
-  later('26', 'times', 'HTML error page', "page d'erreur HTML"),
-  later('27', null, 'never reachable', 'jamais joignable'),
-  later('30', null, 'callback lost', 'rappel perdu'),
-  later('31', 'copies', 'callback PP times over', 'rappel répété PP fois'),
-  later('32', null, 'stale "pending" after success', '« en attente » périmé après le succès'),
-  later('33', null, 'callback with a bad signature', 'rappel mal signé'),
-  later('34', null, 'callback before the answer', 'rappel avant la réponse'),
-  later('35', null, 'callback says failed, query success', 'le rappel dit échec, la lecture succès'),
-  later('40', 'seconds', 'succeeds, reversed after PP s', 'réussit, annulé après PP s'),
-  later('41', 'francs', 'settles PP francs less', 'règle PP francs de moins'),
+  fault('20', null, { effect: 'close_after', times: 1 }, 'executed, answer lost', 'exécuté, réponse perdue'),
+  fault(
+    '21',
+    'seconds',
+    { effect: 'delay', takes: 'ms', times: 1 },
+    'executed, answered after PP s (00: 30)',
+    'exécuté, réponse après PP s (00 : 30)',
+    { whenZero: 30 },
+  ),
+  fault(
+    '22',
+    'times',
+    { effect: 'status', times: 'PP', when: 'before' },
+    '503 before execution, PP times (00: once)',
+    "503 avant l'exécution, PP fois (00 : une)",
+    { whenZero: 1 },
+  ),
+  fault(
+    '23',
+    null,
+    { effect: 'status', times: 1, when: 'after', params: { status: 500 } },
+    '500 after execution',
+    "500 après l'exécution",
+  ),
+  fault(
+    '24',
+    'seconds',
+    { effect: 'late_execution', takes: 'ms', times: 1 },
+    'executed PP s after the connection broke (00: 3)',
+    'exécuté PP s après la coupure (00 : 3)',
+    { whenZero: 3 },
+  ),
+  fault(
+    '25',
+    'seconds',
+    { effect: 'rate_limit', takes: 'retry_after_s', times: 1 },
+    '429 with Retry-After PP, once (00: 1)',
+    '429 avec Retry-After PP, une fois (00 : 1)',
+    { whenZero: 1 },
+  ),
+  fault(
+    '26',
+    'times',
+    { effect: 'html', times: 'PP', when: 'before' },
+    'HTML page of a gateway, PP times (00: once)',
+    "page HTML d'une passerelle, PP fois (00 : une)",
+    { whenZero: 1 },
+  ),
+  // Whoever has read the number was reached: that nothing was done can only be said, each time.
+  fault(
+    '27',
+    null,
+    { effect: 'rate_limit', params: { retry_after_s: 5 } },
+    'never reachable: turned away each time (429), nothing done',
+    'jamais joignable : repoussé chaque fois (429), rien de fait',
+    { ends: 'failed' },
+  ),
+  told('30', null, { effect: 'cb_drop' }, 'callback lost', 'rappel perdu'),
+  told(
+    '31',
+    'copies',
+    { effect: 'cb_duplicate', takes: 'copies' },
+    'callback PP times over (00: 3)',
+    'rappel répété PP fois (00 : 3)',
+    { whenZero: 3 },
+  ),
+  told(
+    '32',
+    null,
+    { effect: 'cb_reorder' },
+    'stale "pending" after success',
+    '« en attente » périmé après le succès',
+  ),
+  told(
+    '33',
+    null,
+    { effect: 'cb_bad_signature' },
+    'callback with a bad signature or digest',
+    'rappel mal signé, ou empreinte fausse',
+  ),
+  told('34', null, { effect: 'cb_before_response' }, 'callback before the answer', 'rappel avant la réponse'),
+  told(
+    '35',
+    null,
+    { effect: 'cb_contradict' },
+    'callback says failed, query success',
+    'le rappel dit échec, la lecture succès',
+  ),
+  fault(
+    '40',
+    'seconds',
+    { effect: 'reversal', takes: 'ms' },
+    'succeeds, reversed after PP s (00: at once)',
+    'réussit, annulé après PP s (00 : aussitôt)',
+    { ends: 'reversed' },
+  ),
+  fault(
+    '41',
+    'francs',
+    { effect: 'wrong_amount', takes: 'less' },
+    'settles PP francs less (00: 1)',
+    'règle PP francs de moins (00 : 1)',
+    { whenZero: 1 },
+  ),
   later('51', null, 'our float is empty', "la réserve de l'opérateur est vide"),
 ]
 
@@ -94,14 +215,35 @@ const testNumber = /^\+22370(\d\d)(\d\d)\d\d$/
 
 /** What the owner of a number does; any number without a scenario confirms after 3 s. */
 export function partOf(msisdn: string): Part {
-  const [, code = '', digits = ''] = testNumber.exec(msisdn) ?? []
-  const scenario = byCode.get(code)
+  const { scenario, count } = read(msisdn)
   if (!scenario || scenario.since === 'later') {
     return { scenario: scenario?.code ?? 'ordinary', act: confirm, afterMs: ordinaryDelayMs, ordinary: true }
   }
-  const count = Number(digits) === 0 ? (scenario.whenZero ?? 0) : Number(digits)
-  const afterMs = count * unitMs(scenario.parameter)
-  return { scenario: code, act: scenario.act, afterMs, ordinary: false }
+  const { code, act, fault: what, parameter } = scenario
+  return { scenario: code, act, afterMs: what ? 0 : count * unitMs(parameter), ordinary: false }
+}
+
+/** The rule that a number carries built in, if it is one of those that something goes wrong for. */
+export function ruleOf(msisdn: string): Rule | null {
+  const { scenario, count } = read(msisdn)
+  const what = scenario?.fault
+  if (!what) return null
+  const figure = what.takes === 'ms' ? count * second : count
+  return {
+    match: { ops: ['collect', 'disburse'] },
+    effect: what.effect,
+    params: { ...what.params, ...(what.takes ? { [what.takes]: figure } : {}) },
+    when: what.when ?? 'before',
+    times: what.times === 'PP' ? count : (what.times ?? null),
+    probability: 1,
+    draw: 'reference',
+  }
+}
+
+function read(msisdn: string): { scenario: Scenario | undefined; count: number } {
+  const [, code = '', digits = ''] = testNumber.exec(msisdn) ?? []
+  const scenario = byCode.get(code)
+  return { scenario, count: Number(digits) === 0 ? (scenario?.whenZero ?? 0) : Number(digits) }
 }
 
 function unitMs(unit: ParameterUnit | null): number {
@@ -126,9 +268,25 @@ function row(
   fr: string,
   whenZero?: number,
 ): Scenario {
-  return { code, parameter, act, en, fr, since: 'now', ...(whenZero === undefined ? {} : { whenZero }) }
+  const ends = endings[act.does]
+  return { code, parameter, act, ends, en, fr, since: 'now', ...(whenZero === undefined ? {} : { whenZero }) }
+}
+
+function fault(
+  code: string,
+  parameter: ParameterUnit | null,
+  what: BuiltIn,
+  en: string,
+  fr: string,
+  more: Partial<Pick<Scenario, 'whenZero' | 'ends' | 'elsewhere'>> = {},
+): Scenario {
+  return { ...row(code, parameter, confirm, en, fr), fault: what, ...more }
+}
+
+function told(...[code, parameter, what, en, fr, more]: Parameters<typeof fault>): Scenario {
+  return fault(code, parameter, what, en, fr, { elsewhere: withoutCallback, ...more })
 }
 
 function later(code: string, parameter: ParameterUnit | null, en: string, fr: string): Scenario {
-  return { code, parameter, act: confirm, en, fr, since: 'later' }
+  return { ...row(code, parameter, confirm, en, fr), since: 'later' }
 }

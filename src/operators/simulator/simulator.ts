@@ -1,16 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { Behaviour } from './behaviour.ts'
-import { checkoutFault } from './checkout-requests.ts'
 import { checkoutHandler } from './checkout.ts'
 import { Clock } from './clock.ts'
 import { controlHandler } from './control.ts'
 import { issueToken } from './credentials.ts'
 import { Engine } from './engine.ts'
+import { factsAbout } from './facts.ts'
 import { gsmaHandler } from './gsma.ts'
-import { faultReply } from './gsma-shapes.ts'
-import type { Call, Delivery, Handler, Reply } from './http.ts'
+import type { Call, Handler } from './http.ts'
 import { listener } from './http.ts'
 import { openJournal } from './journal.ts'
 import type { Note, Operation, OperatorKey } from './model.ts'
@@ -20,7 +18,9 @@ import { Notifier } from './notifier.ts'
 import { operators } from './operators.ts'
 import { pagesHandler } from './pages/pages.ts'
 import { RequestLog } from './request-log.ts'
+import { Rules } from './rules.ts'
 import { Store } from './store.ts'
+import { treat } from './treatment.ts'
 import type { World } from './world.ts'
 
 export interface SimulatorOptions {
@@ -31,7 +31,7 @@ export interface SimulatorOptions {
   journalPath?: string
   /** Opens `/_sim/*` to whoever carries it in `x-control-token`; absent: closed. */
   controlToken?: string
-  /** Makes the operators' own identifiers repeatable. */
+  /** Makes the operators' own identifiers and the chances of faults repeatable. */
   seed?: number
   log?: (line: object) => void
   /** The address that people use, where it differs from the one listened on. */
@@ -93,18 +93,23 @@ function buildWorld(
   const store = new Store()
   const clock = new Clock(onError)
   const seed = options.seed === undefined ? randomBytes(8).toString('hex') : String(options.seed)
+  const rules = new Rules(seed)
   const announce = (operation: Operation, at: number): Note[] => {
-    const notes = notesOf(operation, at, world.publicUrl)
+    const played = rules.play('tell', factsAbout(operation))
+    const notes = notesOf(operation, at, world.publicUrl, played)
     return store.webhook ? notes : notes.filter((note) => note.url !== null)
   }
+  let numbers = 0
   const world: World = {
     store,
     clock,
-    engine: new Engine(store, clock, seed, announce),
-    behaviour: new Behaviour(),
+    engine: new Engine(store, clock, seed, rules, announce),
+    rules,
     notifier: new Notifier(store, clock, log),
     requests: new RequestLog(),
     publicUrl: '',
+    onError,
+    nextNumber: () => ++numbers,
   }
   return world
 }
@@ -127,18 +132,10 @@ function operatorDoor(key: OperatorKey, world: World): Handler {
   const gsma = profile.protocol === 'gsma'
   const protocol = gsma ? gsmaHandler(profile, world) : checkoutHandler(profile, world)
   const tokenPath = `/op-${key}/oauth/token`
-  const unavailable = (): Reply => {
-    const description = 'Out of service; nothing was done.'
-    if (!gsma) return checkoutFault(503, 'service-unavailable', description)
-    return faultReply(
-      { category: 'serviceUnavailable', code: 'genericError', description },
-      world.clock.now(),
-    )
-  }
   const execute = (call: Call) =>
     gsma && call.path === tokenPath && call.method === 'POST' ? issueToken(profile, call) : protocol(call)
-  return async (call): Promise<Delivery> => {
-    const delivery = await world.behaviour.treat({ operator: key, execute: () => execute(call), unavailable })
+  return async (call) => {
+    const delivery = await treat(profile, world, call, execute)
     world.requests.add(key, call, delivery, world.clock.now())
     return delivery
   }

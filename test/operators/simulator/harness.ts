@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { EffectName } from '../../../src/operators/simulator/effects.ts'
 import type { Simulator, SimulatorOptions } from '../../../src/operators/simulator/simulator.ts'
 import { startSimulator } from '../../../src/operators/simulator/simulator.ts'
 
@@ -36,6 +37,13 @@ export const controlToken = 'control-token'
 export async function openBench(options: SimulatorOptions = {}): Promise<Bench> {
   const simulator = await startSimulator({ controlToken, seed: 7, ...options })
   return { simulator, ...controls(simulator.url), [Symbol.asyncDispose]: () => simulator.close() }
+}
+
+/** Puts a fault in force. @returns what the control interface says of it */
+export async function addFault(bench: Bench, effect: EffectName, body: object = {}): Promise<Json> {
+  const answer = await bench.control('POST', '/faults', { effect, ...body })
+  if (answer.status !== 201) throw new Error(JSON.stringify(answer.body))
+  return answer.body
 }
 
 /** The control interface of any simulator, one in another process too. */

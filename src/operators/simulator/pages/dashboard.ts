@@ -56,5 +56,7 @@ function scenarioRow(scenario: Scenario, language: Language): Markup {
   const { code, parameter, since } = scenario
   const number = `+223 70 ${code} ${parameter ? 'PP' : '00'} xx`
   const soon = since === 'later' ? html` <em class="soft">(${words[language].later})</em>` : ''
-  return html`<li><code>${number}</code><span>${scenario[language]}${soon}</span></li>`
+  const { elsewhere } = scenario
+  const except = elsewhere ? html`<span class="soft">${elsewhere[language]}</span>` : ''
+  return html`<li><code>${number}</code><span>${scenario[language]}${soon}</span>${except}</li>`
 }

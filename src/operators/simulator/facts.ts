@@ -1,0 +1,90 @@
+import type { Op } from './effects.ts'
+import type { Call } from './http.ts'
+import { header, readObject, text } from './http.ts'
+import type { Operation } from './model.ts'
+import type { OperatorProfile } from './operators.ts'
+import type { Facts } from './rules.ts'
+import type { Store } from './store.ts'
+
+/** Which request is which, by method and path below the operator's base; the group names an operation. */
+const gsmaOps: readonly (readonly [Op, string, RegExp])[] = [
+  ['collect', 'POST', /^\/transactions\/type\/merchantpay$/],
+  ['disburse', 'POST', /^\/transactions\/type\/disbursement$/],
+  ['reverse', 'POST', /^\/transactions\/([^/]+)\/reversals$/],
+  ['cancel', 'PATCH', /^\/transactions\/([^/]+)$/],
+  ['query', 'GET', /^\/(?:transactions|requeststates|responses|errors)\/([^/]+)$/],
+  ['health', 'GET', /^\/heartbeat$/],
+  ['lookup', 'GET', /^\/accounts\/msisdn\//],
+  ['balance', 'GET', /^\/accounts\/(?:.+\/)?balance$/],
+  ['statement', 'GET', /^\/accounts\//],
+]
+const checkoutOps: typeof gsmaOps = [
+  ['collect', 'POST', /^\/checkout\/sessions$/],
+  ['disburse', 'POST', /^\/payout$/],
+  ['reverse', 'POST', /^\/(?:checkout\/sessions|payout)\/([^/]+)\/(?:refund|reverse)$/],
+  ['cancel', 'POST', /^\/checkout\/sessions\/([^/]+)\/expire$/],
+  ['query', 'GET', /^\/(?:checkout\/sessions|payouts)\/search$/],
+  ['query', 'GET', /^\/(?:checkout\/sessions|payout)\/?([^/]*)$/],
+  ['balance', 'GET', /^\/balance$/],
+  ['statement', 'GET', /^\/transactions$/],
+]
+
+/** What a request asks for, of whom and about whom; null where it is none that an operator knows. */
+export function factsOf(profile: OperatorProfile, call: Call, store: Store): Facts | null {
+  const { key: operator, protocol, basePath } = profile
+  const nobody = { operator, msisdn: '', clientReference: '' }
+  if (call.path === `/op-${operator}/oauth/token`) return { ...nobody, op: 'token', key: 'token' }
+  const path = call.path.startsWith(basePath) ? call.path.slice(basePath.length) : ''
+  for (const [op, method, pattern] of protocol === 'gsma' ? gsmaOps : checkoutOps) {
+    const found = method === call.method && pattern.exec(path)
+    if (!found) continue
+    if (op === 'collect' || op === 'disburse') return ofCreation(profile, op, call)
+    return ofOperation(profile, op, call, found[1] ?? '', store)
+  }
+  return null
+}
+
+/** The same request about an operation that is known. */
+export function factsAbout({ operator, kind, msisdn, clientReference, correlationId }: Operation): Facts {
+  const key = `${kind} ${clientReference || correlationId}`
+  return { operator, op: kind, msisdn: msisdn ?? '', clientReference, key }
+}
+
+function ofCreation({ key: operator, protocol }: OperatorProfile, op: Op, call: Call): Facts {
+  const body = readObject(call.body) ?? {}
+  const gsma = protocol === 'gsma'
+  const clientReference = text(body, gsma ? 'requestingOrganisationTransactionReference' : 'client_reference')
+  const named = gsma ? partyNumber(body[op === 'collect' ? 'debitParty' : 'creditParty']) : ''
+  const msisdn = gsma ? named : text(body, op === 'collect' ? 'restrict_payer_mobile' : 'mobile')
+  const correlationId = header(call, gsma ? 'x-correlationid' : 'idempotency-key')
+  return { operator, op, msisdn, clientReference, key: `${op} ${clientReference || correlationId}` }
+}
+
+function ofOperation(profile: OperatorProfile, op: Op, call: Call, name: string, store: Store): Facts {
+  const { key: operator } = profile
+  const searched = call.query.get('client_reference') ?? ''
+  const wanted = name || (call.query.get('transaction_id') ?? '')
+  const operation =
+    store.operation(wanted) ??
+    store.named(operator, wanted) ??
+    store.correlated(operator, wanted) ??
+    store.withReference(operator, searched).at(-1)
+  const clientReference = operation?.clientReference || searched
+  // A question about the whole account is one request, however often it is asked.
+  const about = clientReference || wanted
+  const { msisdn = '' } = operation ?? {}
+  return { operator, op, msisdn: msisdn ?? '', clientReference, key: `${op} ${about}` }
+}
+
+function partyNumber(parties: unknown): string {
+  for (const pair of Array.isArray(parties) ? (parties as unknown[]) : []) {
+    if (typeof pair !== 'object' || pair === null) continue
+    const row = pair as Readonly<Record<string, unknown>>
+    if (text(row, 'key').toLowerCase() === 'msisdn') {
+      return `+${text(row, 'value')
+        .replace(/^(\+|00)/, '')
+        .replaceAll(' ', '')}`
+    }
+  }
+  return ''
+}

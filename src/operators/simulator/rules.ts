@@ -1,0 +1,146 @@
+import { createHash } from 'node:crypto'
+import type { EffectName, Op, Stage } from './effects.ts'
+import { effectOf } from './effects.ts'
+import type { OperatorKey } from './model.ts'
+import { ruleOf } from './scenarios.ts'
+
+/** What faults may look at: who is asked for what, about whom. Names that nobody knows are empty. */
+export interface Facts {
+  readonly operator: OperatorKey
+  readonly op: Op
+  readonly msisdn: string
+  readonly clientReference: string
+  /** Which request this is: repeats of one have the same key. */
+  readonly key: string
+}
+
+/** What goes wrong, and where. A test number carries one of these built in (`scenarios.ts`). */
+export interface Rule {
+  readonly match: {
+    readonly operator?: OperatorKey
+    readonly ops?: readonly Op[]
+    readonly msisdn?: string
+    readonly clientReference?: string
+  }
+  readonly effect: EffectName
+  readonly params: Readonly<Record<string, number>>
+  /** Only for `status` and `html`. */
+  readonly when: 'before' | 'after'
+  /** How often it happens to one request and its repeats; null: each time. */
+  readonly times: number | null
+  /** Of all requests that match. */
+  readonly probability: number
+  /** What chance goes by: the request's own reference, or the customer's number. */
+  readonly draw: 'reference' | 'msisdn'
+}
+
+/** An effect that takes place. */
+export interface Played {
+  readonly effect: EffectName
+  readonly params: Readonly<Record<string, number>>
+}
+
+/**
+ * Every rule in force. Chance is drawn from the seed, the rule, the request and how often it came: never from
+ * the order in which requests arrive.
+ */
+export class Rules {
+  readonly #rules = new Map<string, Rule>()
+  readonly #visits = new Map<string, number>()
+  readonly #happened = new Map<string, number>()
+  #seed: string
+  #count = 0
+
+  constructor(seed: string) {
+    this.#seed = seed
+  }
+
+  /** @returns its id, the same in every run */
+  add(rule: Rule): string {
+    this.#count += 1
+    const id = `fault-${this.#count}`
+    this.#rules.set(id, rule)
+    return id
+  }
+
+  /** Sets a rule of a name, in the place of the one before. */
+  set(id: string, rule: Rule): void {
+    this.#rules.set(id, rule)
+  }
+
+  get(id: string): Rule | undefined {
+    return this.#rules.get(id)
+  }
+
+  remove(id: string): boolean {
+    return this.#rules.delete(id)
+  }
+
+  list(): ReadonlyMap<string, Rule> {
+    return this.#rules
+  }
+
+  /** How often a rule took effect. */
+  happened(id: string): number {
+    return this.#happened.get(id) ?? 0
+  }
+
+  /** Forgets all of them, and begins to count and to draw anew. */
+  clear(seed: string = this.#seed): void {
+    for (const table of [this.#rules, this.#visits, this.#happened]) table.clear()
+    this.#seed = seed
+    this.#count = 0
+  }
+
+  /** What takes place at a stage of a request, oldest rule first, the number's own last. */
+  play(stage: Stage, facts: Facts): Played[] {
+    const played: Played[] = []
+    for (const [id, rule] of this.#rules) if (this.#strikes(id, rule, stage, facts)) played.push(rule)
+    const builtIn = ruleOf(facts.msisdn)
+    if (builtIn && this.#strikes(`number ${facts.msisdn}`, builtIn, stage, facts)) played.push(builtIn)
+    return played
+  }
+
+  #strikes(id: string, rule: Rule, stage: Stage, facts: Facts): boolean {
+    if (!belongsTo(rule, stage) || !matches(rule, facts)) return false
+    const of = rule.draw === 'msisdn' && facts.msisdn !== '' ? `${facts.op} ${facts.msisdn}` : facts.key
+    const place = `${id} ${stage} ${facts.operator} ${of}`
+    // A statement says the same however often it is read.
+    if (stage === 'line') return draw(`${this.#seed} ${place}`) < rule.probability
+    const visit = this.#next(place)
+    if (rule.probability < 1 && draw(`${this.#seed} ${place} ${visit}`) >= rule.probability) return false
+    if (rule.effect === 'poll_limit' && visit <= (rule.params['polls'] ?? 0)) return false
+    if (rule.times !== null && this.#next(`${place} times`) > rule.times) return false
+    this.#happened.set(id, this.happened(id) + 1)
+    return true
+  }
+
+  #next(place: string): number {
+    const count = (this.#visits.get(place) ?? 0) + 1
+    this.#visits.set(place, count)
+    return count
+  }
+}
+
+function belongsTo({ effect, when }: Rule, stage: Stage): boolean {
+  const known = effectOf(effect)
+  if (known.when === undefined) return known.stages.includes(stage)
+  return stage === (when === 'before' ? 'in' : 'out')
+}
+
+function matches({ match, effect }: Rule, facts: Facts): boolean {
+  const { ops, impossible } = effectOf(effect)
+  return (
+    ops.includes(facts.op) &&
+    !impossible?.(facts.operator) &&
+    (match.operator === undefined || match.operator === facts.operator) &&
+    (match.ops === undefined || match.ops.includes(facts.op)) &&
+    (match.msisdn === undefined || match.msisdn === facts.msisdn) &&
+    (match.clientReference === undefined || match.clientReference === facts.clientReference)
+  )
+}
+
+/** A number from 0 up to 1 that belongs to a text. */
+function draw(text: string): number {
+  return createHash('sha256').update(text).digest().readUInt32BE(0) / 2 ** 32
+}

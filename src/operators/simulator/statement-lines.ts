@@ -1,0 +1,48 @@
+import type { PoolLine } from './book.ts'
+import type { EffectName } from './effects.ts'
+import { factsAbout } from './facts.ts'
+import type { OperatorKey } from './model.ts'
+import type { Facts, Played } from './rules.ts'
+import type { World } from './world.ts'
+
+const dayMs = 24 * 3_600_000
+
+/** Our float's movements as a statement tells them. */
+export interface StatementLines {
+  readonly lines: readonly PoolLine[]
+  /** Lines that the statement promises; more than it has where it was cut short. */
+  readonly promised: number
+}
+
+/** The movements of our float, with what is wrong with the statement today. */
+export function statementLines({ store, rules }: World, operator: OperatorKey): StatementLines {
+  const lines: PoolLine[] = []
+  const all = store.book.poolLines(operator)
+  for (const line of all) {
+    const operation = line.operationId === null ? undefined : store.operation(line.operationId)
+    const named = operation ? factsAbout(operation) : { operator, msisdn: '', clientReference: '' }
+    const facts: Facts = { ...named, op: 'statement', key: `line ${line.seq}` }
+    const played = rules.play('line', facts)
+    if (played.some(({ effect }) => effect === 'stmt_truncate')) return { lines, promised: all.length }
+    lines.push(...played.reduce(misstated, [line]))
+  }
+  return { lines, promised: lines.length }
+}
+
+function misstated(lines: PoolLine[], { effect, params }: Played): PoolLine[] {
+  const change = misstatements[effect]
+  return change ? lines.flatMap((line) => change(line, params)) : lines
+}
+
+const misstatements: Partial<Record<EffectName, (line: PoolLine, params: Played['params']) => PoolLine[]>> = {
+  stmt_drop: () => [],
+  stmt_duplicate: (line) => [line, line],
+  // The movement of somebody else, just as large.
+  stmt_extra: (line) => [line, { ...line, operationId: null }],
+  stmt_amount: (line, params) => {
+    const less = BigInt(params['less'] ?? 0)
+    return [{ ...line, amount: line.amount < 0n ? line.amount + less : line.amount - less }]
+  },
+  stmt_fee: (line, params) => [{ ...line, fee: line.fee - BigInt(params['more'] ?? 0) }],
+  stmt_next_day: (line) => [{ ...line, at: line.at + dayMs }],
+}

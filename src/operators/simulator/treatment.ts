@@ -1,0 +1,149 @@
+import { checkoutFault } from './checkout-requests.ts'
+import type { EffectName } from './effects.ts'
+import { factsOf } from './facts.ts'
+import { faultReply } from './gsma-shapes.ts'
+import type { Call, Delivery, Reply } from './http.ts'
+import { header } from './http.ts'
+import type { OperatorProfile } from './operators.ts'
+import type { GsmaCategory } from './reasons.ts'
+import type { Facts, Played } from './rules.ts'
+import type { World } from './world.ts'
+
+/** What an operator does with a request that nothing goes wrong with. */
+export type Execute = (call: Call) => Delivery | Promise<Delivery>
+
+/** Whoever holds an answer back for a callback waits this long for it, by the machine's time. */
+const callbackWaitMs = 10_000
+/** A state that no document knows. */
+const strangeState = 'held_for_review'
+const stateFields = new Set(['transactionStatus', 'status', 'payment_status', 'checkout_status'])
+
+/** Lets a request into an operator, or plays what goes wrong with it: the rules in force decide. */
+export async function treat(
+  profile: OperatorProfile,
+  world: World,
+  call: Call,
+  execute: Execute,
+): Promise<Delivery> {
+  const facts = factsOf(profile, call, world.store)
+  if (!facts) return execute(call)
+  const treated = { profile, world, call, facts }
+  for (const { effect, params } of world.rules.play('in', facts)) {
+    const delivery = turnedAway[effect]?.(treated, params, () => execute(call))
+    if (delivery) return delivery
+  }
+  const repeats = world.rules.play('execute', facts).length > 0
+  let delivery = await execute(repeats ? { ...call, repeats } : call)
+  for (const { effect, params } of world.rules.play('out', facts)) {
+    if (typeof delivery === 'object')
+      delivery = (await spoiled[effect]?.(treated, params, delivery)) ?? delivery
+  }
+  return delivery
+}
+
+/** A request with all that its treatment looks at. */
+interface Treated {
+  readonly profile: OperatorProfile
+  readonly world: World
+  readonly call: Call
+  readonly facts: Facts
+}
+
+type Params = Played['params']
+
+/** What is answered instead of doing what was asked. */
+const turnedAway: Partial<
+  Record<EffectName, (treated: Treated, params: Params, execute: () => unknown) => Delivery>
+> = {
+  close_before: () => 'close',
+  hang: () => 'hang',
+  status: (treated, params) => words(treated, params['status'] ?? 503),
+  html: (_treated, params) => page(params['status'] ?? 502),
+  rate_limit: tooMany,
+  poll_limit: tooMany,
+  token_expired: (treated) => words(treated, 401),
+  late_execution({ world: { clock, nextNumber, onError } }, params, execute) {
+    clock.set(`late:${nextNumber()}`, clock.now() + (params['ms'] ?? 0), () => {
+      // Nobody is left to hear of it.
+      Promise.resolve(execute()).catch(onError)
+    })
+    return 'close'
+  },
+}
+
+/** What becomes of an answer on its way out; what was done is done. */
+const spoiled: Partial<
+  Record<EffectName, (treated: Treated, params: Params, reply: Reply) => Delivery | Promise<Delivery>>
+> = {
+  close_after: () => 'close',
+  status: (treated, params) => words(treated, params['status'] ?? 500),
+  html: (_treated, params) => page(params['status'] ?? 502),
+  async delay({ world: { clock, nextNumber } }, params, reply) {
+    const at = clock.now() + (params['ms'] ?? 0)
+    await new Promise<void>((resolve) => clock.set(`delay:${nextNumber()}`, at, resolve))
+    return reply
+  },
+  garbage: (_treated, _params, reply) => ({ ...reply, body: `${(reply.body ?? '').slice(0, 20)}<<` }),
+  truncate: (_treated, _params, reply) => ({ ...reply, cut: true }),
+  unmapped_status: (_treated, _params, reply) =>
+    rewritten(reply, (field, value) => (stateFields.has(field) ? strangeState : value)),
+  link_foreign_origin: (_treated, _params, reply) =>
+    rewritten(reply, (field, value) =>
+      field === 'link' ? value.replace(/^https?:\/\/[^/]+/, 'http://elsewhere.invalid') : value,
+    ),
+  async cb_before_response(treated, _params, reply) {
+    await callbackOf(treated)
+    return reply
+  },
+}
+
+/** Waits until the callback of what was just asked for has been delivered, or will not be. */
+async function callbackOf({ profile, world, call, facts }: Treated): Promise<void> {
+  const { store, notifier } = world
+  const name = header(call, 'x-correlationid') || header(call, 'idempotency-key')
+  const operation =
+    store.correlated(profile.key, name) ?? store.withReference(profile.key, facts.clientReference).at(-1)
+  const somebodyListens =
+    profile.protocol === 'gsma' ? operation?.callbackUrl != null : store.webhook !== null
+  if (operation?.state === 'pending' && somebodyListens) await notifier.told(operation.id, callbackWaitMs)
+}
+
+const categories = new Map<number, GsmaCategory>([
+  [401, 'authorisation'],
+  [404, 'identification'],
+  [429, 'businessRule'],
+  [500, 'internal'],
+])
+
+/** An error in the operator's own writing. */
+function words({ profile: { protocol }, world: { clock } }: Treated, status: number): Reply {
+  const description =
+    status === 401 ? 'The token is not valid.' : 'Not now; this is a fault that was asked for.'
+  if (protocol === 'checkout') {
+    const code = status === 429 ? 'too-many-requests' : status === 503 ? 'service-unavailable' : 'fault'
+    return checkoutFault(status, code, description)
+  }
+  const category = categories.get(status) ?? (status < 500 ? 'businessRule' : 'serviceUnavailable')
+  const code =
+    status === 401 ? 'clientAuthorisationError' : status === 429 ? 'rateLimitError' : 'genericError'
+  return { ...faultReply({ category, code, description }, clock.now()), status }
+}
+
+function tooMany(treated: Treated, params: Params): Reply {
+  const reply = words(treated, 429)
+  return { ...reply, headers: { ...reply.headers, 'retry-after': String(params['retry_after_s'] ?? 1) } }
+}
+
+function page(status: number): Reply {
+  const body = `<!doctype html><title>${status}</title><h1>${status}</h1>`
+  return { status, headers: { 'content-type': 'text/html' }, body }
+}
+
+/** The same answer with some of its texts replaced, however deep they lie. */
+function rewritten(reply: Reply, replace: (field: string, value: string) => string): Reply {
+  if (reply.status >= 300 || !reply.body) return reply
+  const body = JSON.stringify(JSON.parse(reply.body), (field, value: unknown) =>
+    typeof value === 'string' ? replace(field, value) : value,
+  )
+  return { ...reply, body }
+}
