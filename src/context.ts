@@ -1,5 +1,6 @@
 import type { Access } from './access/authenticate.ts'
 import type { Actor } from './access/actor.ts'
+import type { Effect } from './access/idempotency-keys.ts'
 import type { Addresses, Config } from './config.ts'
 import type { Batches } from './database/batch.ts'
 import type { Database } from './database/client.ts'
@@ -48,6 +49,11 @@ export interface Context extends Services {
   /** UUID, the same in the answer, the log and the error. */
   requestId: string
   clientAddress: string | null
+  /**
+   * Of a request that came with an `Idempotency-Key`: what a verb makes for it takes its identity from here
+   * (a reference, a cause), so that beginning it again finds the first instead of making a second.
+   */
+  effect: Effect | null
   /** What people are told in: the caller's wish where it is French, else English. */
   language: 'fr' | 'en'
   /** Headers that the answer carries, where it has any: limits above all. */

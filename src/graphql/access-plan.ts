@@ -36,6 +36,8 @@ export interface AccessPlan {
   demands: readonly Demand[]
   /** Mutations that move money. */
   payments: number
+  /** The root fields that it runs, each as often as it does. */
+  rootFields: readonly string[]
 }
 
 const plans = new WeakMap<DocumentNode, Map<string, AccessPlan>>()
@@ -125,6 +127,7 @@ function makePlan(
       .map((fragment) => [fragment.name.value, fragment]),
   )
   const demands = new Map<string, Demand>()
+  const rootFields: string[] = []
   let payments = 0
   let steps = 0
 
@@ -154,6 +157,7 @@ function makePlan(
         demand(field.extensions['accessRule'], `${parent.name}.${field.name}`, when)
         demand(parent.extensions['accessRule'], parent.name, when)
         demand(given.extensions['accessRule'], given.name, when)
+        if (isRoot) rootFields.push(field.name)
         if (isRoot && field.extensions['movesMoney'] === true) payments += 1
         if (selection.selectionSet && isCompositeType(given)) walk(selection.selectionSet, given, when, false)
         continue
@@ -170,7 +174,7 @@ function makePlan(
 
   const root = schema.getRootType(operation.operation)
   if (root) walk(operation.selectionSet, root, [], true)
-  return { demands: [...demands.values()], payments }
+  return { demands: [...demands.values()], payments, rootFields }
 }
 
 /**

@@ -7,6 +7,7 @@ import type PrismaTypes from '../../prisma/generated/pothos.ts'
 import { getDatamodel } from '../../prisma/generated/pothos.ts'
 import type { Context } from '../context.ts'
 import * as scalars from './scalars.ts'
+import './effects.ts'
 import './scopes.ts'
 
 interface SchemaTypes {
@@ -30,7 +31,7 @@ function resultName({ fieldName }: { fieldName: string }): string {
 
 /** What the resources' schemas are written with: the code-first schema is the core of the domain. */
 export const builder = new SchemaBuilder<SchemaTypes>({
-  plugins: ['scopes', ErrorsPlugin, RelayPlugin, PrismaPlugin],
+  plugins: ['scopes', ErrorsPlugin, 'effects', RelayPlugin, PrismaPlugin],
   defaultFieldNullability: false,
   errors: { directResult: true, defaultUnionOptions: { name: resultName } },
   prisma: { client: (ctx) => ctx.database.prisma, dmmf: getDatamodel(), onUnusedQuery: 'warn' },

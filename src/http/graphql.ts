@@ -1,12 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline, type Readable } from 'node:stream'
-import { type ExecutionResult, GraphQLError } from 'graphql'
+import { type ExecutionResult, GraphQLError, print } from 'graphql'
 import { createYoga, type GraphQLParams, type Plugin } from 'graphql-yoga'
 import type { Context, Services } from '../context.ts'
+import { accessPlan } from '../graphql/access-plan.ts'
 import { toGraphQLError } from '../graphql/errors.ts'
-import type { Operations } from '../graphql/operation.ts'
+import type { Operation, Operations } from '../graphql/operation.ts'
 import { refusals } from '../shared/errors.ts'
 import { apiVersion } from '../shared/version.ts'
+import { answerOnce } from './idempotency.ts'
 import { anonymousContext, readBody, requestIdOf, signIn } from './request.ts'
 import { serverSentEvents } from './server-sent-events.ts'
 
@@ -84,6 +86,28 @@ subscription Follow {
 `
 
 function carryOperations(operations: Operations, isDraining: () => boolean): Plugin<Exchange, Exchange> {
+  /** A mutation may come with an `Idempotency-Key`; it then does one thing. */
+  async function mutate(operation: Operation, { message, ctx }: Exchange): Promise<ExecutionResult> {
+    if (message.headers['idempotency-key'] === undefined)
+      return operations.run(operation) as Promise<ExecutionResult>
+    const { schema, document, operationName, variableValues } = operation
+    const { rootFields } = accessPlan(schema, document, operationName)
+    if (rootFields.length !== 1) {
+      throw badRequest('An Idempotency-Key names one mutation: send them one by one.')
+    }
+    const write = {
+      message,
+      operation: `mutation ${rootFields[0]}`,
+      input: { document: print(document), operationName, variableValues },
+    }
+    const { body } = await answerOnce(ctx, write, async (once) => {
+      const result = (await operations.run({ ...operation, contextValue: once })) as ExecutionResult
+      // Half an answer is not worth keeping: a repeat gets the whole.
+      return { status: result.errors ? 500 : 200, body: result }
+    })
+    return body as ExecutionResult
+  }
+
   return {
     async onRequestParse({ request, serverContext, setRequestParser }) {
       // First of all, so that a bad token is told apart from a bad request.
@@ -96,7 +120,8 @@ function carryOperations(operations: Operations, isDraining: () => boolean): Plu
         const operation = operations.read(params, context.ctx)
         if (Array.isArray(operation)) return { errors: operation }
         checkTransport(operation.kind, request)
-        return operations.run(operation) as ReturnType<Parameters<typeof setParamsHandler>[0]>
+        const result = operation.kind === 'mutation' ? mutate(operation, context) : operations.run(operation)
+        return result as ReturnType<Parameters<typeof setParamsHandler>[0]>
       })
     },
     onResultProcess(hook) {

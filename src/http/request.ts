@@ -31,6 +31,7 @@ export function anonymousContext(services: Services, message: IncomingMessage, r
       services.access.isTrustedProxy,
     ),
     language: /^\s*fr\b/i.test(message.headers['accept-language'] ?? '') ? 'fr' : 'en',
+    effect: null,
     log: services.log.child({ requestId }),
     responseHeaders: new Map(),
     lastEventId: lastEventIdOf(message),

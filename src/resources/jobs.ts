@@ -1,3 +1,4 @@
+import { sweepIdempotencyKeys } from '../access/idempotency-keys.ts'
 import { sweepRateLimits } from '../access/rate-limit.ts'
 import { type Services, shareFlight } from '../context.ts'
 import type { Job } from '../jobs/schedule.ts'
@@ -28,6 +29,11 @@ export function serviceJobs(services: Services): readonly Job[] {
           services.log.fatal({ problems: problems.slice(0, 20) }, 'the ledger does not add up')
         return false
       },
+    },
+    {
+      name: 'idempotency-keys.sweep',
+      everyMs: limits.idempotencySweepMs,
+      run: () => sweepIdempotencyKeys(services.database.pool),
     },
     {
       name: 'rate-limits.sweep',

@@ -1,3 +1,12 @@
+interface RefusalRow {
+  status: number
+  /** Its GraphQL type. */
+  type: string
+  message: string
+  /** What was asked for is on record, as refused. Every other refusal wrote nothing. */
+  isOnRecord?: true
+}
+
 /**
  * Every refusal that a caller may meet: its REST status, the name of its GraphQL type, and its usual words.
  * A refusal is expected; whatever else is thrown is a bug and is masked.
@@ -52,7 +61,22 @@ export const refusals = {
     type: 'AmbiguousReferenceError',
     message: 'Several merchants use this reference: name one by merchant_id.',
   },
-  PAYMENT_REFUSED: { status: 400, type: 'PaymentRefusedError', message: 'The operator refused the payment.' },
+  IDEMPOTENCY_KEY_REUSED: {
+    status: 400,
+    type: 'IdempotencyKeyReusedError',
+    message: 'This Idempotency-Key was used for another request: send a new one with a new key.',
+  },
+  IDEMPOTENCY_KEY_BUSY: {
+    status: 409,
+    type: 'IdempotencyKeyBusyError',
+    message: 'The first request with this Idempotency-Key is still running. Repeat it in a moment.',
+  },
+  PAYMENT_REFUSED: {
+    status: 400,
+    type: 'PaymentRefusedError',
+    message: 'The operator refused the payment.',
+    isOnRecord: true,
+  },
   OPERATOR_UNAVAILABLE: {
     status: 400,
     type: 'OperatorUnavailableError',
@@ -75,7 +99,7 @@ export const refusals = {
     message: 'The service is busy. Try again in a moment.',
   },
   SERVICE_DOWN: { status: 503, type: 'ServiceDownError', message: 'The service is not available now.' },
-} as const satisfies Record<string, { status: number; type: string; message: string }>
+} as const satisfies Record<string, RefusalRow>
 
 export type RefusalCode = keyof typeof refusals
 

@@ -70,6 +70,14 @@ export const limits = {
    */
   operatorFenceMs: 30 * second,
 
+  /** Idempotency keys (decisions: Everywhere). */
+  idempotencyKeyLengthMax: 255,
+  idempotencyKeptMs: 30 * 24 * hour,
+  idempotencyRetryS: 1,
+  idempotencySweepMs: 1 * hour,
+  /** Choice: longer than a collection waits for its operator; run twice it makes one thing anyway. */
+  idempotencyLeaseMs: 15 * second,
+
   /** Bodies (decisions: 413). Choice: the largest `/pay` body is below 8 KiB. */
   bodyMaxBytes: 100 * 1_024,
   jsonDepthMax: 20,

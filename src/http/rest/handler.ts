@@ -9,17 +9,13 @@ import { execute, parseValid, type Prepared, prepare } from '../../graphql/execu
 import { DomainError, refusals } from '../../shared/errors.ts'
 import { apiVersion } from '../../shared/version.ts'
 import { anonymousContext, type HttpBindings, readBody, requestIdOf, signIn } from '../request.ts'
+import { type Answer, answerOnce } from '../idempotency.ts'
 import { accepted, type RefusalAnswer, refused } from './envelope.ts'
 import { type Route, routes, withoutNulls } from './routes.ts'
 import type { RestRequest } from './shape.ts'
 
 /** Where every REST path begins (specification: General rules). */
 export const restPrefix = '/merchant/api'
-
-interface Answer {
-  status: number
-  body: unknown
-}
 
 /**
  * The REST interface: a thin table of routes onto the same resolvers. Each row's document is parsed,
@@ -39,7 +35,11 @@ export function restRoutes(services: Services, schema: GraphQLSchema): Hono<Http
         ctx.responseHeaders.set('X-GraphQL-Operation', route.operation)
         if (route.anyOrigin) ctx.responseHeaders.set('Access-Control-Allow-Origin', '*')
         const caller = await admit(ctx, prepared, incoming.headers.authorization)
-        return runRoute(route, prepared, await readRequest(incoming, req.param()), caller)
+        const variables = route.variables(await readRequest(incoming, req.param()))
+        const run = (once: Context) => runRoute(route, prepared, variables, once)
+        if (route.method === 'GET') return run(caller)
+        const operation = `${route.method} ${route.path}`
+        return answerOnce(caller, { message: incoming, operation, input: variables }, run)
       }),
     )
   }
@@ -122,13 +122,7 @@ async function readRequest(message: Incoming, params: Record<string, string>): P
   }
 }
 
-async function runRoute(
-  route: Route,
-  prepared: Prepared,
-  request: RestRequest,
-  ctx: Context,
-): Promise<Answer> {
-  const variables = route.variables(request)
+async function runRoute(route: Route, prepared: Prepared, variables: object, ctx: Context): Promise<Answer> {
   const result = (await execute(prepared, variables, ctx)) as ExecutionResult<Record<string, unknown>>
   const [error] = result.errors ?? []
   if (error) throw error

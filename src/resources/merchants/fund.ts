@@ -12,6 +12,7 @@ export const fundInput = z.object({ amount: amount({ min: 1, max: limits.fundAmo
 /**
  * Credits a sandbox merchant through the ledger, from the account `funding`.
  * @param raw.amount whole XOF
+ * @param id what is given under the same id is given once
  * @returns the balance after it
  * @throws DomainError INVALID_INPUT, NOT_FOUND
  */
@@ -19,11 +20,12 @@ export async function fundMerchant(
   services: Pick<Services, 'database'>,
   merchantId: number,
   raw: z.input<typeof fundInput>,
+  id: string = randomUUID(),
 ): Promise<Balance> {
   const input = readInput(fundInput, raw)
   const { pool } = services.database
   const { rowCount } = await pool.query('SELECT FROM merchant WHERE id = $1', [merchantId])
   if (rowCount === 0) throw new DomainError('NOT_FOUND', `There is no merchant ${merchantId}.`)
-  await fund(pool, merchantId, `funding:${randomUUID()}`, input.amount)
+  await fund(pool, merchantId, `funding:${id}`, input.amount)
   return readBalance(pool, merchantId)
 }

@@ -27,7 +27,7 @@ builder.mutationFields((t) => ({
     args: { amount: t.arg({ type: 'Amount', required: true }) },
     resolve: async (_root, { amount }, ctx) => {
       sandboxOf(ctx)
-      return (await fundMerchant(ctx, mine(ctx).merchantId, { amount })).available
+      return (await fundMerchant(ctx, mine(ctx).merchantId, { amount }, ctx.effect?.id)).available
     },
   }),
 }))

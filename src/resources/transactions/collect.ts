@@ -67,17 +67,6 @@ export async function collect(ctx: Context, raw: CollectInput): Promise<Initiati
   const input = readInput(collectInput, raw)
   const operator = ctx.operators.find(input.paymentMethod)
   if (!operator) throw invalidInput([{ field: 'paymentMethod', message: 'is not connected to this service' }])
-  const start = operator.canStart('collect')
-  if (!start.ok) {
-    // Whoever repeats a request that was taken must not hear that nothing was recorded.
-    const { merchantId } = actor
-    const existing = input.reference && (await findExisting(ctx, { merchantId, reference: input.reference }))
-    if (existing) throw duplicate(existing)
-    throw new DomainError('OPERATOR_UNAVAILABLE', undefined, {
-      retryAfterS: Math.ceil((start.retryAfterMs ?? 1_000) / 1_000),
-    })
-  }
-
   const item: Item = {
     merchantId: actor.merchantId,
     apiKeyId: actor.apiKeyId,
@@ -85,12 +74,24 @@ export async function collect(ctx: Context, raw: CollectInput): Promise<Initiati
     provider: input.paymentMethod,
     phone: input.customerPhone,
     amount: input.amount,
-    reference: input.reference ?? `mp_${randomBytes(16).toString('hex')}`,
+    reference: input.reference ?? `mp_${ctx.effect?.id ?? randomBytes(16).toString('hex')}`,
     request: requestData(input),
   }
+  const start = operator.canStart('collect')
+  if (!start.ok) {
+    // Whoever repeats a request that was taken must not hear that nothing was recorded.
+    const existing = (input.reference || ctx.effect?.isResumed) && (await findExisting(ctx, item))
+    if (existing) return repeated(ctx, item, existing)
+    throw new DomainError('OPERATOR_UNAVAILABLE', undefined, {
+      retryAfterS: Math.ceil((start.retryAfterMs ?? 1_000) / 1_000),
+    })
+  }
+
   const deadline = deadlineIn(limits.collectDeadlineMs)
   const made = await ctx.batches.run(collectMany, item)
-  if (made.outcome !== 'made') throw await notMade(ctx, item, made.outcome)
+  // The loser of a race for a reference reads in a second statement: by then the winner has committed.
+  if (made.outcome === 'duplicate') return repeated(ctx, item, await findExisting(ctx, item))
+  if (made.outcome === 'unauthenticated') throw await notAllowed(ctx, item)
   ctx.sequencer.nudge()
 
   const sent = await sendOnce(ctx, openRequest(item, made), deadline)
@@ -105,8 +106,33 @@ export async function collect(ctx: Context, raw: CollectInput): Promise<Initiati
     failureMessage: sent.refusal?.message ?? null,
     initiatedAt: made.createdAt,
   }
-  if (sent.status === 'failed') throw new DomainError('PAYMENT_REFUSED', sent.refusal?.words, { initiation })
+  return answered(initiation, sent.refusal?.words)
+}
+
+/** @throws DomainError PAYMENT_REFUSED */
+function answered(initiation: Initiation, words: string | undefined): Initiation {
+  if (initiation.status === 'failed') throw new DomainError('PAYMENT_REFUSED', words, { initiation })
   return initiation
+}
+
+/**
+ * A reference that is taken. A request that goes on with what was begun under its `Idempotency-Key` finds
+ * its own payment there, and is answered as the first time; anybody else hears that it exists.
+ * @throws DomainError DUPLICATE_REFERENCE, PAYMENT_REFUSED
+ */
+function repeated(ctx: Context, item: Item, existing: Existing | undefined): Initiation {
+  const isOwn =
+    ctx.effect?.isResumed === true &&
+    existing !== undefined &&
+    existing.isCollection &&
+    existing.initiatedAt >= ctx.effect.since &&
+    existing.amount === item.amount &&
+    existing.paymentMethod === item.provider &&
+    existing.phone === item.phone
+  if (isOwn) return answered(existing, undefined)
+  throw new DomainError('DUPLICATE_REFERENCE', undefined, {
+    ...(existing && { existingTransaction: { id: existing.transactionId, status: existing.status } }),
+  })
 }
 
 /**
@@ -147,10 +173,8 @@ type Made =
       createdAt: Date
       expiresAt: Date
     }
-  | NotMade
-interface NotMade {
-  outcome: 'duplicate' | 'unauthenticated'
-}
+  | { outcome: 'duplicate' }
+  | { outcome: 'unauthenticated' }
 
 /** One insert for all that arrived together; a reference that is taken gives no row. */
 const collectMany = shareStatement(async (pool: Pool, items: readonly Item[]): Promise<Made[]> => {
@@ -212,35 +236,24 @@ function openRequest(item: Item, made: Extract<Made, { outcome: 'made' }>): Open
   }
 }
 
-/**
- * The loser of a race for a reference reads in a second statement: by then the winner has committed. Whom the
- * statement itself turned away hears why from a fresh look at the key and the account.
- */
-async function notMade(ctx: Context, item: Item, outcome: NotMade['outcome']): Promise<DomainError> {
-  if (outcome === 'duplicate') return duplicate(await findExisting(ctx, item))
+/** Whom the statement itself turned away hears why from a fresh look at the key and the account. */
+async function notAllowed(ctx: Context, item: Item): Promise<DomainError> {
   const { credentials } = ctx.access
   credentials.forget(item.apiKeyId)
   await credentials.check(actorOf(ctx))
   return new DomainError('UNAUTHENTICATED')
 }
 
-interface Existing {
-  id: bigint
-  status: string
-}
+type Existing = Initiation & { phone: string; isCollection: boolean }
 
-async function findExisting(
-  ctx: Context,
-  named: { merchantId: number; reference: string },
-): Promise<Existing | undefined> {
+async function findExisting(ctx: Context, item: Item): Promise<Existing | undefined> {
   const { rows } = await ctx.database.pool.query<Existing>({
     name: 'existing_transaction',
-    text: 'SELECT id, status FROM transaction WHERE reference = $1 AND merchant_id = $2',
-    values: [named.reference, named.merchantId],
+    text: `SELECT id AS "transactionId", reference, amount, payment_method AS "paymentMethod", status,
+        payment_url AS "paymentUrl", failure_reason AS "failureReason", failure_message AS "failureMessage",
+        created_at AS "initiatedAt", customer_phone AS phone, transaction_type = 'pay' AS "isCollection"
+      FROM transaction WHERE reference = $1 AND merchant_id = $2`,
+    values: [item.reference, item.merchantId],
   })
   return rows[0]
-}
-
-function duplicate(existing: Existing | undefined): DomainError {
-  return new DomainError('DUPLICATE_REFERENCE', undefined, existing && { existingTransaction: existing })
 }

@@ -1,0 +1,46 @@
+import SchemaBuilder, { BasePlugin, type PothosOutputFieldConfig, type SchemaTypes } from '@pothos/core'
+import type { GraphQLFieldResolver } from 'graphql'
+import type { Context } from '../context.ts'
+import { DomainError, refusals } from '../shared/errors.ts'
+
+declare global {
+  export namespace PothosSchemaTypes {
+    export interface Plugins<Types extends SchemaTypes> {
+      effects: EffectsPlugin<Types>
+    }
+  }
+}
+
+/**
+ * Notes what has come of a mutation that was sent under an `Idempotency-Key`, whichever way its refusal goes
+ * out: a refusal wrote nothing, unless its row says that it is on record; of anything else that was thrown
+ * nobody knows.
+ */
+export class EffectsPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
+  override wrapResolve(
+    resolve: GraphQLFieldResolver<unknown, Types['Context'], object>,
+    config: PothosOutputFieldConfig<Types>,
+  ): GraphQLFieldResolver<unknown, Types['Context'], object> {
+    if (config.kind !== 'Mutation') return resolve
+    return async (source, args, ctx, info) => {
+      const { effect } = ctx as unknown as Context
+      if (!effect) return resolve(source, args, ctx, info)
+      effect.outcome = 'unknown'
+      try {
+        const result = await resolve(source, args, ctx, info)
+        effect.outcome = outcomeOf(result)
+        return result
+      } catch (error) {
+        if (error instanceof DomainError) effect.outcome = outcomeOf(error)
+        throw error
+      }
+    }
+  }
+}
+
+SchemaBuilder.registerPlugin('effects', EffectsPlugin)
+
+function outcomeOf(result: unknown): 'nothing' | 'done' {
+  if (!(result instanceof DomainError)) return 'done'
+  return 'isOnRecord' in refusals[result.code] ? 'done' : 'nothing'
+}

@@ -1,0 +1,90 @@
+import type { IncomingMessage } from 'node:http'
+import { type Claim, claimKey } from '../access/idempotency-keys.ts'
+import type { Context } from '../context.ts'
+import { DomainError } from '../shared/errors.ts'
+import { limits } from '../shared/limits.ts'
+
+/** What a write answers, in a form that can be kept: a JSON body. */
+export interface Answer {
+  status: number
+  body: unknown
+}
+
+/** A write, and the request that it came with. */
+export interface Write {
+  message: IncomingMessage
+  /** Keys of one operation say nothing about another. */
+  operation: string
+  /** All that its effect depends on. */
+  input: unknown
+}
+
+/**
+ * Runs a write once per `Idempotency-Key`, whoever repeats it and wherever; without the header, or where
+ * nobody is signed in, it just runs. A repeat gets the kept answer as it went out, its `X-Request-Id`
+ * included, and `Idempotent-Replayed: true`.
+ * An answer is kept once something was written: what was refused before that leaves the key free. Of what
+ * broke in between nothing is kept either: a repeat goes on with the same effect, and finds what was made.
+ * @throws DomainError INVALID_INPUT, IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_KEY_BUSY, and whatever `run` throws
+ * @see decisions: Everywhere
+ */
+export async function answerOnce(
+  ctx: Context,
+  { message, operation, input }: Write,
+  run: (ctx: Context) => Promise<Answer>,
+): Promise<Answer> {
+  const header = message.headers['idempotency-key']
+  if (header === undefined || ctx.actor === null) return run(ctx)
+  const { merchantId } = ctx.actor
+  const key = readKey(String(header))
+  const claim = await claimKey(ctx.database.pool, ctx.access.master, { merchantId, operation, key, input })
+  if (claim.kind === 'reused') throw new DomainError('IDEMPOTENCY_KEY_REUSED')
+  if (claim.kind === 'running') {
+    throw new DomainError('IDEMPOTENCY_KEY_BUSY', undefined, { retryAfterS: limits.idempotencyRetryS })
+  }
+  if (claim.kind === 'answered') return replay(ctx, JSON.parse(claim.answer) as Kept)
+  let answer: Answer | null = null
+  try {
+    answer = await run({ ...ctx, effect: claim.effect })
+    return answer
+  } finally {
+    // What was done stays done: that it could not be noted must not hide it.
+    await end(ctx, claim, answer).catch((error: unknown) =>
+      ctx.log.error({ err: error, operation }, 'the end of an idempotent request was not noted'),
+    )
+  }
+}
+
+/** @throws DomainError INVALID_INPUT that names the header */
+function readKey(header: string): string {
+  if (header.length <= limits.idempotencyKeyLengthMax && /^[\x20-\x7e]+$/.test(header)) return header
+  const message = `must have 1 to ${limits.idempotencyKeyLengthMax} printable ASCII characters`
+  throw new DomainError('INVALID_INPUT', `Idempotency-Key ${message}.`, {
+    problems: [{ field: 'idempotency-key', message }],
+  })
+}
+
+interface Kept extends Answer {
+  headers: readonly [name: string, value: string][]
+}
+
+async function end(
+  ctx: Context,
+  claim: Extract<Claim, { kind: 'claimed' }>,
+  answer: Answer | null,
+): Promise<void> {
+  const { outcome } = claim.effect
+  if (outcome === 'nothing') return claim.giveBack()
+  if (answer === null || answer.status >= 500) return claim.leaveOpen()
+  // How much of a limit is left is true of one moment only.
+  const headers = [...ctx.responseHeaders].filter(([name]) => !name.startsWith('RateLimit'))
+  const kept: Kept = { ...answer, headers: [...headers, ['X-Request-Id', ctx.requestId]] }
+  return claim.keep(JSON.stringify(kept))
+}
+
+function replay(ctx: Context, { status, body, headers }: Kept): Answer {
+  for (const [name, value] of headers) ctx.responseHeaders.set(name, value)
+  ctx.responseHeaders.set('Idempotent-Replayed', 'true')
+  ctx.log.info({ first: ctx.responseHeaders.get('X-Request-Id') }, 'an answer was replayed')
+  return { status, body }
+}
