@@ -38,6 +38,8 @@ export interface AccessPlan {
   payments: number
   /** The root fields that it runs, each as often as it does. */
   rootFields: readonly string[]
+  /** Whether it asks for the schema itself. */
+  readsSchema: boolean
 }
 
 const plans = new WeakMap<DocumentNode, Map<string, AccessPlan>>()
@@ -129,6 +131,7 @@ function makePlan(
   const demands = new Map<string, Demand>()
   const rootFields: string[] = []
   let payments = 0
+  let readsSchema = false
   let steps = 0
 
   function demand(rule: unknown, coordinate: string, when: Demand['when']): void {
@@ -148,6 +151,7 @@ function makePlan(
       const when = conditionsOf(selection, above)
       if (when === null) continue
       if (selection.kind === Kind.FIELD) {
+        readsSchema ||= isRoot && ['__schema', '__type'].includes(selection.name.value)
         const field =
           isObjectType(parent) || isInterfaceType(parent)
             ? parent.getFields()[selection.name.value]
@@ -174,7 +178,7 @@ function makePlan(
 
   const root = schema.getRootType(operation.operation)
   if (root) walk(operation.selectionSet, root, [], true)
-  return { demands: [...demands.values()], payments, rootFields }
+  return { demands: [...demands.values()], payments, rootFields, readsSchema }
 }
 
 /**

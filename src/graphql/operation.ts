@@ -9,10 +9,12 @@ import {
   specifiedRules,
   validate,
 } from 'graphql'
+import { Allowances } from '../access/allowances.ts'
 import { RecentMap } from '../access/recent-map.ts'
 import type { Context } from '../context.ts'
 import { limits } from '../shared/limits.ts'
 import { accessPlan, checkAccess, findOperation } from './access-plan.ts'
+import { checkAnswer } from './answer-size.ts'
 import { toGraphQLError } from './errors.ts'
 import { checkCost, checkShape } from './query-limits.ts'
 
@@ -33,6 +35,8 @@ export interface Operation {
   kind: OperationTypeNode
   /** Objects that it may give, at most. */
   cost: number
+  /** Objects that its caller has left for this minute. */
+  remaining: number
 }
 
 type Variables = Readonly<Record<string, unknown>>
@@ -60,13 +64,15 @@ const keptLengthMax = 8 * 1_024
  */
 export function createOperations(schema: GraphQLSchema): Operations {
   const documents = new RecentMap<string, DocumentNode>(limits.graphqlDocumentsMax)
+  const allowances = new Allowances()
 
-  function readDocument(text: string): DocumentNode | readonly GraphQLError[] {
+  function readDocument(text: string, hideSuggestions: boolean): DocumentNode | readonly GraphQLError[] {
     const known = documents.get(text)
     if (known) return known
     const document = parseDocument(text)
     checkShape(document)
-    const problems = validate(schema, document, specifiedRules, { maxErrors: limits.graphqlErrorsMax })
+    const options = { maxErrors: limits.graphqlErrorsMax, hideSuggestions }
+    const problems = validate(schema, document, specifiedRules, options)
     if (problems.length > 0) return problems
     if (text.length <= keptLengthMax) documents.set(text, document)
     return document
@@ -76,10 +82,12 @@ export function createOperations(schema: GraphQLSchema): Operations {
     read(request, ctx) {
       try {
         const { query, operationName, variableValues } = readRequest(request)
-        const document = readDocument(query)
+        const document = readDocument(query, !maySeeSchema(ctx))
         if (!('kind' in document)) return told(document, ctx)
         const node = findOperation(document, operationName)
-        checkAccess(accessPlan(schema, document, operationName), ctx.actor, variableValues)
+        const plan = accessPlan(schema, document, operationName)
+        checkAccess(plan, ctx.actor, variableValues)
+        if (plan.readsSchema && !maySeeSchema(ctx)) throw schemaHidden()
         const cost = checkCost(schema, document, node, variableValues)
         return {
           schema,
@@ -89,6 +97,7 @@ export function createOperations(schema: GraphQLSchema): Operations {
           contextValue: ctx,
           kind: node.operation,
           cost,
+          remaining: takeObjects(allowances, ctx, cost),
         }
       } catch (error) {
         return told([error], ctx)
@@ -107,6 +116,36 @@ export function createOperations(schema: GraphQLSchema): Operations {
   }
 }
 
+/** In production the schema answers callers with a token; everybody has it as `schema.graphql`. */
+function maySeeSchema({ config, actor }: Context): boolean {
+  return actor !== null || config.mode === 'sandbox'
+}
+
+function schemaHidden(): GraphQLError {
+  return new GraphQLError('The schema is shown to callers with a token; it is published as schema.graphql.', {
+    extensions: { code: 'UNAUTHENTICATED' },
+  })
+}
+
+/**
+ * Counts the objects of an operation, and 1 for the operation itself.
+ * @returns what is left. @throws GraphQLError RATE_LIMITED
+ */
+function takeObjects(allowances: Allowances, ctx: Context, cost: number): number {
+  const name = ctx.actor ? `merchant ${ctx.actor.merchantId}` : `address ${ctx.clientAddress}`
+  const allowance = { max: limits.graphqlObjectsMax, refillMs: limits.graphqlObjectsWindowMs }
+  const { remaining, retryAfterS } = allowances.take(name, cost + 1, allowance)
+  if (retryAfterS === 0) return remaining
+  ctx.responseHeaders.set('Retry-After', String(retryAfterS))
+  throw new GraphQLError(`At most ${allowance.max} objects a minute: try again in ${retryAfterS} s.`, {
+    extensions: {
+      code: 'RATE_LIMITED',
+      retryAfter: retryAfterS,
+      cost: { requested: cost, limit: limits.graphqlCostMax, remaining },
+    },
+  })
+}
+
 /** @throws GraphQLError BAD_REQUEST */
 function readRequest({ query, operationName, variables }: OperationRequest) {
   if (typeof query !== 'string') throw badRequest('The request must carry a query, as text.')
@@ -115,7 +154,15 @@ function readRequest({ query, operationName, variables }: OperationRequest) {
   if (variables != null && (typeof variables !== 'object' || Array.isArray(variables))) {
     throw badRequest('variables must be an object.')
   }
+  if (isDeeper(variables, limits.jsonDepthMax)) {
+    throw badRequest(`variables are nested deeper than ${limits.jsonDepthMax} levels.`)
+  }
   return { query, operationName: operationName ?? undefined, variableValues: (variables ?? {}) as Variables }
+}
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1))
 }
 
 function badRequest(message: string): GraphQLError {
@@ -152,7 +199,10 @@ async function runToEnd(operation: Operation): Promise<ExecutionResult> {
     const ended = (await Promise.race([running, deadline.promise])) as ExecutionResult
     const result = tell(ended, operation.contextValue)
     if (!('data' in result)) return result
-    const cost = { requested: operation.cost, limit: limits.graphqlCostMax }
+    // What a mutation did must be told, however long that is.
+    if (operation.kind === 'query') checkAnswer(result.data)
+    const { cost: requested, remaining } = operation
+    const cost = { requested, limit: limits.graphqlCostMax, remaining }
     return { ...result, extensions: { ...result.extensions, cost } }
   } finally {
     clearTimeout(timer)
@@ -185,7 +235,12 @@ function tell(result: ExecutionResult, ctx: Context): ExecutionResult {
 }
 
 function told(errors: readonly unknown[], ctx: Context): GraphQLError[] {
-  return errors
-    .slice(0, limits.graphqlErrorsMax)
-    .map((error) => toGraphQLError(error, ctx.requestId, ctx.log))
+  return errors.slice(0, limits.graphqlErrorsMax).map((error) => {
+    const shown = toGraphQLError(error, ctx.requestId, ctx.log)
+    if (!maySeeSchema(ctx)) shown.message = shown.message.replace(/ Did you mean .*$/s, '')
+    if (shown.message.length > limits.graphqlMessageMax) {
+      shown.message = `${shown.message.slice(0, limits.graphqlMessageMax)}…`
+    }
+    return shown
+  })
 }

@@ -22,55 +22,89 @@ import { limits } from '../shared/limits.ts'
 const schemaCost = limits.graphqlCostMax / 5
 const typeCost = limits.graphqlCostMax / 100
 
+/** A selection set, and the fragments that lead to it. */
+interface Part {
+  set: SelectionSetNode
+  within: Trail | null
+}
+
+interface Trail {
+  fragment: string
+  above: Trail | null
+}
+
 /**
  * Bounds the work that a document makes, before anything else looks at it, validation included. Fragments
- * count where they are used: twenty lines of them unfold into more than memory holds.
+ * count where they are used: twenty lines of them unfold into more than memory holds. Fields of one name
+ * count together, wherever in their parent they stand, because validation compares each with each.
  * @throws GraphQLError COST_EXCEEDED that names the bound
  */
 export function checkShape(document: DocumentNode): void {
   const fragments = fragmentsOf(document)
-  const open = new Set<string>()
   let selections = 0
   let aliases = 0
   let directives = 0
 
-  function walk(set: SelectionSetNode, depth: number, isIntrospection: boolean): void {
-    for (const selection of set.selections) {
-      selections += 1
-      directives += selection.directives?.length ?? 0
-      bound('unfolds into', selections, limits.graphqlSelectionsMax, 'selections')
-      bound('has', directives, limits.graphqlDirectivesMax, 'directives')
-      if (selection.kind === Kind.FIELD) {
-        const name = selection.name.value
-        const inside = isIntrospection || name === '__schema' || name === '__type'
-        if (selection.alias) aliases += 1
-        bound('has', aliases, limits.graphqlAliasesMax, 'aliases')
-        bound(
-          'goes',
-          depth,
-          inside ? limits.graphqlIntrospectionDepthMax : limits.graphqlDepthMax,
-          'levels deep',
-        )
-        if (selection.selectionSet) walk(selection.selectionSet, depth + 1, inside)
-      } else if (selection.kind === Kind.INLINE_FRAGMENT) {
-        walk(selection.selectionSet, depth, isIntrospection)
-      } else {
-        const name = selection.name.value
-        const fragment = fragments.get(name)
-        // One inside itself, or none at all: validation says so in better words.
-        if (!fragment || open.has(name)) continue
-        open.add(name)
-        walk(fragment.selectionSet, depth, isIntrospection)
-        open.delete(name)
+  function countDirectives(node: { directives?: readonly unknown[] | undefined }): void {
+    directives += node.directives?.length ?? 0
+    bound('has', directives, limits.graphqlDirectivesMax, 'directives')
+  }
+
+  /** What stands side by side at one place of the answer. */
+  function walk(parts: readonly Part[], depth: number, isIntrospection: boolean): void {
+    const below = new Map<string, Part[]>()
+    let breadth = 0
+    const aliasesAbove = aliases
+
+    function take({ set, within }: Part): void {
+      for (const selection of set.selections) {
+        selections += 1
+        bound('unfolds into', selections, limits.graphqlSelectionsMax, 'selections')
+        countDirectives(selection)
+        if (selection.kind === Kind.FIELD) takeField(selection, within)
+        else if (selection.kind === Kind.INLINE_FRAGMENT) take({ set: selection.selectionSet, within })
+        else {
+          const fragment = selection.name.value
+          const found = fragments.get(fragment)
+          // One inside itself, or none at all: validation says so in better words.
+          if (found && !isOn(within, fragment)) {
+            take({ set: found.selectionSet, within: { fragment, above: within } })
+          }
+        }
       }
     }
+
+    function takeField({ alias, name, selectionSet }: FieldNode, within: Trail | null): void {
+      breadth += 1
+      bound('has', breadth, limits.graphqlBreadthMax, 'fields side by side')
+      if (alias) aliases += 1
+      bound('has', aliases, limits.graphqlAliasesMax, 'aliases')
+      if (depth === 1)
+        bound('has', aliases - aliasesAbove, limits.graphqlRootAliasesMax, 'aliases at its top')
+      const isInside = isIntrospection || name.value === '__schema' || name.value === '__type'
+      const depthMax = isInside ? limits.graphqlIntrospectionDepthMax : limits.graphqlDepthMax
+      bound('goes', depth, depthMax, 'levels deep')
+      if (!selectionSet) return
+      const key = `${isInside ? '!' : ''}${alias?.value ?? name.value}`
+      const same = below.get(key)
+      if (same) same.push({ set: selectionSet, within })
+      else below.set(key, [{ set: selectionSet, within }])
+    }
+
+    for (const part of parts) take(part)
+    for (const [name, same] of below) walk(same, depth + 1, name.startsWith('!'))
   }
 
   for (const definition of document.definitions) {
     if (definition.kind !== Kind.OPERATION_DEFINITION) continue
-    directives += definition.directives?.length ?? 0
-    walk(definition.selectionSet, 1, false)
+    countDirectives(definition)
+    walk([{ set: definition.selectionSet, within: null }], 1, false)
   }
+}
+
+function isOn(trail: Trail | null, fragment: string): boolean {
+  for (let at = trail; at; at = at.above) if (at.fragment === fragment) return true
+  return false
 }
 
 function bound(verb: string, value: number, max: number, what: string): void {

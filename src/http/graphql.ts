@@ -110,7 +110,8 @@ function carryOperations(operations: Operations, isDraining: () => boolean): Plu
 
   return {
     async onRequestParse({ request, serverContext, setRequestParser }) {
-      // First of all, so that a bad token is told apart from a bad request.
+      checkOrigin(serverContext.message)
+      // Before anything is read, so that a bad token is told apart from a bad request.
       serverContext.ctx = await signIn(serverContext.ctx, serverContext.message.headers.authorization)
       if (request.method === 'GET') setRequestParser(() => paramsOfUrl(request.url))
       if (request.method === 'POST') setRequestParser(() => paramsOfBody(serverContext.message))
@@ -145,6 +146,18 @@ const eventHeaders = {
   'Cache-Control': 'no-cache, no-transform',
   // Proxies must hand events on as they come.
   'X-Accel-Buffering': 'no',
+}
+
+/**
+ * Browsers say where a request comes from: the page of another site has no business here, though it may link
+ * to us.
+ * @throws GraphQLError BAD_REQUEST
+ */
+function checkOrigin({ headers }: IncomingMessage): void {
+  const { 'sec-fetch-site': site = 'none', 'sec-fetch-mode': mode } = headers
+  if (mode !== 'navigate' && site !== 'none' && site !== 'same-origin') {
+    throw badRequest('Pages of other sites may not ask: call from your server.', 403)
+  }
 }
 
 /** @throws GraphQLError where this kind of operation does not go over this kind of request */

@@ -41,6 +41,8 @@ export const limits = {
   /** A revoked key, token or account is dead everywhere within a second (decisions: Authentication). */
   credentialFreshMs: 400,
   tokenCacheMax: 5_000,
+  /** Merchants, tokens and addresses whose use is remembered by one process. */
+  allowanceNamesMax: 20_000,
 
   /** A collection that nobody confirms (specification: Limits). */
   collectionLifetimeMs: 24 * hour,
@@ -97,12 +99,23 @@ export const limits = {
   graphqlDepthMax: 12,
   /** Fields and fragments that a document unfolds into. */
   graphqlSelectionsMax: 5_000,
+  /** Fields at one place of the answer, equal ones too: validation compares each with each. */
+  graphqlBreadthMax: 200,
   graphqlAliasesMax: 30,
+  graphqlRootAliasesMax: 20,
   graphqlDirectivesMax: 20,
   graphqlErrorsMax: 5,
   /** Parsed documents that are kept. */
   graphqlDocumentsMax: 500,
+  /** Objects that one operation may give. */
   graphqlCostMax: 10_000,
+  /** Objects of a merchant, or of an address without a token, per minute (design: reliability, 6). */
+  graphqlObjectsMax: 100_000,
+  graphqlObjectsWindowMs: 1 * minute,
+  /** Choice: ten thousand objects of 200 bytes each. */
+  graphqlAnswerMaxBytes: 2 * 1_024 * 1_024,
+  /** Characters of an error: what a caller sent is not sent back at length. */
+  graphqlMessageMax: 500,
   graphqlDeadlineMs: 10 * second,
   /** A deposit waits 20 s for its operator before it answers that the outcome is open. */
   graphqlMutationDeadlineMs: 30 * second,

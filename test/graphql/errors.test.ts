@@ -27,6 +27,7 @@ async function ask(query: string, resolve: Resolve, variables: object = {}) {
   const operations = createOperations(schema)
   const operation = operations.read({ query, variables }, {
     actor: null,
+    config: { mode: 'sandbox' },
     requestId: 'r1',
     log,
   } as unknown as Context)

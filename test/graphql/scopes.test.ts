@@ -79,7 +79,8 @@ let payments = 0
 
 async function ask(query: string, scopes: readonly Scope[] | null) {
   const actor = scopes && ({ merchantId: 1, scopes: new Set(scopes) } as unknown as Actor)
-  const ctx = { actor, requestId: 'r', log: createLog('silent') } as unknown as Context
+  const config = { mode: 'sandbox' }
+  const ctx = { actor, config, requestId: 'r', log: createLog('silent') } as unknown as Context
   const operations = createOperations(build(cards))
   const operation = operations.read({ query }, ctx)
   const result = Array.isArray(operation) ? { errors: operation } : await operations.run(operation)

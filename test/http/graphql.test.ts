@@ -1,4 +1,5 @@
 import { request } from 'node:http'
+import { getIntrospectionQuery } from 'graphql'
 import { serverAudits } from 'graphql-http'
 import { describe, expect, test, vi } from 'vitest'
 import { createOperations } from '../../src/graphql/operation.ts'
@@ -60,7 +61,9 @@ describe('an answer', () => {
     expect(status).toBe(200)
     expect(body).toEqual({
       data: { hello: 'hello world' },
-      extensions: { cost: { requested: 0, limit: limits.graphqlCostMax } },
+      extensions: {
+        cost: { requested: 0, limit: limits.graphqlCostMax, remaining: expect.any(Number) },
+      },
     })
     expect(headers.get('x-request-id')).toEqual(anyRequestId)
     expect(headers.get('x-api-version')).toBe('1.0.0')
@@ -227,6 +230,31 @@ function postInChunks(body: string): Promise<number | undefined> {
     sent.end(body.slice(1_000))
   })
 }
+
+describe('the schema', () => {
+  const introspect = async (address: string, headers: Record<string, string> = {}) => {
+    const answered = await fetch(address, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify({ query: getIntrospectionQuery() }),
+    })
+    return (await answered.json()) as Answer['body']
+  }
+
+  test('is shown to anyone in a sandbox, where GraphiQL asks for it', async () => {
+    expect((await introspect(url())).data).toHaveProperty('__schema.types')
+  })
+
+  test('is shown in production to callers with a token, and to nobody else', async () => {
+    const authorization = `Bearer ${production.fixture.issue()}`
+    expect((await introspect(production.url(), { authorization })).data).toHaveProperty('__schema.types')
+    const { data, errors } = await introspect(production.url())
+    expect([data, errors?.map(({ extensions }) => extensions['code'])]).toEqual([
+      undefined,
+      ['UNAUTHENTICATED'],
+    ])
+  })
+})
 
 describe('GraphiQL', () => {
   test('is there for browsers in a sandbox, and nowhere in production', async () => {

@@ -1,0 +1,35 @@
+import { GraphQLError } from 'graphql'
+import { limits } from '../shared/limits.ts'
+
+/**
+ * Refuses an answer that is too large to send; it stops counting there. It counts characters, not bytes:
+ * texts outside of ASCII come out somewhat larger.
+ * @throws GraphQLError COST_EXCEEDED
+ */
+export function checkAnswer(data: unknown): void {
+  let left: number = limits.graphqlAnswerMaxBytes
+
+  function take(value: unknown): void {
+    if (Array.isArray(value)) {
+      left -= 2 + value.length
+      for (const item of value) {
+        if (left < 0) return
+        take(item)
+      }
+    } else if (typeof value === 'object' && value !== null) {
+      left -= 2
+      for (const [name, inner] of Object.entries(value)) {
+        if (left < 0) return
+        left -= name.length + 4
+        take(inner)
+      }
+    } else left -= typeof value === 'string' ? value.length + 2 : String(value).length
+  }
+
+  take(data)
+  if (left >= 0) return
+  const max = `${limits.graphqlAnswerMaxBytes / 1_024 / 1_024} MB`
+  throw new GraphQLError(`The answer would have more than ${max}: ask for less at a time.`, {
+    extensions: { code: 'COST_EXCEEDED' },
+  })
+}

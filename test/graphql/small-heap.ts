@@ -1,0 +1,45 @@
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { buildSchema } from 'graphql'
+import { createYoga, type Plugin } from 'graphql-yoga'
+import type { Services } from '../../src/context.ts'
+import { createOperations } from '../../src/graphql/operation.ts'
+import { createGraphqlHandler } from '../../src/http/graphql.ts'
+import { createLog } from '../../src/telemetry/log.ts'
+
+// A program: lists within lists behind a bare GraphQL server, or behind ours. It prints its address.
+
+const schema = buildSchema(`
+  type Query { batches(first: Int): BatchConnection! }
+  type BatchConnection { nodes: [Batch!]! }
+  type Batch { id: ID!, recipients(first: Int): BatchConnection! }
+`)
+const list = ({ first = 20 }: { first?: number }) => ({
+  nodes: Array.from({ length: first }, (_, id) => ({ id: String(id), recipients: list })),
+})
+
+function bare(): RequestListener {
+  const executing: Plugin = {
+    onExecute: ({ args }) => {
+      args.rootValue = { batches: list }
+    },
+  }
+  const yoga = createYoga({ schema, logging: false, plugins: [executing] })
+  return (message, response) => void yoga(message, response)
+}
+
+function ours(): RequestListener {
+  const { batches } = schema.getQueryType()?.getFields() ?? {}
+  if (batches) batches.resolve = (_root, args) => list(args as { first?: number })
+  const services = {
+    config: { mode: 'production' },
+    log: createLog('silent'),
+    access: { isTrustedProxy: () => false },
+  } as unknown as Services
+  return createGraphqlHandler({ services, operations: createOperations(schema), isDraining: () => false })
+}
+
+const server = createServer(process.argv[2] === 'bare' ? bare() : ours())
+server.listen(0, '127.0.0.1', () => {
+  process.stdout.write(`http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`)
+})
