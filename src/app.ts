@@ -176,7 +176,7 @@ interface SandboxOperators {
 async function startOperators(config: Config, log: Log): Promise<SandboxOperators> {
   if (!config.simulator)
     return { settings: config.operators, url: null, control: null, close: async () => {} }
-  const { url, port, controlToken } = config.simulator
+  const { url, port, controlToken, limits: operatorLimits } = config.simulator
   const simulator =
     url === null
       ? await startSimulatorProcess({
@@ -187,7 +187,7 @@ async function startOperators(config: Config, log: Log): Promise<SandboxOperator
         })
       : { url, close: async () => {} }
   return {
-    settings: sandboxOperators(simulator.url),
+    settings: sandboxOperators(simulator.url, operatorLimits),
     url: simulator.url,
     control: simulatorControl(simulator.url, controlToken),
     close: () => simulator.close(),

@@ -40,11 +40,18 @@ export interface CheckoutSettings {
   limits: OperatorLimits
 }
 
+/** How much is asked of an operator at once (design: operators, section 2.6). */
 export interface OperatorLimits {
+  /** Money calls that a customer waits for. */
   interactiveMax: number
-  queueMax: number
+  /** Money calls that nobody waits for: they never take the place of a customer's. */
+  backgroundMax: number
+  /** Questions. */
   queriesMax: number
+  /** Calls that may wait for a place, of each of the three. */
+  queueMax: number
   requestsPerSecond: number
+  /** Pause after the operator failed; it doubles up to two minutes. */
   breakerOpenMs: number
 }
 
@@ -71,7 +78,13 @@ export interface Config {
   trustedProxies: readonly string[]
   logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent'
   /** The operator simulator of the sandbox: started here on this port, or one that runs elsewhere. */
-  simulator: { url: string | null; port: number; controlToken: Secret } | null
+  simulator: {
+    url: string | null
+    port: number
+    controlToken: Secret
+    /** What the owner set of the sandbox operators' limits (`OPERATOR_A_RPS`). */
+    limits: Readonly<Record<string, string>>
+  } | null
   operators: readonly OperatorSettings[]
 }
 
@@ -102,6 +115,7 @@ const settings = z.object({
 
 const limitSettings = {
   MAX_INTERACTIVE: z.coerce.number().int().min(1).max(1_000).default(8),
+  MAX_BACKGROUND: z.coerce.number().int().min(1).max(1_000).default(4),
   MAX_QUEUE: z.coerce.number().int().min(0).max(10_000).default(32),
   MAX_QUERIES: z.coerce.number().int().min(1).max(1_000).default(8),
   RPS: z.coerce.number().min(1).max(10_000).default(20),
@@ -171,7 +185,9 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
         url: read.OPERATORS_URL?.replace(/\/+$/, '') ?? null,
         port: read.OPERATORS_PORT,
         controlToken: new Secret(read.OPERATORS_CONTROL_TOKEN),
+        limits: limitsOf(values),
       }
+  if (simulator) sandboxOperators('http://sandbox.invalid', simulator.limits)
   return {
     mode: read.MODE,
     host: read.HOST,
@@ -199,8 +215,15 @@ export interface Addresses {
   callbackUrl: string
 }
 
-/** The four operators of the sandbox, all played by the simulator at `url`. */
-export function sandboxOperators(url: string): readonly OperatorSettings[] {
+/**
+ * The four operators of the sandbox, all played by the simulator at `url`.
+ * @param limits settings that differ from the sandbox's own, by their names
+ * @throws ConfigError where a limit is none
+ */
+export function sandboxOperators(
+  url: string,
+  limits: Readonly<Record<string, string>> = {},
+): readonly OperatorSettings[] {
   const sandbox = (letter: string, path: string, more: Record<string, string>) =>
     gsma(`Operator${letter}` as Provider, {
       BASE_URL: `${url}/op-${letter.toLowerCase()}/${path}/mm`,
@@ -209,6 +232,7 @@ export function sandboxOperators(url: string): readonly OperatorSettings[] {
       CLIENT_SECRET: `sandbox-secret-${letter.toLowerCase()}`,
       API_KEY: `sandbox-key-${letter.toLowerCase()}`,
       ...sandboxPace,
+      ...own(limits, letter),
       ...more,
     })
   return [
@@ -219,6 +243,7 @@ export function sandboxOperators(url: string): readonly OperatorSettings[] {
       WEBHOOK_SECRETS: 'sandbox-webhook-secret-b',
       LOCK_PAYER: 'true',
       ...sandboxPace,
+      ...own(limits, 'B'),
     }),
     sandbox('C', 'v1.2', { FLOW: 'polling' }),
     sandbox('D', 'v1.1', { FLOW: 'callback', SYNCHRONOUS_DISBURSEMENT: 'true' }),
@@ -226,20 +251,45 @@ export function sandboxOperators(url: string): readonly OperatorSettings[] {
 }
 
 /** The simulator takes what one machine can give; real operators grant far less. */
-const sandboxPace = { MAX_INTERACTIVE: '64', MAX_QUEUE: '1000', MAX_QUERIES: '32', RPS: '2000' }
+const sandboxPace = {
+  MAX_INTERACTIVE: '64',
+  MAX_BACKGROUND: '32',
+  MAX_QUERIES: '32',
+  MAX_QUEUE: '1000',
+  RPS: '2000',
+}
+
+/** The limits of all operators as they stand in the environment. */
+function limitsOf(values: Record<string, string | undefined>): Record<string, string> {
+  const names = new RegExp(`^OPERATOR_[A-D]_(${Object.keys(limitSettings).join('|')})$`)
+  return Object.fromEntries(
+    Object.entries(values).flatMap(([name, value]) =>
+      value !== undefined && names.test(name) ? [[name, value]] : [],
+    ),
+  )
+}
+
+/** The settings of one operator, without their prefix. */
+function own<T extends string | undefined>(
+  values: Readonly<Record<string, T>>,
+  letter: string,
+): Record<string, T> {
+  const prefix = `OPERATOR_${letter}_`
+  return Object.fromEntries(
+    Object.entries(values)
+      .filter(([name]) => name.startsWith(prefix))
+      .map(([name, value]) => [name.slice(prefix.length), value]),
+  )
+}
 
 function configuredOperators(values: Record<string, string | undefined>): OperatorSettings[] {
   return providers.flatMap((provider): OperatorSettings[] => {
-    const prefix = `OPERATOR_${provider.slice(-1)}_`
-    const own = Object.fromEntries(
-      Object.entries(values)
-        .filter(([name]) => name.startsWith(prefix))
-        .map(([name, value]) => [name.slice(prefix.length), value]),
-    )
-    if (own['DRIVER'] === undefined) return []
-    if (own['DRIVER'] === 'gsma-mm') return [gsma(provider, own)]
-    if (own['DRIVER'] === 'checkout-session') return [checkout(provider, own)]
-    throw new ConfigError(`${prefix}DRIVER: must be gsma-mm or checkout-session`)
+    const letter = provider.slice(-1)
+    const given = own(values, letter)
+    if (given['DRIVER'] === undefined) return []
+    if (given['DRIVER'] === 'gsma-mm') return [gsma(provider, given)]
+    if (given['DRIVER'] === 'checkout-session') return [checkout(provider, given)]
+    throw new ConfigError(`OPERATOR_${letter}_DRIVER: must be gsma-mm or checkout-session`)
   })
 }
 
@@ -279,6 +329,7 @@ function checkout(provider: Provider, values: Record<string, string | undefined>
 function operatorLimits(read: z.infer<z.ZodObject<typeof limitSettings>>): OperatorLimits {
   return {
     interactiveMax: read.MAX_INTERACTIVE,
+    backgroundMax: read.MAX_BACKGROUND,
     queueMax: read.MAX_QUEUE,
     queriesMax: read.MAX_QUERIES,
     requestsPerSecond: read.RPS,

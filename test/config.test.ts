@@ -157,3 +157,32 @@ test('the sandbox has all four operators, each at its own address', () => {
   expect(operators.map(({ provider }) => provider)).toEqual(providers)
   expect(new Set(operators.map(({ baseUrl }) => baseUrl)).size).toBe(4)
 })
+
+describe('how much is asked of an operator at once', () => {
+  test('a real one: eight checkouts, four of the rest, twenty calls a second', () => {
+    const [operator] = readConfig({
+      ...production,
+      OPERATOR_B_DRIVER: 'checkout-session',
+      OPERATOR_B_BASE_URL: 'https://op.example',
+      OPERATOR_B_API_KEY: 'k',
+      OPERATOR_B_WEBHOOK_SECRETS: 's',
+      OPERATOR_B_MAX_BACKGROUND: '6',
+    }).operators
+    expect(operator?.limits).toEqual({
+      interactiveMax: 8,
+      backgroundMax: 6,
+      queriesMax: 8,
+      queueMax: 32,
+      requestsPerSecond: 20,
+      breakerOpenMs: 10_000,
+    })
+  })
+
+  test("the sandbox's: what one machine gives, or what the owner says", () => {
+    const { simulator } = readConfig({ OPERATOR_C_RPS: '7', OPERATOR_C_BASE_URL: 'https://op.example' })
+    const operators = sandboxOperators('http://127.0.0.1:9', simulator?.limits)
+    expect(operators.map(({ limits }) => limits.requestsPerSecond)).toEqual([2_000, 2_000, 7, 2_000])
+    expect(operators[2]?.baseUrl).toMatch(/^http:\/\/127/)
+    expect(() => readConfig({ OPERATOR_C_RPS: 'many' })).toThrow('OPERATOR_C_RPS:')
+  })
+})

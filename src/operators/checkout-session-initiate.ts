@@ -110,7 +110,7 @@ export function createCheckoutInitiation(
     if (record.stands === 'paid') return settled(record, 'disburse', handle, digest, 'sync')
     if (record.stands === 'failed') {
       const refusal = checkoutFailure(record, 'disburse', digest, clock.now())
-      return request.attempt > 1 ? unknown(handle, 'unmapped') : { kind: 'refused', refusal }
+      return request.attempt > 1 ? unknown(handle, 'resend_refused') : { kind: 'refused', refusal }
     }
     return accepted(handle)
   }
@@ -170,7 +170,8 @@ export function createCheckoutInitiation(
       log.error({ provider: settings.provider, code: refusal.code }, 'operator rejected our credentials')
     }
     // An earlier try may have done it, whatever is said about this one.
-    return refusal && attempt === 1 ? { kind: 'refused', refusal } : unknown(handle, 'unmapped')
+    if (!refusal) return unknown(handle, 'unmapped')
+    return attempt > 1 ? unknown(handle, 'resend_refused') : { kind: 'refused', refusal }
   }
 
   function settled(
@@ -191,7 +192,7 @@ export function createCheckoutInitiation(
 /** No payment carries the reference: there was never anything that could be undone. */
 function nothingToUndo({ handle, attempt }: ReverseRequest): InitiateOutcome {
   const refusal = { reason: 'NOT_REVERSIBLE', code: 'not-found' } as const
-  return attempt > 1 ? unknown(handle, 'unmapped') : { kind: 'refused', refusal }
+  return attempt > 1 ? unknown(handle, 'resend_refused') : { kind: 'refused', refusal }
 }
 
 function answered(

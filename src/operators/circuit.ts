@@ -1,5 +1,5 @@
 import { BrokenCircuitError, CircuitState, circuitBreaker, handleWhenResult, type IBreaker } from 'cockatiel'
-import { spareMs } from './http-client.ts'
+import { createWaitingRoom } from './lane.ts'
 import type { CallContext, NotSent, NotSentCause, UnknownCause } from './operator.ts'
 
 /** The circuit opens after this many failures in a row, or when half of the calls of the window failed. */
@@ -20,6 +20,7 @@ type Verdict = 'well' | 'sick' | 'silent'
 export function judge(outcome: { kind: string; cause?: NotSentCause | UnknownCause }): Verdict {
   if (outcome.kind !== 'unknown' && outcome.kind !== 'not_sent' && outcome.kind !== 'unreachable')
     return 'well'
+  if (outcome.cause === 'resend_refused') return 'well'
   return outcome.cause !== undefined && silentCauses.has(outcome.cause) ? 'silent' : 'sick'
 }
 
@@ -35,85 +36,157 @@ const silentCauses = new Set<NotSentCause | UnknownCause>([
 export interface Circuit {
   /** Calls may be made. */
   readonly closed: boolean
-  /** Until the next probe; 0 while closed. */
-  retryAfterMs(): number
-  /** Learns from the outcome of a call; done when the circuit is in its new state. */
-  report(outcome: Parameters<typeof judge>[0]): Promise<void>
+  /** What a call is told that is held back. */
+  heldBack(): NotSent
+  /**
+   * Lets a call go: at once, or when an answer to another one has proved that the operator is there. At most
+   * five calls leave for an operator without a good answer since; those already under way when it fell silent
+   * went to one that was alive.
+   */
+  enter(ctx: CallContext): Promise<Pass | NotSent>
   close(): void
+}
+
+/** The right to make one call. */
+export interface Pass {
+  /** Learns from the outcome, null where there is none; done when the circuit is in its new state. */
+  report(outcome: Parameters<typeof judge>[0] | null): Promise<void>
 }
 
 /**
  * Makes a circuit that only a probe can close again: a money call is never the one that tries whether an
- * operator is back.
+ * operator is back. After the probe calls go one at a time, and the first failure opens again, until one is
+ * answered.
  * @param options.openMs pause before the first probe; it doubles at every opening until a real call succeeds
+ * @param options.doubtedMs the same where the operator says that it is well while it answers no call at all:
+ *   then its word at the next probe is worth as little, and the call after it is one more into the void
  * @param options.probe asks for the operator's health and says whether it is good
  * @param options.onChange called after every opening and closing
  */
 export function createCircuit(options: {
   openMs: number
+  doubtedMs?: number
   probe: () => Promise<boolean>
   onChange: () => void
 }): Circuit {
-  const { openMs, probe, onChange } = options
+  const { openMs, doubtedMs = openMs, probe, onChange } = options
+  const rule = createTripRule()
+  const room = createWaitingRoom<Pass>()
+  /** Calls under way that left after the last good answer. */
+  const unproven = new Set<Pass>()
   let openings = 0
+  /** Openings since the last good answer. */
+  let doublings = 0
   let probeAt = 0
   let timer: NodeJS.Timeout | undefined
+  let probing = false
   let ended = false
   // The library may go half-open at any time: when it does is for the timer to say, as nothing but a probe
   // runs by then.
   const policy = circuitBreaker(
     handleWhenResult((healthy) => healthy === false),
-    { halfOpenAfter: 0, breaker: createTripRule() },
+    { halfOpenAfter: 0, breaker: rule },
   )
   const isClosed = () => policy.state === CircuitState.Closed
+  const heldBack = (): NotSent => ({
+    kind: 'not_sent',
+    cause: 'circuit_open',
+    retryAfterMs: isClosed() ? 0 : Math.max(1, probeAt - Date.now()),
+  })
 
   policy.onBreak(() => {
-    const pauseMs = Math.min(openMs * 2 ** openings, Math.max(openMs, openMsMax))
+    const pause = (firstMs: number) => Math.min(firstMs * 2 ** doublings, Math.max(firstMs, openMsMax))
+    const [pauseMs, doubtedPauseMs] = [pause(openMs), pause(doubtedMs)]
     openings += 1
+    doublings += 1
+    unproven.clear()
     armProbe(pauseMs)
+    room.sendAway(heldBack())
+    onChange()
+    if (!probing && rule.callsLeft <= 0 && doubtedMs > openMs) void doubt(openings, doubtedPauseMs)
+  })
+  policy.onReset(() => {
+    admit()
     onChange()
   })
-  policy.onReset(onChange)
+
+  /** The operator is asked at once how it is: one that says "well" now would say so at the probe as well. */
+  async function doubt(opening: number, pauseMs: number): Promise<void> {
+    const saysWell = await probe()
+    if (saysWell && opening === openings && !isClosed() && !probing) armProbe(pauseMs)
+  }
 
   function armProbe(pauseMs: number): void {
     if (ended) return
+    clearTimeout(timer)
     probeAt = Date.now() + pauseMs
     timer = setTimeout(() => void runProbe(), pauseMs).unref()
   }
 
   async function runProbe(): Promise<void> {
+    probing = true
     try {
       await policy.execute(probe)
     } catch (error) {
       // The machine's clock was set back, and the library takes the opening to be still ahead.
       if (!(error instanceof BrokenCircuitError)) throw error
       armProbe(openMs)
+    } finally {
+      probing = false
     }
+  }
+
+  function admit(): void {
+    while (room.size > 0 && isClosed() && unproven.size < rule.callsLeft) room.admit(pass())
+  }
+
+  function pass(): Pass {
+    const opening = openings
+    const made: Pass = {
+      async report(outcome) {
+        const verdict = outcome === null ? 'silent' : judge(outcome)
+        // What was begun before an opening tells nothing new: the probe decided, or will.
+        if (verdict !== 'silent' && opening === openings && isClosed()) {
+          if (verdict === 'well') {
+            doublings = 0
+            unproven.clear()
+          }
+          await policy.execute(() => verdict === 'well')
+        }
+        unproven.delete(made)
+        admit()
+      },
+    }
+    unproven.add(made)
+    return made
   }
 
   return {
     get closed() {
       return !ended && isClosed()
     },
-    retryAfterMs: () => (isClosed() ? 0 : Math.max(1, probeAt - Date.now())),
-    async report(outcome) {
-      const verdict = judge(outcome)
-      // What was begun before an opening tells nothing new while the probe decides.
-      if (verdict === 'silent' || !isClosed()) return
-      if (verdict === 'well') openings = 0
-      await policy.execute(() => verdict === 'well')
+    heldBack,
+    async enter(ctx) {
+      if (ended || !isClosed()) return heldBack()
+      return unproven.size < rule.callsLeft ? pass() : room.wait(ctx)
     },
     close() {
       ended = true
       clearTimeout(timer)
+      room.sendAway(heldBack())
     },
   }
 }
 
-/** Five in a row, or half of at least ten within thirty seconds. */
-export function createTripRule(): IBreaker {
+/** Five in a row, half of at least ten within thirty seconds, or the first one after a probe. */
+export function createTripRule(): IBreaker & {
+  /** How many more may fail before it opens for that alone. */
+  readonly callsLeft: number
+} {
   let inRow = 0
+  let onTrial = false
   let seconds: { second: number; calls: number; failures: number }[] = []
+  const callsLeft = () => (onTrial ? 1 : failuresInRowMax) - inRow
 
   function note(failed: boolean): void {
     const second = Math.floor(Date.now() / 1_000)
@@ -129,14 +202,18 @@ export function createTripRule(): IBreaker {
   }
 
   return {
+    get callsLeft() {
+      return callsLeft()
+    },
     get state() {
-      return { inRow, seconds }
+      return { inRow, onTrial, seconds }
     },
     set state(value) {
-      ;({ inRow, seconds } = structuredClone(value))
+      ;({ inRow, onTrial, seconds } = structuredClone(value))
     },
     success(state) {
-      if (state === CircuitState.HalfOpen) {
+      onTrial = state === CircuitState.HalfOpen
+      if (onTrial) {
         inRow = 0
         seconds = []
       } else note(false)
@@ -145,62 +222,7 @@ export function createTripRule(): IBreaker {
       note(true)
       const calls = seconds.reduce((sum, bucket) => sum + bucket.calls, 0)
       const failures = seconds.reduce((sum, bucket) => sum + bucket.failures, 0)
-      return inRow >= failuresInRowMax || (calls >= windowCallsMin && failures >= windowFailuresShare * calls)
-    },
-  }
-}
-
-/**
- * A bounded number of calls at once, and a bounded number that wait for their turn, first come, first served.
- */
-export interface Lane {
-  readonly hasRoom: boolean
-  /** Enters, at once or when a place is free; whoever enters must `leave`. */
-  enter(ctx: CallContext): Promise<NotSent | null>
-  leave(): void
-  /** Sends all who wait away. */
-  close(): void
-}
-
-export function createLane(callsMax: number, waitingMax: number): Lane {
-  let running = 0
-  let ended = false
-  const waiting = new Set<(answer: NotSent | null) => void>()
-
-  return {
-    get hasRoom() {
-      return !ended && (running < callsMax || waiting.size < waitingMax)
-    },
-    enter(ctx) {
-      if (ended) return Promise.resolve({ kind: 'not_sent', cause: 'circuit_open' })
-      if (running < callsMax) {
-        running += 1
-        return Promise.resolve(null)
-      }
-      if (waiting.size >= waitingMax) return Promise.resolve({ kind: 'not_sent', cause: 'lane_full' })
-      return new Promise((resolve) => {
-        const late = () => settle({ kind: 'not_sent', cause: 'deadline_before_send' })
-        const timer = setTimeout(late, Math.max(0, spareMs(ctx))).unref()
-        const settle = (answer: NotSent | null) => {
-          clearTimeout(timer)
-          ctx.signal?.removeEventListener('abort', late)
-          waiting.delete(settle)
-          resolve(answer)
-        }
-        ctx.signal?.addEventListener('abort', late, { once: true })
-        waiting.add(settle)
-        if (ctx.signal?.aborted) late()
-      })
-    },
-    leave() {
-      const [next] = waiting
-      // The place passes on without becoming free, so that nobody who comes later takes it first.
-      if (next) next(null)
-      else running -= 1
-    },
-    close() {
-      ended = true
-      for (const settle of waiting) settle({ kind: 'not_sent', cause: 'circuit_open' })
+      return callsLeft() <= 0 || (calls >= windowCallsMin && failures >= windowFailuresShare * calls)
     },
   }
 }

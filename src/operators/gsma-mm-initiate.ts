@@ -88,7 +88,7 @@ export function createGsmaInitiation(
       log.error({ provider: settings.provider, code: refusal.code }, 'operator rejected our credentials')
     }
     // An earlier try may have done it, whatever is said about this one.
-    return attempt > 1 ? unknown(handle, 'unmapped') : { kind: 'refused', refusal }
+    return attempt > 1 ? unknown(handle, 'resend_refused') : { kind: 'refused', refusal }
   }
 
   function ofTransaction(
@@ -117,7 +117,7 @@ export function createGsmaInitiation(
       operatorRef: state.reference ?? call.handle.operatorRef,
     }
     if (state.status === 'failed') {
-      if (attempt > 1) return unknown(handle, 'unmapped')
+      if (attempt > 1) return unknown(handle, 'resend_refused')
       return { kind: 'refused', refusal: gsmaRefusal(state.error, kind, digest) }
     }
     const taken = accepted(handle, {

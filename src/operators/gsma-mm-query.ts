@@ -38,7 +38,9 @@ export function createGsmaQuery(settings: GsmaSettings, wire: GsmaWire, clock: C
   async function query(kind: OperationKind, handle: OperatorHandle, ctx: CallContext): Promise<QueryOutcome> {
     const question: Question = { kind, handle, ctx }
     const paths = [
+      // Its polls are counted (`pollLimit`), the questions below are not.
       settings.flow === 'polling' &&
+        handle.pollsLeft !== 0 &&
         handle.serverCorrelationId &&
         `/requeststates/${name(handle.serverCorrelationId)}`,
       `/responses/${name(handle.correlationId)}`,

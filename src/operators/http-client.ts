@@ -130,8 +130,8 @@ export function spareMs(ctx: CallContext): number {
 async function waitForTurn(pace: Pace, ctx: CallContext): Promise<NotSent | null> {
   const late = () => ctx.signal?.aborted === true || spareMs(ctx) < 0
   if (late()) return { kind: 'not_sent', cause: 'deadline_before_send' }
-  const waitMs = pace.take(spareMs(ctx))
-  if (waitMs === null) return { kind: 'not_sent', cause: 'rate_limited', retryAfterMs: pace.waitMs() }
+  const waitMs = pace.take(ctx.lane, spareMs(ctx))
+  if (waitMs === null) return { kind: 'not_sent', cause: 'rate_limited', retryAfterMs: pace.waitMs(ctx.lane) }
   if (waitMs > 0) await sleep(waitMs, undefined, { ref: false })
   return late() ? { kind: 'not_sent', cause: 'deadline_before_send' } : null
 }
@@ -281,20 +281,23 @@ interface Pace {
    * Takes the next turn and says how long to wait for it; null, and nothing taken, where that is longer than
    * `maxMs`.
    */
-  take(maxMs: number): number | null
-  waitMs(): number
+  take(lane: CallContext['lane'], maxMs: number): number | null
+  waitMs(lane: CallContext['lane']): number
 }
+
+/** What may leave at once after a pause. Nobody waits for background work: half is kept for who does. */
+const burstMs = { interactive: 2_000, background: 1_000 } as const
 
 /** A token bucket as one number: the time at which it would be full again. */
 function createPace(perSecond: number): Pace {
   const stepMs = 1_000 / perSecond
-  const burstMs = 2_000
   let fullAt = 0
-  const waitMs = () => Math.max(0, fullAt + stepMs - burstMs - performance.now())
+  const waitMs = (lane: CallContext['lane']) =>
+    Math.max(0, fullAt + stepMs - burstMs[lane] - performance.now())
   return {
     waitMs,
-    take(maxMs) {
-      const wait = waitMs()
+    take(lane, maxMs) {
+      const wait = waitMs(lane)
       if (wait > maxMs) return null
       fullAt = Math.max(fullAt, performance.now()) + stepMs
       return wait

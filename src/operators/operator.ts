@@ -29,6 +29,8 @@ export type UnknownCause =
   | 'http_5xx'
   | 'unreadable'
   | 'unmapped'
+  /** An answer in good order, which says nothing of the earlier sends. */
+  | 'resend_refused'
 
 /** All that is needed to ask about an operation again after a restart; stored as JSON. */
 export interface OperatorHandle {
@@ -42,6 +44,8 @@ export interface OperatorHandle {
   serverCorrelationId?: string | undefined
   /** The hosted checkout session. */
   sessionId?: string | undefined
+  /** How many more times the operator wants to be asked; absent where it does not count. */
+  pollsLeft?: number | undefined
 }
 
 /** What the operator says about money that moved. `amount` is its word, never ours. */

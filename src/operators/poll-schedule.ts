@@ -46,6 +46,31 @@ export function nextCheckMs(
   return jitter(stage?.everyMs ?? hour, random)
 }
 
+/** What an operator says of the questions that it wants. */
+export interface Asked {
+  /** No question before this. */
+  pollAfterMs?: number | undefined
+  /** So many questions more. */
+  pollsLeft?: number | undefined
+  /** When the prompt or page ends by itself: then there is an answer. */
+  expiresAt?: Date | undefined
+}
+
+/**
+ * The regular pause, as the operator wants it: not before the time it names, soon after its prompt ends, and
+ * where one question is left, that one at the end of the operation's own time.
+ * @param endMs until the end of the operation
+ */
+export function politeCheckMs(regularMs: number, asked: Asked, now: Date, endMs: number): number {
+  if (asked.pollsLeft !== undefined && asked.pollsLeft <= 1) return Math.max(endMs, 0)
+  const promptMs = (asked.expiresAt?.getTime() ?? 0) - now.getTime()
+  const pauseMs = promptMs > 0 ? Math.min(regularMs, promptMs + promptGraceMs) : regularMs
+  return Math.min(Math.max(pauseMs, asked.pollAfterMs ?? 0), Math.max(endMs, 0))
+}
+
+/** Choice: an operator closes what ran out within a second. */
+const promptGraceMs = second
+
 /** Milliseconds until an operation in doubt, or an operator out of reach, is asked again. */
 export function nextDoubtCheckMs(checks: number, random: number = Math.random()): number {
   return jitter(doubtMs[Math.min(checks, doubtMs.length - 1)] ?? minute, random)

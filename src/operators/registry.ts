@@ -2,8 +2,9 @@ import type { OperatorLimits, OperatorSettings } from '../config.ts'
 import type { Clock } from '../shared/clock.ts'
 import type { Provider } from '../shared/providers.ts'
 import { createCheckoutDriver } from './checkout-session.ts'
-import { type Circuit, createCircuit, createLane, type Lane } from './circuit.ts'
+import { type Circuit, createCircuit } from './circuit.ts'
 import { createGsmaDriver } from './gsma-mm.ts'
+import { createLane, type Lane } from './lane.ts'
 import type {
   CallContext,
   DriverDeps,
@@ -17,6 +18,11 @@ import type {
 
 /** A probe asks for little and decides soon. */
 const probeDeadlineMs = 2_000
+/**
+ * Choice: an operator that says it is well while no money call succeeds is left alone for six pauses: by
+ * default the minute in which it may get five. (design: operators, section 8)
+ */
+const doubtedPauses = 6
 /** Choice: a full lane empties within about the time of one call. */
 const laneRetryMs = 1_000
 
@@ -31,7 +37,7 @@ export interface OperatorStatus {
   since: Date
 }
 
-export type CanStart = { ok: true } | { ok: false; cause: NotSentCause; retryAfterMs: number }
+export type CanStart = { ok: true } | { ok: false; cause: NotSentCause; retryAfterMs?: number | undefined }
 
 /** An operator as the service uses it: its driver, behind lanes and circuits that belong to it alone. */
 export interface Operator extends Omit<OperatorDriver, 'close'> {
@@ -105,12 +111,17 @@ function guard(
 ): Guarded {
   const lanes = {
     interactive: createLane(limits.interactiveMax, limits.queueMax),
-    background: createLane(Math.ceil(limits.interactiveMax / 2), limits.queueMax),
+    background: createLane(limits.backgroundMax, limits.queueMax),
     query: createLane(limits.queriesMax, limits.queueMax),
   }
+  const moneyLanes = [lanes.interactive, lanes.background]
   const probe = async () => (await driver.health(probeContext())).status !== 'unavailable'
-  const circuit = () => createCircuit({ openMs: limits.breakerOpenMs, probe, onChange })
-  const circuits = { initiate: circuit(), query: circuit() }
+  const openMs = limits.breakerOpenMs
+  const doubtedMs = doubtedPauses * openMs
+  const circuits = {
+    initiate: createCircuit({ openMs, doubtedMs, probe, onChange: onMoneyChange }),
+    query: createCircuit({ openMs, probe, onChange }),
+  }
   const { cancel, lookupParty } = driver
 
   function availability(): Availability {
@@ -127,6 +138,11 @@ function guard(
     known = current
     since = clock.now()
     announce(status())
+  }
+  function onMoneyChange(): void {
+    const { initiate } = circuits
+    if (!initiate.closed) for (const lane of moneyLanes) lane.sendAway(initiate.heldBack())
+    onChange()
   }
 
   const money = <T extends Outcome>(ctx: CallContext, call: () => Promise<T>) =>
@@ -166,7 +182,7 @@ function guard(
     availability,
     canStart(_kind, lane = 'interactive') {
       const { initiate } = circuits
-      if (!initiate.closed) return { ok: false, cause: 'circuit_open', retryAfterMs: initiate.retryAfterMs() }
+      if (!initiate.closed) return { ...initiate.heldBack(), ok: false }
       return lanes[lane].hasRoom ? { ok: true } : { ok: false, cause: 'lane_full', retryAfterMs: laneRetryMs }
     },
   }
@@ -194,21 +210,22 @@ async function through<T extends Outcome>(
   ctx: CallContext,
   call: () => Promise<T>,
 ): Promise<T | NotSent> {
-  if (!circuit.closed) return heldBack(circuit)
+  if (!circuit.closed) return circuit.heldBack()
   const turnedAway = await lane.enter(ctx)
   if (turnedAway) return turnedAway
   try {
-    if (!circuit.closed) return heldBack(circuit)
-    const outcome = await call()
-    await circuit.report(outcome)
-    return outcome
+    const pass = await circuit.enter(ctx)
+    if ('kind' in pass) return pass
+    let outcome: T | null = null
+    try {
+      outcome = await call()
+      return outcome
+    } finally {
+      await pass.report(outcome)
+    }
   } finally {
     lane.leave()
   }
-}
-
-function heldBack(circuit: Circuit): NotSent {
-  return { kind: 'not_sent', cause: 'circuit_open', retryAfterMs: circuit.retryAfterMs() }
 }
 
 function isNotSent(outcome: Outcome): outcome is NotSent {

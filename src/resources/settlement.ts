@@ -2,7 +2,7 @@ import type { Services } from '../context.ts'
 import { exchangeRecorder } from '../operators/exchanges.ts'
 import { failureReasons } from '../operators/failure-reasons.ts'
 import type { CallContext, InitiateOutcome, QueryOutcome, Refusal } from '../operators/operator.ts'
-import { nextCheckMs, nextDoubtCheckMs } from '../operators/poll-schedule.ts'
+import { nextCheckMs, nextDoubtCheckMs, politeCheckMs } from '../operators/poll-schedule.ts'
 import type { Operator } from '../operators/registry.ts'
 import { claimSend, noteRequest, type OpenRequest, type RequestNote } from '../operators/requests.ts'
 import { invariant } from '../shared/invariant.ts'
@@ -42,7 +42,8 @@ export async function sendRequest(
       successUrl: request.request.return_url ?? services.addresses.publicUrl,
       cancelUrl: request.request.cancel_url ?? services.addresses.publicUrl,
       callbackUrl: operator.callbackUrl(request.id),
-      attempt: request.attempt,
+      // What never left is sent for the first time: a refusal of it is one.
+      attempt: nothingLeft(request) ? 1 : request.attempt,
     },
     callContext(services, request, lane, deadline),
   )
@@ -70,9 +71,16 @@ async function bringAnswer(
   switch (outcome.kind) {
     case 'accepted': {
       const paymentUrl = outcome.action.type === 'redirect' ? outcome.action.url : null
-      // A duplicate was executed before: only a question tells what became of it.
-      const next = outcome.duplicate ? 0 : (outcome.pollAfterMs ?? nextCheckMs(outcome.notify, 0))
-      await note('accepted', { handle: outcome.handle, paymentUrl, nextCheckMs: next })
+      const pollsLeft = outcome.pollLimit
+      const left = leftMs(services, request)
+      const regular = outcome.pollAfterMs ?? nextCheckMs(outcome.notify, 0)
+      const next = politeCheckMs(regular, { ...outcome, pollsLeft }, services.clock.now(), left)
+      await note('accepted', {
+        handle: { ...outcome.handle, pollsLeft },
+        paymentUrl,
+        // A duplicate was executed before: only a question tells what became of it.
+        nextCheckMs: outcome.duplicate ? 0 : next,
+      })
       return { ...open, paymentUrl }
     }
     case 'settled': {
@@ -94,9 +102,8 @@ async function bringAnswer(
     }
     case 'not_sent': {
       // Proof that nothing left holds for this attempt; an earlier one may have.
-      const nothingLeft = request.attempt === 1 || request.state === 'unsent'
       const pause = Math.min(outcome.retryAfterMs ?? nextDoubtCheckMs(request.checkCount), limits.resendForMs)
-      await note(nothingLeft ? 'unsent' : 'doubt', { nextCheckMs: pause })
+      await note(nothingLeft(request) ? 'unsent' : 'doubt', { nextCheckMs: pause })
       return { ...open, reached: false }
     }
     case 'unknown': {
@@ -243,8 +250,7 @@ async function keepAsking(
   outcome: Extract<QueryOutcome, { kind: 'pending' | 'absent' }>,
 ): Promise<TransactionStatus> {
   const standing = standingOf(request)
-  const now = services.clock.now().getTime()
-  const left = request.expiresAt.getTime() - now
+  const left = leftMs(services, request)
   if (transactionStates.canMove(standing, 'expired') && left <= 0) {
     return (
       await settleTransaction(services, request.transactionId, { status: 'expired', source: 'service' })
@@ -259,16 +265,20 @@ async function keepAsking(
     age < limits.resendForMs
       ? Math.min(nextDoubtCheckMs(request.checkCount), (limits.resendForMs - limits.operatorFenceMs) / 2)
       : regular
-  const asked =
-    outcome.kind === 'pending' ? Math.max(outcome.pollAfterMs ?? 0, regular) : Math.min(soon, regular)
+  const { pollsLeft: before } = request.handle
+  const pollsLeft = before === undefined ? undefined : Math.max(0, before - 1)
+  const next =
+    outcome.kind === 'pending'
+      ? politeCheckMs(regular, { ...outcome, pollsLeft }, services.clock.now(), left)
+      : Math.min(soon, regular, left)
   const over = left <= 0
   const gone = over && -left > limits.lateChecksForMs
   await noteRequest(services.batches, {
     id: request.id,
     attempt: request.attempt,
     state: outcome.kind === 'pending' ? 'accepted' : 'doubt',
-    handle: {},
-    nextCheckMs: gone ? null : over ? limits.lateCheckMs : Math.min(asked, left),
+    handle: { pollsLeft },
+    nextCheckMs: gone ? null : over ? limits.lateCheckMs : next,
     paymentUrl: null,
   })
   return standing
@@ -276,6 +286,16 @@ async function keepAsking(
 
 function ageMs(services: Services, request: OpenRequest): number {
   return services.clock.now().getTime() - request.createdAt.getTime()
+}
+
+/** Until the transaction ends unpaid. */
+function leftMs(services: Services, request: OpenRequest): number {
+  return request.expiresAt.getTime() - services.clock.now().getTime()
+}
+
+/** Provably no send of this request reached its operator before the present one. */
+function nothingLeft(request: OpenRequest): boolean {
+  return request.attempt === 1 || request.state === 'unsent'
 }
 
 function operatorOf(services: Services, request: OpenRequest): Operator {

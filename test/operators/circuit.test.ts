@@ -1,6 +1,6 @@
 import { CircuitState } from 'cockatiel'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { createCircuit, createLane, createTripRule, judge } from '../../src/operators/circuit.ts'
+import { createCircuit, createTripRule, judge, type Pass } from '../../src/operators/circuit.ts'
 import { call } from './fixtures.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] }))
@@ -34,6 +34,8 @@ describe('judge', () => {
     expect(judge({ kind: 'unknown', cause })).toBe('sick')
     expect(judge({ kind: 'unreachable', cause })).toBe('sick')
   })
+  test('the refusal of a resend is an answer', () =>
+    expect(judge({ kind: 'unknown', cause: 'resend_refused' })).toBe('well'))
   test.each(['dns', 'connect', 'tls', 'token'] as const)('not sent by %s is sick', (cause) =>
     expect(judge({ kind: 'not_sent', cause })).toBe('sick'),
   )
@@ -44,6 +46,17 @@ describe('judge', () => {
 })
 
 describe('the rule that opens', () => {
+  test('after a probe the first failure opens, until a call succeeds', () => {
+    const rule = createTripRule()
+    rule.success(CircuitState.HalfOpen)
+    expect(rule.callsLeft).toBe(1)
+    expect(rule.failure(closed)).toBe(true)
+    rule.success(CircuitState.HalfOpen)
+    rule.success(closed)
+    expect(rule.callsLeft).toBe(5)
+    expect(rule.failure(closed)).toBe(false)
+  })
+
   test('the fifth failure in a row opens; a success in between starts the count again', () => {
     const rule = createTripRule()
     for (let count = 0; count < 4; count++) expect(rule.failure(closed)).toBe(false)
@@ -83,55 +96,95 @@ describe('the rule that opens', () => {
 })
 
 describe('a circuit', () => {
-  function circuit(probes: boolean[], openMs = 10_000) {
+  function circuit(probes: boolean[], doubtedMs = 10_000) {
     const log = { probed: 0, changes: 0 }
     const made = createCircuit({
-      openMs,
+      openMs: 10_000,
+      doubtedMs,
       probe: async () => {
         log.probed += 1
         return probes.shift() ?? true
       },
       onChange: () => (log.changes += 1),
     })
-    const trip = async () => {
-      for (let count = 0; count < 5; count++) await made.report(sick)
+    const enter = async (ms = 60_000): Promise<Pass> => {
+      const pass = await made.enter(call({ ms }))
+      if ('kind' in pass) throw new Error(`held back: ${pass.cause}`)
+      return pass
     }
-    return { made, log, trip }
+    const report = async (...outcomes: Parameters<typeof judge>[0][]) => {
+      for (const outcome of outcomes) await (await enter()).report(outcome)
+    }
+    const trip = () => report(sick, sick, sick, sick, sick)
+    return { made, log, enter, report, trip, pauseMs: () => made.heldBack().retryAfterMs }
   }
 
   test('opens after five sick outcomes, and says when it will be tried again', async () => {
-    const { made, log, trip } = circuit([])
+    const { made, log, trip, pauseMs } = circuit([])
     expect(made.closed).toBe(true)
-    expect(made.retryAfterMs()).toBe(0)
+    expect(pauseMs()).toBe(0)
     await trip()
     expect(made.closed).toBe(false)
-    expect(made.retryAfterMs()).toBe(10_000)
+    expect(await made.enter(call())).toEqual({
+      kind: 'not_sent',
+      cause: 'circuit_open',
+      retryAfterMs: 10_000,
+    })
     expect(log).toEqual({ probed: 0, changes: 1 })
   })
 
   test('refusals and being asked to slow down never open it', async () => {
-    const { made } = circuit([])
-    for (let count = 0; count < 50; count++) {
-      await made.report(well)
-      await made.report({ kind: 'not_sent', cause: 'rate_limited' })
-    }
+    const { made, report } = circuit([])
+    for (let count = 0; count < 50; count++) await report(well, { kind: 'not_sent', cause: 'rate_limited' })
     expect(made.closed).toBe(true)
   })
 
   test('what says nothing does not interrupt a row of failures', async () => {
-    const { made } = circuit([])
-    for (let count = 0; count < 5; count++) {
-      await made.report(sick)
-      await made.report({ kind: 'not_sent', cause: 'rate_limited' })
-    }
+    const { made, report } = circuit([])
+    for (let count = 0; count < 5; count++) await report({ kind: 'not_sent', cause: 'rate_limited' }, sick)
     expect(made.closed).toBe(false)
   })
 
+  test('five leave for an operator that says nothing; the sixth waits for its first word', async () => {
+    const { enter } = circuit([])
+    const passes = await Promise.all(Array.from({ length: 5 }, () => enter()))
+    const more = Array.from({ length: 7 }, () => enter())
+    const left: number[] = []
+    for (const [index, each] of more.entries()) void each.then(() => left.push(index))
+    await vi.advanceTimersByTimeAsync(0)
+    expect(left).toEqual([])
+    // One good answer proves that the operator is there: five more may go.
+    await passes[0]?.report(well)
+    await vi.advanceTimersByTimeAsync(0)
+    expect(left).toEqual([0, 1, 2, 3, 4])
+    // A failure is one of the five, an outcome that says nothing is none.
+    await (await more[0])?.report(sick)
+    await vi.advanceTimersByTimeAsync(0)
+    expect(left).toHaveLength(5)
+    await (await more[1])?.report({ kind: 'not_sent', cause: 'rate_limited' })
+    await (await more[2])?.report(null)
+    await vi.advanceTimersByTimeAsync(0)
+    expect(left).toEqual([0, 1, 2, 3, 4, 5, 6])
+  })
+
+  test('who waits for a word leaves at its deadline, or when the circuit opens', async () => {
+    const { made, enter } = circuit([])
+    const passes = await Promise.all(Array.from({ length: 5 }, () => enter()))
+    const late = made.enter(call({ ms: 2_000 }))
+    const held = made.enter(call({ ms: 60_000 }))
+    await vi.advanceTimersByTimeAsync(1_500)
+    expect(await late).toEqual({ kind: 'not_sent', cause: 'deadline_before_send' })
+    for (const pass of passes) await pass.report(sick)
+    expect(await held).toMatchObject({ cause: 'circuit_open' })
+  })
+
   test('closes by a good probe alone, whatever is reported while it is open', async () => {
-    const { made, log, trip } = circuit([true])
+    const { made, log, enter, trip } = circuit([true])
+    const slow = await enter()
+    await (await enter()).report(well)
     await trip()
     await vi.advanceTimersByTimeAsync(9_999)
-    await made.report(well)
+    await slow.report(well)
     expect(made.closed).toBe(false)
     expect(log.probed).toBe(0)
     await vi.advanceTimersByTimeAsync(1)
@@ -139,13 +192,37 @@ describe('a circuit', () => {
     expect(made.closed).toBe(true)
   })
 
-  test('bad probes double the pause up to two minutes', async () => {
-    const { made, log, trip } = circuit(Array.from({ length: 20 }, () => false))
+  test('what was begun before an opening says nothing after the probe', async () => {
+    const { made, enter, report, trip } = circuit([true])
+    const slow = await enter()
+    await report(well)
     await trip()
-    for (const pauseMs of [10_000, 20_000, 40_000, 80_000, 120_000, 120_000]) {
+    await vi.advanceTimersByTimeAsync(10_000)
+    await slow.report(sick)
+    expect(made.closed).toBe(true)
+  })
+
+  test('after the probe calls go one at a time, until one is answered', async () => {
+    const { enter, trip } = circuit([true])
+    await trip()
+    await vi.advanceTimersByTimeAsync(10_000)
+    const first = await enter()
+    const others = Promise.all(Array.from({ length: 5 }, () => enter()))
+    let left = false
+    void others.then(() => (left = true))
+    await vi.advanceTimersByTimeAsync(0)
+    expect(left).toBe(false)
+    await first.report(well)
+    expect(await others).toHaveLength(5)
+  })
+
+  test('bad probes double the pause up to two minutes', async () => {
+    const { made, log, trip, pauseMs } = circuit(Array.from({ length: 20 }, () => false))
+    await trip()
+    for (const pause of [10_000, 20_000, 40_000, 80_000, 120_000, 120_000]) {
       const before = log.probed
-      expect(made.retryAfterMs()).toBe(pauseMs)
-      await vi.advanceTimersByTimeAsync(pauseMs - 1)
+      expect(pauseMs()).toBe(pause)
+      await vi.advanceTimersByTimeAsync(pause - 1)
       expect(log.probed).toBe(before)
       await vi.advanceTimersByTimeAsync(1)
       expect(log.probed).toBe(before + 1)
@@ -154,77 +231,54 @@ describe('a circuit', () => {
   })
 
   test('good probes and failing calls lengthen the pause, until a call succeeds', async () => {
-    const { made, trip } = circuit([])
-    for (const pauseMs of [10_000, 20_000, 40_000]) {
-      await trip()
-      expect(made.retryAfterMs()).toBe(pauseMs)
-      await vi.advanceTimersByTimeAsync(pauseMs)
-      expect(made.closed).toBe(true)
-    }
-    await made.report(well)
+    const { made, report, trip, pauseMs } = circuit([])
     await trip()
-    expect(made.retryAfterMs()).toBe(10_000)
+    for (const pause of [10_000, 20_000, 40_000]) {
+      expect(pauseMs()).toBe(pause)
+      await vi.advanceTimersByTimeAsync(pause)
+      expect(made.closed).toBe(true)
+      await report(sick)
+    }
+    await vi.advanceTimersByTimeAsync(80_000)
+    await report(well)
+    await trip()
+    expect(pauseMs()).toBe(10_000)
   })
 
-  test('a closed-down circuit probes no more', async () => {
-    const { made, log, trip } = circuit([])
+  test('an operator that says it is well while no call succeeds is left alone for longer', async () => {
+    const { made, log, report, trip, pauseMs } = circuit([], 60_000)
     await trip()
+    await vi.advanceTimersByTimeAsync(0)
+    expect(log.probed).toBe(1)
+    for (const pause of [60_000, 120_000, 120_000]) {
+      expect(pauseMs()).toBe(pause)
+      await vi.advanceTimersByTimeAsync(pause)
+      expect(made.closed).toBe(true)
+      await report(sick)
+      await vi.advanceTimersByTimeAsync(0)
+    }
+  })
+
+  test('an operator that admits its outage is believed when it says that it is over', async () => {
+    const { made, log, trip, pauseMs } = circuit([false, false, true], 60_000)
+    await trip()
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(log.probed).toBe(2)
+    expect(pauseMs()).toBe(20_000)
+    await vi.advanceTimersByTimeAsync(20_000)
+    expect(log.probed).toBe(3)
+    expect(made.closed).toBe(true)
+  })
+
+  test('a closed-down circuit probes no more, and lets nobody go', async () => {
+    const { made, log, enter, trip } = circuit([])
+    await Promise.all(Array.from({ length: 5 }, () => enter()))
+    const waiting = made.enter(call())
     made.close()
+    expect(await waiting).toMatchObject({ cause: 'circuit_open' })
+    expect(made.closed).toBe(false)
+    await expect(trip()).rejects.toThrow('held back')
     await vi.advanceTimersByTimeAsync(600_000)
     expect(log.probed).toBe(0)
-    expect(made.closed).toBe(false)
-  })
-})
-
-describe('a lane', () => {
-  test('lets so many in, so many wait in order, and turns the rest away', async () => {
-    const lane = createLane(2, 2)
-    expect([await lane.enter(call()), await lane.enter(call())]).toEqual([null, null])
-    const order: string[] = []
-    const third = lane.enter(call()).then(() => order.push('third'))
-    const fourth = lane.enter(call()).then(() => order.push('fourth'))
-    expect(lane.hasRoom).toBe(false)
-    expect(await lane.enter(call())).toEqual({ kind: 'not_sent', cause: 'lane_full' })
-    lane.leave()
-    await third
-    lane.leave()
-    await fourth
-    const fifth = lane.enter(call()).then(() => order.push('fifth'))
-    await vi.advanceTimersByTimeAsync(0)
-    expect(order).toEqual(['third', 'fourth'])
-    lane.leave()
-    await fifth
-    lane.leave()
-    expect(lane.hasRoom).toBe(true)
-    expect(await lane.enter(call())).toBeNull()
-  })
-
-  test('who waits leaves half a second before its deadline', async () => {
-    const lane = createLane(1, 5)
-    await lane.enter(call())
-    const waiting = lane.enter(call({ ms: 2_000 }))
-    await vi.advanceTimersByTimeAsync(1_500)
-    expect(await waiting).toEqual({ kind: 'not_sent', cause: 'deadline_before_send' })
-    lane.leave()
-    expect(await lane.enter(call())).toBeNull()
-  })
-
-  test('who gives up leaves its place in the queue', async () => {
-    const lane = createLane(1, 1)
-    await lane.enter(call())
-    const abort = new AbortController()
-    const waiting = lane.enter(call({ signal: abort.signal }))
-    abort.abort()
-    expect(await waiting).toMatchObject({ kind: 'not_sent' })
-    expect(lane.hasRoom).toBe(true)
-  })
-
-  test('closing sends everyone away', async () => {
-    const lane = createLane(1, 1)
-    await lane.enter(call())
-    const waiting = lane.enter(call())
-    lane.close()
-    expect(await waiting).toMatchObject({ kind: 'not_sent', cause: 'circuit_open' })
-    expect(await lane.enter(call())).toMatchObject({ kind: 'not_sent', cause: 'circuit_open' })
   })
 })

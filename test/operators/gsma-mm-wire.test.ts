@@ -291,3 +291,11 @@ test.each([
   const { driver } = await played(reply(200, body))
   expect(await driver.health(call())).toMatchObject(health)
 })
+
+test('an operator whose polls are used up is asked in another way', async () => {
+  const { script, driver } = await played(reply(404, {}), { flow: 'polling' })
+  const handle = { ...newHandle(), serverCorrelationId: 's1' }
+  await driver.query('collect', { ...handle, pollsLeft: 1 }, call())
+  await driver.query('collect', { ...handle, pollsLeft: 0 }, call())
+  expect(script.seen.map(({ path }) => path.split('/').at(-2))).toEqual(['requeststates', 'responses'])
+})

@@ -159,3 +159,19 @@ test('a failed exchange is recorded with its error and no status', async () => {
     { status: null, requestBody: '[secret]', error: expect.stringContaining('closed') },
   ])
 })
+
+test('background work leaves half of what may go at once to those whom a customer waits for', async () => {
+  const { url } = await scriptedOperator(reply(200, {}))
+  const http = client(url, 2)
+  const order: string[] = []
+  const send = async (lane: 'interactive' | 'background', name: string) => {
+    await http.send(post(url), call({ lane }))
+    order.push(name)
+  }
+  await Promise.all([send('background', '1'), send('background', '2')])
+  // The third waits half a second for its turn; a checkout does not.
+  const third = send('background', '3')
+  await send('interactive', 'checkout')
+  await third
+  expect(order.slice(2)).toEqual(['checkout', '3'])
+})

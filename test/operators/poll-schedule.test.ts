@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { nextCheckMs, nextDoubtCheckMs } from '../../src/operators/poll-schedule.ts'
+import { nextCheckMs, nextDoubtCheckMs, politeCheckMs } from '../../src/operators/poll-schedule.ts'
 
 const second = 1_000
 const minute = 60 * second
@@ -49,4 +49,22 @@ test('an operation in doubt is asked about soon, then less and less often', () =
 test('no two clocks tick together', () => {
   const pauses = new Set(Array.from({ length: 100 }, () => nextCheckMs('polling', 0)))
   expect(pauses.size).toBeGreaterThan(20)
+})
+
+describe('an operator that says when it wants to be asked', () => {
+  const now = new Date('2026-01-31T10:00:00.000Z')
+  const inMs = (ms: number) => new Date(now.getTime() + ms)
+
+  test.each([
+    ['nothing said: the regular pause', {}, minute],
+    ['not before its time', { pollAfterMs: 5 * minute }, 5 * minute],
+    ['a shorter pause of its own is none', { pollAfterMs: second }, minute],
+    ['soon after its prompt has ended', { expiresAt: inMs(20 * second) }, 21 * second],
+    ['a prompt that ends later, or has ended', { expiresAt: inMs(2 * minute) }, minute],
+    ['a prompt that ended', { expiresAt: inMs(-second) }, minute],
+    ['two questions left', { pollsLeft: 2 }, minute],
+    ['the last question waits for the end', { pollsLeft: 1 }, hour],
+    ['no question left', { pollsLeft: 0 }, hour],
+    ['never after the end', { pollAfterMs: 3 * hour }, hour],
+  ])('%s', (_what, asked, next) => expect(politeCheckMs(minute, asked, now, hour)).toBe(next))
 })

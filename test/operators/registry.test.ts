@@ -13,7 +13,14 @@ import {
   simulator,
 } from './fixtures.ts'
 
-const limits = { interactiveMax: 4, queueMax: 2, queriesMax: 4, requestsPerSecond: 1_000, breakerOpenMs: 100 }
+const limits = {
+  interactiveMax: 3,
+  backgroundMax: 2,
+  queueMax: 2,
+  queriesMax: 4,
+  requestsPerSecond: 1_000,
+  breakerOpenMs: 100,
+}
 
 function collectRequest() {
   return {
@@ -121,7 +128,7 @@ test('a full lane turns calls away, who waits keeps its deadline, and batches do
   const batch = Array.from({ length: 2 }, () =>
     operator.collect(collectRequest(), call({ ms: 1_500, lane: 'background' })),
   )
-  const running = Array.from({ length: 4 }, () => operator.collect(collectRequest(), call({ ms: 1_500 })))
+  const running = Array.from({ length: 3 }, () => operator.collect(collectRequest(), call({ ms: 1_500 })))
   expect(operator.canStart('collect')).toEqual({ ok: true })
   const waiting = Array.from({ length: 2 }, () => operator.collect(collectRequest(), call({ ms: 700 })))
   expect(operator.canStart('collect')).toMatchObject({ ok: false, cause: 'lane_full' })
@@ -132,21 +139,27 @@ test('a full lane turns calls away, who waits keeps its deadline, and batches do
   for (const outcome of await Promise.all([...running, ...batch])) {
     expect(outcome).toMatchObject({ kind: 'unknown', cause: 'headers_timeout' })
   }
-  expect(count('POST', '/merchantpay')).toBe(6)
+  expect(count('POST', '/merchantpay')).toBe(5)
 })
 
-test('an opening circuit turns away at once who comes, and who waited when the turn has come', async () => {
+test('an opening circuit turns away at once who comes and who waits', async () => {
   const { state, operator, count } = await sickOperator()
-  for (let n = 0; n < 4; n++) await operator.collect(collectRequest(), call())
+  const background = () => operator.collect(collectRequest(), call({ lane: 'background' }))
   state.create = 'hangs'
-  const running = Array.from({ length: 4 }, () => operator.collect(collectRequest(), call({ ms: 900 })))
+  let hanging = 3
+  const running = Array.from({ length: 3 }, () =>
+    operator.collect(collectRequest(), call({ ms: 1_500 })).finally(() => (hanging -= 1)),
+  )
+  await expect.poll(() => count('POST', '/merchantpay'), { interval: 10 }).toBe(3)
+  state.create = 'fine'
+  expect(await background()).toMatchObject({ kind: 'accepted' })
   const waiting = Array.from({ length: 2 }, () => operator.collect(collectRequest(), call()))
-  await expect.poll(() => count('POST', '/merchantpay'), { interval: 10 }).toBe(8)
   state.create = 'sick'
-  await operator.collect(collectRequest(), call({ lane: 'background' }))
-  const heldBack = { kind: 'not_sent', cause: 'circuit_open' }
-  expect(await operator.collect(collectRequest(), call())).toMatchObject(heldBack)
-  for (const outcome of await Promise.all(waiting)) expect(outcome).toMatchObject(heldBack)
+  for (let n = 0; n < 5; n++) expect(await background()).toMatchObject({ kind: 'unknown' })
+  const heldBack = { kind: 'not_sent', cause: 'circuit_open', retryAfterMs: expect.any(Number) }
+  expect(await operator.collect(collectRequest(), call())).toEqual(heldBack)
+  for (const outcome of await Promise.all(waiting)) expect(outcome).toEqual(heldBack)
+  expect(hanging).toBe(3)
   await Promise.all(running)
   expect(count('POST', '/merchantpay')).toBe(9)
 })
@@ -180,9 +193,9 @@ test('an operator that is not configured is not found', () => {
 test('closing ends calls in flight as unknown and waiting ones as not sent', async () => {
   const { state, operator, operators, script } = await sickOperator()
   state.create = 'hangs'
-  const running = Array.from({ length: 4 }, () => operator.collect(collectRequest(), call()))
+  const running = Array.from({ length: 3 }, () => operator.collect(collectRequest(), call()))
   const waiting = operator.collect(collectRequest(), call())
-  await expect.poll(() => script.seen.length, { interval: 10 }).toBe(4)
+  await expect.poll(() => script.seen.length, { interval: 10 }).toBe(3)
   await operators.close()
   for (const outcome of await Promise.all(running)) expect(outcome).toMatchObject({ kind: 'unknown' })
   expect(await waiting).toMatchObject({ kind: 'not_sent' })

@@ -55,6 +55,32 @@ describe('the first answer', () => {
     expect(await stands(b)).toMatchObject({ nextS: seconds(20) })
   })
 
+  test('the operator is asked soon after its prompt has ended', async () => {
+    const opened = await fresh()
+    const expiresAt = new Date(scene.clock.now().getTime() + 30 * second)
+    script.collect = [{ ...says.accepted, expiresAt }]
+    await sendRequest(scene.services, opened.request, 'interactive', deadlineIn(10_000))
+    expect(await stands(opened)).toMatchObject({ nextS: seconds(31) })
+    await ask(opened, { kind: 'pending', expiresAt: new Date(expiresAt.getTime() + 5 * second) })
+    expect(await stands(opened)).toMatchObject({ nextS: seconds(36) })
+  })
+
+  test('an operator that counts its polls gets no more, and the last one at the end', async () => {
+    const opened = await fresh()
+    script.collect = [{ ...says.accepted, notify: 'polling', pollLimit: 3 }]
+    script.callbacks = 'none'
+    await sendRequest(scene.services, opened.request, 'interactive', deadlineIn(10_000))
+    await ask(opened, answers.pending)
+    expect(await stands(opened)).toMatchObject({ nextS: seconds(3) })
+    await ask(opened, { kind: 'unreachable', cause: 'connect' })
+    await ask(opened, answers.pending)
+    expect(await stands(opened)).toMatchObject({ nextS: seconds(day / 1_000) })
+    await scene.clock.advance(day)
+    const { handle } = await claim(opened)
+    expect(handle.pollsLeft).toBe(1)
+    expect(await ask(opened, answers.pending)).toMatchObject({ status: 'expired' })
+  })
+
   test('a page to pay on is answered and kept', async () => {
     const opened = await fresh()
     script.collect = [{ ...says.accepted, action: { type: 'redirect', url: 'https://pay.example/1' } }]
