@@ -8,7 +8,9 @@ const usage = `Administers the service, beside a running one or without it.
   merchant create --name "Shop"         opens an account, with an API key that holds every scope
   merchant fund --id N --amount A       credits a sandbox account, whole XOF
   merchant deactivate --id N            ends an account's access within a second
-  ledger verify                         rebuilds every balance and compares
+  audit                                 proves the books; a broken invariant halts payments out
+  payments-out halt --reason "why"      lets no money leave
+  payments-out resume --reason "why"    lets it leave again
   schema                                prints schema.graphql
 
   --json    one line of JSON instead of words
@@ -42,7 +44,14 @@ async function runCommand(): Promise<number> {
 function readArguments() {
   const text = { type: 'string' } as const
   const flag = { type: 'boolean', default: false } as const
-  const options = { name: text, id: text, amount: text, json: flag, help: { ...flag, short: 'h' } } as const
+  const options = {
+    name: text,
+    id: text,
+    amount: text,
+    reason: text,
+    json: flag,
+    help: { ...flag, short: 'h' },
+  } as const
   try {
     return parseArgs({ options, allowPositionals: true })
   } catch (error) {

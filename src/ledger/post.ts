@@ -1,5 +1,6 @@
 import type { Pool, PoolClient } from 'pg'
 import { type Batches, shareStatement } from '../database/batch.ts'
+import { DomainError } from '../shared/errors.ts'
 import type { Xof } from '../shared/money.ts'
 import type { Provider } from '../shared/providers.ts'
 
@@ -15,12 +16,12 @@ export type ReservationEnd =
   | { cause: string; step: 'void' }
 
 const reserveMany = shareStatement(async (pool: Pool, items: readonly Reservation[]) => {
-  const { rows } = await pool.query<{ reserved: boolean }>({
+  const { rows } = await pool.query<{ reserved: boolean; halted: boolean }>({
     name: 'reserve_many',
-    text: 'SELECT reserved FROM reserve_many($1, $2, $3)',
+    text: 'SELECT reserved, halted FROM reserve_many($1, $2, $3)',
     values: [items.map((i) => i.merchantId), items.map((i) => i.cause), items.map((i) => i.amount)],
   })
-  return rows.map((row) => row.reserved)
+  return rows
 })
 
 const endMany = shareStatement(async (pool: Pool, items: readonly ReservationEnd[]) => {
@@ -36,9 +37,14 @@ const endMany = shareStatement(async (pool: Pool, items: readonly ReservationEnd
   return rows.map((row) => row.ended)
 })
 
-/** Sets money aside. False where `available` does not cover it: then nothing was written. */
-export function reserve(batches: Batches, reservation: Reservation): Promise<boolean> {
-  return batches.run(reserveMany, reservation)
+/**
+ * Sets money aside. False where `available` does not cover it: then nothing was written.
+ * @throws DomainError PAYMENTS_OUT_HALTED (nothing was written)
+ */
+export async function reserve(batches: Batches, reservation: Reservation): Promise<boolean> {
+  const { reserved, halted } = await batches.run(reserveMany, reservation)
+  if (halted) throw new DomainError('PAYMENTS_OUT_HALTED')
+  return reserved
 }
 
 /** Pays out what was set aside (`post`) or gives it back (`void`). True for the one call that did it. */

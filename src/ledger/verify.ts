@@ -1,41 +1,40 @@
 import type { Pool, PoolClient, QueryConfig } from 'pg'
-import { transact } from '../database/transact.ts'
+
+/** The invariants of the books, in the order in which `audit_ledger` proves them, and what each one says. */
+export const invariants = {
+  balances_equal_movements: 'Every balance is the sum of its movements.',
+  no_balance_below_zero: 'No balance is below zero.',
+  collections_credited_once: 'Every paid collection has one credit, of the amount that the operator settled.',
+  reservations_end_once: 'What is reserved ends once, and no later than what it is for.',
+  events_tell_every_change: 'Every change has one event, and positions have no gap.',
+  statuses_agree_with_requests: 'Every status agrees with its request to the operator.',
+  movements_have_one_cause: 'Every movement has a known cause, and no cause moves money twice in one step.',
+  references_are_unique: 'A reference names one transaction of a merchant.',
+} as const
+export type Invariant = keyof typeof invariants
 
 /** What does not add up, and for whom. */
 export interface LedgerProblem {
+  invariant: Invariant
   merchantId: number
   problem: string
 }
 
-const timeoutMs = 50_000
-
 /**
- * The proof: rebuilds every balance from its movements and holds every paid collection against its one
- * credit, all in one snapshot. Writes nothing.
- * @returns what does not add up; empty means that the ledger holds
+ * The proof: holds the books against every invariant, all in one snapshot. Writes nothing.
+ * @param options.whole from the first row; else what was written since the auditor's point
+ * @param options.timeoutMs how long it may read, where the statement's own bound is not enough
+ * @returns what does not add up; empty means that the books hold
  */
-export async function verifyLedger(client: Pool | PoolClient): Promise<LedgerProblem[]> {
+export async function verifyLedger(
+  client: Pool | PoolClient,
+  { whole = true, timeoutMs = 50_000 }: { whole?: boolean; timeoutMs?: number } = {},
+): Promise<LedgerProblem[]> {
   const { rows } = await client.query<LedgerProblem>({
-    text: 'SELECT merchant_id AS "merchantId", problem FROM verify_ledger()',
-    // It reads every movement: no time but the statement's own.
+    text: 'SELECT invariant, merchant_id AS "merchantId", problem FROM audit_ledger($1)',
+    values: [whole],
+    // It may read every row: no time but the statement's own.
     query_timeout: timeoutMs + 2_000,
   } as QueryConfig)
   return rows
 }
-
-/**
- * The same where no other process is at it, with more time than a request has: it reads every movement.
- * @returns null where another process has its turn
- */
-export async function verifyLedgerInTurn(database: { readonly pool: Pool }): Promise<LedgerProblem[] | null> {
-  return transact(database, async (tx) => {
-    const { rows } = await tx.query<{ free: boolean }>('SELECT pg_try_advisory_xact_lock($1) AS free', [
-      turnLock,
-    ])
-    if (!rows[0]?.free) return null
-    await tx.query(`SET LOCAL statement_timeout = '${timeoutMs}ms'`)
-    return verifyLedger(tx)
-  })
-}
-
-const turnLock = 72_707_372

@@ -2,7 +2,7 @@ import { sweepIdempotencyKeys } from '../access/idempotency-keys.ts'
 import { sweepRateLimits } from '../access/rate-limit.ts'
 import { type Services, shareFlight } from '../context.ts'
 import type { Job } from '../jobs/schedule.ts'
-import { verifyLedgerInTurn } from '../ledger/verify.ts'
+import { auditLedger } from '../ledger/audit.ts'
 import { claimDue } from '../operators/requests.ts'
 import { limits } from '../shared/limits.ts'
 import type { Provider } from '../shared/providers.ts'
@@ -21,12 +21,14 @@ export function serviceJobs(services: Services): readonly Job[] {
       }
     }),
     {
-      name: 'ledger.verify',
-      everyMs: limits.ledgerVerifyMs,
+      name: 'ledger.audit',
+      everyMs: limits.auditEveryMs,
       run: async () => {
-        const problems = await verifyLedgerInTurn(services.database)
-        if (problems && problems.length > 0)
-          services.log.fatal({ problems: problems.slice(0, 20) }, 'the ledger does not add up')
+        const { problems = [] } = (await auditLedger(services.database, { whole: false })) ?? {}
+        if (problems.length > 0) {
+          const worst = { found: problems.length, problems: problems.slice(0, 20) }
+          services.log.error(worst, 'alarm: the books do not add up, payments out are halted')
+        }
         return false
       },
     },

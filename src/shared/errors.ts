@@ -88,6 +88,11 @@ export const refusals = {
     type: 'OperatorUnreachableError',
     message: 'The operator could not be reached. This is no failure of the payment: ask again in a moment.',
   },
+  PAYMENTS_OUT_HALTED: {
+    status: 503,
+    type: 'PaymentsOutHaltedError',
+    message: 'Payments out are stopped while the books are checked. Nothing was recorded; try again later.',
+  },
   INTERNAL: {
     status: 500,
     type: 'InternalError',

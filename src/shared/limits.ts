@@ -145,5 +145,8 @@ export const limits = {
   drainMs: 7 * second,
   /** Then the operators' answers that are still awaited; what comes later is asked for at the next start. */
   landMs: 1 * second,
-  ledgerVerifyMs: 1 * minute,
+  /** The books are proven so often (design: reliability, 1.4), from their first row once a day (R30). */
+  auditEveryMs: 1 * minute,
+  auditWholeEveryMs: 24 * hour,
+  auditTimeoutMs: 5 * minute,
 } as const

@@ -1,11 +1,13 @@
 import { z } from 'zod'
 import type { Services } from '../context.ts'
-import { verifyLedger } from '../ledger/verify.ts'
+import { auditLedger } from '../ledger/audit.ts'
+import { haltPaymentsOut, reasonLengthMax, resumePaymentsOut } from '../ledger/payments-out.ts'
+import { type Invariant, invariants, type LedgerProblem } from '../ledger/verify.ts'
 import { createMerchant } from '../resources/merchants/create.ts'
 import { deactivateMerchant } from '../resources/merchants/deactivate.ts'
 import { fundMerchant } from '../resources/merchants/fund.ts'
 import { formatXof } from '../shared/money.ts'
-import { readInput, wholeNumber } from '../shared/input.ts'
+import { readInput, text, wholeNumber } from '../shared/input.ts'
 import { DomainError } from '../shared/errors.ts'
 
 /** What an administration command needs of the services. */
@@ -16,6 +18,7 @@ interface Flags {
   name?: string | undefined
   id?: string | undefined
   amount?: string | undefined
+  reason?: string | undefined
 }
 
 interface Done {
@@ -58,16 +61,45 @@ export const commands: Readonly<Record<string, (services: AdminServices, flags: 
       words: `Merchant ${merchantId} is inactive.`,
     }
   },
-  'ledger verify': async (services) => {
-    const problems = await verifyLedger(services.database.pool)
-    const words = problems.map(({ merchantId, problem }) => `merchant ${merchantId}: ${problem}`)
+  audit: async (services) => {
+    const { problems = [] } = (await auditLedger(services.database, { whole: true })) ?? {}
+    const names = Object.keys(invariants) as Invariant[]
     return {
       answer: { holds: problems.length === 0, problems },
-      words:
-        problems.length === 0 ? 'The ledger holds: every balance equals its movements.' : words.join('\n'),
+      words: names.map((name) => verdict(name, problems)).join('\n'),
       failed: problems.length > 0,
+    }
+  },
+  'payments-out halt': async (services, flags) => {
+    const { reason } = readInput(reasonInput, flags)
+    const done = await haltPaymentsOut(services.database.pool, reason)
+    return {
+      answer: { halted: true, changed: done },
+      words: done ? 'No money leaves from now on.' : 'Payments out were halted already.',
+    }
+  },
+  'payments-out resume': async (services, flags) => {
+    const { reason } = readInput(reasonInput, flags)
+    const done = await resumePaymentsOut(services.database.pool, reason)
+    return {
+      answer: { halted: false, changed: done },
+      words: done ? 'Money may leave again.' : 'Payments out were not halted.',
     }
   },
 }
 
 const merchantIdInput = z.object({ id: wholeNumber(1, 2_147_483_647) })
+const reasonInput = z.object({ reason: text({ min: 1, max: reasonLengthMax }) })
+
+const linesMax = 20
+
+/** One invariant as a person reads it: `ok`, or whose books break it, and how. */
+function verdict(name: Invariant, problems: readonly LedgerProblem[]): string {
+  const mine = problems.filter(({ invariant }) => invariant === name)
+  const lines = mine
+    .slice(0, linesMax)
+    .map(({ merchantId, problem }) => `  merchant ${merchantId}: ${problem}`)
+  const more = mine.length > linesMax ? [`  and ${mine.length - linesMax} more`] : []
+  const found = mine.length === 1 ? '1 violation' : `${mine.length} violations`
+  return [`${name}  ${mine.length === 0 ? 'ok' : found}  ${invariants[name]}`, ...lines, ...more].join('\n')
+}

@@ -122,10 +122,10 @@ export async function balanceOf(pool: pg.Pool, merchantId: number): Promise<Held
   return rows[0]
 }
 
-/** What `verify_ledger` says of these merchants. */
+/** What `audit_ledger` says of these merchants. */
 export async function problemsOf(pool: pg.Pool, ...merchantIds: number[]): Promise<string[]> {
   const { rows } = await pool.query<{ problem: string }>(
-    'SELECT problem FROM verify_ledger() WHERE merchant_id = ANY ($1) ORDER BY problem',
+    'SELECT problem FROM audit_ledger(true) WHERE merchant_id = ANY ($1) ORDER BY problem',
     [merchantIds],
   )
   return rows.map((row) => row.problem)

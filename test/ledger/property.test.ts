@@ -70,7 +70,8 @@ class Model {
 
   settle(at: number, to: Status, source: string, paid: bigint | null): boolean {
     const payment = this.payments[at]
-    if (!payment || !transactionStates.canMove(payment.status, to)) return false
+    // What is not an outcome is not settled.
+    if (!payment || to === 'reversed' || !transactionStates.canMove(payment.status, to)) return false
     const over = ['expired', 'failed', 'cancelled'].includes(payment.status)
     if (over && source === 'service') return false
     payment.status = to
@@ -105,12 +106,12 @@ let funds = 0
 
 async function perform(model: Model, run: number, step: Operation): Promise<void> {
   const idOf = (at: number) => model.merchants[at]?.merchantId ?? 0
-  const cause = (at: number) => `run-${run}:${at}`
+  const cause = (at: number) => `payout:${run}-${at}`
   switch (step.do) {
     case 'fund': {
       await pool.query('SELECT fund_merchant($1, $2, $3)', [
         idOf(step.who),
-        `${cause(0)}:fund-${(funds += 1)}`,
+        `funding:${cause(0)}-${(funds += 1)}`,
         step.amount,
       ])
       return model.add(step.who, step.amount)
@@ -198,7 +199,7 @@ test('whatever is done in whatever order, the ledger agrees with a tiny model', 
     const model = new Model(merchants)
     for (const step of steps) {
       await perform(model, run, step)
-      const { rows } = await pool.query('SELECT * FROM verify_ledger()')
+      const { rows } = await pool.query('SELECT * FROM audit_ledger(true)')
       expect(rows).toEqual([])
       for (const [at, { merchantId }] of merchants.entries()) {
         expect(await balanceOf(pool, merchantId)).toEqual(model.held[at])

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { verifyLedger } from '../../src/ledger/verify.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { damage as damageRows } from './damage.ts'
 import { fundedMerchant, openCollection, problemsOf, settleMany } from './money.ts'
 
 let db: TestDatabase
@@ -28,21 +29,9 @@ async function lively(): Promise<{ merchantId: number; id: bigint; cause: string
   return { merchantId, id, cause }
 }
 
-/** What only somebody with the machine in their hands can do: change rows with every trigger asleep. */
+/** One row is changed behind the back of everything. */
 async function damage(statement: string, values: unknown[] = []): Promise<void> {
-  const client = await db.owner.connect()
-  try {
-    await client.query('BEGIN')
-    await client.query('SET LOCAL session_replication_role = replica')
-    const { rowCount } = await client.query(statement, values)
-    expect(rowCount).toBe(1)
-    await client.query('COMMIT')
-  } catch (error) {
-    await client.query('ROLLBACK')
-    throw error
-  } finally {
-    client.release()
-  }
+  expect(await damageRows(db.owner, statement, values)).toBe(1)
 }
 
 test('a sound ledger has no problem', async () => {
@@ -128,9 +117,9 @@ describe('the proof finds', () => {
     await damage('UPDATE merchant_balance SET available = available + 5000 WHERE merchant_id = $1', [
       b.merchantId,
     ])
-    expect(await problemsOf(db.database.pool, a.merchantId, b.merchantId)).toEqual([
+    expect(await problemsOf(db.database.pool, a.merchantId, b.merchantId)).toContain(
       `transaction:${a.id} was credited with another amount, account or merchant`,
-    ])
+    )
   })
 
   test('a credit that went into the reserve, with the balance made to fit', async () => {
@@ -141,7 +130,9 @@ describe('the proof finds', () => {
        WHERE merchant_id = $1`,
       [merchantId],
     )
-    expect(await problemsOf(db.database.pool, merchantId)).toHaveLength(1)
+    expect(await problemsOf(db.database.pool, merchantId)).toContain(
+      `transaction:${id} was credited with another amount, account or merchant`,
+    )
   })
 })
 
@@ -149,6 +140,7 @@ test('the problems name the merchant', async () => {
   const { merchantId } = await lively()
   await damage('UPDATE merchant_balance SET reserved = reserved + 1 WHERE merchant_id = $1', [merchantId])
   expect(await verifyLedger(db.database.pool)).toContainEqual({
+    invariant: 'balances_equal_movements',
     merchantId,
     problem: 'balance says available 12500, reserved 501; its movements say 12500, 500',
   })

@@ -23,7 +23,11 @@ test('a new merchant has nothing', async () => {
 test('balance is available + reserved', async () => {
   const shop = await stage.merchant()
   await fundMerchant(stage.app.services, shop.merchantId, { amount: 10_000 })
-  await reserve(stage.app.services.batches, { merchantId: shop.merchantId, cause: 'test:1', amount: 4_000n })
+  await reserve(stage.app.services.batches, {
+    merchantId: shop.merchantId,
+    cause: 'payout:1',
+    amount: 4_000n,
+  })
   const { body } = await balanceOf(shop.token)
   expect(body['data']).toMatchObject({ balance: 10_000, available: 6_000, reserved: 4_000 })
 })

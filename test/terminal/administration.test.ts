@@ -75,11 +75,23 @@ test('a merchant that is deactivated is out within a second', async () => {
 })
 
 test('the ledger is proven beside the running service', async () => {
-  const { code, stdout } = await admin(home, 'ledger', 'verify')
-  expect({ code, stdout }).toEqual({
+  const { code, stdout } = await admin(home, 'audit')
+  const lines = stdout.trim().split('\n')
+  expect({ code, lines }).toEqual({
     code: 0,
-    stdout: 'The ledger holds: every balance equals its movements.\n',
+    lines: Array(8).fill(expect.stringMatching(/^\w+ {2}ok {2}\w/)),
   })
+})
+
+test('payments out are halted and resumed by a person, who says why', async () => {
+  const paymentsOut = async () => (await call(home, 'GET', '/status')).body['data'].components.payments_out
+  const halted = await admin(home, 'payments-out', 'halt', '--reason', 'an exercise', '--json')
+  expect(halted).toMatchObject({ code: 0, stdout: '{"halted":true,"changed":true}\n' })
+  expect(await paymentsOut()).toBe('down')
+  expect((await admin(home, 'payments-out', 'resume')).stderr).toMatch(/reason/)
+  expect(await paymentsOut()).toBe('down')
+  expect((await admin(home, 'payments-out', 'resume', '--reason', 'it is over')).code).toBe(0)
+  expect(await paymentsOut()).toBe('operational')
 })
 
 test.each([

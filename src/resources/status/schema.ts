@@ -10,7 +10,7 @@ const HealthEnum = wordEnum('Health', ['operational', 'degraded', 'down'], 'How 
 
 interface ServiceStatus {
   status: Health
-  components: { database: Health; jobs: Health }
+  components: { database: Health; jobs: Health; paymentsOut: Health }
   operators: readonly OperatorStatus[]
 }
 
@@ -28,6 +28,10 @@ const Components = builder.objectRef<ServiceStatus['components']>('ServiceCompon
   fields: (t) => ({
     database: t.expose('database', { type: HealthEnum }),
     jobs: t.expose('jobs', { type: HealthEnum }),
+    paymentsOut: t.expose('paymentsOut', {
+      type: HealthEnum,
+      description: 'Whether money may leave; `down` where it was halted, until a person lets it go on.',
+    }),
   }),
 })
 
@@ -59,23 +63,26 @@ builder.queryFields((t) => ({
 }))
 
 const databaseAnswerMs = 2_000
+const paymentsOutQuestion = 'SELECT EXISTS (SELECT FROM payments_out_halt WHERE lifted_at IS NULL) AS halted'
 
 async function readStatus(ctx: Context): Promise<ServiceStatus> {
   // A database that does not answer is as good as none.
   const question: QueryConfig & { query_timeout: number } = {
-    text: 'SELECT',
+    text: paymentsOutQuestion,
     query_timeout: databaseAnswerMs,
   }
-  const database = await ctx.database.pool.query(question).then(
-    () => 'operational' as const,
-    () => 'down' as const,
+  const { database, paymentsOut } = await ctx.database.pool.query<{ halted: boolean }>(question).then(
+    ({ rows }) =>
+      ({ database: 'operational', paymentsOut: rows[0]?.halted ? 'down' : 'operational' }) as const,
+    () => ({ database: 'down', paymentsOut: 'down' }) as const,
   )
   const operators = ctx.operators.list()
   const jobs = ctx.jobsHealthy() ? 'operational' : 'degraded'
-  const allWell = jobs === 'operational' && operators.every(({ collect }) => collect === 'operational')
+  const works = jobs === 'operational' && paymentsOut === 'operational'
+  const allWell = works && operators.every(({ collect }) => collect === 'operational')
   return {
     status: database === 'down' ? 'down' : allWell ? 'operational' : 'degraded',
-    components: { database, jobs },
+    components: { database, jobs, paymentsOut },
     operators,
   }
 }

@@ -1,0 +1,386 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { openBatches } from '../../src/database/batch.ts'
+import { auditLedger } from '../../src/ledger/audit.ts'
+import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
+import { reserve } from '../../src/ledger/post.ts'
+import { type Invariant, invariants, verifyLedger } from '../../src/ledger/verify.ts'
+import { serviceJobs } from '../../src/resources/jobs.ts'
+import { type AdminServices, commands } from '../../src/terminal/commands.ts'
+import type { Services } from '../../src/context.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { damage } from './damage.ts'
+import { fundedMerchant, openCollection, settleMany } from './money.ts'
+
+let db: TestDatabase
+const made: TestDatabase[] = []
+afterAll(async () => void (await Promise.all(made.map((each) => each.drop()))))
+
+interface Books {
+  merchantId: number
+  /** A paid collection, a failed one, one that expired and one under way. */
+  paid: bigint
+  failed: bigint
+  expired: bigint
+  open: bigint
+}
+
+/** A merchant with one collection of each fate, and money reserved, paid out and given back. */
+async function keepBooks(): Promise<Books> {
+  const { pool } = db.database
+  const merchant = await fundedMerchant(pool, 10_000n)
+  const [paid, failed, expired, open] = [
+    await openCollection(pool, merchant),
+    await openCollection(pool, merchant),
+    await openCollection(pool, merchant),
+    await openCollection(pool, merchant),
+  ].map(({ transactionId }) => transactionId) as [bigint, bigint, bigint, bigint]
+  await settleMany(pool, [
+    { id: paid, to: 'success' },
+    { id: failed, to: 'failed' },
+    { id: expired, to: 'expired', source: 'service' },
+  ])
+  const { merchantId } = merchant
+  const causes = ['', '-back', '-open'].map((end) => `payout:${merchantId}${end}`)
+  await pool.query('SELECT * FROM reserve_many($1, $2, $3)', [
+    causes.map(() => merchantId),
+    causes,
+    [2_000n, 1_000n, 500n],
+  ])
+  await pool.query('SELECT * FROM end_reservation_many($1, $2::ledger_step[], $3::provider[])', [
+    causes.slice(0, 2),
+    ['post', 'void'],
+    ['OperatorB', null],
+  ])
+  await pool.query('SELECT sequence_events(1000)')
+  return { merchantId, paid, failed, expired, open }
+}
+
+/** Proves what is there and lets the point move on to its end, as two minutes of service do. */
+async function settleDown(): Promise<void> {
+  for (let turn = 0; turn < 2; turn += 1) {
+    expect(await auditLedger(db.database, { whole: false })).toMatchObject({ problems: [] })
+    await db.owner.query(`UPDATE audit_point SET next_noted_at = next_noted_at - interval '1 min'`)
+  }
+  expect(await auditLedger(db.database, { whole: false })).toEqual({ problems: [], whole: false })
+}
+
+async function found(whole: boolean): Promise<Set<Invariant>> {
+  return new Set((await verifyLedger(db.database.pool, { whole })).map(({ invariant }) => invariant))
+}
+
+const movement = 'INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)'
+const move = (merchant: number, cause: string, [step, debit, credit]: string[], amount: number) =>
+  `${movement} VALUES (${merchant}, '${cause}', '${step}', '${debit}', '${credit}', ${amount}, now())`
+
+/** Each: what is wrong, which invariant names it, the statements that make it so. */
+const plants: readonly (readonly [what: string, names: Invariant, plant: (books: Books) => string[]])[] = [
+  [
+    'money out of nothing',
+    'balances_equal_movements',
+    ({ merchantId }) => [
+      `UPDATE merchant_balance SET available = available + 1 WHERE merchant_id = ${merchantId}`,
+    ],
+  ],
+  [
+    'a balance below zero',
+    'no_balance_below_zero',
+    ({ merchantId }) => [
+      'ALTER TABLE merchant_balance DROP CONSTRAINT merchant_balance_available',
+      `UPDATE merchant_balance SET available = -1 WHERE merchant_id = ${merchantId}`,
+    ],
+  ],
+  [
+    'a credit that never came',
+    'collections_credited_once',
+    ({ paid }) => [`DELETE FROM movement WHERE cause = 'transaction:${paid}'`],
+  ],
+  [
+    'a credit of what failed',
+    'collections_credited_once',
+    ({ merchantId, failed }) => [
+      move(merchantId, `transaction:${failed}`, ['credit', 'clearing_operator_a', 'available'], 1),
+    ],
+  ],
+  [
+    'a credit of less than was settled',
+    'collections_credited_once',
+    ({ paid }) => [`UPDATE movement SET amount = amount - 1 WHERE cause = 'transaction:${paid}'`],
+  ],
+  [
+    'money reserved for what is over',
+    'reservations_end_once',
+    ({ merchantId, failed }) => [
+      move(merchantId, `transaction:${failed}`, ['reserve', 'available', 'reserved'], 1),
+    ],
+  ],
+  [
+    'money paid out and given back',
+    'reservations_end_once',
+    ({ merchantId }) => [
+      'DROP INDEX movement_reservation_end',
+      move(merchantId, `payout:${merchantId}`, ['void', 'reserved', 'available'], 2_000),
+    ],
+  ],
+  [
+    'an event with a position too far',
+    'events_tell_every_change',
+    ({ open }) => [`UPDATE event SET position = 99 WHERE data->>'transaction_id' = '${open}'`],
+  ],
+  [
+    'a payment that nobody was told of',
+    'events_tell_every_change',
+    ({ paid }) => [
+      `DELETE FROM event WHERE data->>'transaction_id' = '${paid}' AND type = 'payment_received'`,
+    ],
+  ],
+  [
+    'a payment that was told twice',
+    'events_tell_every_change',
+    ({ paid }) => [
+      `INSERT INTO event (merchant_id, type, data, created_at) SELECT merchant_id, type, data, now()
+       FROM event WHERE data->>'transaction_id' = '${paid}' AND type = 'payment_received'`,
+    ],
+  ],
+  [
+    'a payment that another merchant was told of',
+    'events_tell_every_change',
+    ({ paid }) => [`UPDATE event SET merchant_id = 0 WHERE data->>'transaction_id' = '${paid}'`],
+  ],
+  [
+    'a payment that went back to where it was',
+    'statuses_agree_with_requests',
+    ({ expired }) => [
+      `UPDATE transaction SET status = 'pending' WHERE id = ${expired}`,
+      `UPDATE operator_request SET next_check_at = NULL WHERE transaction_id = ${expired}`,
+    ],
+  ],
+  [
+    'a payment that nobody will ask about',
+    'statuses_agree_with_requests',
+    ({ open }) => [`UPDATE operator_request SET next_check_at = NULL WHERE transaction_id = ${open}`],
+  ],
+  [
+    'a payment that the operator refused',
+    'statuses_agree_with_requests',
+    ({ paid }) => [`UPDATE operator_request SET state = 'refused' WHERE transaction_id = ${paid}`],
+  ],
+  [
+    'a customer who was asked twice',
+    'statuses_agree_with_requests',
+    ({ open }) => [
+      `INSERT INTO operator_request (merchant_id, transaction_id, provider, kind, correlation_id, amount,
+         phone, fence_until, created_at, next_check_at)
+       SELECT merchant_id, transaction_id, provider, kind, gen_random_uuid(), amount,
+         phone, now(), now(), now()
+       FROM operator_request WHERE transaction_id = ${open}`,
+    ],
+  ],
+  [
+    'a credit that came twice',
+    'movements_have_one_cause',
+    ({ paid, merchantId }) => [
+      'DROP INDEX movement_cause_step_key',
+      `${movement} SELECT merchant_id, cause, step, debit, credit, amount, now() FROM movement
+       WHERE cause = 'transaction:${paid}'`,
+      `UPDATE merchant_balance SET available = available + 5000 WHERE merchant_id = ${merchantId}`,
+    ],
+  ],
+  [
+    'money that moved for no reason',
+    'movements_have_one_cause',
+    ({ merchantId }) => [
+      move(merchantId, 'a gift', ['fund', 'funding', 'available'], 1),
+      `UPDATE merchant_balance SET available = available + 1 WHERE merchant_id = ${merchantId}`,
+    ],
+  ],
+  [
+    'two payments of one name',
+    'references_are_unique',
+    ({ open, paid }) => [
+      'DROP INDEX transaction_reference_merchant_id_key',
+      `UPDATE transaction SET reference = (SELECT reference FROM transaction WHERE id = ${paid})
+       WHERE id = ${open}`,
+    ],
+  ],
+]
+
+/** A database that the test may spoil. */
+async function ownDatabase(): Promise<void> {
+  db = await createTestDatabase()
+  made.push(db)
+}
+
+test('sound books break none, whole or since the point', async () => {
+  await ownDatabase()
+  await keepBooks()
+  await settleDown()
+  await keepBooks()
+  expect([await found(true), await found(false)]).toEqual([new Set(), new Set()])
+})
+
+test('something is planted against each of them', () => {
+  expect(new Set(plants.map(([, name]) => name))).toEqual(new Set(Object.keys(invariants)))
+})
+
+describe('the audit names', () => {
+  let books: Books
+  beforeAll(async () => {
+    db = await createTestDatabase()
+    made.push(db)
+    await keepBooks()
+    await settleDown()
+    books = await keepBooks()
+  })
+
+  test.each(plants)('%s', async (_what, name, plant) => {
+    const client = await db.owner.connect()
+    try {
+      await client.query('BEGIN')
+      await client.query('SET LOCAL session_replication_role = replica')
+      for (const statement of plant(books)) await client.query(statement)
+      // What is new is found at once; all of it is found by the whole proof.
+      for (const whole of [false, true]) {
+        const problems = await verifyLedger(client, { whole })
+        expect(problems.map(({ invariant }) => invariant)).toContain(name)
+      }
+    } finally {
+      await client.query('ROLLBACK')
+      client.release()
+    }
+    expect(await found(true)).toEqual(new Set())
+  })
+})
+
+describe('since the point', () => {
+  beforeEach(ownDatabase)
+
+  test('old books are not read again, but every balance is', async () => {
+    const { paid, merchantId } = await keepBooks()
+    await settleDown()
+    await damage(db.owner, `UPDATE operator_request SET state = 'refused' WHERE transaction_id = $1`, [paid])
+    expect(await found(false)).toEqual(new Set())
+    expect(await found(true)).toEqual(new Set(['statuses_agree_with_requests']))
+    await damage(db.owner, 'UPDATE merchant_balance SET reserved = 0 WHERE merchant_id = $1', [merchantId])
+    expect(await found(false)).toEqual(new Set(['balances_equal_movements']))
+  })
+
+  test('once a day they are', async () => {
+    const { paid } = await keepBooks()
+    await settleDown()
+    await damage(db.owner, `UPDATE operator_request SET state = 'refused' WHERE transaction_id = $1`, [paid])
+    expect(await auditLedger(db.database, { whole: false })).toEqual({ whole: false, problems: [] })
+    await db.owner.query(`UPDATE audit_point SET whole_proven_at = now() - interval '1 day'`)
+    expect(await auditLedger(db.database, { whole: false })).toMatchObject({
+      whole: true,
+      problems: [{ invariant: 'statuses_agree_with_requests' }],
+    })
+  })
+
+  test('what committed below the point is no violation, and the next proof knows it', async () => {
+    const { merchantId } = await keepBooks()
+    const slow = await db.database.pool.connect()
+    await slow.query('BEGIN')
+    await slow.query(`SELECT fund_merchant($1, 'funding:slow', 7)`, [merchantId])
+    await keepBooks()
+    await settleDown()
+    await slow.query('COMMIT')
+    slow.release()
+    expect(await found(false)).toEqual(new Set(['balances_equal_movements']))
+    expect(await auditLedger(db.database, { whole: false })).toEqual({ whole: true, problems: [] })
+    expect(await auditLedger(db.database, { whole: false })).toEqual({ whole: false, problems: [] })
+  })
+
+  test('a payment that is taken before it and settled after it breaks nothing', async () => {
+    const { open } = await keepBooks()
+    await settleDown()
+    await settleMany(db.database.pool, [{ id: open, to: 'expired', source: 'service' }])
+    expect(await auditLedger(db.database, { whole: false })).toEqual({ problems: [], whole: false })
+    await settleMany(db.database.pool, [{ id: open, to: 'success' }])
+    expect(await auditLedger(db.database, { whole: false })).toEqual({ problems: [], whole: false })
+    await settleDown()
+  })
+
+  test('of two processes one has its turn', async () => {
+    await keepBooks()
+    const other = await db.owner.connect()
+    await other.query('BEGIN; SELECT pg_advisory_xact_lock(72707372)')
+    expect(await auditLedger(db.database, { whole: false })).toBe(null)
+    expect(await auditLedger(db.database, { whole: true })).toEqual({ problems: [], whole: true })
+    await other.query('COMMIT')
+    other.release()
+  })
+})
+
+describe('payments out', () => {
+  beforeEach(ownDatabase)
+
+  const held = async () => {
+    const { merchantId } = await keepBooks()
+    return { merchantId, cause: `payout:${merchantId}-next`, amount: 100n }
+  }
+
+  test('halted: nothing new is reserved, from the same moment, until a person lets it go on', async () => {
+    const { pool } = db.database
+    const next = await held()
+    const batches = openBatches(pool)
+    expect(await haltPaymentsOut(pool, 'a check')).toBe(true)
+    expect(await haltPaymentsOut(pool, 'another')).toBe(false)
+    await expect(reserve(batches, next)).rejects.toMatchObject({ code: 'PAYMENTS_OUT_HALTED' })
+    // What was reserved before is still known to be, and ends as it must.
+    const before = { merchantId: next.merchantId, cause: `payout:${next.merchantId}-open`, amount: 500n }
+    expect(await reserve(batches, before)).toBe(true)
+    expect(await resumePaymentsOut(pool, 'checked')).toBe(true)
+    expect(await resumePaymentsOut(pool, 'again')).toBe(false)
+    expect(await reserve(batches, next)).toBe(true)
+    const { rows } = await db.owner.query('SELECT reason, lifted_reason FROM payments_out_halt')
+    expect(rows).toEqual([{ reason: 'a check', lifted_reason: 'checked' }])
+    expect(await found(true)).toEqual(new Set())
+  })
+
+  test('a reservation that waited for its turn meets the halt that came meanwhile', async () => {
+    const next = await held()
+    const first = await db.owner.connect()
+    await first.query('BEGIN')
+    await first.query('SELECT FROM merchant_balance WHERE merchant_id = $1 FOR UPDATE', [next.merchantId])
+    const waiting = reserve(openBatches(db.database.pool), next)
+    waiting.catch(() => {})
+    await expect
+      .poll(async () => (await db.owner.query(`SELECT FROM pg_locks WHERE NOT granted`)).rowCount)
+      .toBeGreaterThan(0)
+    await haltPaymentsOut(db.owner, 'now')
+    await first.query('COMMIT')
+    first.release()
+    await expect(waiting).rejects.toMatchObject({ code: 'PAYMENTS_OUT_HALTED' })
+  })
+
+  test('npm run admin -- audit prints every invariant, and fails where one is broken', async () => {
+    const { merchantId } = await keepBooks()
+    const audit = () => commands['audit']?.({ database: db.database } as AdminServices, {})
+    expect(await audit()).toMatchObject({ failed: false, answer: { holds: true } })
+    await damage(db.owner, 'UPDATE merchant_balance SET reserved = 0 WHERE merchant_id = $1', [merchantId])
+    const { words = '', failed } = (await audit()) ?? {}
+    expect(failed).toBe(true)
+    expect(words.split('\n')).toEqual([
+      expect.stringMatching(/^balances_equal_movements {2}1 violation /),
+      expect.stringMatching(`^  merchant ${merchantId}: balance says .* reserved 0; its movements say`),
+      ...Array<unknown>(7).fill(expect.stringMatching(/^\w+ {2}ok /)),
+    ])
+  })
+
+  test('the job of the service halts them and raises the alarm', async () => {
+    const { merchantId } = await keepBooks()
+    const alarms: unknown[] = []
+    const log = { error: (_detail: object, words: string) => alarms.push(words) }
+    const services = { database: db.database, operators: { list: () => [] }, log } as unknown as Services
+    const job = serviceJobs(services).find(({ name }) => name === 'ledger.audit')
+    await job?.run()
+    expect(alarms).toEqual([])
+    await damage(db.owner, 'UPDATE merchant_balance SET reserved = 0 WHERE merchant_id = $1', [merchantId])
+    await job?.run()
+    expect(alarms).toEqual([expect.stringMatching(/^alarm: /)])
+    const next = { merchantId, cause: 'payout:1', amount: 1n }
+    await expect(reserve(openBatches(db.database.pool), next)).rejects.toMatchObject({
+      code: 'PAYMENTS_OUT_HALTED',
+    })
+  })
+})
