@@ -7,6 +7,7 @@ import { claimDue } from '../operators/requests.ts'
 import { limits } from '../shared/limits.ts'
 import type { Provider } from '../shared/providers.ts'
 import { checkRequest } from './settlement.ts'
+import { foldCounts } from './transactions/list.ts'
 
 /** Every periodic job of the service, and what it does. */
 export function serviceJobs(services: Services): readonly Job[] {
@@ -36,6 +37,11 @@ export function serviceJobs(services: Services): readonly Job[] {
       name: 'idempotency-keys.sweep',
       everyMs: limits.idempotencySweepMs,
       run: () => sweepIdempotencyKeys(services.database.pool),
+    },
+    {
+      name: 'transactions.count',
+      everyMs: limits.countsFoldMs,
+      run: async () => (await foldCounts(services.database.pool)) === limits.countsFoldMax,
     },
     {
       name: 'rate-limits.sweep',

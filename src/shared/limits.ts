@@ -24,6 +24,8 @@ export const limits = {
   pageSizeDefault: 20,
   /** Choice: a deeper offset is a mistake or an attack; cursors reach everything. */
   offsetMax: 1_000_000_000,
+  /** Rows that are passed over without asking the counts where the page lies. */
+  offsetNearMax: 1_000,
 
   /** References (decisions: Endpoints). */
   referenceLengthMax: 100,
@@ -149,4 +151,7 @@ export const limits = {
   auditEveryMs: 1 * minute,
   auditWholeEveryMs: 24 * hour,
   auditTimeoutMs: 5 * minute,
+  /** How often what changed in the numbers of transactions is added to their counts, and how much at once. */
+  countsFoldMs: 1 * second,
+  countsFoldMax: 20_000,
 } as const

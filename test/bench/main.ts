@@ -1,10 +1,11 @@
 import { parseArgs } from 'node:util'
 import { collect } from './collect.ts'
 import { openGround } from './ground.ts'
+import { list } from './list.ts'
 import { runSection, type SectionResult, type Workload } from './rounds.ts'
 import { table } from './table.ts'
 
-const workloads: Readonly<Record<string, Workload>> = { collect }
+const workloads: Readonly<Record<string, Workload>> = { collect, list }
 
 const help = `How fast the service is, against the limit of each kind of work: both take turns in one run.
 

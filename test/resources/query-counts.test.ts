@@ -28,11 +28,11 @@ const contract: readonly { name: string; statements: number; document: string }[
     document: '{ transaction(reference: "count-1") { id amount status } }',
   },
   {
-    name: 'two lists and who asks',
-    statements: 3,
+    name: 'two lists, one of a kind that has to be found, and who asks',
+    statements: 4,
     document: `{ me { merchant { name } }
       a: transactions(first: 5) { nodes { id } }
-      b: transactions(first: 5, filter: { status: SUCCESS }) { nodes { id } } }`,
+      b: transactions(first: 5, filter: { status: PENDING }) { nodes { id } } }`,
   },
 ]
 
@@ -58,7 +58,7 @@ beforeAll(async () => {
 afterAll(() => service.close())
 
 test.each(contract)('$name takes $statements statements', async ({ document, statements }) => {
-  // Prisma quotes the schema; the statements of jobs, written by hand, do not.
+  // Prisma quotes the schema; those written by hand read the counts. Statements of jobs do neither.
   const seen: string[] = []
   const { query: original } = pg.Client.prototype as { query: (...given: unknown[]) => unknown }
   const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (
@@ -67,7 +67,7 @@ test.each(contract)('$name takes $statements statements', async ({ document, sta
   ) {
     const [first] = given
     const text = typeof first === 'string' ? first : (first as { text?: string }).text
-    if (text?.includes('"public".')) seen.push(text)
+    if (/"public"\.|FROM transaction_(count|block)/.test(text ?? '')) seen.push(text ?? '')
     return Reflect.apply(original, this, given)
   })
   try {

@@ -1,7 +1,9 @@
+import type { Pool } from 'pg'
 import { z } from 'zod'
 import { mine } from '../../access/actor.ts'
 import type { Context } from '../../context.ts'
-import { provider, readInput, reference, time, phone } from '../../shared/input.ts'
+import { phone, provider, readInput, reference, time } from '../../shared/input.ts'
+import { limits } from '../../shared/limits.ts'
 import { transactionStates } from './states.ts'
 
 const words = (values: readonly string[]) => `must be one of ${values.join(', ')}`
@@ -40,4 +42,108 @@ export function transactionsWhere(ctx: Context, raw: TransactionFilter | null | 
       },
     }),
   }
+}
+
+/**
+ * How many transactions a filter means, exactly. Type, method and status are counted as they change; for
+ * anything else the rows are counted.
+ * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
+ */
+export async function countTransactions(
+  ctx: Context,
+  raw: TransactionFilter | null | undefined,
+): Promise<number> {
+  const kind = kindOf(ctx, raw)
+  if (!kind) return ctx.database.prisma.transaction.count({ where: transactionsWhere(ctx, raw) })
+  const { rows } = await ctx.database.pool.query<{ n: bigint }>({
+    name: 'transaction_total',
+    text: `SELECT coalesce(sum(n), 0)::bigint AS n FROM (
+        SELECT n FROM transaction_count WHERE ${isOfKind}
+        UNION ALL SELECT n FROM transaction_count_change WHERE ${isOfKind}
+      ) AS counted`,
+    values: kind,
+  })
+  return Number(rows[0]?.n ?? 0)
+}
+
+/** Adds what changed in the numbers of transactions to their counts. @returns how many changes that were */
+export async function foldCounts(pool: Pool): Promise<number> {
+  const { rows } = await pool.query<{ folded: number }>({
+    name: 'fold_transaction_counts',
+    text: 'SELECT fold_transaction_counts($1) AS folded',
+    values: [limits.countsFoldMax],
+  })
+  return rows[0]?.folded ?? 0
+}
+
+/** Where a page lies: between two ids, behind some rows that are passed over one by one. */
+export interface PageWindow {
+  id?: { gte: bigint; lt?: bigint }
+  skip: number
+}
+
+/**
+ * Where the page behind `skip` rows of a list lies, newest first, so that no more than a few thousand rows
+ * are passed over however deep it is.
+ * @param page.skip rows before it, over the whole list
+ * @param page.take its rows
+ * @returns null where the list has no such rows
+ */
+export async function findPage(
+  ctx: Context,
+  raw: TransactionFilter | null | undefined,
+  page: { skip: number; take: number },
+): Promise<PageWindow | null> {
+  const { skip, take } = page
+  const kind = kindOf(ctx, raw)
+  const isNear = kind?.slice(1).every((word) => word === null) && skip < limits.offsetNearMax
+  if (!kind || isNear) return { skip }
+  const { rows } = await ctx.database.pool.query<{ gte: bigint; lt: bigint | null; rest: bigint }>({
+    name: 'transaction_page',
+    text: pageSql,
+    // Some rows more: one that another status took away meanwhile must not end the list.
+    values: [...kind, skip, take + limits.pageSizeMax],
+  })
+  const [found] = rows
+  if (!found) return null
+  const { gte, lt, rest } = found
+  return { id: { gte, ...(lt !== null && { lt }) }, skip: Number(rest) }
+}
+
+const isOfKind = `merchant_id = $1 AND ($2::transaction_type IS NULL OR transaction_type = $2)
+  AND ($3::provider IS NULL OR payment_method = $3) AND ($4::transaction_status IS NULL OR status = $4)`
+
+/** Without a filter the blocks alone say enough, and are a tenth of the rows. */
+const isAnyKind = '$2::transaction_type IS NULL AND $3::provider IS NULL AND $4::transaction_status IS NULL'
+
+const pageSql = `
+  WITH counted AS (
+    SELECT first_id, n FROM transaction_block WHERE merchant_id = $1 AND ${isAnyKind}
+    UNION ALL
+    SELECT first_id, n FROM transaction_block_count WHERE ${isOfKind} AND NOT (${isAnyKind})
+    UNION ALL
+    SELECT coalesce((
+      SELECT max(b.first_id) FROM transaction_block b
+      WHERE b.merchant_id = $1 AND b.first_id <= c.bucket * 1024), 0), n
+    FROM transaction_count_change c WHERE ${isOfKind}
+  ), block AS (
+    SELECT first_id, sum(n)::bigint AS n FROM counted GROUP BY first_id HAVING sum(n) > 0
+  ), passed AS (
+    SELECT first_id, n, (sum(n) OVER (ORDER BY first_id DESC))::bigint - n AS rows FROM block
+  ), page AS (
+    SELECT min(first_id) AS gte, max(first_id) AS newest, $5::bigint - min(rows) AS rest
+    FROM passed WHERE rows < $5::bigint + $6::bigint AND rows + n > $5::bigint
+  )
+  SELECT gte, rest, (
+    SELECT min(b.first_id) FROM transaction_block b WHERE b.merchant_id = $1 AND b.first_id > newest) AS lt
+  FROM page WHERE gte IS NOT NULL`
+
+type Kind = [merchantId: number, type: string | null, method: string | null, status: string | null]
+
+/** The counted kind that a filter means; null where it asks for more than that. */
+function kindOf(ctx: Context, raw: TransactionFilter | null | undefined): Kind | null {
+  const filter = readInput(transactionFilterInput, raw ?? {})
+  const { transactionType: type, paymentMethod: method, status, ...others } = filter
+  if (Object.values(others).some((value) => value != null)) return null
+  return [mine(ctx).merchantId, type ?? null, method ?? null, status ?? null]
 }

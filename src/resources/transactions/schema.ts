@@ -9,7 +9,7 @@ import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
 import { checkPayment, paymentState, paymentWords } from './check.ts'
 import { collect, type Initiation } from './collect.ts'
-import { transactionsWhere, transactionTypes } from './list.ts'
+import { countTransactions, findPage, transactionsWhere, transactionTypes } from './list.ts'
 import { transactionStates } from './states.ts'
 import { invalidInput } from '../../shared/input.ts'
 
@@ -138,15 +138,21 @@ builder.queryFields((t) => ({
       },
       totalCount: (_connection, args, ctx) => {
         checkPage(args)
-        return ctx.database.prisma.transaction.count({ where: transactionsWhere(ctx, args.filter) })
+        return countTransactions(ctx, args.filter)
       },
-      resolve: (query, _root, args, ctx) =>
-        ctx.database.prisma.transaction.findMany({
+      resolve: async (query, _root, args, ctx) => {
+        const skip = (query.skip ?? 0) + checkPage(args)
+        const isCursor = query.cursor !== undefined || query.take < 0
+        const page = isCursor ? { skip } : await findPage(ctx, args.filter, { skip, take: query.take })
+        if (!page) return []
+        const { id } = page
+        return ctx.database.prisma.transaction.findMany({
           ...query,
-          skip: (query.skip ?? 0) + checkPage(args),
-          where: transactionsWhere(ctx, args.filter),
+          skip: page.skip,
+          where: { ...transactionsWhere(ctx, args.filter), ...(id && { id }) },
           orderBy: { id: 'desc' },
-        }),
+        })
+      },
     },
     { name: 'TransactionConnection', description: 'A page of transactions.' },
     { name: 'TransactionEdge' },

@@ -1,0 +1,194 @@
+import type pg from 'pg'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import type { Context } from '../../src/context.ts'
+import { readMigrations } from '../../src/database/migrate.ts'
+import {
+  countTransactions,
+  findPage,
+  foldCounts,
+  type TransactionFilter,
+  transactionsWhere,
+} from '../../src/resources/transactions/list.ts'
+import { makeMerchant } from '../access/merchants.ts'
+import { collectMany, item, openCollection, settleMany } from '../ledger/money.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+
+let db: TestDatabase
+let other: TestDatabase['database']['pool']
+let pool: pg.Pool
+beforeAll(async () => {
+  db = await createTestDatabase()
+  pool = db.database.pool
+  other = db.owner
+})
+afterAll(() => db.drop())
+
+async function fold(take: number): Promise<void> {
+  await pool.query('SELECT fold_transaction_counts($1)', [take])
+}
+
+async function problems(): Promise<string[]> {
+  const { rows } = await pool.query<{ problem: string }>('SELECT problem FROM verify_transaction_counts()')
+  return rows.map(({ problem }) => problem)
+}
+
+// Whatever a test did, the counts are those of the rows, before and after the changes are added to them.
+afterEach(async () => {
+  const unfolded = await problems()
+  await foldCounts(pool)
+  const wrong = [...unfolded, ...(await problems())]
+  if (wrong.length > 0) throw new Error(wrong.join('\n'))
+})
+
+function asking(merchantId: number): Context {
+  return { actor: { merchantId }, database: db.database } as unknown as Context
+}
+
+/** Rows of two merchants whose ids take turns, of every kind. */
+async function fill(merchantIds: readonly number[], rows: number): Promise<void> {
+  await db.owner.query(
+    `INSERT INTO transaction (merchant_id, transaction_type, payment_method, customer_phone, amount, status,
+       reference, request_data, settled_amount, created_at)
+     SELECT ($1::int[])[1 + n % 2], CASE n % 7 WHEN 0 THEN 'deposit' ELSE 'pay' END::transaction_type,
+       ('Operator' || substr('ABCD', 1 + n / 3 % 4, 1))::provider, '+22370000001', 5000, status, 'bulk-' || n,
+       '{}', CASE status WHEN 'success' THEN 5000 END, now()
+     FROM generate_series(1, $2::int) AS n,
+       LATERAL (SELECT (CASE WHEN n % 997 = 0 THEN 'expired' WHEN n % 5 = 0 THEN 'failed' ELSE 'success' END
+         )::transaction_status AS status) AS picked`,
+    [merchantIds, rows],
+  )
+}
+
+const filters: readonly TransactionFilter[] = [
+  {},
+  { status: 'failed' },
+  { status: 'expired' },
+  { status: 'pending' },
+  { paymentMethod: 'OperatorB' },
+  { transactionType: 'deposit', paymentMethod: 'OperatorC', status: 'success' },
+]
+
+test('every page of every filter is the page that passing over the rows one by one finds', async () => {
+  const [first, second] = [await makeMerchant(pool), await makeMerchant(pool)]
+  await fill([first.merchantId, second.merchantId], 10_000)
+  const pick = (sizes: number[]) => Math.floor(Math.random() * (sizes[0] ?? 0))
+  for (const folded of [0, 37, 20_000]) {
+    await fold(folded)
+    for (const { merchantId } of [first, second]) {
+      const ctx = asking(merchantId)
+      for (const filter of filters) {
+        const where = transactionsWhere(ctx, filter)
+        const { prisma } = db.database
+        const total = await prisma.transaction.count({ where })
+        expect(await countTransactions(ctx, filter)).toBe(total)
+        for (const skip of [0, 1_000, pick([total]), pick([total]), Math.max(0, total - 3), total]) {
+          const page = await findPage(ctx, filter, { skip, take: 20 })
+          const list = { where, orderBy: { id: 'desc' }, take: 20, select: { id: true } } as const
+          const found = page && (await prisma.transaction.findMany({ ...list, ...pageOf(where, page) }))
+          expect(page?.skip ?? 0).toBeLessThan(folded === 20_000 ? 3_200 : 10_000)
+          expect(found ?? []).toEqual(await prisma.transaction.findMany({ ...list, skip }))
+        }
+      }
+    }
+  }
+  const { rows } = await pool.query('SELECT FROM transaction_block WHERE n < 3_072')
+  expect(rows.length).toBeGreaterThan(3)
+})
+
+test('collections and outcomes at once on two pools while counts are added: never a deadlock', async () => {
+  const shops = await Promise.all(Array.from({ length: 6 }, () => makeMerchant(pool)))
+  const items = shops.flatMap((shop) => Array.from({ length: 8 }, () => item(shop)))
+  const rounds = Array.from({ length: 12 }, async (_none, round) => {
+    const connection = round % 2 ? pool : other
+    const made = await collectMany(
+      connection,
+      (round % 3 ? items : items.toReversed()).map((each, place) => ({
+        ...each,
+        reference: `mixed-${round % 4}-${place}`,
+        provider: place % 2 ? 'OperatorA' : 'OperatorD',
+      })),
+    )
+    const ids = made.flatMap(({ transactionId }) => (transactionId === null ? [] : [transactionId]))
+    const outcomes = ids.map((id, place) => ({ id, to: place % 3 ? 'success' : 'failed' }))
+    const [moved] = await Promise.all([
+      settleMany(connection, outcomes),
+      settleMany(round % 2 ? other : pool, outcomes.toReversed()),
+      fold(50),
+    ])
+    expect(moved).toHaveLength(outcomes.length)
+  })
+  await Promise.all(rounds)
+  for (const { merchantId } of shops) {
+    const rows = await db.database.prisma.transaction.count({ where: { merchantId } })
+    expect(rows).toBeGreaterThan(8)
+    expect(await countTransactions(asking(merchantId), {})).toBe(rows)
+  }
+})
+
+test('what is committed late, under an id below those already counted, is counted too', async () => {
+  const [shop, neighbour] = [await makeMerchant(pool), await makeMerchant(pool)]
+  const late = await other.connect()
+  await late.query('BEGIN')
+  await collectMany(late, [item(shop)])
+  await fill([shop.merchantId, neighbour.merchantId], 8_000)
+  await foldCounts(pool)
+  await late.query('COMMIT')
+  late.release()
+  expect(await countTransactions(asking(shop.merchantId), {})).toBe(4_001)
+  const last = await findPage(asking(shop.merchantId), {}, { skip: 4_000, take: 20 })
+  expect(last?.skip).toBeLessThan(3_200)
+})
+
+test('a rolled-back statement, a correction and a deletion by the owner leave the counts right', async () => {
+  const shop = await makeMerchant(pool)
+  const { transactionId } = await openCollection(pool, shop)
+  const undone = await other.connect()
+  await undone.query('BEGIN')
+  await collectMany(undone, [item(shop), item(shop)])
+  await undone.query('ROLLBACK')
+  undone.release()
+  expect(await countTransactions(asking(shop.merchantId), {})).toBe(1)
+  expect(await countTransactions(asking(shop.merchantId), { status: 'pending' })).toBe(1)
+  await settleMany(pool, [{ id: transactionId, to: 'expired' }])
+  await settleMany(pool, [{ id: transactionId, to: 'success' }])
+  expect(await countTransactions(asking(shop.merchantId), { status: 'pending' })).toBe(0)
+  expect(await countTransactions(asking(shop.merchantId), { status: 'success' })).toBe(1)
+  const gone = await makeMerchant(pool)
+  await other.query(
+    `INSERT INTO transaction (merchant_id, transaction_type, payment_method, customer_phone, amount, status,
+       reference, request_data, created_at)
+     VALUES ($1, 'balance_check', 'OperatorA', '', 0, 'failed', 'gone', '{}', now())`,
+    [gone.merchantId],
+  )
+  await other.query('DELETE FROM transaction WHERE merchant_id = $1', [gone.merchantId])
+  expect(await countTransactions(asking(gone.merchantId), {})).toBe(0)
+})
+
+test('the migration counts what was there before it', async () => {
+  const migration = readMigrations().find(({ name }) => name.endsWith('_transaction_counts'))
+  const backfill = migration?.sql.split('-- What is there already.')[1]?.split('\n').slice(1)
+  await db.owner.query(
+    'TRUNCATE transaction_count_change, transaction_count, transaction_block, transaction_block_count',
+  )
+  expect(await problems()).not.toEqual([])
+  await db.owner.query(backfill?.join('\n') ?? '')
+  expect(await problems()).toEqual([])
+})
+
+test.each([
+  ['a total', 'UPDATE transaction_count SET n = n + 1 WHERE n > 0'],
+  ['a block', 'UPDATE transaction_block SET n = n - 1 WHERE n > 0'],
+  ['a kind in a block', 'UPDATE transaction_block_count SET n = n + 1 WHERE n > 0'],
+])('the proof notices %s that is wrong', async (_what, statement) => {
+  const client = await other.connect()
+  await client.query('BEGIN')
+  await client.query(statement)
+  const { rows } = await client.query('SELECT FROM verify_transaction_counts()')
+  await client.query('ROLLBACK')
+  client.release()
+  expect(rows.length).toBeGreaterThan(0)
+})
+
+function pageOf(where: object, { id, skip }: { id?: object; skip: number }) {
+  return { where: { ...where, ...(id && { id }) }, skip }
+}
