@@ -4,6 +4,7 @@ import type pg from 'pg'
 import { createListener } from './http/listener.ts'
 import { type HttpServer, listenHttp } from './http/server.ts'
 import { openAccess } from './access/authenticate.ts'
+import { createRequestLimits } from './access/request-limits.ts'
 import { openMasterSecret } from './access/secrets.ts'
 import {
   type Addresses,
@@ -138,6 +139,7 @@ async function openServices(ground: Ground, closers: Closers): Promise<Services>
     database,
     batches,
     access,
+    requestLimits: createRequestLimits(config.pace),
     operators,
     sequencer,
     feed,

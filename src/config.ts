@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { isIP } from 'node:net'
 import { z } from 'zod'
+import { paceSettings, readPace, type RequestPace } from './shared/pace.ts'
 import { type Provider, providers } from './shared/providers.ts'
 import { Secret } from './shared/secret.ts'
 
@@ -76,6 +77,7 @@ export interface Config {
   masterSecret: Secret | null
   /** Networks whose `X-Forwarded-For` is believed. */
   trustedProxies: readonly string[]
+  pace: RequestPace
   logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent'
   /** The operator simulator of the sandbox: started here on this port, or one that runs elsewhere. */
   simulator: {
@@ -107,6 +109,7 @@ const settings = z.object({
   CALLBACK_URL: address.optional(),
   SECRET_KEY: z.string().min(32, 'must have at least 32 characters').optional(),
   TRUSTED_PROXIES: z.string().default(''),
+  ...paceSettings,
   LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
   OPERATORS_PORT: port.default(4010),
   OPERATORS_URL: address.optional(),
@@ -198,6 +201,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     callbackUrl: read.CALLBACK_URL?.replace(/\/+$/, '') ?? null,
     masterSecret: read.SECRET_KEY ? new Secret(read.SECRET_KEY) : null,
     trustedProxies,
+    pace: readPace(read.MODE, read),
     logLevel: read.LOG_LEVEL,
     simulator,
     operators: production ? configuredOperators(values) : [],

@@ -1,6 +1,7 @@
 import type { Access } from './access/authenticate.ts'
 import type { Actor } from './access/actor.ts'
 import type { Effect } from './access/idempotency-keys.ts'
+import type { RequestLimits } from './access/request-limits.ts'
 import type { Addresses, Config } from './config.ts'
 import type { Batches } from './database/batch.ts'
 import type { Database } from './database/client.ts'
@@ -19,6 +20,7 @@ export interface Services {
   database: Database
   batches: Batches
   access: Access
+  requestLimits: RequestLimits
   operators: Operators
   sequencer: Sequencer
   feed: Feed

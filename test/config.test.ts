@@ -92,6 +92,7 @@ describe('readConfig', () => {
     ['DATABASE_URL', { DATABASE_URL: 'mysql://db.example/x' }],
     ['PUBLIC_URL', { PUBLIC_URL: 'pay.example' }],
     ['SECRET_KEY', { SECRET_KEY: 'short' }],
+    ['RATE_LIMIT_READS', { RATE_LIMIT_READS: '0' }],
     ['LOG_LEVEL', { LOG_LEVEL: 'loud' }],
     ['TRUSTED_PROXIES', { TRUSTED_PROXIES: '10.0.0.0/33' }],
     ['TRUSTED_PROXIES', { TRUSTED_PROXIES: '10.0.0.1, proxy.example' }],
@@ -129,6 +130,21 @@ describe('readConfig', () => {
       '::1',
       '2001:db8::/32',
     ])
+  })
+})
+
+test('a sandbox bears more requests than production; a setting decides', () => {
+  expect(readConfig({}).pace).toEqual({
+    writesPerSecond: 1_000,
+    readsPerSecond: 2_000,
+    publicPerMinute: 6_000,
+    objectsPerMinute: 1_000_000,
+  })
+  expect(readConfig({ ...production, RATE_LIMIT_WRITES: '7' }).pace).toEqual({
+    writesPerSecond: 7,
+    readsPerSecond: 200,
+    publicPerMinute: 60,
+    objectsPerMinute: 100_000,
   })
 })
 

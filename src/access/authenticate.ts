@@ -4,7 +4,7 @@ import { limits } from '../shared/limits.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Actor } from './actor.ts'
 import { CredentialWatch } from './credentials.ts'
-import { type AddressMatcher, addressMatcher, isAddressAllowed } from './ip-whitelist.ts'
+import { addressBlock, type AddressMatcher, addressMatcher, isAddressAllowed } from './ip-whitelist.ts'
 import { type RateLimitState, takeHit } from './rate-limit.ts'
 import { defaultScopes, isScope, type Scope, scopes } from './scopes.ts'
 import { isApiKey, isApiSecret, type MasterSecret, type StoredSecret, secretMatches } from './secrets.ts'
@@ -84,7 +84,7 @@ export interface ExchangeResult {
 export async function exchangeCredentials(access: Access, request: Exchange): Promise<ExchangeResult> {
   const { key = '', secret = '' } = request
   const found = isApiKey(key) ? await findKey(access.pool, key) : null
-  const counted = found ? `key:${found.id}` : `address:${request.clientAddress ?? 'unknown'}`
+  const counted = found ? `key:${found.id}` : `address:${addressBlock(request.clientAddress)}`
   const rateLimit = await takeHit(access.pool, `auth:${counted}`, authPolicy)
   const refusal = (code: RefusalCode, message?: string, detail?: RefusalDetail) =>
     new DomainError(code, message, { ...detail, rateLimit })

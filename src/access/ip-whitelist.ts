@@ -83,6 +83,16 @@ export function canonicalAddress(text: string): string | null {
   return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(address)?.[1] ?? address
 }
 
+/** Whose address it is, as far as one can tell: an IPv6 customer has the 64 bits behind its network's. */
+export function addressBlock(address: string | null): string {
+  if (!address?.includes(':')) return address ?? 'unknown'
+  const [head = '', tail] = address.split('::')
+  const before = head.split(':').filter(Boolean)
+  const after = tail?.split(':').filter(Boolean) ?? []
+  const zeros = Array.from({ length: 8 - before.length - after.length }, () => '0')
+  return `${[...before, ...zeros, ...after].slice(0, 4).join(':')}::/64`
+}
+
 /** A merchant's list stays the same for days, while each of its requests asks. */
 const matchers = new RecentMap<string, AddressMatcher>(500)
 

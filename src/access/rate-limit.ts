@@ -15,7 +15,7 @@ export interface RateLimitState {
   windowS: number
   /** Hits that are still free. */
   remaining: number
-  /** Whole seconds until the oldest hit leaves the window and one more is free. */
+  /** Whole seconds until one more is free; of an allowance that is not used up, until it is whole. */
   resetS: number
 }
 
@@ -67,6 +67,14 @@ export function rateLimitHeaders(policyName: string, state: RateLimitState): Rec
     'RateLimit-Policy': `"${policyName}";q=${state.limit};w=${state.windowS}`,
     RateLimit: `"${policyName}";r=${state.remaining};t=${state.resetS}`,
     ...(state.allowed ? {} : { 'Retry-After': String(state.resetS) }),
+  }
+}
+
+/** Adds a limit to an answer's headers, beside those that are told already. */
+export function tellRateLimit(headers: Map<string, string>, policyName: string, state: RateLimitState): void {
+  for (const [name, value] of Object.entries(rateLimitHeaders(policyName, state))) {
+    const told = name === 'Retry-After' ? undefined : headers.get(name)
+    headers.set(name, told === undefined ? value : `${told}, ${value}`)
   }
 }
 

@@ -9,7 +9,6 @@ import {
   specifiedRules,
   validate,
 } from 'graphql'
-import { Allowances } from '../access/allowances.ts'
 import { RecentMap } from '../access/recent-map.ts'
 import type { Context } from '../context.ts'
 import { limits } from '../shared/limits.ts'
@@ -64,7 +63,6 @@ const keptLengthMax = 8 * 1_024
  */
 export function createOperations(schema: GraphQLSchema): Operations {
   const documents = new RecentMap<string, DocumentNode>(limits.graphqlDocumentsMax)
-  const allowances = new Allowances()
 
   function readDocument(text: string, hideSuggestions: boolean): DocumentNode | readonly GraphQLError[] {
     const known = documents.get(text)
@@ -88,6 +86,7 @@ export function createOperations(schema: GraphQLSchema): Operations {
         const plan = accessPlan(schema, document, operationName)
         checkAccess(plan, ctx.actor, variableValues)
         if (plan.readsSchema && !maySeeSchema(ctx)) throw schemaHidden()
+        ctx.requestLimits.takeTurn(ctx, node.operation === 'mutation' ? 'write' : 'read', 'graphql')
         const cost = checkCost(schema, document, node, variableValues)
         return {
           schema,
@@ -97,7 +96,7 @@ export function createOperations(schema: GraphQLSchema): Operations {
           contextValue: ctx,
           kind: node.operation,
           cost,
-          remaining: takeObjects(allowances, ctx, cost),
+          remaining: takeObjects(ctx, cost),
         }
       } catch (error) {
         return told([error], ctx)
@@ -131,16 +130,13 @@ function schemaHidden(): GraphQLError {
  * Counts the objects of an operation, and 1 for the operation itself.
  * @returns what is left. @throws GraphQLError RATE_LIMITED
  */
-function takeObjects(allowances: Allowances, ctx: Context, cost: number): number {
-  const name = ctx.actor ? `merchant ${ctx.actor.merchantId}` : `address ${ctx.clientAddress}`
-  const allowance = { max: limits.graphqlObjectsMax, refillMs: limits.graphqlObjectsWindowMs }
-  const { remaining, retryAfterS } = allowances.take(name, cost + 1, allowance)
-  if (retryAfterS === 0) return remaining
-  ctx.responseHeaders.set('Retry-After', String(retryAfterS))
-  throw new GraphQLError(`At most ${allowance.max} objects a minute: try again in ${retryAfterS} s.`, {
+function takeObjects(ctx: Context, cost: number): number {
+  const { allowed, limit, remaining, resetS } = ctx.requestLimits.takeObjects(ctx, cost + 1)
+  if (allowed) return remaining
+  throw new GraphQLError(`At most ${limit} objects a minute: try again in ${resetS} s.`, {
     extensions: {
       code: 'RATE_LIMITED',
-      retryAfter: retryAfterS,
+      retryAfter: resetS,
       cost: { requested: cost, limit: limits.graphqlCostMax, remaining },
     },
   })

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import {
   addressMatcher,
+  addressBlock,
   canonicalAddress,
   clientAddress,
   isAddressAllowed,
@@ -115,4 +116,15 @@ test('networks are read in their canonical form', () => {
 test('every spelling of an address has one form', () => {
   const spellings = ['2001:db8::1', '2001:DB8::1', '2001:0db8:0:0:0:0:0:1', '2001:db8:0::0:1']
   expect(new Set(spellings.map(canonicalAddress))).toEqual(new Set(['2001:db8::1']))
+})
+
+test.each([
+  ['192.0.2.1', '192.0.2.1'],
+  ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+  ['2001:db8::1', '2001:db8:0:0::/64'],
+  ['2001:db8:1:2::', '2001:db8:1:2::/64'],
+  ['::1', '0:0:0:0::/64'],
+  [null, 'unknown'],
+])('%s counts as %s', (address, block) => {
+  expect(addressBlock(address)).toBe(block)
 })

@@ -5,6 +5,7 @@ import type { Context } from '../../src/context.ts'
 import { createOperations } from '../../src/graphql/operation.ts'
 import { DomainError } from '../../src/shared/errors.ts'
 import type { Log } from '../../src/telemetry/log.ts'
+import { testLimits } from './fixtures.ts'
 
 // What a caller is told of an error, and what is logged instead.
 
@@ -28,6 +29,8 @@ async function ask(query: string, resolve: Resolve, variables: object = {}) {
   const operation = operations.read({ query, variables }, {
     actor: null,
     config: { mode: 'sandbox' },
+    requestLimits: testLimits(),
+    responseHeaders: new Map(),
     requestId: 'r1',
     log,
   } as unknown as Context)

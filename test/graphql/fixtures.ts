@@ -5,6 +5,7 @@ import type pg from 'pg'
 import { afterAll, beforeAll } from 'vitest'
 import type { Actor } from '../../src/access/actor.ts'
 import { CredentialWatch } from '../../src/access/credentials.ts'
+import { createRequestLimits, type RequestLimits } from '../../src/access/request-limits.ts'
 import type { Scope } from '../../src/access/scopes.ts'
 import type { Context, Services } from '../../src/context.ts'
 import type { AccessRule } from '../../src/graphql/access-plan.ts'
@@ -130,7 +131,13 @@ export function createFixture(mode: 'sandbox' | 'production'): Fixture {
     return Promise.reject(new DomainError('UNAUTHENTICATED'))
   }
   const access = { tokens: { verifyToken }, credentials, isTrustedProxy: () => false }
-  const services = { config: { mode }, log, access, streams: new Map() } as unknown as Services
+  const services = {
+    config: { mode },
+    log,
+    access,
+    requestLimits: testLimits(),
+    streams: new Map(),
+  } as unknown as Services
   return {
     schema: makeSchema(ticks, paid),
     services,
@@ -147,6 +154,17 @@ export function createFixture(mode: 'sandbox' | 'production'): Fixture {
     revoke: (token) => void revoked.add(actors.get(token)?.apiKeyId ?? 0),
     close: () => credentials.close(),
   }
+}
+
+/** The general limits, as a production has them but for the number of requests. */
+export function testLimits(objectsPerMinute = 100_000): RequestLimits {
+  const many = 1_000_000
+  return createRequestLimits({
+    writesPerSecond: many,
+    readsPerSecond: many,
+    publicPerMinute: many,
+    objectsPerMinute,
+  })
 }
 
 /** Serves for one test file. @param attach puts the door on the server, and says what closes it */

@@ -4,12 +4,18 @@ import type { Context } from '../../src/context.ts'
 import { checkAnswer } from '../../src/graphql/answer-size.ts'
 import { createOperations, type Operation } from '../../src/graphql/operation.ts'
 import { limits } from '../../src/shared/limits.ts'
-import { createFixture } from './fixtures.ts'
+import { createFixture, testLimits } from './fixtures.ts'
 
 const fixture = createFixture('sandbox')
 afterAll(() => fixture.close())
 const operations = createOperations(fixture.schema)
-const ctx = { ...fixture.services, actor: null, requestId: 'r' } as Context
+const ctx = {
+  ...fixture.services,
+  requestLimits: testLimits(1_000_000_000),
+  actor: null,
+  requestId: 'r',
+  responseHeaders: new Map(),
+} as Context
 
 /** @returns the cost, or the first error */
 function judge(query: string, variables: object = {}): number | GraphQLError {
@@ -111,22 +117,28 @@ test('the deepest document that is allowed passes, one level more does not', () 
 })
 
 describe('a merchant has a number of objects per minute', () => {
-  const limited = createOperations(fixture.schema)
-  const contextOf = (merchantId: number | null, clientAddress = '192.0.2.1') =>
-    ({ ...ctx, actor: merchantId && { merchantId }, clientAddress, responseHeaders: new Map() }) as Context
+  const requestLimits = testLimits()
+  const contextOf = (merchantId: number | null, clientAddress = '192.0.2.1') => {
+    const actor = merchantId && { merchantId }
+    return { ...ctx, requestLimits, actor, clientAddress, responseHeaders: new Map() } as Context
+  }
   const read = (caller: Context, first = 99) =>
-    limited.read(
+    operations.read(
       { query: `{ batches(first: 100) { nodes { recipients(first: ${first}) { nodes { id } } } } }` },
       caller,
     )
+
+  /** What is used comes back meanwhile: on a busy machine it takes some more. */
+  const untilRefused = (caller: Context) =>
+    Array.from({ length: 30 }, () => read(caller)).find((answer) => Array.isArray(answer))
 
   test('what is over it is refused, with the time to wait; others go on', () => {
     const shop = contextOf(1)
     const left: unknown[] = []
     for (let count = 0; count < 9; count += 1) left.push((read(shop) as Operation).remaining)
     expect(left).toEqual(left.toSorted((a, b) => Number(b) - Number(a)))
-    expect(Number(left.at(-1))).toBeLessThan(20_000)
-    const refusal = [read(shop), read(shop)].at(-1)
+    expect(Number(left.at(-1))).toBeLessThan(50_000)
+    const refusal = untilRefused(shop)
     expect(refusal).toMatchObject([
       { extensions: { code: 'RATE_LIMITED', retryAfter: expect.any(Number), cost: { requested: 10_000 } } },
     ])
@@ -137,8 +149,7 @@ describe('a merchant has a number of objects per minute', () => {
 
   test('a caller without a token counts by its address', () => {
     const caller = contextOf(null, '192.0.2.7')
-    for (let count = 0; count < 9; count += 1) read(caller)
-    expect([read(caller), read(caller)].at(-1)).toMatchObject([{ extensions: { code: 'RATE_LIMITED' } }])
+    expect(untilRefused(caller)).toMatchObject([{ extensions: { code: 'RATE_LIMITED' } }])
     expect(read(contextOf(null, '192.0.2.8'))).toMatchObject({ cost: 10_000 })
   })
 })

@@ -10,6 +10,7 @@ import { createOperations } from '../../src/graphql/operation.ts'
 import { printSdl } from '../../src/graphql/print.ts'
 import { accessDirectives } from '../../src/graphql/scopes.ts'
 import { createLog } from '../../src/telemetry/log.ts'
+import { testLimits } from './fixtures.ts'
 
 // The plugin on a builder of its own: what it refuses to build, and what it refuses to reveal.
 
@@ -79,8 +80,8 @@ let payments = 0
 
 async function ask(query: string, scopes: readonly Scope[] | null) {
   const actor = scopes && ({ merchantId: 1, scopes: new Set(scopes) } as unknown as Actor)
-  const config = { mode: 'sandbox' }
-  const ctx = { actor, config, requestId: 'r', log: createLog('silent') } as unknown as Context
+  const door = { config: { mode: 'sandbox' }, requestLimits: testLimits(), responseHeaders: new Map() }
+  const ctx = { ...door, actor, requestId: 'r', log: createLog('silent') } as unknown as Context
   const operations = createOperations(build(cards))
   const operation = operations.read({ query }, ctx)
   const result = Array.isArray(operation) ? { errors: operation } : await operations.run(operation)

@@ -2,6 +2,8 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buildSchema } from 'graphql'
 import { createYoga, type Plugin } from 'graphql-yoga'
+import { createRequestLimits } from '../../src/access/request-limits.ts'
+import { readConfig } from '../../src/config.ts'
 import type { Services } from '../../src/context.ts'
 import { createOperations } from '../../src/graphql/operation.ts'
 import { createGraphqlHandler } from '../../src/http/graphql.ts'
@@ -35,6 +37,7 @@ function ours(): RequestListener {
     config: { mode: 'production' },
     log: createLog('silent'),
     access: { isTrustedProxy: () => false },
+    requestLimits: createRequestLimits(readConfig({}).pace),
   } as unknown as Services
   return createGraphqlHandler({ services, operations: createOperations(schema), isDraining: () => false })
 }

@@ -35,6 +35,8 @@ export function restRoutes(services: Services, schema: GraphQLSchema): Hono<Http
         ctx.responseHeaders.set('X-GraphQL-Operation', route.operation)
         if (route.anyOrigin) ctx.responseHeaders.set('Access-Control-Allow-Origin', '*')
         const caller = await admit(ctx, prepared, incoming.headers.authorization)
+        const kind = route.method === 'GET' ? 'read' : 'write'
+        if (!route.hasOwnLimit) ctx.requestLimits.takeTurn(caller, kind, route.operation)
         const variables = route.variables(await readRequest(incoming, req.param()))
         const run = (once: Context) => runRoute(route, prepared, variables, once)
         if (route.method === 'GET') return run(caller)

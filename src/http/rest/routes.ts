@@ -21,6 +21,8 @@ export interface Route {
   bare?: true
   /** A page of any origin may read the answer: it is public, and a payer's browser polls it. */
   anyOrigin?: true
+  /** The operation counts its callers itself. */
+  hasOwnLimit?: true
   /** The status depends on the answer. */
   statusOf?: (result: never) => number
 }
@@ -32,6 +34,7 @@ export const routes: readonly Route[] = [
     path: '/auth',
     status: 200,
     operation: 'Authenticate',
+    hasOwnLimit: true,
     variables: credentials,
     data: unlessUnreadable,
   },

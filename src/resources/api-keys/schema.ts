@@ -1,5 +1,5 @@
 import { exchangeCredentials, type ExchangeResult } from '../../access/authenticate.ts'
-import { type RateLimitState, rateLimitHeaders } from '../../access/rate-limit.ts'
+import { type RateLimitState, tellRateLimit } from '../../access/rate-limit.ts'
 import type { Context } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'
 import { refusals } from '../../graphql/errors.ts'
@@ -59,10 +59,7 @@ async function authenticate(
     expiresInHours?: unknown
   },
 ): Promise<ExchangeResult> {
-  const noteLimit = (state: RateLimitState) => {
-    for (const [name, value] of Object.entries(rateLimitHeaders('auth', state)))
-      ctx.responseHeaders.set(name, value)
-  }
+  const noteLimit = (state: RateLimitState) => tellRateLimit(ctx.responseHeaders, 'auth', state)
   try {
     const result = await exchangeCredentials(ctx.access, {
       key: input.apiKey ?? undefined,

@@ -1,0 +1,51 @@
+import { z } from 'zod'
+
+/** How many requests may come; more of them are told to come back later. */
+export interface RequestPace {
+  /** Writes of a merchant in a second, over all its tokens. */
+  writesPerSecond: number
+  readsPerSecond: number
+  /** Requests of an address to one public route in a minute; an IPv6 network of 64 bits is one address. */
+  publicPerMinute: number
+  /** Objects that GraphQL may give a merchant, or an address without a token, in a minute. */
+  objectsPerMinute: number
+}
+
+const count = z.coerce.number().int().min(1).max(1_000_000_000).optional()
+
+/** The settings of it. */
+export const paceSettings = {
+  RATE_LIMIT_WRITES: count,
+  RATE_LIMIT_READS: count,
+  RATE_LIMIT_PUBLIC: count,
+  RATE_LIMIT_OBJECTS: count,
+}
+
+/** Where a setting says nothing: in a sandbox whole test suites come from one merchant and one address. */
+const usual: Readonly<Record<'production' | 'sandbox', RequestPace>> = {
+  // Design: reliability, sections 6 and 7.
+  production: {
+    writesPerSecond: 100,
+    readsPerSecond: 200,
+    publicPerMinute: 60,
+    objectsPerMinute: 100_000,
+  },
+  sandbox: {
+    writesPerSecond: 1_000,
+    readsPerSecond: 2_000,
+    publicPerMinute: 6_000,
+    objectsPerMinute: 1_000_000,
+  },
+}
+
+export function readPace(
+  mode: 'production' | 'sandbox',
+  read: z.output<z.ZodObject<typeof paceSettings>>,
+): RequestPace {
+  return {
+    writesPerSecond: read.RATE_LIMIT_WRITES ?? usual[mode].writesPerSecond,
+    readsPerSecond: read.RATE_LIMIT_READS ?? usual[mode].readsPerSecond,
+    publicPerMinute: read.RATE_LIMIT_PUBLIC ?? usual[mode].publicPerMinute,
+    objectsPerMinute: read.RATE_LIMIT_OBJECTS ?? usual[mode].objectsPerMinute,
+  }
+}

@@ -1,0 +1,129 @@
+import { createClient } from 'graphql-ws'
+import { describe, expect, test } from 'vitest'
+import { WebSocket } from 'ws'
+import type { RestAnswer } from '../support/app.ts'
+import { openStage } from './stage.ts'
+
+// The general limits of requests: decisions, Everywhere (429, its headers, check order).
+
+const [writes, reads, perAddress] = [5, 8, 3]
+const stage = await openStage({
+  RATE_LIMIT_WRITES: String(writes),
+  RATE_LIMIT_READS: String(reads),
+  RATE_LIMIT_PUBLIC: String(perAddress),
+  TRUSTED_PROXIES: '127.0.0.1',
+})
+
+const fund = 'mutation { sandboxFund(amount: 1) }'
+const many = <T>(count: number, ask: () => Promise<T>) => Promise.all(Array.from({ length: count }, ask))
+
+/** Asks 40 times at once. @returns who was let in, who was not, and how many may have been by then */
+async function rush(perSecond: number, ask: () => Promise<RestAnswer>) {
+  const begun = performance.now()
+  const answers = await many(40, ask)
+  const most = perSecond + Math.ceil(((performance.now() - begun) / 1_000) * perSecond)
+  const refused = answers.filter(({ status }) => status === 429)
+  return { passed: answers.filter(({ status }) => status !== 429), refused, most }
+}
+
+describe('a merchant', () => {
+  test('may write so often in a second, whichever door and token, and is told so', async () => {
+    const shop = await stage.merchant()
+    let turn = 0
+    const { passed, refused, most } = await rush(writes, () => {
+      turn += 1
+      return turn % 2 ? stage.pay(shop) : stage.graphql(fund, {}, shop.token)
+    })
+    expect(passed.length).toBeGreaterThanOrEqual(writes)
+    expect(passed.length).toBeLessThanOrEqual(most)
+    expect(refused.length).toBe(40 - passed.length)
+    for (const { headers } of [...passed, ...refused]) {
+      expect(headers.get('ratelimit-policy')).toContain(`"writes";q=${writes};w=1`)
+      expect(headers.get('ratelimit')).toMatch(/"writes";r=\d+;t=\d+/)
+    }
+    for (const { headers } of refused) expect(headers.get('retry-after')).toBe('1')
+    const reason = (body: RestAnswer['body']) => String(body.errors?.[0].message ?? body.message)
+    for (const { body } of refused) expect(reason(body)).toMatch(/too many/i)
+  })
+
+  test('reads on while it may not write, and its neighbour does not notice', async () => {
+    const [shop, neighbour] = [await stage.merchant(), await stage.merchant()]
+    const [storm] = await Promise.all([
+      rush(writes, () => stage.pay(shop)),
+      stage.paid(neighbour),
+      stage.available(shop),
+    ])
+    expect(storm.refused.length).toBeGreaterThan(0)
+    const list = () => stage.rest('GET', '/transactions', { token: shop.token })
+    const reading = await rush(reads, list)
+    expect(reading.passed.length).toBeLessThanOrEqual(reading.most)
+    expect(reading.refused.length).toBeGreaterThan(0)
+  })
+
+  test('hears 401 and 403 before 429, and 429 before 400; nothing of it is written', async () => {
+    const shop = await stage.merchant()
+    const narrow = await stage.rest('POST', '/auth', {
+      headers: { 'X-API-Key': shop.apiKey, 'X-API-Secret': shop.apiSecret },
+      body: { scopes: ['balance'] },
+    })
+    const before = await stage.rowCounts()
+    const wrong = { token: shop.token, body: { amount: 'much' } }
+    const [storm, stranger, lacking] = await Promise.all([
+      rush(writes, () => stage.rest('POST', '/pay', wrong)),
+      many(10, () => stage.rest('POST', '/pay', { ...wrong, token: 'none' })),
+      many(10, () => stage.rest('POST', '/pay', { ...wrong, token: narrow.body['data'].token as string })),
+    ])
+    expect(new Set(storm.passed.map(({ status }) => status))).toEqual(new Set([400]))
+    expect(storm.refused.length).toBeGreaterThan(0)
+    expect(new Set(stranger.map(({ status }) => status))).toEqual(new Set([401]))
+    expect(new Set(lacking.map(({ status }) => status))).toEqual(new Set([403]))
+    expect(await stage.rowCounts()).toEqual(before)
+  })
+
+  test('is counted on a WebSocket too', async () => {
+    const shop = await stage.merchant()
+    const client = createClient({
+      url: stage.url.replace('http', 'ws') + '/graphql',
+      webSocketImpl: WebSocket,
+      connectionParams: { authorization: `Bearer ${shop.token}` },
+    })
+    const ask = async () => {
+      for await (const result of client.iterate({ query: fund })) return result
+      return null
+    }
+    const results = await Promise.allSettled(Array.from({ length: 40 }, ask))
+    await client.dispose()
+    const refused = results.filter(({ status }) => status === 'rejected')
+    expect(JSON.stringify(refused)).toContain('RATE_LIMITED')
+    expect(refused.length).toBeGreaterThan(0)
+    expect(refused.length).toBeLessThanOrEqual(40 - writes)
+  })
+})
+
+describe('an address', () => {
+  const from = (address: string, path = '/payment/status/nothing') =>
+    stage.rest('GET', path, { headers: { 'X-Forwarded-For': address } })
+  const statuses = (answers: RestAnswer[]) => answers.map(({ status }) => status).toSorted((a, b) => a - b)
+
+  test('may ask a public route so often in a minute; another address and another route may too', async () => {
+    const answers = await many(perAddress + 2, () => from('198.51.100.1'))
+    expect(statuses(answers)).toEqual([404, 404, 404, 429, 429])
+    const last = answers.find(({ status }) => status === 429)
+    expect(last?.headers.get('ratelimit-policy')).toBe(`"public";q=${perAddress};w=60`)
+    expect(last?.headers.get('ratelimit')).toMatch(/^"public";r=0;t=\d+$/)
+    expect(Number(last?.headers.get('retry-after'))).toBeLessThanOrEqual(20)
+    expect(await from('198.51.100.2')).toMatchObject({ status: 404 })
+    expect(await from('198.51.100.1', '/status')).toMatchObject({ status: 200 })
+  })
+
+  test('of IPv6 is its network of 64 bits', async () => {
+    const network = Array.from({ length: 5 }, (_, host) => from(`2001:db8:7:1:${host}::${host}`))
+    expect(statuses(await Promise.all(network))).toEqual([404, 404, 404, 429, 429])
+    expect(await from('2001:db8:7:2::1')).toMatchObject({ status: 404 })
+  })
+
+  test('asks GraphQL so often without a token', async () => {
+    const ask = () => stage.graphql('{ serviceStatus { status } }')
+    expect(statuses(await many(perAddress + 1, ask))).toEqual([200, 200, 200, 429])
+  })
+})
