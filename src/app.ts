@@ -103,7 +103,7 @@ async function openServices(ground: Ground, closers: Closers): Promise<Services>
   const database = openDatabase({
     connection,
     poolMax: databasePoolMax,
-    prismaPoolMax,
+    merchantPoolMax,
     role: serviceRole,
     log: (event, error) => log.warn({ err: error }, event),
   })
@@ -159,7 +159,7 @@ async function openServices(ground: Ground, closers: Closers): Promise<Services>
 }
 
 const databasePoolMax = 12
-const prismaPoolMax = 6
+const merchantPoolMax = 6
 
 async function closeDoors(doors: { close(): Promise<void> }, http: HttpServer): Promise<void> {
   const drained = http.drain(limits.drainMs)

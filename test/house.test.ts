@@ -45,6 +45,23 @@ const environmentReaders: ReadonlySet<string> = new Set([
   'src/operators/simulator/main.ts',
 ])
 
+/**
+ * Which answers to requests look past the walls between merchants (`database.pool`), and what for. What a
+ * merchant asks for is read through `database.merchantPool` or Prisma.
+ */
+const allMerchants: Readonly<Record<string, string>> = {
+  'src/http/callbacks.ts': 'an operator names a request of ours, and no merchant',
+  'src/http/idempotency.ts': 'claims, by functions that are told the merchant',
+  'src/resources/jobs.ts': 'jobs',
+  'src/resources/merchants/check-balance.ts': 'records, by a function that is told the merchant',
+  'src/resources/merchants/create.ts': 'administration',
+  'src/resources/merchants/deactivate.ts': 'administration',
+  'src/resources/merchants/fund.ts': 'administration; a sandbox, too, has one owner',
+  'src/resources/settlement.ts': 'operators are asked for every merchant',
+  'src/resources/status/schema.ts': 'reads nothing of merchants',
+  'src/resources/transactions/check.ts': 'a payer asks: the reference is the credential',
+}
+
 const topLevel: ReadonlySet<string> = new Set([
   'package.json',
   'package-lock.json',
@@ -137,6 +154,11 @@ const rules: Record<string, Rule> = {
       : [],
 
   'nothing is left for later': ({ text }) => found(text, /\b(?:TO[D]O|FIX[M]E)\b/g),
+
+  'only what is listed looks past the walls between merchants': ({ path, text }) =>
+    /^src\/(?:graphql|http|resources)\//.test(path) && !(path in allMerchants)
+      ? found(withoutComments(text), /\bdatabase\s*\.\s*pool\b|\bpool\b.*=.*\bdatabase\b|\btransact\(/g)
+      : [],
 }
 
 function found(text: string, pattern: RegExp): string[] {
@@ -275,6 +297,9 @@ describe('each rule can fail', () => {
     [12, 'src/ledger/post.ts', `function f(options: {\n  a: number\n}): void {\n${'  go()\n'.repeat(58)}}\n`],
     [12, 'src/ledger/post.ts', `class A {\n  async work(b: B) {\n${'    go()\n'.repeat(59)}  }\n}\n`],
     [13, 'src/ledger/post.ts', ['// TO', 'DO: settle'].join('')],
+    [14, 'src/resources/payouts/list.ts', 'const { rows } = await ctx.database.pool.query(sql)\n'],
+    [14, 'src/resources/payouts/list.ts', 'const { pool } = ctx.database\n'],
+    [14, 'src/resources/payouts/create.ts', 'return transact(ctx.database, work)\n'],
   ])('%i is broken by %s', (index, path, text) => {
     const rule = rules[ruleNames[index] ?? '']
     expect(rule?.({ path, text })).toHaveLength(1)

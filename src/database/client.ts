@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { PrismaPg } from '@prisma/adapter-pg'
 import pg from 'pg'
 import { PrismaClient } from '../../prisma/generated/prisma/client.ts'
+import { MerchantPool, merchantRole } from './merchant-pool.ts'
 
 const connectTimeoutMs = 2_000
 const statementTimeoutMs = 10_000
@@ -21,14 +22,18 @@ const reconnectMs = { first: 50, max: 5_000 }
 export type DatabaseLog = (event: string, error?: unknown) => void
 
 /**
- * The two ways into the database: hand-written statements through `pool`, everything else through `prisma`.
+ * The ways into the database. What a merchant reads goes through the last two, bound to it by `asMerchant`;
+ * `pool` is for what concerns all merchants (signing in, payers, callbacks, jobs, money: a list in
+ * `test/house.test.ts`).
+ * In the pools `int8` arrives as bigint, `timestamptz` as Date; the sum of bigints is `numeric` and arrives
+ * as text: cast it.
  */
 export interface Database {
-  /**
-   * `int8` arrives as bigint, `timestamptz` as Date; the sum of bigints is `numeric` and arrives as text:
-   * cast it.
-   */
+  /** Sees every merchant's rows. */
   readonly pool: pg.Pool
+  /** Sees the rows of the merchant on whose behalf it is asked, and no others. */
+  readonly merchantPool: pg.Pool
+  /** Through `merchantPool`. */
   readonly prisma: PrismaClient
   close(): Promise<void>
 }
@@ -36,40 +41,47 @@ export interface Database {
 /**
  * Opens the database. Connects lazily: an unreachable server shows in the first statement.
  * @param options.poolMax connections of `pool`
- * @param options.prismaPoolMax connections that are Prisma's alone; left out, it shares `pool`
- * @param options.role every session acts as this role from its first moment; null keeps the account's own
- *   rights
+ * @param options.merchantPoolMax connections of `merchantPool`; left out, as many
+ * @param options.role every session of `pool` acts as this role from its first moment, those of
+ *   `merchantPool` as `payments_merchant`; null keeps the account's own rights, which no wall holds
  */
 export function openDatabase(options: {
   connection: pg.ClientConfig | string
   poolMax: number
-  prismaPoolMax?: number
+  merchantPoolMax?: number
   role: string | null
   log: DatabaseLog
 }): Database {
-  const { connection, poolMax, prismaPoolMax, role, log } = options
+  const { connection, poolMax, merchantPoolMax = poolMax, role, log } = options
   const pool = openPool(connection, poolMax, role, log)
-  const prismaPool = prismaPoolMax === undefined ? pool : openPool(connection, prismaPoolMax, role, log)
-  const adapter = new PrismaPg(prismaPool, { statementNameGenerator: statementNames() })
+  const merchantPool = watchPool(
+    new MerchantPool(poolConfig(connection, merchantPoolMax, role === null ? null : merchantRole)),
+    log,
+  )
+  const adapter = new PrismaPg(merchantPool, { statementNameGenerator: statementNames() })
   const prisma = new PrismaClient({ adapter })
   let closed: Promise<void> | undefined
   const close = async () => {
     await prisma.$disconnect()
-    await Promise.all([...new Set([pool, prismaPool])].map((each) => each.end()))
+    await Promise.all([pool.end(), merchantPool.end()])
   }
-  return { pool, prisma, close: () => (closed ??= close()) }
+  return { pool, merchantPool, prisma, close: () => (closed ??= close()) }
 }
 
-/** One of the pools of `openDatabase`, alone. */
+/** A pool as `pool` of `openDatabase`, alone. */
 export function openPool(
   connection: pg.ClientConfig | string,
   max: number,
   role: string | null,
   log: DatabaseLog,
 ): pg.Pool {
+  return watchPool(new pg.Pool(poolConfig(connection, max, role)), log)
+}
+
+function poolConfig(connection: pg.ClientConfig | string, max: number, role: string | null): pg.PoolConfig {
   // Prisma reads and writes times without their offset: its sessions must be in UTC.
   const startup = ['-c TimeZone=UTC', ...(role === null ? [] : [`-c role=${role}`])]
-  const pool = new pg.Pool({
+  return {
     application_name: 'merchant-payments',
     ...withStartupOptions(connection, startup),
     max,
@@ -81,7 +93,10 @@ export function openPool(
     idle_in_transaction_session_timeout: idleInTransactionTimeoutMs,
     keepAlive: true,
     types: bigintTypes(),
-  })
+  }
+}
+
+function watchPool(pool: pg.Pool, log: DatabaseLog): pg.Pool {
   pool.on('error', (error) => log('database connection lost while idle', error))
   // A connection that breaks while someone has it emits an error too, and nobody listening would end the
   // process.

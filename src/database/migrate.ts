@@ -2,8 +2,12 @@ import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
+import { merchantRole } from './merchant-pool.ts'
 
-/** The role that the service works under: it owns nothing, and can do only what the migrations grant it. */
+/**
+ * The role that the service works under: it owns nothing, and can do only what the migrations grant it. It
+ * sees every merchant's rows; what a merchant itself asks for is read under `merchantRole`.
+ */
 export const serviceRole = 'payments_service'
 
 /** Prisma's own lock and table, so that its command line finds a history it understands. */
@@ -27,7 +31,7 @@ export interface Migration {
 }
 
 /**
- * Brings a database up to date: makes sure that the service's role exists, then applies each migration that
+ * Brings a database up to date: makes sure that the service's roles exist, then applies each migration that
  * it lacks, in the order of their names and each in a transaction of its own. Any number of nodes may call it
  * at once.
  * @param options.folder holds `NNNN_name/migration.sql`
@@ -45,7 +49,7 @@ export async function migrate(
   await client.connect()
   try {
     await client.query('select pg_advisory_lock($1)', [migrationLock])
-    await ensureServiceRole(client)
+    await ensureRoles(client)
     await client.query(historyTable)
     const pending = await findPending(client, migrations, options.log)
     for (const migration of pending) {
@@ -125,29 +129,54 @@ async function currentTransaction(client: pg.Client): Promise<string | undefined
   return rows[0]?.id
 }
 
-/** Roles belong to the whole server, so nodes of other databases may be doing this at the same moment. */
-async function ensureServiceRole(client: pg.Client): Promise<void> {
-  if (await mayTakeRole(client)) return
+/**
+ * Roles belong to the whole server, so nodes of other databases may be doing this at the same moment, and an
+ * administrator may have made them.
+ */
+async function ensureRoles(client: pg.Client): Promise<void> {
   const refusals: unknown[] = []
-  for (const statement of [`create role ${serviceRole} nologin`, `grant ${serviceRole} to current_user`]) {
-    await client.query(statement).catch((error: unknown) => refusals.push(error))
+  for (const role of [serviceRole, merchantRole]) {
+    if (await mayTakeRole(client, role)) continue
+    for (const statement of [`create role ${role} nologin`, `grant ${role} to current_user`]) {
+      await client.query(statement).catch((error: unknown) => refusals.push(error))
+    }
   }
-  if (await mayTakeRole(client)) return
-  const user = client.escapeIdentifier(client.user ?? '')
-  throw new Error(
-    `The database account may not act as ${serviceRole}: let an administrator run ` +
-      `CREATE ROLE ${serviceRole} NOLOGIN; GRANT ${serviceRole} TO ${user};`,
-    { cause: refusals.at(-1) },
-  )
+  const lacking: string[] = []
+  for (const role of [serviceRole, merchantRole]) if (!(await mayTakeRole(client, role))) lacking.push(role)
+  if (lacking.length > 0) {
+    const user = client.escapeIdentifier(client.user ?? '')
+    const advice = lacking.map((role) => `CREATE ROLE ${role} NOLOGIN; GRANT ${role} TO ${user};`)
+    throw new Error(
+      `The database account may not act as ${lacking.join(' and ')}: let an administrator run ` +
+        advice.join(' '),
+      { cause: refusals.at(-1) },
+    )
+  }
+  await assertWalled(client)
 }
 
-async function mayTakeRole(client: pg.Client): Promise<boolean> {
+/** @throws Error where row-level security would not hold the role: it would see every merchant */
+export async function assertWalled(client: pg.ClientBase, role: string = merchantRole): Promise<void> {
+  const { rowCount } = await client.query(
+    `select from pg_roles
+     where rolname = $1 and (rolsuper or rolbypassrls or pg_has_role(oid, $2, 'USAGE'))`,
+    [role, serviceRole],
+  )
+  if (rowCount) {
+    throw new Error(
+      `The role ${role} must hold no rights of others: let an administrator run ` +
+        `ALTER ROLE ${role} NOSUPERUSER NOBYPASSRLS; REVOKE ${serviceRole} FROM ${role};`,
+    )
+  }
+}
+
+async function mayTakeRole(client: pg.Client, role: string): Promise<boolean> {
   // Since PostgreSQL 16 a member may lack the right to act as the role.
   const { rows } = await client.query<{ may: boolean }>(
     `select pg_has_role(current_user, oid, case when current_setting('server_version_num')::int >= 160000
        then 'SET' else 'MEMBER' end) as may
      from pg_roles where rolname = $1`,
-    [serviceRole],
+    [role],
   )
   return rows[0]?.may ?? false
 }

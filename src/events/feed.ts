@@ -1,5 +1,7 @@
 import type { Pool } from 'pg'
+import { currentMerchant } from '../database/merchant-pool.ts'
 import { DomainError } from '../shared/errors.ts'
+import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { LogEvent } from './catalogue.ts'
@@ -34,7 +36,11 @@ export interface Feed {
   close(): void
 }
 
-/** Opens the feed. One reader per merchant fills a ring that all its subscribers share. */
+/**
+ * Opens the feed. One reader per merchant fills a ring that all its subscribers share. It serves every
+ * merchant from one pool and one memory, which row-level security cannot divide: so it looks itself on whose
+ * behalf a log is read.
+ */
 export function openFeed(pool: Pool, log: Log): Feed {
   const streams = new Map<number, { stream: Stream; readers: number }>()
 
@@ -88,32 +94,38 @@ export function openFeed(pool: Pool, log: Log): Feed {
     if (entry.readers === 0) streams.delete(merchantId)
   }
 
+  async function* read({ merchantId, after, signal }: Subscription): AsyncGenerator<LogEvent, void, void> {
+    const stream = join(merchantId)
+    try {
+      let cursor = after
+      while (!signal.aborted) {
+        // Taken before reading: what comes between the read and the wait ends the wait at once.
+        const version = stream.version()
+        const page = stream.since(cursor) ?? (await readPage(merchantId, cursor))
+        for (const event of page) {
+          yield event
+          if (signal.aborted) return
+          cursor = event.position
+        }
+        if (page.length === 0) await stream.changed(version, signal)
+      }
+    } finally {
+      leave(merchantId)
+    }
+  }
+
   const poll = setInterval(() => void refresh([...streams.keys()]), limits.eventPollMs).unref()
 
   return {
     async start(merchantId, cursor) {
+      assertOwn(merchantId)
       const head = (await heads([merchantId])).get(merchantId) ?? 0n
       if (cursor !== null && (cursor < 0n || cursor > head)) throw aheadOfLog(head)
       return cursor ?? head
     },
-    async *subscribe({ merchantId, after, signal }) {
-      const stream = join(merchantId)
-      try {
-        let cursor = after
-        while (!signal.aborted) {
-          // Taken before reading: what comes between the read and the wait ends the wait at once.
-          const version = stream.version()
-          const page = stream.since(cursor) ?? (await readPage(merchantId, cursor))
-          for (const event of page) {
-            yield event
-            if (signal.aborted) return
-            cursor = event.position
-          }
-          if (page.length === 0) await stream.changed(version, signal)
-        }
-      } finally {
-        leave(merchantId)
-      }
+    subscribe(subscription) {
+      assertOwn(subscription.merchantId)
+      return read(subscription)
     },
     wake(merchants) {
       const named = merchants === '*' ? [...streams.keys()] : merchants.split(',').map(Number)
@@ -121,6 +133,10 @@ export function openFeed(pool: Pool, log: Log): Feed {
     },
     close: () => clearInterval(poll),
   }
+}
+
+function assertOwn(merchantId: number): void {
+  invariant(currentMerchant() === merchantId, 'a log of events is read on behalf of its own merchant')
 }
 
 function aheadOfLog(head: bigint): DomainError {

@@ -1,6 +1,7 @@
 import { normalizedExecutor } from '@graphql-tools/executor'
 import { type DocumentNode, type ExecutionResult, type GraphQLSchema, parse, validate } from 'graphql'
 import type { Context } from '../context.ts'
+import { asMerchant } from '../database/merchant-pool.ts'
 import { invariant } from '../shared/invariant.ts'
 import { type AccessPlan, accessPlan, checkAccess } from './access-plan.ts'
 import { toGraphQLError } from './errors.ts'
@@ -34,13 +35,8 @@ export async function execute(prepared: Prepared, variables: object, ctx: Contex
   const { schema, document, operationName, plan } = prepared
   try {
     checkAccess(plan, ctx.actor, variables as Record<string, unknown>)
-    const result = await normalizedExecutor({
-      schema,
-      document,
-      operationName,
-      variableValues: variables,
-      contextValue: ctx,
-    })
+    const given = { schema, document, operationName, variableValues: variables, contextValue: ctx }
+    const result = await asMerchant(ctx.actor?.merchantId ?? null, () => normalizedExecutor(given))
     invariant(!(Symbol.asyncIterator in result), 'a REST route runs no subscription')
     if (!result.errors) return result
     return { ...result, errors: result.errors.map((error) => toGraphQLError(error, ctx.requestId, ctx.log)) }

@@ -11,6 +11,7 @@ import {
 } from 'graphql'
 import { RecentMap } from '../access/recent-map.ts'
 import type { Context } from '../context.ts'
+import { asMerchant } from '../database/merchant-pool.ts'
 import { limits } from '../shared/limits.ts'
 import { accessPlan, checkAccess, findOperation } from './access-plan.ts'
 import { checkAnswer } from './answer-size.ts'
@@ -105,8 +106,8 @@ export function createOperations(schema: GraphQLSchema): Operations {
     async run(operation) {
       const { contextValue: ctx, kind } = operation
       try {
-        if (kind !== 'subscription') return await runToEnd(operation)
-        const opened = await normalizedExecutor(operation)
+        if (kind !== 'subscription') return await onBehalf(ctx, () => runToEnd(operation))
+        const opened = await onBehalf(ctx, () => normalizedExecutor(operation))
         return Symbol.asyncIterator in opened ? tellEach(opened, ctx) : tell(opened, ctx)
       } catch (error) {
         return { errors: told([error], ctx) }
@@ -205,12 +206,17 @@ async function runToEnd(operation: Operation): Promise<ExecutionResult> {
   }
 }
 
+/** Nothing that an operation asks of the database shows it more than its caller's rows. */
+function onBehalf<T>(ctx: Context, work: () => T): T {
+  return asMerchant(ctx.actor?.merchantId ?? null, work)
+}
+
 function tellEach(results: AsyncIterable<ExecutionResult>, ctx: Context): ResultStream {
   const iterator = results[Symbol.asyncIterator]()
   return {
     async next() {
       try {
-        const result = await iterator.next()
+        const result = await onBehalf(ctx, () => iterator.next())
         return result.done ? { done: true, value: undefined } : { value: tell(result.value, ctx) }
       } catch (error) {
         throw toGraphQLError(error, ctx.requestId, ctx.log)

@@ -29,29 +29,16 @@ test('int8 and its arrays are bigint both ways, timestamptz is a Date', async ()
   expect(rows).toEqual([{ none: [], some: [null, 5n], null: null }])
 })
 
-test('Prisma reads the same values through the same pool, in whatever zone the server is', async () => {
+test('Prisma reads the same values, in whatever zone the server is', async () => {
   const { rows } = await db.owner.query<{ name: string }>('select current_database() as name')
   await db.owner.query(`alter database "${rows[0]?.name}" set timezone = 'Asia/Kolkata'`)
-  const shared = openDatabase({ connection: db.url, poolMax: 2, role: null, log: () => {} })
-  onTestFinished(() => shared.close())
-  const read = await shared.prisma.$queryRaw<
+  const opened = openDatabase({ connection: db.url, poolMax: 2, role: null, log: () => {} })
+  onTestFinished(() => opened.close())
+  const read = await opened.prisma.$queryRaw<
     unknown[]
   >`select id, amount, amounts, at from sample where at = ${row.at}`
   expect(read).toEqual([row])
-  expect(shared.pool.totalCount).toBe(1)
-})
-
-test('Prisma gets a pool of its own where one is asked for', async () => {
-  const separate = openDatabase({
-    connection: db.url,
-    poolMax: 2,
-    prismaPoolMax: 2,
-    role: null,
-    log: () => {},
-  })
-  onTestFinished(() => separate.close())
-  await separate.prisma.$queryRaw`select 1`
-  expect(separate.pool.totalCount).toBe(0)
+  expect([opened.pool.totalCount, opened.merchantPool.totalCount]).toEqual([0, 1])
 })
 
 test('every session has the rights of the service role only, whatever the address brings', async () => {

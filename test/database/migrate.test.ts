@@ -98,7 +98,7 @@ test('a database that is ahead of this version is left as it is', async () => {
   expect(said.join()).toContain('0003_newer')
 })
 
-test('an account that may not act as the service role is told what an administrator runs', async () => {
+test('an account that may not act as the roles is told what an administrator runs', async () => {
   const account = `plain_${process.pid}`
   await db.owner.query(`create role ${account} login password 'secret'`)
   onTestFinished(async () => {
@@ -109,7 +109,12 @@ test('an account that may not act as the service role is told what an administra
   url.username = account
   url.password = 'secret'
   const refused = migrate(url.href, { folder })
-  await expect(refused).rejects.toThrow(`GRANT payments_service TO "${account}"`)
+  await expect(refused).rejects.toThrow(
+    `CREATE ROLE payments_service NOLOGIN; GRANT payments_service TO "${account}"; ` +
+      `CREATE ROLE payments_merchant NOLOGIN; GRANT payments_merchant TO "${account}";`,
+  )
   await db.owner.query(`grant payments_service to ${account}; grant create on schema public to ${account}`)
+  await expect(migrate(url.href, { folder })).rejects.toThrow('may not act as payments_merchant: let an')
+  await db.owner.query(`grant payments_merchant to ${account}`)
   expect(await migrate(url.href, { folder })).toEqual({ applied: ['0001_first', '0002_second'] })
 })

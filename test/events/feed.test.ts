@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { asMerchant } from '../../src/database/merchant-pool.ts'
 import type { LogEvent } from '../../src/events/catalogue.ts'
 import { type Feed, openFeed } from '../../src/events/feed.ts'
 import { createStream } from '../../src/events/stream.ts'
@@ -8,7 +9,7 @@ import { limits } from '../../src/shared/limits.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { makeMerchant } from '../access/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { fillLog, readPositions, upTo } from './log.ts'
+import { fillLog, onOwnBehalf, readPositions, upTo } from './log.ts'
 
 let db: TestDatabase
 let pool: pg.Pool
@@ -34,7 +35,7 @@ function countedPool(): { pool: pg.Pool; rows: () => number } {
 }
 
 function open(on: pg.Pool = pool): Feed {
-  const feed = openFeed(on, createLog('silent'))
+  const feed = onOwnBehalf(openFeed(on, createLog('silent')))
   feeds.push(feed)
   return feed
 }
@@ -102,6 +103,18 @@ describe('a subscription', () => {
     expect(await own).toEqual(upTo(3))
     stop.abort()
     expect(await stranger).toEqual({ done: true, value: undefined })
+  })
+
+  test("is nobody else's: neither another merchant's nor that of who is not signed in", async () => {
+    const [a, b] = [await makeMerchant(pool), await makeMerchant(pool)]
+    const feed = openFeed(pool, createLog('silent'))
+    feeds.push(feed)
+    const { signal } = new AbortController()
+    for (const reader of [b.merchantId, null]) {
+      const read = () => feed.subscribe({ merchantId: a.merchantId, after: 0n, signal })
+      expect(() => asMerchant(reader, read)).toThrow('its own merchant')
+      await expect(asMerchant(reader, () => feed.start(a.merchantId, 0n))).rejects.toThrow('its own merchant')
+    }
   })
 
   test('misses nothing that comes between its look and its wait', async () => {

@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { asMerchant } from '../../src/database/merchant-pool.ts'
 import type { Feed } from '../../src/events/feed.ts'
 import { limits } from '../../src/shared/limits.ts'
 
@@ -33,6 +34,15 @@ export async function sequenceAll(owner: pg.Pool): Promise<void> {
   for (;;) {
     const { rows } = await owner.query<{ n: number }>('SELECT sequence_events(1000) AS n')
     if (rows[0]?.n === 0) return
+  }
+}
+
+/** A feed that each merchant reads on its own behalf, as operations do. */
+export function onOwnBehalf(feed: Feed): Feed {
+  return {
+    ...feed,
+    start: (merchantId, cursor) => asMerchant(merchantId, () => feed.start(merchantId, cursor)),
+    subscribe: (subscription) => asMerchant(subscription.merchantId, () => feed.subscribe(subscription)),
   }
 }
 

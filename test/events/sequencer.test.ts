@@ -8,7 +8,7 @@ import { limits } from '../../src/shared/limits.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { makeMerchant } from '../access/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { fillLog, sequenceAll, upTo, writeEvents } from './log.ts'
+import { fillLog, onOwnBehalf, sequenceAll, upTo, writeEvents } from './log.ts'
 
 let db: TestDatabase
 let pool: pg.Pool
@@ -33,7 +33,7 @@ afterEach(async () => {
 
 /** A process: its sequencer, its feed, and the listener that wakes the feed. */
 async function process(on: pg.Pool): Promise<{ sequencer: Sequencer; feed: Feed }> {
-  const feed = openFeed(on, log)
+  const feed = onOwnBehalf(openFeed(on, log))
   const sequencer = startSequencer(on, log)
   const listening = Promise.withResolvers<void>()
   const listener = listen({

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import type { Context } from '../../src/context.ts'
+import { asMerchant } from '../../src/database/merchant-pool.ts'
 import { readMigrations } from '../../src/database/migrate.ts'
 import {
   countTransactions,
@@ -44,6 +45,11 @@ function asking(merchantId: number): Context {
   return { actor: { merchantId }, database: db.database } as unknown as Context
 }
 
+/** What the merchant itself is told. */
+function countOf(merchantId: number, filter: TransactionFilter): Promise<number> {
+  return asMerchant(merchantId, () => countTransactions(asking(merchantId), filter))
+}
+
 /** Rows of two merchants whose ids take turns, of every kind. */
 async function fill(merchantIds: readonly number[], rows: number): Promise<void> {
   await db.owner.query(
@@ -71,29 +77,34 @@ const filters: readonly TransactionFilter[] = [
 test('every page of every filter is the page that passing over the rows one by one finds', async () => {
   const [first, second] = [await makeMerchant(pool), await makeMerchant(pool)]
   await fill([first.merchantId, second.merchantId], 10_000)
-  const pick = (sizes: number[]) => Math.floor(Math.random() * (sizes[0] ?? 0))
   for (const folded of [0, 37, 20_000]) {
     await fold(folded)
-    for (const { merchantId } of [first, second]) {
-      const ctx = asking(merchantId)
-      for (const filter of filters) {
-        const where = transactionsWhere(ctx, filter)
-        const { prisma } = db.database
-        const total = await prisma.transaction.count({ where })
-        expect(await countTransactions(ctx, filter)).toBe(total)
-        for (const skip of [0, 1_000, pick([total]), pick([total]), Math.max(0, total - 3), total]) {
-          const page = await findPage(ctx, filter, { skip, take: 20 })
-          const list = { where, orderBy: { id: 'desc' }, take: 20, select: { id: true } } as const
-          const found = page && (await prisma.transaction.findMany({ ...list, ...pageOf(where, page) }))
-          expect(page?.skip ?? 0).toBeLessThan(folded === 20_000 ? 3_200 : 10_000)
-          expect(found ?? []).toEqual(await prisma.transaction.findMany({ ...list, skip }))
-        }
-      }
-    }
+    for (const shop of [first, second])
+      await asMerchant(shop.merchantId, () => comparePages(shop.merchantId, folded))
   }
   const { rows } = await pool.query('SELECT FROM transaction_block WHERE n < 3_072')
   expect(rows.length).toBeGreaterThan(3)
 })
+
+/** Every filter's count and some of its pages, against the rows themselves. */
+async function comparePages(merchantId: number, folded: number): Promise<void> {
+  const ctx = asking(merchantId)
+  const { prisma } = db.database
+  const pick = (size: number) => Math.floor(Math.random() * size)
+  expect(await prisma.transaction.count()).toBe(5_000)
+  for (const filter of filters) {
+    const where = transactionsWhere(ctx, filter)
+    const total = await prisma.transaction.count({ where })
+    expect(await countTransactions(ctx, filter)).toBe(total)
+    for (const skip of [0, 1_000, pick(total), pick(total), Math.max(0, total - 3), total]) {
+      const page = await findPage(ctx, filter, { skip, take: 20 })
+      const list = { where, orderBy: { id: 'desc' }, take: 20, select: { id: true } } as const
+      const found = page && (await prisma.transaction.findMany({ ...list, ...pageOf(where, page) }))
+      expect(page?.skip ?? 0).toBeLessThan(folded === 20_000 ? 3_200 : 10_000)
+      expect(found ?? []).toEqual(await prisma.transaction.findMany({ ...list, skip }))
+    }
+  }
+}
 
 test('collections and outcomes at once on two pools while counts are added: never a deadlock', async () => {
   const shops = await Promise.all(Array.from({ length: 6 }, () => makeMerchant(pool)))
@@ -119,9 +130,10 @@ test('collections and outcomes at once on two pools while counts are added: neve
   })
   await Promise.all(rounds)
   for (const { merchantId } of shops) {
-    const rows = await db.database.prisma.transaction.count({ where: { merchantId } })
+    const counted = await db.owner.query('SELECT FROM transaction WHERE merchant_id = $1', [merchantId])
+    const rows = counted.rowCount ?? 0
     expect(rows).toBeGreaterThan(8)
-    expect(await countTransactions(asking(merchantId), {})).toBe(rows)
+    expect(await countOf(merchantId, {})).toBe(rows)
   }
 })
 
@@ -134,8 +146,10 @@ test('what is committed late, under an id below those already counted, is counte
   await foldCounts(pool)
   await late.query('COMMIT')
   late.release()
-  expect(await countTransactions(asking(shop.merchantId), {})).toBe(4_001)
-  const last = await findPage(asking(shop.merchantId), {}, { skip: 4_000, take: 20 })
+  expect(await countOf(shop.merchantId, {})).toBe(4_001)
+  const last = await asMerchant(shop.merchantId, () =>
+    findPage(asking(shop.merchantId), {}, { skip: 4_000, take: 20 }),
+  )
   expect(last?.skip).toBeLessThan(3_200)
 })
 
@@ -147,12 +161,12 @@ test('a rolled-back statement, a correction and a deletion by the owner leave th
   await collectMany(undone, [item(shop), item(shop)])
   await undone.query('ROLLBACK')
   undone.release()
-  expect(await countTransactions(asking(shop.merchantId), {})).toBe(1)
-  expect(await countTransactions(asking(shop.merchantId), { status: 'pending' })).toBe(1)
+  expect(await countOf(shop.merchantId, {})).toBe(1)
+  expect(await countOf(shop.merchantId, { status: 'pending' })).toBe(1)
   await settleMany(pool, [{ id: transactionId, to: 'expired' }])
   await settleMany(pool, [{ id: transactionId, to: 'success' }])
-  expect(await countTransactions(asking(shop.merchantId), { status: 'pending' })).toBe(0)
-  expect(await countTransactions(asking(shop.merchantId), { status: 'success' })).toBe(1)
+  expect(await countOf(shop.merchantId, { status: 'pending' })).toBe(0)
+  expect(await countOf(shop.merchantId, { status: 'success' })).toBe(1)
   const gone = await makeMerchant(pool)
   await other.query(
     `INSERT INTO transaction (merchant_id, transaction_type, payment_method, customer_phone, amount, status,
@@ -161,7 +175,7 @@ test('a rolled-back statement, a correction and a deletion by the owner leave th
     [gone.merchantId],
   )
   await other.query('DELETE FROM transaction WHERE merchant_id = $1', [gone.merchantId])
-  expect(await countTransactions(asking(gone.merchantId), {})).toBe(0)
+  expect(await countOf(gone.merchantId, {})).toBe(0)
 })
 
 test('the migration counts what was there before it', async () => {

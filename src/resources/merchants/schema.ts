@@ -66,7 +66,7 @@ builder.queryFields((t) => ({
     args: { paymentMethod: t.arg({ type: PaymentMethod }) },
     resolve: async (_root, { paymentMethod }, ctx) => ({
       operatorBalance: paymentMethod ? await checkBalance(ctx, paymentMethod) : null,
-      ...(await readBalance(ctx.database.pool, mine(ctx).merchantId)),
+      ...(await readBalance(ctx.database.merchantPool, mine(ctx).merchantId)),
     }),
   }),
 }))

@@ -247,7 +247,7 @@ async function notAllowed(ctx: Context, item: Item): Promise<DomainError> {
 type Existing = Initiation & { phone: string; isCollection: boolean }
 
 async function findExisting(ctx: Context, item: Item): Promise<Existing | undefined> {
-  const { rows } = await ctx.database.pool.query<Existing>({
+  const { rows } = await ctx.database.merchantPool.query<Existing>({
     name: 'existing_transaction',
     text: `SELECT id AS "transactionId", reference, amount, payment_method AS "paymentMethod", status,
         payment_url AS "paymentUrl", failure_reason AS "failureReason", failure_message AS "failureMessage",

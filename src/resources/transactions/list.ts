@@ -55,7 +55,7 @@ export async function countTransactions(
 ): Promise<number> {
   const kind = kindOf(ctx, raw)
   if (!kind) return ctx.database.prisma.transaction.count({ where: transactionsWhere(ctx, raw) })
-  const { rows } = await ctx.database.pool.query<{ n: bigint }>({
+  const { rows } = await ctx.database.merchantPool.query<{ n: bigint }>({
     name: 'transaction_total',
     text: `SELECT coalesce(sum(n), 0)::bigint AS n FROM (
         SELECT n FROM transaction_count WHERE ${isOfKind}
@@ -98,7 +98,7 @@ export async function findPage(
   const kind = kindOf(ctx, raw)
   const isNear = kind?.slice(1).every((word) => word === null) && skip < limits.offsetNearMax
   if (!kind || isNear) return { skip }
-  const { rows } = await ctx.database.pool.query<{ gte: bigint; lt: bigint | null; rest: bigint }>({
+  const { rows } = await ctx.database.merchantPool.query<{ gte: bigint; lt: bigint | null; rest: bigint }>({
     name: 'transaction_page',
     text: pageSql,
     // Some rows more: one that another status took away meanwhile must not end the list.

@@ -1,0 +1,232 @@
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { type Database, openDatabase } from '../../src/database/client.ts'
+import { asMerchant } from '../../src/database/merchant-pool.ts'
+import { assertWalled, migrate, serviceRole } from '../../src/database/migrate.ts'
+import { makeMerchant, type TestMerchant } from '../access/merchants.ts'
+import { collectMany, item } from '../ledger/money.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+
+/** How many requests the pool is shaken with; more by hand. */
+const requests = Number(process.env['POOL_REQUESTS'] ?? 4_000)
+const callers = 64
+const perMerchant = 5
+
+let db: TestDatabase
+let narrow: Database
+let shops: TestMerchant[]
+beforeAll(async () => {
+  db = await createTestDatabase()
+  narrow = openDatabase({
+    connection: db.connection,
+    poolMax: 1,
+    merchantPoolMax: 4,
+    role: serviceRole,
+    log: () => {},
+  })
+  shops = await Promise.all(Array.from({ length: 8 }, () => makeMerchant(db.database.pool)))
+  for (const shop of shops) {
+    const items = Array.from({ length: perMerchant }, () => item(shop))
+    await collectMany(db.database.pool, items)
+  }
+})
+afterAll(async () => {
+  await narrow.close()
+  await db.drop()
+})
+
+/** Whose transactions a statement without any filter finds. */
+async function owners(on: Database): Promise<number[]> {
+  const { rows } = await on.merchantPool.query<{ merchant_id: number }>('SELECT merchant_id FROM transaction')
+  return rows.map(({ merchant_id }) => merchant_id)
+}
+const own = (shop: TestMerchant) => Array.from({ length: perMerchant }, () => shop.merchantId)
+
+/** With one session for all merchants. */
+function openSingle(): Database {
+  const { connection } = db
+  const bounds = { poolMax: 1, merchantPoolMax: 1 }
+  const single = openDatabase({ connection, ...bounds, role: serviceRole, log: () => {} })
+  onTestFinished(() => single.close())
+  return single
+}
+const shopAt = (n: number) => shops[n % shops.length] as TestMerchant
+
+describe('what is read on behalf of a merchant', () => {
+  test('is its own, through SQL and through Prisma, whatever is asked for', async () => {
+    const [a, b] = [shopAt(0), shopAt(1)]
+    expect(await asMerchant(a.merchantId, () => owners(db.database))).toEqual(own(a))
+    const { prisma } = db.database
+    const read = await asMerchant(b.merchantId, async () => ({
+      all: (await prisma.transaction.findMany()).map(({ merchantId }) => merchantId),
+      foreign: await prisma.transaction.findMany({ where: { merchantId: a.merchantId } }),
+      merchants: (await prisma.merchant.findMany()).map(({ id }) => id),
+      count: await prisma.transaction.count(),
+    }))
+    expect(read).toEqual({ all: own(b), foreign: [], merchants: [b.merchantId], count: perMerchant })
+  })
+
+  test('is nothing on behalf of nobody', async () => {
+    expect(await owners(db.database)).toEqual([])
+    expect(await asMerchant(null, () => owners(db.database))).toEqual([])
+    expect(await db.database.prisma.merchant.findMany()).toEqual([])
+  })
+
+  test('is its own where it waited for the session of another', async () => {
+    const single = openSingle()
+    const held = await asMerchant(shopAt(0).merchantId, () => single.merchantPool.connect())
+    const waiting = [1, 2, 1].map((n) => asMerchant(shopAt(n).merchantId, () => owners(single)))
+    asMerchant(shopAt(3).merchantId, () => held.release())
+    expect(await Promise.all(waiting)).toEqual([1, 2, 1].map((n) => own(shopAt(n))))
+  })
+
+  test('never comes over a session that could not be bound', async () => {
+    const single = openSingle()
+    const client = await asMerchant(shopAt(1).merchantId, () => single.merchantPool.connect())
+    const query = vi.spyOn(client, 'query').mockRejectedValue(new Error('cut'))
+    client.release()
+    const { merchantId } = shopAt(2)
+    await expect(asMerchant(merchantId, () => owners(single))).rejects.toThrow('cut')
+    expect(query).toHaveBeenCalledOnce()
+    expect(await asMerchant(merchantId, () => owners(single))).toEqual(own(shopAt(2)))
+    expect(query).toHaveBeenCalledOnce()
+  })
+
+  test(`${requests} requests of ${callers} callers over four sessions see no row of another`, async () => {
+    let next = 0
+    let foreign = 0
+    let seen = 0
+    await Promise.all(
+      Array.from({ length: callers }, async () => {
+        while (next < requests) {
+          const n = (next += 1)
+          const { merchantId } = shopAt(n * 7 + (n >> 3))
+          const ids = await asMerchant(merchantId, async () =>
+            n % 2
+              ? owners(narrow)
+              : (await narrow.prisma.transaction.findMany({ select: { merchantId: true } })).map(
+                  (row) => row.merchantId,
+                ),
+          )
+          seen += ids.length
+          foreign += ids.filter((id) => id !== merchantId).length
+        }
+      }),
+    )
+    expect(foreign).toBe(0)
+    expect(seen).toBe(next * perMerchant)
+    expect(narrow.merchantPool.totalCount).toBe(4)
+  })
+
+  test('is found by the index, as without the wall', async () => {
+    const plan = await asMerchant(shopAt(0).merchantId, () =>
+      db.database.merchantPool.query<{ 'QUERY PLAN': string }>(
+        'EXPLAIN SELECT * FROM transaction WHERE merchant_id = 1 AND id < 100 ORDER BY id DESC LIMIT 20',
+      ),
+    )
+    expect(plan.rows.map((row) => row['QUERY PLAN']).join('\n')).toMatch(/Index Cond: .*merchant_id/)
+  })
+})
+
+describe('the wall', () => {
+  test('stands around every table that carries a merchant, the same everywhere', async () => {
+    const { rows } = await db.owner.query<{ name: string; walled: boolean; policies: string[] }>(
+      `SELECT c.relname AS name, c.relrowsecurity AS walled,
+         ARRAY(SELECT concat(p.polname, ' to ', p.polroles::regrole[], ' for ', p.polcmd, ': ',
+             pg_get_expr(p.polqual, p.polrelid), pg_get_expr(p.polwithcheck, p.polrelid))
+           FROM pg_policy p WHERE p.polrelid = c.oid AND p.polpermissive ORDER BY p.polname) AS policies
+       FROM pg_class c
+       WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
+         AND (c.relname = 'merchant' OR EXISTS (
+           SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'merchant_id'))`,
+    )
+    const setting = `NULLIF(current_setting('app.merchant'::text, true), ''::text)`
+    const bound = `( SELECT (${setting})::integer AS "nullif")`
+    expect(rows.length).toBeGreaterThan(9)
+    for (const { name, walled, policies } of rows) {
+      const column = name === 'merchant' ? 'id' : 'merchant_id'
+      expect({ name, walled, policies }).toEqual({
+        name,
+        walled: true,
+        policies: [
+          'every_merchant to {payments_service} for *: true',
+          `own_merchant to {payments_merchant} for *: (${column} = ${bound})`,
+        ],
+      })
+    }
+  })
+
+  test('holds a role that may read these tables, and nothing else', async () => {
+    const { rows } = await db.owner.query<{ may: string }>(
+      `SELECT table_name || ': ' || privilege_type AS may FROM information_schema.table_privileges
+       WHERE grantee = 'payments_merchant'
+       UNION SELECT routine_name || '()' FROM information_schema.routine_privileges
+       WHERE grantee = 'payments_merchant'`,
+    )
+    expect(rows.map(({ may }) => may).toSorted()).toEqual([
+      'event: SELECT',
+      'merchant: SELECT',
+      'merchant_balance: SELECT',
+      'sandbox_clock: SELECT',
+      'service_now()',
+      'stream_head: SELECT',
+      'transaction: SELECT',
+      'transaction_block: SELECT',
+      'transaction_block_count: SELECT',
+      'transaction_count: SELECT',
+      'transaction_count_change: SELECT',
+    ])
+    const roles = await db.owner.query(
+      `SELECT rolsuper, rolbypassrls, rolcreaterole, ARRAY(
+         SELECT roleid::regrole::text FROM pg_auth_members WHERE member = r.oid) AS member_of
+       FROM pg_roles r WHERE rolname IN ('payments_merchant', 'payments_service')`,
+    )
+    const plain = { rolsuper: false, rolbypassrls: false, rolcreaterole: false, member_of: [] }
+    expect(roles.rows).toEqual([plain, plain])
+  })
+
+  test('is missed at the start where its role is above it', async () => {
+    const role = `above_${process.pid}`
+    const client = await db.owner.connect()
+    try {
+      await client.query(`BEGIN; CREATE ROLE ${role}`)
+      await expect(assertWalled(client, role)).resolves.toBeUndefined()
+      for (const above of [`ALTER ROLE ${role} BYPASSRLS`, `GRANT payments_service TO ${role}`]) {
+        await client.query(`SAVEPOINT before; ${above}`)
+        await expect(assertWalled(client, role)).rejects.toThrow('must hold no rights of others')
+        await client.query('ROLLBACK TO before')
+      }
+    } finally {
+      await client.query('ROLLBACK')
+      client.release()
+    }
+  })
+})
+
+test('an ordinary account that owns its database has the same walls', async () => {
+  const account = `owner_${process.pid}`
+  const empty = await createTestDatabase({ template: 'template0' })
+  await empty.owner.query(`CREATE ROLE ${account} LOGIN PASSWORD 'secret'`)
+  onTestFinished(async () => {
+    await empty.drop()
+    await db.owner.query(`DROP ROLE ${account}`)
+  })
+  const url = new URL(empty.url)
+  await empty.owner.query(`GRANT payments_service, payments_merchant TO ${account};
+    ALTER DATABASE ${url.pathname.slice(1)} OWNER TO ${account}; ALTER SCHEMA public OWNER TO ${account}`)
+  url.username = account
+  url.password = 'secret'
+  await migrate(url.href)
+  const owned = openDatabase({ connection: url.href, poolMax: 2, role: serviceRole, log: () => {} })
+  try {
+    const [a, b] = [await makeMerchant(owned.pool), await makeMerchant(owned.pool)]
+    expect(await collectMany(owned.pool, [item(a), item(b)])).toMatchObject([
+      { outcome: 'made' },
+      { outcome: 'made' },
+    ])
+    expect(await owners(owned)).toEqual([])
+    expect(await asMerchant(b.merchantId, () => owners(owned))).toEqual([b.merchantId])
+    expect((await owned.pool.query('SELECT FROM transaction')).rowCount).toBe(2)
+  } finally {
+    await owned.close()
+  }
+})
