@@ -7,6 +7,7 @@ import {
 } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { limits } from '../shared/limits.ts'
+import { answerMalformed } from './malformed.ts'
 
 /** The one HTTP server of the service. */
 export interface HttpServer {
@@ -55,6 +56,13 @@ export async function listenHttp(
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
   })
+  /** Connections on which an answer is awaited. */
+  const busy = new WeakSet<Socket>()
+  server.prependListener('request', ({ socket }, response) => {
+    busy.add(socket)
+    response.once('close', () => busy.delete(socket))
+  })
+  server.on('clientError', (error, socket: Socket) => answerMalformed(error, socket, busy.has(socket)))
 
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)

@@ -46,6 +46,21 @@ export const refusals = {
     message: 'This path does not take that method.',
   },
   BODY_TOO_LARGE: { status: 413, type: 'BodyTooLargeError', message: 'The request body is too large.' },
+  MALFORMED_REQUEST: {
+    status: 400,
+    type: 'MalformedRequestError',
+    message: 'This is no well-formed HTTP request.',
+  },
+  HEADERS_TOO_LARGE: {
+    status: 431,
+    type: 'HeadersTooLargeError',
+    message: 'The address and headers are too large.',
+  },
+  REQUEST_TIMEOUT: {
+    status: 408,
+    type: 'RequestTimeoutError',
+    message: 'The request took too long to arrive.',
+  },
   UNSUPPORTED_MEDIA_TYPE: {
     status: 415,
     type: 'UnsupportedMediaTypeError',

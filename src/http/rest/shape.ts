@@ -58,22 +58,38 @@ function readJson({ body: bytes, headers }: RestRequest): unknown {
   ) {
     throw new DomainError('UNSUPPORTED_MEDIA_TYPE')
   }
+  let text: string
+  let json: unknown
   try {
-    const text = utf8.decode(bytes)
-    if (nesting(text) <= limits.jsonDepthMax) return JSON.parse(text)
+    text = utf8.decode(bytes)
+    json = JSON.parse(text)
   } catch {
     throw new DomainError('INVALID_INPUT', 'The request body is no well-formed JSON.')
   }
-  throw invalidInput([{ field: '', message: `The body is nested deeper than ${limits.jsonDepthMax} levels` }])
+  const problem = structureProblem(text)
+  if (problem !== null) throw invalidInput([{ field: '', message: problem }])
+  return json
 }
 
-/** The deepest nesting of a JSON text, without parsing it. */
-function nesting(text: string): number {
-  let depth = 0
-  let deepest = 0
-  for (const token of text.match(/"(?:[^"\\]|\\.)*"|[[\]{}]/gs) ?? []) {
-    if (token === '[' || token === '{') deepest = Math.max(deepest, (depth += 1))
-    if (token === ']' || token === '}') depth -= 1
+/**
+ * What `JSON.parse` lets pass: nesting that would exhaust the stack of whoever walks it, and an object that
+ * names a field twice, of which one reader takes the first and another the last.
+ * @param text well-formed JSON: in anything else the search for the end of a string takes quadratic time
+ */
+function structureProblem(text: string): string | null {
+  /** The names of each object that is open here; null for a list. */
+  const open: (Set<string> | null)[] = []
+  for (const [token, name] of text.matchAll(/"((?:[^"\\]|\\.)*)"\s*:|"(?:[^"\\]|\\.)*"|[[\]{}]/gs)) {
+    if (name !== undefined) {
+      const names = open.at(-1)
+      const plain = name.includes('\\') ? String(JSON.parse(`"${name}"`)) : name
+      if (names?.has(plain)) return `The body names ${JSON.stringify(plain)} twice`
+      names?.add(plain)
+    } else if (token === '{' || token === '[') {
+      open.push(token === '{' ? new Set() : null)
+      if (open.length > limits.jsonDepthMax)
+        return `The body is nested deeper than ${limits.jsonDepthMax} levels`
+    } else if (token === '}' || token === ']') open.pop()
   }
-  return deepest
+  return null
 }

@@ -1,0 +1,216 @@
+import fc from 'fast-check'
+import {
+  getNamedType,
+  type GraphQLField,
+  type GraphQLNamedType,
+  type GraphQLObjectType,
+  isAbstractType,
+  isLeafType,
+  isObjectType,
+} from 'graphql'
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { schema } from '../../src/resources/schema.ts'
+import { type Field, fields, nastyText, nastyValue, usual } from './nasty.ts'
+import {
+  address,
+  aPayment,
+  authorization,
+  bombard,
+  expectNoInternals,
+  type Census,
+  type Hit,
+  openTarget,
+  type Shot,
+  type Verdict,
+} from './service.ts'
+
+const target = await openTarget()
+Object.assign(usual, {
+  id: fc.constantFrom(1, 2, 3).map((id) => btoa(`Transaction:${id}`)),
+  apiKey: fc.constant(target.shop.apiKey),
+  apiSecret: fc.constant(target.shop.apiSecret),
+  scopes: fc.constantFrom(['BALANCE'], null),
+})
+
+type RootField = GraphQLField<unknown, unknown>
+
+const roots = (['query', 'mutation'] as const).flatMap((kind) => {
+  const type = kind === 'query' ? schema.getQueryType() : schema.getMutationType()
+  return Object.values(type?.getFields() ?? {}).map(
+    (field) => [`${kind} ${field.name}`, kind, field] as const,
+  )
+})
+
+describe('1,000 random calls: never a 5xx, errors with codes only, nothing written by a refusal', () => {
+  test.each(roots)(
+    '%s',
+    async (_name, kind, field) => {
+      await bombard(target, callsOf(kind, field), (hit) => judge(field, hit))
+    },
+    600_000,
+  )
+
+  test('subscription transactionChanged', async () => {
+    const field = schema.getSubscriptionType()?.getFields()['transactionChanged']
+    if (!field) throw new Error('the schema has no transactionChanged')
+    // A stream that begins is left at once, by its refusal to answer anything but events.
+    const refused = callsOf('subscription', field).map((shot) => ({
+      ...shot,
+      headers: { ...shot.headers, accept: 'application/json' },
+    }))
+    await bombard(target, refused, (hit) => judge(field, hit))
+  }, 600_000)
+
+  test('documents cut and stirred at random', async () => {
+    await bombard(target, brokenDocuments, (hit) => judge(null, hit))
+  }, 600_000)
+})
+
+function callsOf(kind: string, field: RootField): fc.Arbitrary<Shot> {
+  const types = field.args.map((arg) => `$${arg.name}: ${String(arg.type)}`)
+  const given = field.args.map((arg) => `${arg.name}: $${arg.name}`)
+  const call = given.length > 0 ? `${field.name}(${given.join(', ')})` : field.name
+  const head = types.length > 0 ? `${kind} Fuzz(${types.join(', ')})` : `${kind} Fuzz`
+  const query = `${head} { ${call}${selectionOf(getNamedType(field.type), 3)} }`
+  const named: Field[] = field.args.map(({ name, type }) => ({ name, type }))
+  const variables = fc.oneof(
+    { weight: 12, arbitrary: fields(named, 'names') },
+    { weight: 1, arbitrary: nastyValue },
+  )
+  return fc.record({ variables, headers }).map(({ variables: values, headers: sent }) => ({
+    method: 'POST',
+    path: '/graphql',
+    headers: sent,
+    body: Buffer.from(JSON.stringify({ query, variables: values })),
+  }))
+}
+
+/** All that can be asked of a type, so many levels deep. */
+function selectionOf(type: GraphQLNamedType, depth: number): string {
+  if (isAbstractType(type)) {
+    const members = schema.getPossibleTypes(type)
+    const parts = members.map((member) => `... on ${member.name} ${fieldsOf(member, depth, members)}`)
+    return ` { __typename ${parts.join(' ')} }`
+  }
+  return isObjectType(type) ? ` ${fieldsOf(type, depth, [])}` : ''
+}
+
+/** @param beside members of the same union: what two of them call alike but mean differently gets an alias */
+function fieldsOf(type: GraphQLObjectType, depth: number, beside: readonly GraphQLObjectType[]): string {
+  const parts = Object.values(type.getFields()).flatMap((field) => {
+    const inner = getNamedType(field.type)
+    if (field.args.length > 0 || (!isLeafType(inner) && depth === 0)) return []
+    const others = beside.flatMap((member) => member.getFields()[field.name] ?? [])
+    const clashes = others.some((other) => String(other.type) !== String(field.type))
+    return [`${clashes ? `${type.name}_${field.name}: ` : ''}${field.name}${selectionOf(inner, depth - 1)}`]
+  })
+  return `{ ${['__typename', ...parts].join(' ')} }`
+}
+
+const headers: fc.Arbitrary<Record<string, string>> = fc
+  .tuple(
+    authorization(target.shop.token),
+    // Whoever takes events as well would get a stream that never ends.
+    fc.constantFrom('application/json', 'application/graphql-response+json'),
+    address,
+  )
+  .map(([credentials, accept, from]) => ({
+    'content-type': 'application/json',
+    accept,
+    'x-forwarded-for': from,
+    ...credentials,
+  }))
+
+const examples = [
+  '{ me { id } balance { available } }',
+  'query Q($n: Int = 3) { transactions(first: $n, filter: { status: SUCCESS }) { nodes { id status } totalCount } }',
+  'mutation { collectPayment(input: { amount: 5000, customerPhone: "70000001", paymentMethod: OperatorA }) { __typename } }',
+  'fragment F on Query { serviceStatus { status } } query { ...F ... on Query { operators { collect } } }',
+  'subscription { transactionChanged(after: "0") { sequence } }',
+  '{ __schema { types { name fields { name type { name ofType { name } } } } } }',
+]
+
+const pieces = [
+  '{',
+  '}',
+  '(',
+  ')',
+  '...',
+  '@skip(if: true)',
+  '$a',
+  '"""',
+  '\\u{110000}',
+  '#',
+  '&',
+  '[',
+  ']',
+  '!',
+  '\u0000',
+]
+
+const brokenDocuments: fc.Arbitrary<Shot> = fc
+  .record({
+    example: fc.constantFrom(...examples),
+    cuts: fc.array(fc.tuple(fc.nat(200), fc.nat(30), fc.oneof(fc.constantFrom(...pieces), nastyText)), {
+      maxLength: 4,
+    }),
+    variables: fc.oneof(fc.constant(undefined), nastyValue),
+    operationName: fc.oneof(fc.constant(undefined), nastyValue),
+    extensions: fc.oneof(
+      { weight: 5, arbitrary: fc.constant(undefined) },
+      { weight: 1, arbitrary: nastyValue },
+    ),
+    method: fc.constantFrom('POST', 'POST', 'POST', 'GET'),
+    headers: headers,
+  })
+  .map(({ example, cuts, method, headers: sent, ...rest }) => {
+    const query = cuts.reduce(
+      (text, [at, length, put]) => text.slice(0, at) + put + text.slice(at + length),
+      example,
+    )
+    if (method === 'GET') {
+      const { 'content-type': _type, ...others } = sent
+      const path = `/graphql?query=${encodeURIComponent(query.toWellFormed().slice(0, 4_000))}`
+      return { method, path, headers: others, body: null }
+    }
+    return { method, path: '/graphql', headers: sent, body: Buffer.from(JSON.stringify({ query, ...rest })) }
+  })
+
+const answerShape = z.strictObject({
+  data: z.record(z.string(), z.unknown()).nullable().optional(),
+  errors: z
+    .array(
+      z.looseObject({
+        message: z.string().min(1),
+        extensions: z.looseObject({ code: z.string().regex(/^[A-Z_]+$/) }),
+      }),
+    )
+    .min(1)
+    .max(5)
+    .optional(),
+  extensions: z.unknown().optional(),
+})
+
+function judge(field: RootField | null, hit: Hit): Verdict {
+  expectNoInternals(hit)
+  const { data, errors = [] } = answerShape.parse(JSON.parse(hit.text))
+  const codes = errors.map(({ extensions }) => extensions.code)
+  for (const code of codes) expect(code).not.toMatch(/^INTERNAL/)
+  const [value] = Object.values(data ?? {})
+  // Not every mistake is one of the document's: a stream is refused for what the client accepts.
+  if (codes.includes('BAD_REQUEST')) return { accepted: errors.some(({ message }) => /accept/.test(message)) }
+  if (value === null || value === undefined) return { accepted: false }
+  const refused = /Error$/.test((value as { __typename?: string }).__typename ?? '')
+  return { accepted: !refused, wrote: writtenBy(field, value) }
+}
+
+/** What an answer says was written. */
+function writtenBy(field: RootField | null, value: unknown): Partial<Census> {
+  if (field?.name === 'sandboxFund') return { funds: 1 }
+  if (typeof value !== 'object') return {}
+  const { __typename: type } = value as { __typename?: string }
+  if (type === 'PaymentInitiation' || type === 'PaymentRefusedError') return aPayment
+  const asked = (value as Record<string, unknown>)['operatorBalance']
+  return typeof asked === 'number' ? { checks: 1 } : {}
+}

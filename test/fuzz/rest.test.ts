@@ -1,0 +1,216 @@
+import { readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import {
+  type GraphQLInputType,
+  isInputObjectType,
+  getNullableType,
+  Kind,
+  parse,
+  typeFromAST,
+  type TypeNode,
+} from 'graphql'
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { restPrefix } from '../../src/http/rest/handler.ts'
+import { type Route, routes } from '../../src/http/rest/routes.ts'
+import { schema } from '../../src/resources/schema.ts'
+import { snakeCase } from '../../src/shared/input.ts'
+import { type Field, fields, fieldValue, nastyText, nastyValue } from './nasty.ts'
+import {
+  address,
+  aPayment,
+  authorization,
+  bombard,
+  type Census,
+  expectNoInternals,
+  type Hit,
+  openTarget,
+  type Shot,
+  type Verdict,
+} from './service.ts'
+
+const target = await openTarget()
+const documents = parse(
+  readFileSync(new URL('../../src/http/rest/documents.graphql', import.meta.url), 'utf8'),
+)
+
+describe('1,000 random requests: never a 5xx, always the envelope, nothing written by a refusal', () => {
+  test.each(routes.map((route) => [`${route.method} ${route.path}`, route] as const))(
+    '%s',
+    async (_name, route) => {
+      await bombard(target, shotsAt(route), (hit) => judge(route, hit))
+    },
+    600_000,
+  )
+})
+
+/** The fields that a route reads, by its operation's variables: those of an input object one by one. */
+function fieldsOf(route: Route): Field[] {
+  for (const definition of documents.definitions) {
+    if (definition.kind !== Kind.OPERATION_DEFINITION || definition.name?.value !== route.operation) continue
+    return (definition.variableDefinitions ?? []).flatMap(({ variable, type: node }) => {
+      const type = typeFromAST(schema, node as TypeNode) as GraphQLInputType
+      const bare = getNullableType(type)
+      if (isInputObjectType(bare)) return Object.values(bare.getFields())
+      return [{ name: variable.name.value, type }]
+    })
+  }
+  throw new Error(`documents.graphql has no ${route.operation}`)
+}
+
+function shotsAt(route: Route): fc.Arbitrary<Shot> {
+  const read = fieldsOf(route)
+  const named = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name ?? '')
+  const path = fc
+    .tuple(...named.map((name) => pathPart(read.find((field) => field.name === name))))
+    .map((parts) => route.path.replaceAll(/\{\w+\}/g, () => parts.shift() ?? ''))
+  const search = route.method === 'GET' ? queryOf(read.filter(({ name }) => !named.includes(name))) : oddQuery
+  return fc
+    .record({ path, search, body: route.method === 'GET' ? fc.constant(null) : bodyOf(read), headers })
+    .map(({ path: at, search: asked, body, headers: given }) => ({
+      method: route.method,
+      path: `${restPrefix}${at}${asked}`,
+      headers: { ...(body === null ? {} : { 'content-type': 'application/json' }), ...given },
+      body,
+    }))
+}
+
+function pathPart(field: Field | undefined): fc.Arbitrary<string> {
+  const known = field ? fieldValue(field.name, field.type, 'values') : fc.integer({ min: 1, max: 50 })
+  return fc.oneof(
+    { weight: 6, arbitrary: known.map((value) => encode(String(value)) || 'x') },
+    // As no well-behaved client would write them.
+    {
+      weight: 1,
+      arbitrary: fc.constantFrom('%', '%zz', '%c0%af', '%ff', '%00', '%2e%2e', '%2f', '..;', '*'),
+    },
+  )
+}
+
+/** A lone surrogate has no UTF-8. */
+function encode(text: string): string {
+  return encodeURIComponent(text.toWellFormed())
+}
+
+const oddQuery = fc.oneof(
+  { weight: 9, arbitrary: fc.constant('') },
+  fc.constantFrom('?', '?a', '?%', '?&&=', '?a[]=1'),
+)
+
+function queryOf(read: readonly Field[]): fc.Arbitrary<string> {
+  const pair = (field: Field) =>
+    fieldValue(field.name, field.type, 'values').map(
+      (value) =>
+        `${snakeCase(field.name)}=${encode(typeof value === 'string' ? value : JSON.stringify(value))}`,
+    )
+  const pairs = fc.oneof(
+    ...read.flatMap((field) => (isInputObjectType(getNullableType(field.type)) ? [] : [pair(field)])),
+    nastyText.map((text) => encode(text)),
+  )
+  return fc.oneof(
+    { weight: 8, arbitrary: fc.array(pairs, { maxLength: 4 }).map((all) => `?${all.join('&')}`) },
+    { weight: 1, arbitrary: oddQuery },
+  )
+}
+
+/** Mostly the route's own fields with values of every sort; else any JSON, or no JSON at all. */
+function bodyOf(read: readonly Field[]): fc.Arbitrary<Buffer | null> {
+  const object = fields(read, 'values').map((values) =>
+    Object.fromEntries(Object.entries(values).map(([name, value]) => [snakeCase(name), value])),
+  )
+  const json = fc.oneof({ weight: 12, arbitrary: object }, { weight: 1, arbitrary: nastyValue })
+  return fc.oneof(
+    { weight: 14, arbitrary: json.map((value) => Buffer.from(JSON.stringify(value) ?? '')) },
+    { weight: 1, arbitrary: fc.uint8Array({ maxLength: 60 }).map((bytes) => Buffer.from(bytes)) },
+    { weight: 1, arbitrary: fc.constantFrom(...oddBodies).map((text) => Buffer.from(text)) },
+    { weight: 1, arbitrary: fc.constant(null) },
+  )
+}
+
+const oddBodies = [
+  '{',
+  '{"amount":1e999}',
+  '{"amount":5000,"amount":"x"}',
+  '{"__proto__":{"amount":5000}}',
+  '['.repeat(100_000 / 2),
+  `{"a":${'['.repeat(30)}${']'.repeat(30)}}`,
+  '"\\ud800"',
+  '\ufeff{}',
+  '// no\n{}',
+  "{'amount':5000}",
+  'x'.repeat(110_000),
+]
+
+const headers: fc.Arbitrary<Record<string, string>> = fc
+  .tuple(
+    authorization(target.shop.token),
+    fc.oneof(
+      { weight: 10, arbitrary: fc.constant({}) },
+      {
+        weight: 1,
+        arbitrary: fc.constantFrom<Record<string, string>>(
+          { 'content-type': 'text/plain' },
+          { 'content-type': 'application/json; charset=utf-16' },
+          { 'content-type': 'multipart/form-data; boundary=x' },
+          { 'content-encoding': 'gzip' },
+          { 'accept-language': 'fr;q=x' },
+          { 'x-request-id': 'not-a-uuid' },
+          { accept: 'image/png' },
+        ),
+      },
+    ),
+    fc.oneof(
+      {
+        weight: 4,
+        arbitrary: fc.constant({ 'x-api-key': target.shop.apiKey, 'x-api-secret': target.shop.apiSecret }),
+      },
+      {
+        weight: 1,
+        arbitrary: fc.record({
+          'x-api-key': fc.string({ unit: 'grapheme-ascii' }),
+          'x-api-secret': fc.string({ unit: 'grapheme-ascii' }),
+        }),
+      },
+      { weight: 1, arbitrary: fc.constant({}) },
+    ),
+    address.map((from) => ({ 'x-forwarded-for': from })),
+  )
+  .map((parts) => Object.assign({}, ...parts) as Record<string, string>)
+
+const envelope = z.strictObject({
+  success: z.boolean(),
+  request_id: z.uuid(),
+  message: z.string().min(1).optional(),
+  errors: z
+    .array(z.strictObject({ field: z.string(), message: z.string().min(1) }))
+    .min(1)
+    .optional(),
+  required_scopes: z.array(z.string()).optional(),
+  existing_transaction: z.strictObject({ id: z.int(), status: z.string() }).optional(),
+  data: z.unknown().optional(),
+})
+
+const statuses = [200, 201, 202, 400, 401, 403, 404, 405, 409, 413, 415, 429, 431]
+
+function judge(route: Route, hit: Hit): Verdict {
+  expectNoInternals(hit)
+  expect(statuses).toContain(hit.status)
+  expect(hit.headers['content-type']).toBe('application/json; charset=utf-8')
+  const answer: unknown = JSON.parse(hit.text)
+  if (route.bare && hit.status === 200) {
+    z.strictObject({ message: z.string(), state: z.string(), status: z.boolean() }).parse(answer)
+    return { accepted: true }
+  }
+  const { success, message, request_id, data } = envelope.parse(answer)
+  expect(success).toBe(hit.status < 400)
+  expect(hit.headers['x-request-id']).toBe(request_id)
+  if (!success) expect(message).toBeDefined()
+  return { accepted: success, wrote: writtenBy(route, success, data) }
+}
+
+function writtenBy({ operation }: Route, success: boolean, data: unknown): Partial<Census> {
+  // A payment that the operator refused is recorded, and so told.
+  if (operation === 'CollectPayment') return success || data !== undefined ? aPayment : {}
+  const asked = operation === 'Balance' && success && 'operator_balance' in (data as object)
+  return asked ? { checks: 1 } : {}
+}

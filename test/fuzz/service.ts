@@ -1,0 +1,152 @@
+import fc from 'fast-check'
+import { afterAll, expect } from 'vitest'
+import { Pool } from 'undici'
+import { verifyLedger } from '../../src/ledger/verify.ts'
+import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
+
+/** A request as it goes onto the wire. */
+export interface Shot {
+  method: string
+  /** Below the service's address, with its query. */
+  path: string
+  headers: Record<string, string>
+  body: Buffer | null
+}
+
+export interface Hit {
+  shot: Shot
+  status: number
+  headers: Record<string, string | string[] | undefined>
+  text: string
+}
+
+/** How many inputs each route and field gets: `FUZZ_RUNS=20000 npm test -- test/fuzz` for a long night. */
+export const runs = Number(process.env['FUZZ_RUNS'] ?? 1_000)
+const volley = 20
+
+export interface Target extends TestApp {
+  shop: TestMerchant
+  fire(shot: Shot): Promise<Hit>
+}
+
+/** The service with doors wide open, so that every input reaches what is behind them. */
+export async function openTarget(): Promise<Target> {
+  // Each caller has an address of its own, and no limit of attempts.
+  const service = await startTestApp({ TRUSTED_PROXIES: '127.0.0.1' })
+  const pool = new Pool(service.url, { connections: volley, headersTimeout: 20_000, bodyTimeout: 20_000 })
+  afterAll(async () => {
+    const problems = await verifyLedger(service.database.database.pool)
+    await pool.close()
+    await service.close()
+    expect(problems).toEqual([])
+  })
+  const shop = await service.merchant()
+  for (const reference of ['order-1', 'order-2', 'order-3']) {
+    const body = { amount: 500, customer_phone: '70000001', payment_method: 'OperatorA', reference }
+    await service.rest('POST', '/pay', { token: shop.token, body })
+  }
+  return {
+    ...service,
+    shop,
+    async fire(shot) {
+      const { method, path, headers, body } = shot
+      const answer = await pool.request({ method: method as 'GET', path, headers, body })
+      return { shot, status: answer.statusCode, headers: answer.headers, text: await answer.body.text() }
+    },
+  }
+}
+
+/** What an answer says. */
+export interface Verdict {
+  /** The input got past every check. */
+  accepted: boolean
+  wrote?: Partial<Census>
+}
+
+/**
+ * Fires inputs in volleys, and has each answer judged. What stands in the tables afterwards must be what the
+ * answers said, and nothing else. Inputs that never get past the door prove nothing: one in twenty must.
+ */
+export async function bombard(
+  target: Target,
+  shots: fc.Arbitrary<Shot>,
+  judge: (hit: Hit) => Verdict,
+): Promise<void> {
+  const { pool } = target.database.database
+  let accepted = 0
+  await fc.assert(
+    fc.asyncProperty(fc.array(shots, { minLength: volley, maxLength: volley }), async (salvo) => {
+      await pool.query('DELETE FROM rate_limit')
+      const before = await takeCensus(target)
+      const verdicts = (await Promise.all(salvo.map((shot) => target.fire(shot)))).map(judge)
+      accepted += verdicts.filter((verdict) => verdict.accepted).length
+      const said = verdicts.reduce((sum, { wrote = {} }) => add(sum, wrote), before)
+      expect(await takeCensus(target)).toEqual(said)
+    }),
+    { numRuns: Math.ceil(runs / volley) },
+  )
+  expect(accepted).toBeGreaterThan(runs / 20)
+}
+
+/** What callers can bring into being. */
+export interface Census {
+  merchants: number
+  keyVersions: number
+  payments: number
+  checks: number
+  funds: number
+  requests: number
+  pendingEvents: number
+}
+
+function add(sum: Census, more: Partial<Census>): Census {
+  const names = Object.keys(sum) as (keyof Census)[]
+  return Object.fromEntries(names.map((name) => [name, sum[name] + (more[name] ?? 0)])) as unknown as Census
+}
+
+async function takeCensus(target: Target): Promise<Census> {
+  const { rows } = await target.database.database.pool.query<Census>(
+    `SELECT (SELECT count(*)::int FROM merchant) AS merchants,
+       (SELECT sum(version)::int FROM api_key) AS "keyVersions",
+       (SELECT count(*)::int FROM transaction WHERE transaction_type = 'pay') AS payments,
+       (SELECT count(*)::int FROM transaction WHERE transaction_type <> 'pay') AS checks,
+       (SELECT count(*)::int FROM movement WHERE step = 'fund') AS funds,
+       (SELECT count(*)::int FROM operator_request) AS requests,
+       (SELECT count(*)::int FROM event WHERE type = 'payment_pending') AS "pendingEvents"`,
+  )
+  const [row] = rows
+  if (!row) throw new Error('no census')
+  return row
+}
+
+/** What one accepted payment writes. */
+export const aPayment: Partial<Census> = { payments: 1, requests: 1, pendingEvents: 1 }
+
+/** Words that tell of the inside. */
+const internals = /\n\s+at |node_modules|\.ts:\d|prisma|postgres|violates|syntax error at|duplicate key/i
+
+/** What holds for every answer, whatever was asked. */
+export function expectNoInternals({ status, text }: Hit): void {
+  expect(status, text).toBeLessThan(500)
+  expect(text).not.toMatch(internals)
+}
+
+/** One of these tokens comes with a request. */
+export function authorization(token: string): fc.Arbitrary<Record<string, string>> {
+  return fc.oneof(
+    { weight: 12, arbitrary: fc.constant({ authorization: `Bearer ${token}` }) },
+    { weight: 1, arbitrary: fc.constant({}) },
+    {
+      weight: 1,
+      arbitrary: fc.constantFrom(
+        { authorization: 'Bearer' },
+        { authorization: `Bearer ${token}x` },
+        { authorization: 'Basic YTpi' },
+        { authorization: 'Bearer eyJhbGciOiJub25lIn0.e30.' },
+      ),
+    },
+  )
+}
+
+/** An address of the documentation's networks: every request has its own. */
+export const address = fc.tuple(fc.nat(255), fc.nat(255), fc.nat(255)).map(([a, b, c]) => `10.${a}.${b}.${c}`)
