@@ -154,7 +154,8 @@ function readRequest({ query, operationName, variables }: OperationRequest) {
   if (isDeeper(variables, limits.jsonDepthMax)) {
     throw badRequest(`variables are nested deeper than ${limits.jsonDepthMax} levels.`)
   }
-  return { query, operationName: operationName ?? undefined, variableValues: (variables ?? {}) as Variables }
+  // Some clients name an operation without a name so.
+  return { query, operationName: operationName || undefined, variableValues: (variables ?? {}) as Variables }
 }
 
 function isDeeper(value: unknown, levels: number): boolean {

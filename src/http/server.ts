@@ -40,12 +40,19 @@ export async function listenHttp(
 
   const server = createServer(
     {
+      requireHostHeader: false,
       maxHeaderSize: limits.headerMaxBytes,
       headersTimeout: limits.headersTimeoutMs,
       requestTimeout: limits.requestTimeoutMs,
       keepAliveTimeout: limits.keepAliveMs,
+      connectionsCheckingInterval: timeoutSweepMs,
     },
     (message: IncomingMessage, response: ServerResponse) => {
+      if (message.httpVersion === '1.1' && message.headers.host === undefined) {
+        return answerMalformed(new Error('a request without a Host'), message.socket, false)
+      }
+      // The service goes by the names that its configuration gives it; what a caller calls it breaks nothing.
+      message.headers.host = 'localhost'
       if (draining) response.setHeader('Connection', 'close')
       if (handle) handle(message, response)
       else void listener.then((ready) => ready(message, response)).catch(() => response.destroy())
@@ -56,13 +63,17 @@ export async function listenHttp(
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
   })
-  /** Connections on which an answer is awaited. */
-  const busy = new WeakSet<Socket>()
-  server.prependListener('request', ({ socket }, response) => {
-    busy.add(socket)
-    response.once('close', () => busy.delete(socket))
+  /** The request on each connection that has no answer yet. */
+  const asked = new WeakMap<Socket, [IncomingMessage, ServerResponse]>()
+  server.prependListener('request', (message, response) => {
+    asked.set(message.socket, [message, response])
+    response.once('close', () => asked.delete(message.socket))
   })
-  server.on('clientError', (error, socket: Socket) => answerMalformed(error, socket, busy.has(socket)))
+  server.on('clientError', (error, socket: Socket) => {
+    const [message, response] = asked.get(socket) ?? []
+    // The bytes may belong to a second request while the first, perhaps a payment, is still at work.
+    answerMalformed(error, socket, message?.complete === true || response?.headersSent === true)
+  })
 
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -94,5 +105,7 @@ export async function listenHttp(
 }
 
 const idleSweepMs = 20
+/** How late a request that takes too long may be noticed; Node's own half minute is long. */
+const timeoutSweepMs = 1_000
 /** In this time a request that is on its way still arrives. */
 const unusedGraceMs = 500

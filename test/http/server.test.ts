@@ -44,3 +44,19 @@ test('requests that come before the service is ready wait for it', async () => {
   expect(await (await early).text()).toBe('ready')
   await http.drain(1_000)
 })
+
+test('a head that never ends is cut off with 408 in the envelope', async () => {
+  const http = await listenHttp(
+    '127.0.0.1',
+    0,
+    Promise.resolve(() => {}),
+  )
+  http.server.headersTimeout = 100
+  const socket = connect(http.port, '127.0.0.1')
+  let answer = ''
+  socket.on('data', (chunk) => (answer += String(chunk)))
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\n')
+  await once(socket, 'close')
+  expect(answer).toMatch(/^HTTP\/1\.1 408 .*"success":false/s)
+  await http.drain(1_000)
+})

@@ -247,9 +247,13 @@ describe('other fields', () => {
     expect(body['errors']).toEqual([{ field: 'customer_phone', message: 'is required' }])
   })
 
-  test('of a field that comes twice the last counts', async () => {
-    const { status, body } = await raw(bodyWith('amount', '5000').replace('{', '{"amount": 1, '))
-    expect([status, body['data'].amount]).toEqual([202, 5_000])
+  test.each(['amount', 'am\\u006funt'])('400 a field that comes twice, as %s', async (again) => {
+    const { status, body } = await raw(bodyWith('amount', '5000').replace('{', `{"${again}": 500, `))
+    expect([status, body['errors']]).toEqual([400, [{ field: '', message: 'The body names "amount" twice' }]])
+  })
+
+  test('the same name in two objects is no repetition', async () => {
+    expect((await raw(bodyWith('colour', '[{"amount": 1}, {"amount": 2}, "amount"]'))).status).toBe(202)
   })
 })
 
@@ -278,6 +282,12 @@ describe('hostile JSON', () => {
     const before = await stage.rowCounts()
     expect((await raw(bodyWith('colour', json))).status).toBe(400)
     expect(await stage.rowCounts()).toEqual(before)
+  })
+
+  test('400 quotes that never end, in good time', async () => {
+    const began = performance.now()
+    expect((await raw('"\\'.repeat(50_000))).status).toBe(400)
+    expect(performance.now() - began).toBeLessThan(2_000)
   })
 
   test('braces within text are no nesting', async () => {
