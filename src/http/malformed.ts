@@ -17,7 +17,7 @@ export function answerMalformed(error: Error & { code?: string }, socket: Socket
     return
   }
   const requestId = randomUUID()
-  const code = refusalOf(error.code)
+  const code = refusalOf[error.code ?? ''] ?? 'MALFORMED_REQUEST'
   const { status, body } = refused(requestId, { code, message: refusals[code].message })
   const text = JSON.stringify(body)
   socket.end(
@@ -34,13 +34,7 @@ export function answerMalformed(error: Error & { code?: string }, socket: Socket
   )
 }
 
-function refusalOf(code: string | undefined): RefusalCode {
-  switch (code) {
-    case 'HPE_HEADER_OVERFLOW':
-      return 'HEADERS_TOO_LARGE'
-    case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return 'REQUEST_TIMEOUT'
-    default:
-      return 'MALFORMED_REQUEST'
-  }
+const refusalOf: Readonly<Record<string, RefusalCode>> = {
+  HPE_HEADER_OVERFLOW: 'HEADERS_TOO_LARGE',
+  ERR_HTTP_REQUEST_TIMEOUT: 'REQUEST_TIMEOUT',
 }
