@@ -6,10 +6,10 @@ import { apiVersion } from '../shared/version.ts'
 import { refused } from './rest/envelope.ts'
 
 /**
- * Answers what could not be read as a request, in the envelope of every other answer, and closes the connection:
- * after bytes that nobody understood, nothing on it can be trusted.
- * @param busy an answer is on its way on this connection; a second one in the middle of it would be worse than
- *   none
+ * Answers what could not be read as a request, in the envelope of every other answer, and closes the
+ * connection: after bytes that nobody understood, nothing on it can be trusted.
+ * @param busy an answer is on its way on this connection; a second one in the middle of it would be worse
+ *   than none
  */
 export function answerMalformed(error: Error & { code?: string }, socket: Socket, busy: boolean): void {
   if (error.code === 'ECONNRESET' || !socket.writable || busy) {

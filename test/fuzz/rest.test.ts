@@ -20,7 +20,7 @@ import {
   reached,
   type Shot,
   type Verdict,
-} from './service.ts'
+} from './bombard.ts'
 
 const target = await openTarget()
 const documents = parse(

@@ -3,7 +3,8 @@ import { connect, type Socket } from 'node:net'
 import { afterAll, describe, expect, test } from 'vitest'
 import { startTestApp } from '../support/app.ts'
 
-/* What a well-behaved client never sends, byte for byte: smuggling, oversized heads, dribbling, half requests. */
+// What a well-behaved client never sends, byte for byte: smuggling, oversized heads, dribbling, half
+// requests.
 
 const service = await startTestApp()
 const shop = await service.merchant()
@@ -52,7 +53,7 @@ async function paymentsUnder(reference: string): Promise<number> {
   return rows[0]?.n ?? 0
 }
 
-const smuggled = `POST ${pay} HTTP/1.1\r\nHost: x\r\n${authorization}\r\nContent-Type: application/json\r\nContent-Length: ${payment('smuggled').length}\r\n\r\n${payment('smuggled')}`
+const smuggled = head(`Content-Length: ${payment('smuggled').length}`) + payment('smuggled')
 
 describe('bytes that are no request are refused with the envelope, and the connection ends', () => {
   test.each<[string, number, string]>([
@@ -119,7 +120,7 @@ describe('odd but readable requests', () => {
     [
       'a broken gzip inside chunks',
       415,
-      `${head('Content-Encoding: gzip', 'Transfer-Encoding: chunked', 'Connection: close')}2\r\n{}\r\n0\r\n\r\n`,
+      `${head('Content-Encoding: gzip', 'Transfer-Encoding: chunked', 'Connection: close')}0\r\n\r\n`,
     ],
     ['a path of slashes', 404, lines('GET ////// HTTP/1.1', 'Host: x', 'Connection: close')],
     [
