@@ -44,9 +44,11 @@ export const collect: Workload = async (ground) => {
     name,
     processes: [product.pid],
     ...(goal && { goal }),
-    async measure(seconds) {
+    async prepare() {
       await clearWork(ground)
       await product.useOperator(operator)
+    },
+    async measure(seconds) {
       const next = payment(({ token }) => ({ Authorization: `Bearer ${token}` }))
       const measured = await ask(clients)(product.port, next, seconds)
       await numbered(ground)
@@ -61,8 +63,8 @@ export const collect: Workload = async (ground) => {
         {
           name: 'limit: one statement',
           processes: [limit.pid],
+          prepare: () => clearWork(ground),
           async measure(seconds) {
-            await clearWork(ground)
             const next = payment(({ merchantId }) => ({ 'X-Merchant': String(merchantId) }))
             return ask(clients)(limit.ready.port, next, seconds)
           },
@@ -90,11 +92,12 @@ export const collect: Workload = async (ground) => {
 }
 
 /** What earlier turns left to be asked about must not disturb the next. */
-async function clearWork(ground: Ground): Promise<void> {
+export async function clearWork(ground: Ground): Promise<void> {
   await ground.owner.query('UPDATE operator_request SET next_check_at = NULL WHERE next_check_at IS NOT NULL')
 }
 
-async function numbered(ground: Ground): Promise<void> {
+/** Waits until every event has its position. */
+export async function numbered(ground: Ground): Promise<void> {
   for (;;) {
     const { rows } = await ground.owner.query('SELECT FROM event WHERE position IS NULL LIMIT 1')
     if (rows.length === 0) return

@@ -5,6 +5,7 @@ export type CpuAccount = ReadonlyMap<string, number> | null
 
 /** Reads the accounts of some processes, threads included. (Linux only.) */
 export function cpuOf(processes: readonly number[]): CpuAccount {
+  if (processes.length === 0) return null
   const account = new Map<string, number>()
   try {
     for (const process of processes) {

@@ -16,7 +16,7 @@ export const list: Workload = async (ground, { rows }) => {
   if (!small || !large) throw new Error('No merchants.')
   await fill(ground, small.merchantId, smallRows)
   await fill(ground, large.merchantId, rows)
-  await counted(ground)
+  await addUp(ground)
   await ground.owner.query('VACUUM ANALYZE transaction')
 
   const page = (name: string, { token }: typeof small, query: string, goal?: Goal): Entry => ({
@@ -72,7 +72,7 @@ export const list: Workload = async (ground, { rows }) => {
 const oneKind = 'transaction_type=pay&payment_method=OperatorB'
 
 /** Nine in ten are paid, one in a thousand expired, the rest failed; a thousand customers. */
-async function fill(ground: Ground, merchantId: number, rows: number): Promise<void> {
+export async function fill(ground: Ground, merchantId: number, rows: number): Promise<void> {
   for (let from = 0; from < rows; from += stretch) {
     await ground.owner.query(
       `INSERT INTO transaction (merchant_id, transaction_type, payment_method, customer_phone, amount, status,
@@ -90,7 +90,7 @@ async function fill(ground: Ground, merchantId: number, rows: number): Promise<v
 }
 
 /** The service adds up what the statements left. */
-async function counted(ground: Ground): Promise<void> {
+export async function addUp(ground: Ground): Promise<void> {
   for (;;) {
     const { rows } = await ground.owner.query('SELECT FROM transaction_count_change LIMIT 1')
     if (rows.length === 0) return

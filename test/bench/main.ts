@@ -2,10 +2,13 @@ import { parseArgs } from 'node:util'
 import { collect } from './collect.ts'
 import { openGround } from './ground.ts'
 import { list } from './list.ts'
+import { nested } from './nested.ts'
 import { runSection, type SectionResult, type Workload } from './rounds.ts'
+import { settle } from './settle.ts'
+import { start } from './start.ts'
 import { table } from './table.ts'
 
-const workloads: Readonly<Record<string, Workload>> = { collect, list }
+const workloads: Readonly<Record<string, Workload>> = { collect, settle, list, nested, start }
 
 const help = `How fast the service is, against the limit of each kind of work: both take turns in one run.
 

@@ -14,6 +14,7 @@ export interface Product {
   port: number
   merchants: ProductReady['merchants']
   useOperator(operator: OperatorKind): Promise<unknown>
+  ask(question: object): Promise<unknown>
   close(): Promise<void>
 }
 
@@ -38,6 +39,7 @@ export async function startProduct(ground: Ground, merchants: number): Promise<P
     port: child.ready.port,
     merchants: child.ready.merchants,
     useOperator: (operator) => child.ask({ operator }),
+    ask: (question) => child.ask(question),
     async close() {
       await child.close()
       await simulator.close()

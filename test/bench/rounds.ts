@@ -15,13 +15,17 @@ export interface Goal {
   ratioMin?: number
   ratioMax?: number
   cpuMax?: number
+  /** Of the value itself. */
+  valueMax?: number
 }
 
 /** One side of a comparison. */
 export interface Entry {
   name: string
-  /** Process ids whose processor time is counted as the service's. */
+  /** Process ids whose processor time is counted as the service's; without any, none is counted at all. */
   processes: readonly number[]
+  /** What a turn needs, and what does not belong to it. */
+  prepare?(seconds: number): Promise<void>
   /** One turn of about this long. What it leaves to be done later belongs to it. */
   measure(seconds: number): Promise<Measurement>
   goal?: Goal
@@ -93,7 +97,11 @@ export async function runSection(
   say: (words: string) => void,
 ): Promise<SectionResult> {
   const turns = new Map<Entry, Turn[]>(section.entries.map((entry) => [entry, []]))
-  for (const entry of section.entries) await entry.measure(Math.min(1, options.seconds))
+  for (const entry of section.entries) {
+    const seconds = Math.min(1, options.seconds)
+    await entry.prepare?.(seconds)
+    await entry.measure(seconds)
+  }
   for (let round = 0; round < options.rounds; round += 1) {
     const order = round % 2 ? section.entries.toReversed() : section.entries
     for (const entry of order) {
@@ -111,14 +119,18 @@ export async function runSection(
 }
 
 async function takeTurn(entry: Entry, ground: Ground, seconds: number): Promise<Turn> {
+  await entry.prepare?.(seconds)
   const service = cpuOf(entry.processes)
   const postgres = cpuOf(await ground.postgresProcesses())
   const measured = await entry.measure(seconds)
-  const perOperation = (micros: number | null) => (micros === null ? null : micros / measured.operations)
+  const serviceTook = cpuSince(service, entry.processes)
+  const postgresTook = cpuSince(postgres, await ground.postgresProcesses())
+  const perOperation = (micros: number | null) =>
+    micros === null || serviceTook === null ? null : micros / measured.operations
   return {
     ...measured,
-    serviceMicros: perOperation(cpuSince(service, entry.processes)),
-    postgresMicros: perOperation(cpuSince(postgres, await ground.postgresProcesses())),
+    serviceMicros: perOperation(serviceTook),
+    postgresMicros: perOperation(postgresTook),
   }
 }
 
@@ -148,12 +160,14 @@ function summarize(entry: Entry, turns: readonly Turn[], limit: readonly Turn[])
     postgresMicros: spread(turns.map((turn) => turn.postgresMicros)),
     cpuRatio,
     goal,
-    reached: goal && isReached(goal, ratio.median, cpuRatio?.median ?? null),
+    reached: goal && isReached(goal, value.median, ratio.median, cpuRatio?.median ?? null),
   }
 }
 
-function isReached({ ratioMin, ratioMax, cpuMax }: Goal, ratio: number, cpu: number | null): boolean {
+function isReached(goal: Goal, value: number, ratio: number, cpu: number | null): boolean {
+  const { ratioMin, ratioMax, cpuMax, valueMax } = goal
   return (
+    (valueMax === undefined || value <= valueMax) &&
     (ratioMin === undefined || ratio >= ratioMin) &&
     (ratioMax === undefined || ratio <= ratioMax) &&
     (cpuMax === undefined || cpu === null || cpu <= cpuMax)

@@ -48,8 +48,9 @@ function verdict({ goal, reached }: EntryResult): string {
   return goal ? `${goalWords(goal)}: ${reached ? 'reached' : 'missed'}` : ''
 }
 
-function goalWords({ ratioMin, ratioMax, cpuMax }: Goal): string {
+function goalWords({ ratioMin, ratioMax, cpuMax, valueMax }: Goal): string {
   return [
+    ...(valueMax === undefined ? [] : [`${valueMax} at most`]),
     ...(ratioMin === undefined ? [] : [`>= ${ratioMin}`]),
     ...(ratioMax === undefined ? [] : [`<= ${ratioMax}`]),
     ...(cpuMax === undefined ? [] : [`CPU <= ${cpuMax}`]),
@@ -65,7 +66,7 @@ function ratio(value: number): string {
 }
 
 function figure(value: number | undefined): string {
-  if (value === undefined) return '-'
+  if (value === undefined || Number.isNaN(value)) return '-'
   const digits = value < 10 ? 2 : value < 100 ? 1 : 0
   return value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits })
 }

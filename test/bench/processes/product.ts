@@ -4,8 +4,10 @@ import { readConfig } from '../../../src/config.ts'
 import type { InitiateOutcome } from '../../../src/operators/operator.ts'
 import type { Operator, Operators } from '../../../src/operators/registry.ts'
 import { createMerchant } from '../../../src/resources/merchants/create.ts'
+import { settleTransaction } from '../../../src/resources/transactions/settle.ts'
 import { invariant } from '../../../src/shared/invariant.ts'
 import { childOptions } from '../child.ts'
+import { type Settling, settleAll } from '../settling.ts'
 
 /** Who answers the service's calls. */
 export type OperatorKind =
@@ -78,9 +80,23 @@ const operators: Record<OperatorKind, Operators> = {
   ),
   absent: playing(() => Promise.reject(absent)),
 }
-process.on('message', ({ operator }: { operator: OperatorKind }) => {
-  services.operators = operators[operator]
-  process.send?.('done')
-})
+async function bring(transactionId: bigint): Promise<boolean> {
+  const evidence = {
+    operatorRef: `R${transactionId}`,
+    amount: 5_000n,
+    settledAt: new Date(),
+    source: 'query',
+    digest: 'd',
+  } as const
+  return (await settleTransaction(services, transactionId, { status: 'success', source: 'query', evidence }))
+    .moved
+}
+
+async function answer(question: { operator?: OperatorKind; settling?: Settling }): Promise<unknown> {
+  if (question.settling) return settleAll(question.settling, bring)
+  services.operators = operators[question.operator ?? 'simulator']
+  return 'done'
+}
+process.on('message', (question: object) => void answer(question).then((said) => process.send?.(said)))
 process.on('disconnect', () => process.exit())
 process.send?.({ port: Number(new URL(services.addresses.publicUrl).port), merchants } satisfies ProductReady)

@@ -1,0 +1,111 @@
+import { startChild } from './child.ts'
+import { clearWork, numbered } from './collect.ts'
+import type { Ground } from './ground.ts'
+import { startProduct } from './product.ts'
+import type { Entry, Goal, Measurement, Workload } from './rounds.ts'
+import type { Settling } from './settling.ts'
+
+const merchantsCount = 1_000
+const width = 32
+/** More than anybody settles in a second; who runs out of payments ends early. */
+const paymentsPerSecond = 6_000
+
+/** Outcomes brought to payments through `settleTransaction`, against one function call per payment. */
+export const settle: Workload = async (ground) => {
+  const product = await startProduct(ground, merchantsCount)
+  const limit = await startChild('settle-limit.ts', { databaseUrl: ground.url })
+  const spread = product.merchants.map(({ merchantId }) => merchantId)
+  const hot = spread.slice(0, 1)
+
+  function entry(
+    name: string,
+    side: { pid: number; ask(question: object): Promise<unknown> },
+    make: (count: number) => Promise<string>,
+    goal?: Goal,
+  ): Entry {
+    let settling: Settling | null = null
+    return {
+      name,
+      processes: [side.pid],
+      ...(goal && { goal }),
+      async prepare(seconds) {
+        const count = Math.ceil(seconds * paymentsPerSecond)
+        settling = { first: await make(count), count, seconds, width }
+        await numbered(ground)
+        await clearWork(ground)
+      },
+      async measure() {
+        const measured = (await side.ask({ settling })) as Measurement
+        await numbered(ground)
+        return measured
+      },
+    }
+  }
+  const ours = (name: string, merchantIds: readonly number[], goal?: Goal) =>
+    entry(name, product, (count) => openPayments(ground, merchantIds, count), goal)
+  const theirs = (merchantIds: readonly number[]) =>
+    entry('limit: one call each', limit, (count) => openSales(ground, merchantIds, count))
+
+  return {
+    sections: [
+      {
+        title: 'settle, one merchant',
+        unit: 'payments/s',
+        entries: [theirs(hot), ours('settleTransaction', hot, { ratioMin: 8 })],
+      },
+      {
+        title: `settle, ${merchantsCount} merchants`,
+        unit: 'payments/s',
+        entries: [theirs(spread), ours('settleTransaction', spread, { ratioMin: 1.5 })],
+      },
+      {
+        title: 'settle, hot to spread',
+        unit: 'payments/s',
+        entries: [ours(`${merchantsCount} merchants`, spread), ours('one merchant', hot, { ratioMin: 0.9 })],
+      },
+    ],
+    notes: [
+      `limit: one PL/pgSQL function call per payment, 16 connections, ${width} at once, lean tables.`,
+      'settleTransaction: what callbacks and checks end in; it also ends the request and feeds the counts.',
+      'Numbering the events belongs to the service. Afterwards the ledger was proven.',
+    ],
+    async close() {
+      await limit.close()
+      await product.close()
+      const { rows } = await ground.owner.query('SELECT * FROM audit_ledger(true) LIMIT 5')
+      if (rows.length > 0) throw new Error(`The ledger does not hold: ${JSON.stringify(rows)}`)
+    },
+  }
+}
+
+/** Makes payments in the product's own way, one merchant after the other. @returns the first id */
+async function openPayments(ground: Ground, merchantIds: readonly number[], count: number): Promise<string> {
+  const { rows } = await ground.owner.query<{ first: string }>(
+    `WITH item AS (
+       SELECT n, k.merchant_id, k.id, k.version
+       FROM generate_series(0, $2::int - 1) AS n
+         JOIN api_key k ON k.merchant_id = ($1::int[])[1 + n % cardinality($1::int[])]
+     ), made AS (
+       SELECT collect_many(array_agg(merchant_id ORDER BY n), array_agg(id ORDER BY n),
+         array_agg(version ORDER BY n), array_agg('OperatorA'::provider), array_agg('+22370110000'::text),
+         array_agg(5000::bigint), array_agg(gen_random_uuid()::text), array_agg('{}'::jsonb),
+         86400000, 30000, 86400000) AS row
+       FROM item
+     )
+     SELECT min((row).transaction_id) AS first FROM made`,
+    [merchantIds, count],
+  )
+  return rows[0]?.first ?? '0'
+}
+
+async function openSales(ground: Ground, merchantIds: readonly number[], count: number): Promise<string> {
+  const { rows } = await ground.owner.query<{ first: string }>(
+    `WITH made AS (
+       INSERT INTO limit_sale (merchant_id, amount, status, reference)
+       SELECT ($1::int[])[1 + n % cardinality($1::int[])], 5000, 'pending', gen_random_uuid()
+       FROM generate_series(0, $2::int - 1) AS n RETURNING id
+     ) SELECT min(id) AS first FROM made`,
+    [merchantIds, count],
+  )
+  return rows[0]?.first ?? '0'
+}

@@ -1,0 +1,85 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { newHome, startProgram } from '../terminal/program.ts'
+import type { Entry, Workload } from './rounds.ts'
+
+const bare = `require('node:http').createServer().listen(0, '127.0.0.1', () => console.log('ready'))`
+/** After this time what the start left behind is tidied up. */
+const idleMs = 3_000
+
+/** A warm start to the first screen, against a bare server; then what lies idle in memory. */
+export const start: Workload = async () => {
+  const home = await newHome()
+  // The first start makes the database and fills the compile cache: it does not count.
+  await (await startProgram(home)).end('SIGTERM')
+  return {
+    sections: [
+      {
+        title: 'start',
+        unit: 'ms',
+        entries: [
+          timed('limit: bare node:http', startBare),
+          timed('service, warm', () => startProgram(home), { ratioMax: 20 }),
+        ],
+      },
+      {
+        title: 'idle memory',
+        unit: 'MB resident',
+        entries: [
+          resting('bare node:http', startBare),
+          resting('service', () => startProgram(home), { valueMax: 180 }),
+        ],
+      },
+    ],
+    notes: ['warm: from the call to the first screen, with the embedded PostgreSQL and the simulator.'],
+    close: () => home.remove(),
+  }
+}
+
+interface Started {
+  child: { pid?: number | undefined }
+  end(signal: NodeJS.Signals): Promise<unknown>
+}
+
+async function startBare(): Promise<Started> {
+  const child = spawn(process.execPath, ['-e', bare], { stdio: ['ignore', 'pipe', 'inherit'] })
+  await once(child.stdout, 'data')
+  return {
+    child,
+    async end(signal) {
+      child.kill(signal)
+      await once(child, 'exit')
+    },
+  }
+}
+
+function timed(name: string, begin: () => Promise<Started>, goal?: Entry['goal']): Entry {
+  return turn(name, goal, async () => {
+    const begun = performance.now()
+    const started = await begin()
+    const value = performance.now() - begun
+    await started.end('SIGTERM')
+    return value
+  })
+}
+
+function resting(name: string, begin: () => Promise<Started>, goal?: Entry['goal']): Entry {
+  return turn(name, goal, async () => {
+    const started = await begin()
+    await sleep(idleMs)
+    const status = readFileSync(`/proc/${started.child.pid}/status`, 'utf8')
+    await started.end('SIGTERM')
+    return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1_024
+  })
+}
+
+function turn(name: string, goal: Entry['goal'], measure: () => Promise<number>): Entry {
+  return {
+    name,
+    processes: [],
+    ...(goal && { goal }),
+    measure: async () => ({ value: await measure(), operations: 1, p99Ms: Number.NaN }),
+  }
+}
