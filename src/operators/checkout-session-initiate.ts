@@ -130,8 +130,8 @@ export function createCheckoutInitiation(
     if (failure) return failure
     const done = await questions.query('reverse', handle, ctx)
     if (done.kind === 'settled') return { kind: 'settled', handle, evidence: done.evidence }
-    // The first answer is empty by design: alone it proves nothing.
-    return done.kind === 'unreachable' ? unknown(handle, 'unmapped') : accepted(handle)
+    // The first answer is empty by design: alone it proves nothing, not even that it is the operator's.
+    return unknown(handle, 'unmapped')
   }
 
   function create(

@@ -57,7 +57,9 @@ export function checkoutWallet(settings: CheckoutSettings, wire: CheckoutWire, c
       const info = record?.record('page_info')
       if (result.kind !== 'answered' || !items || !info) return silence(result)
       const read = items.flatMap((item, index) => statementLine(item, lines.length + index + 1) ?? [])
-      if (read.length !== items.length) return { kind: 'unreachable', cause: 'unreadable' }
+      // A page that was promised and holds nothing: the rest is missing.
+      const missing = page > 0 && items.length === 0
+      if (missing || read.length !== items.length) return { kind: 'unreachable', cause: 'unreadable' }
       lines.push(...read)
       digests.push(result.digest)
       const next = info.flag('has_next_page') ? info.text('end_cursor') : undefined

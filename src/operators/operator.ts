@@ -274,7 +274,7 @@ export interface DriverCapabilities {
 }
 
 /**
- * What a driver must do. Seven rules, each of them a test (`test/operators/contract.test.ts`):
+ * What a driver must do. Seven rules, each of them certified by `npm run drivers:check` (`test/conformance`):
  * 1. No method throws for what a business or a network may do; a throw is a bug.
  * 2. No method repeats a money call by itself, except once with a fresh token after a refusal that names the
  *    old one.

@@ -1,0 +1,27 @@
+import { describe, expect, test } from 'vitest'
+import { certify } from './certify.ts'
+import type { Subject } from './subject.ts'
+import { subjects } from './subjects.ts'
+
+/** Certifies a driver: one test, whose failure lists every operation and fault that went wrong. */
+export function describeDriver(subject: Subject, leftOut: readonly string[]): void {
+  test.concurrent(`${subject.name} does right whatever goes wrong`, async () => {
+    const { cells, notOffered } = await certify(subject)
+    const wrong = cells.flatMap(({ fault, operation, verdict }) =>
+      verdict.kind === 'failed' ? [`${operation} under "${fault}": ${verdict.why}`] : [],
+    )
+    expect(wrong).toEqual([])
+    // What is left out is known, and nothing else is.
+    expect(cells.filter(({ verdict }) => verdict.kind === 'not offered')).toEqual([])
+    expect(notOffered).toEqual(leftOut)
+    const passed = cells.filter(({ verdict }) => verdict.kind === 'passed')
+    expect(passed.length).toBeGreaterThanOrEqual(100)
+  }, 60_000)
+}
+
+describe('each driver, under every fault, at an operator of its own', () => {
+  for (const subject of subjects) {
+    const checkout = subject.name.startsWith('checkout')
+    describeDriver(subject, checkout ? ['to look up who owns a number', 'to reverse a part'] : [])
+  }
+})
