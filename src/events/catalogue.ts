@@ -8,6 +8,7 @@ export const events = {
   payment_failed: 'A collection was refused or could not complete.',
   payment_cancelled: 'A collection was cancelled before it completed.',
   payment_expired: 'Nobody confirmed a collection within 24 hours.',
+  payment_reversed: 'The operator took a credited collection back.',
 } as const
 export type EventType = keyof typeof events
 
@@ -25,6 +26,8 @@ export interface TransactionEventData {
   previous_status?: string
   late?: boolean
   failure_reason?: string
+  /** Of a reversal: what the merchant no longer had, and owes. */
+  shortfall?: number
 }
 
 /** One line of a merchant's log. */

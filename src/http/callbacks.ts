@@ -52,6 +52,7 @@ async function takeCallback(
     body: Buffer.from(raw.body).toString('utf8').replaceAll('\0', ''),
     requestId: read.operationId === null ? null : BigInt(read.operationId),
     correlationId: correlationId !== undefined && uuid.test(correlationId) ? correlationId : null,
+    says: read.says,
   })
   if (kept.requestId === null) {
     services.log.warn({ provider, find: read.find }, 'a callback names nothing of ours')

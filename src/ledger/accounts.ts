@@ -13,7 +13,7 @@ export const accounts = {
   clearing_operator_c: 'Held at OperatorC for the merchant.',
   clearing_operator_d: 'Held at OperatorD for the merchant.',
   fees: 'Fees taken.',
-  suspense: 'Differences that wait for an explanation.',
+  suspense: 'Owed by the merchant: taken back by an operator when it was spent already.',
   funding: 'Money that the owner of a sandbox put in.',
 } as const
 export type Account = keyof typeof accounts

@@ -22,7 +22,7 @@ export function parseCheckoutCallback(raw: RawCallback, settings: CheckoutSettin
   const event = wireRecord(parseJson(raw.body))
   const [id, type] = [event?.text('id'), event?.text('type')]
   if (!event || id === undefined || type === undefined) return { kind: 'rejected', why: 'unreadable' }
-  if (type !== 'checkout.session.completed' && type !== 'checkout.session.payment_failed') {
+  if (!types.has(type)) {
     return { kind: 'ignored', eventType: type }
   }
   const session = readSession(event.record('data'), settings.launchUrlField)
@@ -38,6 +38,12 @@ export function parseCheckoutCallback(raw: RawCallback, settings: CheckoutSettin
     late: false,
   }
 }
+
+const types = new Set([
+  'checkout.session.completed',
+  'checkout.session.payment_failed',
+  'checkout.session.refunded',
+])
 
 /** A payment that failed leaves its session open; the event says so, whatever it is called. */
 const claims = {

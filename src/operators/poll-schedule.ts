@@ -1,3 +1,6 @@
+import { limits } from '../shared/limits.ts'
+import type { DriverCapabilities } from './operator.ts'
+
 const second = 1_000
 const minute = 60 * second
 const hour = 60 * minute
@@ -74,6 +77,19 @@ const promptGraceMs = second
 /** Milliseconds until an operation in doubt, or an operator out of reach, is asked again. */
 export function nextDoubtCheckMs(checks: number, random: number = Math.random()): number {
   return jitter(doubtMs[Math.min(checks, doubtMs.length - 1)] ?? minute, random)
+}
+
+/**
+ * Milliseconds until the operator of a paid collection is asked whether it took it back; null: no more, or
+ * never where the operator calls back.
+ * @param ageMs since it was paid
+ */
+export function nextReversalCheckMs(
+  callbacks: DriverCapabilities['callbacks'],
+  ageMs: number,
+): number | null {
+  const next = callbacks === 'none' ? limits.reversalChecksMs.find((atMs) => atMs > ageMs) : undefined
+  return next === undefined ? null : next - ageMs
 }
 
 function jitter(ms: number, random: number): number {

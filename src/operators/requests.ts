@@ -3,7 +3,7 @@ import { type Batches, shareStatement } from '../database/batch.ts'
 import { limits } from '../shared/limits.ts'
 import type { Xof } from '../shared/money.ts'
 import type { Provider } from '../shared/providers.ts'
-import type { OperatorHandle } from './operator.ts'
+import type { CallbackHint, OperatorHandle } from './operator.ts'
 
 /**
  * A request to an operator that is not known to be over. Its identity was stored before the first byte left.
@@ -29,13 +29,17 @@ export interface OpenRequest {
   request: { description?: string; return_url?: string; cancel_url?: string }
   /** The transaction's status. */
   status: string
+  /** When its transaction ended, or was paid after its end. */
+  settledAt: Date | null
+  /** What its last callback said. */
+  claimed: CallbackHint['says'] | null
 }
 
 const columns = `r.id, r.merchant_id AS "merchantId", r.transaction_id AS "transactionId", r.provider, r.kind,
   r.amount, r.phone,
   r.handle || jsonb_build_object('correlationId', r.correlation_id, 'clientRef', r.correlation_id) AS handle,
   r.state, r.attempt, r.check_count AS "checkCount", r.created_at AS "createdAt", t.expires_at AS "expiresAt",
-  t.request_data AS request, t.status`
+  t.request_data AS request, t.status, t.settled_at AS "settledAt", r.handle->>'claimed' AS claimed`
 
 /**
  * Takes requests that are due to be asked about, oldest first. Until `limits.operatorQueryIntervalMs` have
@@ -165,6 +169,21 @@ const noteMany = shareStatement(async (pool: Pool, notes: readonly RequestNote[]
   return notes.map(() => undefined)
 })
 
+/**
+ * Says when a request that is settled is asked about again; null asks no more. What a callback made due
+ * meanwhile stays due, and what was reversed is over.
+ */
+export async function watchRequest(pool: Pool, id: bigint, nextMs: number | null): Promise<void> {
+  await pool.query({
+    name: 'watch_request',
+    text: `UPDATE operator_request r SET next_check_at = service_now() + $2 * interval '1 millisecond'
+      FROM transaction t
+      WHERE r.id = $1 AND r.state = 'settled' AND r.next_check_at > service_now()
+        AND t.id = r.transaction_id AND t.merchant_id = r.merchant_id AND t.status = 'success'`,
+    values: [id, nextMs],
+  })
+}
+
 /** A callback that names a request of ours. */
 export interface CallbackRecord {
   provider: Provider
@@ -173,6 +192,7 @@ export interface CallbackRecord {
   /** The request's id from the address; null where `correlationId` names it. */
   requestId: bigint | null
   correlationId: string | null
+  says: CallbackHint['says']
 }
 
 /**
@@ -194,8 +214,11 @@ export async function recordCallback(
         SELECT (SELECT merchant_id FROM named), (SELECT id FROM named), $1, $2, $3
         ON CONFLICT (provider, dedupe_key) DO NOTHING RETURNING request_id
       ), due AS (
-        UPDATE operator_request r SET next_check_at = date_trunc('milliseconds', service_now())
-        FROM kept WHERE r.id = kept.request_id AND r.state <> 'settled'
+        UPDATE operator_request r
+        SET next_check_at = date_trunc('milliseconds', service_now()),
+          handle = r.handle || jsonb_build_object('claimed', $6::text)
+        -- What is settled is asked about only where the callback says something else.
+        FROM kept WHERE r.id = kept.request_id AND (r.state <> 'settled' OR $6 <> 'settled')
       )
       SELECT EXISTS (SELECT FROM kept) AS "isNew", (SELECT id FROM named) AS "requestId"`,
     values: [
@@ -204,6 +227,7 @@ export async function recordCallback(
       callback.body,
       callback.requestId,
       callback.correlationId,
+      callback.says,
     ],
   })
   return rows[0] ?? { isNew: false, requestId: null }

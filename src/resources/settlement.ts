@@ -1,13 +1,25 @@
 import type { Services } from '../context.ts'
 import { exchangeRecorder } from '../operators/exchanges.ts'
 import { failureReasons } from '../operators/failure-reasons.ts'
-import type { CallContext, InitiateOutcome, QueryOutcome, Refusal } from '../operators/operator.ts'
-import { nextCheckMs, nextDoubtCheckMs, politeCheckMs } from '../operators/poll-schedule.ts'
+import type { CallContext, Evidence, InitiateOutcome, QueryOutcome, Refusal } from '../operators/operator.ts'
+import {
+  nextCheckMs,
+  nextDoubtCheckMs,
+  nextReversalCheckMs,
+  politeCheckMs,
+} from '../operators/poll-schedule.ts'
 import type { Operator } from '../operators/registry.ts'
-import { claimSend, noteRequest, type OpenRequest, type RequestNote } from '../operators/requests.ts'
+import {
+  claimSend,
+  noteRequest,
+  type OpenRequest,
+  type RequestNote,
+  watchRequest,
+} from '../operators/requests.ts'
 import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
-import { settleTransaction } from './transactions/settle.ts'
+import { reverseTransaction } from './transactions/reverse.ts'
+import { type Outcome, settleTransaction } from './transactions/settle.ts'
 import { type TransactionStatus, transactionStates } from './transactions/states.ts'
 
 /** What sending a request led to. */
@@ -84,11 +96,11 @@ async function bringAnswer(
       return { ...open, paymentUrl }
     }
     case 'settled': {
-      const { status } = await settleTransaction(services, id, {
-        status: 'success',
-        source: 'initiate',
-        evidence: outcome.evidence,
-      })
+      const { status } = await settleTransaction(
+        services,
+        id,
+        paid(services, request, 'initiate', outcome.evidence),
+      )
       return { ...open, status }
     }
     case 'refused': {
@@ -136,6 +148,8 @@ export async function checkRequest(services: Services, request: OpenRequest): Pr
     request.handle,
     callContext(services, request, 'background', deadlineIn(limits.operatorQueryDeadlineMs)),
   )
+  noteContradiction(services, request, outcome)
+  if (request.state === 'settled') return watchSettled(services, request, outcome)
   switch (outcome.kind) {
     case 'settled': {
       const { evidence } = outcome
@@ -145,7 +159,7 @@ export async function checkRequest(services: Services, request: OpenRequest): Pr
           'another amount was paid',
         )
       }
-      const settled = { status: 'success', source: 'query', evidence } as const
+      const settled = paid(services, request, 'query', evidence)
       return {
         status: (await settleTransaction(services, request.transactionId, settled)).status,
         reached: true,
@@ -161,12 +175,15 @@ export async function checkRequest(services: Services, request: OpenRequest): Pr
         'the operator lost a request that it had accepted',
       )
       return { status: await keepAsking(services, request, outcome), reached: true }
-    case 'reversed':
-      services.log.error(
-        { transactionId: request.transactionId, outcome },
-        'the operator reversed a collection',
+    case 'reversed': {
+      // Paid and taken back before anybody asked: both happened, in this order.
+      await settleTransaction(
+        services,
+        request.transactionId,
+        paid(services, request, 'query', outcome.evidence),
       )
-      return { status: await keepAsking(services, request, { kind: 'pending' }), reached: true }
+      return watchSettled(services, request, outcome)
+    }
     case 'pending':
       return { status: await keepAsking(services, request, outcome), reached: true }
     case 'unreachable':
@@ -181,6 +198,50 @@ export async function checkRequest(services: Services, request: OpenRequest): Pr
       })
       return { status: standing, reached: false }
   }
+}
+
+/**
+ * What was paid may be taken back: only that moves it. Any other answer leaves it as it stands, and is asked
+ * for again on a sparse schedule where the operator tells nothing by itself.
+ */
+async function watchSettled(
+  services: Services,
+  request: OpenRequest,
+  outcome: QueryOutcome,
+): Promise<Checked> {
+  if (outcome.kind === 'reversed') {
+    const { status } = await reverseTransaction(services, request.transactionId, outcome.evidence)
+    return { status, reached: true }
+  }
+  const reached = outcome.kind !== 'unreachable'
+  if (outcome.kind === 'refused' || outcome.kind === 'absent')
+    services.log.error({ transactionId: request.transactionId, outcome }, 'the operator disowns a payment')
+  const ageMs = services.clock.now().getTime() - (request.settledAt ?? request.createdAt).getTime()
+  const next = reached
+    ? nextReversalCheckMs(operatorOf(services, request).capabilities.callbacks, ageMs)
+    : ageMs > limits.lateChecksForMs
+      ? null
+      : nextDoubtCheckMs(request.checkCount)
+  await watchRequest(services.database.pool, request.id, next)
+  return { status: standingOf(request), reached }
+}
+
+function paid(
+  services: Services,
+  request: OpenRequest,
+  source: 'initiate' | 'query',
+  evidence: Evidence,
+): Outcome {
+  const { callbacks } = operatorOf(services, request).capabilities
+  return { status: 'success', source, evidence, watchMs: nextReversalCheckMs(callbacks, 0) }
+}
+
+/** The operator's answer counts; that its callback said otherwise is worth a look. */
+function noteContradiction(services: Services, request: OpenRequest, outcome: QueryOutcome): void {
+  const { claimed, transactionId } = request
+  const isFinal = outcome.kind === 'settled' || outcome.kind === 'refused'
+  if (claimed === null || claimed === 'pending' || !isFinal || claimed === outcome.kind) return
+  services.log.warn({ transactionId, claimed, answered: outcome.kind }, 'a callback contradicts its operator')
 }
 
 /** The operator has no record, and no answer ever said that it had one. */

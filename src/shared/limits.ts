@@ -65,6 +65,11 @@ export const limits = {
    * 2.4)
    */
   resendForMs: 1 * minute,
+  /**
+   * So long after a payment an operator that calls nobody back is asked whether it was taken back. Choice:
+   * soon, and once after its books of the day are closed.
+   */
+  reversalChecksMs: [1 * minute, 10 * minute, 1 * hour, 24 * hour],
   /** How often each operator's due requests are looked for; a callback does not wait for it. */
   resolveEveryMs: 500,
   /** Requests that one job run takes. */

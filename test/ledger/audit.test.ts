@@ -107,6 +107,18 @@ const plants: readonly (readonly [what: string, names: Invariant, plant: (books:
     ({ paid }) => [`UPDATE movement SET amount = amount - 1 WHERE cause = 'transaction:${paid}'`],
   ],
   [
+    'a reversal that gave nothing back',
+    'reversals_give_back_all',
+    ({ paid }) => [`UPDATE transaction SET status = 'reversed' WHERE id = ${paid}`],
+  ],
+  [
+    'money given back of what stands',
+    'reversals_give_back_all',
+    ({ merchantId, paid }) => [
+      move(merchantId, `transaction:${paid}`, ['reverse', 'available', 'clearing_operator_a'], 5_000),
+    ],
+  ],
+  [
     'money reserved for what is over',
     'reservations_end_once',
     ({ merchantId, failed }) => [

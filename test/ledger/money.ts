@@ -108,6 +108,15 @@ export async function settleMany(
   return rows
 }
 
+/** Runs `reverse_many` itself. */
+export async function reverseMany(pool: pg.Pool | pg.PoolClient, ids: readonly bigint[], source = 'query') {
+  const { rows } = await pool.query<{ moved: boolean; status: string; shortfall: bigint | null }>(
+    'SELECT moved, status, shortfall FROM reverse_many($1, $2, $3::jsonb[])',
+    [ids, ids.map(() => source), ids.map(() => '{}')],
+  )
+  return rows
+}
+
 export interface Held {
   available: bigint
   reserved: bigint

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { verifyLedger } from '../../src/ledger/verify.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { damage as damageRows } from './damage.ts'
-import { fundedMerchant, openCollection, problemsOf, settleMany } from './money.ts'
+import { fundedMerchant, openCollection, problemsOf, reverseMany, settleMany } from './money.ts'
 
 let db: TestDatabase
 beforeAll(async () => void (db = await createTestDatabase()))
@@ -37,6 +37,60 @@ async function damage(statement: string, values: unknown[] = []): Promise<void> 
 test('a sound ledger has no problem', async () => {
   const { merchantId } = await lively()
   expect(await problemsOf(db.database.pool, merchantId)).toEqual([])
+})
+
+/** A merchant with 3,000 francs left when its 5,000 are taken back. */
+async function robbed(): Promise<{ merchantId: number; id: bigint }> {
+  const { pool } = db.database
+  const merchant = await fundedMerchant(pool, 0n)
+  const { transactionId: id } = await openCollection(pool, merchant)
+  await settleMany(pool, [{ id, to: 'success' }])
+  await pool.query('SELECT * FROM reserve_many($1, $2, $3)', [
+    [merchant.merchantId],
+    [`payout:${merchant.merchantId}`],
+    [2_000n],
+  ])
+  await reverseMany(pool, [id])
+  return { merchantId: merchant.merchantId, id }
+}
+
+describe('the proof finds in a reversal', () => {
+  test.each<[what: string, found: RegExp, statement: string]>([
+    [
+      'that nothing was given back',
+      /reversed but was never given back/,
+      `DELETE FROM movement WHERE merchant_id = $1 AND step IN ('reverse', 'shortfall') AND amount <> 3000`,
+    ],
+    [
+      'another amount',
+      /given back with another amount/,
+      `UPDATE movement SET amount = 2001 WHERE merchant_id = $1 AND step = 'shortfall'`,
+    ],
+    [
+      'another operator',
+      /given back with another amount, account/,
+      `UPDATE movement SET credit = 'clearing_operator_d' WHERE merchant_id = $1 AND step = 'shortfall'`,
+    ],
+    [
+      'a debt that the balance paid',
+      /nothing of ours moves so/,
+      `UPDATE movement SET debit = 'available' WHERE merchant_id = $1 AND step = 'shortfall'`,
+    ],
+    [
+      'a payment that stands',
+      /given back but is not reversed/,
+      `UPDATE transaction SET status = 'success' WHERE merchant_id = $1`,
+    ],
+  ])('%s', async (what, found, statement) => {
+    const { merchantId, id } = await robbed()
+    expect(await problemsOf(db.database.pool, merchantId)).toEqual([])
+    if (what === 'that nothing was given back') {
+      await damage(`DELETE FROM movement WHERE cause = $1 AND step = 'reverse'`, [`transaction:${id}`])
+      await damage('UPDATE merchant_balance SET available = 3000 WHERE merchant_id = $1', [merchantId])
+    }
+    await damage(statement, [merchantId])
+    expect(await problemsOf(db.database.pool, merchantId)).toContainEqual(expect.stringMatching(found))
+  })
 })
 
 describe('the proof finds', () => {

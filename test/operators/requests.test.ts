@@ -75,6 +75,7 @@ function callback(more: Partial<CallbackRecord>): CallbackRecord {
     body: '{}',
     requestId: null,
     correlationId: null,
+    says: 'settled',
     ...more,
   }
 }

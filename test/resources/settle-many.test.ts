@@ -40,7 +40,7 @@ function paid(amount = 5_000n): Outcome {
     source: 'query',
     digest: 'd',
   } as const
-  return { status: 'success', source: 'query', evidence }
+  return { status: 'success', source: 'query', evidence, watchMs: null }
 }
 const refused: Outcome = {
   status: 'failed',

@@ -136,8 +136,6 @@ describe('asking about what was accepted', () => {
     ['unreachable', 3 * hour, 'pending', 'accepted', seconds(2, 8)],
     ['unreachable', day + second, 'pending', 'accepted', seconds(2, 8)],
     ['unreachable', 10 * day, 'pending', 'accepted', seconds(2, 8)],
-    ['reversed', 10 * second, 'pending', 'accepted', seconds(60)],
-    ['reversed', day + second, 'expired', 'accepted', seconds(3_600)],
     ['settled', 10 * second, 'success', 'settled', null],
     ['settled', 3 * hour, 'success', 'settled', null],
     ['settled', 10 * day, 'success', 'settled', null],

@@ -233,6 +233,8 @@ function openRequest(item: Item, made: Extract<Made, { outcome: 'made' }>): Open
     expiresAt: made.expiresAt,
     request: item.request,
     status: 'pending',
+    settledAt: null,
+    claimed: null,
   }
 }
 

@@ -8,7 +8,13 @@ import { type TransactionStatus, transactionStates } from './states.ts'
 
 /** How a transaction ends, and whose word that is. */
 export type Outcome =
-  | { status: 'success'; source: 'initiate' | 'query'; evidence: Evidence }
+  | {
+      status: 'success'
+      source: 'initiate' | 'query'
+      evidence: Evidence
+      /** Until the operator is asked whether it took the money back; null where it tells by itself. */
+      watchMs: number | null
+    }
   | {
       status: 'failed'
       source: 'initiate' | 'query' | 'service'
@@ -66,7 +72,7 @@ const settleMany = shareStatement(async (pool: Pool, items: readonly Item[]): Pr
   const { rows } = await pool.query<Settlement>({
     name: 'settle_many',
     text: `SELECT moved, status, late
-      FROM settle_many($1, $2::transaction_status[], $3, $4, $5, $6, $7, $8::jsonb[], $9)`,
+      FROM settle_many($1, $2::transaction_status[], $3, $4, $5, $6, $7, $8::jsonb[], $9, $10)`,
     values: [
       items.map((i) => i.transactionId),
       items.map((i) => i.outcome.status),
@@ -77,6 +83,7 @@ const settleMany = shareStatement(async (pool: Pool, items: readonly Item[]): Pr
       items.map((i) => (i.outcome.status === 'failed' ? (i.outcome.refusal.message ?? null) : null)),
       items.map((i) => JSON.stringify(evidenceOf(i.outcome))),
       limits.lateCheckMs,
+      items.map((i) => (i.outcome.status === 'success' ? i.outcome.watchMs : null)),
     ],
   })
   invariant(rows.length === items.length, 'every transaction that is settled exists')
@@ -87,8 +94,12 @@ const settleMany = shareStatement(async (pool: Pool, items: readonly Item[]): Pr
 function evidenceOf(outcome: Outcome): object {
   if (outcome.status === 'expired') return { by: outcome.source }
   if (outcome.status === 'failed') return { by: outcome.source, ...outcome.refusal }
-  const { settledAt, ...evidence } = outcome.evidence
-  const words = { by: outcome.source, ...evidence, settled_at: settledAt }
+  return { by: outcome.source, ...proofOf(outcome.evidence) }
+}
+
+/** The operator's word, as JSON. */
+export function proofOf({ settledAt, ...evidence }: Evidence): object {
+  const words = { ...evidence, settled_at: settledAt }
   return Object.fromEntries(
     Object.entries(words).map(([name, value]) => [name, typeof value === 'bigint' ? Number(value) : value]),
   )

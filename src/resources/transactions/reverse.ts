@@ -1,0 +1,59 @@
+import type { Pool } from 'pg'
+import type { Services } from '../../context.ts'
+import { shareStatement } from '../../database/batch.ts'
+import type { Evidence } from '../../operators/operator.ts'
+import { invariant } from '../../shared/invariant.ts'
+import { proofOf } from './settle.ts'
+import { type TransactionStatus, transactionStates } from './states.ts'
+
+/** What stands after a reversal was brought. */
+interface Reversal {
+  /** Whether this call moved it. */
+  moved: boolean
+  status: TransactionStatus
+  /** What the merchant had spent already, and owes now, in XOF; null where nothing moved. */
+  shortfall: bigint | null
+}
+
+/**
+ * Takes a credited collection back, on the operator's answer that it took it back itself. Status, movement,
+ * event and the end of the operator request are one commit; a repetition changes nothing.
+ *
+ * Choice: the merchant's free balance pays as far as it reaches. The rest is written as the merchant's debt
+ * (`suspense`), and somebody is called: money that is spent cannot be fetched by a program, and a balance
+ * below zero would refuse what comes next.
+ */
+export async function reverseTransaction(
+  services: Services,
+  transactionId: bigint,
+  evidence: Evidence,
+): Promise<Reversal> {
+  const reversal = await services.batches.run(reverseMany, { transactionId, evidence })
+  if (reversal.moved) services.sequencer.nudge()
+  if (reversal.moved && reversal.shortfall) {
+    const { shortfall } = reversal
+    services.log.error({ transactionId, shortfall }, 'a merchant owes what an operator took back')
+  }
+  if (transactionStates.canMove(reversal.status, 'reversed'))
+    services.log.warn({ transactionId, stands: reversal.status }, 'a reversal moved nothing')
+  return reversal
+}
+
+interface Item {
+  transactionId: bigint
+  evidence: Evidence
+}
+
+const reverseMany = shareStatement(async (pool: Pool, items: readonly Item[]): Promise<Reversal[]> => {
+  const { rows } = await pool.query<Reversal>({
+    name: 'reverse_many',
+    text: 'SELECT moved, status, shortfall FROM reverse_many($1, $2, $3::jsonb[])',
+    values: [
+      items.map((item) => item.transactionId),
+      items.map(() => 'query'),
+      items.map((item) => JSON.stringify({ by: 'query', reversed: true, ...proofOf(item.evidence) })),
+    ],
+  })
+  invariant(rows.length === items.length, 'every transaction that is reversed exists')
+  return rows
+})

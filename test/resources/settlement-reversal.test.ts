@@ -1,0 +1,94 @@
+import { describe, expect, test } from 'vitest'
+import { limits } from '../../src/shared/limits.ts'
+import { eventTypes } from '../ledger/money.ts'
+import {
+  accepted,
+  answers,
+  ask,
+  credited,
+  day,
+  minute,
+  type Opened,
+  scene,
+  script,
+  seconds,
+  stands,
+  useScene,
+} from './scripted-operator.ts'
+
+useScene()
+
+async function paid(callbacks: 'none' | 'unsigned'): Promise<Opened> {
+  script.callbacks = callbacks
+  const opened = await accepted()
+  await ask(opened, answers.settled)
+  return opened
+}
+
+/** As a callback that says something else makes it. */
+const makeDue = ({ requestId }: Opened) =>
+  scene.db.owner.query('UPDATE operator_request SET next_check_at = service_now() WHERE id = $1', [requestId])
+
+describe('an operator that calls nobody back', () => {
+  test('is asked after 1 min, 10 min, 1 h and 24 h whether it took the money back, and no more', async () => {
+    const opened = await paid('none')
+    let ageMs = 0
+    for (const atMs of limits.reversalChecksMs) {
+      const { nextS } = await stands(opened)
+      expect(Math.abs((nextS ?? 0) - (atMs - ageMs) / 1_000)).toBeLessThan(2)
+      await scene.clock.advance(atMs - ageMs)
+      ageMs = atMs
+      expect(await ask(opened, answers.settled)).toEqual({ status: 'success', reached: true })
+    }
+    expect(await stands(opened)).toMatchObject({ status: 'success', state: 'settled', nextS: null })
+    expect(await credited()).toBe(5_000n)
+  })
+
+  test('and while it is out of reach it is asked again, for a week', async () => {
+    const opened = await paid('none')
+    await scene.clock.advance(minute)
+    await ask(opened, answers.unreachable)
+    expect(await stands(opened)).toMatchObject({ state: 'settled', nextS: seconds(2, 60) })
+    await scene.clock.advance(7 * day)
+    await ask(opened, answers.unreachable)
+    expect(await stands(opened)).toMatchObject({ state: 'settled', nextS: null })
+  })
+})
+
+test('an operator that calls back is not asked again by itself', async () => {
+  expect(await stands(await paid('unsigned'))).toMatchObject({ state: 'settled', nextS: null })
+})
+
+test('a payment that was taken back is reversed, once, and asked about no more', async () => {
+  const opened = await paid('unsigned')
+  await makeDue(opened)
+  expect(await ask(opened, answers.reversed)).toEqual({ status: 'reversed', reached: true })
+  expect(await stands(opened)).toMatchObject({ status: 'reversed', state: 'settled', nextS: null })
+  await makeDue(opened)
+  expect((await ask(opened, answers.reversed)).status).toBe('reversed')
+  expect(await credited()).toBe(0n)
+  expect(await eventTypes(scene.pool, scene.merchant.merchantId)).toEqual([
+    'payment_pending',
+    'payment_received',
+    'payment_reversed',
+  ])
+})
+
+test.each([
+  [0, 'payment_pending payment_received payment_reversed'],
+  [day + minute, 'payment_pending payment_received payment_reversed'],
+])('paid and taken back before anybody asked (after %d ms): both are told', async (ageMs, told) => {
+  const opened = await accepted(ageMs)
+  expect((await ask(opened, answers.reversed)).status).toBe('reversed')
+  expect((await eventTypes(scene.pool, scene.merchant.merchantId)).join(' ')).toBe(told)
+  expect(await credited()).toBe(0n)
+})
+
+test.each(['pending', 'absent', 'refused'] as const)('%s after the payment changes nothing', async (kind) => {
+  const opened = await paid('unsigned')
+  await makeDue(opened)
+  expect((await ask(opened, answers[kind])).status).toBe('success')
+  expect(await stands(opened)).toMatchObject({ status: 'success', state: 'settled', nextS: null })
+  expect(await credited()).toBe(5_000n)
+  expect(script.sent).toEqual([])
+})
