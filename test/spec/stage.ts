@@ -1,5 +1,6 @@
 import { afterAll, expect } from 'vitest'
 import { verifyLedger } from '../../src/ledger/verify.ts'
+import { scenarios } from '../../src/operators/simulator/scenarios.ts'
 import { type Provider, providers } from '../../src/shared/providers.ts'
 import { type RestAnswer, startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
 
@@ -13,6 +14,15 @@ export interface SeenRequest {
   body: string
   status: number | null
   correlationId: string
+}
+
+/** What money did for one of our references, as the operator's book says. */
+interface Execution {
+  operator: Provider
+  kind: string
+  count: number
+  amount: string
+  reversed: string
 }
 
 /** How many rows stand in each table that a payment writes to. */
@@ -39,6 +49,10 @@ export interface Stage extends TestApp {
   seen(mark: unknown): Promise<SeenRequest[]>
   /** The name by which the operator knows a payment. */
   correlationOf(id: unknown): Promise<string>
+  /** How many callbacks about a payment were kept. */
+  callbacksOf(id: unknown): Promise<number>
+  /** How often, and for how much, money moved for a payment in the operator's own book. */
+  executionsOf(id: unknown): Promise<Execution[]>
   /** A person answers at the telephone or on the checkout page. */
   answer(id: unknown, how: 'confirm' | 'decline'): Promise<void>
   outage(operator: Provider, mode: 'refuse' | 'hang' | '5xx' | 'none'): Promise<void>
@@ -53,7 +67,9 @@ export const hour = 60 * minute
 let numbers = 0
 
 /** Scenarios that look at no parameter: its digits too can tell customers apart. */
-const withoutParameter = new Set(['03', '04', '05', '07', '09', '11'])
+const withoutParameter = new Set(
+  scenarios.filter(({ parameter }) => parameter === null).map(({ code }) => code),
+)
 
 /** A test number `+223 70 SS PP xx` that no other test of the file uses. */
 export function customer(scenario: string, parameter = '00'): string {
@@ -148,6 +164,14 @@ function bookSide({ database: { owner } }: TestApp) {
       )
       return rows.map(({ amount }) => amount)
     },
+    async callbacksOf(id: unknown) {
+      const { rows } = await owner.query<{ count: number }>(
+        `SELECT count(*)::int AS count FROM operator_callback c JOIN operator_request r ON r.id = c.request_id
+         WHERE r.transaction_id = $1`,
+        [id],
+      )
+      return rows[0]?.count ?? -1
+    },
     async correlationOf(id: unknown) {
       const { rows } = await owner.query<{ name: string }>(
         'SELECT correlation_id AS name FROM operator_request WHERE transaction_id = $1',
@@ -175,6 +199,13 @@ function operatorSide(service: TestApp) {
     async seen(mark: unknown) {
       const all = (await control('GET', 'requests')) as SeenRequest[]
       return all.filter((request) => JSON.stringify(request).includes(String(mark)))
+    },
+    async executionsOf(id: unknown) {
+      const name = await books.correlationOf(id)
+      const { executions } = (await control('GET', `invariants?clientRef=${name}`)) as {
+        executions: (Execution & { client_reference: string; correlation_ids: string[] })[]
+      }
+      return executions.map(({ client_reference: _name, correlation_ids: _ids, ...row }) => row)
     },
     async answer(id: unknown, how: 'confirm' | 'decline') {
       const name = await books.correlationOf(id)

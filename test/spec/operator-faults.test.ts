@@ -1,0 +1,261 @@
+import { createClient } from 'graphql-sse'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { scenarios } from '../../src/operators/simulator/scenarios.ts'
+import type { Provider } from '../../src/shared/providers.ts'
+import { eventually } from './eventually.ts'
+import { customer, each, minute, openStage, perOperator, second, type Stage } from './stage.ts'
+
+const stage = await openStage()
+const shop = await stage.merchant()
+/** Time goes by itself there: 21 answers later than anybody waits. */
+const slow = await openStage()
+const slowShop = await slow.merchant()
+
+/** Who calls back; OperatorC is polled. */
+const calling: readonly Provider[] = ['OperatorA', 'OperatorB', 'OperatorD']
+
+const start = (scenario: string, parameter?: string) =>
+  perOperator(async (operator) =>
+    stage.paid(shop, { payment_method: operator, customer_phone: customer(scenario, parameter) }),
+  )
+type Started = Awaited<ReturnType<typeof start>>
+const slowPayments = perOperator(async (operator) =>
+  slow.pay(slowShop, { payment_method: operator, customer_phone: customer('21') }),
+)
+
+const idOf = (payments: Started, operator: Provider) => payments[operator]?.['transaction_id']
+
+async function become(payments: Started, status: string, on: Stage = stage): Promise<void> {
+  const merchant = on === slow ? slowShop : shop
+  await eventually(async () =>
+    expect(await perOperator((operator) => on.statusOf(merchant, idOf(payments, operator)))).toEqual(
+      each(status),
+    ),
+  )
+}
+
+/** Paid, told and credited once; carried out once at the operator, who holds what we credited. */
+async function paidOnce(payments: Started, on: Stage = stage, amount = 5_000): Promise<void> {
+  for (const [operator, { transaction_id: id }] of Object.entries(payments)) {
+    const moved = { operator, kind: 'collect', count: 1, amount: String(amount), reversed: '0' }
+    expect(await on.executionsOf(id)).toEqual([moved])
+    expect(await on.creditsOf(id)).toEqual([amount])
+    expect(await on.eventsOf(id)).toEqual(['payment_pending', 'payment_received'])
+  }
+}
+
+/** Lets the time pass in which an earlier call may still arrive: it goes by the machine's clock. */
+async function lowerFences(payments: Started): Promise<void> {
+  await stage.database.owner.query(
+    `UPDATE operator_request SET fence_until = now() - interval '1 s' WHERE transaction_id = ANY ($1)`,
+    [Object.values(payments).map(({ transaction_id: id }) => id)],
+  )
+}
+
+const callbacks = (payments: Started) =>
+  perOperator((operator) => stage.callbacksOf(idOf(payments, operator)), calling)
+
+const kept = (payments: Started, count: number) =>
+  eventually(async () => expect(await callbacks(payments)).toEqual(each(count, calling)))
+
+describe('the answer is lost, wrong or late: paid once, as if nothing had been', () => {
+  const cases = [
+    ['20', 'the answer is lost'],
+    ['22', '503 before the execution'],
+    ['23', '500 after the execution'],
+    ['24', 'carried out after the connection broke'],
+    ['25', '429 with Retry-After'],
+    ['26', 'the page of a gateway'],
+  ] as const
+  const all = new Map<string, Started>()
+
+  beforeAll(async () => {
+    for (const [code] of cases) {
+      // Between them all goes well, so that no breaker has a reason to open.
+      await start('00')
+      all.set(code, await start(code))
+    }
+    for (const code of ['22', '26']) {
+      const payments = all.get(code) ?? {}
+      for (const { transaction_id: id } of Object.values(payments))
+        expect(await stage.executionsOf(id)).toEqual([])
+      await lowerFences(payments)
+    }
+    await stage.advance(5 * second)
+  })
+
+  test.each(cases)('%s: %s', async (code) => {
+    const payments = all.get(code) ?? {}
+    await become(payments, 'success')
+    await paidOnce(payments)
+  })
+})
+
+test('27 is never reachable: pending at first, failed OPERATOR_UNAVAILABLE after a minute', async () => {
+  const payments = await start('27')
+  await stage.advance(minute + 6 * second)
+  await become(payments, 'failed')
+  for (const { transaction_id: id } of Object.values(payments)) {
+    const record = await stage.record(shop, id)
+    expect(record['response_data'].failure.reason).toBe('OPERATOR_UNAVAILABLE')
+    expect(await stage.executionsOf(id)).toEqual([])
+    expect(await stage.eventsOf(id)).toEqual(['payment_pending', 'payment_failed'])
+  }
+})
+
+describe('callbacks that are lost, repeated, stale, forged, early or false', () => {
+  test.each([
+    ['30', 'lost'],
+    ['33', 'wrongly signed'],
+  ])('%s %s: ignored; the truth comes by asking', async (code) => {
+    const payments = await start(code)
+    await stage.advance(2 * minute)
+    await become(payments, 'success')
+    await paidOnce(payments)
+    expect(await callbacks(payments)).toEqual(each(0, calling))
+  })
+
+  test('31 repeated: kept once, credited once, told once', async () => {
+    const payments = await start('31', '05')
+    await become(await polled(payments), 'success')
+    await kept(payments, 1)
+    await paidOnce(payments)
+  })
+
+  test('32 a stale "pending" after the success leads to a question, and to nothing else', async () => {
+    const payments = await start('32')
+    await become(await polled(payments), 'success')
+    await stage.advance(second)
+    await kept(payments, 2)
+    await eventually(async () => {
+      const { rows } = await stage.database.owner.query(
+        'SELECT DISTINCT next_check_at <= service_now() AS due FROM operator_request WHERE transaction_id = ANY ($1)',
+        [calling.map((operator) => idOf(payments, operator))],
+      )
+      expect(rows).toEqual([{ due: null }])
+    })
+    await become(payments, 'success')
+    await paidOnce(payments)
+  })
+
+  test('34 before the answer: kept when /pay answers, and paid', async () => {
+    const payments = await start('34')
+    expect(await callbacks(payments)).toEqual(each(1, calling))
+    await become(await polled(payments), 'success')
+    await paidOnce(payments)
+  })
+
+  test('35 says failed where the operator says paid: paid, and the contradiction is logged', async () => {
+    const warn = vi.spyOn(stage.app.services.log, 'warn')
+    const payments = await start('35')
+    await become(await polled(payments), 'success')
+    await kept(payments, 1)
+    await paidOnce(payments)
+    const contradicted = warn.mock.calls
+      .filter(([, words]) => words === 'a callback contradicts its operator')
+      .map(([line]) => String((line as unknown as { transactionId: bigint }).transactionId))
+    warn.mockRestore()
+    for (const operator of calling) expect(contradicted).toContain(String(idOf(payments, operator)))
+  })
+})
+
+describe('40 the operator takes back what it paid', () => {
+  test('reversed everywhere, and what is spent already stays a debt', async () => {
+    const alarm = vi.spyOn(stage.app.services.log, 'error')
+    const spender = await stage.merchant()
+    const before = await stage.available(shop)
+    const spent = await stage.paid(spender, { customer_phone: customer('40', '05') })
+    const payments = await start('40', '05')
+    await become(await polled(payments), 'success')
+    await eventually(async () =>
+      expect(await stage.statusOf(spender, spent['transaction_id'])).toBe('success'),
+    )
+    expect(await stage.available(shop)).toBe(before + 20_000)
+    await stage.database.owner.query('SELECT * FROM reserve_many($1, $2, $3)', [
+      [spender.merchantId],
+      [`payout:${spender.merchantId}`],
+      [4_000n],
+    ])
+    await stage.advance(6 * second)
+    await eventually(async () => {
+      for (const operator of calling)
+        expect(await stage.statusOf(shop, idOf(payments, operator))).toBe('reversed')
+      expect(await stage.statusOf(spender, spent['transaction_id'])).toBe('reversed')
+    })
+    // Who calls nobody back is asked after a minute.
+    expect(await stage.statusOf(shop, idOf(payments, 'OperatorC'))).toBe('success')
+    await stage.advance(minute)
+    await become(payments, 'reversed')
+
+    expect([await stage.available(shop), await stage.available(spender)]).toEqual([before, 0])
+    expect(alarm).toHaveBeenCalledWith(
+      expect.objectContaining({ shortfall: 4_000n }),
+      'a merchant owes what an operator took back',
+    )
+    alarm.mockRestore()
+    for (const { transaction_id: id, reference } of Object.values(payments)) {
+      expect((await stage.check(reference)).body).toMatchObject({ state: 'failed', status: false })
+      expect(await stage.eventsOf(id)).toEqual(['payment_pending', 'payment_received', 'payment_reversed'])
+      expect(await stage.executionsOf(id)).toMatchObject([{ count: 1, amount: '5000', reversed: '5000' }])
+    }
+  })
+
+  test('GraphQL lists it as REVERSED, and a subscriber hears of it', async () => {
+    const { body } = await stage.graphql(
+      '{ transactions(first: 1, filter: { status: REVERSED }) { nodes { status responseData } } }',
+      {},
+      shop.token,
+    )
+    expect(body['data'].transactions.nodes).toMatchObject([
+      { status: 'REVERSED', responseData: { state: 'failed' } },
+    ])
+    const client = createClient({
+      url: `${stage.url}/graphql`,
+      headers: { Authorization: `Bearer ${shop.token}` },
+      retryAttempts: 0,
+    })
+    const types: unknown[] = []
+    const query = 'subscription { transactionChanged(after: "0") { type status } }'
+    for await (const { data } of client.iterate<{ transactionChanged: object }>({ query })) {
+      types.push(data?.transactionChanged)
+      if (JSON.stringify(types).includes('REVERSED')) break
+    }
+    expect(types.at(-1)).toEqual({ type: 'PAYMENT_REVERSED', status: 'REVERSED' })
+  })
+
+  test('at once, before anybody asked: credited and taken back', async () => {
+    const payments = await start('40')
+    await stage.advance(2 * minute)
+    await become(payments, 'reversed')
+    for (const { transaction_id: id } of Object.values(payments))
+      expect(await stage.eventsOf(id)).toEqual(['payment_pending', 'payment_received', 'payment_reversed'])
+  })
+})
+
+test('41 settles PP francs less: success with what was paid', async () => {
+  const payments = await start('41', '40')
+  await become(await polled(payments), 'success')
+  await paidOnce(payments, stage, 4_960)
+})
+
+test('21 is answered later than anybody waits: pending, then paid once', async () => {
+  const answers = await slowPayments
+  expect(await perOperator(async (operator) => answers[operator]?.status)).toEqual(each(202))
+  const payments = await perOperator(
+    async (operator) => answers[operator]?.body['data'] as Record<string, unknown>,
+  )
+  await become(payments, 'success', slow)
+  await paidOnce(payments, slow)
+})
+
+test('every scenario of the table that ends otherwise than by its customer is played here', () => {
+  const played = '20 21 22 23 24 25 26 27 30 31 32 33 34 35 40 41'
+  const ofTable = scenarios.filter(({ fault }) => fault).map(({ code }) => code)
+  expect(ofTable.join(' ')).toBe(played)
+})
+
+/** A payer's question hurries the operator that calls nobody back. */
+async function polled(payments: Started): Promise<Started> {
+  await stage.check(payments['OperatorC']?.['reference'])
+  return payments
+}
