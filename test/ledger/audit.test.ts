@@ -108,12 +108,12 @@ const plants: readonly (readonly [what: string, names: Invariant, plant: (books:
   ],
   [
     'a reversal that gave nothing back',
-    'reversals_give_back_all',
+    'collections_credited_once',
     ({ paid }) => [`UPDATE transaction SET status = 'reversed' WHERE id = ${paid}`],
   ],
   [
     'money given back of what stands',
-    'reversals_give_back_all',
+    'collections_credited_once',
     ({ merchantId, paid }) => [
       move(merchantId, `transaction:${paid}`, ['reverse', 'available', 'clearing_operator_a'], 5_000),
     ],

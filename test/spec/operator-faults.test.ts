@@ -129,7 +129,8 @@ describe('callbacks that are lost, repeated, stale, forged, early or false', () 
     await kept(payments, 2)
     await eventually(async () => {
       const { rows } = await stage.database.owner.query(
-        'SELECT DISTINCT next_check_at <= service_now() AS due FROM operator_request WHERE transaction_id = ANY ($1)',
+        `SELECT DISTINCT next_check_at <= service_now() AS due FROM operator_request
+         WHERE transaction_id = ANY ($1)`,
         [calling.map((operator) => idOf(payments, operator))],
       )
       expect(rows).toEqual([{ due: null }])

@@ -64,8 +64,7 @@ BEGIN
   ORDER BY i.place;
 END $$;
 
--- The audit, as before, with a ninth invariant: each reversed collection gave its whole amount back to its operator, once,
--- and nothing else did.
+-- The audit, as before; it also holds each reversed collection against what it gave back to its operator, whole and once.
 CREATE OR REPLACE FUNCTION audit_ledger(whole boolean) RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp
 SET plan_cache_mode = force_custom_plan SET jit = off SET work_mem = '64MB' AS $$
@@ -142,7 +141,7 @@ BEGIN
     FROM transaction t
     WHERE t.transaction_type = 'pay' AND t.status = 'reversed' AND (all_of_it OR t.id = ANY (touched))
   )
-  SELECT 'reversals_give_back_all', coalesce(r.merchant_id, b.merchant_id), CASE
+  SELECT 'collections_credited_once', coalesce(r.merchant_id, b.merchant_id), CASE
     WHEN b.cause IS NULL THEN format('transaction:%s is reversed but was never given back', r.id)
     WHEN r.id IS NULL THEN b.cause || ' was given back but is not reversed'
     ELSE b.cause || ' was given back with another amount, account or merchant' END
