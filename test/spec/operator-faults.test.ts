@@ -34,14 +34,19 @@ async function become(payments: Started, status: string, on: Stage = stage): Pro
   )
 }
 
-/** Paid, told and credited once; carried out once at the operator, who holds what we credited. */
-async function paidOnce(payments: Started, on: Stage = stage, amount = 5_000): Promise<void> {
-  for (const [operator, { transaction_id: id }] of Object.entries(payments)) {
-    const moved = { operator, kind: 'collect', count: 1, amount: String(amount), reversed: '0' }
-    expect(await on.executionsOf(id)).toEqual([moved])
-    expect(await on.creditsOf(id)).toEqual([amount])
-    expect(await on.eventsOf(id)).toEqual(['payment_pending', 'payment_received'])
-  }
+/** What a payment left at the operator, in our books and in the events log. */
+const traces = (payments: Started, on: Stage = stage) =>
+  perOperator(async (operator) => {
+    const id = idOf(payments, operator)
+    const moved = await on.executionsOf(id)
+    return { moved, credits: await on.creditsOf(id), events: await on.eventsOf(id) }
+  })
+
+/** Carried out once at the operator, who holds what we credited once and told once. */
+function once(amount = 5_000) {
+  const moved = [{ kind: 'collect', count: 1, amount: String(amount), reversed: '0' }]
+  const one = { moved: [expect.objectContaining(moved[0])], credits: [amount] }
+  return each({ ...one, events: ['payment_pending', 'payment_received'] })
 }
 
 /** Lets the time pass in which an earlier call may still arrive: it goes by the machine's clock. */
@@ -68,6 +73,7 @@ describe('the answer is lost, wrong or late: paid once, as if nothing had been',
     ['26', 'the page of a gateway'],
   ] as const
   const all = new Map<string, Started>()
+  const untouched = new Map<string, Awaited<ReturnType<typeof traces>>>()
 
   beforeAll(async () => {
     for (const [code] of cases) {
@@ -77,8 +83,7 @@ describe('the answer is lost, wrong or late: paid once, as if nothing had been',
     }
     for (const code of ['22', '26']) {
       const payments = all.get(code) ?? {}
-      for (const { transaction_id: id } of Object.values(payments))
-        expect(await stage.executionsOf(id)).toEqual([])
+      untouched.set(code, await traces(payments))
       await lowerFences(payments)
     }
     await stage.advance(5 * second)
@@ -86,8 +91,10 @@ describe('the answer is lost, wrong or late: paid once, as if nothing had been',
 
   test.each(cases)('%s: %s', async (code) => {
     const payments = all.get(code) ?? {}
+    const before = each({ moved: [], credits: [], events: ['payment_pending'] })
+    expect(untouched.get(code) ?? before).toEqual(before)
     await become(payments, 'success')
-    await paidOnce(payments)
+    expect(await traces(payments)).toEqual(once())
   })
 })
 
@@ -111,7 +118,7 @@ describe('callbacks that are lost, repeated, stale, forged, early or false', () 
     const payments = await start(code)
     await stage.advance(2 * minute)
     await become(payments, 'success')
-    await paidOnce(payments)
+    expect(await traces(payments)).toEqual(once())
     expect(await callbacks(payments)).toEqual(each(0, calling))
   })
 
@@ -119,7 +126,7 @@ describe('callbacks that are lost, repeated, stale, forged, early or false', () 
     const payments = await start('31', '05')
     await become(await polled(payments), 'success')
     await kept(payments, 1)
-    await paidOnce(payments)
+    expect(await traces(payments)).toEqual(once())
   })
 
   test('32 a stale "pending" after the success leads to a question, and to nothing else', async () => {
@@ -136,14 +143,14 @@ describe('callbacks that are lost, repeated, stale, forged, early or false', () 
       expect(rows).toEqual([{ due: null }])
     })
     await become(payments, 'success')
-    await paidOnce(payments)
+    expect(await traces(payments)).toEqual(once())
   })
 
   test('34 before the answer: kept when /pay answers, and paid', async () => {
     const payments = await start('34')
     expect(await callbacks(payments)).toEqual(each(1, calling))
     await become(await polled(payments), 'success')
-    await paidOnce(payments)
+    expect(await traces(payments)).toEqual(once())
   })
 
   test('35 says failed where the operator says paid: paid, and the contradiction is logged', async () => {
@@ -151,10 +158,10 @@ describe('callbacks that are lost, repeated, stale, forged, early or false', () 
     const payments = await start('35')
     await become(await polled(payments), 'success')
     await kept(payments, 1)
-    await paidOnce(payments)
+    expect(await traces(payments)).toEqual(once())
     const contradicted = warn.mock.calls
       .filter(([, words]) => words === 'a callback contradicts its operator')
-      .map(([line]) => String((line as unknown as { transactionId: bigint }).transactionId))
+      .map(([line]) => String((line as { transactionId?: bigint }).transactionId))
     warn.mockRestore()
     for (const operator of calling) expect(contradicted).toContain(String(idOf(payments, operator)))
   })
@@ -236,7 +243,7 @@ describe('40 the operator takes back what it paid', () => {
 test('41 settles PP francs less: success with what was paid', async () => {
   const payments = await start('41', '40')
   await become(await polled(payments), 'success')
-  await paidOnce(payments, stage, 4_960)
+  expect(await traces(payments)).toEqual(once(4_960))
 })
 
 test('21 is answered later than anybody waits: pending, then paid once', async () => {
@@ -246,7 +253,7 @@ test('21 is answered later than anybody waits: pending, then paid once', async (
     async (operator) => answers[operator]?.body['data'] as Record<string, unknown>,
   )
   await become(payments, 'success', slow)
-  await paidOnce(payments, slow)
+  expect(await traces(payments, slow)).toEqual(once())
 })
 
 test('every scenario of the table that ends otherwise than by its customer is played here', () => {
