@@ -216,10 +216,10 @@ async function watchSettled(
   const reached = outcome.kind !== 'unreachable'
   if (outcome.kind === 'refused' || outcome.kind === 'absent')
     services.log.error({ transactionId: request.transactionId, outcome }, 'the operator disowns a payment')
-  const ageMs = services.clock.now().getTime() - (request.settledAt ?? request.createdAt).getTime()
+  const sincePaidMs = services.clock.now().getTime() - (request.settledAt ?? request.createdAt).getTime()
   const next = reached
-    ? nextReversalCheckMs(operatorOf(services, request).capabilities.callbacks, ageMs)
-    : ageMs > limits.lateChecksForMs
+    ? nextReversalCheckMs(operatorOf(services, request).capabilities.callbacks, sincePaidMs)
+    : sincePaidMs > limits.lateChecksForMs
       ? null
       : nextDoubtCheckMs(request.checkCount)
   await watchRequest(services.database.pool, request.id, next)
