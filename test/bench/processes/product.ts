@@ -88,8 +88,8 @@ async function bring(transactionId: bigint): Promise<boolean> {
     source: 'query',
     digest: 'd',
   } as const
-  return (await settleTransaction(services, transactionId, { status: 'success', source: 'query', evidence }))
-    .moved
+  const paid = { status: 'success', source: 'query', evidence, watchMs: null } as const
+  return (await settleTransaction(services, transactionId, paid)).moved
 }
 
 async function answer(question: { operator?: OperatorKind; settling?: Settling }): Promise<unknown> {
