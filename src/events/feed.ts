@@ -20,10 +20,10 @@ export interface Subscription {
  */
 export interface Feed {
   /**
-   * Where a reader begins: after its cursor, or without one after all that has happened by now.
+   * Where a reader begins: after its cursor, or without one after all that has happened by now, the `head`.
    * @throws DomainError INVALID_INPUT where the cursor lies ahead of the log
    */
-  start(merchantId: number, cursor: bigint | null): Promise<bigint>
+  start(merchantId: number, cursor: bigint | null): Promise<{ after: bigint; head: bigint }>
   /**
    * Every event after a position, in order, without end. It is pulled: a slow reader waits in the log, not in
    * memory.
@@ -121,7 +121,7 @@ export function openFeed(pool: Pool, log: Log): Feed {
       assertOwn(merchantId)
       const head = (await heads([merchantId])).get(merchantId) ?? 0n
       if (cursor !== null && (cursor < 0n || cursor > head)) throw aheadOfLog(head)
-      return cursor ?? head
+      return { after: cursor ?? head, head }
     },
     subscribe(subscription) {
       assertOwn(subscription.merchantId)

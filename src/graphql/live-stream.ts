@@ -1,86 +1,70 @@
 import { GraphQLError } from 'graphql'
 import { type Actor, actorOf } from '../access/actor.ts'
 import type { Ending } from '../access/credentials.ts'
+import { takePlaces } from '../access/places.ts'
 import type { Context } from '../context.ts'
 import { DomainError } from '../shared/errors.ts'
 import { limits } from '../shared/limits.ts'
 
+/** Where the events of a stream come from: a log that can be read from any position on. */
+export interface EventLog<T> {
+  /** The reader has all up to here. */
+  after: bigint
+  /** The log ended here when the stream was opened. */
+  head: bigint
+  /** Every event after a position, in order; it must end when the signal aborts. */
+  read(after: bigint, signal: AbortSignal): AsyncIterable<T>
+  positionOf(event: T): bigint
+}
+
+/** One reader's way through a log, for as long as the reader may have it. */
+export interface LiveStream<T = unknown> extends AsyncIterable<T> {
+  readonly log: EventLog<T>
+  /** The last position that was sent. */
+  cursor: bigint
+  /** Aborts at the end, however it comes. */
+  readonly signal: AbortSignal
+  /** Why it ended, where the reader is to be told. */
+  readonly why: DomainError | null
+  end(why: DomainError | null): void
+}
+
 /**
- * The events of a subscription, pulled one by one for as long as the caller may have them: a slow reader
- * holds back the source. The reader's going aborts the signal at once, also while the source waits; the
- * place that the stream takes is free again however it ends. `ctx.lastEventId` follows it.
- * @param open begins the source; it must end when the signal aborts
- * @param cursorOf where a reader goes on from after this event
- * @throws DomainError UNAUTHENTICATED where nobody is signed in; and from `next`, within a second of the
- *   token's end, UNAUTHENTICATED, ACCOUNT_INACTIVE, ADDRESS_NOT_ALLOWED
+ * Opens a stream over a log. Its end aborts the signal at once, also while the log waits; the place that it
+ * takes is then free again.
+ * @returns a stream that ends within a second of its token's end, with UNAUTHENTICATED, ACCOUNT_INACTIVE or
+ *   ADDRESS_NOT_ALLOWED
+ * @throws DomainError UNAUTHENTICATED where nobody is signed in
  * @throws GraphQLError TOO_MANY_SUBSCRIPTIONS
  */
-export function liveStream<T>(
-  ctx: Context,
-  open: (signal: AbortSignal) => AsyncIterable<T>,
-  cursorOf: (event: T) => string,
-): AsyncIterableIterator<T, void, void> {
+export function liveStream<T>(ctx: Context, log: EventLog<T>): LiveStream<T> {
   const actor = actorOf(ctx)
-  const leave = takePlaces(ctx.streams, actor)
+  const leave = takeStream(ctx.streams, actor)
   const gone = new AbortController()
-  const unwatch = watchActor(ctx, actor, (why) => end(new DomainError(why)))
-  let source: AsyncIterator<T> | null = null
-  let turn: PromiseWithResolvers<IteratorResult<T, void>> | null = null
-  let failure: DomainError | null = null
+  let why: DomainError | null = null
+  const unwatch = watchActor(ctx, actor, (ending) => end(new DomainError(ending)))
 
-  function end(why: DomainError | null): void {
+  function end(reason: DomainError | null): void {
     if (gone.signal.aborted) return
+    why = reason
     unwatch()
     leave()
     gone.abort()
-    // A source that waits finishes once it sees the signal; nobody waits for that.
-    source?.return?.().catch(() => {})
-    if (turn && why) turn.reject(why)
-    else failure = why
-    turn?.resolve(over)
-    turn = null
-  }
-
-  async function pull(): Promise<void> {
-    try {
-      source ??= open(gone.signal)[Symbol.asyncIterator]()
-      const result = await source.next()
-      if (gone.signal.aborted) return
-      if (result.done) return end(null)
-      ctx.lastEventId = cursorOf(result.value)
-      turn?.resolve(result)
-      turn = null
-    } catch (error) {
-      turn?.reject(error)
-      turn = null
-      end(null)
-    }
   }
 
   return {
-    next() {
-      if (failure) {
-        const why = failure
-        failure = null
-        return Promise.reject(why)
-      }
-      if (gone.signal.aborted) return Promise.resolve(over)
-      turn = Promise.withResolvers()
-      const { promise } = turn
-      void pull()
-      return promise
+    log,
+    cursor: log.after,
+    signal: gone.signal,
+    get why() {
+      return why
     },
-    return() {
-      end(null)
-      return Promise.resolve(over)
-    },
+    end,
     [Symbol.asyncIterator]() {
-      return this
+      return log.read(this.cursor, gone.signal)[Symbol.asyncIterator]()
     },
   }
 }
-
-const over = { done: true, value: undefined } as const
 
 /** Node's timers end after 24 days, a token after 30. */
 const timerMaxMs = 86_400_000
@@ -120,23 +104,14 @@ export function watchActor(
 }
 
 /** @returns what gives the places back */
-function takePlaces(streams: Context['streams'], { tokenId, merchantId }: Actor): () => void {
-  const places = [
+function takeStream(streams: Context['streams'], { tokenId, merchantId }: Actor): () => void {
+  const leave = takePlaces(streams, [
     { key: `token:${tokenId}`, max: limits.subscriptionsPerTokenMax, whose: 'token' },
     { key: `merchant:${merchantId}`, max: limits.subscriptionsPerMerchantMax, whose: 'merchant' },
-  ]
-  for (const { key, max, whose } of places) {
-    if ((streams.get(key) ?? 0) < max) continue
-    throw new GraphQLError(`A ${whose} has at most ${max} subscriptions at a time.`, {
-      extensions: { code: 'TOO_MANY_SUBSCRIPTIONS', limit: max },
-    })
-  }
-  for (const { key } of places) streams.set(key, (streams.get(key) ?? 0) + 1)
-  return () => {
-    for (const { key } of places) {
-      const left = (streams.get(key) ?? 0) - 1
-      if (left > 0) streams.set(key, left)
-      else streams.delete(key)
-    }
-  }
+  ])
+  if (typeof leave === 'function') return leave
+  const { whose, max } = leave
+  throw new GraphQLError(`A ${whose} has at most ${max} subscriptions at a time.`, {
+    extensions: { code: 'TOO_MANY_SUBSCRIPTIONS', limit: max },
+  })
 }

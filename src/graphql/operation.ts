@@ -9,14 +9,17 @@ import {
   specifiedRules,
   validate,
 } from 'graphql'
+import { Allowances } from '../access/allowances.ts'
 import { RecentMap } from '../access/recent-map.ts'
 import type { Context } from '../context.ts'
 import { asMerchant } from '../database/merchant-pool.ts'
 import { limits } from '../shared/limits.ts'
 import { accessPlan, checkAccess, findOperation } from './access-plan.ts'
 import { checkAnswer } from './answer-size.ts'
+import type { FrameStream } from './broadcast.ts'
 import { toGraphQLError } from './errors.ts'
 import { checkCost, checkShape } from './query-limits.ts'
+import { openSubscription, type SubscriptionGround } from './subscription.ts'
 
 /** What a client asks to run, as it came. */
 export interface OperationRequest {
@@ -45,15 +48,12 @@ type Variables = Readonly<Record<string, unknown>>
 export interface Operations {
   /** Reads and judges an operation; nothing of it runs. @returns the operation, or why it may not run */
   read(request: OperationRequest, ctx: Context): Operation | GraphQLError[]
-  /** Runs it. @returns its result, or the results of a subscription; bugs are masked and logged */
-  run(operation: Operation): Promise<ExecutionResult | ResultStream>
+  /**
+   * Runs it. @returns its result, or the stream of a subscription, which throws only GraphQLErrors that may
+   * be shown; bugs are masked and logged
+   */
+  run(operation: Operation): Promise<ExecutionResult | FrameStream>
 }
-
-/**
- * `next` throws a GraphQLError that may be shown. `return` ends the source at once, also while `next`
- * waits.
- */
-export type ResultStream = AsyncIterableIterator<ExecutionResult, void, void>
 
 /** Longer texts are read each time: those that are kept stay below a few megabytes together. */
 const keptLengthMax = 8 * 1_024
@@ -62,8 +62,17 @@ const keptLengthMax = 8 * 1_024
  * Reads and runs operations of a schema; keeps the latest valid documents, so that a client that repeats
  * itself is fast.
  */
-export function createOperations(schema: GraphQLSchema): Operations {
+export function createOperations(
+  schema: GraphQLSchema,
+  { stallMs = limits.streamStallMs }: { stallMs?: number } = {},
+): Operations {
   const documents = new RecentMap<string, DocumentNode>(limits.graphqlDocumentsMax)
+  const ground: SubscriptionGround = {
+    channels: new Map(),
+    allowances: new Allowances(),
+    stallMs,
+    show,
+  }
 
   function readDocument(text: string, hideSuggestions: boolean): DocumentNode | readonly GraphQLError[] {
     const known = documents.get(text)
@@ -107,8 +116,8 @@ export function createOperations(schema: GraphQLSchema): Operations {
       const { contextValue: ctx, kind } = operation
       try {
         if (kind !== 'subscription') return await onBehalf(ctx, () => runToEnd(operation))
-        const opened = await onBehalf(ctx, () => normalizedExecutor(operation))
-        return Symbol.asyncIterator in opened ? tellEach(opened, ctx) : tell(opened, ctx)
+        const opened = await onBehalf(ctx, () => openSubscription(operation, ground))
+        return 'deliver' in opened ? tellEnd(opened, ctx) : tell(opened, ctx)
       } catch (error) {
         return { errors: told([error], ctx) }
       }
@@ -212,23 +221,25 @@ function onBehalf<T>(ctx: Context, work: () => T): T {
   return asMerchant(ctx.actor?.merchantId ?? null, work)
 }
 
-function tellEach(results: AsyncIterable<ExecutionResult>, ctx: Context): ResultStream {
-  const iterator = results[Symbol.asyncIterator]()
+/** A result of a subscription; the answer to one event is bounded like any other. */
+function show(result: ExecutionResult, ctx: Context): ExecutionResult {
+  try {
+    checkAnswer(result.data)
+    return tell(result, ctx)
+  } catch (error) {
+    return { errors: told([error], ctx) }
+  }
+}
+
+function tellEnd(stream: FrameStream, ctx: Context): FrameStream {
   return {
-    async next() {
+    end: () => stream.end(),
+    async deliver(outlet) {
       try {
-        const result = await onBehalf(ctx, () => iterator.next())
-        return result.done ? { done: true, value: undefined } : { value: tell(result.value, ctx) }
+        await onBehalf(ctx, () => stream.deliver(outlet))
       } catch (error) {
         throw toGraphQLError(error, ctx.requestId, ctx.log)
       }
-    },
-    async return() {
-      await iterator.return?.()
-      return { done: true, value: undefined }
-    },
-    [Symbol.asyncIterator]() {
-      return this
     },
   }
 }

@@ -1,23 +1,23 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { pipeline, type Readable } from 'node:stream'
 import { type ExecutionResult, GraphQLError, print } from 'graphql'
 import { createYoga, type GraphQLParams, type Plugin } from 'graphql-yoga'
 import type { Context, Services } from '../context.ts'
 import { accessPlan } from '../graphql/access-plan.ts'
+import type { FrameStream } from '../graphql/broadcast.ts'
 import { toGraphQLError } from '../graphql/errors.ts'
 import type { Operation, Operations } from '../graphql/operation.ts'
 import { refusals } from '../shared/errors.ts'
 import { apiVersion } from '../shared/version.ts'
 import { answerOnce } from './idempotency.ts'
 import { anonymousContext, readBody, requestIdOf, signIn } from './request.ts'
-import { serverSentEvents } from './server-sent-events.ts'
+import { sendEvents } from './server-sent-events.ts'
 
 /** What belongs to one request. */
 interface Exchange {
   message: IncomingMessage
   ctx: Context
   /** The live answer to a subscription. */
-  events: Readable | null
+  events: FrameStream | null
 }
 
 /**
@@ -33,7 +33,7 @@ export function createGraphqlHandler(options: {
   const { services, operations, isDraining } = options
   const isSandbox = services.config.mode === 'sandbox'
   const yoga = createYoga<Exchange>({
-    plugins: [carryOperations(operations, isDraining)],
+    plugins: [carryOperations(operations)],
     graphiql: isSandbox && { title: 'GraphiQL', defaultQuery: firstQuery },
     // Nine megabytes that most processes never show.
     renderGraphiQL: async (shown) => (await import('@graphql-yoga/render-graphiql')).renderGraphiQL(shown),
@@ -56,11 +56,10 @@ export function createGraphqlHandler(options: {
       const answered = await yoga.handleNodeRequest(message, exchange)
       response.setHeaders(exchange.ctx.responseHeaders)
       response.writeHead(answered.status, Object.fromEntries(answered.headers))
-      // However the stream ends, `pipeline` ends both sides.
-      if (exchange.events) pipeline(exchange.events, response, () => {})
+      if (exchange.events) void sendEvents(exchange.events, response, isDraining)
       else response.end(await answered.text())
     } catch (error) {
-      exchange.events?.destroy()
+      exchange.events?.end()
       response.statusCode = 500
       response.setHeader('Content-Type', 'application/json; charset=utf-8')
       response.end(JSON.stringify({ errors: [toGraphQLError(error, requestId, exchange.ctx.log)] }))
@@ -85,7 +84,7 @@ subscription Follow {
 }
 `
 
-function carryOperations(operations: Operations, isDraining: () => boolean): Plugin<Exchange, Exchange> {
+function carryOperations(operations: Operations): Plugin<Exchange, Exchange> {
   /** A mutation may come with an `Idempotency-Key`; it then does one thing. */
   async function mutate(operation: Operation, { message, ctx }: Exchange): Promise<ExecutionResult> {
     if (message.headers['idempotency-key'] === undefined)
@@ -128,14 +127,16 @@ function carryOperations(operations: Operations, isDraining: () => boolean): Plu
     onResultProcess(hook) {
       const { result, serverContext } = hook
       const { ctx } = serverContext
-      if (Symbol.asyncIterator in result) {
-        serverContext.events = serverSentEvents(result as never, ctx, isDraining)
+      // Yoga only carries what `operations.run` gave.
+      const carried = result as unknown as ExecutionResult | FrameStream
+      if ('deliver' in carried) {
+        serverContext.events = carried
         return hook.setResultProcessor(
           (_result, { Response }) => new Response(null, { headers: eventHeaders }),
           eventType,
         )
       }
-      if (!Array.isArray(result) && result.errors) hook.setResult(withStatus(result, ctx))
+      if (carried.errors) hook.setResult(withStatus(carried, ctx))
     },
   }
 }

@@ -1,10 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, Server } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { GraphQLError } from 'graphql'
+import { type ExecutionResult, GraphQLError } from 'graphql'
 import { CloseCode, type Context as Client, makeServer, type Server as Protocol } from 'graphql-ws'
 import { type WebSocket, WebSocketServer } from 'ws'
+import type { Actor } from '../access/actor.ts'
+import { takePlaces } from '../access/places.ts'
 import type { Services } from '../context.ts'
+import type { Outlet } from '../graphql/broadcast.ts'
 import { toGraphQLError } from '../graphql/errors.ts'
 import { watchActor } from '../graphql/live-stream.ts'
 import type { Operation, Operations } from '../graphql/operation.ts'
@@ -24,6 +27,10 @@ interface Connection {
   request: IncomingMessage
   /** Ends the watch over its token. */
   unwatch: () => void
+  /** Gives back the places that it takes. */
+  leave: () => void
+  /** How many sockets each address, token and merchant has. */
+  taken: Map<string, number>
 }
 
 type Params = Record<string, unknown> | undefined
@@ -54,17 +61,20 @@ export function serveSubscriptions(options: {
     handleProtocols: (offered) => (offered.has(protocolName) ? protocolName : false),
   })
 
+  const taken = new Map<string, number>()
+
   function upgrade(request: IncomingMessage, raw: Duplex, head: Buffer): void {
-    if (request.url?.split('?', 1)[0] !== '/graphql') {
-      // Node leaves an upgraded socket to us, its errors too: one that nobody hears would end the process.
-      raw.on('error', () => raw.destroy())
-      raw.end('HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
-      return
-    }
+    if (request.url?.split('?', 1)[0] !== '/graphql') return refuse(raw, '404 Not Found')
+    const { clientAddress } = anonymousContext(services, request, randomUUID())
+    const place = { key: `address ${clientAddress}`, max: limits.webSocketsPerAddressMax, whose: 'address' }
+    const leave = takePlaces(taken, [place])
+    if (typeof leave !== 'function') return refuse(raw, '429 Too Many Requests')
+    // Also where it never becomes a WebSocket.
+    raw.once('close', leave)
     sockets.handleUpgrade(request, raw, head, (socket) => {
       // What a client does wrong on the wire closes its socket; it is no failure of ours.
       socket.on('error', (error) => services.log.debug({ err: error }, 'a WebSocket failed'))
-      speak(protocol, { socket, request, unwatch: () => {} }, services)
+      speak(protocol, { socket, request, unwatch: () => {}, leave, taken }, services)
       keepAlive(socket, pingMs)
     })
   }
@@ -83,27 +93,109 @@ export function serveSubscriptions(options: {
   }
 }
 
+/** Node leaves an upgraded socket to us, its errors too: one that nobody hears would end the process. */
+function refuse(raw: Duplex, status: string): void {
+  raw.on('error', () => raw.destroy())
+  raw.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
+}
+
 const protocolName = 'graphql-transport-ws'
 
 function createProtocol(services: Services, operations: Operations): Protocol<Connection> {
   return makeServer<Params, Connection>({
     connectionInitWaitTimeout: limits.webSocketInitMs,
     onConnect: (client) => admit(services, client),
-    onClose: (client) => client.extra.unwatch(),
-    async onSubscribe(client, _id, request) {
+    onClose({ extra }) {
+      extra.unwatch()
+      extra.leave()
+    },
+    async onSubscribe(client, id, request) {
       const anonymous = anonymousContext(services, client.extra.request, randomUUID())
       try {
         if (Object.keys(client.subscriptions).length > limits.webSocketOperationsMax) throw tooMany()
-        return operations.read(request, await signIn(anonymous, authorizationOf(client)))
+        const read = operations.read(request, await signIn(anonymous, authorizationOf(client)))
+        return Array.isArray(read) ? read : { ...read, outlet: socketOutlet(client.extra, id) }
       } catch (error) {
         return [toGraphQLError(error, anonymous.requestId, anonymous.log)]
       }
     },
     execute: (operation) => operations.run(operation as unknown as Operation) as never,
-    subscribe: (operation) => operations.run(operation as unknown as Operation) as never,
+    subscribe: (operation) => subscribe(operations, operation as unknown as SocketOperation) as never,
     // A stream that broke: what it threw may be shown as it is, and must not be wrapped.
     onError: (_client, _id, _request, errors) => errors.map((error) => shownCause(error).toJSON()),
   })
+}
+
+interface SocketOperation extends Operation {
+  outlet: Outlet
+}
+
+/**
+ * The protocol iterates a stream that only ends: the results go to the socket by themselves.
+ * @returns the result where nothing could be opened
+ */
+async function subscribe(
+  operations: Operations,
+  operation: SocketOperation,
+): Promise<ExecutionResult | AsyncIterableIterator<never, void, void>> {
+  const opened = await operations.run(operation)
+  if (!('deliver' in opened)) return opened
+  const over = { done: true, value: undefined } as const
+  const ending: AsyncIterableIterator<never, void, void> = {
+    async next() {
+      await opened.deliver(operation.outlet)
+      return over
+    },
+    return() {
+      opened.end()
+      return Promise.resolve(over)
+    },
+    [Symbol.asyncIterator]: () => ending,
+  }
+  return ending
+}
+
+/**
+ * Writes results as whole WebSocket frames into the connection: `ws` would build each one anew for each of
+ * thousands of readers. It writes its own frames whole and at once too (nothing is compressed), so that none
+ * comes between.
+ */
+function socketOutlet({ socket, request }: Connection, id: string): Outlet {
+  const connection = request.socket
+  const opening = Buffer.from(`{"id":${JSON.stringify(id)},"type":"next","payload":`)
+  return {
+    send({ json }) {
+      if (socket.readyState !== socket.OPEN) return false
+      const length = opening.length + json.length + 1
+      const head = frameHead(length)
+      const frame = Buffer.allocUnsafe(head.length + length)
+      frame.set(head, 0)
+      frame.set(opening, head.length)
+      frame.set(json, head.length + opening.length)
+      frame[frame.length - 1] = closingBrace
+      return connection.write(frame)
+    },
+    onRoom(listener) {
+      connection.once('drain', listener)
+      return () => connection.off('drain', listener)
+    },
+    cut: () => socket.terminate(),
+  }
+}
+
+const closingBrace = 0x7d
+
+/** The beginning of an unmasked text frame (RFC 6455, section 5.2). */
+function frameHead(length: number): Buffer {
+  const finalText = 0x81
+  if (length < 126) return Buffer.of(finalText, length)
+  const isShort = length < 65_536
+  const head = Buffer.alloc(isShort ? 4 : 10)
+  head[0] = finalText
+  head[1] = isShort ? 126 : 127
+  if (isShort) head.writeUInt16BE(length, 2)
+  else head.writeBigUInt64BE(BigInt(length), 2)
+  return head
 }
 
 /**
@@ -116,6 +208,10 @@ async function admit(services: Services, client: Client<Params, Connection>): Pr
   try {
     const ctx = await signIn(anonymous, authorizationOf(client))
     if (!ctx.actor || extra.socket.readyState !== extra.socket.OPEN) return true
+    if (!seat(extra, ctx.actor)) {
+      extra.socket.close(tryAgainLater, 'Too many connections')
+      return false
+    }
     extra.unwatch = watchActor(ctx, ctx.actor, () => {
       setTimeout(() => extra.socket.close(CloseCode.Forbidden, 'Forbidden'), farewellMs)
     })
@@ -128,15 +224,29 @@ async function admit(services: Services, client: Client<Params, Connection>): Pr
   }
 }
 
+/** The close code of RFC 6455's registry after which clients come back by themselves. */
+const tryAgainLater = 1013
+
+/** A socket that shows its token takes the places of the token and its merchant, not that of its address. */
+function seat(connection: Connection, { tokenId, merchantId }: Actor): boolean {
+  const leave = takePlaces(connection.taken, [
+    { key: `token ${tokenId}`, max: limits.webSocketsPerTokenMax, whose: 'token' },
+    { key: `merchant ${merchantId}`, max: limits.webSocketsPerMerchantMax, whose: 'merchant' },
+  ])
+  if (typeof leave !== 'function') return false
+  connection.leave()
+  connection.leave = leave
+  return true
+}
+
 function authorizationOf({ connectionParams, extra }: Client<Params, Connection>): string | undefined {
   const given = connectionParams?.['authorization'] ?? connectionParams?.['Authorization']
   return typeof given === 'string' ? given : extra.request.headers.authorization
 }
 
 /**
- * Binds a socket to the protocol. An event is pulled only when the one before it has left for the network;
- * and while more than `limits.webSocketBufferMaxBytes` wait to leave, nothing more is read from the client
- * either.
+ * Binds a socket to the protocol. While more than `limits.webSocketBufferMaxBytes` wait to leave, nothing
+ * more is read from the client.
  */
 function speak(protocol: Protocol<Connection>, connection: Connection, services: Services): void {
   const { socket, request } = connection

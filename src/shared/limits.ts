@@ -131,14 +131,23 @@ export const limits = {
    */
   graphqlIntrospectionDepthMax: 20,
 
-  /** Live streams. */
+  /** Live streams (design: reliability, section 6). */
   subscriptionsPerTokenMax: 20,
   subscriptionsPerMerchantMax: 5_000,
+  /** Opened by a token: 5 a second. Choice: whoever lost its connection twice opens all of them again. */
+  subscriptionOpensMax: 40,
+  subscriptionOpensWindowMs: 8 * second,
+  /** A reader whose connection stays full for this long is cut off; it comes back with its cursor. */
+  streamStallMs: 30 * second,
   eventPageMax: 100,
   eventRingMax: 1_000,
   eventPollMs: 1 * second,
   webSocketPayloadMaxBytes: 64 * 1_024,
-  /** Operations under way on one socket; a token has at most 20 subscriptions anyway. */
+  /** Sockets that have not shown a token, per address; with one, per token and per merchant. */
+  webSocketsPerAddressMax: 100,
+  webSocketsPerTokenMax: 20,
+  webSocketsPerMerchantMax: 5_000,
+  /** Operations under way on one socket: it has one token, thus at most 20 subscriptions. */
   webSocketOperationsMax: 64,
   webSocketInitMs: 3 * second,
   webSocketPingMs: 15 * second,

@@ -6,9 +6,10 @@ import { nested } from './nested.ts'
 import { runSection, type SectionResult, type Workload } from './rounds.ts'
 import { settle } from './settle.ts'
 import { start } from './start.ts'
+import { subscribe } from './subscribe.ts'
 import { table } from './table.ts'
 
-const workloads: Readonly<Record<string, Workload>> = { collect, settle, list, nested, start }
+const workloads: Readonly<Record<string, Workload>> = { collect, settle, list, nested, start, subscribe }
 
 const help = `How fast the service is, against the limit of each kind of work: both take turns in one run.
 

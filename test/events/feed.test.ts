@@ -56,7 +56,7 @@ describe('a subscription', () => {
     await fillLog(db.owner, merchantId, 4)
     const feed = open()
     const stop = new AbortController()
-    const after = await feed.start(merchantId, null)
+    const { after } = await feed.start(merchantId, null)
     expect(after).toBe(4n)
     // What happens before the first pull is not missed.
     await fillLog(db.owner, merchantId, 1)

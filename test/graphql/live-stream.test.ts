@@ -2,7 +2,7 @@ import { afterAll, beforeEach, expect, test } from 'vitest'
 import type { Context } from '../../src/context.ts'
 import { liveStream, watchActor } from '../../src/graphql/live-stream.ts'
 import { limits } from '../../src/shared/limits.ts'
-import { createFixture, until } from './fixtures.ts'
+import { createFixture, logOf, until } from './fixtures.ts'
 
 const fixture = createFixture('sandbox')
 const { services, ticks } = fixture
@@ -14,84 +14,39 @@ async function contextOf(token: string): Promise<Context> {
   return { ...services, actor, clientAddress: null, lastEventId: null } as Context
 }
 
-const follow = (ctx: Context) =>
-  liveStream(
-    ctx,
-    (signal) => ticks.after(0, signal),
-    ({ n }) => `cursor ${n}`,
-  )
-const breaks = {
-  [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(new Error('broken')) }),
-}
-const over = { done: true, value: undefined }
+const follow = (ctx: Context) => liveStream(ctx, logOf(ticks, '0'))
 
-test('gives the events, remembers the last cursor, and frees its place when the source ends', async () => {
+test('takes a place and gives it back at its end, once', async () => {
   const ctx = await contextOf(fixture.issue())
-  const stream = liveStream(
-    ctx,
-    async function* () {
-      yield 7
-      yield 8
-    },
-    String,
-  )
-  expect(services.streams.size).toBe(2)
-  expect(await stream.next()).toEqual({ value: 7, done: false })
-  expect(ctx.lastEventId).toBe('7')
-  await stream.next()
-  expect(await stream.next()).toEqual(over)
-  expect([ctx.lastEventId, services.streams.size]).toEqual(['8', 0])
+  const [stream, other] = [follow(ctx), follow(ctx)]
+  expect(services.streams.get('merchant:1')).toBe(2)
+  stream.end(null)
+  stream.end(null)
+  expect([services.streams.get('merchant:1'), stream.signal.aborted, stream.why]).toEqual([1, true, null])
+  other.end(null)
+  expect(services.streams.size).toBe(0)
 })
 
-test('a reader that leaves while the source waits ends it at once', async () => {
-  const stream = follow(await contextOf(fixture.issue()))
-  const waiting = stream.next()
-  await until(() => ticks.open === 1)
-  expect(await stream.return?.()).toEqual(over)
-  expect(await waiting).toEqual(over)
+test('reads its log from where its reader is', async () => {
+  ticks.advance(3)
+  const stream = liveStream(await contextOf(fixture.issue()), logOf(ticks, '1'))
+  const seen: number[] = []
+  for await (const { n } of stream) {
+    seen.push(n)
+    if (n === 3) stream.end(null)
+  }
+  expect(seen).toEqual([2, 3])
   await until(() => ticks.open === 0)
-  expect(services.streams.size).toBe(0)
-  expect(await stream.next()).toEqual(over)
 })
 
-test('even a source that ignores the signal does not hold the reader', async () => {
-  const stream = liveStream(
-    await contextOf(fixture.issue()),
-    () => ({
-      [Symbol.asyncIterator]: () => ({ next: () => new Promise<never>(() => {}) }),
-    }),
-    String,
-  )
-  const waiting = stream.next()
-  await stream.return?.()
-  expect(await waiting).toEqual(over)
-})
-
-test('a stream that never began frees its place too', async () => {
-  await follow(await contextOf(fixture.issue())).return?.()
+test('ends with the reason where its token is revoked', async () => {
+  const token = fixture.issue()
+  const stream = follow(await contextOf(token))
+  fixture.revoke(token)
+  await until(() => stream.signal.aborted, 1_000)
+  expect(stream.why).toMatchObject({ code: 'UNAUTHENTICATED' })
   expect(services.streams.size).toBe(0)
 })
-
-test('a source that breaks is thrown once, and frees the place', async () => {
-  const stream = liveStream(await contextOf(fixture.issue()), () => breaks, String)
-  await expect(stream.next()).rejects.toThrow('broken')
-  expect(await stream.next()).toEqual(over)
-  expect(services.streams.size).toBe(0)
-})
-
-test.each([true, false])(
-  'a revoked token is thrown to the reader, waiting or not (%s)',
-  async (isWaiting) => {
-    const token = fixture.issue()
-    const stream = follow(await contextOf(token))
-    const waiting = isWaiting ? stream.next().catch((error: unknown) => error) : null
-    fixture.revoke(token)
-    await until(() => services.streams.size === 0, 1_000)
-    const thrown = waiting ?? stream.next().catch((error: unknown) => error)
-    expect(await thrown).toMatchObject({ code: 'UNAUTHENTICATED' })
-    expect(await stream.next()).toEqual(over)
-  },
-)
 
 test('a token holds up to its limit of places, a merchant likewise', async () => {
   const ctx = await contextOf(fixture.issue())
@@ -99,8 +54,8 @@ test('a token holds up to its limit of places, a merchant likewise', async () =>
   expect(() => follow(ctx)).toThrow(
     expect.objectContaining({ extensions: { code: 'TOO_MANY_SUBSCRIPTIONS', limit: 20 } }),
   )
-  await streams[0]?.return?.()
-  await streams[0]?.return?.()
+  streams[0]?.end(null)
+  streams[0]?.end(null)
   follow(ctx)
   expect(() => follow(ctx)).toThrow('at most 20')
   services.streams.set('merchant:1', limits.subscriptionsPerMerchantMax)

@@ -85,7 +85,7 @@ async function ask(query: string, scopes: readonly Scope[] | null) {
   const operations = createOperations(build(cards))
   const operation = operations.read({ query }, ctx)
   const result = Array.isArray(operation) ? { errors: operation } : await operations.run(operation)
-  if (Symbol.asyncIterator in result) throw new Error('no subscription was asked for')
+  if ('deliver' in result) throw new Error('no subscription was asked for')
   return { data: result.data, codes: (result.errors ?? []).map(({ extensions }) => extensions['code']) }
 }
 

@@ -125,7 +125,7 @@ test('a token has a limited number of streams, and gets the places back', async 
   const streams = await Promise.all(
     Array.from({ length: limits.subscriptionsPerTokenMax }, () => open(query, headers)),
   )
-  await until(() => ticks.open === limits.subscriptionsPerTokenMax)
+  await until(() => services.streams.get('merchant:1') === limits.subscriptionsPerTokenMax)
   expect(await readUntil(await open(query, headers), () => false)).toContain('TOO_MANY_SUBSCRIPTIONS')
   for (const stream of streams) stream.destroy()
   await until(() => services.streams.size === 0)

@@ -179,6 +179,36 @@ describe('a socket', () => {
     expect(await new Promise((resolve) => silent.on('close', resolve))).toBe(4408)
   })
 
+  test('is one of a limited number per token: the next is told to come back later', async () => {
+    const token = fixture.issue()
+    const open = Array.from({ length: limits.webSocketsPerTokenMax }, () => connect(token))
+    const [first] = await Promise.all(open)
+    expect(await (await connect(token)).closed).toBe(1013)
+    first?.socket.terminate()
+    await first?.closed
+    await until(() => services.streams.size === 0)
+    const again = await connect(token)
+    expect(again.messages).toEqual([{ type: 'connection_ack' }])
+  })
+
+  test('that shows no token is one of a limited number per address', async () => {
+    const open = () => {
+      const socket = new WebSocket(socketUrl(), 'graphql-transport-ws')
+      sockets.push(socket)
+      return new Promise<string>((resolve) => {
+        socket.on('open', () => resolve('open'))
+        socket.on('error', ({ message }) => resolve(message))
+      })
+    }
+    const opened = await Promise.all(Array.from({ length: limits.webSocketsPerAddressMax + 10 }, open))
+    expect(opened.filter((word) => word === 'open')).toHaveLength(limits.webSocketsPerAddressMax)
+    expect(opened.filter((word) => word.includes('429'))).toHaveLength(10)
+    for (const socket of sockets.splice(0)) socket.terminate()
+    await until(() => services.streams.size === 0)
+    const { messages } = await connect(fixture.issue())
+    expect(messages).toEqual([{ type: 'connection_ack' }])
+  })
+
   test('has a limited number of operations under way', async () => {
     const { socket, messages } = await connect(fixture.issue())
     for (let id = 0; id < 70; id += 1) subscribe(socket, `${id}`, '{ slow }')
@@ -192,14 +222,14 @@ describe('a socket', () => {
     for (let id = 0; id < limits.subscriptionsPerTokenMax; id += 1) {
       subscribe(id % 2 ? first.socket : second.socket, `${id}`, 'subscription { ticks { n } }')
     }
-    await until(() => ticks.open === limits.subscriptionsPerTokenMax)
+    await until(() => services.streams.get('merchant:1') === limits.subscriptionsPerTokenMax)
     subscribe(first.socket, 'more', 'subscription { ticks { n } }')
     await until(() => first.messages.some(({ id }) => id === 'more'))
     expect(JSON.stringify(first.messages)).toContain('TOO_MANY_SUBSCRIPTIONS')
     second.socket.terminate()
-    await until(() => ticks.open === limits.subscriptionsPerTokenMax / 2)
+    await until(() => services.streams.get('merchant:1') === limits.subscriptionsPerTokenMax / 2)
     subscribe(first.socket, 'again', 'subscription { ticks { n } }')
-    await until(() => ticks.open === limits.subscriptionsPerTokenMax / 2 + 1)
+    await until(() => services.streams.get('merchant:1') === limits.subscriptionsPerTokenMax / 2 + 1)
   })
 })
 

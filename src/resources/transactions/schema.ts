@@ -331,11 +331,11 @@ builder.subscriptionField('transactionChanged', (t) =>
     subscribe: async (_root, { after }, ctx) => {
       const { merchantId } = mine(ctx)
       const start = await ctx.feed.start(merchantId, readCursor(after ?? ctx.lastEventId))
-      return liveStream(
-        ctx,
-        (signal) => ctx.feed.subscribe({ merchantId, after: start, signal }),
-        ({ position }) => String(position),
-      )
+      return liveStream<LogEvent>(ctx, {
+        ...start,
+        read: (from, signal) => ctx.feed.subscribe({ merchantId, after: from, signal }),
+        positionOf: ({ position }) => position,
+      })
     },
     resolve: (event) => event,
   }),

@@ -1,0 +1,161 @@
+import { beforeEach, expect, test } from 'vitest'
+import { type Channels, deliver, type Frame, type Outlet, type Write } from '../../src/graphql/broadcast.ts'
+import type { LiveStream } from '../../src/graphql/live-stream.ts'
+import { DomainError } from '../../src/shared/errors.ts'
+import { logOf, Ticks, until } from './fixtures.ts'
+
+let ticks: Ticks
+let channels: Channels
+let written: number[]
+beforeEach(() => {
+  ticks = new Ticks()
+  channels = new Map()
+  written = []
+})
+
+/** A reader as the transports are: it takes frames until it says that it is full. */
+function reader(after: string | null = null, { room = Infinity, name = 'a', stallMs = 5_000 } = {}) {
+  const gone = new AbortController()
+  const stream: LiveStream<{ n: number }> & { why: DomainError | null } = {
+    log: logOf(ticks, after),
+    cursor: after === null ? BigInt(ticks.head) : BigInt(after),
+    signal: gone.signal,
+    why: null,
+    end(why) {
+      this.why ??= why
+      gone.abort()
+    },
+    [Symbol.asyncIterator]() {
+      return this.log.read(this.cursor, gone.signal)[Symbol.asyncIterator]()
+    },
+  }
+  const seen: string[] = []
+  const listeners = new Set<() => void>()
+  const state = { room, isCut: false }
+  const outlet: Outlet = {
+    send({ cursor }) {
+      seen.push(cursor)
+      state.room -= 1
+      return state.room > 0
+    },
+    onRoom(listener) {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    cut() {
+      state.isCut = true
+    },
+  }
+  const write: Write<{ n: number }> = async ({ n }): Promise<Frame> => {
+    written.push(n)
+    await Promise.resolve()
+    return { json: Buffer.from(`${n}`), cursor: `${n}` }
+  }
+  const done = deliver(channels, name, stream, write, outlet, stallMs)
+  return {
+    stream,
+    seen,
+    state,
+    done,
+    drain(more = Infinity) {
+      state.room = more
+      for (const listener of listeners) listener()
+    },
+  }
+}
+
+const upTo = (last: number, first = 1) => Array.from({ length: last - first + 1 }, (_, n) => `${first + n}`)
+
+test('each event is written once for all readers of a channel, and once for each other channel', async () => {
+  const readers = [reader(), reader(), reader(), reader(null, { name: 'b' })]
+  for (let n = 1; n <= 5; n += 1) {
+    ticks.advance(n)
+    await until(() => readers.every(({ seen }) => seen.length === n))
+  }
+  expect(readers.map(({ seen }) => seen)).toEqual(readers.map(() => upTo(5)))
+  expect(written).toHaveLength(5 * 2)
+  for (const { stream } of readers) stream.end(null)
+  await Promise.all(readers.map(({ done }) => done))
+  await until(() => ticks.open === 0)
+  expect(channels.size).toBe(0)
+})
+
+test('one that begins in the past catches up by itself, then shares; nobody waits for it', async () => {
+  ticks.advance(100)
+  const [live, late] = [reader(), reader('90')]
+  await until(() => late.seen.length === 10)
+  expect([live.seen, written.length]).toEqual([[], 10])
+  ticks.advance(101)
+  await until(() => live.seen.length === 1 && late.seen.length === 11)
+  expect([live.seen, late.seen, written.length]).toEqual([['101'], upTo(101, 91), 11])
+  for (const { stream } of [live, late]) stream.end(null)
+})
+
+test('one that is the first and begins in the past does not hold those that come after it', async () => {
+  ticks.advance(1_000)
+  const late = reader('0', { room: 1 })
+  await until(() => late.seen.length === 1)
+  const live = reader()
+  ticks.advance(1_001)
+  await until(() => live.seen.length === 1)
+  expect([live.seen, late.seen]).toEqual([['1001'], ['1']])
+  for (const { stream } of [live, late]) stream.end(null)
+})
+
+test('one without room falls out, loses nothing, and joins again', async () => {
+  const [slow, fast] = [reader(null, { room: 2 }), reader()]
+  ticks.advance(50)
+  await until(() => fast.seen.length === 50)
+  expect(slow.seen).toEqual(['1', '2'])
+  slow.drain()
+  await until(() => slow.seen.length === 50)
+  const before = written.length
+  ticks.advance(60)
+  await until(() => fast.seen.length === 60 && slow.seen.length === 60)
+  expect([slow.seen, fast.seen]).toEqual([upTo(60), upTo(60)])
+  expect(written.length - before).toBe(10)
+  for (const { stream } of [slow, fast]) stream.end(null)
+})
+
+test('one that stays without room is cut off, the others go on', async () => {
+  const [stalled, fast] = [reader(null, { room: 1, stallMs: 50 }), reader()]
+  ticks.advance(5)
+  await stalled.done
+  expect([stalled.state.isCut, stalled.stream.signal.aborted, stalled.seen]).toEqual([true, true, ['1']])
+  ticks.advance(6)
+  await until(() => fast.seen.length === 6)
+  expect(fast.state.isCut).toBe(false)
+  fast.stream.end(null)
+})
+
+test.each(['sharing', 'catching up', 'without room'])(
+  'one that is ended while %s hears why, and gets nothing more',
+  async (how) => {
+    ticks.advance(10)
+    const one = reader(how === 'catching up' ? '0' : null, { room: how === 'without room' ? 1 : Infinity })
+    const other = reader()
+    ticks.advance(11)
+    await until(() => one.seen.at(-1) === '11')
+    one.stream.end(new DomainError('UNAUTHENTICATED'))
+    await expect(one.done).rejects.toMatchObject({ code: 'UNAUTHENTICATED' })
+    ticks.advance(12)
+    await until(() => other.seen.at(-1) === '12')
+    expect(one.seen.at(-1)).toBe('11')
+    other.stream.end(null)
+  },
+)
+
+test('a log that breaks breaks its readers, and the next one reads it anew', async () => {
+  const broken = reader()
+  broken.stream.end(null)
+  await broken.done
+  const failing = reader()
+  const failure = new Error('the database is gone')
+  ticks.fail(failure)
+  await expect(failing.done).rejects.toBe(failure)
+  expect(channels.size).toBe(0)
+  const next = reader()
+  ticks.advance(1)
+  await until(() => next.seen.length === 1)
+  next.stream.end(null)
+})
