@@ -5,7 +5,7 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import { limits } from '../shared/limits.ts'
 import { answerMalformed } from './malformed.ts'
 
@@ -16,7 +16,10 @@ export interface HttpServer {
   port: number
   /** True once the service is ending: answers then close their connections. */
   isDraining(): boolean
-  /** Takes no new connections, lets requests under way end, and closes what is left after `ms`. */
+  /**
+   * Takes no new connections, tells who asks on an old one that it ends with the answer, lets requests under
+   * way end, and closes what is left after `ms`.
+   */
   drain(ms: number): Promise<void>
 }
 
@@ -88,24 +91,29 @@ export async function listenHttp(
     isDraining: () => draining,
     async drain(ms) {
       draining = true
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-      // A connection that was busy becomes idle with its answer.
-      const sweep = setInterval(() => server.closeIdleConnections(), idleSweepMs)
-      const timer = setTimeout(() => server.closeAllConnections(), ms)
-      const grace = setTimeout(() => {
-        // Browsers open connections in advance, and Node counts what never asked anything as busy.
-        for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
-      }, unusedGraceMs)
+      // Node's own `close` of an HTTP server ends idle connections at once, also those on which a request is
+      // on its way.
+      const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()))
+      const notice = setTimeout(
+        () => {
+          // Browsers open connections in advance, and Node counts what never asked anything as busy.
+          for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
+          server.closeIdleConnections()
+        },
+        Math.min(noticeMs, ms),
+      )
+      const end = setTimeout(() => server.closeAllConnections(), ms)
       await closed
-      clearInterval(sweep)
-      clearTimeout(timer)
-      clearTimeout(grace)
+      clearTimeout(notice)
+      clearTimeout(end)
     },
   }
 }
 
-const idleSweepMs = 20
 /** How late a request that takes too long may be noticed; Node's own half minute is long. */
 const timeoutSweepMs = 1_000
-/** In this time a request that is on its way still arrives. */
-const unusedGraceMs = 500
+/**
+ * Who is at work asks again within this time, and is told that the connection ends with the answer; then who
+ * was silent is let go. Choice: half a second, as a stop should not take long.
+ */
+const noticeMs = 500
