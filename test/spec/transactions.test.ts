@@ -31,6 +31,38 @@ beforeAll(async () => {
   await stage.pay(await stage.merchant(), { reference: 'list/0 é' })
 })
 
+describe('transactions by cursor', () => {
+  const pageOf = async (args: string) => {
+    const document = `{ transactions(filter: { transactionType: PAY }, ${args}) {
+      nodes { databaseId } pageInfo { startCursor endCursor hasNextPage hasPreviousPage } } }`
+    const { body } = await stage.graphql(document, {}, shop.token)
+    return body['data'].transactions
+  }
+  const ids = (page: { nodes: { databaseId: number }[] }) => page.nodes.map(({ databaseId }) => databaseId)
+
+  test('forwards and backwards give every one once, in the order of the list', async () => {
+    const forwards: number[] = []
+    let page = await pageOf('first: 10')
+    for (forwards.push(...ids(page)); page.pageInfo.hasNextPage; forwards.push(...ids(page)))
+      page = await pageOf(`first: 10, after: "${page.pageInfo.endCursor}"`)
+    expect(forwards).toEqual(made.map(({ id }) => id).toReversed())
+    const backwards = ids(page)
+    for (; page.pageInfo.hasPreviousPage; backwards.unshift(...ids(page)))
+      page = await pageOf(`last: 10, before: "${page.pageInfo.startCursor}"`)
+    expect(backwards).toEqual(forwards)
+  })
+
+  test('one that this service never gave is refused by name', async () => {
+    const cursor = Buffer.from('GPC:S:mine').toString('base64')
+    const document = `{ transactions(first: 1, after: "${cursor}") { nodes { id } } }`
+    const { body } = await stage.graphql(document, {}, shop.token)
+    expect(body['errors'][0].extensions).toMatchObject({
+      code: 'INVALID_INPUT',
+      problems: [{ field: 'after' }],
+    })
+  })
+})
+
 describe('GET /transactions', () => {
   test('gives the newest 20 first, with the pagination', async () => {
     const { status, body } = await list('?transaction_type=pay')

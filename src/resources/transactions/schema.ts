@@ -140,10 +140,12 @@ builder.queryFields((t) => ({
         checkPage(args)
         return countTransactions(ctx, args.filter)
       },
-      resolve: async (query, _root, args, ctx) => {
-        const skip = (query.skip ?? 0) + checkPage(args)
-        const isCursor = query.cursor !== undefined || query.take < 0
-        const page = isCursor ? { skip } : await findPage(ctx, args.filter, { skip, take: query.take })
+      resolve: async ({ cursor, skip: _cursorItself, ...query }, _root, args, ctx) => {
+        const skip = checkPage(args)
+        const isNear = cursor !== undefined || query.take < 0
+        const page = isNear
+          ? { id: beyond(cursor, query.take), skip }
+          : await findPage(ctx, args.filter, { skip, take: query.take })
         if (!page) return []
         const { id } = page
         return ctx.database.prisma.transaction.findMany({
@@ -345,6 +347,21 @@ function readCursor(after: string | null): bigint | null {
   if (after === null) return null
   if (/^\d{1,18}$/.test(after)) return BigInt(after)
   throw invalidInput([{ field: 'after', message: 'must be a cursor that this service gave' }])
+}
+
+/**
+ * The ids behind a cursor, newest first. Prisma would look for the cursor's own row, and tell by the answer
+ * whether it is there, also where it is another merchant's.
+ */
+function beyond(cursor: { id?: unknown } | undefined, take: number): { gt: bigint } | { lt: bigint } | null {
+  if (!cursor) return null
+  const given = String(cursor.id)
+  if (!/^\d{1,18}$/.test(given)) {
+    const field = take < 0 ? 'before' : 'after'
+    throw invalidInput([{ field, message: 'must be a cursor that this service gave' }])
+  }
+  const id = BigInt(given)
+  return take < 0 ? { gt: id } : { lt: id }
 }
 
 /** A global id that names nothing finds nothing. */

@@ -1,0 +1,16 @@
+import { serverAudits } from 'graphql-http'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startTestApp, type TestApp } from '../support/app.ts'
+
+let service: TestApp
+beforeAll(async () => {
+  service = await startTestApp()
+})
+afterAll(() => service.close())
+
+describe('GraphQL over HTTP, as its specification audits it', () => {
+  const audits = serverAudits({ url: () => `${service.url}/graphql`, fetchFn: fetch })
+  test.each(audits.map((audit) => [audit.name, audit] as const))('%s', async (_name, audit) => {
+    expect(await audit.fn()).toMatchObject({ status: 'ok' })
+  })
+})
