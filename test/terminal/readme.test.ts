@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { readConfig } from '../../src/config.ts'
+import { scenarios } from '../../src/operators/simulator/scenarios.ts'
 import { type Home, newHome, type Running, run, startProgram } from './program.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -42,6 +43,13 @@ test('the first payment of the README works as it stands there', async () => {
     '"sequence":3,"status":"PENDING"',
   ])
 }, 60_000)
+
+test('the README explains the test numbers by the table that the simulator plays', () => {
+  const known = scenarios.filter(({ since }) => since === 'now')
+  const row = ({ code, en, ends }: (typeof known)[number]) => `| ${code} | ${en} | ${ends} |`
+  expect(readme).toContain(known.map(row).join('\n'))
+  for (const { elsewhere } of known) expect(readme).toContain(elsewhere?.en ?? '')
+})
 
 test('the README names every setting that the configuration reads', () => {
   const source = readFileSync(join(root, 'src/config.ts'), 'utf8')
