@@ -65,8 +65,10 @@ export class CredentialWatch {
 
   #stateOf(apiKeyId: number): Promise<KeyState | null> {
     const known = this.#known.get(apiKeyId)
-    if (known && performance.now() - known.askedAt < limits.credentialFreshMs) return known.state
-    return this.#ask(apiKeyId)
+    const now = performance.now()
+    if (!known || now - known.askedAt >= limits.credentialFreshMs) return this.#ask(apiKeyId)
+    known.usedAt = now
+    return known.state
   }
 
   /** Puts the key into the next query. What is known counts from now on, though the answer is younger. */
@@ -74,7 +76,8 @@ export class CredentialWatch {
     const waiting = this.#next.get(apiKeyId)
     if (waiting) return waiting.promise
     const question = Promise.withResolvers<KeyState | null>()
-    const known = { askedAt: performance.now(), state: question.promise }
+    const now = performance.now()
+    const known = { askedAt: now, usedAt: now, state: question.promise }
     this.#next.set(apiKeyId, question)
     this.#known.set(apiKeyId, known)
     question.promise.catch(() => {
@@ -91,14 +94,37 @@ export class CredentialWatch {
     while (this.#next.size > 0) {
       const asked = this.#next
       this.#next = new Map()
+      const aging = this.#aging(asked)
+      const askedAt = performance.now()
       try {
-        const states = await loadStates(this.#pool, [...asked.keys()])
+        const states = await loadStates(this.#pool, [...asked.keys(), ...aging.keys()])
         for (const [id, question] of asked) question.resolve(states.get(id) ?? null)
+        for (const [id, known] of aging) {
+          // What was forgotten or asked again meanwhile must not become older.
+          if (this.#known.get(id) !== known) continue
+          this.#known.set(id, { ...known, askedAt, state: Promise.resolve(states.get(id) ?? null) })
+        }
       } catch (error) {
         for (const question of asked.values()) question.reject(error)
       }
     }
     this.#isLoading = false
+  }
+
+  /**
+   * The keys in use that will have to be asked about soon: they share a query that is made anyway, so that a
+   * busy service asks a few times a second and its requests find the answer.
+   */
+  #aging(asked: ReadonlyMap<number, unknown>): Map<number, Known> {
+    const now = performance.now()
+    const aging = new Map<number, Known>()
+    for (const [id, known] of this.#known.entries()) {
+      if (aging.size >= agingMax) break
+      const isInUse = now - known.usedAt < inUseMs
+      if (isInUse && now - known.askedAt > limits.credentialFreshMs / 4 && !asked.has(id))
+        aging.set(id, known)
+    }
+    return aging
   }
 
   /** Asks about every watched key in one query, and tells the listeners whose actor may not go on. */
@@ -135,6 +161,7 @@ interface KeyState {
 
 interface Known {
   askedAt: number
+  usedAt: number
   state: Promise<KeyState | null>
 }
 
@@ -153,6 +180,10 @@ function endingOf(actor: Actor, state: KeyState | null): Ending | null {
 function addressEnding(state: KeyState | null, address: string | null): Ending | null {
   return isAddressAllowed(state?.whitelist ?? [], address) ? null : 'ADDRESS_NOT_ALLOWED'
 }
+
+/** A key that was used within this time will be used again. */
+const inUseMs = 2_000
+const agingMax = 1_000
 
 /** Everybody waits for the one query: on a connection that went silent it must not wait for ever. */
 const queryTimeoutMs = 3_000

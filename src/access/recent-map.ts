@@ -31,6 +31,11 @@ export class RecentMap<K, V> {
     }
   }
 
+  /** All entries, the one unused for longest first; looking does not use them. */
+  entries(): Iterable<[K, V]> {
+    return this.#entries.entries()
+  }
+
   delete(key: K): void {
     this.#entries.delete(key)
   }

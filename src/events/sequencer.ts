@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
 import type { Log } from '../telemetry/log.ts'
 import { limits } from '../shared/limits.ts'
@@ -19,10 +20,15 @@ export function startSequencer(pool: Pool, log: Log): Sequencer {
   let running: Promise<void> | null = null
   let again = false
   let closed = false
+  let begun = -Infinity
 
   async function run(): Promise<void> {
     do {
+      // A first event is numbered at once; of many, those of one pace share a run and its commit.
+      const early = begun + limits.eventPaceMs - performance.now()
+      if (early > 0 && !closed) await sleep(early)
       again = false
+      begun = performance.now()
       try {
         const { rows } = await pool.query<{ numbered: number }>({
           name: 'sequence_events',

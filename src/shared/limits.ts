@@ -142,6 +142,8 @@ export const limits = {
   eventPageMax: 100,
   eventRingMax: 1_000,
   eventPollMs: 1 * second,
+  /** Events are numbered at most this often. Choice: nobody notices, and every run is a commit. */
+  eventPaceMs: 20,
   webSocketPayloadMaxBytes: 64 * 1_024,
   /** Sockets that have not shown a token, per address; with one, per token and per merchant. */
   webSocketsPerAddressMax: 100,

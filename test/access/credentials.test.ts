@@ -1,5 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Actor } from '../../src/access/actor.ts'
 import { regenerateApiKey, revokeApiKey } from '../../src/access/api-keys.ts'
 import { CredentialWatch, type Ending } from '../../src/access/credentials.ts'
@@ -13,12 +14,12 @@ let watch: CredentialWatch
 let queries: number[][] = []
 beforeAll(async () => {
   db = await createTestDatabase()
+})
+beforeEach(() => {
   watch = new CredentialWatch(listeningPool(db.database.pool), createLog('silent'))
 })
-afterAll(async () => {
-  watch.close()
-  await db.drop()
-})
+afterEach(() => watch.close())
+afterAll(() => db.drop())
 
 /** The real pool; it also notes which keys each query asked about. */
 function listeningPool(pool: typeof db.database.pool): typeof pool {
@@ -78,6 +79,21 @@ test('keys asked about while a query runs share the next one', async () => {
   await new Promise((resolve) => setImmediate(resolve))
   await Promise.all([first, watch.check(actorOf(b as TestMerchant)), watch.check(actorOf(c as TestMerchant))])
   expect(queries).toEqual([[a?.apiKeyId], [b?.apiKeyId, c?.apiKeyId]])
+})
+
+test('the keys in use are asked about along with the first of them that has to be', async () => {
+  const shops = await Promise.all(Array.from({ length: 10 }, () => makeMerchant(db.database.pool)))
+  const checkAll = () => Promise.all(shops.map((shop) => watch.check(actorOf(shop))))
+  queries = []
+  await checkAll()
+  await sleep(limits.credentialFreshMs)
+  const [first] = shops as [TestMerchant]
+  await watch.check(actorOf(first))
+  await revokeApiKey(db.database.pool, shops[1] as TestMerchant)
+  await checkAll()
+  expect(queries.map((ids) => ids.length)).toEqual([10, 10])
+  watch.forget(shops[1]?.apiKeyId ?? 0)
+  await expect(checkAll()).rejects.toMatchObject(refused)
 })
 
 test('forgetting a key makes the next check see the database', async () => {

@@ -29,7 +29,8 @@ export async function startChild<Ready>(name: string, options: object): Promise<
     async close() {
       if (child.exitCode !== null || child.signalCode !== null) return
       const exit = once(child, 'exit')
-      child.kill('SIGKILL')
+      // It ends itself, and writes its profile where it was asked for one.
+      child.disconnect()
       await exit
     },
   }

@@ -22,7 +22,7 @@ export interface Goal {
 /** One side of a comparison. */
 export interface Entry {
   name: string
-  /** Process ids whose processor time is counted as the service's; without any, none is counted at all. */
+  /** Process ids whose processor time is the service's; without any, none is counted at all. */
   processes: readonly number[]
   /** What a turn needs, and what does not belong to it. */
   prepare?(seconds: number): Promise<void>

@@ -1,5 +1,5 @@
 import { startChild } from './child.ts'
-import { clearWork, numbered } from './collect.ts'
+import { numbered } from './collect.ts'
 import type { Ground } from './ground.ts'
 import { startProduct } from './product.ts'
 import type { Entry, Goal, Measurement, Workload } from './rounds.ts'
@@ -32,7 +32,6 @@ export const settle: Workload = async (ground) => {
         const count = Math.ceil(seconds * paymentsPerSecond)
         settling = { first: await make(count), count, seconds, width }
         await numbered(ground)
-        await clearWork(ground)
       },
       async measure() {
         const measured = (await side.ask({ settling })) as Measurement
