@@ -110,7 +110,7 @@ export interface Fixture {
   /** Money moved by `pay`. */
   paid: number[]
   /** Makes a token. */
-  issue(more?: { scopes?: readonly Scope[]; expiresInMs?: number }): string
+  issue(more?: { scopes?: readonly Scope[]; expiresInMs?: number; merchantId?: number }): string
   /** Ends every token at the next look, within a second. */
   revoke(token: string): void
   close(): void
@@ -126,7 +126,7 @@ export function createFixture(mode: 'sandbox' | 'production'): Fixture {
     Promise.resolve({
       rows: ids.map((id) => ({
         id,
-        merchantId: 1,
+        merchantId: actors.get(`token-${id}`)?.merchantId ?? 1,
         version: 1,
         isRevoked: revoked.has(id),
         isMerchantActive: true,
@@ -152,11 +152,11 @@ export function createFixture(mode: 'sandbox' | 'production'): Fixture {
     services,
     ticks,
     paid,
-    issue(more: { scopes?: readonly Scope[]; expiresInMs?: number } = {}) {
-      const { scopes = ['balance', 'pay'], expiresInMs = 3_600_000 } = more
+    issue(more: { scopes?: readonly Scope[]; expiresInMs?: number; merchantId?: number } = {}) {
+      const { scopes = ['balance', 'pay'], expiresInMs = 3_600_000, merchantId = 1 } = more
       const id = actors.size + 1
       const expiresAt = new Date(Date.now() + expiresInMs)
-      const key = { merchantId: 1, apiKeyId: id, apiKeyVersion: 1 }
+      const key = { merchantId, apiKeyId: id, apiKeyVersion: 1 }
       actors.set(`token-${id}`, { ...key, tokenId: `t${id}`, scopes: new Set<Scope>(scopes), expiresAt })
       return `token-${id}`
     },

@@ -16,6 +16,27 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
+test('a token that expires ends its live streams on time', async () => {
+  const shop = await service.merchant()
+  const { rows } = await service.database.owner.query<{ id: number }>(
+    'SELECT id FROM api_key WHERE merchant_id = $1',
+    [shop.merchantId],
+  )
+  const issued = await service.app.services.access.tokens.issueToken({
+    merchantId: shop.merchantId,
+    apiKeyId: rows[0]?.id ?? 0,
+    apiKeyVersion: 1,
+    scopes: ['balance'],
+    hours: 3 / 3_600,
+  })
+  const ends = await openStreams({ ...shop, token: issued.token })
+  const seen = await Promise.all(ends)
+  expect(seen).toEqual(['4403', 'UNAUTHENTICATED'])
+  const lateMs = Date.now() - issued.expiresAt.getTime()
+  expect(lateMs).toBeGreaterThanOrEqual(-50)
+  expect(lateMs).toBeLessThan(noticedMs)
+})
+
 /** Both kinds of live stream of one merchant, open. @returns what ends each, in words */
 async function openStreams(shop: TestMerchant): Promise<Promise<string>[]> {
   const opened: Promise<void>[] = []

@@ -1,0 +1,162 @@
+import { request } from 'node:http'
+import { afterEach, describe, expect, test } from 'vitest'
+import { WebSocket } from 'ws'
+import { createOperations } from '../../src/graphql/operation.ts'
+import { createGraphqlHandler } from '../../src/http/graphql.ts'
+import { serveSubscriptions } from '../../src/http/subscriptions.ts'
+import { limits } from '../../src/shared/limits.ts'
+import { serve, until } from '../graphql/fixtures.ts'
+
+/** How many readers a storm has; 5,000 by hand. */
+const stormReaders = Number(process.env['STORM_READERS'] ?? 300)
+const stallMs = 1_500
+
+const { url, fixture } = serve((server, { services, schema }) => {
+  const operations = createOperations(schema, { stallMs })
+  server.on('request', createGraphqlHandler({ services, operations, isDraining: () => false }))
+  const sockets = serveSubscriptions({ services, operations, server })
+  return () => sockets.close()
+})
+const { ticks, services } = fixture
+
+const open: { end(): void }[] = []
+afterEach(async () => {
+  for (const reader of open.splice(0)) reader.end()
+  ticks.paddingBytes = 0
+  await until(() => ticks.open === 0 && services.streams.size === 0)
+})
+
+const follow = 'subscription ($after: String) { ticks(after: $after) { n padding } }'
+type Variables = Record<string, unknown>
+
+interface Reader {
+  seen: number[]
+  /** Becomes true where the service cuts it off. */
+  isCut: boolean
+  stall(): void
+  end(): void
+}
+
+function note(reader: Reader, text: string): void {
+  for (const [, n] of text.matchAll(/"n":(\d+)/g)) reader.seen.push(Number(n))
+}
+
+async function overSocket(token: string, query = follow, variables: Variables = {}): Promise<Reader> {
+  const socket = new WebSocket(url().replace('http', 'ws'), 'graphql-transport-ws')
+  const reader: Reader = {
+    seen: [],
+    isCut: false,
+    stall: () => socket.pause(),
+    end: () => socket.terminate(),
+  }
+  open.push(reader)
+  await new Promise((resolve) => socket.once('open', resolve))
+  socket.send(JSON.stringify({ type: 'connection_init', payload: { authorization: `Bearer ${token}` } }))
+  await new Promise((resolve) => socket.once('message', resolve))
+  socket.on('message', (data: Buffer) => note(reader, data.toString()))
+  socket.send(JSON.stringify({ type: 'subscribe', id: 'one', payload: { query, variables } }))
+  return reader
+}
+
+function overEvents(token: string, query = follow): Promise<Reader> {
+  const headers = {
+    authorization: `Bearer ${token}`,
+    accept: 'text/event-stream',
+    'content-type': 'application/json',
+  }
+  return new Promise((resolve, reject) => {
+    const sent = request(url(), { method: 'POST', headers }, (message) => {
+      const reader: Reader = {
+        seen: [],
+        isCut: false,
+        stall: () => message.pause(),
+        end: () => message.destroy(),
+      }
+      open.push(reader)
+      let rest = ''
+      message.on('data', (part: Buffer) => {
+        const texts = (rest + part.toString()).split('\n\n')
+        rest = texts.pop() ?? ''
+        note(reader, texts.join('\n\n'))
+      })
+      message.on('error', () => {
+        reader.isCut = true
+      })
+      resolve(reader)
+    })
+    sent.on('error', reject)
+    sent.end(JSON.stringify({ query }))
+  })
+}
+
+const upTo = (last: number) => Array.from({ length: last }, (_, n) => n + 1)
+
+describe('equal subscriptions are executed together', () => {
+  const shop = () => fixture.issue()
+  const differing: [string, () => Promise<Reader>, number][] = [
+    ['another token with the same scopes', () => overSocket(shop()), 1],
+    ['another start', () => overSocket(shop(), follow, { after: '0' }), 1],
+    ['another merchant', () => overSocket(fixture.issue({ merchantId: 2 })), 2],
+    ['other scopes', () => overSocket(fixture.issue({ scopes: ['balance'] })), 2],
+    ['another document', () => overSocket(shop(), follow.replace(' padding', '')), 2],
+    ['another variable', () => overSocket(shop(), follow, { unknown: 1 }), 2],
+  ]
+  test.each(differing)('%s: %#', async (_what, openOther, logs) => {
+    ticks.advance(0)
+    const [one, other] = [await overSocket(shop()), await openOther()]
+    await until(() => [...services.streams.values()].reduce((sum, count) => sum + count, 0) === 4)
+    ticks.advance(3)
+    await until(() => one.seen.length === 3 && other.seen.length === 3)
+    expect([one.seen, other.seen]).toEqual([upTo(3), upTo(3)])
+    // How often the log is read.
+    expect(ticks.open).toBe(logs)
+    ticks.head = 0
+  })
+})
+
+test('a reader of an event stream that stalls is cut off, and comes back with its cursor', async () => {
+  ticks.advance(0)
+  ticks.paddingBytes = 64 * 1_024
+  const [stalled, healthy] = [await overEvents(fixture.issue()), await overEvents(fixture.issue())]
+  await until(() => services.streams.get('merchant:1') === 2)
+  stalled.stall()
+  ticks.advance(300)
+  await until(() => services.streams.get('merchant:1') === 1)
+  await until(() => healthy.seen.length === 300)
+  expect(stalled.seen.length).toBeLessThan(300)
+  ticks.head = 0
+})
+
+test(`a storm of ${stormReaders} readers, a tenth of them stalled`, { timeout: 120_000 }, async () => {
+  ticks.advance(0)
+  ticks.paddingBytes = 1_024
+  // More than the system keeps for a connection: 12 MB for each of those that do not read it.
+  const copies = Array.from({ length: 28 }, (_, n) => `c${n}: padding`).join(' ')
+  const large = `subscription { ticks { n ${copies} } }`
+  const isLazy = (index: number) => index % 10 < 1
+  const healthy: Reader[] = []
+  const stalled: Reader[] = []
+  for (let first = 0; first < stormReaders; first += limits.subscriptionsPerTokenMax) {
+    const token = fixture.issue()
+    const opened = await Promise.all(
+      Array.from({ length: limits.subscriptionsPerTokenMax }, (_, index) =>
+        (index % 3 === 0 ? overEvents : overSocket)(token, isLazy(index) ? large : follow),
+      ),
+    )
+    for (const [index, reader] of opened.entries()) (isLazy(index) ? stalled : healthy).push(reader)
+  }
+  await until(() => services.streams.get('merchant:1') === healthy.length + stalled.length)
+  for (const reader of stalled) reader.stall()
+  const before = process.memoryUsage().rss
+  let most = before
+  for (let last = 20; last <= 400; last += 20) {
+    ticks.advance(last)
+    await until(() => healthy.every(({ seen }) => seen.length === last), 60_000)
+    most = Math.max(most, process.memoryUsage().rss)
+  }
+  for (const { seen } of healthy) expect(seen).toEqual(upTo(400))
+  // The readers live in this process too.
+  expect((most - before) / 1_024 / 1_024).toBeLessThan(200)
+  await until(() => services.streams.get('merchant:1') === healthy.length, stallMs * 4)
+  ticks.head = 0
+})
