@@ -261,6 +261,8 @@ const sandboxPace = {
   MAX_QUERIES: '32',
   MAX_QUEUE: '1000',
   RPS: '2000',
+  // Five of the test numbers that play faults look like an operator that is down: it is soon tried again.
+  BREAKER_OPEN_MS: '1000',
 }
 
 /** The limits of all operators as they stand in the environment. */

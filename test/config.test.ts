@@ -198,6 +198,7 @@ describe('how much is asked of an operator at once', () => {
     const { simulator } = readConfig({ OPERATOR_C_RPS: '7', OPERATOR_C_BASE_URL: 'https://op.example' })
     const operators = sandboxOperators('http://127.0.0.1:9', simulator?.limits)
     expect(operators.map(({ limits }) => limits.requestsPerSecond)).toEqual([2_000, 2_000, 7, 2_000])
+    expect(operators[0]?.limits.breakerOpenMs).toBe(1_000)
     expect(operators[2]?.baseUrl).toMatch(/^http:\/\/127/)
     expect(() => readConfig({ OPERATOR_C_RPS: 'many' })).toThrow('OPERATOR_C_RPS:')
   })
