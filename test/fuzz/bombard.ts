@@ -32,7 +32,12 @@ export interface Target extends TestApp {
 /** The service with doors wide open, so that every input reaches what is behind them. */
 export async function openTarget(): Promise<Target> {
   // Each caller has an address of its own, and no limit of attempts.
-  const service = await startTestApp({ TRUSTED_PROXIES: '127.0.0.1' })
+  const service = await startTestApp({
+    TRUSTED_PROXIES: '127.0.0.1',
+    RATE_LIMIT_WRITES: '100000',
+    RATE_LIMIT_READS: '100000',
+    RATE_LIMIT_OBJECTS: '100000000',
+  })
   const pool = new Pool(service.url, { connections: volley, headersTimeout: 20_000, bodyTimeout: 20_000 })
   afterAll(async () => {
     const problems = await verifyLedger(service.database.database.pool)

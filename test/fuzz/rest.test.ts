@@ -71,7 +71,12 @@ function shotsAt(route: Route): fc.Arbitrary<Shot> {
 function pathPart(field: Field | undefined): fc.Arbitrary<string> {
   const known = field ? fieldValue(field.name, field.type, 'values') : fc.integer({ min: 1, max: 50 })
   return fc.oneof(
-    { weight: 6, arbitrary: known.map((value) => encode(String(value)) || 'x') },
+    {
+      weight: 6,
+      arbitrary: known.map(
+        (value) => encode(typeof value === 'string' ? value : JSON.stringify(value)) || 'x',
+      ),
+    },
     // As no well-behaved client would write them.
     {
       weight: 1,
