@@ -39,9 +39,8 @@ const config = readConfig({
   LOG_LEVEL: 'silent',
 })
 const { services } = await startApp(config, { connectionString: options.databaseUrl })
-const merchants = []
-for (let made = 0; made < options.merchants; made += 1) {
-  const { merchantId, apiKey } = await createMerchant(services, { name: `Shop ${made + 1}` })
+async function openMerchant(number: number): Promise<ProductReady['merchants'][number]> {
+  const { merchantId, apiKey } = await createMerchant(services, { name: `Shop ${number}` })
   const { rows } = await services.database.pool.query<{ id: number }>(
     'SELECT id FROM api_key WHERE key = $1',
     [apiKey],
@@ -49,7 +48,15 @@ for (let made = 0; made < options.merchants; made += 1) {
   const apiKeyId = rows[0]?.id
   invariant(apiKeyId, 'a new merchant has a key')
   const grant = { merchantId, apiKeyId, apiKeyVersion: 1, scopes, hours: 24 }
-  merchants.push({ merchantId, token: (await services.access.tokens.issueToken(grant)).token })
+  return { merchantId, token: (await services.access.tokens.issueToken(grant)).token }
+}
+
+const merchants: ProductReady['merchants'][number][] = []
+const atOnce = 8
+while (merchants.length < options.merchants) {
+  const count = Math.min(atOnce, options.merchants - merchants.length)
+  const numbers = Array.from({ length: count }, (_none, place) => merchants.length + place + 1)
+  merchants.push(...(await Promise.all(numbers.map(openMerchant))))
 }
 
 const real = services.operators
