@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient } from 'graphql-ws'
 import { afterEach, expect, test } from 'vitest'
 import { providers } from '../../src/shared/providers.ts'
+import { randomFrom } from '../crash/plan.ts'
 import { admin, call, eventually, type Home, newHome, type Running, signIn, startProgram } from './program.ts'
 
 // The service is killed twice in the middle of a hundred payments, at moments that a seed decides.
@@ -33,17 +34,6 @@ const payments: readonly Payment[] = Array.from({ length: paymentsCount }, (_, i
   phone: `7000${String(index % 3).padStart(2, '0')}${String(index).padStart(2, '0')}`,
   operator: providers[index % providers.length] ?? 'OperatorA',
 }))
-
-/** Numbers from 0 to 1 that a seed decides (mulberry32). */
-function randomFrom(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
 
 test('nothing is lost or doubled when the service is killed in the middle of 100 payments', async () => {
   const seed = Number(process.env['CRASH_SEED'] ?? randomInt(1_000_000))

@@ -28,12 +28,15 @@ export async function treat(
   const facts = factsOf(profile, call, world.store)
   if (!facts) return execute(call)
   const treated = { profile, world, call, facts }
+  const carryOut = () => {
+    const repeats = world.rules.play('execute', facts).length > 0
+    return execute(repeats ? { ...call, repeats } : call)
+  }
   for (const { effect, params } of world.rules.play('in', facts)) {
-    const delivery = turnedAway[effect]?.(treated, params, () => execute(call))
+    const delivery = turnedAway[effect]?.(treated, params, carryOut)
     if (delivery) return delivery
   }
-  const repeats = world.rules.play('execute', facts).length > 0
-  let delivery = await execute(repeats ? { ...call, repeats } : call)
+  let delivery = await carryOut()
   for (const { effect, params } of world.rules.play('out', facts)) {
     if (typeof delivery === 'object')
       delivery = (await spoiled[effect]?.(treated, params, delivery)) ?? delivery

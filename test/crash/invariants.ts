@@ -1,0 +1,183 @@
+import type { Execution } from './operator.ts'
+import type { Picture, TransactionRow } from './picture.ts'
+
+/** What must hold. @returns a sentence for each thing that is wrong */
+type Check = (picture: Picture, isOver: boolean) => string[]
+
+/**
+ * Everything that must hold in every picture; with `isOver` the storm has passed, nothing is under way any
+ * more, and what is open in between must be settled too.
+ */
+export const invariants: Readonly<Record<string, Check>> = {
+  'what was acknowledged is on record, as it was asked': ({ words, transactions }) => {
+    const byId = new Map(transactions.map((row) => [row.id, row]))
+    const names = new Set(transactions.map(nameOf))
+    return words.flatMap(({ order, transactionId, status }) => {
+      if (transactionId === null)
+        return names.has(nameOf(order)) ? [`${order.reference}: said not recorded, and is`] : []
+      const row = byId.get(transactionId)
+      if (!row) return [`${order.reference}: ${status} was answered, and it is not on record`]
+      const same =
+        nameOf(row) === nameOf(order) &&
+        row.amount === order.amount &&
+        row.customer_phone === order.phone &&
+        row.payment_method === order.operator
+      return same ? [] : [`${order.reference}: recorded otherwise: ${JSON.stringify(row)}`]
+    })
+  },
+
+  'one transaction per reference of a merchant': ({ transactions }) => repeated(transactions.map(nameOf)),
+
+  'the ledger adds up': ({ ledgerProblems, movements, balances }) => {
+    const sums = new Map<string, number>()
+    const add = (key: string, amount: number) => sums.set(key, (sums.get(key) ?? 0) + amount)
+    for (const { merchant_id: id, debit, credit, amount } of movements) {
+      add(`${id} ${debit}`, -amount)
+      add(`${id} ${credit}`, amount)
+    }
+    return [
+      ...ledgerProblems,
+      ...balances.flatMap(({ merchant_id: id, available, reserved }) =>
+        available === (sums.get(`${id} available`) ?? 0) && reserved === (sums.get(`${id} reserved`) ?? 0)
+          ? []
+          : [`merchant ${id}: ${available} available, ${reserved} reserved, and its movements say otherwise`],
+      ),
+    ]
+  },
+
+  'every step of a transaction happens once': ({ movements }) =>
+    repeated(movements.map(({ cause, step }) => `${cause} ${step}`)),
+
+  'an operator executes each order at most once': ({ operators }) =>
+    Array.from(operators).flatMap(([identity, executions]) => {
+      const paid = executions.filter(({ state }) => state === 'completed')
+      const open = executions.filter(({ state }) => state === 'pending')
+      return paid.length > 1 || open.length > 1 || paid.length + open.length > 1
+        ? [`${identity}: ${JSON.stringify(executions)}`]
+        : []
+    }),
+
+  'what is final agrees with the operator': ({ transactions, operators }, isOver) =>
+    transactions.flatMap((row) => {
+      const executions = operators.get(row.identity) ?? []
+      const complaint = disagreement(row, executions, isOver)
+      return complaint ? [`${row.id}: ${row.status}, ${complaint}: ${JSON.stringify(executions)}`] : []
+    }),
+
+  'each outcome is told once': ({ transactions, events }) => {
+    const told = new Map<string, number>()
+    for (const { transaction_id: id, type } of events)
+      told.set(`${id} ${type}`, (told.get(`${id} ${type}`) ?? 0) + 1)
+    return transactions.flatMap(({ id, status }) => {
+      const count = (type: string) => told.get(`${id} ${type}`) ?? 0
+      const isPaid = status === 'success' || status === 'reversed'
+      const complaints = [
+        count('payment_pending') === 1 ? [] : [`${count('payment_pending')} x payment_pending`],
+        count('payment_received') === (isPaid ? 1 : 0)
+          ? []
+          : [`${count('payment_received')} x payment_received`],
+        ...(['failed', 'expired', 'cancelled'] as const).map((end) => {
+          const times = count(`payment_${end}`)
+          return times > 1 || (status === end && times !== 1) ? [`${times} x payment_${end}`] : []
+        }),
+      ].flat()
+      return complaints.map((words) => `transaction ${id} is ${status}: ${words}`)
+    })
+  },
+
+  'no balance below its floor, and nothing held once all is over': ({ balances }, isOver) =>
+    balances.flatMap(({ merchant_id: id, available, reserved }) =>
+      available < 0 || reserved < 0 || (isOver && reserved !== 0)
+        ? [`merchant ${id}: ${available} available, ${reserved} reserved`]
+        : [],
+    ),
+
+  'what was answered is never taken back': ({ words, transactions }) => {
+    const byId = new Map(transactions.map((row) => [row.id, row.status]))
+    const later: Readonly<Record<string, readonly string[]>> = {
+      success: ['success', 'reversed'],
+      failed: ['failed'],
+      expired: ['expired', 'success', 'reversed'],
+    }
+    return words.flatMap(({ transactionId, status }) => {
+      const stands = transactionId === null ? undefined : byId.get(transactionId)
+      const allowed = later[status]
+      return stands !== undefined && allowed && !allowed.includes(stands)
+        ? [`transaction ${transactionId} was answered as ${status} and is ${stands}`]
+        : []
+    })
+  },
+
+  'the positions of a merchant are 1, 2, 3, ...': ({ events, heads }, isOver) => {
+    const next = new Map<number, number>()
+    const gaps = events.flatMap(({ merchant_id: id, position }) => {
+      const expected = (next.get(id) ?? 0) + 1
+      if (position === null) return isOver ? [`merchant ${id}: an event was never numbered`] : []
+      next.set(id, position)
+      return position === expected ? [] : [`merchant ${id}: ${position} instead of ${expected}`]
+    })
+    const ends = heads.filter(({ merchant_id: id, position }) => next.get(id) !== position)
+    return [
+      ...gaps,
+      ...ends.map(({ merchant_id: id, position }) => `merchant ${id}: no event at its end, ${position}`),
+    ]
+  },
+
+  'every reader had every event once, in order': ({ readers, events }, isOver) =>
+    readers.flatMap(({ name, merchantId, noted }) => {
+      const own = events.filter((row) => row.merchant_id === merchantId && row.position !== null)
+      const wrong = noted.findIndex((event, index) => {
+        const row = own[index]
+        const words = row && [row.position, row.reference, row.type, row.status].join(' ')
+        const { sequence, reference, type, status } = event
+        return words !== [sequence, reference, type.toLowerCase(), status.toLowerCase()].join(' ')
+      })
+      if (wrong >= 0)
+        return [`${name}: ${JSON.stringify(noted[wrong])} is no. ${wrong + 1} of merchant ${merchantId}`]
+      return isOver && noted.length !== own.length
+        ? [`${name}: ${noted.length} of ${own.length} events of merchant ${merchantId}`]
+        : []
+    }),
+
+  'our clearing accounts are the operators’ books': ({ movements, operators }, isOver) => {
+    const ours = new Map<string, number>()
+    const theirs = new Map<string, number>()
+    for (const { debit, amount } of movements) ours.set(debit, (ours.get(debit) ?? 0) + amount)
+    for (const { operator, state, amount } of [...operators.values()].flat())
+      if (state === 'completed') theirs.set(operator, (theirs.get(operator) ?? 0) + amount)
+    return ['A', 'B', 'C', 'D'].flatMap((letter) => {
+      const mine = ours.get(`clearing_operator_${letter.toLowerCase()}`) ?? 0
+      const own = theirs.get(`Operator${letter}`) ?? 0
+      return (isOver ? mine === own : mine <= own) ? [] : [`Operator${letter} holds ${own}, we say ${mine}`]
+    })
+  },
+}
+
+/** How the record and the operator's book differ; null where they do not. */
+function disagreement(
+  { status, settled_amount: settled }: TransactionRow,
+  executions: readonly Execution[],
+  isOver: boolean,
+): string | null {
+  const paid = executions.filter(({ state }) => state === 'completed' || state === 'reversed')
+  const isOpen = executions.some(({ state }) => state === 'pending')
+  const sum = paid.reduce((total, { amount }) => total + amount, 0)
+  if (status === 'success')
+    return paid.length > 0 && sum === settled ? null : 'and the operator has other money'
+  if (status === 'failed')
+    return paid.length > 0 || isOpen ? 'and the operator may take or has the money' : null
+  if (!isOver) return null
+  if (status === 'pending' || status === 'processing') return 'still, after the storm'
+  return paid.length > 0 ? 'and the operator has the money' : null
+}
+
+function nameOf(
+  row: { reference: string; merchant_id: number } | { reference: string; merchantId: number },
+): string {
+  return `${'merchantId' in row ? row.merchantId : row.merchant_id} ${row.reference}`
+}
+
+function repeated(names: readonly string[]): string[] {
+  const seen = new Set<string>()
+  return names.filter((name) => seen.size === seen.add(name).size)
+}

@@ -1,0 +1,132 @@
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { randomInt } from 'node:crypto'
+import { findPlanted, namedPlants } from './planted.ts'
+import type { Plant } from './plants.ts'
+import { runStorm, type Storm } from './storm.ts'
+
+const usage = `Kills the service and its database while clients work: no franc may be lost or made.
+
+  --seeds N      how many storms (4)
+  --cycles N     kills in each of them (10)
+  --seed N       the first seed; the same seed plans the same kills (random)
+  --parallel N   storms at once (2)
+  --planted      plants bugs in copies of the sources and shows that each is found; names may follow
+  --quiet        only the summary
+`
+
+const root = join(import.meta.dirname, '../..')
+const say = (line: string) => void process.stdout.write(`${line}\n`)
+
+function readNumbers() {
+  const text = { type: 'string' } as const
+  const flag = { type: 'boolean', default: false } as const
+  const { values, positionals } = parseArgs({
+    options: {
+      seeds: text,
+      cycles: text,
+      seed: text,
+      parallel: text,
+      planted: flag,
+      quiet: flag,
+      help: flag,
+    },
+    allowPositionals: true,
+  })
+  const number = (name: 'seeds' | 'cycles' | 'seed' | 'parallel', usual: number) => {
+    const value = Number(values[name] ?? usual)
+    if (!Number.isSafeInteger(value) || value < 1) throw new Error(`--${name}: a whole number above 0`)
+    return value
+  }
+  return {
+    help: values.help,
+    planted: values.planted ? namedPlants(positionals) : null,
+    say: values.quiet ? () => {} : say,
+    seeds: number('seeds', 4),
+    cycles: number('cycles', 10),
+    seed: number('seed', randomInt(1, 1_000_000)),
+    parallel: number('parallel', 2),
+  }
+}
+
+type Numbers = ReturnType<typeof readNumbers>
+
+/** Runs each seed, some at once. */
+async function runAll<T>(
+  items: readonly T[],
+  parallel: number,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
+  const waiting = [...items]
+  const lane = async () => {
+    for (let item = waiting.shift(); item !== undefined; item = waiting.shift()) await work(item)
+  }
+  await Promise.all(Array.from({ length: parallel }, lane))
+}
+
+function report(storm: Storm): void {
+  const of = (counts: ReadonlyMap<string, number>) =>
+    Array.from(counts, ([name, count]) => `${name} ${count}`).join(', ')
+  say(
+    `seed ${storm.seed}: ${storm.violations.length} violations in ${storm.cycles} cycles ` +
+      `(${of(storm.kills)}; ${storm.resets} connections reset, ${storm.failedStarts} failed starts); ` +
+      `${storm.requests} requests (${of(storm.answers)}), ${storm.acknowledged} acknowledged; ` +
+      `${storm.transactions} transactions, ${storm.paid} paid, ${storm.resends} sent again, ` +
+      `${storm.events} events; drained in ${Math.round(storm.drainMs)} ms`,
+  )
+  for (const { invariant, words } of storm.violations) say(`  VIOLATED: ${invariant}: ${words}`)
+  if (storm.logPath) say(`  log: ${storm.logPath}; again: npm run crash -- --seeds 1 --seed ${storm.seed}`)
+}
+
+/** @returns 0 where every planted bug was found, and none where another wall holds */
+async function runPlanted(planted: readonly Plant[], numbers: Numbers): Promise<number> {
+  let missed = 0
+  await runAll(planted, numbers.parallel, async (plant) => {
+    const { storm, cycles, ms } = await findPlanted(plant, { root, seed: numbers.seed, say: numbers.say })
+    const time = `${Math.round(ms / 1_000)} s`
+    const [violation] = storm?.violations ?? []
+    const isRight = (violation === undefined) === (plant.isHeld ?? false)
+    missed += isRight ? 0 : 1
+    const words = violation
+      ? `seen in cycle ${cycles} (seed ${storm?.seed}) by "${violation.invariant}": ${violation.words}`
+      : `nothing seen in ${cycles} cycles`
+    say(`${isRight ? 'ok' : 'WRONG'}  ${plant.name}: ${words}; ${time}`)
+  })
+  say(`${planted.length - missed} of ${planted.length} planted bugs as expected`)
+  return missed > 0 ? 1 : 0
+}
+
+async function runCrash(): Promise<number> {
+  const numbers = readNumbers()
+  if (numbers.help) {
+    say(usage)
+    return 0
+  }
+  return numbers.planted ? runPlanted(numbers.planted, numbers) : runStorms(numbers)
+}
+
+async function runStorms(numbers: Numbers): Promise<number> {
+  const { seeds, cycles, seed, parallel } = numbers
+  const storms: Storm[] = []
+  const begun = performance.now()
+  await runAll(
+    Array.from({ length: seeds }, (_, index) => seed + index),
+    parallel,
+    async (each) => {
+      const storm = await runStorm({ seed: each, cycles, tree: root, checkEvery: 2, say: numbers.say })
+      storms.push(storm)
+      report(storm)
+    },
+  )
+  const sum = (count: (storm: Storm) => number) => storms.reduce((total, storm) => total + count(storm), 0)
+  const violations = sum((storm) => storm.violations.length)
+  say(
+    `${violations} violations: ${sum((s) => s.cycles)} cycles over ${seeds} seeds, ` +
+      `${sum((s) => s.requests)} requests, ` +
+      `${sum((s) => s.acknowledged)} acknowledged, ${Math.round((performance.now() - begun) / 1_000)} s`,
+  )
+  return violations > 0 ? 1 : 0
+}
+
+// Whatever a broken world left open must not keep us.
+process.exit(await runCrash())

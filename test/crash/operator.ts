@@ -1,0 +1,108 @@
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
+import type { Change, Operation } from '../../src/operators/simulator/model.ts'
+import { operators } from '../../src/operators/simulator/operators.ts'
+import { startSimulator } from '../../src/operators/simulator/simulator.ts'
+
+/** What an operator did under one of our identities. */
+export interface Execution {
+  /** `OperatorA` to `OperatorD`. */
+  operator: string
+  state: Operation['state']
+  /** Francs taken, which may be fewer than were asked for. */
+  amount: number
+}
+
+/** The four operators, which are never killed, and lie as the design's recipe says. */
+export interface Operators {
+  url: string
+  /** Their own book, read from what they wrote: executions by the identity that we asked under. */
+  book: () => ReadonlyMap<string, readonly Execution[]>
+  /** What is wrong in their book; empty where it adds up. */
+  problems(): Promise<string[]>
+  lie(on: boolean): Promise<void>
+  close(): Promise<void>
+}
+
+const controlToken = 'crash-control'
+
+/** Nobody may lean on an operator that knows a repeated request again. (OperatorB never does.) */
+const always = ['OperatorA', 'OperatorC', 'OperatorD'].map((operator) => ({
+  match: { operator, op: 'collect' },
+  effect: 'no_dedupe',
+}))
+
+const asked = { op: ['collect', 'query'] }
+const told = { op: 'collect' }
+/** How often they lie, and how. (design: reliability, 1.5) */
+const lies: readonly object[] = [
+  { match: asked, effect: 'close_before', probability: 0.05 },
+  { match: asked, effect: 'close_after', probability: 0.05 },
+  { match: asked, effect: 'status', probability: 0.03 },
+  // Within the fence (see `short-limits.ts`), and after the first question that doubt makes.
+  { match: told, effect: 'late_execution', probability: 0.04, params: { ms: 2_500 } },
+  ...['OperatorA', 'OperatorB', 'OperatorD'].flatMap((operator) => [
+    { match: { ...told, operator }, effect: 'cb_drop', probability: 0.2 },
+    { match: { ...told, operator }, effect: 'cb_duplicate', probability: 0.6, params: { copies: 3 } },
+    { match: { ...told, operator }, effect: 'cb_reorder', probability: 0.3, params: { ms: 100 } },
+  ]),
+]
+
+export async function startOperators(journalPath: string, seed: number): Promise<Operators> {
+  const simulator = await startSimulator({ journalPath, controlToken, seed })
+  const control = async (method: string, path: string, body?: object) => {
+    const answer = await fetch(`${simulator.url}/_sim/${path}`, {
+      method,
+      headers: { 'x-control-token': controlToken, 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    })
+    const text = await answer.text()
+    return { status: answer.status, body: (text ? JSON.parse(text) : {}) as Record<string, unknown> }
+  }
+  const read = readJournal(journalPath)
+  return {
+    url: simulator.url,
+    book: read,
+    async problems() {
+      const { status, body } = await control('GET', 'invariants')
+      return status === 200 ? [] : [JSON.stringify(body['problems'])]
+    },
+    async lie(on) {
+      await control('DELETE', 'faults')
+      for (const fault of on ? [...always, ...lies] : always) {
+        const { status, body } = await control('POST', 'faults', fault)
+        if (status !== 201) throw new Error(`no such fault: ${JSON.stringify(body)}`)
+      }
+    },
+    close: () => simulator.close(),
+  }
+}
+
+export const operatorsControlToken = controlToken
+
+/** Follows the journal from where it stopped the last time. */
+function readJournal(path: string): Operators['book'] {
+  const operations = new Map<string, Operation>()
+  let offset = 0
+  let rest = ''
+  return () => {
+    const file = openSync(path, 'r')
+    const fresh = Buffer.alloc(fstatSync(file).size - offset)
+    readSync(file, fresh, 0, fresh.length, offset)
+    closeSync(file)
+    offset += fresh.length
+    const lines = (rest + fresh.toString()).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) {
+      const changes = JSON.parse(line) as Change[] | { journal: string }
+      for (const change of Array.isArray(changes) ? changes : [])
+        if ('operation' in change) operations.set(change.operation.id, change.operation)
+    }
+    const book = new Map<string, Execution[]>()
+    for (const { clientReference, operator, state, amount } of operations.values()) {
+      const executions = book.get(clientReference) ?? []
+      book.set(clientReference, executions)
+      executions.push({ operator: operators[operator].name, state, amount: Number(amount) })
+    }
+    return book
+  }
+}

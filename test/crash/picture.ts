@@ -1,0 +1,113 @@
+import type pg from 'pg'
+import type { Execution } from './operator.ts'
+import type { Postgres } from './postgres.ts'
+import type { Noted } from './readers.ts'
+import type { Word } from './workload.ts'
+
+export interface TransactionRow {
+  id: number
+  merchant_id: number
+  reference: string
+  amount: number
+  customer_phone: string
+  payment_method: string
+  status: string
+  settled_amount: number | null
+  /** The identity under which the operator was asked. */
+  identity: string
+  attempt: number
+  next_check: boolean
+}
+
+export interface EventRow {
+  merchant_id: number
+  position: number | null
+  type: string
+  transaction_id: number
+  reference: string
+  status: string
+}
+
+/** Everything that the books say, and everything that was said of them, at one moment. */
+export interface Picture {
+  /** Frozen before the database was read: what is said later may not be in it. */
+  words: readonly Word[]
+  readers: readonly { name: string; merchantId: number; noted: readonly Noted[] }[]
+  transactions: readonly TransactionRow[]
+  movements: readonly MovementRow[]
+  balances: readonly { merchant_id: number; available: number; reserved: number }[]
+  heads: readonly { merchant_id: number; position: number }[]
+  events: readonly EventRow[]
+  /** What the auditor has to say, asked now and by itself before. */
+  ledgerProblems: readonly string[]
+  operators: ReadonlyMap<string, readonly Execution[]>
+}
+
+interface MovementRow {
+  merchant_id: number
+  cause: string
+  step: string
+  debit: string
+  credit: string
+  amount: number
+}
+
+const queries = {
+  transactions: `SELECT t.id::float8 AS id, t.merchant_id, t.reference, t.amount::float8 AS amount,
+      t.customer_phone, t.payment_method::text, t.status::text, t.settled_amount::float8 AS settled_amount,
+      r.correlation_id::text AS identity, r.attempt, r.next_check_at IS NOT NULL AS next_check
+    FROM transaction t LEFT JOIN operator_request r ON r.transaction_id = t.id`,
+  movements: `SELECT merchant_id, cause, step::text, debit::text, credit::text, amount::float8 AS amount
+    FROM movement`,
+  balances: `SELECT merchant_id, available::float8 AS available, reserved::float8 AS reserved
+    FROM merchant_balance`,
+  heads: 'SELECT merchant_id, position::float8 AS position FROM stream_head',
+  events: `SELECT merchant_id, position::float8 AS position, type,
+      (data->>'transaction_id')::float8 AS transaction_id, data->>'reference' AS reference,
+      data->>'status' AS status
+    FROM event ORDER BY merchant_id, position NULLS LAST, id`,
+  problems: `SELECT concat_ws(': ', invariant, merchant_id, problem) AS problem FROM audit_ledger(true)
+    UNION ALL SELECT 'payments out are halted: ' || reason FROM payments_out_halt`,
+}
+
+/**
+ * Takes the picture. The order matters: first what was said is frozen, then the database is read, and the
+ * operators last, who are always ahead of us.
+ */
+export async function takePicture(
+  postgres: Postgres,
+  said: {
+    words: readonly Word[]
+    readers: readonly { name: string; merchantId: number; noted: readonly Noted[] }[]
+  },
+  book: () => ReadonlyMap<string, readonly Execution[]>,
+): Promise<Picture> {
+  const words = [...said.words]
+  const readers = said.readers.map(({ name, merchantId, noted }) => ({ name, merchantId, noted: [...noted] }))
+  const rows = await postgres.read(async (client) => {
+    const read = async <Row extends pg.QueryResultRow>(text: string) => (await client.query<Row>(text)).rows
+    return {
+      transactions: await read<TransactionRow>(queries.transactions),
+      movements: await read<MovementRow>(queries.movements),
+      balances: await read<Picture['balances'][number]>(queries.balances),
+      heads: await read<Picture['heads'][number]>(queries.heads),
+      events: await read<EventRow>(queries.events),
+      ledgerProblems: (await read<{ problem: string }>(queries.problems)).map(({ problem }) => problem),
+    }
+  })
+  return { words, readers, ...rows, operators: book() }
+}
+
+/** What is still under way: nothing once the storm is over. */
+export async function countOpen(
+  postgres: Postgres,
+): Promise<{ open: number; asked: number; unnumbered: number }> {
+  const open = await postgres.read((client) =>
+    client.query<{ open: number; asked: number; unnumbered: number }>(
+      `SELECT (SELECT count(*)::int FROM transaction WHERE status IN ('pending', 'processing')) AS open,
+        (SELECT count(*)::int FROM operator_request WHERE next_check_at IS NOT NULL) AS asked,
+        (SELECT count(*)::int FROM event WHERE position IS NULL) AS unnumbered`,
+    ),
+  )
+  return open.rows[0] ?? { open: 0, asked: 0, unnumbered: 0 }
+}

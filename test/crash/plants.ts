@@ -1,0 +1,209 @@
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** One change of a source file: what stands there, exactly once, and what a careless hand would write. */
+interface Edit {
+  /** A path from the root; `migrations` means the last migration that says it. */
+  file: string
+  find: string
+  replace: string
+}
+
+/** A bug that is planted in a copy of the sources, and never in the sources themselves. */
+export interface Plant {
+  name: string
+  edits: readonly Edit[]
+  /** Another wall holds although this one is broken: a storm sees nothing. */
+  isHeld?: true
+}
+
+const withoutLocks: readonly Edit[] = [
+  // Nobody is first any more: two who read "pending" at one moment both settle.
+  {
+    file: 'migrations',
+    find: '  PERFORM FROM transaction t WHERE t.id = ANY (transaction_ids) ORDER BY t.id FOR UPDATE;\n',
+    replace: '',
+  },
+  // And two may ask at one moment: neither the interval nor the shared flight keeps them apart,
+  {
+    file: 'src/operators/requests.ts',
+    find: '          AND (query_after IS NULL OR query_after <= now())\n',
+    replace: '',
+  },
+  {
+    file: 'src/resources/jobs.ts',
+    find: 'shareFlight(services, `check:${request.transactionId}`, () => checkRequest(services, request))',
+    replace: 'checkRequest(services, request)',
+  },
+  // every copy of a callback makes it due,
+  {
+    file: 'src/operators/requests.ts',
+    find: "FROM kept WHERE r.id = kept.request_id AND r.state <> 'settled'",
+    replace: 'FROM named WHERE r.id = named.id',
+  },
+  {
+    file: 'src/http/callbacks.ts',
+    find: 'if (kept.isNew) services.wakeJob',
+    replace: 'services.wakeJob',
+  },
+]
+
+/** The bugs that the harness must find, each as somebody might write it. */
+export const plants: readonly Plant[] = [
+  {
+    name: 'answer before commit',
+    edits: [
+      {
+        file: 'src/resources/transactions/collect.ts',
+        find: "const { rows } = await pool.query<Made>({\n    name: 'collect_many',",
+        replace:
+          "const client = await pool.connect()\n  await client.query('BEGIN')\n" +
+          "  const { rows } = await client.query<Made>({\n    name: 'collect_many',",
+      },
+      {
+        file: 'src/resources/transactions/collect.ts',
+        find: '  })\n  return rows\n})\n\n/** What the merchant asked',
+        replace:
+          '  }).catch((error: unknown) => {\n    client.release(true)\n    throw error\n  })\n' +
+          '  const end = (error?: Error) => client.release(error)\n' +
+          "  setTimeout(() => client.query('COMMIT').then(() => end(), end), 40)\n" +
+          '  return rows\n})\n\n/** What the merchant asked',
+      },
+    ],
+  },
+  {
+    name: 'timeout means failed',
+    edits: [
+      {
+        file: 'src/resources/settlement.ts',
+        find: "      await note('doubt', { handle: outcome.handle, nextCheckMs: nextDoubtCheckMs(0) })\n",
+        replace:
+          "      const refusal = { reason: 'OPERATOR_UNAVAILABLE', code: 'timeout' } as const\n" +
+          "      await settleTransaction(services, id, { status: 'failed', source: 'initiate', refusal })\n",
+      },
+    ],
+  },
+  {
+    name: 'no fence',
+    edits: [
+      {
+        file: 'src/operators/requests.ts',
+        find: "AND attempt = $3 AND fence_until <= now() AND state IN ('sending', 'unsent', 'doubt')",
+        replace: "AND $3::int IS NOT NULL AND state IN ('sending', 'unsent', 'doubt')",
+      },
+    ],
+  },
+  {
+    name: 'resend without query',
+    edits: [
+      {
+        file: 'src/resources/settlement.ts',
+        find: "if (request.state === 'unsent') return resend(services, request)",
+        replace: "if (request.state !== 'accepted') return resend(services, request)",
+      },
+    ],
+  },
+  {
+    name: 'event after commit',
+    edits: [
+      {
+        file: 'migrations',
+        find: 'FROM changed c ORDER BY c.merchant_id, c.id\n  ), answered AS (',
+        replace: 'FROM changed c WHERE false ORDER BY c.merchant_id, c.id\n  ), answered AS (',
+      },
+      {
+        file: 'migrations',
+        find: 'GRANT EXECUTE ON FUNCTION sequence_events TO payments_service;',
+        replace:
+          'GRANT EXECUTE ON FUNCTION sequence_events TO payments_service;\n' +
+          'GRANT INSERT ON "event" TO payments_service;',
+      },
+      {
+        file: 'src/resources/transactions/settle.ts',
+        find: "  invariant(rows.length === items.length, 'every transaction that is settled exists')\n",
+        replace: `  await pool.query(
+    \`INSERT INTO event (merchant_id, type, data, created_at)
+      SELECT merchant_id,
+        CASE status WHEN 'success' THEN 'payment_received' ELSE 'payment_' || status::text END,
+        jsonb_build_object('transaction_id', id, 'reference', reference, 'amount', amount, 'currency', 'XOF',
+          'payment_method', payment_method, 'customer_phone', customer_phone, 'status', status), now()
+      FROM transaction WHERE id = ANY ($1)\`,
+    [items.filter((_, place) => rows[place]?.moved).map((i) => i.transactionId)],
+  )
+`,
+      },
+    ],
+  },
+  {
+    name: 'read, then write',
+    edits: [
+      ...withoutLocks,
+      {
+        file: 'migrations',
+        find: 'CREATE UNIQUE INDEX "movement_cause_step_key"',
+        replace: 'CREATE INDEX "movement_cause_step_key"',
+      },
+      { file: 'migrations', find: 'ON CONFLICT (cause, step) DO NOTHING', replace: 'ON CONFLICT DO NOTHING' },
+    ],
+  },
+  { name: 'read, then write, behind the unique index', edits: withoutLocks, isHeld: true },
+  {
+    name: 'the disk is written later',
+    edits: [
+      {
+        file: 'migrations',
+        find: 'GRANT EXECUTE ON FUNCTION sequence_events TO payments_service;',
+        replace:
+          'GRANT EXECUTE ON FUNCTION sequence_events TO payments_service;\n' +
+          'ALTER DATABASE payments SET synchronous_commit = off;',
+      },
+    ],
+  },
+  {
+    name: 'a reader that comes back skips one',
+    edits: [
+      {
+        file: 'src/events/feed.ts',
+        find: 'WHERE merchant_id = $1 AND position > $2 ORDER BY position LIMIT $3',
+        replace: 'WHERE merchant_id = $1 AND position > $2 + 1 ORDER BY position LIMIT $3',
+      },
+    ],
+  },
+]
+
+/** A copy of the sources with the bug in it, until `remove`. @throws Error where an edit no longer fits */
+export function plantTree(root: string, plant: Plant): { tree: string; remove: () => void } {
+  const tree = mkdtempSync(join(tmpdir(), 'merchant-payments-planted-'))
+  const remove = () => rmSync(tree, { recursive: true, force: true })
+  try {
+    for (const part of ['src', 'prisma', 'test/crash', 'package.json'])
+      cpSync(join(root, part), join(tree, part), { recursive: true })
+    symlinkSync(join(root, 'node_modules'), join(tree, 'node_modules'))
+    for (const edit of plant.edits) apply(tree, plant, edit)
+    return { tree, remove }
+  } catch (error) {
+    remove()
+    throw error
+  }
+}
+
+function apply(tree: string, plant: Plant, { file, find, replace }: Edit): void {
+  const path = file === 'migrations' ? lastMigration(tree, find) : join(tree, file)
+  const text = path === undefined ? '' : readFileSync(path, 'utf8')
+  const count = text.split(find).length - 1
+  if (path === undefined || count !== 1)
+    throw new Error(`${plant.name}: stands ${count} times in ${file}, and must once: ${find}`)
+  writeFileSync(
+    path,
+    text.replace(find, () => replace),
+  )
+}
+
+function lastMigration(tree: string, find: string): string | undefined {
+  const folder = join(tree, 'prisma/migrations')
+  return readdirSync(folder)
+    .toSorted()
+    .map((name) => join(folder, name, 'migration.sql'))
+    .findLast((path) => readFileSync(path, 'utf8').includes(find))
+}

@@ -1,0 +1,86 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { startEmbedded } from '../../src/database/embedded.ts'
+import { StuckError } from './stuck.ts'
+
+/** A PostgreSQL with its usual durability, which can be killed. */
+export interface Postgres {
+  /** Its socket, past every proxy. */
+  socket: string
+  user: string
+  /** Kills every process of it (-9) at one moment; it is started again by itself. */
+  kill(): void
+  /** @throws Error where it does not answer within 30 s */
+  ready(): Promise<void>
+  /** Reads under the owner's rights, on a connection of its own, all of it in one snapshot. */
+  read<T>(work: (client: pg.Client) => Promise<T>): Promise<T>
+  stop(): Promise<void>
+}
+
+const readyMs = 30_000
+
+export async function startPostgres(dataDir: string, log: (line: string) => void): Promise<Postgres> {
+  const server = await startEmbedded({ dataDir, durable: true, log })
+  const masterOf = () => Number(readFileSync(join(dataDir, 'cluster/postmaster.pid'), 'utf8').split('\n')[0])
+  let killed = 0
+
+  async function read<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
+    const client = new pg.Client({ ...server.connection(), connectionTimeoutMillis: 2_000 })
+    client.on('error', () => {})
+    try {
+      await client.connect()
+      await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
+      return await work(client)
+    } finally {
+      await client.end().catch(() => {})
+    }
+  }
+
+  return {
+    socket: join(server.socketDir, `.s.PGSQL.${server.port}`),
+    user: server.user,
+    kill() {
+      killed = masterOf()
+      // Halted first, so that it makes no child between the look and the kill.
+      process.kill(killed, 'SIGSTOP')
+      for (const pid of [...childrenOf(killed), killed]) killHard(pid)
+    },
+    async ready() {
+      const deadline = performance.now() + readyMs
+      for (;;) {
+        try {
+          if (masterOf() !== killed)
+            return await read(async (client) => void (await client.query('SELECT 1')))
+        } catch (error) {
+          if (performance.now() > deadline)
+            throw new StuckError('PostgreSQL does not come back', { cause: error })
+        }
+        await sleep(20)
+      }
+    },
+    read,
+    stop: () => server.stop(),
+  }
+}
+
+function childrenOf(pid: number): number[] {
+  try {
+    return execFileSync('ps', ['-o', 'pid=', '--ppid', String(pid)], { encoding: 'utf8' })
+      .split('\n')
+      .filter(Boolean)
+      .map(Number)
+  } catch {
+    return []
+  }
+}
+
+function killHard(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It ended by itself a moment ago.
+  }
+}

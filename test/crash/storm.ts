@@ -1,0 +1,233 @@
+import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { invariants } from './invariants.ts'
+import { countOpen, type Picture, takePicture } from './picture.ts'
+import { type Blow, planOf, randomFrom } from './plan.ts'
+import { StuckError } from './stuck.ts'
+import { type Client, work } from './workload.ts'
+import { advanceClock, openWorld, type World } from './world.ts'
+
+export interface StormOptions {
+  seed: number
+  cycles: number
+  /** The source tree that the service runs from. */
+  tree: string
+  /** What must always hold is checked after every so many cycles, everything at the end. */
+  checkEvery: number
+  say(line: string): void
+}
+
+export interface Violation {
+  invariant: string
+  words: string
+}
+
+/** What a storm was, in numbers. */
+export interface Storm {
+  seed: number
+  /** Cycles that ran; where a violation was seen, its place. */
+  cycles: number
+  violations: Violation[]
+  /** Where the service's log is; null where nothing was wrong. */
+  logPath: string | null
+  requests: number
+  /** Answers that named a transaction. */
+  acknowledged: number
+  transactions: number
+  paid: number
+  /** Operator calls beyond the first of their transaction. */
+  resends: number
+  events: number
+  resets: number
+  failedStarts: number
+  kills: Map<string, number>
+  answers: ReadonlyMap<string, number>
+  drainMs: number
+}
+
+const clientsCount = 16
+const drainMaxMs = 60_000
+/** Until a call that the storm broke has arrived or never will, and may be sent again. */
+const calmMs = 5_000
+
+/**
+ * Kills the service and its database again and again while clients work, and checks the books: after every
+ * few kills what must always hold, and at the end, when the storm is over, that everything came home. Ends at
+ * the first violation.
+ */
+export async function runStorm(options: StormOptions): Promise<Storm> {
+  const world = await openWorld(options)
+  const storm = emptyStorm(options.seed)
+  const stop = new AbortController()
+  const clients = startClients(world, options.seed, stop.signal)
+  let picture: Picture | null = null
+  async function check(isOver: boolean): Promise<boolean> {
+    picture = await takePicture(
+      world.postgres,
+      { words: world.record.words, readers: world.readers },
+      world.operators.book,
+    )
+    storm.violations = [...brokenInvariants(picture, isOver), ...(await strangeThings(world))]
+    return storm.violations.length === 0
+  }
+  try {
+    await world.operators.lie(true)
+    for (const blow of planOf(options.seed, options.cycles)) {
+      storm.cycles += 1
+      const isDue = storm.cycles % options.checkEvery === 0
+      const isFine = await strike(world, blow, () => (isDue ? check(false) : Promise.resolve(true)))
+      storm.kills.set(blow.victim, (storm.kills.get(blow.victim) ?? 0) + 1)
+      options.say(
+        `seed ${options.seed}, cycle ${storm.cycles}: ${inWords(blow)}; ${world.record.requests} requests`,
+      )
+      if (!isFine) break
+    }
+    stop.abort()
+    if (storm.violations.length === 0) {
+      await clients
+      storm.drainMs = await drain(world)
+      await check(true)
+    }
+  } catch (error) {
+    if (!(error instanceof StuckError)) throw error
+    storm.violations.push({
+      invariant: 'it comes back',
+      words: error.message,
+    })
+  } finally {
+    stop.abort()
+    await world.close(storm.violations.length > 0)
+  }
+  return summarize(storm, world, picture)
+}
+
+/** One life and its end. @param check looks at the books while nothing runs */
+async function strike(world: World, blow: Blow, check: () => Promise<boolean>): Promise<boolean> {
+  const { service, postgres, proxy } = world
+  if (blow.moment === 'starting') {
+    await service.kill()
+    await service.startAndKill(blow.afterMs)
+  } else {
+    proxy.reset(blow.resets)
+    await live(world, blow)
+    if (blow.victim !== 'service') postgres.kill()
+    if (blow.victim !== 'postgres') await service.kill()
+    proxy.reset(false)
+  }
+  await postgres.ready()
+  const isFine = await check()
+  if (isFine && blow.victim !== 'postgres') await service.start()
+  return isFine
+}
+
+/** Lets the time pass; where the machine is slow, until something was done in it. */
+async function live({ record }: World, { afterMs, answersMin }: Blow): Promise<void> {
+  const begun = performance.now()
+  const enough = record.answered + answersMin
+  await sleep(afterMs)
+  while (record.answered < enough && performance.now() - begun < 3 * afterMs) await sleep(20)
+}
+
+/** The storm is over: what it left is brought home, in the time of the service and of the operators. */
+async function drain(world: World): Promise<number> {
+  const begun = performance.now()
+  await world.operators.lie(false)
+  await sleep(calmMs)
+  for (;;) {
+    await advanceClock(world, 'PT30S')
+    const until = performance.now() + calmMs
+    while (performance.now() < until) {
+      const open = await countOpen(world.postgres)
+      const isOver = Object.values(open).every((count) => count === 0)
+      if (isOver && (await readersAreDone(world))) return performance.now() - begun
+      if (performance.now() - begun > drainMaxMs)
+        throw new StuckError(
+          `after ${drainMaxMs} ms there is still something under way: ${JSON.stringify(open)}`,
+        )
+      await sleep(100)
+    }
+  }
+}
+
+async function readersAreDone({ postgres, readers }: World): Promise<boolean> {
+  const heads = await postgres.read((client) =>
+    client.query<{ merchant_id: number; position: number }>(
+      'SELECT merchant_id, position::float8 AS position FROM stream_head',
+    ),
+  )
+  const ends = new Map(heads.rows.map((row) => [row.merchant_id, row.position]))
+  return readers.every(({ merchantId, noted }) => noted.length >= (ends.get(merchantId) ?? 0))
+}
+
+function startClients(world: World, seed: number, stop: AbortSignal): Promise<void[]> {
+  let references = 0
+  return Promise.all(
+    Array.from({ length: clientsCount }, (_, index) => {
+      const merchant = world.merchants[index % world.merchants.length]
+      if (!merchant) throw new Error('a storm needs a merchant')
+      const client: Client = {
+        url: world.home.url,
+        random: randomFrom(seed * 100 + index),
+        merchant,
+        record: world.record,
+        newReference: () => `storm-${(references += 1)}`,
+      }
+      return work(client, world.service.serving, stop)
+    }),
+  )
+}
+
+const shownMax = 5
+
+function brokenInvariants(picture: Picture, isOver: boolean): Violation[] {
+  return Object.entries(invariants).flatMap(([invariant, holds]) => {
+    const problems = holds(picture, isOver)
+    const more = problems.length > shownMax ? [`and ${problems.length - shownMax} more`] : []
+    return [...problems.slice(0, shownMax), ...more].map((words) => ({ invariant, words }))
+  })
+}
+
+/** What clients, readers, the operators and the service itself complain of. */
+async function strangeThings(world: World): Promise<Violation[]> {
+  const { record, readers, operators, logPath } = world
+  const fatal = readFileSync(logPath, 'utf8')
+    .split('\n')
+    .filter((line) => line.startsWith('{"level":60'))
+  const complaints: Readonly<Record<string, readonly string[]>> = {
+    'every answer is one that the service may give': record.strange,
+    'no reader is refused': readers.flatMap(({ strange }) => strange),
+    'the operators’ books add up': await operators.problems(),
+    'the service is not in despair': fatal,
+  }
+  return Object.entries(complaints).flatMap(([invariant, words]) =>
+    words.slice(0, shownMax).map((each) => ({ invariant, words: each })),
+  )
+}
+
+function inWords({ victim, moment, afterMs, resets }: Blow): string {
+  return `kill -9 of ${victim} ${moment} after ${afterMs} ms${resets ? ', connections reset' : ''}`
+}
+
+function emptyStorm(seed: number): Storm {
+  const counts = { cycles: 0, requests: 0, acknowledged: 0, transactions: 0, paid: 0, resends: 0, events: 0 }
+  const more = { resets: 0, failedStarts: 0, drainMs: 0, kills: new Map(), answers: new Map() }
+  return { seed, violations: [], logPath: null, ...counts, ...more }
+}
+
+function summarize(storm: Storm, world: World, picture: Picture | null): Storm {
+  const { record, proxy, service, logPath } = world
+  const transactions = picture?.transactions ?? []
+  return {
+    ...storm,
+    logPath: storm.violations.length > 0 ? logPath : null,
+    requests: record.requests,
+    acknowledged: record.words.filter(({ transactionId }) => transactionId !== null).length,
+    transactions: transactions.length,
+    paid: transactions.filter(({ status }) => status === 'success').length,
+    resends: transactions.reduce((sum, { attempt }) => sum + (attempt ?? 1) - 1, 0),
+    events: picture?.events.length ?? 0,
+    resets: proxy.count(),
+    failedStarts: service.failedStarts(),
+    answers: record.answers,
+  }
+}

@@ -1,0 +1,89 @@
+import { join } from 'node:path'
+import { type Home, newHome, run, signIn } from '../terminal/program.ts'
+import { type Operators, operatorsControlToken, startOperators } from './operator.ts'
+import { randomFrom } from './plan.ts'
+import { type Postgres, startPostgres } from './postgres.ts'
+import { type Proxy, startProxy } from './proxy.ts'
+import { type Reader, startReaders } from './readers.ts'
+import { createService, type Service } from './under-test.ts'
+import type { Merchant, Record } from './workload.ts'
+
+/** All that a storm passes over: what is killed, and what watches. */
+export interface World {
+  home: Home
+  postgres: Postgres
+  proxy: Proxy
+  operators: Operators
+  service: Service
+  merchants: Merchant[]
+  readers: Reader[]
+  record: Record
+  logPath: string
+  /** Ends everything. @param keep leaves the folder with its log */
+  close(keep: boolean): Promise<void>
+}
+
+const merchantsCount = 2
+
+/** Builds it: PostgreSQL behind the proxy, the operators, the service, two merchants and their readers. */
+export async function openWorld(options: { seed: number; tree: string }): Promise<World> {
+  const { seed, tree } = options
+  const home = await newHome({ LOG_LEVEL: 'warn', OPERATORS_CONTROL_TOKEN: operatorsControlToken })
+  const dir = join(home.dataDir, '..')
+  const closers: (() => Promise<unknown>)[] = []
+  const close = async (keep: boolean) => {
+    for (const each of closers.toReversed()) await each()
+    if (!keep) await home.remove()
+  }
+  try {
+    const postgres = await startPostgres(join(dir, 'pg'), () => {})
+    closers.push(() => postgres.stop())
+    const proxy = await startProxy(postgres.socket, randomFrom(seed + 1))
+    closers.push(() => proxy.close())
+    const operators = await startOperators(join(dir, 'operators.jsonl'), seed)
+    closers.push(() => operators.close())
+    const record: Record = { words: [], requests: 0, answered: 0, answers: new Map(), strange: [] }
+    const logPath = join(dir, 'service.log')
+    Object.assign(home.environment, {
+      DATABASE_URL: `postgresql://${postgres.user}@127.0.0.1:${proxy.port}/payments`,
+      OPERATORS_URL: operators.url,
+    })
+    const onEnd = (words: string) => record.strange.push(words)
+    const service = createService({ tree, environment: home.environment, logPath, onEnd })
+    closers.push(() => service.kill())
+    await service.start()
+    const merchants = await Promise.all(
+      Array.from({ length: merchantsCount }, () => openMerchant(home, tree)),
+    )
+    const readers = startReaders(home.url, merchants, randomFrom(seed + 2))
+    closers.push(() => Promise.all(readers.map((reader) => reader.stop())))
+    return { home, postgres, proxy, operators, service, merchants, readers, record, logPath, close }
+  } catch (error) {
+    await close(false)
+    throw error
+  }
+}
+
+async function openMerchant(home: Home, tree: string): Promise<Merchant> {
+  const args = [join(tree, 'src/cli.ts'), 'merchant', 'create', '--name', 'Storm', '--json']
+  const { code, stdout, stderr } = await run(home, 'node', args)
+  if (code !== 0) throw new Error(`no merchant: ${stderr}`)
+  const made = JSON.parse(stdout) as { merchant_id: number; api_key: string; api_secret: string }
+  const { Authorization } = await signIn(home, made.api_key, made.api_secret)
+  return { id: made.merchant_id, authorization: Authorization }
+}
+
+/** Moves the service's and the operators' time. */
+export async function advanceClock(world: World, by: string): Promise<void> {
+  const { home, merchants } = world
+  const answer = await fetch(`${home.url}/graphql`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: merchants[0]?.authorization ?? '' },
+    body: JSON.stringify({
+      query: 'mutation ($by: Duration!) { sandboxAdvanceClock(by: $by) }',
+      variables: { by },
+    }),
+  })
+  const { errors } = (await answer.json()) as { errors?: object[] }
+  if (errors) throw new Error(`the clock was not moved: ${JSON.stringify(errors)}`)
+}
