@@ -76,13 +76,17 @@ const tokenLengthMax = 4 * 1_024
 /** How far the clocks of two nodes may be apart. */
 const toleranceS = 5
 
+/** What an id of ours can be: one beyond it would break the query that everybody's keys share. */
+const id = z.int().positive().max(2_147_483_647)
+
 const claimsOfOurs = z.object({
   sub: z
     .string()
     .regex(/^[1-9]\d{0,9}$/)
-    .transform(Number),
-  key: z.int().positive(),
-  kv: z.int().positive(),
+    .transform(Number)
+    .pipe(id),
+  key: id,
+  kv: id,
   scope: z.string(),
   iat: z.int(),
   nbf: z.int(),

@@ -72,6 +72,8 @@ export interface Running {
   child: ChildProcess
   /** What the first screen says. */
   screen: string
+  /** What it said on standard error so far: its log. */
+  errors(): string
   /** Ends it with a signal. @returns its exit code, null where the signal ended it */
   end(signal: NodeJS.Signals): Promise<number | null>
   /** Leaves nothing of it, whatever went wrong. */
@@ -107,6 +109,7 @@ export async function startProgram(
   return {
     child,
     screen,
+    errors: () => complaints,
     async end(signal) {
       if (child.exitCode === null && child.signalCode === null) child.kill(signal)
       await exit

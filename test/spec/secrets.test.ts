@@ -1,0 +1,120 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createPrivateKey } from 'node:crypto'
+import { unseal } from '../../src/access/seal.ts'
+import { openMasterSecret } from '../../src/access/secrets.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { admin, call, type Home, newHome, type Running, signIn, startProgram } from '../terminal/program.ts'
+
+// Nothing that was issued, sealed or given to us lies in the database, the log or an answer in a form that
+// opens anything. The service runs as a program and logs all that it can.
+
+let db: TestDatabase
+let home: Home
+let service: Running
+beforeAll(async () => {
+  db = await createTestDatabase()
+  home = await newHome({ DATABASE_URL: db.url, LOG_LEVEL: 'debug' })
+  service = await startProgram(home)
+}, 40_000)
+afterAll(async () => {
+  await service.end('SIGTERM')
+  service.destroy()
+  await home.remove()
+  await db.drop()
+})
+
+/** Every row of every table, bytes in hexadecimal. */
+async function dump(): Promise<string> {
+  const { rows } = await db.owner.query<{ name: string }>(
+    `SELECT c.oid::regclass::text AS name FROM pg_class c
+     WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace`,
+  )
+  expect(rows.length).toBeGreaterThan(12)
+  const tables = await Promise.all(
+    rows.map(({ name }) => db.owner.query<{ row: string }>(`SELECT t::text AS row FROM ${name} t`)),
+  )
+  return tables.flatMap((table) => table.rows.map(({ row }) => row)).join('\n')
+}
+
+/** A secret in each writing in which it could lie somewhere. */
+function writings(secret: string | Buffer): string[] {
+  const bytes = Buffer.from(secret)
+  return [
+    ...(typeof secret === 'string' ? [secret] : []),
+    bytes.toString('hex'),
+    bytes.toString('base64').replace(/=+$/, ''),
+    bytes.toString('base64url'),
+  ]
+}
+
+test('no secret and no token lies in the database, in the log or in an answer', async () => {
+  const [, firstKey = '', firstSecret = ''] = /(mk_\w+)[\s\S]*?(ms_\w+)/.exec(service.screen) ?? []
+  const made = JSON.parse((await admin(home, 'merchant', 'create', '--name', 'Shop', '--json')).stdout)
+  const answers: unknown[] = []
+  const say = async (...given: Parameters<typeof call>) => answers.push(await call(...given))
+  const first = await signIn(home, firstKey, firstSecret)
+  const keyed = { 'X-API-Key': made.api_key, 'X-API-Secret': made.api_secret, 'Idempotency-Key': 'sign-in' }
+  const second = (await call(home, 'POST', '/auth', keyed)).body['data'].token as string
+  const token = first.Authorization.replace('Bearer ', '')
+
+  const payment = { amount: 500, customer_phone: '70000000', payment_method: 'OperatorA', description: 'x' }
+  for (const payment_method of ['OperatorA', 'OperatorB', 'OperatorC', 'OperatorD'])
+    await say(
+      home,
+      'POST',
+      '/pay',
+      { ...first, 'Idempotency-Key': payment_method },
+      { ...payment, payment_method },
+    )
+  // Whoever errs sends what is secret to the wrong place, or almost right.
+  await say(home, 'POST', '/auth', { 'X-API-Key': made.api_key, 'X-API-Secret': `${made.api_secret}x` })
+  await say(home, 'POST', '/auth', { 'X-API-Key': made.api_secret, 'X-API-Secret': made.api_key })
+  await say(home, 'POST', '/auth', keyed, { scopes: ['nothing'] })
+  await say(home, 'GET', '/balance', { Authorization: `Bearer ${token}x` })
+  await say(home, 'GET', '/balance', { Authorization: `Basic ${token}` })
+  await say(home, 'GET', `/transactions?reference=${token.slice(0, 40)}`, first)
+  await say(home, 'GET', `/nothing?token=${second}`)
+  const graphql = await fetch(`${home.url}/graphql`, {
+    method: 'POST',
+    headers: { ...first, 'Content-Type': 'application/json' },
+    body: JSON.stringify({
+      query: '{ me { merchant { name } }',
+      variables: { token, secret: made.api_secret },
+    }),
+  })
+  answers.push(await graphql.text())
+
+  // What breaks on our side is logged with all that is known of it.
+  for (const table of ['api_key', 'transaction']) {
+    await db.owner.query(`ALTER TABLE ${table} RENAME TO away`)
+    await say(home, 'POST', '/auth', keyed)
+    await say(home, 'GET', '/transactions', first)
+    await say(home, 'POST', '/pay', first, payment)
+    await db.owner.query(`ALTER TABLE away RENAME TO ${table}`)
+  }
+
+  const master = await openMasterSecret(null, home.dataDir)
+  const { rows } = await db.owner.query('SELECT kid, sealed_private FROM signing_key')
+  const der = unseal(master.sealingKey, rows[0].sealed_private, rows[0].kid)
+  const scalar =
+    createPrivateKey({ key: der, format: 'der', type: 'pkcs8' }).export({ format: 'jwk' }).d ?? ''
+  const file = readFileSync(join(home.dataDir, 'secret.key'), 'utf8').trim()
+  const secrets: Record<string, string[]> = {
+    'the API secrets': [firstSecret, made.api_secret].flatMap(writings),
+    'the tokens': [token, second].flatMap((each) => [each, ...writings(each.split('.')[2] ?? '')]),
+    'the master secret': [...writings(file), ...writings(Buffer.from(file, 'base64url'))],
+    'the signing key': [...writings(der), ...writings(Buffer.from(scalar, 'base64url'))],
+    'what the operators gave us': ['sandbox-secret-', 'sandbox-key-', 'sandbox-webhook-secret-'],
+  }
+  const places = { database: await dump(), log: service.errors(), answers: JSON.stringify(answers) }
+  expect(places.log.split('relation ').length).toBeGreaterThan(3)
+  for (const [place, text] of Object.entries(places)) {
+    expect(text.length).toBeGreaterThan(1_000)
+    const found = Object.entries(secrets).filter(([, written]) => written.some((each) => text.includes(each)))
+    expect({ place, found: found.map(([name]) => name) }).toEqual({ place, found: [] })
+  }
+  // The scan sees what is there: the public halves are.
+  expect(places.database).toContain(made.api_key)
+}, 40_000)
