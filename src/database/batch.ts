@@ -1,6 +1,6 @@
-import DataLoader from 'dataloader'
 import type { Pool } from 'pg'
 import { DomainError } from '../shared/errors.ts'
+import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
 import { isConflict } from './transact.ts'
 
@@ -10,6 +10,8 @@ export type Many<Item, Result> = (pool: Pool, items: readonly Item[]) => Promise
 /** A statement that concurrent callers share, written beside the verb that needs it. */
 export interface SharedStatement<Item, Result> {
   readonly many: Many<Item, Result>
+  /** Whose item it is, where items of one must not keep those of others waiting. */
+  readonly ownerOf: ((item: Item) => unknown) | undefined
 }
 
 /** The shared statements of a service under way. */
@@ -29,6 +31,8 @@ export interface Batches {
 export interface BatchBounds {
   /** Items of one statement. */
   sizeMax: number
+  /** Of these, items of one owner while others wait. */
+  shareMax: number
   /** Statements under way at once; what arrives meanwhile shares the next one. */
   lanesMax: number
   /** Items that may wait. */
@@ -37,13 +41,17 @@ export interface BatchBounds {
 
 const usual: BatchBounds = {
   sizeMax: limits.batchSizeMax,
+  shareMax: limits.batchShareMax,
   lanesMax: limits.batchLanesMax,
   queueMax: limits.batchQueueMax,
 }
 
 /** Declares a shared statement. */
-export function shareStatement<Item, Result>(many: Many<Item, Result>): SharedStatement<Item, Result> {
-  return { many }
+export function shareStatement<Item, Result>(
+  many: Many<Item, Result>,
+  ownerOf?: (item: Item) => unknown,
+): SharedStatement<Item, Result> {
+  return { many, ownerOf }
 }
 
 export function openBatches(pool: Pool, bounds = usual): Batches {
@@ -52,7 +60,7 @@ export function openBatches(pool: Pool, bounds = usual): Batches {
     run<Item, Result>(statement: SharedStatement<Item, Result>, item: Item) {
       let batch = batches.get(statement) as Batch<Item, Result> | undefined
       if (!batch) {
-        batch = createBatch((items) => statement.many(pool, items), bounds)
+        batch = createBatch((items) => statement.many(pool, items), statement.ownerOf, bounds)
         batches.set(statement, batch)
       }
       return batch.run(item)
@@ -70,31 +78,99 @@ interface Batch<Item, Result> {
 
 type Call<Item, Result> = (items: readonly Item[]) => Promise<readonly Result[]>
 
-function createBatch<Item, Result>(call: Call<Item, Result>, bounds: BatchBounds): Batch<Item, Result> {
-  const lanes = createLanes(bounds.lanesMax)
-  let waiting = 0
-  const loader = new DataLoader<Item, Result>(
-    async (items) => {
-      try {
-        return await answer(call, items)
-      } finally {
-        lanes.leave()
-      }
-    },
-    { cache: false, maxBatchSize: bounds.sizeMax, batchScheduleFn: (dispatch) => lanes.enter(dispatch) },
-  )
+interface Waiting<Item, Result> {
+  item: Item
+  owner: unknown
+  answered: PromiseWithResolvers<Result>
+}
+
+function createBatch<Item, Result>(
+  call: Call<Item, Result>,
+  ownerOf: ((item: Item) => unknown) | undefined,
+  bounds: BatchBounds,
+): Batch<Item, Result> {
+  const idlers: (() => void)[] = []
+  let queue: Waiting<Item, Result>[] = []
+  let underWay = 0
+  let lanes = 0
+  /** Lanes that are about to take what waits: whatever comes until then goes along. */
+  let leaving = 0
+
+  function openLane(): void {
+    if (lanes >= bounds.lanesMax || queue.length <= leaving * bounds.sizeMax) return
+    leaving += 1
+    lanes += 1
+    setImmediate(() => {
+      leaving -= 1
+      void drive()
+    })
+  }
+
+  /** Runs statements, one after another, for as long as somebody waits. */
+  async function drive(): Promise<void> {
+    while (queue.length > 0) {
+      const [chosen, left] = chooseFairly(queue, bounds)
+      queue = left
+      openLane()
+      underWay += chosen.length
+      await run(chosen)
+      underWay -= chosen.length
+      // Those who were just answered may ask for more.
+      await new Promise((turn) => setImmediate(turn))
+    }
+    lanes -= 1
+    if (lanes === 0) for (const wake of idlers.splice(0)) wake()
+  }
+
+  async function run(chosen: readonly Waiting<Item, Result>[]): Promise<void> {
+    const answers = await answer(
+      call,
+      chosen.map(({ item }) => item),
+    )
+    for (const [place, { answered }] of chosen.entries()) {
+      const told = answers[place]
+      if (told instanceof Error) answered.reject(told)
+      else answered.resolve(told as Result)
+    }
+  }
+
   return {
     async run(item) {
-      if (waiting >= bounds.queueMax) throw new DomainError('OVERLOADED', undefined, { retryAfterS: 1 })
-      waiting += 1
-      try {
-        return await loader.load(item)
-      } finally {
-        waiting -= 1
+      if (queue.length + underWay >= bounds.queueMax) {
+        throw new DomainError('OVERLOADED', undefined, { retryAfterS: 1 })
       }
+      const answered = Promise.withResolvers<Result>()
+      queue.push({ item, owner: ownerOf?.(item), answered })
+      openLane()
+      return answered.promise
     },
-    idle: lanes.idle,
+    idle: () => (lanes === 0 ? Promise.resolve() : new Promise((wake) => idlers.push(wake))),
   }
+}
+
+/**
+ * Who goes with the next statement: the oldest, but of one owner only its share while others wait; places
+ * that are left over then go to whoever is next. In order of arrival.
+ */
+function chooseFairly<T extends { owner: unknown }>(
+  queue: T[],
+  { sizeMax, shareMax }: BatchBounds,
+): [chosen: T[], left: T[]] {
+  if (queue.length <= sizeMax) return [queue, []]
+  const taken = new Map<unknown, number>()
+  const chosen = new Set<T>()
+  for (const waiting of queue) {
+    if (chosen.size === sizeMax) break
+    const share = taken.get(waiting.owner) ?? 0
+    if (waiting.owner !== undefined && share >= shareMax) continue
+    taken.set(waiting.owner, share + 1)
+    chosen.add(waiting)
+  }
+  for (const waiting of queue) {
+    if (chosen.size === sizeMax) break
+    chosen.add(waiting)
+  }
+  return [queue.filter((waiting) => chosen.has(waiting)), queue.filter((waiting) => !chosen.has(waiting))]
 }
 
 const conflictRetriesMax = 3
@@ -105,7 +181,9 @@ async function answer<Item, Result>(
   retries: number = conflictRetriesMax,
 ): Promise<(Result | Error)[]> {
   try {
-    return [...(await call(items))]
+    const answers = [...(await call(items))]
+    invariant(answers.length === items.length, 'a shared statement answers each of its items')
+    return answers
   } catch (error) {
     if (retries > 0 && isConflict(error)) return answer(call, items, retries - 1)
     if (items.length === 1 || !isDataError(error)) return items.map(() => asError(error))
@@ -125,31 +203,4 @@ function isDataError(error: unknown): boolean {
 
 function asError(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error))
-}
-
-/** At most `max` batches run; the next leaves when one ends, and grows until then. */
-function createLanes(max: number) {
-  const queue: (() => void)[] = []
-  const idlers: (() => void)[] = []
-  let taken = 0
-  return {
-    enter(dispatch: () => void): void {
-      if (taken >= max) {
-        queue.push(dispatch)
-        return
-      }
-      taken += 1
-      setImmediate(dispatch)
-    },
-    leave(): void {
-      const next = queue.shift()
-      if (next) {
-        setImmediate(next)
-        return
-      }
-      taken -= 1
-      if (taken === 0) for (const wake of idlers.splice(0)) wake()
-    },
-    idle: (): Promise<void> => (taken === 0 ? Promise.resolve() : new Promise((wake) => idlers.push(wake))),
-  }
 }

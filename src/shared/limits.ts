@@ -98,6 +98,8 @@ export const limits = {
 
   /** Statements shared by concurrent money requests (design: performance, section 2). */
   batchSizeMax: 64,
+  /** Of these, requests of one merchant while others wait. */
+  batchShareMax: 16,
   batchLanesMax: 2,
   batchQueueMax: 2_000,
 

@@ -177,28 +177,31 @@ type Made =
   | { outcome: 'unauthenticated' }
 
 /** One insert for all that arrived together; a reference that is taken gives no row. */
-const collectMany = shareStatement(async (pool: Pool, items: readonly Item[]): Promise<Made[]> => {
-  const { rows } = await pool.query<Made>({
-    name: 'collect_many',
-    text: `SELECT outcome, transaction_id AS "transactionId", request_id AS "requestId",
+const collectMany = shareStatement(
+  async (pool: Pool, items: readonly Item[]): Promise<Made[]> => {
+    const { rows } = await pool.query<Made>({
+      name: 'collect_many',
+      text: `SELECT outcome, transaction_id AS "transactionId", request_id AS "requestId",
         correlation_id AS "correlationId", created_at AS "createdAt", expires_at AS "expiresAt"
       FROM collect_many($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9, $10, $11)`,
-    values: [
-      items.map((i) => i.merchantId),
-      items.map((i) => i.apiKeyId),
-      items.map((i) => i.apiKeyVersion),
-      items.map((i) => i.provider),
-      items.map((i) => i.phone),
-      items.map((i) => i.amount),
-      items.map((i) => i.reference),
-      items.map((i) => JSON.stringify(i.request)),
-      limits.collectionLifetimeMs,
-      limits.operatorFenceMs,
-      limits.firstCheckMs,
-    ],
-  })
-  return rows
-})
+      values: [
+        items.map((i) => i.merchantId),
+        items.map((i) => i.apiKeyId),
+        items.map((i) => i.apiKeyVersion),
+        items.map((i) => i.provider),
+        items.map((i) => i.phone),
+        items.map((i) => i.amount),
+        items.map((i) => i.reference),
+        items.map((i) => JSON.stringify(i.request)),
+        limits.collectionLifetimeMs,
+        limits.operatorFenceMs,
+        limits.firstCheckMs,
+      ],
+    })
+    return rows
+  },
+  ({ merchantId }: Item) => merchantId,
+)
 
 /** What the merchant asked, in the words of REST, without what has a column of its own. */
 function requestData(input: z.output<typeof collectInput>): OpenRequest['request'] {

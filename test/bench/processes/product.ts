@@ -37,6 +37,11 @@ const config = readConfig({
   DATA_DIR: options.dataDir,
   OPERATORS_URL: options.operatorsUrl,
   LOG_LEVEL: 'silent',
+  RATE_LIMIT_WRITES: '1000000000',
+  RATE_LIMIT_READS: '1000000000',
+  RATE_LIMIT_PUBLIC: '1000000000',
+  RATE_LIMIT_OBJECTS: '1000000000',
+  IN_FLIGHT_MAX: '10000',
 })
 const { services } = await startApp(config, { connectionString: options.databaseUrl })
 async function openMerchant(number: number): Promise<ProductReady['merchants'][number]> {
