@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { createListener } from './http/listener.ts'
 import { type HttpServer, listenHttp } from './http/server.ts'
+import { openAdmission } from './access/admission.ts'
 import { openAccess } from './access/authenticate.ts'
 import { createRequestLimits } from './access/request-limits.ts'
 import { openMasterSecret } from './access/secrets.ts'
@@ -15,7 +16,7 @@ import {
 } from './config.ts'
 import type { Services } from './context.ts'
 import { openBatches } from './database/batch.ts'
-import { listen, openDatabase } from './database/client.ts'
+import { type Database, listen, openDatabase } from './database/client.ts'
 import { assertDurable } from './database/durability.ts'
 import { migrate, serviceRole } from './database/migrate.ts'
 import { openSandboxClock, type SandboxClock } from './database/sandbox-clock.ts'
@@ -77,6 +78,7 @@ async function build(
     { config, connection, log, addresses, simulator: await simulator },
     closers,
   )
+  closers.push(() => services.admission.close())
   closers.push(wakeOnNotifications(services, connection))
 
   const doors = createListener(services, config.mode === 'production' ? productionSchema() : schema, http)
@@ -139,6 +141,7 @@ async function openServices(ground: Ground, closers: Closers): Promise<Services>
     database,
     batches,
     access,
+    admission: openAdmission(config.pace.inFlightMax, () => probe(database)),
     requestLimits: createRequestLimits(config.pace),
     operators,
     sequencer,
@@ -156,6 +159,11 @@ async function openServices(ground: Ground, closers: Closers): Promise<Services>
     await nameWebhook(services, control)
   }
   return services
+}
+
+/** As every request asks: on a session of each pool. */
+function probe({ pool, merchantPool }: Database): Promise<unknown> {
+  return Promise.all([pool.query('SELECT'), merchantPool.query('SELECT')])
 }
 
 const databasePoolMax = 12

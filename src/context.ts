@@ -1,4 +1,5 @@
 import type { Access } from './access/authenticate.ts'
+import type { Admission } from './access/admission.ts'
 import type { Actor } from './access/actor.ts'
 import type { Effect } from './access/idempotency-keys.ts'
 import type { RequestLimits } from './access/request-limits.ts'
@@ -21,6 +22,7 @@ export interface Services {
   batches: Batches
   access: Access
   requestLimits: RequestLimits
+  admission: Admission
   operators: Operators
   sequencer: Sequencer
   feed: Feed

@@ -139,12 +139,14 @@ test('a sandbox bears more requests than production; a setting decides', () => {
     readsPerSecond: 2_000,
     publicPerMinute: 6_000,
     objectsPerMinute: 1_000_000,
+    inFlightMax: 2_048,
   })
   expect(readConfig({ ...production, RATE_LIMIT_WRITES: '7' }).pace).toEqual({
     writesPerSecond: 7,
     readsPerSecond: 200,
     publicPerMinute: 60,
     objectsPerMinute: 100_000,
+    inFlightMax: 512,
   })
 })
 

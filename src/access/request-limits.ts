@@ -25,7 +25,7 @@ export interface RequestLimits {
   takeObjects(caller: Caller, objects: number): RateLimitState
 }
 
-export function createRequestLimits(pace: RequestPace): RequestLimits {
+export function createRequestLimits(pace: Omit<RequestPace, 'inFlightMax'>): RequestLimits {
   const allowances = new Allowances()
   const policies = {
     write: { name: 'writes', max: pace.writesPerSecond, refillMs: 1_000 },

@@ -6,11 +6,11 @@ import { PrismaClient } from '../../prisma/generated/prisma/client.ts'
 import { MerchantPool, merchantRole } from './merchant-pool.ts'
 
 const connectTimeoutMs = 2_000
-const statementTimeoutMs = 10_000
+const statementTimeoutMs = 5_000
 /** A server that is there and says nothing: given up on our side, a little later than it would by itself. */
-const answerTimeoutMs = 12_000
+const answerTimeoutMs = 7_000
 const idleInTransactionTimeoutMs = 5_000
-const lockTimeoutMs = 5_000
+const lockTimeoutMs = 2_000
 const idleTimeoutMs = 60_000
 /**
  * Beyond this many distinct texts Prisma's statements run unprepared, so that no session fills up with them.

@@ -1,5 +1,6 @@
 import { PothosValidationError } from '@pothos/core'
 import { GraphQLError, Kind } from 'graphql'
+import { busyRefusal } from '../database/busy.ts'
 import { DomainError, type FieldProblem, type RefusalCode, refusals as table } from '../shared/errors.ts'
 import type { Log } from '../telemetry/log.ts'
 import { builder } from './builder.ts'
@@ -74,7 +75,10 @@ export function toGraphQLError(error: unknown, requestId: string, log: Log): Gra
   }
   const { nodes, path, originalError } = error
   const base = { nodes: nodes ?? null, path: path ?? null }
-  const cause = rootCause(originalError)
+  const thrown = rootCause(originalError)
+  const busy = busyRefusal(thrown)
+  if (busy) log.warn({ err: thrown, requestId, path }, 'the database had no time')
+  const cause = busy ?? thrown
   if (cause instanceof DomainError) {
     const { problems, requiredScopes, retryAfterS } = cause.detail
     const extensions = {

@@ -11,6 +11,7 @@ import {
 } from 'graphql'
 import { Allowances } from '../access/allowances.ts'
 import { RecentMap } from '../access/recent-map.ts'
+import type { Priority } from '../access/admission.ts'
 import type { Context } from '../context.ts'
 import { asMerchant } from '../database/merchant-pool.ts'
 import { limits } from '../shared/limits.ts'
@@ -18,6 +19,7 @@ import { accessPlan, checkAccess, findOperation } from './access-plan.ts'
 import { checkAnswer } from './answer-size.ts'
 import type { FrameStream } from './broadcast.ts'
 import { toGraphQLError } from './errors.ts'
+import { priorityOf } from './priority.ts'
 import { checkCost, checkShape } from './query-limits.ts'
 import { openSubscription, type SubscriptionGround } from './subscription.ts'
 
@@ -40,6 +42,7 @@ export interface Operation {
   cost: number
   /** Objects that its caller has left for this minute. */
   remaining: number
+  priority: Priority
 }
 
 type Variables = Readonly<Record<string, unknown>>
@@ -107,15 +110,19 @@ export function createOperations(
           kind: node.operation,
           cost,
           remaining: takeObjects(ctx, cost),
+          priority: priorityOf(plan, node.operation, cost),
         }
       } catch (error) {
         return told([error], ctx)
       }
     },
     async run(operation) {
-      const { contextValue: ctx, kind } = operation
+      const { contextValue: ctx, kind, priority } = operation
       try {
-        if (kind !== 'subscription') return await onBehalf(ctx, () => runToEnd(operation))
+        if (kind !== 'subscription') {
+          return await ctx.admission.run(priority, () => onBehalf(ctx, () => runToEnd(operation)))
+        }
+        ctx.admission.check(priority)
         const opened = await onBehalf(ctx, () => openSubscription(operation, ground))
         return 'deliver' in opened ? tellEnd(opened, ctx) : tell(opened, ctx)
       } catch (error) {

@@ -235,6 +235,9 @@ function withStatus(result: ExecutionResult, ctx: Context): ExecutionResult {
     if (!('data' in result)) shown.extensions['http'] = statusOf(shown, error.extensions['http'])
     return shown
   })
+  const retryAfter = told[0]?.extensions['retryAfter']
+  if (!('data' in result) && typeof retryAfter === 'number')
+    ctx.responseHeaders.set('Retry-After', String(retryAfter))
   return { ...rest, errors: told }
 }
 

@@ -96,6 +96,18 @@ export const limits = {
   requestTimeoutMs: 15 * second,
   keepAliveMs: 65 * second,
 
+  /** Overload (design: reliability, section 9). */
+  overloadRetryS: 1,
+  /** How often it is looked whether the event loop is late, and what is too late. */
+  loopSampleMs: 100,
+  loopDelayMaxMs: 100,
+  /** Choice: a fifth of the second that a client waits. */
+  databaseDelayMaxMs: 200,
+  /** Places that always stay. Choice: 32 clients that wait for their answers are never too many. */
+  placesMin: 128,
+  /** A GraphQL query that may give so many objects is a dashboard's. Choice: a page of REST. */
+  dashboardCostMin: 100,
+
   /** Statements shared by concurrent money requests (design: performance, section 2). */
   batchSizeMax: 64,
   /** Of these, requests of one merchant while others wait. */

@@ -9,6 +9,8 @@ export interface RequestPace {
   publicPerMinute: number
   /** Objects that GraphQL may give a merchant, or an address without a token, in a minute. */
   objectsPerMinute: number
+  /** Requests under way at once; over it some are turned away, money last. */
+  inFlightMax: number
 }
 
 const count = z.coerce.number().int().min(1).max(1_000_000_000).optional()
@@ -19,6 +21,7 @@ export const paceSettings = {
   RATE_LIMIT_READS: count,
   RATE_LIMIT_PUBLIC: count,
   RATE_LIMIT_OBJECTS: count,
+  IN_FLIGHT_MAX: z.coerce.number().int().min(8).max(100_000).optional(),
 }
 
 /** Where a setting says nothing: in a sandbox whole test suites come from one merchant and one address. */
@@ -29,12 +32,14 @@ const usual: Readonly<Record<'production' | 'sandbox', RequestPace>> = {
     readsPerSecond: 200,
     publicPerMinute: 60,
     objectsPerMinute: 100_000,
+    inFlightMax: 512,
   },
   sandbox: {
     writesPerSecond: 1_000,
     readsPerSecond: 2_000,
     publicPerMinute: 6_000,
     objectsPerMinute: 1_000_000,
+    inFlightMax: 2_048,
   },
 }
 
@@ -47,5 +52,6 @@ export function readPace(
     readsPerSecond: read.RATE_LIMIT_READS ?? usual[mode].readsPerSecond,
     publicPerMinute: read.RATE_LIMIT_PUBLIC ?? usual[mode].publicPerMinute,
     objectsPerMinute: read.RATE_LIMIT_OBJECTS ?? usual[mode].objectsPerMinute,
+    inFlightMax: read.IN_FLIGHT_MAX ?? usual[mode].inFlightMax,
   }
 }

@@ -18,8 +18,15 @@ export interface Product {
   close(): Promise<void>
 }
 
-/** Starts the service as it is in `src/`; it applies the migrations. */
-export async function startProduct(ground: Ground, merchants: number): Promise<Product> {
+/**
+ * Starts the service as it is in `src/`; it applies the migrations.
+ * @param inFlightMax null leaves the setting's own
+ */
+export async function startProduct(
+  ground: Ground,
+  merchants: number,
+  inFlightMax: number | null = 100_000,
+): Promise<Product> {
   const dataDir = mkdtempSync(join(tmpdir(), 'merchant-payments-bench-'))
   chmodSync(dataDir, 0o755)
   const simulator = await startSimulatorProcess({
@@ -33,6 +40,7 @@ export async function startProduct(ground: Ground, merchants: number): Promise<P
     dataDir,
     operatorsUrl: simulator.url,
     merchants,
+    inFlightMax,
   } satisfies ProductOptions)
   return {
     pid: child.pid,

@@ -60,7 +60,7 @@ test('statements, locks and idle transactions have their time limits', async () 
             current_setting('idle_in_transaction_session_timeout') as idle,
             current_setting('TimeZone') as zone`,
   )
-  expect(rows).toEqual([{ statement: '10s', lock: '5s', idle: '5s', zone: 'UTC' }])
+  expect(rows).toEqual([{ statement: '5s', lock: '2s', idle: '5s', zone: 'UTC' }])
 })
 
 test('an exhausted pool refuses after two seconds instead of waiting for ever', async () => {

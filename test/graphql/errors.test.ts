@@ -1,6 +1,7 @@
 import { PothosValidationError } from '@pothos/core'
 import { buildSchema, type GraphQLFieldResolver, GraphQLError, type GraphQLObjectType } from 'graphql'
 import { describe, expect, test } from 'vitest'
+import { openAdmission } from '../../src/access/admission.ts'
 import type { Context } from '../../src/context.ts'
 import { createOperations } from '../../src/graphql/operation.ts'
 import { DomainError } from '../../src/shared/errors.ts'
@@ -29,6 +30,7 @@ async function ask(query: string, resolve: Resolve, variables: object = {}) {
   const operation = operations.read({ query, variables }, {
     actor: null,
     config: { mode: 'sandbox' },
+    admission: openAdmission(10_000, async () => {}),
     requestLimits: testLimits(),
     responseHeaders: new Map(),
     requestId: 'r1',

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { buildSchema, type GraphQLObjectType, type GraphQLSchema } from 'graphql'
 import type pg from 'pg'
 import { afterAll, beforeAll } from 'vitest'
+import { openAdmission } from '../../src/access/admission.ts'
 import type { Actor } from '../../src/access/actor.ts'
 import { CredentialWatch } from '../../src/access/credentials.ts'
 import { createRequestLimits, type RequestLimits } from '../../src/access/request-limits.ts'
@@ -144,6 +145,7 @@ export function createFixture(mode: 'sandbox' | 'production'): Fixture {
     config: { mode },
     log,
     access,
+    admission: openAdmission(10_000, async () => {}),
     requestLimits: testLimits(),
     streams: new Map(),
   } as unknown as Services

@@ -2,6 +2,7 @@ import SchemaBuilder from '@pothos/core'
 import { type GraphQLSchema, specifiedDirectives } from 'graphql'
 import { describe, expect, test } from 'vitest'
 import { getDatamodel } from '../../prisma/generated/pothos.ts'
+import { openAdmission } from '../../src/access/admission.ts'
 import type { Actor } from '../../src/access/actor.ts'
 import type { Scope } from '../../src/access/scopes.ts'
 import type { Context } from '../../src/context.ts'
@@ -80,7 +81,13 @@ let payments = 0
 
 async function ask(query: string, scopes: readonly Scope[] | null) {
   const actor = scopes && ({ merchantId: 1, scopes: new Set(scopes) } as unknown as Actor)
-  const door = { config: { mode: 'sandbox' }, requestLimits: testLimits(), responseHeaders: new Map() }
+  const admission = openAdmission(10_000, async () => {})
+  const door = {
+    config: { mode: 'sandbox' },
+    admission,
+    requestLimits: testLimits(),
+    responseHeaders: new Map(),
+  }
   const ctx = { ...door, actor, requestId: 'r', log: createLog('silent') } as unknown as Context
   const operations = createOperations(build(cards))
   const operation = operations.read({ query }, ctx)

@@ -2,6 +2,7 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buildSchema } from 'graphql'
 import { createYoga, type Plugin } from 'graphql-yoga'
+import { openAdmission } from '../../src/access/admission.ts'
 import { createRequestLimits } from '../../src/access/request-limits.ts'
 import { readConfig } from '../../src/config.ts'
 import type { Services } from '../../src/context.ts'
@@ -37,6 +38,7 @@ function ours(): RequestListener {
     config: { mode: 'production' },
     log: createLog('silent'),
     access: { isTrustedProxy: () => false },
+    admission: openAdmission(10_000, async () => {}),
     requestLimits: createRequestLimits(readConfig({}).pace),
   } as unknown as Services
   return createGraphqlHandler({ services, operations: createOperations(schema), isDraining: () => false })

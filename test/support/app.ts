@@ -61,6 +61,7 @@ export async function startTestApp(environment: Record<string, string> = {}): Pr
     OPERATORS_URL: simulator.url,
     OPERATORS_CONTROL_TOKEN: controlToken,
     LOG_LEVEL: 'silent',
+    IN_FLIGHT_MAX: '10000',
     ...environment,
   })
   const app = await startApp(config, database.connection)

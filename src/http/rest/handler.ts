@@ -5,6 +5,7 @@ import { Hono } from 'hono'
 import type { Context, Services } from '../../context.ts'
 import { checkAccess } from '../../graphql/access-plan.ts'
 import { toGraphQLError } from '../../graphql/errors.ts'
+import { priorityOf } from '../../graphql/priority.ts'
 import { execute, parseValid, type Prepared, prepare } from '../../graphql/execute.ts'
 import { DomainError, refusals } from '../../shared/errors.ts'
 import { apiVersion } from '../../shared/version.ts'
@@ -29,19 +30,23 @@ export function restRoutes(services: Services, schema: GraphQLSchema): Hono<Http
   for (const route of routes) {
     const path = restPrefix + route.path.replace(/\{(\w+)\}/g, ':$1')
     const prepared = prepare(spoken, document, route.operation)
+    const priority = priorityOf(prepared.plan, route.method === 'GET' ? 'query' : 'mutation', 0)
     methods.set(path, [...(methods.get(path) ?? []), route.method])
     app.on(route.method, path, ({ env: { incoming }, req }) =>
       respond(services, incoming, async (ctx) => {
         ctx.responseHeaders.set('X-GraphQL-Operation', route.operation)
         if (route.anyOrigin) ctx.responseHeaders.set('Access-Control-Allow-Origin', '*')
+        // Before anything is done for it; its place it takes when all of it is here.
+        ctx.admission.check(priority)
         const caller = await admit(ctx, prepared, incoming.headers.authorization)
         const kind = route.method === 'GET' ? 'read' : 'write'
         if (!route.hasOwnLimit) ctx.requestLimits.takeTurn(caller, kind, route.operation)
         const variables = route.variables(await readRequest(incoming, req.param()))
         const run = (once: Context) => runRoute(route, prepared, variables, once)
-        if (route.method === 'GET') return run(caller)
+        if (route.method === 'GET') return ctx.admission.run(priority, () => run(caller))
         const operation = `${route.method} ${route.path}`
-        return answerOnce(caller, { message: incoming, operation, input: variables }, run)
+        const write = { message: incoming, operation, input: variables }
+        return ctx.admission.run(priority, () => answerOnce(caller, write, run))
       }),
     )
   }

@@ -23,6 +23,7 @@ export interface ProductOptions {
   dataDir: string
   operatorsUrl: string
   merchants: number
+  inFlightMax: number | null
 }
 
 export interface ProductReady {
@@ -41,7 +42,7 @@ const config = readConfig({
   RATE_LIMIT_READS: '1000000000',
   RATE_LIMIT_PUBLIC: '1000000000',
   RATE_LIMIT_OBJECTS: '1000000000',
-  IN_FLIGHT_MAX: '10000',
+  ...(options.inFlightMax !== null && { IN_FLIGHT_MAX: String(options.inFlightMax) }),
 })
 const { services } = await startApp(config, { connectionString: options.databaseUrl })
 async function openMerchant(number: number): Promise<ProductReady['merchants'][number]> {

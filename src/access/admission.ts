@@ -1,0 +1,81 @@
+import { DomainError } from '../shared/errors.ts'
+import { limits } from '../shared/limits.ts'
+
+/** How much a request matters while there is no room for all. */
+export type Priority = 'money' | 'status' | 'read' | 'dashboard'
+
+/** The part of the room that requests of a kind may fill, those of the others included. */
+const shares: Readonly<Record<Priority, number>> = { money: 1, status: 0.6, read: 0.4, dashboard: 0.2 }
+
+/**
+ * Lets in as many requests at once as can be answered in time and turns the others away at once, the least
+ * urgent first: four tenths of the room are for money alone. Nobody queues here.
+ * @see design: reliability, section 9
+ */
+export interface Admission {
+  /** @throws DomainError OVERLOADED where there is no room: nothing was begun */
+  check(priority: Priority): void
+  /** Runs work in a place of its own. @throws DomainError OVERLOADED, and whatever the work throws */
+  run<T>(priority: Priority, work: () => Promise<T>): Promise<T>
+  close(): void
+}
+
+/**
+ * @param inFlightMax places; they become fewer while the event loop is late or the database answers late, and
+ *   come back when neither is so
+ * @param probe asks the database for nothing, as all others ask it: what it waits, they wait. (How long they
+ *   take themselves says nothing: some wait for operators.)
+ */
+export function openAdmission(inFlightMax: number, probe: () => Promise<unknown>): Admission {
+  const fewest = Math.min(inFlightMax, Math.max(limits.placesMin, inFlightMax / 32))
+  let places = inFlightMax
+  let taken = 0
+  let probedAt: number | null = null
+  let due = performance.now() + limits.loopSampleMs
+
+  const timer = setInterval(() => {
+    const now = performance.now()
+    const isLate =
+      now - due > limits.loopDelayMaxMs || (probedAt !== null && now - probedAt > limits.databaseDelayMaxMs)
+    places = nextPlaces({ places, taken, isLate, fewest, most: inFlightMax })
+    due = now + limits.loopSampleMs
+    if (probedAt === null && taken > fewest / 4) void ask(now)
+  }, limits.loopSampleMs).unref()
+
+  async function ask(now: number): Promise<void> {
+    probedAt = now
+    // One that fails was as late as it was, and whoever asked beside it hears why.
+    await probe().catch(() => {})
+    probedAt = null
+  }
+
+  function check(priority: Priority): void {
+    if (taken < places * shares[priority]) return
+    throw new DomainError('OVERLOADED', undefined, { retryAfterS: limits.overloadRetryS })
+  }
+  return {
+    check,
+    async run(priority, work) {
+      check(priority)
+      taken += 1
+      try {
+        return await work()
+      } finally {
+        taken -= 1
+      }
+    },
+    close: () => clearInterval(timer),
+  }
+}
+
+/** A fifth fewer than are taken while it is late; a twentieth more while it is not. */
+export function nextPlaces(now: {
+  places: number
+  taken: number
+  isLate: boolean
+  fewest: number
+  most: number
+}): number {
+  const { places, taken, isLate, fewest, most } = now
+  return isLate ? Math.max(fewest, Math.min(places, taken) * 0.8) : Math.min(most, places * 1.05)
+}

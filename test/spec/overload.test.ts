@@ -1,0 +1,148 @@
+import { randomUUID } from 'node:crypto'
+import { afterEach, describe, expect, test } from 'vitest'
+import { nextPlaces, openAdmission, type Priority } from '../../src/access/admission.ts'
+import type { RestAnswer } from '../support/app.ts'
+import { eventually } from './eventually.ts'
+import { customer, openStage } from './stage.ts'
+
+// What happens when more comes than can be served: design, reliability, section 9.
+
+const stage = await openStage()
+const shop = await stage.merchant()
+const { services } = stage.app
+const reference = String((await stage.paid(shop))['reference'])
+
+const usual = services.admission
+afterEach(() => {
+  services.admission = usual
+})
+
+/** The service with so many places, which stay as many however slow this machine is. */
+function havePlaces(count: number): void {
+  services.admission = openAdmission(count, async () => {})
+  services.admission.close()
+}
+
+const dashboard = () =>
+  stage.graphql('{ transactions(first: 100) { nodes { reference status amount } } }', {}, shop.token)
+const read = () => stage.rest('GET', '/transactions', { token: shop.token })
+const status = () => stage.rest('GET', '/status')
+const pay = (headers: Record<string, string> = {}) =>
+  stage.rest('POST', '/pay', {
+    token: shop.token,
+    headers,
+    body: { amount: 5_000, payment_method: 'OperatorA', customer_phone: customer('11') },
+  })
+
+const isBusy = ({ status: code, headers }: RestAnswer) => code === 503 && headers.get('retry-after') === '1'
+
+test('of ten places dashboards fill two, reads four, status six, and money all', async () => {
+  havePlaces(10)
+  const gate = Promise.withResolvers<void>()
+  const held: Promise<void>[] = []
+  const served: string[] = []
+  for (const taken of [0, 2, 4, 6, 10]) {
+    while (held.length < taken) held.push(services.admission.run('money', () => gate.promise))
+    const answers: string[] = []
+    for (const ask of [dashboard, read, status, pay]) {
+      const answer = await ask()
+      answers.push(isBusy(answer) ? '-' : String(answer.status))
+    }
+    served.push(answers.join(' '))
+  }
+  expect(served).toEqual(['200 200 200 202', '- 200 200 202', '- - 200 202', '- - - 202', '- - - -'])
+  gate.resolve()
+  await Promise.all(held)
+  expect((await dashboard()).status).toBe(200)
+})
+
+test('who is turned away reads so, has written nothing and used up no key', async () => {
+  havePlaces(8)
+  const gate = Promise.withResolvers<void>()
+  const held = Array.from({ length: 8 }, () => services.admission.run('money', () => gate.promise))
+  const before = await stage.rowCounts()
+  const key = { 'Idempotency-Key': randomUUID() }
+  const [rest, graphql] = await Promise.all([pay(key), dashboard()])
+  expect(rest.body).toMatchObject({
+    success: false,
+    message: expect.stringMatching(/busy/),
+    request_id: expect.any(String),
+  })
+  expect(graphql.body).toMatchObject({ errors: [{ extensions: { code: 'OVERLOADED', retryAfter: 1 } }] })
+  expect(await stage.rowCounts()).toEqual(before)
+  gate.resolve()
+  await Promise.all(held)
+  expect(await pay(key)).toMatchObject({ status: 202 })
+})
+
+test('while the database stands still, reads keep to their part and money still comes in', async () => {
+  havePlaces(10)
+  const owner = await stage.database.owner.connect()
+  await owner.query('BEGIN; LOCK TABLE transaction IN ACCESS EXCLUSIVE MODE')
+  const told: string[] = []
+  const tell = async (kind: Priority, asked: Promise<RestAnswer>) => {
+    const answer = await asked
+    told.push(`${kind} ${isBusy(answer) ? 'busy' : answer.status}`)
+  }
+  const settled = (count: number) => eventually(() => expect(told).toHaveLength(count), 2_000)
+  const reads = Array.from({ length: 20 }, () => tell('read', read()))
+  await settled(16)
+  const payments = Array.from({ length: 20 }, () => tell('money', pay()))
+  await settled(30)
+  await owner.query('COMMIT')
+  owner.release()
+  await Promise.all([...reads, ...payments])
+  const count = (what: string) => told.filter((line) => line === what).length
+  expect(told.slice(0, 30).every((line) => line.endsWith('busy'))).toBe(true)
+  expect(['read busy', 'read 200', 'money busy', 'money 202'].map(count)).toEqual([16, 4, 14, 6])
+})
+
+describe('a database without time for us is 503, not a fault', () => {
+  test('no free session, a lock that is held too long', async () => {
+    const sessions = await Promise.all(Array.from({ length: 12 }, () => services.database.pool.connect()))
+    const gate = Promise.withResolvers<void>()
+    const prisma = Array.from({ length: 6 }, () => services.database.prisma.$transaction(() => gate.promise))
+    const [query, prismas] = await Promise.all([
+      stage.check(reference),
+      stage.rest('GET', '/transactions/1', { token: shop.token }),
+    ])
+    for (const session of sessions) session.release()
+    gate.resolve()
+    await Promise.all(prisma)
+    expect([isBusy(query), isBusy(prismas)]).toEqual([true, true])
+
+    const before = await stage.rowCounts()
+    const owner = await stage.database.owner.connect()
+    await owner.query('BEGIN; LOCK TABLE transaction IN SHARE MODE')
+    const late = await pay()
+    await owner.query('COMMIT')
+    owner.release()
+    expect(isBusy(late)).toBe(true)
+    expect(await stage.rowCounts()).toEqual(before)
+    expect(await pay()).toMatchObject({ status: 202 })
+  })
+})
+
+test('places become fewer while it is late, from those that are taken on, and come back', () => {
+  const bounds = { fewest: 10, most: 1_000 }
+  const after = (samples: number, from: number, isLate: boolean) =>
+    Array.from({ length: samples }).reduce<number>(
+      (places) => nextPlaces({ ...bounds, places, taken: 100, isLate }),
+      from,
+    )
+  expect([after(1, 1_000, true), after(2, 1_000, true), after(30, 1_000, true)]).toEqual([80, 64, 10])
+  expect([after(1, 10, false), after(100, 10, false)]).toEqual([10.5, 1_000])
+})
+
+test('a database that answers late makes them fewer', async () => {
+  const gate = Promise.withResolvers<void>()
+  const admission = openAdmission(400, () => gate.promise)
+  const held = Array.from({ length: 60 }, () => admission.run('money', () => gate.promise))
+  admission.check('read')
+  await eventually(() => expect(() => admission.check('read')).toThrow(/busy/))
+  admission.check('money')
+  gate.resolve()
+  await Promise.all(held)
+  admission.check('read')
+  admission.close()
+})
