@@ -1,0 +1,284 @@
+import fc from 'fast-check'
+import { expect } from 'vitest'
+import type { Services } from '../../src/context.ts'
+import { recordCallback } from '../../src/operators/requests.ts'
+import { resolveJob, serviceJobs } from '../../src/resources/jobs.ts'
+import { checkPayment, paymentState } from '../../src/resources/transactions/check.ts'
+import { collect } from '../../src/resources/transactions/collect.ts'
+import { DomainError } from '../../src/shared/errors.ts'
+import type { TestMerchant } from '../access/merchants.ts'
+import type { ModelPayment, PaymentsModel } from './model.ts'
+import { contextOf, type Treatment, treatments, type World } from './world.ts'
+
+/** The service under test, and what one run has made in it. */
+export interface Real {
+  world: World
+  services: Services
+  merchants: readonly TestMerchant[]
+  /** The operator's names of the payments, in the order of the model's. */
+  names: string[]
+}
+
+type Command = fc.AsyncCommand<PaymentsModel, Real>
+/** What is done, and what the model makes of it. */
+type Act = (model: PaymentsModel, real: Real) => Promise<void>
+
+/** A command that compares model and service when it is done. */
+function command(
+  words: string,
+  act: Act,
+  check: (model: Pick<PaymentsModel, 'payments'>) => boolean = () => true,
+): Command {
+  return {
+    check: (model) => check(model),
+    async run(model, real) {
+      real.world.operator.log.length = 0
+      await act(model, real)
+      await compare(model, real)
+    },
+    toString: () => words,
+  }
+}
+
+/** A command about a payment that is there. */
+function about(
+  words: string,
+  at: number,
+  act: (payment: ModelPayment, name: string, model: PaymentsModel, real: Real) => Promise<void>,
+): Command {
+  const pick = (model: Pick<PaymentsModel, 'payments'>) => at % model.payments.length
+  return command(
+    `${words}(${at})`,
+    async (model, real) => {
+      const [payment, name] = [model.payments[pick(model)], real.names[pick(model)]]
+      if (!payment || name === undefined) throw new Error('no such payment')
+      await act(payment, name, model, real)
+    },
+    (model) => model.payments.length > 0,
+  )
+}
+
+const which = fc.nat(7)
+
+/** A merchant asks a customer for money. */
+export const begin: fc.Arbitrary<Command> = fc
+  .record({
+    who: fc.nat(1),
+    reference: fc.constantFrom('a', 'b', 'c', 'd'),
+    amount: fc.integer({ min: 100, max: 9_999 }),
+    treatment: fc.constantFrom(...treatments),
+  })
+  .map(collectCommand)
+
+/** What stories need most. */
+function often<T>(arbitrary: T): [T, T, T] {
+  return [arbitrary, arbitrary, arbitrary]
+}
+
+/** Everything that can happen to payments, by whoever does it. */
+export const everything: fc.Arbitrary<Command>[] = [
+  begin,
+  ...often(which.map((at) => customer(at, 'paid'))),
+  which.map((at) => customer(at, 'declined')),
+  ...often(fc.tuple(which, fc.nat(2)).map(([at, nth]) => callback(at, nth))),
+  which.map(checkCommand),
+  which.map((at) =>
+    about('stale', at, async (_payment, name, _model, { world }) => {
+      world.operator.stale.add(name)
+    }),
+  ),
+  ...often(fc.constant(command('resolve()', resolve))),
+  fc.constantFrom(8, 45, 5_000, 90_000, 691_200).map(advance),
+  fc.boolean().map((isDown) =>
+    command(`operator ${isDown ? 'down' : 'up'}`, async (_model, { world }) => {
+      world.operator.isDown = isDown
+    }),
+  ),
+]
+
+function collectCommand(input: {
+  who: number
+  reference: string
+  amount: number
+  treatment: Treatment
+}): Command {
+  const { who, reference, amount, treatment } = input
+  return command(`collect(${who}, ${reference}, ${amount}, ${treatment})`, async (model, real) => {
+    const { operator } = real.world
+    const merchant = real.merchants[who]
+    if (!merchant) throw new Error('no such merchant')
+    const body = {
+      amount: BigInt(amount),
+      customerPhone: '70000001',
+      paymentMethod: 'OperatorA',
+      reference,
+    } as const
+    operator.treatment = treatment
+    const answer = await outcomeOf(collect(contextOf(real.services, merchant), body))
+    operator.treatment = 'normal'
+    if (model.find(who, reference)) {
+      expect(answer).toBe('DUPLICATE_REFERENCE')
+      expect(operator.log).toEqual([])
+      return
+    }
+    const payment = model.begin(who, reference, BigInt(amount))
+    const [exchange] = operator.log
+    if (!exchange) throw new Error('nothing was sent')
+    real.names.push(exchange.correlationId)
+    learn(model, real)
+    expect(answer).toBe(payment.status === 'failed' ? 'PAYMENT_REFUSED' : payment.status)
+  })
+}
+
+/** A person answers the prompt, however late. */
+function customer(at: number, state: 'paid' | 'declined'): Command {
+  return about(state, at, async (_payment, name, _model, { world }) => {
+    const operation = world.operator.operations.get(name)
+    // An operator may also find out later that it was paid after all.
+    if (operation?.state === 'prompting' || (operation && state === 'paid')) operation.state = state
+  })
+}
+
+/** The operator reports: the `nth` time, in whatever order, and as often as it likes. */
+function callback(at: number, nth: number): Command {
+  return about(`callback ${nth} `, at, async (payment, name, model, { world }) => {
+    const dedupeKey = `${name}:${nth}`
+    const kept = await recordCallback(world.pool, {
+      provider: 'OperatorA',
+      dedupeKey,
+      body: '{}',
+      requestId: null,
+      correlationId: name,
+    })
+    expect(kept.isNew).toBe(!model.callbacks.has(dedupeKey))
+    model.callbacks.add(dedupeKey)
+    payment.isDue ||= kept.isNew && payment.status !== 'success'
+  })
+}
+
+/** A payer's browser asks; the last question was long enough ago. */
+function checkCommand(at: number): Command {
+  return about('check', at, async (payment, name, model, real) => {
+    await forgetPauses(real)
+    const merchantId = real.merchants[payment.who]?.merchantId ?? null
+    const wasOpen = payment.status === 'pending'
+    const isGone = model.isGone(payment)
+    const answer = await outcomeOf(checkPayment(real.services, payment.reference, merchantId))
+    const { log } = real.world.operator
+    expect(log.every(({ correlationId }) => correlationId === name)).toBe(true)
+    expect(log.length > 0).toBe(wasOpen && !isGone)
+    if (isGone) model.giveUp(payment)
+    learn(model, real)
+    const last = log.at(-1)?.answer
+    const isUnreached = payment.status === 'pending' && (last === 'unreachable' || last === 'not_sent')
+    expect(answer).toBe(isUnreached ? 'OPERATOR_UNREACHABLE' : paymentState[payment.status])
+  })
+}
+
+/** The job that asks about what is due. What a callback made due is asked about for certain. */
+async function resolve(model: PaymentsModel, real: Real): Promise<void> {
+  await forgetPauses(real)
+  const job = serviceJobs(real.services).find(({ name }) => name === resolveJob('OperatorA'))
+  await job?.run()
+  await Promise.allSettled(real.services.flights.values())
+  const asked = new Set(real.world.operator.log.map(({ correlationId }) => correlationId))
+  const gone = model.payments.filter((payment) => model.isGone(payment))
+  const due = model.payments.flatMap((payment, at) =>
+    payment.isDue && !gone.includes(payment) ? [real.names[at]] : [],
+  )
+  expect(due.filter((name) => name !== undefined && !asked.has(name))).toEqual([])
+  // Who is gone is looked at when the schedule says so, and nobody is asked: only the record tells.
+  const standing = await read(real)
+  for (const payment of gone) {
+    const row = standing.payments.find(
+      ({ who, reference }) => who === payment.who && reference === payment.reference,
+    )
+    if (row?.status === 'failed' || payment.isDue) model.giveUp(payment)
+  }
+  learn(model, real)
+}
+
+function advance(seconds: number): Command {
+  return command(`advance(${seconds} s)`, async (model, { world }) => {
+    await world.advance(seconds * 1_000)
+    model.now += seconds * 1_000
+  })
+}
+
+/** At the end nothing stays undecided: the operator is back, and a day later everything is over. */
+export async function finish(model: PaymentsModel, real: Real): Promise<void> {
+  const end: Command[] = [
+    command('operator up', async (_model, { world }) => void (world.operator.isDown = false)),
+    advance(90_000),
+    command('resolve()', resolve),
+  ]
+  for (const each of end) await each.run(model, real)
+  expect(model.payments.filter(({ status }) => status === 'pending')).toEqual([])
+}
+
+/** What went over the wire since the command began, in its order. */
+function learn(model: PaymentsModel, real: Real): void {
+  for (const exchange of real.world.operator.log) {
+    const payment = model.payments[real.names.indexOf(exchange.correlationId)]
+    if (!payment) throw new Error('the operator was asked about what nobody began')
+    expect(model.learn(payment, exchange)).toBe(null)
+  }
+}
+
+/** As if the last question had been a while ago; an unsent request may be sent from its moment on. */
+async function forgetPauses({ world, merchants }: Real): Promise<void> {
+  await world.db.owner.query(
+    `UPDATE operator_request SET query_after = NULL,
+       fence_until = CASE state WHEN 'unsent' THEN fence_until - interval '1 s' ELSE fence_until END
+     WHERE merchant_id = ANY ($1) AND next_check_at IS NOT NULL`,
+    [merchants.map(({ merchantId }) => merchantId)],
+  )
+}
+
+/** The status, or the code of the refusal. */
+async function outcomeOf(work: Promise<{ status: string } | { state: string }>): Promise<string> {
+  try {
+    const answer = await work
+    return 'state' in answer ? answer.state : answer.status
+  } catch (error) {
+    if (error instanceof DomainError) return error.code
+    throw error
+  }
+}
+
+interface Standing {
+  payments: { who: number; reference: string; status: string; late: boolean; events: string[] }[]
+  balances: bigint[]
+}
+
+async function read({ world, merchants }: Real): Promise<Standing> {
+  const ids = merchants.map(({ merchantId }) => merchantId)
+  const { rows } = await world.db.owner.query<{ payments: Standing['payments']; balances: string[] }>({
+    name: 'standing',
+    text: `SELECT
+      (SELECT coalesce(json_agg(json_build_object('who', array_position($1::int[], t.merchant_id) - 1,
+        'reference', t.reference, 'status', t.status, 'late', t.late, 'events', (
+          SELECT json_agg(e.type ORDER BY e.id) FROM event e
+          WHERE e.merchant_id = t.merchant_id AND e.data->>'transaction_id' = t.id::text
+        )) ORDER BY t.id), '[]')
+       FROM transaction t WHERE t.merchant_id = ANY ($1)) AS payments,
+      (SELECT json_agg(b.available::text ORDER BY array_position($1, b.merchant_id)) FROM merchant_balance b
+       WHERE b.merchant_id = ANY ($1)) AS balances`,
+    values: [ids],
+  })
+  const [row] = rows
+  return { payments: row?.payments ?? [], balances: (row?.balances ?? []).map(BigInt) }
+}
+
+async function compare(model: PaymentsModel, real: Real): Promise<void> {
+  expect(await read(real)).toEqual({
+    payments: model.payments.map(({ who, reference, status, late, events }) => ({
+      who,
+      reference,
+      status,
+      late,
+      events,
+    })),
+    balances: real.merchants.map((_merchant, who) => model.balance(who)),
+  })
+}

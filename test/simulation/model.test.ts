@@ -1,0 +1,71 @@
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { verifyLedger } from '../../src/ledger/verify.ts'
+import { begin, everything, finish, type Real } from './commands.ts'
+import { type ModelPayment, PaymentsModel } from './model.ts'
+import { lanesOf, prove, runsOf, seed } from './seed.ts'
+import { openNode, openWorld, type World } from './world.ts'
+
+// Whatever merchants, customers, operators and the schedule do, in whatever order: after each step the
+// service stands where a model of a hundred lines stands. `RUNS=20000` for more; a failure
+// prints what replays it.
+
+const lanes = lanesOf(4)
+const worlds: World[] = []
+beforeAll(async () => {
+  for (let lane = 0; lane < lanes; lane += 1) worlds.push(await openWorld())
+})
+afterAll(() => Promise.all(worlds.map(({ db }) => db.drop())))
+
+/** One run: two merchants of its own in a world that others used before. */
+async function play(world: World, commands: Iterable<fc.AsyncCommand<PaymentsModel, Real>>): Promise<void> {
+  world.operator.isDown = false
+  world.operator.stale.clear()
+  // Nobody asks about what earlier runs left.
+  await world.db.owner.query(
+    'UPDATE operator_request SET next_check_at = NULL WHERE next_check_at IS NOT NULL',
+  )
+  const merchants = [await world.merchant(), await world.merchant()]
+  const real: Real = { world, services: openNode(world.pool, world), merchants, names: [] }
+  const model = new PaymentsModel()
+  await fc.asyncModelRun(() => ({ model, real }), commands)
+  await finish(model, real)
+  for (const payment of model.payments)
+    reached.set(storyOf(payment), 1 + (reached.get(storyOf(payment)) ?? 0))
+}
+
+/** What became of payments, over all runs: a proof that never saw a late payment proves nothing of it. */
+const reached = new Map<string, number>()
+function storyOf({ events, late, sends }: ModelPayment): string {
+  return `${events.slice(1).join(' ')}${late ? ' late' : ''}${sends > 1 ? ', sent again' : ''}`
+}
+const stories = [
+  'payment_received',
+  'payment_failed',
+  'payment_expired',
+  'payment_expired payment_received late',
+  'payment_failed payment_received late',
+  'payment_expired, sent again',
+]
+
+test('the service does what the model does', async () => {
+  const runs = runsOf(500)
+  process.stdout.write(`model: SEED=${seed}, ${runs} runs\n`)
+  await Promise.all(
+    worlds.map((world, lane) =>
+      prove(
+        fc.asyncProperty(begin, begin, fc.commands(everything, { maxCommands: 20 }), (a, b, commands) =>
+          play(world, [a, b, ...commands]),
+        ),
+        { runs: Math.ceil(runs / lanes), seed: seed + lane },
+      ),
+    ),
+  )
+  const missing = runs >= 500 && lanes > 1 ? stories.filter((story) => !reached.has(story)) : []
+  process.stdout.write(`model: ${JSON.stringify(Object.fromEntries(reached))}\n`)
+  expect(missing).toEqual([])
+  for (const { db } of worlds) {
+    await db.owner.query('SELECT sequence_events(1000000)')
+    expect(await verifyLedger(db.database.pool)).toEqual([])
+  }
+}, 3_600_000)

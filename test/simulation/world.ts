@@ -1,0 +1,172 @@
+import type pg from 'pg'
+import { openBatches } from '../../src/database/batch.ts'
+import { openSandboxClock } from '../../src/database/sandbox-clock.ts'
+import type { Context, Services } from '../../src/context.ts'
+import type {
+  CollectRequest,
+  InitiateOutcome,
+  OperatorHandle,
+  QueryOutcome,
+} from '../../src/operators/operator.ts'
+import { DomainError } from '../../src/shared/errors.ts'
+import { createLog } from '../../src/telemetry/log.ts'
+import { makeMerchant, type TestMerchant } from '../access/merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+
+/** How a call to the operator goes; `lost` and `vanished` look the same from here. */
+export const treatments = ['normal', 'instant', 'refused', 'lost', 'vanished', 'unsent'] as const
+export type Treatment = (typeof treatments)[number]
+
+/** What the operator did with one operation. */
+interface Operation {
+  state: 'prompting' | 'paid' | 'declined'
+  amount: bigint
+}
+
+/** Something that went over the wire. */
+export interface Exchange {
+  correlationId: string
+  what: 'collect' | 'query'
+  answer: InitiateOutcome['kind'] | QueryOutcome['kind']
+}
+
+/** An operator in memory: it keeps operations under their names, and a test plays its customers. */
+export class PlayedOperator {
+  readonly provider = 'OperatorA'
+  readonly capabilities = { createIsIdempotent: true, callbacks: 'unsigned' }
+  readonly operations = new Map<string, Operation>()
+  readonly log: Exchange[] = []
+  /** How the next calls go, by the name of the operation; `normal` where nothing is said. */
+  treatment: Treatment = 'normal'
+  isDown = false
+  /** Names whose next question is answered as if nothing had happened yet. */
+  readonly stale = new Set<string>()
+
+  canStart = () => ({ ok: true })
+  callbackUrl = (id: bigint) => `https://us.example/callbacks/${id}`
+  balance = () => {
+    throw new Error('nobody asks for it')
+  }
+
+  /** Called before anything happens; an interleaving test waits here. */
+  arrive: (what: string) => Promise<void> = async () => {}
+
+  collect = async (request: CollectRequest): Promise<InitiateOutcome> => {
+    await this.arrive('operator collect')
+    return this.#note('collect', request.handle, this.#collect(request))
+  }
+
+  query = async (_kind: string, handle: OperatorHandle): Promise<QueryOutcome> => {
+    await this.arrive('operator query')
+    return this.#note('query', handle, this.#query(handle))
+  }
+
+  #note<T extends InitiateOutcome | QueryOutcome>(
+    what: Exchange['what'],
+    handle: OperatorHandle,
+    answer: T,
+  ): T {
+    this.log.push({ correlationId: handle.correlationId, what, answer: answer.kind })
+    return answer
+  }
+
+  #collect({ handle, amount }: CollectRequest): InitiateOutcome {
+    const { correlationId } = handle
+    const duplicate = this.operations.has(correlationId)
+    const treatment = this.isDown ? 'unsent' : this.treatment
+    if (treatment === 'unsent') return { kind: 'not_sent', cause: 'connect' }
+    if (treatment === 'vanished') return { kind: 'unknown', cause: 'response_lost', handle }
+    if (!duplicate) {
+      const states = { normal: 'prompting', lost: 'prompting', instant: 'paid', refused: 'declined' } as const
+      this.operations.set(correlationId, { state: states[treatment], amount })
+      if (treatment === 'instant')
+        return { kind: 'settled', handle, evidence: evidenceOf(correlationId, amount) }
+      if (treatment === 'refused') return { kind: 'refused', refusal }
+    }
+    if (treatment === 'lost') return { kind: 'unknown', cause: 'response_lost', handle }
+    return { kind: 'accepted', duplicate, handle, action: { type: 'push' }, notify: 'callback' }
+  }
+
+  #query({ correlationId }: OperatorHandle): QueryOutcome {
+    if (this.isDown) return { kind: 'unreachable', cause: 'connect' }
+    const operation = this.operations.get(correlationId)
+    if (!operation) return { kind: 'absent', asOf: new Date() }
+    if (this.stale.delete(correlationId) || operation.state === 'prompting') return { kind: 'pending' }
+    if (operation.state === 'declined') return { kind: 'refused', refusal }
+    return { kind: 'settled', evidence: evidenceOf(correlationId, operation.amount) }
+  }
+}
+
+const refusal = { reason: 'PAYER_DECLINED', code: 'no', message: 'Declined.' } as const
+
+function evidenceOf(operatorRef: string, amount: bigint) {
+  return { operatorRef, amount, settledAt: new Date(), source: 'query', digest: 'd' } as const
+}
+
+/** A node of the service: the verbs' services over one pool, with the played operator. */
+export function openNode(pool: pg.Pool, world: Pick<World, 'operator' | 'clock'>): Services {
+  return {
+    database: { pool },
+    batches: openBatches(pool),
+    operators: { find: () => world.operator, list: () => [world.operator] },
+    clock: world.clock,
+    log: createLog('silent'),
+    sequencer: { nudge: () => undefined, close: async () => undefined },
+    addresses: { publicUrl: 'https://us.example', callbackUrl: 'https://us.example' },
+    access: {
+      credentials: {
+        forget: () => undefined,
+        check: async () => {
+          throw new DomainError('UNAUTHENTICATED')
+        },
+      },
+    },
+    flights: new Map(),
+    wakeJob: () => undefined,
+  } as unknown as Services
+}
+
+/** What a verb that a merchant calls receives. */
+export function contextOf(services: Services, merchant: TestMerchant): Context {
+  const actor = { merchantId: merchant.merchantId, apiKeyId: merchant.apiKeyId, apiKeyVersion: 1 }
+  return {
+    ...services,
+    actor,
+    effect: null,
+    language: 'en',
+    responseHeaders: new Map(),
+  } as unknown as Context
+}
+
+/** A database of its own, a clock that the test moves, and an operator that it plays. */
+export interface World {
+  db: TestDatabase
+  pool: pg.Pool
+  operator: PlayedOperator
+  clock: Awaited<ReturnType<typeof openSandboxClock>>
+  merchant(): Promise<TestMerchant>
+  /** Lets this much time pass, for fences and pauses too, which go by the machine's own clock. */
+  advance(ms: number): Promise<void>
+}
+
+export async function openWorld(): Promise<World> {
+  const db = await createTestDatabase()
+  const { pool } = db.database
+  const clock = await openSandboxClock(pool)
+  return {
+    db,
+    pool,
+    clock,
+    operator: new PlayedOperator(),
+    merchant: () => makeMerchant(pool),
+    async advance(ms) {
+      await clock.advance(ms)
+      await db.owner.query(
+        `UPDATE operator_request SET fence_until = fence_until - $1 * interval '1 ms',
+           query_after = query_after - $1 * interval '1 ms'
+         WHERE next_check_at IS NOT NULL`,
+        [ms],
+      )
+    },
+  }
+}
