@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect } from 'vitest'
 import type { Services } from '../../src/context.ts'
+import { asMerchant } from '../../src/database/merchant-pool.ts'
 import { recordCallback } from '../../src/operators/requests.ts'
 import { resolveJob, serviceJobs } from '../../src/resources/jobs.ts'
 import { checkPayment, paymentState } from '../../src/resources/transactions/check.ts'
@@ -80,6 +81,7 @@ export const everything: fc.Arbitrary<Command>[] = [
   begin,
   ...often(which.map((at) => customer(at, 'paid'))),
   which.map((at) => customer(at, 'declined')),
+  which.map(takeBack),
   ...often(fc.tuple(which, fc.nat(2)).map(([at, nth]) => callback(at, nth))),
   which.map(checkCommand),
   which.map((at) =>
@@ -114,7 +116,9 @@ function collectCommand(input: {
       reference,
     } as const
     operator.treatment = treatment
-    const answer = await outcomeOf(collect(contextOf(real.services, merchant), body))
+    const answer = await outcomeOf(
+      asMerchant(merchant.merchantId, () => collect(contextOf(real.services, merchant), body)),
+    )
     operator.treatment = 'normal'
     if (model.find(who, reference)) {
       expect(answer).toBe('DUPLICATE_REFERENCE')
@@ -130,29 +134,44 @@ function collectCommand(input: {
   })
 }
 
+/** The operator gives the customer the money back. */
+function takeBack(at: number): Command {
+  return about('taken back', at, async (_payment, name, _model, { world }) => {
+    const operation = world.operator.operations.get(name)
+    if (operation?.state === 'paid') operation.state = 'reversed'
+  })
+}
+
 /** A person answers the prompt, however late. */
 function customer(at: number, state: 'paid' | 'declined'): Command {
   return about(state, at, async (_payment, name, _model, { world }) => {
     const operation = world.operator.operations.get(name)
     // An operator may also find out later that it was paid after all.
-    if (operation?.state === 'prompting' || (operation && state === 'paid')) operation.state = state
+    if (operation?.state === 'prompting' || (operation?.state === 'declined' && state === 'paid'))
+      operation.state = state
   })
 }
+
+/** What the operator's reports claim. */
+const claims = { prompting: 'pending', paid: 'settled', declined: 'refused', reversed: 'reversed' } as const
 
 /** The operator reports: the `nth` time, in whatever order, and as often as it likes. */
 function callback(at: number, nth: number): Command {
   return about(`callback ${nth} `, at, async (payment, name, model, { world }) => {
     const dedupeKey = `${name}:${nth}`
+    const says = claims[world.operator.operations.get(name)?.state ?? 'prompting']
     const kept = await recordCallback(world.pool, {
       provider: 'OperatorA',
       dedupeKey,
       body: '{}',
       requestId: null,
       correlationId: name,
+      says,
     })
     expect(kept.isNew).toBe(!model.callbacks.has(dedupeKey))
     model.callbacks.add(dedupeKey)
-    payment.isDue ||= kept.isNew && payment.status !== 'success'
+    const isSettled = payment.status === 'success' || payment.status === 'reversed'
+    payment.isDue ||= kept.isNew && !(isSettled && says === 'settled')
   })
 }
 
@@ -204,6 +223,13 @@ function advance(seconds: number): Command {
     model.now += seconds * 1_000
   })
 }
+
+/** Where runs set out from: what was just begun, or what a day went by over. */
+export const setting: fc.Arbitrary<Command[]> = fc.constantFrom<Command[]>(
+  [],
+  [],
+  [advance(90_000), command('resolve()', resolve)],
+)
 
 /** At the end nothing stays undecided: the operator is back, and a day later everything is over. */
 export async function finish(model: PaymentsModel, real: Real): Promise<void> {

@@ -1,161 +1,40 @@
-import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { regenerateApiKey } from '../../src/access/api-keys.ts'
-import type { Services } from '../../src/context.ts'
 import { verifyLedger } from '../../src/ledger/verify.ts'
 import { recordCallback } from '../../src/operators/requests.ts'
-import { resolveJob, serviceJobs } from '../../src/resources/jobs.ts'
-import { checkPayment } from '../../src/resources/transactions/check.ts'
-import { collect } from '../../src/resources/transactions/collect.ts'
+import { reverseTransaction } from '../../src/resources/transactions/reverse.ts'
 import { type Outcome, settleTransaction } from '../../src/resources/transactions/settle.ts'
 import { DomainError } from '../../src/shared/errors.ts'
-import { master, type TestMerchant } from '../access/merchants.ts'
-import { prove, runsOf, seed } from './seed.ts'
-import { Turns } from './turns.ts'
-import { contextOf, openNode, openWorld, PlayedOperator, type World } from './world.ts'
+import { master } from '../access/merchants.ts'
+import {
+  age,
+  begun,
+  check,
+  customer,
+  dueNow,
+  found,
+  passPauses,
+  pay,
+  resolve,
+  schedules,
+  worlds,
+} from './scene.ts'
+import { seed } from './seed.ts'
 
 // Two sides of the service at work on one payment, in every order of their statements and calls that 500
 // schedules find. `RUNS=5000` for more of each; a failure prints what replays it.
 
 const minute = 60_000
 const day = 24 * 60 * minute
-const worlds: World[] = []
 afterAll(() => Promise.all(worlds.map(({ db }) => db.drop())))
 beforeAll(() => void process.stdout.write(`interleavings: SEED=${seed}\n`))
 
-/** One schedule: a merchant, a payment of 5,000 that the operator has, and two sides that work on it. */
-interface Scene {
-  world: World
-  turns: Turns
-  merchant: TestMerchant
-  reference: string
-  /** The sides: nodes of their own, or one node twice. */
-  sides: readonly [Services, Services]
-  name(): Promise<string>
-  id(): Promise<bigint>
-}
-
-interface Found {
-  status: string
-  late: boolean
-  balance: bigint
-  events: string[]
-  attempt: number
-  transactions: number
-}
-
-let made = 0
-
-/** Plays a scene in many schedules. @param play makes the payment itself, or calls `begun` */
-async function schedules(play: (scene: Scene) => Promise<void>): Promise<void> {
-  const world = await openWorld()
-  worlds.push(world)
-  const property = fc.asyncProperty(fc.scheduler(), fc.boolean(), async (scheduler, isOneNode) => {
-    const turns = new Turns(scheduler)
-    const operator = new PlayedOperator()
-    const open = (side: string) => openNode(turns.pool(side, world.pool), { ...world, operator })
-    const first = open('A')
-    const merchant = await world.merchant()
-    const column = async (what: string) => {
-      const { rows } = await world.db.owner.query(
-        `SELECT ${what} AS value FROM transaction t JOIN operator_request r ON r.transaction_id = t.id
-         WHERE t.merchant_id = $1`,
-        [merchant.merchantId],
-      )
-      return rows[0]?.['value']
-    }
-    await play({
-      world: { ...world, operator },
-      turns,
-      merchant,
-      reference: `r-${(made += 1)}`,
-      sides: [first, isOneNode ? first : open('B')],
-      name: () => column('r.correlation_id') as Promise<string>,
-      id: () => column('t.id') as Promise<bigint>,
-    })
-  })
-  await prove(property, { runs: runsOf(56), seed })
-}
-
-async function found({ world, merchant }: Scene): Promise<Found> {
-  const { rows } = await world.db.owner.query<Found>(
-    `SELECT t.status, t.late, r.attempt, b.available AS balance, count(*) OVER ()::int AS transactions,
-       ARRAY(SELECT e.type FROM event e WHERE e.merchant_id = t.merchant_id ORDER BY e.id) AS events
-     FROM transaction t JOIN operator_request r ON r.transaction_id = t.id
-       JOIN merchant_balance b ON b.merchant_id = t.merchant_id
-     WHERE t.merchant_id = $1`,
-    [merchant.merchantId],
-  )
-  if (!rows[0]) throw new Error('there is no transaction')
-  return rows[0]
-}
-
-/** A payment that was begun outside of the schedule. */
-async function begun(scene: Scene, treatment: PlayedOperator['treatment'] = 'normal'): Promise<void> {
-  const { operator } = scene.world
-  operator.treatment = treatment
-  await pay(scene, openNode(scene.world.pool, scene.world))
-  operator.treatment = 'normal'
-  operator.log.length = 0
-  // From here on the operator is asked in turns too.
-  operator.arrive = (what) => scene.turns.point(what)
-}
-
-function pay({ merchant, reference }: Scene, services: Services) {
-  const body = { amount: 5_000, customerPhone: '70000001', paymentMethod: 'OperatorA', reference }
-  return collect(contextOf(services, merchant), body as never)
-}
-
-async function customer(scene: Scene, state: 'paid' | 'declined'): Promise<void> {
-  const operation = scene.world.operator.operations.get(await scene.name())
-  if (operation) operation.state = state
-}
-
-/** The request may be asked about now, and sent again. */
-async function passPauses({ world, merchant }: Scene): Promise<void> {
-  await world.db.owner.query(
-    `UPDATE operator_request SET query_after = NULL, next_check_at = service_now() - interval '1 s',
-       fence_until = now() - interval '1 s' WHERE merchant_id = $1`,
-    [merchant.merchantId],
-  )
-}
-
-/** Nobody asked about it lately, and somebody should. */
-async function dueNow({ world, merchant }: Scene): Promise<void> {
-  await world.db.owner.query(
-    `UPDATE operator_request SET query_after = NULL, next_check_at = service_now() - interval '1 s'
-     WHERE merchant_id = $1 AND next_check_at IS NOT NULL`,
-    [merchant.merchantId],
-  )
-}
-
-/** Makes it seem this much older than it is. */
-async function age({ world, merchant }: Scene, ms: number): Promise<void> {
-  for (const table of ['transaction', 'operator_request']) {
-    await world.db.owner.query(
-      `UPDATE ${table} SET created_at = created_at - $2 * interval '1 ms'
-         ${table === 'transaction' ? `, expires_at = expires_at - $2 * interval '1 ms'` : ''}
-       WHERE merchant_id = $1`,
-      [merchant.merchantId, ms],
-    )
-  }
-}
-
-async function resolve(services: Services): Promise<void> {
-  await serviceJobs(services)
-    .find(({ name }) => name === resolveJob('OperatorA'))
-    ?.run()
-  await Promise.allSettled(services.flights.values())
-}
-
-const check = (scene: Scene, services: Services) =>
-  checkPayment(services, scene.reference, scene.merchant.merchantId)
-
-const paid: Outcome = {
+const paid = {
   status: 'success',
   source: 'query',
+  watchMs: null,
   evidence: { operatorRef: 'O', amount: 5_000n, settledAt: new Date(), source: 'query', digest: 'd' },
-}
+} as const
 const expired: Outcome = { status: 'expired', source: 'service' }
 const refused: Outcome = {
   status: 'failed',
@@ -257,7 +136,13 @@ test.concurrent(
       await passPauses(scene)
       const name = await scene.name()
       const [a, b] = scene.sides
-      const callback = { provider: 'OperatorA', dedupeKey: name, body: '{}', requestId: null } as const
+      const callback = {
+        provider: 'OperatorA',
+        dedupeKey: name,
+        body: '{}',
+        requestId: null,
+        says: 'settled',
+      } as const
       await scene.turns.run<unknown>(
         () => check(scene, a),
         async () => {
@@ -369,6 +254,30 @@ test.concurrent(
       )
       expect(rowCount).toBe(wasFirst ? 1 : 0)
       expect(scene.world.operator.log).toHaveLength(wasFirst ? 1 : 0)
+    }),
+  3_600_000,
+)
+
+test.concurrent(
+  'settle and take back: reversed once, and only after it was paid',
+  () =>
+    schedules(async (scene) => {
+      await begun(scene)
+      await customer(scene, 'paid')
+      await passPauses(scene)
+      const [a, b] = scene.sides
+      const id = await scene.id()
+      await scene.turns.run<unknown>(
+        () => check(scene, a),
+        () => reverseTransaction(b, id, paid.evidence),
+        () => reverseTransaction(a, id, paid.evidence),
+      )
+      const { status, events, balance } = await found(scene)
+      const isReversed = status === 'reversed'
+      expect({ events, balance }).toEqual({
+        events: ['payment_pending', 'payment_received', ...(isReversed ? ['payment_reversed'] : [])],
+        balance: isReversed ? 0n : 5_000n,
+      })
     }),
   3_600_000,
 )

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { verifyLedger } from '../../src/ledger/verify.ts'
-import { begin, everything, finish, type Real } from './commands.ts'
+import { begin, everything, finish, type Real, setting } from './commands.ts'
 import { type ModelPayment, PaymentsModel } from './model.ts'
 import { lanesOf, prove, runsOf, seed } from './seed.ts'
 import { openNode, openWorld, type World } from './world.ts'
@@ -26,7 +26,7 @@ async function play(world: World, commands: Iterable<fc.AsyncCommand<PaymentsMod
     'UPDATE operator_request SET next_check_at = NULL WHERE next_check_at IS NOT NULL',
   )
   const merchants = [await world.merchant(), await world.merchant()]
-  const real: Real = { world, services: openNode(world.pool, world), merchants, names: [] }
+  const real: Real = { world, services: openNode(world), merchants, names: [] }
   const model = new PaymentsModel()
   await fc.asyncModelRun(() => ({ model, real }), commands)
   await finish(model, real)
@@ -44,6 +44,7 @@ const stories = [
   'payment_failed',
   'payment_expired',
   'payment_expired payment_received late',
+  'payment_received payment_reversed',
   'payment_failed payment_received late',
   'payment_expired, sent again',
 ]
@@ -54,8 +55,12 @@ test('the service does what the model does', async () => {
   await Promise.all(
     worlds.map((world, lane) =>
       prove(
-        fc.asyncProperty(begin, begin, fc.commands(everything, { maxCommands: 20 }), (a, b, commands) =>
-          play(world, [a, b, ...commands]),
+        fc.asyncProperty(
+          begin,
+          begin,
+          setting,
+          fc.commands(everything, { maxCommands: 20 }),
+          (a, b, first, more) => play(world, [a, b, ...first, ...more]),
         ),
         { runs: Math.ceil(runs / lanes), seed: seed + lane },
       ),

@@ -1,6 +1,6 @@
 import type { Exchange } from './world.ts'
 
-type Status = 'pending' | 'success' | 'failed' | 'expired'
+type Status = 'pending' | 'success' | 'failed' | 'expired' | 'reversed'
 
 /** A payment as it must be. Times are milliseconds since the run began. */
 export interface ModelPayment {
@@ -85,7 +85,12 @@ export class PaymentsModel {
 
   #learnQuery(payment: ModelPayment, answer: Exchange['answer']): void {
     const isOver = this.now - payment.createdAt >= lifetime
-    if (answer === 'settled') this.#end(payment, 'success')
+    // What is taken back was paid before.
+    if (answer === 'settled' || answer === 'reversed') this.#end(payment, 'success')
+    if (answer === 'reversed' && payment.status === 'success') {
+      payment.status = 'reversed'
+      payment.events.push('payment_reversed')
+    }
     if (answer === 'refused' && payment.status === 'pending') this.#end(payment, 'failed')
     if (answer === 'pending') payment.request = 'accepted'
     if ((answer === 'pending' || answer === 'absent') && isOver && payment.status === 'pending')
@@ -103,7 +108,7 @@ export class PaymentsModel {
   }
 
   #end(payment: ModelPayment, status: Status): void {
-    if (payment.status === 'success') return
+    if (payment.status === 'success' || payment.status === 'reversed') return
     payment.late = payment.status !== 'pending'
     payment.status = status
     payment.events.push(status === 'success' ? 'payment_received' : `payment_${status}`)

@@ -19,7 +19,7 @@ export type Treatment = (typeof treatments)[number]
 
 /** What the operator did with one operation. */
 interface Operation {
-  state: 'prompting' | 'paid' | 'declined'
+  state: 'prompting' | 'paid' | 'declined' | 'reversed'
   amount: bigint
 }
 
@@ -93,7 +93,9 @@ export class PlayedOperator {
     if (!operation) return { kind: 'absent', asOf: new Date() }
     if (this.stale.delete(correlationId) || operation.state === 'prompting') return { kind: 'pending' }
     if (operation.state === 'declined') return { kind: 'refused', refusal }
-    return { kind: 'settled', evidence: evidenceOf(correlationId, operation.amount) }
+    const evidence = evidenceOf(correlationId, operation.amount)
+    if (operation.state === 'reversed') return { kind: 'reversed', evidence, reversalRef: 'R' }
+    return { kind: 'settled', evidence }
   }
 }
 
@@ -103,10 +105,13 @@ function evidenceOf(operatorRef: string, amount: bigint) {
   return { operatorRef, amount, settledAt: new Date(), source: 'query', digest: 'd' } as const
 }
 
-/** A node of the service: the verbs' services over one pool, with the played operator. */
-export function openNode(pool: pg.Pool, world: Pick<World, 'operator' | 'clock'>): Services {
+/** What a node needs: its ways into the database, and what all nodes share. */
+export type Ground = Pick<World, 'operator' | 'clock' | 'pool' | 'merchantPool'>
+
+/** A node of the service: what the verbs need, with the played operator. */
+export function openNode({ pool, merchantPool, ...world }: Ground): Services {
   return {
-    database: { pool },
+    database: { pool, merchantPool },
     batches: openBatches(pool),
     operators: { find: () => world.operator, list: () => [world.operator] },
     clock: world.clock,
@@ -142,6 +147,8 @@ export function contextOf(services: Services, merchant: TestMerchant): Context {
 export interface World {
   db: TestDatabase
   pool: pg.Pool
+  /** For what a merchant reads. */
+  merchantPool: pg.Pool
   operator: PlayedOperator
   clock: Awaited<ReturnType<typeof openSandboxClock>>
   merchant(): Promise<TestMerchant>
@@ -151,11 +158,12 @@ export interface World {
 
 export async function openWorld(): Promise<World> {
   const db = await createTestDatabase()
-  const { pool } = db.database
+  const { pool, merchantPool } = db.database
   const clock = await openSandboxClock(pool)
   return {
     db,
     pool,
+    merchantPool,
     clock,
     operator: new PlayedOperator(),
     merchant: () => makeMerchant(pool),

@@ -1,0 +1,147 @@
+import fc from 'fast-check'
+import type { Services } from '../../src/context.ts'
+import { asMerchant } from '../../src/database/merchant-pool.ts'
+import { resolveJob, serviceJobs } from '../../src/resources/jobs.ts'
+import { checkPayment } from '../../src/resources/transactions/check.ts'
+import { collect } from '../../src/resources/transactions/collect.ts'
+import type { TestMerchant } from '../access/merchants.ts'
+import { prove, runsOf, seed } from './seed.ts'
+import { Turns } from './turns.ts'
+import { contextOf, openNode, openWorld, PlayedOperator, type World } from './world.ts'
+
+/** One for each property that was played; who plays drops their databases. */
+export const worlds: World[] = []
+
+/** One schedule: a merchant, a payment of 5,000 that the operator has, and two sides that work on it. */
+export interface Scene {
+  world: World
+  turns: Turns
+  merchant: TestMerchant
+  reference: string
+  /** The sides: nodes of their own, or one node twice. */
+  sides: readonly [Services, Services]
+  name(): Promise<string>
+  id(): Promise<bigint>
+}
+
+export interface Found {
+  status: string
+  late: boolean
+  balance: bigint
+  events: string[]
+  attempt: number
+  transactions: number
+}
+
+let made = 0
+
+/** Plays a scene in many schedules. @param play makes the payment itself, or calls `begun` */
+export async function schedules(play: (scene: Scene) => Promise<void>): Promise<void> {
+  const world = await openWorld()
+  worlds.push(world)
+  const property = fc.asyncProperty(fc.scheduler(), fc.boolean(), async (scheduler, isOneNode) => {
+    const turns = new Turns(scheduler)
+    const operator = new PlayedOperator()
+    const open = (side: string) =>
+      openNode({
+        ...world,
+        operator,
+        pool: turns.pool(side, world.pool),
+        merchantPool: turns.pool(side, world.merchantPool),
+      })
+    const first = open('A')
+    const merchant = await world.merchant()
+    const column = async (what: string) => {
+      const { rows } = await world.db.owner.query(
+        `SELECT ${what} AS value FROM transaction t JOIN operator_request r ON r.transaction_id = t.id
+         WHERE t.merchant_id = $1`,
+        [merchant.merchantId],
+      )
+      return rows[0]?.['value']
+    }
+    await play({
+      world: { ...world, operator },
+      turns,
+      merchant,
+      reference: `r-${(made += 1)}`,
+      sides: [first, isOneNode ? first : open('B')],
+      name: () => column('r.correlation_id') as Promise<string>,
+      id: () => column('t.id') as Promise<bigint>,
+    })
+  })
+  await prove(property, { runs: runsOf(56), seed })
+}
+
+export async function found({ world, merchant }: Scene): Promise<Found> {
+  const { rows } = await world.db.owner.query<Found>(
+    `SELECT t.status, t.late, r.attempt, b.available AS balance, count(*) OVER ()::int AS transactions,
+       ARRAY(SELECT e.type FROM event e WHERE e.merchant_id = t.merchant_id ORDER BY e.id) AS events
+     FROM transaction t JOIN operator_request r ON r.transaction_id = t.id
+       JOIN merchant_balance b ON b.merchant_id = t.merchant_id
+     WHERE t.merchant_id = $1`,
+    [merchant.merchantId],
+  )
+  if (!rows[0]) throw new Error('there is no transaction')
+  return rows[0]
+}
+
+/** A payment that was begun outside of the schedule. */
+export async function begun(scene: Scene, treatment: PlayedOperator['treatment'] = 'normal'): Promise<void> {
+  const { operator } = scene.world
+  operator.treatment = treatment
+  await pay(scene, openNode(scene.world))
+  operator.treatment = 'normal'
+  operator.log.length = 0
+  // From here on the operator is asked in turns too.
+  operator.arrive = (what) => scene.turns.point(what)
+}
+
+export function pay({ merchant, reference }: Scene, services: Services) {
+  const body = { amount: 5_000, customerPhone: '70000001', paymentMethod: 'OperatorA', reference }
+  return asMerchant(merchant.merchantId, () => collect(contextOf(services, merchant), body as never))
+}
+
+export async function customer(scene: Scene, state: 'paid' | 'declined'): Promise<void> {
+  const operation = scene.world.operator.operations.get(await scene.name())
+  if (operation) operation.state = state
+}
+
+/** The request may be asked about now, and sent again. */
+export async function passPauses({ world, merchant }: Scene): Promise<void> {
+  await world.db.owner.query(
+    `UPDATE operator_request SET query_after = NULL, next_check_at = service_now() - interval '1 s',
+       fence_until = now() - interval '1 s' WHERE merchant_id = $1`,
+    [merchant.merchantId],
+  )
+}
+
+/** Nobody asked about it lately, and somebody should. */
+export async function dueNow({ world, merchant }: Scene): Promise<void> {
+  await world.db.owner.query(
+    `UPDATE operator_request SET query_after = NULL, next_check_at = service_now() - interval '1 s'
+     WHERE merchant_id = $1 AND next_check_at IS NOT NULL`,
+    [merchant.merchantId],
+  )
+}
+
+/** Makes it seem this much older than it is. */
+export async function age({ world, merchant }: Scene, ms: number): Promise<void> {
+  for (const table of ['transaction', 'operator_request']) {
+    await world.db.owner.query(
+      `UPDATE ${table} SET created_at = created_at - $2 * interval '1 ms'
+         ${table === 'transaction' ? `, expires_at = expires_at - $2 * interval '1 ms'` : ''}
+       WHERE merchant_id = $1`,
+      [merchant.merchantId, ms],
+    )
+  }
+}
+
+export async function resolve(services: Services): Promise<void> {
+  await serviceJobs(services)
+    .find(({ name }) => name === resolveJob('OperatorA'))
+    ?.run()
+  await Promise.allSettled(services.flights.values())
+}
+
+export const check = (scene: Scene, services: Services) =>
+  checkPayment(services, scene.reference, scene.merchant.merchantId)
