@@ -130,9 +130,6 @@ export const limits = {
   graphqlDocumentsMax: 500,
   /** Objects that one operation may give. */
   graphqlCostMax: 10_000,
-  /** Objects of a merchant, or of an address without a token, per minute (design: reliability, 6). */
-  graphqlObjectsMax: 100_000,
-  graphqlObjectsWindowMs: 1 * minute,
   /** Choice: ten thousand objects of 200 bytes each. */
   graphqlAnswerMaxBytes: 2 * 1_024 * 1_024,
   /** Characters of an error: what a caller sent is not sent back at length. */

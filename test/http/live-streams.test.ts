@@ -155,8 +155,8 @@ test(`a storm of ${stormReaders} readers, a tenth of them stalled`, { timeout: 1
     most = Math.max(most, process.memoryUsage().rss)
   }
   for (const { seen } of healthy) expect(seen).toEqual(upTo(400))
-  // The readers live in this process too.
-  expect((most - before) / 1_024 / 1_024).toBeLessThan(200)
+  // The readers live in this process too: of more than 500, each may have its share.
+  expect((most - before) / 1_024 / 1_024).toBeLessThan(Math.max(200, stormReaders * 0.4))
   await until(() => services.streams.get('merchant:1') === healthy.length, stallMs * 4)
   ticks.head = 0
 })

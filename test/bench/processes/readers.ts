@@ -34,6 +34,7 @@ function arrive(this: Socket, part: Buffer): void {
   if (times.length === count) answer?.()
 }
 
+const answerMs = 2_000
 const ping = 0x89
 const pong = Buffer.from([0x8a, 0x80, 0, 0, 0, 0])
 
@@ -45,12 +46,28 @@ function frame(message: object): Buffer {
   return Buffer.concat([Buffer.from([...head, 0, 0, 0, 0]), text])
 }
 
+/** Opens one that answers: on a busy machine the service may have given one up. */
 async function open(index: number): Promise<Socket> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await openOnce(index)
+    } catch (error) {
+      if (attempt === 5) throw error
+    }
+  }
+}
+
+async function openOnce(index: number): Promise<Socket> {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true })
   socket.on('error', () => {})
-  await once(socket, 'connect')
+  await once(socket, 'connect', { signal: AbortSignal.timeout(answerMs) })
   const token = tokens[index % tokens.length]
-  if (token !== undefined) await subscribe(socket, token)
+  try {
+    if (token !== undefined) await subscribe(socket, token)
+  } catch (error) {
+    socket.destroy()
+    throw error
+  }
   socket.on('data', arrive)
   return socket
 }
@@ -66,9 +83,9 @@ async function subscribe(socket: Socket, token: string): Promise<void> {
     'Sec-WebSocket-Protocol: graphql-transport-ws',
   ]
   socket.write(`${lines.join('\r\n')}\r\n\r\n`)
-  await once(socket, 'data')
+  await once(socket, 'data', { signal: AbortSignal.timeout(answerMs) })
   socket.write(frame({ type: 'connection_init', payload: { authorization: `Bearer ${token}` } }))
-  await once(socket, 'data')
+  await once(socket, 'data', { signal: AbortSignal.timeout(answerMs) })
   socket.write(frame({ id: randomUUID(), type: 'subscribe', payload: { query } }))
 }
 
