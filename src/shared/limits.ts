@@ -103,8 +103,8 @@ export const limits = {
   loopDelayMaxMs: 100,
   /** Choice: a fifth of the second that a client waits. */
   databaseDelayMaxMs: 200,
-  /** Places that always stay. Choice: 32 clients that wait for their answers are never too many. */
-  placesMin: 128,
+  /** Places that always stay. Choice: a fifth of them, for dashboards, is 32 clients that wait. */
+  placesMin: 160,
   /** A GraphQL query that may give so many objects is a dashboard's. Choice: a page of REST. */
   dashboardCostMin: 100,
 

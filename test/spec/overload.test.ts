@@ -137,7 +137,7 @@ test('places become fewer while it is late, from those that are taken on, and co
 test('a database that answers late makes them fewer', async () => {
   const gate = Promise.withResolvers<void>()
   const admission = openAdmission(400, () => gate.promise)
-  const held = Array.from({ length: 60 }, () => admission.run('money', () => gate.promise))
+  const held = Array.from({ length: 100 }, () => admission.run('money', () => gate.promise))
   admission.check('read')
   await eventually(() => expect(() => admission.check('read')).toThrow(/busy/))
   admission.check('money')
