@@ -308,6 +308,21 @@ test.each(Object.entries(seen))('%s is seen on the socket', async (_effect, see)
   expect((await bench.control('GET', '/invariants')).body).toMatchObject({ ok: true, problems: [] })
 })
 
+test('what arrives late at an operator that does not deduplicate is carried out again', async () => {
+  await using bench = await openBench()
+  const client = await d(bench)
+  await fault(bench, 'no_dedupe')
+  await fault(bench, 'late_execution', { params: { ms: minute }, times: 1 })
+  const correlationId = randomUUID()
+  await expect(client.disburse(payer, { correlationId })).rejects.toThrow('fetch failed')
+  expect((await client.disburse(payer, { correlationId })).status).toBe(201)
+  await bench.advance(minute)
+  await until(
+    () => moved(bench),
+    (count) => count === 2,
+  )
+})
+
 test('the webhook operator forges, contradicts and repeats as well', async () => {
   await using bench = await openBench()
   await using receiver = await openReceiver()
