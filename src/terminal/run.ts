@@ -27,11 +27,13 @@ export async function openServer(config: Config, say: (line: string) => void): P
   return { connection: server.connection(), stop: () => server.stop() }
 }
 
-async function tryConnection(connection: pg.ClientConfig): Promise<void> {
+/** Modules load meanwhile: on a busy machine that alone may use up the time of the first try. */
+async function tryConnection(connection: pg.ClientConfig, tries: number = connectTriesMax): Promise<void> {
   const client = new pg.Client({ ...connection, connectionTimeoutMillis: connectMs })
   try {
     await client.connect()
   } catch (error) {
+    if (tries > 1) return await tryConnection(connection, tries - 1)
     const words = error instanceof AggregateError ? error.errors.map(String).join('; ') : String(error)
     throw new ConfigError(`DATABASE_URL: the server cannot be reached (${words})`)
   } finally {
@@ -40,6 +42,7 @@ async function tryConnection(connection: pg.ClientConfig): Promise<void> {
 }
 
 const connectMs = 5_000
+const connectTriesMax = 2
 
 /** Runs the service until SIGTERM or SIGINT: starts it, shows the first screen, drains, stops. */
 export async function runService(): Promise<void> {

@@ -50,7 +50,7 @@ export const invariants: Readonly<Record<string, Check>> = {
 
   'an operator executes each order at most once': ({ operators }) =>
     Array.from(operators).flatMap(([identity, executions]) => {
-      const paid = executions.filter(({ state }) => state === 'completed')
+      const paid = executions.filter(({ state }) => state === 'completed' || state === 'reversed')
       const open = executions.filter(({ state }) => state === 'pending')
       return paid.length > 1 || open.length > 1 || paid.length + open.length > 1
         ? [`${identity}: ${JSON.stringify(executions)}`]
@@ -76,7 +76,7 @@ export const invariants: Readonly<Record<string, Check>> = {
         count('payment_received') === (isPaid ? 1 : 0)
           ? []
           : [`${count('payment_received')} x payment_received`],
-        ...(['failed', 'expired', 'cancelled'] as const).map((end) => {
+        ...(['failed', 'expired', 'cancelled', 'reversed'] as const).map((end) => {
           const times = count(`payment_${end}`)
           return times > 1 || (status === end && times !== 1) ? [`${times} x payment_${end}`] : []
         }),
@@ -142,9 +142,15 @@ export const invariants: Readonly<Record<string, Check>> = {
   'our clearing accounts are the operators’ books': ({ movements, operators }, isOver) => {
     const ours = new Map<string, number>()
     const theirs = new Map<string, number>()
-    for (const { debit, amount } of movements) ours.set(debit, (ours.get(debit) ?? 0) + amount)
+    const add = (sums: Map<string, number>, name: string, amount: number) =>
+      sums.set(name, (sums.get(name) ?? 0) + amount)
+    for (const { debit, credit, amount } of movements) {
+      add(ours, debit, amount)
+      add(ours, credit, -amount)
+    }
+    // What an operator took back a moment ago may still be on our books.
     for (const { operator, state, amount } of [...operators.values()].flat())
-      if (state === 'completed') theirs.set(operator, (theirs.get(operator) ?? 0) + amount)
+      if (state === 'completed' || (state === 'reversed' && !isOver)) add(theirs, operator, amount)
     return ['A', 'B', 'C', 'D'].flatMap((letter) => {
       const mine = ours.get(`clearing_operator_${letter.toLowerCase()}`) ?? 0
       const own = theirs.get(`Operator${letter}`) ?? 0
@@ -162,8 +168,13 @@ function disagreement(
   const paid = executions.filter(({ state }) => state === 'completed' || state === 'reversed')
   const isOpen = executions.some(({ state }) => state === 'pending')
   const sum = paid.reduce((total, { amount }) => total + amount, 0)
-  if (status === 'success')
-    return paid.length > 0 && sum === settled ? null : 'and the operator has other money'
+  const isTakenBack = paid.some(({ state }) => state === 'reversed')
+  if (status === 'success' || status === 'reversed') {
+    if (paid.length === 0 || sum !== settled) return 'and the operator has other money'
+    return isTakenBack === (status === 'reversed') || (isTakenBack && !isOver)
+      ? null
+      : 'and was it taken back?'
+  }
   if (status === 'failed')
     return paid.length > 0 || isOpen ? 'and the operator may take or has the money' : null
   if (!isOver) return null

@@ -95,7 +95,8 @@ function readJournal(path: string): Operators['book'] {
     for (const line of lines) {
       const changes = JSON.parse(line) as Change[] | { journal: string }
       for (const change of Array.isArray(changes) ? changes : [])
-        if ('operation' in change) operations.set(change.operation.id, change.operation)
+        if ('operation' in change && change.operation.kind === 'collect')
+          operations.set(change.operation.id, change.operation)
     }
     const book = new Map<string, Execution[]>()
     for (const { clientReference, operator, state, amount } of operations.values()) {

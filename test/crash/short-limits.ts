@@ -15,7 +15,8 @@ Object.assign(limits, {
   collectionLifetimeMs: 9_000,
   lateCheckMs: 1_000,
   lateChecksForMs: 12_000,
+  reversalChecksMs: [1_000, 3_000, 8_000],
   auditEveryMs: 2_000,
   idempotencyLeaseMs: 2_000,
   eventPollMs: 300,
-} satisfies { [Name in keyof typeof limits]?: number })
+} satisfies { [Name in keyof typeof limits]?: number | number[] })
