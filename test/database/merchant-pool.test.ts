@@ -82,7 +82,8 @@ describe('what is read on behalf of a merchant', () => {
   test('never comes over a session that could not be bound', async () => {
     const single = openSingle()
     const client = await asMerchant(shopAt(1).merchantId, () => single.merchantPool.connect())
-    const query = vi.spyOn(client, 'query').mockRejectedValue(new Error('cut'))
+    const cut = (_statement: string, callback: (error: Error) => void) => callback(new Error('cut'))
+    const query = vi.spyOn(client, 'query').mockImplementation(cut)
     client.release()
     const { merchantId } = shopAt(2)
     await expect(asMerchant(merchantId, () => owners(single))).rejects.toThrow('cut')
