@@ -33,7 +33,7 @@ export interface BatchBounds {
   sizeMax: number
   /** Of these, items of one owner while others wait. */
   shareMax: number
-  /** Statements under way at once; what arrives meanwhile shares the next one. */
+  /** Statements under way at once. */
   lanesMax: number
   /** Items that may wait. */
   queueMax: number
@@ -96,8 +96,16 @@ function createBatch<Item, Result>(
   /** Lanes that are about to take what waits: whatever comes until then goes along. */
   let leaving = 0
 
+  /**
+   * Whether a further statement is worth its commit: the first one always, another once as many wait as are
+   * under way. Fewer wait for what is under way to return, and then go together with whom it answers.
+   */
+  function isWorthIt(waiting: number): boolean {
+    return waiting > 0 && waiting >= Math.min(underWay, bounds.sizeMax)
+  }
+
   function openLane(): void {
-    if (lanes >= bounds.lanesMax || queue.length <= leaving * bounds.sizeMax) return
+    if (lanes >= bounds.lanesMax || !isWorthIt(queue.length - leaving * bounds.sizeMax)) return
     leaving += 1
     lanes += 1
     setImmediate(() => {
@@ -106,13 +114,13 @@ function createBatch<Item, Result>(
     })
   }
 
-  /** Runs statements, one after another, for as long as somebody waits. */
+  /** Runs statements, one after another, for as long as enough wait. */
   async function drive(): Promise<void> {
-    while (queue.length > 0) {
+    while (isWorthIt(queue.length)) {
       const [chosen, left] = chooseFairly(queue, bounds)
       queue = left
-      openLane()
       underWay += chosen.length
+      openLane()
       await run(chosen)
       underWay -= chosen.length
       // Those who were just answered may ask for more.

@@ -83,6 +83,32 @@ describe('sharing', () => {
     expect(await all).toEqual([2, 4, 6, 8, 10, 12])
   })
 
+  test('a second statement leaves once as many wait as are under way; fewer go later together', async () => {
+    const held = heldStatement()
+    const batches = openBatches(pool, bounds)
+    const all = [1, 2, 3].map((n) => batches.run(held.statement, n))
+    await held.begun(1)
+    all.push(batches.run(held.statement, 4), batches.run(held.statement, 5))
+    for (let n = 0; n < 20; n += 1) await tick()
+    expect(held.calls).toEqual([[1, 2, 3]])
+    all.push(batches.run(held.statement, 6))
+    await held.begun(2)
+    all.push(batches.run(held.statement, 7), batches.run(held.statement, 8))
+    held.release()
+    for (let n = 0; n < 20; n += 1) await tick()
+    expect(held.calls).toEqual([
+      [1, 2, 3],
+      [4, 5, 6],
+    ])
+    held.release()
+    await held.begun(3)
+    expect(held.calls[2]).toEqual([7, 8])
+    const answers = Promise.all(all)
+    await held.releaseAll(answers)
+    expect(await answers).toEqual([2, 4, 6, 8, 10, 12, 14, 16])
+    await batches.idle()
+  })
+
   test('no statement has more items than its bound, and no more run than there are lanes', async () => {
     const held = heldStatement()
     const batches = openBatches(pool, bounds)
