@@ -35,6 +35,7 @@ function command(
     async run(model, real) {
       real.world.operator.log.length = 0
       await act(model, real)
+      expect(real.world.operator.failures.splice(0)).toEqual([])
       await compare(model, real)
     },
     toString: () => words,

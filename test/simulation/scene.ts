@@ -68,6 +68,7 @@ export async function schedules(play: (scene: Scene) => Promise<void>): Promise<
       name: () => column('r.correlation_id') as Promise<string>,
       id: () => column('t.id') as Promise<bigint>,
     })
+    if (operator.failures.length > 0) throw operator.failures[0]
   })
   await prove(property, { runs: runsOf(56), seed })
 }

@@ -8,6 +8,7 @@ import type {
   OperatorHandle,
   QueryOutcome,
 } from '../../src/operators/operator.ts'
+import { verifyLedger } from '../../src/ledger/verify.ts'
 import { DomainError } from '../../src/shared/errors.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { makeMerchant, type TestMerchant } from '../access/merchants.ts'
@@ -39,6 +40,8 @@ export class PlayedOperator {
   /** How the next calls go, by the name of the operation; `normal` where nothing is said. */
   treatment: Treatment = 'normal'
   isDown = false
+  /** What the service caught and wrote into its log. */
+  readonly failures: unknown[] = []
   /** Names whose next question is answered as if nothing had happened yet. */
   readonly stale = new Set<string>()
 
@@ -110,12 +113,16 @@ export type Ground = Pick<World, 'operator' | 'clock' | 'pool' | 'merchantPool'>
 
 /** A node of the service: what the verbs need, with the played operator. */
 export function openNode({ pool, merchantPool, ...world }: Ground): Services {
+  const log = createLog('silent')
+  log.error = (detail: object) => {
+    if ('err' in detail) world.operator.failures.push(detail.err)
+  }
   return {
     database: { pool, merchantPool },
     batches: openBatches(pool),
     operators: { find: () => world.operator, list: () => [world.operator] },
     clock: world.clock,
-    log: createLog('silent'),
+    log,
     sequencer: { nudge: () => undefined, close: async () => undefined },
     addresses: { publicUrl: 'https://us.example', callbackUrl: 'https://us.example' },
     access: {
@@ -177,4 +184,24 @@ export async function openWorld(): Promise<World> {
       )
     },
   }
+}
+
+/** Holds a world against every invariant of its books, and its counts against its rows. @returns what is wrong */
+export async function judge({ db }: World): Promise<unknown[]> {
+  await db.owner.query('SELECT sequence_events(1000000)')
+  const miscounted = await db.owner.query(
+    `WITH counted AS (
+       SELECT merchant_id, transaction_type, payment_method, status, sum(n)::int AS n FROM (
+         SELECT merchant_id, transaction_type, payment_method, status, n FROM transaction_count
+         UNION ALL SELECT merchant_id, transaction_type, payment_method, status, n FROM transaction_count_change
+       ) counts GROUP BY 1, 2, 3, 4 HAVING sum(n) <> 0
+     ), there AS (
+       SELECT merchant_id, transaction_type, payment_method, status, count(*)::int AS n
+       FROM transaction GROUP BY 1, 2, 3, 4
+     )
+     SELECT merchant_id, status, counted.n AS counted, there.n AS there
+     FROM counted FULL JOIN there USING (merchant_id, transaction_type, payment_method, status)
+     WHERE counted.n IS DISTINCT FROM there.n`,
+  )
+  return [...(await verifyLedger(db.database.pool)), ...miscounted.rows]
 }
