@@ -114,6 +114,8 @@ test.concurrent(
       await begun(scene, 'vanished')
       await age(scene, 40_000)
       await passPauses(scene)
+      // Also the second send leaves no trace here: only its number tells that there was one.
+      scene.world.operator.treatment = 'lost'
       const [a, b] = scene.sides
       await scene.turns.run(
         async () => {

@@ -186,15 +186,19 @@ export async function openWorld(): Promise<World> {
   }
 }
 
-/** Holds a world against every invariant of its books, and its counts against its rows. @returns what is wrong */
+/**
+ * Holds a world against every invariant of its books, and its counts against its rows.
+ * @returns what is wrong
+ */
 export async function judge({ db }: World): Promise<unknown[]> {
   await db.owner.query('SELECT sequence_events(1000000)')
   const miscounted = await db.owner.query(
-    `WITH counted AS (
-       SELECT merchant_id, transaction_type, payment_method, status, sum(n)::int AS n FROM (
-         SELECT merchant_id, transaction_type, payment_method, status, n FROM transaction_count
-         UNION ALL SELECT merchant_id, transaction_type, payment_method, status, n FROM transaction_count_change
-       ) counts GROUP BY 1, 2, 3, 4 HAVING sum(n) <> 0
+    `WITH counts AS (
+       SELECT merchant_id, transaction_type, payment_method, status, n FROM transaction_count UNION ALL
+       SELECT merchant_id, transaction_type, payment_method, status, n FROM transaction_count_change
+     ), counted AS (
+       SELECT merchant_id, transaction_type, payment_method, status, sum(n)::int AS n FROM counts
+       GROUP BY 1, 2, 3, 4 HAVING sum(n) <> 0
      ), there AS (
        SELECT merchant_id, transaction_type, payment_method, status, count(*)::int AS n
        FROM transaction GROUP BY 1, 2, 3, 4
