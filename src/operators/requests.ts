@@ -21,6 +21,8 @@ export interface OpenRequest {
   /** `sending`: it may have left. `unsent`: it provably did not. `doubt`: asked for and not understood. */
   state: 'sending' | 'unsent' | 'accepted' | 'doubt' | 'settled' | 'refused' | 'closed'
   attempt: number
+  /** When it was taken to be asked about, by the database's clock; what is heard of it is no older. */
+  claimedAt?: Date
   checkCount: number
   createdAt: Date
   /** When its transaction ends unpaid. */
@@ -38,7 +40,8 @@ export interface OpenRequest {
 const columns = `r.id, r.merchant_id AS "merchantId", r.transaction_id AS "transactionId", r.provider, r.kind,
   r.amount, r.phone,
   r.handle || jsonb_build_object('correlationId', r.correlation_id, 'clientRef', r.correlation_id) AS handle,
-  r.state, r.attempt, r.check_count AS "checkCount", r.created_at AS "createdAt", t.expires_at AS "expiresAt",
+  r.state, r.attempt, now() AS "claimedAt", r.check_count AS "checkCount",
+  r.created_at AS "createdAt", t.expires_at AS "expiresAt",
   t.request_data AS request, t.status, t.settled_at AS "settledAt", r.handle->>'claimed' AS claimed`
 
 /**
@@ -88,16 +91,19 @@ export async function claimOne(pool: Pool, transactionId: bigint): Promise<OpenR
  * The fence: gives the right to send a request once more, to one caller, and only after the time in which an
  * earlier send may still arrive. Without it two nodes that both see "no record" would both send.
  * @param known the attempt that the caller knows of: what it knows is worth nothing once there is another
+ * @param since when it came to know, by the database's clock: what was heard behind the fence says nothing of
+ *   a send that arrived after
  * @returns the number of this attempt; null where somebody else has the right
  */
-export async function claimSend(pool: Pool, id: bigint, known: number): Promise<number | null> {
+export async function claimSend(pool: Pool, id: bigint, known: number, since?: Date): Promise<number | null> {
   const { rows } = await pool.query<{ attempt: number }>({
     name: 'claim_send',
     text: `UPDATE operator_request
       SET state = 'sending', attempt = attempt + 1, fence_until = now() + $2 * interval '1 millisecond'
-      WHERE id = $1 AND attempt = $3 AND fence_until <= now() AND state IN ('sending', 'unsent', 'doubt')
+      WHERE id = $1 AND attempt = $3 AND fence_until <= coalesce($4::timestamptz, now())
+        AND state IN ('sending', 'unsent', 'doubt')
       RETURNING attempt`,
-    values: [id, limits.operatorFenceMs, known],
+    values: [id, limits.operatorFenceMs, known, since],
   })
   return rows[0]?.attempt ?? null
 }

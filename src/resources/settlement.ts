@@ -266,7 +266,7 @@ async function bringAbsence(
 async function resend(services: Services, request: OpenRequest): Promise<Checked> {
   const isGone = ageMs(services, request) >= limits.resendForMs
   if (!isGone) return (await sendAgain(services, request)) ?? { status: standingOf(request), reached: false }
-  const attempt = await claimSend(services.database.pool, request.id, request.attempt)
+  const attempt = await claimTurn(services, request)
   if (attempt === null) return { status: standingOf(request), reached: false }
   const refusal = {
     reason: 'OPERATOR_UNAVAILABLE',
@@ -369,8 +369,12 @@ function operatorOf(services: Services, request: OpenRequest): Operator {
 async function sendAgain(services: Services, request: OpenRequest): Promise<Sent | null> {
   // Counted from before the claim, so that a process that stalls in between cannot send beyond its fence.
   const deadline = deadlineIn(limits.collectDeadlineMs)
-  const attempt = await claimSend(services.database.pool, request.id, request.attempt)
+  const attempt = await claimTurn(services, request)
   return attempt === null ? null : sendRequest(services, { ...request, attempt }, 'background', deadline)
+}
+
+function claimTurn(services: Services, { id, attempt, claimedAt }: OpenRequest): Promise<number | null> {
+  return claimSend(services.database.pool, id, attempt, claimedAt)
 }
 
 /** By the machine's own clock: the sandbox may move its time, never a timeout. */

@@ -89,8 +89,8 @@ export const plants: readonly Plant[] = [
     edits: [
       {
         file: 'src/operators/requests.ts',
-        find: "AND attempt = $3 AND fence_until <= now() AND state IN ('sending', 'unsent', 'doubt')",
-        replace: "AND $3::int IS NOT NULL AND state IN ('sending', 'unsent', 'doubt')",
+        find: 'AND attempt = $3 AND fence_until <= coalesce($4::timestamptz, now())\n',
+        replace: 'AND $3::int IS NOT NULL AND $4::timestamptz IS DISTINCT FROM now()\n',
       },
     ],
   },

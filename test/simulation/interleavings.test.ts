@@ -11,6 +11,7 @@ import {
   check,
   customer,
   dueNow,
+  endFence,
   found,
   passPauses,
   pay,
@@ -107,21 +108,24 @@ test.concurrent(
   3_600_000,
 )
 
-test.concurrent(
-  'two that both know of no record: the fence lets one of them send',
-  () =>
+test.concurrent.each([
+  ['two that heard of no record', 'vanished'],
+  ['two that know that nothing left', 'unsent'],
+] as const)(
+  '%s: the fence lets one of them send',
+  (_what, treatment) =>
     schedules(async (scene) => {
-      await begun(scene, 'vanished')
+      await begun(scene, treatment)
       await age(scene, 40_000)
       await passPauses(scene)
-      // Also the second send leaves no trace here: only its number tells that there was one.
+      // Also the second send leaves no trace here: only its number and its time tell that there was one.
       scene.world.operator.treatment = 'lost'
       const [a, b] = scene.sides
       await scene.turns.run(
         async () => {
           await resolve(a)
-          // What the other one heard before may be half a minute old: then its fence is down.
-          await scene.turns.step('half a minute', () => passPauses(scene))
+          // What the other one knows may be half a minute old: then the fence is down when it comes.
+          await scene.turns.step('half a minute', () => endFence(scene))
         },
         async () => {
           // As if three seconds had gone by since the other one asked.

@@ -40,6 +40,11 @@ export async function schedules(play: (scene: Scene) => Promise<void>): Promise<
   const world = await openWorld()
   worlds.push(world)
   const property = fc.asyncProperty(fc.scheduler(), fc.boolean(), async (scheduler, isOneNode) => {
+    // What earlier schedules left open is nobody's business here.
+    await world.db.owner.query(
+      `UPDATE operator_request SET next_check_at = next_check_at + interval '1 year'
+       WHERE next_check_at < service_now() + interval '1 year'`,
+    )
     const turns = new Turns(scheduler)
     const operator = new PlayedOperator()
     const open = (side: string) =>
@@ -111,9 +116,16 @@ export async function customer(scene: Scene, state: 'paid' | 'declined'): Promis
 export async function passPauses({ world, merchant }: Scene): Promise<void> {
   await world.db.owner.query(
     `UPDATE operator_request SET query_after = NULL, next_check_at = service_now() - interval '1 s',
-       fence_until = now() - interval '1 s' WHERE merchant_id = $1`,
+       fence_until = now() - interval '1 min' WHERE merchant_id = $1`,
     [merchant.merchantId],
   )
+}
+
+/** The fence of the last send ends this moment. */
+export async function endFence({ world, merchant }: Scene): Promise<void> {
+  await world.db.owner.query('UPDATE operator_request SET fence_until = now() WHERE merchant_id = $1', [
+    merchant.merchantId,
+  ])
 }
 
 /** Nobody asked about it lately, and somebody should. */
