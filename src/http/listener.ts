@@ -8,7 +8,7 @@ import { callbackRoutes } from './callbacks.ts'
 import { createGraphqlHandler } from './graphql.ts'
 import { pageRoutes } from './pages/home.ts'
 import type { HttpBindings } from './request.ts'
-import { notFound, restRoutes } from './rest/handler.ts'
+import { notFound, openRest } from './rest/handler.ts'
 import type { HttpServer } from './server.ts'
 import { serveSubscriptions } from './subscriptions.ts'
 
@@ -24,8 +24,8 @@ export function createListener(services: Services, schema: GraphQLSchema, http: 
   const operations = createOperations(schema)
   const graphql = createGraphqlHandler({ services, operations, isDraining: () => http.isDraining() })
   const sockets = serveSubscriptions({ services, operations, server: http.server })
+  const rest = openRest(services, schema)
   const app = new Hono<HttpBindings>()
-  app.route('/', restRoutes(services, schema))
   app.route('/', callbackRoutes(services))
   app.route('/', pageRoutes(services, schema))
   app.notFound((c) => notFound(services, c.env.incoming))
@@ -38,7 +38,7 @@ export function createListener(services: Services, schema: GraphQLSchema, http: 
     listener: (message, response) => {
       const path = message.url?.split('?', 1)[0]
       if (path === '/graphql') graphql(message, response)
-      else void others(message, response)
+      else if (!rest(message, response)) void others(message, response)
     },
     close: () => sockets.close(),
   }

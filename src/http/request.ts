@@ -53,22 +53,52 @@ export async function signIn(ctx: Context, authorization: string | undefined): P
   return { ...ctx, actor }
 }
 
-/** Reads a request body. Null where it is over the limit (the rest is then not read), or broken off. */
-export async function readBody(message: IncomingMessage): Promise<Buffer | null> {
-  if (Number(message.headers['content-length'] ?? 0) > limits.bodyMaxBytes) return null
-  const parts: Buffer[] = []
-  let size = 0
-  try {
-    // Ending the loop early must not end the connection: the refusal has yet to be sent.
-    for await (const part of message.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-      size += part.length
-      if (size > limits.bodyMaxBytes) return null
-      parts.push(part)
-    }
-  } catch (error) {
-    // Whoever hung up in the middle hears nothing, and is no fault of ours.
-    if (message.errored || message.destroyed) return null
-    throw error
-  }
-  return Buffer.concat(parts)
+/**
+ * The path of a request, without dots and in its one spelling; parts stay encoded. Null where what was asked
+ * for is no address.
+ */
+export function pathOf({ url = '/' }: IncomingMessage): string | null {
+  const path = url.split('?', 1)[0] ?? ''
+  if (/^(\/[\w-]+)+$/.test(path)) return path
+  return URL.parse(url, 'http://localhost')?.pathname ?? null
 }
+
+/** Reads a request body. Null where it is over the limit (the rest is then not read), or broken off. */
+export function readBody(message: IncomingMessage): Promise<Buffer | null> {
+  const { 'content-length': length, 'transfer-encoding': encoding } = message.headers
+  if (length === undefined && encoding === undefined) return Promise.resolve(Buffer.alloc(0))
+  if (Number(length ?? 0) > limits.bodyMaxBytes || message.destroyed) return Promise.resolve(null)
+  return new Promise((resolve) => {
+    const parts: Buffer[] = []
+    let size = 0
+    const take = (part: Buffer) => {
+      size += part.length
+      parts.push(part)
+      if (size > limits.bodyMaxBytes) end(null)
+    }
+    const end = (body: Buffer | null) => {
+      message.off('data', take)
+      message.pause()
+      resolve(body)
+    }
+    message.on('data', take)
+    message.once('end', () => resolve(parts.length === 1 ? (parts[0] ?? null) : Buffer.concat(parts)))
+    // Whoever hung up in the middle hears nothing, and is no fault of ours.
+    message.once('error', () => end(null))
+    message.once('close', () => end(null))
+  })
+}
+
+/**
+ * Passes over what is left of a request that was answered already, so that its connection can be used again;
+ * a rest that takes long ends the connection.
+ */
+export function passOver(message: IncomingMessage): void {
+  const timer = setTimeout(() => message.socket.destroySoon(), restMs).unref()
+  message.once('close', () => clearTimeout(timer))
+  message.on('error', () => {})
+  message.resume()
+}
+
+/** Choice: whoever was refused has this long to hear it and to stop sending. */
+const restMs = 500

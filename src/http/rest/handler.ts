@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { MapperKind, mapSchema } from '@graphql-tools/utils'
-import { type ExecutionResult, GraphQLEnumType, type GraphQLSchema } from 'graphql'
-import { Hono } from 'hono'
+import { GraphQLEnumType, type GraphQLSchema } from 'graphql'
 import type { Context, Services } from '../../context.ts'
 import { checkAccess } from '../../graphql/access-plan.ts'
 import { toGraphQLError } from '../../graphql/errors.ts'
@@ -9,64 +9,85 @@ import { priorityOf } from '../../graphql/priority.ts'
 import { execute, parseValid, type Prepared, prepare } from '../../graphql/execute.ts'
 import { DomainError, refusals } from '../../shared/errors.ts'
 import { apiVersion } from '../../shared/version.ts'
-import { anonymousContext, type HttpBindings, readBody, requestIdOf, signIn } from '../request.ts'
+import { anonymousContext, passOver, pathOf, readBody, requestIdOf, signIn } from '../request.ts'
 import { type Answer, answerOnce } from '../idempotency.ts'
 import { accepted, type RefusalAnswer, refused } from './envelope.ts'
+import { findRoutes } from './find-routes.ts'
 import { type Route, routes, withoutNulls } from './routes.ts'
 import type { RestRequest } from './shape.ts'
 
 /** Where every REST path begins (specification: General rules). */
 export const restPrefix = '/merchant/api'
 
+/** Answers a request, or passes on one that is not for this interface. */
+export type Door = (message: IncomingMessage, response: ServerResponse) => boolean
+
 /**
  * The REST interface: a thin table of routes onto the same resolvers. Each row's document is parsed,
  * validated and planned at the start; a row that does not fit the schema stops it.
  */
-export function restRoutes(services: Services, schema: GraphQLSchema): Hono<HttpBindings> {
+export function openRest(services: Services, schema: GraphQLSchema): Door {
   const spoken = withDatabaseWords(schema)
   const document = parseValid(spoken, readFileSync(new URL('./documents.graphql', import.meta.url), 'utf8'))
-  const app = new Hono<HttpBindings>()
-  const methods = new Map<string, string[]>()
-  for (const route of routes) {
-    const path = restPrefix + route.path.replace(/\{(\w+)\}/g, ':$1')
-    const prepared = prepare(spoken, document, route.operation)
-    const priority = priorityOf(prepared.plan, route.method === 'GET' ? 'query' : 'mutation', 0)
-    methods.set(path, [...(methods.get(path) ?? []), route.method])
-    app.on(route.method, path, ({ env: { incoming }, req }) =>
-      respond(services, incoming, async (ctx) => {
-        ctx.responseHeaders.set('X-GraphQL-Operation', route.operation)
-        if (route.anyOrigin) ctx.responseHeaders.set('Access-Control-Allow-Origin', '*')
-        // Before anything is done for it; its place it takes when all of it is here.
-        ctx.admission.check(priority)
-        const caller = await admit(ctx, prepared, incoming.headers.authorization)
-        const kind = route.method === 'GET' ? 'read' : 'write'
-        if (!route.hasOwnLimit) ctx.requestLimits.takeTurn(caller, kind, route.operation)
-        const variables = route.variables(await readRequest(incoming, req.param()))
-        const run = (once: Context) => runRoute(route, prepared, variables, once)
-        if (route.method === 'GET') return ctx.admission.run(priority, () => run(caller))
-        const operation = `${route.method} ${route.path}`
-        const write = { message: incoming, operation, input: variables }
-        return ctx.admission.run(priority, () => answerOnce(caller, write, run))
-      }),
-    )
+  const find = findRoutes(
+    routes.map((route) => [route, serve(route, prepare(spoken, document, route.operation))]),
+  )
+  return (message, response) => {
+    const path = pathOf(message)
+    if (path === null || !path.startsWith(`${restPrefix}/`)) return false
+    const found = find(path.slice(restPrefix.length))
+    if (!found) return false
+    const { params, methods } = found
+    const method = message.method === 'HEAD' ? 'GET' : (message.method ?? '')
+    const work = methods.get(method)
+    const answered = answerTo(services, message, async (ctx) => {
+      if (work) return work(ctx, message, params)
+      const allowed = [...methods.keys(), ...(methods.has('GET') ? ['HEAD'] : [])]
+      ctx.responseHeaders.set('Allow', allowed.join(', '))
+      throw new DomainError('METHOD_NOT_ALLOWED')
+    })
+    void answered.then(({ status, headers, text }) => {
+      response.writeHead(status, headers)
+      response.end(text)
+      if (!message.complete) passOver(message)
+    })
+    return true
   }
-  for (const [path, allowed] of methods) {
-    const allow = [...allowed, ...(allowed.includes('GET') ? ['HEAD'] : [])].join(', ')
-    app.all(path, ({ env }) =>
-      respond(services, env.incoming, async (ctx) => {
-        ctx.responseHeaders.set('Allow', allow)
-        throw new DomainError('METHOD_NOT_ALLOWED')
-      }),
-    )
+}
+
+type Work = (
+  ctx: Context,
+  message: IncomingMessage,
+  params: Readonly<Record<string, string>>,
+) => Promise<Answer>
+
+/** What a row of the table does with a request. */
+function serve(route: Route, prepared: Prepared): Work {
+  const kind = route.method === 'GET' ? 'read' : 'write'
+  const priority = priorityOf(prepared.plan, kind === 'read' ? 'query' : 'mutation', 0)
+  const operation = `${route.method} ${route.path}`
+  return async (ctx, message, params) => {
+    ctx.responseHeaders.set('X-GraphQL-Operation', route.operation)
+    if (route.anyOrigin) ctx.responseHeaders.set('Access-Control-Allow-Origin', '*')
+    // Before anything is done for it; its place it takes when all of it is here.
+    ctx.admission.check(priority)
+    const caller = await admit(ctx, prepared, message.headers.authorization)
+    if (!route.hasOwnLimit) ctx.requestLimits.takeTurn(caller, kind, route.operation)
+    const variables = route.variables(await readRequest(message, params))
+    const run = (once: Context) => runRoute(route, prepared, variables, once)
+    if (kind === 'read') return ctx.admission.run(priority, () => run(caller))
+    const write = { message, operation, input: variables }
+    return ctx.admission.run(priority, () => answerOnce(caller, write, run))
   }
-  return app
 }
 
 /** What an unknown path answers, wherever it is. */
-export function notFound(services: Services, message: Incoming): Promise<Response> {
-  return respond(services, message, async () => {
+export async function notFound(services: Services, message: IncomingMessage): Promise<Response> {
+  const { status, headers, text } = await answerTo(services, message, async () => {
     throw new DomainError('NOT_FOUND')
   })
+  const pairs = headers.flatMap((name, place) => (place % 2 ? [] : [[name, headers[place + 1] ?? '']]))
+  return new Response(text, { status, headers: pairs as [string, string][] })
 }
 
 /**
@@ -91,14 +112,28 @@ async function admit(ctx: Context, prepared: Prepared, authorization: string | u
   return signedIn
 }
 
-type Incoming = HttpBindings['Bindings']['incoming']
+/** An answer as it goes out: names and values of its headers in turn. */
+interface Written {
+  status: number
+  headers: string[]
+  text: string
+}
+
+const alwaysTold = [
+  'Content-Type',
+  'application/json; charset=utf-8',
+  'Cache-Control',
+  'no-store',
+  'X-API-Version',
+  apiVersion,
+]
 
 /** Every REST answer leaves here, with its envelope and its headers. */
-async function respond(
+async function answerTo(
   services: Services,
-  message: Incoming,
+  message: IncomingMessage,
   work: (ctx: Context) => Promise<Answer>,
-): Promise<Response> {
+): Promise<Written> {
   const ctx = anonymousContext(services, message, requestIdOf(message))
   let answer: Answer
   try {
@@ -106,19 +141,19 @@ async function respond(
   } catch (error) {
     answer = refused(ctx.requestId, refusalFrom(error, ctx))
   }
-  return new Response(JSON.stringify(answer.body), {
-    status: answer.status,
-    headers: {
-      'Content-Type': 'application/json; charset=utf-8',
-      'Cache-Control': 'no-store',
-      'X-Request-Id': ctx.requestId,
-      'X-API-Version': apiVersion,
-      ...Object.fromEntries(ctx.responseHeaders),
-    },
-  })
+  const text = JSON.stringify(answer.body)
+  const { responseHeaders } = ctx
+  // An answer that is repeated has the id of the first.
+  if (!responseHeaders.has('X-Request-Id')) responseHeaders.set('X-Request-Id', ctx.requestId)
+  const headers = [...alwaysTold, 'Content-Length', String(Buffer.byteLength(text))]
+  for (const [name, value] of responseHeaders) headers.push(name, value)
+  return { status: answer.status, headers, text }
 }
 
-async function readRequest(message: Incoming, params: Record<string, string>): Promise<RestRequest> {
+async function readRequest(
+  message: IncomingMessage,
+  params: Readonly<Record<string, string>>,
+): Promise<RestRequest> {
   const body = await readBody(message)
   if (body === null) throw new DomainError('BODY_TOO_LARGE')
   return {
@@ -130,11 +165,8 @@ async function readRequest(message: Incoming, params: Record<string, string>): P
 }
 
 async function runRoute(route: Route, prepared: Prepared, variables: object, ctx: Context): Promise<Answer> {
-  const result = (await execute(prepared, variables, ctx)) as ExecutionResult<Record<string, unknown>>
-  const [error] = result.errors ?? []
-  if (error) throw error
-  const root = Object.values(result.data ?? {})[0] as Record<string, unknown> | null
-  if (root === null || root === undefined) throw new DomainError('NOT_FOUND')
+  const root = (await execute(prepared, variables, ctx)) as Record<string, unknown> | null
+  if (root === null) throw new DomainError('NOT_FOUND')
   const { __typename: _type, ...field } = root
   if ('code' in field) return refused(ctx.requestId, refusalFrom(field, ctx))
   const data = route.data ? route.data(field as never, variables as never) : field

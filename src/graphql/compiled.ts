@@ -1,0 +1,255 @@
+import {
+  defaultFieldResolver,
+  defaultTypeResolver,
+  type DocumentNode,
+  type FieldNode,
+  type FragmentDefinitionNode,
+  getArgumentValues,
+  getVariableValues,
+  type GraphQLAbstractType,
+  type GraphQLObjectType,
+  type GraphQLOutputType,
+  type GraphQLResolveInfo,
+  type GraphQLSchema,
+  isAbstractType,
+  isLeafType,
+  isListType,
+  isNonNullType,
+  isObjectType,
+  Kind,
+  locatedError,
+  type OperationDefinitionNode,
+  type SelectionSetNode,
+} from 'graphql'
+import type { Context } from '../context.ts'
+import { invariant } from '../shared/invariant.ts'
+import { findOperation } from './access-plan.ts'
+
+/**
+ * Runs an operation of our own. @returns the value of its root field
+ * @throws GraphQLError the first error of any field, with its place
+ */
+export type Compiled = (variables: object, ctx: Context) => Promise<unknown>
+
+type Path = GraphQLResolveInfo['path']
+
+/** One run of the operation. */
+interface Run {
+  ctx: Context
+  variableValues: GraphQLResolveInfo['variableValues']
+}
+
+/** Brings what a resolver gave into the form of the answer; a promise where something has to be awaited. */
+type Complete = (value: unknown, info: GraphQLResolveInfo, run: Run) => unknown
+
+/** The value of one field of a source, in the form of the answer. */
+type Field = (source: unknown, above: Path | undefined, run: Run) => unknown
+
+interface Ground {
+  schema: GraphQLSchema
+  operation: OperationDefinitionNode
+  fragments: Readonly<Record<string, FragmentDefinitionNode>>
+}
+
+/**
+ * Prepares an operation once, so that running it only calls its resolvers: which fields there are, what each
+ * takes and how its values are written is looked up here. The same resolvers, arguments and types as general
+ * execution, of which it has a part: one root field, no directives, and any error is the error of the whole.
+ * @throws Error where the operation needs more than that
+ */
+export function compile(schema: GraphQLSchema, document: DocumentNode, operationName: string): Compiled {
+  const operation = findOperation(document, operationName)
+  const fragments = Object.fromEntries(
+    document.definitions
+      .filter((definition) => definition.kind === Kind.FRAGMENT_DEFINITION)
+      .map((fragment) => [fragment.name.value, fragment]),
+  )
+  const ground: Ground = { schema, operation, fragments }
+  const root = schema.getRootType(operation.operation)
+  invariant(root && operation.operation !== 'subscription', 'a query or a mutation')
+  const fields = compileFields(ground, root, [operation.selectionSet])
+  const [field] = fields.values()
+  invariant(field && fields.size === 1, `${operationName} has one root field`)
+  const definitions = operation.variableDefinitions ?? []
+  return async (variables, ctx) => {
+    const { variableValues, errors } = getVariableValues(schema, definitions, { ...variables })
+    if (errors) throw errors[0]
+    return field(undefined, undefined, { ctx, variableValues })
+  }
+}
+
+function compileFields(
+  ground: Ground,
+  type: GraphQLObjectType,
+  sets: readonly SelectionSetNode[],
+): Map<string, Field> {
+  const nodes = new Map<string, FieldNode[]>()
+  for (const set of sets) collect(ground, type, set, nodes)
+  return new Map(Array.from(nodes, ([key, asked]) => [key, compileField(ground, type, key, asked)]))
+}
+
+/** The fields that a selection asks of a type, by their names in the answer. */
+function collect(
+  ground: Ground,
+  type: GraphQLObjectType,
+  set: SelectionSetNode,
+  into: Map<string, FieldNode[]>,
+): void {
+  for (const selection of set.selections) {
+    invariant(!selection.directives?.length, 'operations of our own have no directives')
+    if (selection.kind === Kind.FIELD) {
+      const key = selection.alias?.value ?? selection.name.value
+      into.set(key, [...(into.get(key) ?? []), selection])
+      continue
+    }
+    const fragment =
+      selection.kind === Kind.FRAGMENT_SPREAD ? ground.fragments[selection.name.value] : selection
+    invariant(fragment, 'a valid document has the fragments that it names')
+    const condition = fragment.typeCondition && ground.schema.getType(fragment.typeCondition.name.value)
+    const applies =
+      !condition ||
+      condition === type ||
+      (isAbstractType(condition) && ground.schema.isSubType(condition, type))
+    if (applies) collect(ground, type, fragment.selectionSet, into)
+  }
+}
+
+function compileField(
+  ground: Ground,
+  parent: GraphQLObjectType,
+  key: string,
+  nodes: readonly [FieldNode, ...FieldNode[]] | readonly FieldNode[],
+): Field {
+  const [node] = nodes
+  invariant(node, 'a field is asked for somewhere')
+  if (node.name.value === '__typename') return () => parent.name
+  const field = parent.getFields()[node.name.value]
+  invariant(field, 'a valid document asks for fields that there are')
+  const resolve = field.resolve ?? defaultFieldResolver
+  const complete = compileValue(ground, field.type, nodes)
+  const constant = {
+    fieldName: field.name,
+    fieldNodes: [...nodes] as const,
+    returnType: field.type,
+    parentType: parent,
+    schema: ground.schema,
+    fragments: ground.fragments,
+    rootValue: undefined,
+    operation: ground.operation,
+    getAbortSignal: () => undefined,
+    getAsyncHelpers: () => ({ promiseAll: Promise.all.bind(Promise), track: () => {} }),
+  }
+  return (source, above, run) => {
+    const path = { prev: above, key, typename: parent.name }
+    const info = { ...constant, path, variableValues: run.variableValues } as unknown as GraphQLResolveInfo
+    try {
+      const args = field.args.length > 0 ? getArgumentValues(field, node, run.variableValues) : {}
+      const resolved: unknown = resolve(source, args, run.ctx, info)
+      const completed = isPromise(resolved)
+        ? resolved.then((value) => complete(value, info, run))
+        : complete(resolved, info, run)
+      return isPromise(completed)
+        ? completed.catch((error: unknown) => {
+            throw located(error, info)
+          })
+        : completed
+    } catch (error) {
+      throw located(error, info)
+    }
+  }
+}
+
+function compileValue(ground: Ground, type: GraphQLOutputType, nodes: readonly FieldNode[]): Complete {
+  const inner = compileNullable(ground, isNonNullType(type) ? type.ofType : type, nodes)
+  return (value, info, run) => {
+    if (value instanceof Error) throw value
+    if (value !== null && value !== undefined) return inner(value, info, run)
+    if (!isNonNullType(type)) return null
+    throw new Error(`Cannot return null for non-nullable field ${info.parentType.name}.${info.fieldName}.`)
+  }
+}
+
+function compileNullable(ground: Ground, type: GraphQLOutputType, nodes: readonly FieldNode[]): Complete {
+  if (isLeafType(type)) return (value) => type.coerceOutputValue(value)
+  if (isListType(type)) {
+    const item = compileValue(ground, type.ofType, nodes)
+    return (value, info, run) => {
+      const items = Array.from(value as Iterable<unknown>, (each, place) => {
+        const path = { prev: info.path, key: place, typename: undefined }
+        return () => item(each, { ...info, path }, run)
+      })
+      return together(items, (values) => values)
+    }
+  }
+  if (isAbstractType(type)) return compileAbstract(ground, type, nodes)
+  invariant(isObjectType(type), 'a type that fields give')
+  return compileObject(ground, type, nodes)
+}
+
+function compileAbstract(ground: Ground, type: GraphQLAbstractType, nodes: readonly FieldNode[]): Complete {
+  const resolveType = type.resolveType ?? defaultTypeResolver
+  const possible = new Map(
+    ground.schema.getPossibleTypes(type).map((each) => [each.name, compileObject(ground, each, nodes)]),
+  )
+  return (value, info, run) => {
+    const complete = (name: string | undefined) => {
+      const chosen = possible.get(name ?? '')
+      invariant(chosen, `${info.parentType.name}.${info.fieldName} gives a ${name}, which is no ${type.name}`)
+      return chosen(value, info, run)
+    }
+    const name = resolveType(value, run.ctx, info, type)
+    return isPromise(name) ? name.then(complete) : complete(name)
+  }
+}
+
+function compileObject(ground: Ground, type: GraphQLObjectType, nodes: readonly FieldNode[]): Complete {
+  const sets = nodes.flatMap(({ selectionSet }) => selectionSet ?? [])
+  const fields = [...compileFields(ground, type, sets)]
+  const select = (value: unknown, info: GraphQLResolveInfo, run: Run) =>
+    together(
+      fields.map(
+        ([, field]) =>
+          () =>
+            field(value, info.path, run),
+      ),
+      (values) => Object.fromEntries(fields.map(([key], place) => [key, values[place]])),
+    )
+  const { isTypeOf } = type
+  if (!isTypeOf) return select
+  return (value, info, run) => {
+    const check = (isOne: boolean) => {
+      invariant(isOne, `${info.parentType.name}.${info.fieldName} gives no ${type.name}`)
+      return select(value, info, run)
+    }
+    const isOne = isTypeOf(value, run.ctx, info)
+    return isPromise(isOne) ? isOne.then(check) : check(isOne)
+  }
+}
+
+/** Begins all at once, and waits only where something has to be awaited. */
+function together<T>(works: readonly (() => unknown)[], finish: (values: unknown[]) => T): T | Promise<T> {
+  const values: unknown[] = []
+  let waits = false
+  try {
+    for (const work of works) {
+      const value = work()
+      waits ||= isPromise(value)
+      values.push(value)
+    }
+  } catch (error) {
+    // The first error is the answer: what the others come to is nobody's concern.
+    for (const value of values) if (isPromise(value)) value.catch(() => {})
+    throw error
+  }
+  return waits ? Promise.all(values).then(finish) : finish(values)
+}
+
+function located(error: unknown, { fieldNodes, path }: GraphQLResolveInfo): Error {
+  const places: (string | number)[] = []
+  for (let place: Path | undefined = path; place; place = place.prev) places.unshift(place.key)
+  return locatedError(error, [...fieldNodes], places)
+}
+
+function isPromise(value: unknown): value is Promise<unknown> {
+  return value instanceof Promise || (typeof value === 'object' && value !== null && 'then' in value)
+}

@@ -1,0 +1,147 @@
+import { readFileSync } from 'node:fs'
+import { normalizedExecutor } from '@graphql-tools/executor'
+import { type ExecutionResult, parse } from 'graphql'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { compile } from '../../src/graphql/compiled.ts'
+import type { Context } from '../../src/context.ts'
+import { asMerchant } from '../../src/database/merchant-pool.ts'
+import { toGraphQLError } from '../../src/graphql/errors.ts'
+import { routes } from '../../src/http/rest/routes.ts'
+import { schema } from '../../src/resources/schema.ts'
+import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
+
+const document = parse(
+  readFileSync(new URL('../../src/http/rest/documents.graphql', import.meta.url), 'utf8'),
+)
+
+let app: TestApp
+let shop: TestMerchant
+let context: Context
+beforeAll(async () => {
+  app = await startTestApp()
+  shop = await app.merchant()
+  const { services } = app.app
+  context = {
+    ...services,
+    actor: await services.access.tokens.verifyToken(shop.token),
+    requestId: '0198c0de-0000-7000-8000-000000000000',
+    clientAddress: '127.0.0.1',
+    effect: null,
+    language: 'en',
+    responseHeaders: new Map(),
+    lastEventId: null,
+  }
+  for (let n = 0; n < 3; n += 1)
+    await app.rest('POST', '/pay', { token: shop.token, body: payment(`kept-${n}`) })
+})
+afterAll(() => app.close())
+
+function payment(reference: string, more: object = {}): object {
+  const customer = { customer_phone: '70110000', payment_method: 'OperatorA' }
+  return { amount: 5_000, ...customer, reference, ...more }
+}
+
+let made = 0
+/** Of a mutation each run takes its own; what must differ then is told apart by nothing else. */
+function fresh(more: object = {}): () => object {
+  return () => {
+    made += 1
+    const input = { amount: 5_000n, customerPhone: '+22370110000', paymentMethod: 'OPERATOR_A' }
+    return { input: { ...input, paymentMethod: 'OperatorA', reference: `made-${made}`, ...more } }
+  }
+}
+
+/** What each row's operation is asked with. An operation without a line here fails. */
+const asked: Record<string, readonly (() => object)[]> = {
+  Authenticate: [
+    () => ({ input: { apiKey: shop.apiKey, apiSecret: shop.apiSecret, scopes: ['pay'], expiresInHours: 2 } }),
+    () => ({ input: { apiKey: shop.apiKey, apiSecret: 'ms_wrong' } }),
+    () => ({ input: { apiKey: shop.apiKey, apiSecret: shop.apiSecret, scopes: ['bogus'] } }),
+  ],
+  ServiceStatus: [() => ({})],
+  PaymentStatus: [
+    () => ({ reference: 'kept-1' }),
+    () => ({ reference: 'kept-1', merchantId: shop.merchantId }),
+    () => ({ reference: 'nobody-s', merchantId: undefined }),
+    () => ({ reference: 'kept-1', merchantId: 'no number' }),
+    () => ({}),
+  ],
+  CollectPayment: [
+    fresh(),
+    fresh({ description: 'Café', currency: 'XOF', paymentMethod: 'OperatorB' }),
+    fresh({ amount: 1n, customerPhone: 'nobody' }),
+    fresh({ reference: 'kept-1' }),
+    fresh({ customerPhone: '+22370000001', paymentMethod: 'OperatorC' }),
+    fresh({ unknown: 1 }),
+    fresh({ amount: 'a lot' }),
+  ],
+  Balance: [() => ({}), () => ({ paymentMethod: undefined }), () => ({ paymentMethod: 'OperatorC' })],
+  Transactions: [
+    () => ({ limit: 2, offset: 0, filter: {} }),
+    () => ({ limit: 100, offset: 1, filter: { reference: 'kept-1', createdTo: new Date() } }),
+    () => ({ limit: 100, offset: 0, filter: { reference: 'nobody-s' } }),
+    () => ({ limit: 100, offset: -1, filter: null }),
+  ],
+  Transaction: [() => ({ id: 1 }), () => ({ id: 999_999 }), () => ({ id: null })],
+}
+
+describe.each(routes.map(({ operation }) => operation))('%s', (operation) => {
+  const compiled = compile(schema, document, operation)
+
+  test('gives what general execution gives, a refusal or an error as well', async () => {
+    const cases = asked[operation] ?? []
+    expect(cases).not.toEqual([])
+    for (const variables of cases) {
+      const executed = await execute(operation, variables())
+      const own = await runCompiled(compiled, variables())
+      expect(shown(own)).toEqual(shown(executed))
+    }
+  })
+})
+
+test('what it does not know stops the start', () => {
+  const strange = parse('query Two { serviceStatus { status } balance { currency } }')
+  expect(() => compile(schema, strange, 'Two')).toThrow('one root field')
+  const skipping = parse('query Skip($no: Boolean!) { serviceStatus { status @skip(if: $no) } }')
+  expect(() => compile(schema, skipping, 'Skip')).toThrow('no directives')
+})
+
+async function execute(operationName: string, variableValues: object): Promise<unknown> {
+  const given = {
+    schema,
+    document,
+    operationName,
+    variableValues: { ...variableValues },
+    contextValue: context,
+  }
+  const result = (await asMerchant(shop.merchantId, () => normalizedExecutor(given))) as ExecutionResult
+  const [error] = result.errors ?? []
+  return error
+    ? { refused: toGraphQLError(error, 'r', context.log).toJSON() }
+    : Object.values(result.data ?? {})[0]
+}
+
+async function runCompiled(compiled: ReturnType<typeof compile>, variables: object): Promise<unknown> {
+  try {
+    return await asMerchant(shop.merchantId, () => compiled(variables, context))
+  } catch (error) {
+    return { refused: toGraphQLError(error, 'r', context.log).toJSON() }
+  }
+}
+
+/** Without what must differ from one run to the next, and without words that no client sees. */
+function shown(answer: unknown): unknown {
+  if (isRefusedVariable(answer)) return { ...answer.refused, message: '' }
+  return JSON.parse(JSON.stringify(answer), (name, value: unknown) =>
+    /^(token|transaction_id|.*_at|as_of|time|payment_url)$/.test(name) && value !== null
+      ? typeof value
+      : typeof value === 'string'
+        ? value.replace(/made-\d+/, 'made')
+        : value,
+  )
+}
+
+/** Our own routes judge their input themselves: a variable that does not fit is a mistake of ours. */
+function isRefusedVariable(answer: unknown): answer is { refused: object } {
+  return JSON.stringify(answer).includes('GRAPHQL_VALIDATION_FAILED')
+}
