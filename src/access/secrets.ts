@@ -33,9 +33,9 @@ export class MasterSecret {
     return createSecretKey(this.#derive('sealing'))
   }
 
-  /** 32 bytes from which the callback addresses given to operators are made. */
-  get callbackSecret(): Buffer {
-    return this.#derive('operator-callbacks')
+  /** The key from which the callback addresses given to operators are made. */
+  get callbackSecret(): KeyObject {
+    return createSecretKey(this.#derive('operator-callbacks'))
   }
 
   #derive(purpose: string): Buffer {

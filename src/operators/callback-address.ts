@@ -1,4 +1,4 @@
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto'
 import type { Provider } from '../shared/providers.ts'
 
 /** 132 bits of the keyed digest: as hard to guess as a key, short enough for an address. */
@@ -13,7 +13,7 @@ export function callbackAddress(
   base: string,
   provider: Provider,
   operationId: bigint | string,
-  secret: Uint8Array,
+  secret: KeyObject,
 ): string {
   const id = String(operationId)
   return `${base}/operators/${provider}/callbacks/${id}.${tokenOf(id, secret)}`
@@ -32,7 +32,7 @@ export function webhookAddress(base: string, provider: Provider): string {
  * right.
  * @returns the operation that the address was made for, or null for an address that we never gave out
  */
-export function readCallbackToken(pathToken: string, secret: Uint8Array): string | null {
+export function readCallbackToken(pathToken: string, secret: KeyObject): string | null {
   const dot = pathToken.lastIndexOf('.')
   if (dot < 1) return null
   const id = pathToken.slice(0, dot)
@@ -41,6 +41,6 @@ export function readCallbackToken(pathToken: string, secret: Uint8Array): string
   return presented.length === expected.length && timingSafeEqual(presented, expected) ? id : null
 }
 
-function tokenOf(operationId: string, secret: Uint8Array): string {
+function tokenOf(operationId: string, secret: KeyObject): string {
   return createHmac('sha256', secret).update(operationId).digest('base64url').slice(0, tokenLength)
 }

@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto'
 import type { GsmaSettings } from '../config.ts'
 import { readCallbackToken } from './callback-address.ts'
 import { type GsmaRecord, readGsmaRecord } from './gsma-mm-records.ts'
@@ -14,7 +15,7 @@ const lateAfterMs = 15 * 60 * 1_000
 export function parseGsmaCallback(
   raw: RawCallback,
   statusMap: GsmaSettings['statusMap'],
-  secret: Uint8Array,
+  secret: KeyObject,
 ): CallbackOutcome {
   const operationId = readCallbackToken(raw.pathToken, secret)
   if (operationId === null) return { kind: 'rejected', why: 'path_token' }

@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto'
 import type { Clock } from '../shared/clock.ts'
 import type { Xof } from '../shared/money.ts'
 import type { Provider } from '../shared/providers.ts'
@@ -315,5 +316,5 @@ export interface DriverDeps {
   /** The address that operators call back, without a slash at its end. */
   callbackUrl: string
   /** Key of the tokens in callback addresses. */
-  callbackSecret: Uint8Array
+  callbackSecret: KeyObject
 }

@@ -23,7 +23,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true }))
 
-const fingerprint = (master: MasterSecret) => master.callbackSecret.toString('hex')
+const fingerprint = (master: MasterSecret) => master.callbackSecret.export().toString('hex')
 
 test('ten openings at once make one file, readable by its owner alone, and agree', async () => {
   const dataDir = join(folder, 'race')

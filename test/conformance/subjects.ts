@@ -1,3 +1,4 @@
+import { createSecretKey } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type OperatorSettings, sandboxOperators } from '../../src/config.ts'
@@ -40,7 +41,7 @@ async function openGround(provider: OperatorSettings['provider']): Promise<Groun
     log: createLog('silent'),
     clock: systemClock,
     callbackUrl: callbacks.url,
-    callbackSecret: Buffer.from('the key of the callback addresses'),
+    callbackSecret: createSecretKey(Buffer.from('the key of the callback addresses')),
   }
   const driver = createDriver(settingsAt(simulator.url, provider), deps)
   const fresh = createDriver(settingsAt(simulator.url, provider), deps)

@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto'
+import { createHmac, createSecretKey } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { callbackAddress, readCallbackToken, webhookAddress } from '../../src/operators/callback-address.ts'
 import { createCheckoutDriver } from '../../src/operators/checkout-session.ts'
@@ -8,7 +8,7 @@ import type { RawCallback } from '../../src/operators/operator.ts'
 import { Secret } from '../../src/shared/secret.ts'
 import { checkoutSettings, deps, gsmaSettings } from './fixtures.ts'
 
-const secret = Buffer.from('one secret')
+const secret = createSecretKey(Buffer.from('one secret'))
 const receivedAt = new Date('2026-11-21T10:00:00Z')
 
 describe('a callback address', () => {
@@ -36,7 +36,7 @@ describe('a callback address', () => {
     ]) {
       expect(readCallbackToken(forged, secret)).toBeNull()
     }
-    expect(readCallbackToken(`42.${token}`, Buffer.from('another secret'))).toBeNull()
+    expect(readCallbackToken(`42.${token}`, createSecretKey(Buffer.from('another secret')))).toBeNull()
   })
 })
 

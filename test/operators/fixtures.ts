@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { randomUUID } from 'node:crypto'
+import { createSecretKey, randomUUID } from 'node:crypto'
 import { onTestFinished } from 'vitest'
 import {
   type CheckoutSettings,
@@ -117,7 +117,7 @@ export const deps: DriverDeps = {
   log: createLog('silent'),
   clock: systemClock,
   callbackUrl: 'http://127.0.0.1:9',
-  callbackSecret: Buffer.from('a secret of the callback addresses'),
+  callbackSecret: createSecretKey(Buffer.from('a secret of the callback addresses')),
 }
 
 /** The sandbox settings of one operator, at another address. */

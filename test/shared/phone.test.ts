@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import { parsePhoneNumberFromString } from 'libphonenumber-js/mobile'
 import { describe, expect, test } from 'vitest'
 import { parsePhone } from '../../src/shared/phone.ts'
 
@@ -46,6 +47,19 @@ describe('parsePhone', () => {
     '7'.repeat(33),
   ])('refuses %j', (writing) => expect(parsePhone(writing)).toBeNull())
 
+  test('reads what the whole of libphonenumber reads', () => {
+    const writing = fc
+      .tuple(fc.constantFrom('', '+223', '00223', '223', '+', '00', '0', '+33', '+223 ('), fc.nat(99_999_999))
+      .map(([prefix, number]) => `${prefix}${number}`)
+    const noise = fc.string({ unit: fc.constantFrom(...'0123456789+ -().'.split('')), maxLength: 20 })
+    fc.assert(
+      fc.property(fc.oneof(writing, noise), (text) => {
+        expect([text, parsePhone(text)]).toEqual([text, readByLibrary(text)])
+      }),
+      { numRuns: 3_000 },
+    )
+  })
+
   test('what it gives is E.164 of Mali, and reads as itself', () => {
     const digits = fc.string({ unit: fc.constantFrom(...'0123456789+ -().'.split('')), maxLength: 20 })
     fc.assert(
@@ -59,3 +73,10 @@ describe('parsePhone', () => {
     )
   })
 })
+
+function readByLibrary(text: string): string | null {
+  const digits = text.replace(/[^\d+]/g, '')
+  const international = digits.replace(/^00/, '+').replace(/^223(?=\d{8}$)/, '+223')
+  const parsed = parsePhoneNumberFromString(international, 'ML')
+  return parsed?.country === 'ML' && parsed.isValid() ? parsed.number : null
+}
