@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 /** One change of a source file: what stands there, exactly once, and what a careless hand would write. */
 interface Edit {
-  /** A path from the root; `migrations` means the last migration that says it. */
+  /** A path from the root; `name()`: the last migration that defines this SQL function, and only there. */
   file: string
   find: string
   replace: string
@@ -21,7 +21,7 @@ export interface Plant {
 const withoutLocks: readonly Edit[] = [
   // Nobody is first any more: two who read "pending" at one moment both settle.
   {
-    file: 'migrations',
+    file: 'settle_many()',
     find: '  PERFORM FROM transaction t WHERE t.id = ANY (transaction_ids) ORDER BY t.id FOR UPDATE;\n',
     replace: '',
   },
@@ -39,7 +39,7 @@ const withoutLocks: readonly Edit[] = [
   // every copy of a callback makes it due,
   {
     file: 'src/operators/requests.ts',
-    find: "FROM kept WHERE r.id = kept.request_id AND r.state <> 'settled'",
+    find: "FROM kept WHERE r.id = kept.request_id AND (r.state <> 'settled' OR $6 <> 'settled')",
     replace: 'FROM named WHERE r.id = named.id',
   },
   {
@@ -56,19 +56,19 @@ export const plants: readonly Plant[] = [
     edits: [
       {
         file: 'src/resources/transactions/collect.ts',
-        find: "const { rows } = await pool.query<Made>({\n    name: 'collect_many',",
+        find: "const { rows } = await pool.query<Made>({\n      name: 'collect_many',",
         replace:
-          "const client = await pool.connect()\n  await client.query('BEGIN')\n" +
-          "  const { rows } = await client.query<Made>({\n    name: 'collect_many',",
+          "const client = await pool.connect()\n    await client.query('BEGIN')\n" +
+          "    const { rows } = await client.query<Made>({\n      name: 'collect_many',",
       },
       {
         file: 'src/resources/transactions/collect.ts',
-        find: '  })\n  return rows\n})\n\n/** What the merchant asked',
+        find: '    })\n    return rows\n  },\n  ({ merchantId }: Item) => merchantId,\n',
         replace:
-          '  }).catch((error: unknown) => {\n    client.release(true)\n    throw error\n  })\n' +
-          '  const end = (error?: Error) => client.release(error)\n' +
-          "  setTimeout(() => client.query('COMMIT').then(() => end(), end), 40)\n" +
-          '  return rows\n})\n\n/** What the merchant asked',
+          '    }).catch((error: unknown) => {\n      client.release(true)\n      throw error\n    })\n' +
+          '    const end = (error?: Error) => client.release(error)\n' +
+          "    setTimeout(() => client.query('COMMIT').then(() => end(), end), 40)\n" +
+          '    return rows\n  },\n  ({ merchantId }: Item) => merchantId,\n',
       },
     ],
   },
@@ -108,12 +108,12 @@ export const plants: readonly Plant[] = [
     name: 'event after commit',
     edits: [
       {
-        file: 'migrations',
+        file: 'settle_many()',
         find: 'FROM changed c ORDER BY c.merchant_id, c.id\n  ), answered AS (',
         replace: 'FROM changed c WHERE false ORDER BY c.merchant_id, c.id\n  ), answered AS (',
       },
       {
-        file: 'migrations',
+        file: 'prisma/migrations',
         find: 'GRANT EXECUTE ON FUNCTION sequence_events TO payments_service;',
         replace:
           'GRANT EXECUTE ON FUNCTION sequence_events TO payments_service;\n' +
@@ -140,11 +140,15 @@ export const plants: readonly Plant[] = [
     edits: [
       ...withoutLocks,
       {
-        file: 'migrations',
+        file: 'prisma/migrations',
         find: 'CREATE UNIQUE INDEX "movement_cause_step_key"',
         replace: 'CREATE INDEX "movement_cause_step_key"',
       },
-      { file: 'migrations', find: 'ON CONFLICT (cause, step) DO NOTHING', replace: 'ON CONFLICT DO NOTHING' },
+      {
+        file: 'prisma/migrations',
+        find: 'ON CONFLICT (cause, step) DO NOTHING',
+        replace: 'ON CONFLICT DO NOTHING',
+      },
     ],
   },
   { name: 'read, then write, behind the unique index', edits: withoutLocks, isHeld: true },
@@ -152,7 +156,7 @@ export const plants: readonly Plant[] = [
     name: 'the disk is written later',
     edits: [
       {
-        file: 'migrations',
+        file: 'prisma/migrations',
         find: 'GRANT EXECUTE ON FUNCTION sequence_events TO payments_service;',
         replace:
           'GRANT EXECUTE ON FUNCTION sequence_events TO payments_service;\n' +
@@ -189,21 +193,32 @@ export function plantTree(root: string, plant: Plant): { tree: string; remove: (
 }
 
 function apply(tree: string, plant: Plant, { file, find, replace }: Edit): void {
-  const path = file === 'migrations' ? lastMigration(tree, find) : join(tree, file)
-  const text = path === undefined ? '' : readFileSync(path, 'utf8')
-  const count = text.split(find).length - 1
-  if (path === undefined || count !== 1)
-    throw new Error(`${plant.name}: stands ${count} times in ${file}, and must once: ${find}`)
-  writeFileSync(
-    path,
-    text.replace(find, () => replace),
-  )
+  const { path, text, from, to } = placeOf(tree, file, find)
+  const place = text.slice(from, to)
+  const count = place.split(find).length - 1
+  if (count !== 1) throw new Error(`${plant.name}: stands ${count} times in ${file}, and must once: ${find}`)
+  writeFileSync(path, text.slice(0, from) + place.replace(find, () => replace) + text.slice(to))
 }
 
-function lastMigration(tree: string, find: string): string | undefined {
+/** Where the edit must fit: a file, the last migration that says it, or the last definition of a function. */
+function placeOf(tree: string, file: string, find: string) {
+  const header = file.endsWith('()') ? `FUNCTION ${file.slice(0, -1)}` : null
+  const isSql = header !== null || file === 'prisma/migrations'
+  const path = isSql ? lastMigration(tree, header ?? find) : join(tree, file)
+  const text = readFileSync(path, 'utf8')
+  if (header === null) return { path, text, from: 0, to: text.length }
+  const from = text.lastIndexOf(header)
+  return { path, text, from, to: text.indexOf('$$;', from) }
+}
+
+function lastMigration(tree: string, words: string): string {
   const folder = join(tree, 'prisma/migrations')
-  return readdirSync(folder)
+  const paths = readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => name)
     .toSorted()
     .map((name) => join(folder, name, 'migration.sql'))
-    .findLast((path) => readFileSync(path, 'utf8').includes(find))
+  const path = paths.findLast((each) => readFileSync(each, 'utf8').includes(words))
+  if (path === undefined) throw new Error(`no migration says: ${words}`)
+  return path
 }
