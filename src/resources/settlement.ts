@@ -143,13 +143,14 @@ export interface Checked {
 export async function checkRequest(services: Services, request: OpenRequest): Promise<Checked> {
   const standing = standingOf(request)
   if (request.state === 'unsent') return resend(services, request)
+  const askedAt = services.clock.now()
   const outcome = await operatorOf(services, request).query(
     request.kind,
     request.handle,
     callContext(services, request, 'background', deadlineIn(limits.operatorQueryDeadlineMs)),
   )
   noteContradiction(services, request, outcome)
-  if (request.state === 'settled') return watchSettled(services, request, outcome)
+  if (request.state === 'settled') return watchSettled(services, request, outcome, askedAt)
   switch (outcome.kind) {
     case 'settled': {
       const { evidence } = outcome
@@ -182,7 +183,7 @@ export async function checkRequest(services: Services, request: OpenRequest): Pr
         request.transactionId,
         paid(services, request, 'query', outcome.evidence),
       )
-      return watchSettled(services, request, outcome)
+      return watchSettled(services, request, outcome, askedAt)
     }
     case 'pending':
       return { status: await keepAsking(services, request, outcome), reached: true }
@@ -203,11 +204,13 @@ export async function checkRequest(services: Services, request: OpenRequest): Pr
 /**
  * What was paid may be taken back: only that moves it. Any other answer leaves it as it stands, and is asked
  * for again on a sparse schedule where the operator tells nothing by itself.
+ * @param askedAt what the answer tells of, however long it took to be noted
  */
 async function watchSettled(
   services: Services,
   request: OpenRequest,
   outcome: QueryOutcome,
+  askedAt: Date,
 ): Promise<Checked> {
   if (outcome.kind === 'reversed') {
     const { status } = await reverseTransaction(services, request.transactionId, outcome.evidence)
@@ -216,7 +219,7 @@ async function watchSettled(
   const reached = outcome.kind !== 'unreachable'
   if (outcome.kind === 'refused' || outcome.kind === 'absent')
     services.log.error({ transactionId: request.transactionId, outcome }, 'the operator disowns a payment')
-  const sincePaidMs = services.clock.now().getTime() - (request.settledAt ?? request.createdAt).getTime()
+  const sincePaidMs = askedAt.getTime() - (request.settledAt ?? request.createdAt).getTime()
   const next = reached
     ? nextReversalCheckMs(operatorOf(services, request).capabilities.callbacks, sincePaidMs)
     : sincePaidMs > limits.lateChecksForMs
