@@ -206,3 +206,26 @@ test.each([
 function pageOf(where: object, { id, skip }: { id?: object; skip: number }) {
   return { where: { ...where, ...(id && { id }) }, skip }
 }
+
+test('a backlog is folded within the time of a statement, though the plan was made for none', async () => {
+  const { merchantId } = await makeMerchant(db.owner)
+  const session = await pool.connect()
+  try {
+    await foldCounts(pool)
+    await db.owner.query('VACUUM ANALYZE transaction_count_change')
+    // From its sixth run on a session keeps its plan.
+    for (let run = 0; run < 8; run += 1) await session.query('SELECT fold_transaction_counts(20000)')
+    await db.owner.query(
+      `INSERT INTO transaction_count_change (merchant_id, bucket, transaction_type, payment_method, status, n)
+       SELECT $1, n / 2, 'pay', 'OperatorA', 'success', 1 - 2 * (n % 2) FROM generate_series(0, 19999) AS n`,
+      [merchantId],
+    )
+    await session.query('SELECT fold_transaction_counts(20000)')
+  } finally {
+    session.release()
+  }
+  const { rows } = await pool.query('SELECT FROM transaction_count_change WHERE merchant_id = $1', [
+    merchantId,
+  ])
+  expect(rows).toEqual([])
+})
