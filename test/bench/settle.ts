@@ -77,7 +77,7 @@ export const settle: Workload = async (ground) => {
   }
 }
 
-/** Makes payments in the product's own way, one merchant after the other. @returns the first id */
+/** Makes payments in the product's own way, neighbours of different merchants. @returns the first id */
 async function openPayments(ground: Ground, merchantIds: readonly number[], count: number): Promise<string> {
   const { rows } = await ground.owner.query<{ first: string }>(
     `WITH item AS (
@@ -89,10 +89,10 @@ async function openPayments(ground: Ground, merchantIds: readonly number[], coun
          array_agg(version ORDER BY n), array_agg('OperatorA'::provider), array_agg('+22370110000'::text),
          array_agg(5000::bigint), array_agg(gen_random_uuid()::text), array_agg('{}'::jsonb),
          86400000, 30000, 86400000) AS row
-       FROM item
+       FROM item GROUP BY n / $3::int
      )
      SELECT min((row).transaction_id) AS first FROM made`,
-    [merchantIds, count],
+    [merchantIds, count, merchantsCount],
   )
   return rows[0]?.first ?? '0'
 }
