@@ -92,6 +92,32 @@ describe('what is read on behalf of a merchant', () => {
     expect(query).toHaveBeenCalledOnce()
   })
 
+  test('is its own where several ask by a unique key in one tick', async () => {
+    const { prisma } = db.database
+    const { rows } = await db.owner.query<{ merchantId: number; id: bigint }>(
+      'SELECT merchant_id AS "merchantId", min(id) AS id FROM transaction GROUP BY 1 ORDER BY 1',
+    )
+    const read = await Promise.all(
+      rows.map((key) =>
+        asMerchant(key.merchantId, async () => {
+          const [merchant, payment] = await Promise.all([
+            prisma.merchant.findUniqueOrThrow({ where: { id: key.merchantId } }),
+            prisma.transaction.findUnique({ where: { merchantId_id: key } }),
+          ])
+          return { merchantId: merchant.id, id: payment?.id }
+        }),
+      ),
+    )
+    expect(read).toEqual(rows)
+  })
+
+  test('fails alike where what is asked for by a unique key is not there', async () => {
+    const { prisma } = db.database
+    const [a, b] = [shopAt(0).merchantId, shopAt(1).merchantId]
+    const missing = asMerchant(a, async () => prisma.merchant.findUniqueOrThrow({ where: { id: b } }))
+    await expect(missing).rejects.toMatchObject({ code: 'P2025' })
+  })
+
   test(`${requests} requests of ${callers} callers over four sessions see no row of another`, async () => {
     let next = 0
     let foreign = 0
