@@ -155,7 +155,9 @@ const noteMany = shareStatement(async (pool: Pool, notes: readonly RequestNote[]
           -- Nothing of an unsent request can still arrive: it may be sent again at once.
           fence_until = CASE WHEN n.state = 'unsent' AND n.attempt = r.attempt THEN now()
             ELSE r.fence_until END,
-          next_check_at = CASE WHEN r.next_check_at <= service_now() THEN r.next_check_at
+          -- By the time of this moment: the callback may have come while this statement waited.
+          next_check_at = CASE
+              WHEN r.next_check_at <= service_now() + (clock_timestamp() - now()) THEN r.next_check_at
               WHEN n.state IS NULL OR r.state NOT IN ('refused', 'closed')
               THEN service_now() + n.next_ms * interval '1 millisecond' END
         FROM note n WHERE r.id = n.id AND r.state <> 'settled' AND (SELECT count(*) FROM held) >= 0
@@ -182,10 +184,12 @@ const noteMany = shareStatement(async (pool: Pool, notes: readonly RequestNote[]
 export async function watchRequest(pool: Pool, id: bigint, nextMs: number | null): Promise<void> {
   await pool.query({
     name: 'watch_request',
-    text: `UPDATE operator_request r SET next_check_at = service_now() + $2 * interval '1 millisecond'
+    text: `UPDATE operator_request r
+      SET next_check_at = CASE t.status WHEN 'success' THEN service_now() + $2 * interval '1 millisecond' END
       FROM transaction t
-      WHERE r.id = $1 AND r.state = 'settled' AND r.next_check_at > service_now()
-        AND t.id = r.transaction_id AND t.merchant_id = r.merchant_id AND t.status = 'success'`,
+      WHERE r.id = $1 AND r.state = 'settled'
+        AND r.next_check_at > service_now() + (clock_timestamp() - now())
+        AND t.id = r.transaction_id AND t.merchant_id = r.merchant_id`,
     values: [id, nextMs],
   })
 }

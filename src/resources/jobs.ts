@@ -66,7 +66,12 @@ async function resolveDue(services: Services, provider: Provider, underWay: Set<
   const requests = await claimDue(services.database.pool, provider, room)
   for (const request of requests) {
     underWay.add(request.id)
-    shareFlight(services, `check:${request.transactionId}`, () => checkRequest(services, request))
+    const name = `check:${request.transactionId}`
+    const check = () => shareFlight(services, name, () => checkRequest(services, request))
+    // A question that is under way may be older than what made this one due: it cannot answer for it.
+    const before = services.flights.get(name)
+    const checked = before ? before.then(check, check) : check()
+    checked
       .catch((error: unknown) => services.log.error({ err: error }, 'a request could not be checked'))
       .finally(() => {
         const wasFull = underWay.size === limits.dueRequestsMax

@@ -213,7 +213,8 @@ async function watchSettled(
   askedAt: Date,
 ): Promise<Checked> {
   if (outcome.kind === 'reversed') {
-    const { status } = await reverseTransaction(services, request.transactionId, outcome.evidence)
+    const { moved, status } = await reverseTransaction(services, request.transactionId, outcome.evidence)
+    if (!moved) await watchRequest(services.database.pool, request.id, null)
     return { status, reached: true }
   }
   const reached = outcome.kind !== 'unreachable'

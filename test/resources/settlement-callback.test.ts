@@ -1,0 +1,150 @@
+import { expect, test } from 'vitest'
+import type { Services } from '../../src/context.ts'
+import type { CallbackHint, QueryOutcome } from '../../src/operators/operator.ts'
+import { noteRequest, recordCallback } from '../../src/operators/requests.ts'
+import { resolveJob, serviceJobs } from '../../src/resources/jobs.ts'
+import { checkRequest } from '../../src/resources/settlement.ts'
+import { settleTransaction } from '../../src/resources/transactions/settle.ts'
+import {
+  accepted,
+  answers,
+  ask,
+  claim,
+  credited,
+  evidence,
+  type Opened,
+  scene,
+  script,
+  stands,
+  useScene,
+} from './scripted-operator.ts'
+
+useScene()
+
+let callbacks = 0
+const callback = ({ requestId }: Opened, says: CallbackHint['says']) =>
+  recordCallback(scene.pool, {
+    provider: 'OperatorA',
+    dedupeKey: `callback ${(callbacks += 1)}`,
+    body: '{}',
+    requestId,
+    correlationId: null,
+    says,
+  })
+const isDue = async (opened: Opened) => ((await stands(opened)).nextS ?? 1) <= 0
+
+/** While its operator is asked, a callback comes; then the operator's answer, which is older. */
+async function crossing(says: CallbackHint['says'], answer: QueryOutcome): Promise<Opened> {
+  const opened = await accepted()
+  const request = await claim(opened)
+  await callback(opened, says)
+  script.query = [answer]
+  await checkRequest(scene.services, request)
+  return opened
+}
+
+test('taken back while it is noted as paid: the operator is asked, and it is reversed', async () => {
+  const opened = await crossing('reversed', answers.settled)
+  expect(await stands(opened)).toMatchObject({ status: 'success', nextS: expect.any(Number) })
+  expect((await ask(opened, answers.reversed)).status).toBe('reversed')
+  expect(await stands(opened)).toMatchObject({ nextS: null })
+  expect(await credited()).toBe(0n)
+})
+
+test('paid while it is noted as refused: the operator is asked, and it is late', async () => {
+  const opened = await crossing('settled', answers.refused)
+  expect(await stands(opened)).toMatchObject({ status: 'failed', nextS: expect.any(Number) })
+  expect((await ask(opened, answers.settled)).status).toBe('success')
+  expect(await stands(opened)).toMatchObject({ late: true, nextS: null })
+  expect(await credited()).toBe(5_000n)
+})
+
+test.each([
+  ['settled', answers.settled],
+  ['refused', answers.refused],
+] as const)('a callback that says what was answered (%s) asks no more', async (says, answer) => {
+  expect(await stands(await crossing(says, answer))).toMatchObject({ nextS: null })
+})
+
+/** Runs `write` against a transaction that is held, and meanwhile a callback is recorded. */
+async function overtaken(write: (opened: Opened) => Promise<unknown>, says: CallbackHint['says']) {
+  const opened = await accepted()
+  const holder = await scene.db.owner.connect()
+  try {
+    await holder.query('BEGIN')
+    await holder.query('SELECT FROM transaction WHERE id = $1 FOR UPDATE', [opened.transactionId])
+    const written = write(opened)
+    await expect.poll(waiting, { interval: 5 }).toBe(1)
+    await callback(opened, says)
+    await holder.query('COMMIT')
+    await written
+  } finally {
+    holder.release()
+  }
+  return opened
+}
+
+async function waiting(): Promise<number> {
+  const { rows } = await scene.db.owner.query<{ n: number }>(
+    `SELECT count(*)::int AS n FROM pg_stat_activity
+     WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+  )
+  return rows[0]?.n ?? 0
+}
+
+test('a callback that overtakes a settlement that waits is not forgotten', async () => {
+  const paid = { status: 'success', source: 'query', evidence, watchMs: null } as const
+  const settle = ({ transactionId }: Opened) => settleTransaction(scene.services, transactionId, paid)
+  expect(await isDue(await overtaken(settle, 'reversed'))).toBe(true)
+})
+
+test('a callback that overtakes a note that waits is not forgotten', async () => {
+  const note = ({ requestId }: Opened) =>
+    noteRequest(scene.services.batches, {
+      id: requestId,
+      attempt: 1,
+      state: 'accepted',
+      handle: {},
+      nextCheckMs: 60_000,
+      paymentUrl: 'https://pay.example/1',
+    })
+  expect(await isDue(await overtaken(note, 'settled'))).toBe(true)
+})
+
+test.each(['reversed', 'settled', 'unreachable', 'refused'] as const)(
+  'what is reversed is asked about once for a callback, whatever is answered (%s)',
+  async (kind) => {
+    const opened = await accepted()
+    await ask(opened, answers.settled)
+    await callback(opened, 'reversed')
+    await ask(opened, answers.reversed)
+    await callback(opened, 'refused')
+    expect(await isDue(opened)).toBe(true)
+    expect((await ask(opened, answers[kind])).status).toBe('reversed')
+    expect(await stands(opened)).toMatchObject({ status: 'reversed', nextS: null })
+  },
+)
+
+test('a callback has a question of its own where an older one is under way', async () => {
+  const opened = await accepted()
+  const slow = Promise.withResolvers<QueryOutcome>()
+  const questions = [slow.promise, Promise.resolve(answers.settled)]
+  const operator = Object.assign(Object.create(scene.services.operators.find('OperatorA')), {
+    query: () => questions.shift(),
+  })
+  const operators = { list: () => [operator], find: () => operator }
+  const services = { ...scene.services, operators, wakeJob: () => undefined } as unknown as Services
+  const job = serviceJobs(services).find(({ name }) => name === resolveJob('OperatorA'))
+  const letIntervalPass = () =>
+    scene.db.owner.query(
+      'UPDATE operator_request SET query_after = NULL, next_check_at = service_now() WHERE id = $1',
+      [opened.requestId],
+    )
+  await letIntervalPass()
+  await job?.run()
+  await letIntervalPass()
+  await callback(opened, 'settled')
+  await job?.run()
+  slow.resolve(answers.pending)
+  await expect.poll(async () => (await stands(opened)).status).toBe('success')
+})
