@@ -1,3 +1,4 @@
+import DataLoader from 'dataloader'
 import type { Pool } from 'pg'
 import { DomainError } from '../shared/errors.ts'
 import { invariant } from '../shared/invariant.ts'
@@ -130,16 +131,12 @@ function createBatch<Item, Result>(
     if (lanes === 0) for (const wake of idlers.splice(0)) wake()
   }
 
+  /** One statement for those who were chosen, whose answers find their way back. */
   async function run(chosen: readonly Waiting<Item, Result>[]): Promise<void> {
-    const answers = await answer(
-      call,
-      chosen.map(({ item }) => item),
+    const loader = new DataLoader<Item, Result>((items) => answer(call, items), { cache: false })
+    await Promise.all(
+      chosen.map(({ item, answered }) => loader.load(item).then(answered.resolve, answered.reject)),
     )
-    for (const [place, { answered }] of chosen.entries()) {
-      const told = answers[place]
-      if (told instanceof Error) answered.reject(told)
-      else answered.resolve(told as Result)
-    }
   }
 
   return {
