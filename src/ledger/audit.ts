@@ -1,4 +1,4 @@
-import type { Pool } from 'pg'
+import type { Pool, PoolClient, QueryConfig } from 'pg'
 import { transact } from '../database/transact.ts'
 import { limits } from '../shared/limits.ts'
 import { haltPaymentsOut } from './payments-out.ts'
@@ -40,9 +40,19 @@ export async function auditLedger(
     }
     const [worst] = problems
     if (worst) await haltPaymentsOut(tx, `${worst.invariant}: merchant ${worst.merchantId}, ${worst.problem}`)
-    else if (rows[0]?.free) await tx.query('SELECT note_audit($1)', [whole])
+    else if (rows[0]?.free) await noteAudit(tx, whole, timeoutMs)
     return { problems, whole }
   })
+}
+
+/** Sums what the proof has read: over the whole books no ordinary answer. */
+async function noteAudit(tx: PoolClient, whole: boolean, timeoutMs: number): Promise<void> {
+  const note: QueryConfig & { query_timeout: number } = {
+    text: 'SELECT note_audit($1)',
+    values: [whole],
+    query_timeout: timeoutMs + 2_000,
+  }
+  await tx.query(note)
 }
 
 const turnLock = 72_707_372
