@@ -1,4 +1,5 @@
 import { BrokenCircuitError, CircuitState, circuitBreaker, handleWhenResult, type IBreaker } from 'cockatiel'
+import { spareMs } from './http-client.ts'
 import { createWaitingRoom } from './lane.ts'
 import type { CallContext, NotSent, NotSentCause, UnknownCause } from './operator.ts'
 
@@ -78,6 +79,8 @@ export function createCircuit(options: {
   /** Openings since the last good answer. */
   let doublings = 0
   let probeAt = 0
+  /** How long the last good answer took. */
+  let answerMs = 0
   let timer: NodeJS.Timeout | undefined
   let probing = false
   let ended = false
@@ -142,12 +145,14 @@ export function createCircuit(options: {
 
   function pass(): Pass {
     const opening = openings
+    const begunAt = Date.now()
     const made: Pass = {
       async report(outcome) {
         const verdict = outcome === null ? 'silent' : judge(outcome)
         // What was begun before an opening tells nothing new: the probe decided, or will.
         if (verdict !== 'silent' && opening === openings && isClosed()) {
           if (verdict === 'well') {
+            answerMs = Date.now() - begunAt
             doublings = 0
             unproven.clear()
           }
@@ -168,7 +173,12 @@ export function createCircuit(options: {
     heldBack,
     async enter(ctx) {
       if (ended || !isClosed()) return heldBack()
-      return unproven.size < rule.callsLeft ? pass() : room.wait(ctx)
+      if (unproven.size < rule.callsLeft) return pass()
+      const turn = await room.wait(ctx)
+      if (isHeldBack(turn) || spareMs(ctx) >= answerMs) return turn
+      // With too little time for an answer it would seem lost, and the operator sick, by our own waiting.
+      await turn.report(null)
+      return { kind: 'not_sent', cause: 'deadline_before_send' }
     },
     close() {
       ended = true
@@ -176,6 +186,10 @@ export function createCircuit(options: {
       room.sendAway(heldBack())
     },
   }
+}
+
+function isHeldBack(turn: Pass | NotSent): turn is NotSent {
+  return 'kind' in turn
 }
 
 /** Five in a row, half of at least ten within thirty seconds, or the first one after a probe. */

@@ -178,6 +178,19 @@ describe('a circuit', () => {
     expect(await held).toMatchObject({ cause: 'circuit_open' })
   })
 
+  test('who waited so long that no answer would come in time is not sent', async () => {
+    const { made, enter } = circuit([])
+    const passes = await Promise.all(Array.from({ length: 5 }, () => enter(10_000)))
+    const burst = Array.from({ length: 40 }, () => made.enter(call({ ms: 10_000 })))
+    const patient = Array.from({ length: 5 }, () => enter(20_000))
+    await vi.advanceTimersByTimeAsync(6_000)
+    for (const pass of passes) await pass.report(well)
+    for (const turn of await Promise.all(burst))
+      expect(turn).toEqual({ kind: 'not_sent', cause: 'deadline_before_send' })
+    expect(await Promise.all(patient)).toHaveLength(5)
+    expect(made.closed).toBe(true)
+  })
+
   test('closes by a good probe alone, whatever is reported while it is open', async () => {
     const { made, log, enter, trip } = circuit([true])
     const slow = await enter()
