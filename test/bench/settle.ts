@@ -6,7 +6,8 @@ import type { Entry, Goal, Measurement, Workload } from './rounds.ts'
 import type { Settling } from './settling.ts'
 
 const merchantsCount = 1_000
-const width = 32
+/** Two statements of 64 that are under way: with fewer at once nobody can say what a full one is worth. */
+const width = 128
 /** More than anybody settles in a second; who runs out of payments ends early. */
 const paymentsPerSecond = 6_000
 
