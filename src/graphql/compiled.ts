@@ -118,7 +118,7 @@ function compileField(
   ground: Ground,
   parent: GraphQLObjectType,
   key: string,
-  nodes: readonly [FieldNode, ...FieldNode[]] | readonly FieldNode[],
+  nodes: readonly FieldNode[],
 ): Field {
   const [node] = nodes
   invariant(node, 'a field is asked for somewhere')
@@ -136,6 +136,7 @@ function compileField(
     fragments: ground.fragments,
     rootValue: undefined,
     operation: ground.operation,
+    // No operation of our own is stopped halfway.
     getAbortSignal: () => undefined,
     getAsyncHelpers: () => ({ promiseAll: Promise.all.bind(Promise), track: () => {} }),
   }
