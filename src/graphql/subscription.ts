@@ -77,8 +77,11 @@ function takeOpening(allowances: Allowances, ctx: Context): void {
  */
 function channelName({ document, operationName, variableValues, contextValue }: Operation): string {
   const { merchantId, scopes } = actorOf(contextValue)
-  const start = startVariable(document, findOperation(document, operationName))
-  const variables = Object.entries(variableValues).filter(([name]) => name !== start)
+  const operation = findOperation(document, operationName)
+  const start = startVariable(document, operation)
+  // What a client sends beside them is of no consequence, and must not make a channel of its own.
+  const declared = operation.variableDefinitions?.map(({ variable }) => variable.name.value) ?? []
+  const variables = declared.filter((name) => name !== start).map((name) => [name, variableValues[name]])
   return JSON.stringify([
     merchantId,
     [...scopes].toSorted(),

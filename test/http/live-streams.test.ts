@@ -26,7 +26,8 @@ afterEach(async () => {
   await until(() => ticks.open === 0 && services.streams.size === 0)
 })
 
-const follow = 'subscription ($after: String) { ticks(after: $after) { n padding } }'
+const follow =
+  'subscription ($after: String, $b: Boolean = true) { ticks(after: $after) { n padding @include(if: $b) } }'
 type Variables = Record<string, unknown>
 
 interface Reader {
@@ -98,8 +99,9 @@ describe('equal subscriptions are executed together', () => {
     ['another start', () => overSocket(shop(), follow, { after: '0' }), 1],
     ['another merchant', () => overSocket(fixture.issue({ merchantId: 2 })), 2],
     ['other scopes', () => overSocket(fixture.issue({ scopes: ['balance'] })), 2],
-    ['another document', () => overSocket(shop(), follow.replace(' padding', '')), 2],
-    ['another variable', () => overSocket(shop(), follow, { unknown: 1 }), 2],
+    ['another document', () => overSocket(shop(), follow.replace('n padding', 'n')), 2],
+    ['another variable', () => overSocket(shop(), follow, { b: false }), 2],
+    ['a variable that is not declared', () => overSocket(shop(), follow, { unknown: 1 }), 1],
   ]
   test.each(differing)('%s: %#', async (_what, openOther, logs) => {
     ticks.advance(0)
