@@ -2,6 +2,7 @@ import SchemaBuilder from '@pothos/core'
 import ErrorsPlugin from '@pothos/plugin-errors'
 import PrismaPlugin from '@pothos/plugin-prisma'
 import RelayPlugin from '@pothos/plugin-relay'
+import { JSONObjectResolver } from 'graphql-scalars'
 import type PrismaTypes from '../../prisma/generated/pothos.ts'
 import { getDatamodel } from '../../prisma/generated/pothos.ts'
 import type { Context } from '../context.ts'
@@ -50,4 +51,4 @@ builder.addScalarType('Amount', scalars.Amount)
 builder.addScalarType('SafeInt', scalars.SafeInt)
 builder.addScalarType('DateTime', scalars.DateTime)
 builder.addScalarType('Duration', scalars.Duration)
-builder.addScalarType('JSONObject', scalars.JSONObject)
+builder.addScalarType('JSONObject', JSONObjectResolver)

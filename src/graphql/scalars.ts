@@ -1,5 +1,5 @@
 import { GraphQLError, GraphQLScalarType, Kind, type ValueNode } from 'graphql'
-import { z } from 'zod'
+import { DateTimeISOResolver } from 'graphql-scalars'
 
 /** Whole francs. JSON numbers hold them exactly up to nine thousand million million. */
 export const Amount = new GraphQLScalarType<bigint, number>({
@@ -20,21 +20,9 @@ export const SafeInt = new GraphQLScalarType<bigint, number>({
 })
 
 export const DateTime = new GraphQLScalarType<Date, string>({
+  ...DateTimeISOResolver.toConfig(),
   name: 'DateTime',
   description: 'A moment in ISO 8601, UTC, with milliseconds: 2026-01-31T10:00:00.000Z.',
-  serialize: (value) => toDate(value).toISOString(),
-  parseValue: (value) => toDate(value),
-  parseLiteral: (node) => toDate(node.kind === Kind.STRING ? node.value : undefined),
-})
-
-export const JSONObject = new GraphQLScalarType<object, object>({
-  name: 'JSONObject',
-  description:
-    'The `JSONObject` scalar type represents JSON objects as specified by ' +
-    '[ECMA-404](http://www.ecma-international.org/publications/files/ECMA-ST/ECMA-404.pdf).',
-  specifiedByURL: 'http://www.ecma-international.org/publications/files/ECMA-ST/ECMA-404.pdf',
-  serialize: (value) => toObject(value),
-  parseValue: (value) => toObject(value),
 })
 
 /** Milliseconds inside, ISO 8601 outside. */
@@ -61,20 +49,6 @@ function toBigint(value: unknown, words: string): bigint {
 function literal(node: ValueNode, words: string): bigint {
   if (node.kind !== Kind.INT || !Number.isSafeInteger(Number(node.value))) throw invalid(words)
   return BigInt(node.value)
-}
-
-/** REST has parsed its times before they come here. */
-const moment = z.union([z.date(), z.iso.datetime({ offset: true })])
-
-function toDate(value: unknown): Date {
-  const given = moment.safeParse(value)
-  if (!given.success) throw invalid('must be an ISO 8601 time with its offset such as 2026-01-31T10:00:00Z')
-  return new Date(given.data)
-}
-
-function toObject(value: unknown): object {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
-  throw invalid('must be a JSON object')
 }
 
 const span = /^P(?=.)(?:(\d{1,4})W)?(?:(\d{1,4})D)?(?:T(?=.)(?:(\d{1,5})H)?(?:(\d{1,6})M)?(?:(\d{1,8})S)?)?$/

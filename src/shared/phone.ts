@@ -1,8 +1,12 @@
-/**
- * The mobile numbers of Mali as libphonenumber knows them. Only this is taken from it, and a test holds it
- * against the library: its parser costs as much as a payment, and its tables of all countries 6 MB.
- */
-const mobile = /^(?:2(?:0(?:01|79)|17\d)\d{4}|(?:5[0-3]|[679]\d|8[2-59])\d{6})$/
+import { Metadata } from 'libphonenumber-js/mobile'
+
+/** What the types of the library leave out of a numbering plan. */
+interface Patterns {
+  type(name: 'MOBILE'): { pattern(): string }
+}
+
+/** The mobile numbers of Mali as the library knows them; its general parser costs as much as a payment. */
+const mobile = new RegExp(`^(?:${planOf('ML').type('MOBILE').pattern()})$`)
 
 /**
  * Reads a Mali mobile number in any usual writing (`70 00 00 01`, `+223...`, `00223...`, `223...`).
@@ -13,4 +17,10 @@ export function parsePhone(text: string): string | null {
   if (text.length > 32) return null
   const [, number = ''] = /^(?:(?:\+|00)?223)?(\d{8})$/.exec(text.replace(/[\s().-]/g, '')) ?? []
   return mobile.test(number) ? `+223${number}` : null
+}
+
+function planOf(country: 'ML'): Patterns {
+  const metadata = new Metadata()
+  metadata.selectNumberingPlan(country)
+  return metadata.numberingPlan as unknown as Patterns
 }
