@@ -65,7 +65,7 @@ export async function openTarget(): Promise<Target> {
 export interface Verdict {
   /** The input got past every check. */
   accepted: boolean
-  wrote?: Partial<Census>
+  wrote?: Partial<Counts>
 }
 
 /**
@@ -94,7 +94,7 @@ export async function bombard(
   return accepted
 }
 
-/** What callers can bring into being. */
+/** What stands in the tables. */
 export interface Census {
   merchants: number
   keyVersions: number
@@ -103,22 +103,61 @@ export interface Census {
   funds: number
   requests: number
   pendingEvents: number
+  /** Answers that are kept under an `Idempotency-Key`. */
+  keys: number
+  /** All that stands in every table but those of `moving`: no request that is fired here writes there. */
+  elsewhere: string
 }
 
-function add(sum: Census, more: Partial<Census>): Census {
-  const names = Object.keys(sum) as (keyof Census)[]
-  return Object.fromEntries(names.map((name) => [name, sum[name] + (more[name] ?? 0)])) as unknown as Census
+/**
+ * Tables that have a count of their own in the census, or that the service writes by itself. A new table is
+ * none of them.
+ */
+const moving = [
+  'transaction',
+  'movement',
+  'event',
+  'operator_request',
+  'api_key',
+  'idempotency_key',
+  'operator_exchange',
+  'operator_callback',
+  'merchant_balance',
+  'stream_head',
+  'rate_limit',
+  'transaction_block',
+  'transaction_block_count',
+  'transaction_count',
+  'transaction_count_change',
+  'audit_point',
+  'audit_proven',
+  'sandbox_clock',
+]
+
+/** What callers can bring into being. */
+export type Counts = Omit<Census, 'elsewhere'>
+
+function add({ elsewhere, ...sum }: Census, more: Partial<Counts>): Census {
+  const names = Object.keys(sum) as (keyof Counts)[]
+  const counts = Object.fromEntries(names.map((name) => [name, sum[name] + (more[name] ?? 0)]))
+  return { ...(counts as unknown as Counts), elsewhere }
 }
 
 async function takeCensus(target: Target): Promise<Census> {
-  const { rows } = await target.database.database.pool.query<Census>(
+  const { rows } = await target.database.owner.query<Census>(
     `SELECT (SELECT count(*)::int FROM merchant) AS merchants,
        (SELECT sum(version)::int FROM api_key) AS "keyVersions",
        (SELECT count(*)::int FROM transaction WHERE transaction_type = 'pay') AS payments,
        (SELECT count(*)::int FROM transaction WHERE transaction_type <> 'pay') AS checks,
        (SELECT count(*)::int FROM movement WHERE step = 'fund') AS funds,
        (SELECT count(*)::int FROM operator_request) AS requests,
-       (SELECT count(*)::int FROM event WHERE type = 'payment_pending') AS "pendingEvents"`,
+       (SELECT count(*)::int FROM event WHERE type = 'payment_pending') AS "pendingEvents",
+       (SELECT count(*)::int FROM idempotency_key) AS keys,
+       (SELECT string_agg(relname || ' ' || md5(query_to_xml('SELECT * FROM ' || quote_ident(relname) ||
+           ' t ORDER BY t::text', true, false, '')::text), ', ' ORDER BY relname)
+         FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'
+           AND relname <> ALL ($1)) AS elsewhere`,
+    [moving],
   )
   const [row] = rows
   if (!row) throw new Error('no census')
@@ -126,7 +165,7 @@ async function takeCensus(target: Target): Promise<Census> {
 }
 
 /** What one accepted payment writes. */
-export const aPayment: Partial<Census> = { payments: 1, requests: 1, pendingEvents: 1 }
+export const aPayment: Partial<Counts> = { payments: 1, requests: 1, pendingEvents: 1 }
 
 /** Words that tell of the inside. */
 const internals = /\n\s+at |node_modules|\.ts:\d|prisma|postgres|violates|syntax error at|duplicate key/i

@@ -18,7 +18,7 @@ import {
   authorization,
   bombard,
   expectNoInternals,
-  type Census,
+  type Counts,
   type Hit,
   openTarget,
   reached,
@@ -208,7 +208,7 @@ function judge(field: RootField | null, hit: Hit): Verdict {
 }
 
 /** What an answer says was written. */
-function writtenBy(field: RootField | null, value: unknown): Partial<Census> {
+function writtenBy(field: RootField | null, value: unknown): Partial<Counts> {
   if (field?.name === 'sandboxFund') return { funds: 1 }
   if (typeof value !== 'object') return {}
   const { __typename: type } = value as { __typename?: string }

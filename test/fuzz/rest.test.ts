@@ -13,7 +13,7 @@ import {
   aPayment,
   authorization,
   bombard,
-  type Census,
+  type Counts,
   expectNoInternals,
   type Hit,
   openTarget,
@@ -139,6 +139,11 @@ const oddBodies = [
   'x'.repeat(110_000),
 ]
 
+/** Mostly new ones; some that others have used. */
+const idempotencyKey = fc
+  .oneof(fc.uuid(), fc.constantFrom('again', ' ', "'"))
+  .map((key) => ({ 'idempotency-key': key }))
+
 const headers: fc.Arbitrary<Record<string, string>> = fc
   .tuple(
     authorization(target.shop.token),
@@ -153,6 +158,8 @@ const headers: fc.Arbitrary<Record<string, string>> = fc
           { 'content-encoding': 'gzip' },
           { 'accept-language': 'fr;q=x' },
           { 'x-request-id': 'not-a-uuid' },
+          { 'idempotency-key': 'x'.repeat(256) },
+          { 'idempotency-key': 'é' },
           { accept: 'image/png' },
         ),
       },
@@ -172,6 +179,7 @@ const headers: fc.Arbitrary<Record<string, string>> = fc
       { weight: 1, arbitrary: fc.constant({}) },
     ),
     address.map((from) => ({ 'x-forwarded-for': from })),
+    fc.oneof({ weight: 2, arbitrary: fc.constant({}) }, idempotencyKey),
   )
   .map((parts) => Object.assign({}, ...parts) as Record<string, string>)
 
@@ -203,12 +211,18 @@ function judge(route: Route, hit: Hit): Verdict {
   expect(success).toBe(hit.status < 400)
   expect(hit.headers['x-request-id']).toBe(request_id)
   expect(success || message !== undefined).toBe(true)
-  return { accepted: success, wrote: writtenBy(route, success, data) }
+  // What is told again was written before.
+  if (hit.headers['idempotent-replayed']) return { accepted: success }
+  return { accepted: success, wrote: writtenBy(route, hit, data) }
 }
 
-function writtenBy({ operation }: Route, success: boolean, data: unknown): Partial<Census> {
-  // A payment that the operator refused is recorded, and so told.
-  if (operation === 'CollectPayment') return success || data !== undefined ? aPayment : {}
+function writtenBy({ operation }: Route, { shot, status }: Hit, data: unknown): Partial<Counts> {
+  const success = status < 400
+  // A payment that the operator refused is recorded, and so told; its answer is kept under its key.
+  if (operation === 'CollectPayment') {
+    if (!success && data === undefined) return {}
+    return { ...aPayment, keys: shot.headers['idempotency-key'] === undefined ? 0 : 1 }
+  }
   const asked = operation === 'Balance' && success && 'operator_balance' in (data as object)
   return asked ? { checks: 1 } : {}
 }
