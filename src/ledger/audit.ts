@@ -15,7 +15,7 @@ export interface Audit {
  * Proves the books, one process at a time: what was written since the last proof, and once a day all of it.
  * What seems wrong is looked at again from the first row; what is wrong then stops payments out, until a
  * person lets them go on.
- * @param options.whole begins at the first row, and waits for its turn
+ * @param options.whole begins at the first row, and does so beside one that is under way
  * @returns null where another process has its turn
  */
 export async function auditLedger(

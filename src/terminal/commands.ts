@@ -76,7 +76,9 @@ export const commands: Readonly<Record<string, (services: AdminServices, flags: 
     const done = await resumePaymentsOut(services.database.pool, reason)
     return {
       answer: { halted: false, changed: done },
-      words: done ? 'Money may leave again.' : 'Payments out were not halted.',
+      words: done
+        ? 'Money may leave again. The next audit halts it again where the books are still broken.'
+        : 'Payments out were not halted.',
     }
   },
 }

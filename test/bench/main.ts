@@ -34,7 +34,8 @@ const { positionals, values } = parseArgs({
 })
 const [name = ''] = positionals
 const workload = workloads[name]
-if (workload && !values.help) await run(workload)
+const areNumbers = [values.rounds, values.seconds, values.rows].every((text) => Number(text) > 0)
+if (workload && areNumbers && !values.help) await run(workload)
 else {
   process.stdout.write(`${help}\n`)
   if (!values.help) process.exitCode = 2

@@ -116,8 +116,8 @@ export const scenarios: readonly Scenario[] = [
     '22',
     'times',
     { effect: 'status', times: 'PP', when: 'before' },
-    '503 before execution, PP times (00: once)',
-    "503 avant l'exécution, PP fois (00 : une)",
+    '503 before execution, PP times (00: once; from 02 on the payer is gone: expired)',
+    "503 avant l'exécution, PP fois (00 : une ; dès 02 le payeur est parti : expiré)",
     { whenZero: 1 },
   ),
   fault(
@@ -147,8 +147,8 @@ export const scenarios: readonly Scenario[] = [
     '26',
     'times',
     { effect: 'html', times: 'PP', when: 'before' },
-    'HTML page of a gateway, PP times (00: once)',
-    "page HTML d'une passerelle, PP fois (00 : une)",
+    'HTML page of a gateway, PP times (00: once; from 02 on as 22)',
+    "page HTML d'une passerelle, PP fois (00 : une ; dès 02 comme 22)",
     { whenZero: 1 },
   ),
   // Whoever has read the number was reached: that nothing was done can only be said, each time.
