@@ -25,6 +25,19 @@ const withoutLocks: readonly Edit[] = [
     find: '  PERFORM FROM transaction t WHERE t.id = ANY (transaction_ids) ORDER BY t.id FOR UPDATE;\n',
     replace: '',
   },
+  // Between reading and writing lies a way to the database and back,
+  {
+    file: 'settle_many()',
+    find: '    ORDER BY i.id, i.place\n  ), allowed AS (',
+    replace: '    WHERE (SELECT pg_sleep(0.02)) IS NOT NULL ORDER BY i.id, i.place\n  ), allowed AS (',
+  },
+  // and each settles for itself.
+  {
+    file: 'src/resources/transactions/settle.ts',
+    find: 'const settlement = await services.batches.run(settleMany, { transactionId, outcome })',
+    replace:
+      'const [settlement] = await settleMany.many(services.database.pool, [{ transactionId, outcome }])',
+  },
   // And two may ask at one moment: neither the interval nor the shared flight keeps them apart,
   {
     file: 'src/operators/requests.ts',
@@ -33,7 +46,7 @@ const withoutLocks: readonly Edit[] = [
   },
   {
     file: 'src/resources/jobs.ts',
-    find: 'shareFlight(services, `check:${request.transactionId}`, () => checkRequest(services, request))',
+    find: 'shareFlight(services, name, () => checkRequest(services, request))',
     replace: 'checkRequest(services, request)',
   },
   // every copy of a callback makes it due,

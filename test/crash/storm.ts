@@ -136,7 +136,7 @@ async function drain(world: World): Promise<number> {
   await world.operators.lie(false)
   await sleep(calmMs)
   for (;;) {
-    await advanceClock(world, 'PT30S')
+    await advanceClock(world, 'PT15M')
     const until = performance.now() + stepMs
     while (performance.now() < until) {
       const open = await countOpen(world.postgres)
