@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
 import { currentMerchant } from '../database/merchant-pool.ts'
 import { DomainError } from '../shared/errors.ts'
@@ -25,8 +26,8 @@ export interface Feed {
    */
   start(merchantId: number, cursor: bigint | null): Promise<{ after: bigint; head: bigint }>
   /**
-   * Every event after a position, in order, without end. It is pulled: a slow reader waits in the log, not in
-   * memory.
+   * Every event after a position, in order, without end, also while the database is away. It is pulled: a
+   * slow reader waits in the log, not in memory.
    */
   subscribe(subscription: Subscription): AsyncGenerator<LogEvent, void, void>
   /**
@@ -54,6 +55,26 @@ export function openFeed(pool: Pool, log: Log): Feed {
     return rows
   }
 
+  /**
+   * A database that does not answer ends no reader: it is asked again, less and less often.
+   * @returns nothing once the reader has left
+   */
+  async function readPatiently({ merchantId, signal }: Subscription, after: bigint): Promise<LogEvent[]> {
+    for (
+      let pauseMs: number = limits.eventRetryMs;
+      ;
+      pauseMs = Math.min(pauseMs * 2, limits.eventRetryMaxMs)
+    ) {
+      try {
+        return await readPage(merchantId, after)
+      } catch (error) {
+        if (pauseMs === limits.eventRetryMs) log.warn({ err: error, merchantId }, notRead)
+        await sleep(pauseMs, undefined, { signal }).catch(() => {})
+        if (signal.aborted) return []
+      }
+    }
+  }
+
   async function heads(merchantIds: readonly number[]): Promise<Map<number, bigint>> {
     const { rows } = await pool.query<{ merchant_id: number; position: bigint }>({
       name: 'read_heads',
@@ -73,7 +94,7 @@ export function openFeed(pool: Pool, log: Log): Feed {
         ),
       )
     } catch (error) {
-      log.warn({ err: error }, 'events not read; trying again')
+      log.warn({ err: error }, notRead)
     }
   }
 
@@ -94,14 +115,15 @@ export function openFeed(pool: Pool, log: Log): Feed {
     if (entry.readers === 0) streams.delete(merchantId)
   }
 
-  async function* read({ merchantId, after, signal }: Subscription): AsyncGenerator<LogEvent, void, void> {
+  async function* read(subscription: Subscription): AsyncGenerator<LogEvent, void, void> {
+    const { merchantId, after, signal } = subscription
     const stream = join(merchantId)
     try {
       let cursor = after
       while (!signal.aborted) {
         // Taken before reading: what comes between the read and the wait ends the wait at once.
         const version = stream.version()
-        const page = stream.since(cursor) ?? (await readPage(merchantId, cursor))
+        const page = stream.since(cursor) ?? (await readPatiently(subscription, cursor))
         for (const event of page) {
           yield event
           if (signal.aborted) return
@@ -134,6 +156,8 @@ export function openFeed(pool: Pool, log: Log): Feed {
     close: () => clearInterval(poll),
   }
 }
+
+const notRead = 'events not read; trying again'
 
 function assertOwn(merchantId: number): void {
   invariant(currentMerchant() === merchantId, 'a log of events is read on behalf of its own merchant')

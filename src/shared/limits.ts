@@ -153,6 +153,9 @@ export const limits = {
   eventPageMax: 100,
   eventRingMax: 1_000,
   eventPollMs: 1 * second,
+  /** A look at the log that failed is repeated after this time, then after twice as long each time. */
+  eventRetryMs: 100,
+  eventRetryMaxMs: 2 * second,
   /** Events are numbered at most this often. Choice: nobody notices, and every run is a commit. */
   eventPaceMs: 20,
   webSocketPayloadMaxBytes: 64 * 1_024,

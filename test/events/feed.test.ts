@@ -147,6 +147,45 @@ describe('a subscription', () => {
   })
 })
 
+describe('a database that does not answer', () => {
+  /** The service's pool; `fails` says of each look at the log whether it fails. */
+  function shakyPool(fails: () => boolean): { pool: pg.Pool; failedAt: number[] } {
+    const failedAt: number[] = []
+    const query = (statement: pg.QueryConfig) => {
+      if (statement.name !== 'read_events' || !fails()) return pool.query(statement)
+      failedAt.push(performance.now())
+      return Promise.reject(new Error('Connection terminated unexpectedly'))
+    }
+    return { pool: { query } as unknown as pg.Pool, failedAt }
+  }
+
+  test('ends no reader: it is asked again after growing pauses, and nothing is missed', async () => {
+    const { merchantId } = await makeMerchant(pool)
+    await fillLog(db.owner, merchantId, limits.eventPageMax + 5)
+    let looks = 0
+    // Before the first page, and once more between two pages.
+    const shaky = shakyPool(() => [1, 2, 3, 5].includes((looks += 1)))
+    const seen = await readPositions(open(shaky.pool), merchantId, 2n, limits.eventPageMax + 3)
+    expect(seen).toEqual(upTo(limits.eventPageMax + 5, 3))
+    const [first = 0, second = 0, third = 0] = shaky.failedAt
+    expect(second - first).toBeGreaterThanOrEqual(limits.eventRetryMs - 2)
+    expect(third - second).toBeGreaterThanOrEqual(2 * limits.eventRetryMs - 2)
+    expect(shaky.failedAt).toHaveLength(4)
+  })
+
+  test('holds no reader that leaves', async () => {
+    const { merchantId } = await makeMerchant(pool)
+    const shaky = shakyPool(() => true)
+    const stop = new AbortController()
+    const next = open(shaky.pool).subscribe({ merchantId, after: 0n, signal: stop.signal }).next()
+    await sleep(limits.eventRetryMs * 2)
+    const aborted = performance.now()
+    stop.abort()
+    expect(await next).toEqual({ done: true, value: undefined })
+    expect(performance.now() - aborted).toBeLessThan(limits.eventRetryMs)
+  })
+})
+
 /** What there is to read without waiting. */
 async function readPositionsNow(feed: Feed, merchantId: number, after: bigint): Promise<bigint[]> {
   const stop = new AbortController()
