@@ -33,25 +33,48 @@ export type Write<T> = (event: T) => Promise<Frame>
 export type Channels = Map<string, Channel>
 
 /**
+ * Lets a stream share the work of all that are like it, until it ends.
+ * @param name equal for streams whose events come out the same, whoever reads them
+ * @param takePlace called for the first of them; it may refuse, and returns what gives the place back
+ * @throws what `takePlace` throws
+ */
+export function joinChannel<T>(
+  channels: Channels,
+  name: string,
+  stream: LiveStream<T>,
+  write: Write<T>,
+  takePlace: () => () => void,
+): Channel<T> {
+  const known = channels.get(name) as Channel<T> | undefined
+  const channel = known ?? open()
+  channel.enter(stream.signal)
+  return channel
+
+  function open(): Channel<T> {
+    const leave = takePlace()
+    const opened = openChannel(stream, write, () => {
+      channels.delete(name)
+      leave()
+    })
+    channels.set(name, opened)
+    return opened
+  }
+}
+
+/**
  * Sends a stream to its reader. Readers of one channel that have all its events share the work: each event
  * is executed once, and its frame goes to all of them. One that is behind executes by itself until it has
  * caught up. Nothing waits in memory for a reader that stalls but what its connection holds: it falls behind,
  * reads the log again when there is room, and is cut off after `stallMs`.
- * @param name equal for streams whose events come out the same, whoever reads them
  * @throws what `stream` or its log ended with
  */
 export async function deliver<T>(
-  channels: Channels,
-  name: string,
+  channel: Channel<T>,
   stream: LiveStream<T>,
   write: Write<T>,
   outlet: Outlet,
   stallMs: number,
 ): Promise<void> {
-  const known = channels.get(name) as Channel<T> | undefined
-  const channel = known ?? openChannel(stream, write, () => channels.delete(name))
-  channels.set(name, channel)
-  channel.enter()
   try {
     while (!stream.signal.aborted) {
       const hasRoom =
@@ -62,15 +85,14 @@ export async function deliver<T>(
     }
   } finally {
     stream.end(null)
-    channel.leave()
   }
   if (stream.why) throw stream.why
 }
 
 /** What many readers share. */
 interface Channel<T = unknown> {
-  enter(): void
-  leave(): void
+  /** One more, until its signal aborts; the last one closes the channel. */
+  enter(signal: AbortSignal): void
   /** The last position that was sent to all. */
   cursor(): bigint
   /** Sends what comes. @returns false once the reader has no more room, true at the end of the stream */
@@ -113,16 +135,19 @@ function openChannel<T>({ log }: LiveStream<T>, write: Write<T>, onClose: () => 
     for (const member of members) member.fail(error)
   }
 
+  function leave(): void {
+    readers -= 1
+    if (readers > 0) return
+    closed.abort()
+    if (!failure) onClose()
+  }
+
   return {
-    enter() {
+    enter(signal) {
       readers += 1
       if (readers === 1) void run().catch(fail)
-    },
-    leave() {
-      readers -= 1
-      if (readers > 0) return
-      closed.abort()
-      if (!failure) onClose()
+      if (signal.aborted) leave()
+      else signal.addEventListener('abort', leave, { once: true })
     },
     cursor: () => cursor,
     follow: (stream, outlet) =>

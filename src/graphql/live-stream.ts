@@ -1,7 +1,7 @@
 import { GraphQLError } from 'graphql'
 import { type Actor, actorOf } from '../access/actor.ts'
 import type { Ending } from '../access/credentials.ts'
-import { takePlaces } from '../access/places.ts'
+import { type Place, takePlaces } from '../access/places.ts'
 import type { Context } from '../context.ts'
 import { DomainError } from '../shared/errors.ts'
 import { limits } from '../shared/limits.ts'
@@ -103,15 +103,28 @@ export function watchActor(
   return stop
 }
 
-/** @returns what gives the places back */
 function takeStream(streams: Context['streams'], { tokenId, merchantId }: Actor): () => void {
-  const leave = takePlaces(streams, [
+  return takeSubscriptions(streams, 'subscriptions', [
     { key: `token:${tokenId}`, max: limits.subscriptionsPerTokenMax, whose: 'token' },
     { key: `merchant:${merchantId}`, max: limits.subscriptionsPerMerchantMax, whose: 'merchant' },
   ])
+}
+
+/**
+ * Takes a place under each name.
+ * @param what is limited, in words
+ * @returns what gives the places back
+ * @throws GraphQLError TOO_MANY_SUBSCRIPTIONS
+ */
+export function takeSubscriptions(
+  taken: Map<string, number>,
+  what: string,
+  places: readonly Place[],
+): () => void {
+  const leave = takePlaces(taken, places)
   if (typeof leave === 'function') return leave
   const { whose, max } = leave
-  throw new GraphQLError(`A ${whose} has at most ${max} subscriptions at a time.`, {
+  throw new GraphQLError(`A ${whose} has at most ${max} ${what} at a time.`, {
     extensions: { code: 'TOO_MANY_SUBSCRIPTIONS', limit: max },
   })
 }

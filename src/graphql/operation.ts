@@ -72,6 +72,7 @@ export function createOperations(
   const documents = new RecentMap<string, DocumentNode>(limits.graphqlDocumentsMax)
   const ground: SubscriptionGround = {
     channels: new Map(),
+    kinds: new Map(),
     allowances: new Allowances(),
     stallMs,
     show,

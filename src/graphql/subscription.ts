@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import {
   createSourceEventStream,
   type DocumentNode,
@@ -6,6 +7,7 @@ import {
   GraphQLError,
   Kind,
   type OperationDefinitionNode,
+  print,
   type ValidatedSubscriptionArgs,
   validateSubscriptionArgs,
   visit,
@@ -16,13 +18,15 @@ import type { Context } from '../context.ts'
 import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
 import { findOperation } from './access-plan.ts'
-import { type Channels, deliver, type Frame, type FrameStream } from './broadcast.ts'
-import type { LiveStream } from './live-stream.ts'
+import { type Channels, deliver, type Frame, type FrameStream, joinChannel } from './broadcast.ts'
+import { type LiveStream, takeSubscriptions } from './live-stream.ts'
 import type { Operation } from './operation.ts'
 
 /** What subscriptions share. */
 export interface SubscriptionGround {
   channels: Channels
+  /** How many channels each merchant has. */
+  kinds: Map<string, number>
   allowances: Allowances
   /** What a caller may see of a result; an answer that is too large is refused. */
   show: (result: ExecutionResult, ctx: Context) => ExecutionResult
@@ -32,12 +36,12 @@ export interface SubscriptionGround {
 
 /**
  * Opens a subscription: its stream is there, nothing is sent yet. Equal subscriptions of one merchant, with
- * the same scopes, are executed once for all.
- * @throws GraphQLError RATE_LIMITED
+ * the same scopes, are executed once for all; of those that differ a merchant has so many.
+ * @throws GraphQLError RATE_LIMITED, TOO_MANY_SUBSCRIPTIONS
  */
 export async function openSubscription(
   operation: Operation,
-  { channels, allowances, show, stallMs }: SubscriptionGround,
+  { channels, kinds, allowances, show, stallMs }: SubscriptionGround,
 ): Promise<ExecutionResult | FrameStream> {
   const { contextValue: ctx } = operation
   takeOpening(allowances, ctx)
@@ -55,10 +59,23 @@ export async function openSubscription(
     return { json, cursor: String(live.log.positionOf(event)) }
   }
 
-  return {
-    deliver: (outlet) => deliver(channels, channelName(operation), live, write, outlet, stallMs),
-    end: () => live.end(null),
+  try {
+    const channel = joinChannel(channels, channelName(operation), live, write, () => takeKind(kinds, ctx))
+    return {
+      deliver: (outlet) => deliver(channel, live, write, outlet, stallMs),
+      end: () => live.end(null),
+    }
+  } catch (error) {
+    live.end(null)
+    throw error
   }
+}
+
+/** @throws GraphQLError TOO_MANY_SUBSCRIPTIONS */
+function takeKind(kinds: Map<string, number>, ctx: Context): () => void {
+  const max = limits.subscriptionKindsPerMerchantMax
+  const place = { key: `merchant:${actorOf(ctx).merchantId}`, max, whose: 'merchant' }
+  return takeSubscriptions(kinds, 'different subscriptions', [place])
 }
 
 /** A merchant's openings are counted among its reads. @throws GraphQLError RATE_LIMITED */
@@ -77,54 +94,55 @@ function takeOpening(allowances: Allowances, ctx: Context): void {
  */
 function channelName({ document, operationName, variableValues, contextValue }: Operation): string {
   const { merchantId, scopes } = actorOf(contextValue)
-  const operation = findOperation(document, operationName)
-  const start = startVariable(document, operation)
-  // What a client sends beside them is of no consequence, and must not make a channel of its own.
-  const declared = operation.variableDefinitions?.map(({ variable }) => variable.name.value) ?? []
-  const variables = declared.filter((name) => name !== start).map((name) => [name, variableValues[name]])
+  const { digest, variables } = contentOf(document, findOperation(document, operationName))
   return JSON.stringify([
     merchantId,
     [...scopes].toSorted(),
     contextValue.language,
-    documentNumber(document),
+    digest,
     operationName ?? null,
-    variables,
+    variables.map((name) => [name, variableValues[name]]),
   ])
 }
 
-let documentsSeen = 0
-const documentNumbers = new WeakMap<DocumentNode, number>()
-
-/** Documents that are kept are the same object each time. */
-function documentNumber(document: DocumentNode): number {
-  const known = documentNumbers.get(document)
-  if (known !== undefined) return known
-  documentsSeen += 1
-  documentNumbers.set(document, documentsSeen)
-  return documentsSeen
+/** What an operation reads, without where it begins. */
+interface Content {
+  /** Of the document's text, in one layout. */
+  digest: string
+  /**
+   * Those that are declared: what a client sends beside them is of no consequence, and must not make a
+   * channel of its own.
+   */
+  variables: readonly string[]
 }
 
-const startVariables = new WeakMap<OperationDefinitionNode, string | null>()
+const contents = new WeakMap<OperationDefinitionNode, Content>()
 
-/**
- * The variable that only says where to begin: `after` of the subscription's own field, and used nowhere
- * else.
- */
-function startVariable(document: DocumentNode, operation: OperationDefinitionNode): string | null {
-  const known = startVariables.get(operation)
-  if (known !== undefined) return known
+/** It begins at `after` of the subscription's own field: a text, or a variable that is used nowhere else. */
+function contentOf(document: DocumentNode, operation: OperationDefinitionNode): Content {
+  const known = contents.get(operation)
+  if (known) return known
   const [field] = operation.selectionSet.selections
-  const after =
+  const start =
     field?.kind === Kind.FIELD ? field.arguments?.find(({ name }) => name.value === 'after') : null
-  const name = after?.value.kind === Kind.VARIABLE ? after.value.name.value : null
+  const given = start?.value.kind === Kind.VARIABLE ? start.value.name.value : null
   let uses = 0
   visit(document, {
     VariableDefinition: () => false,
     Variable: (node) => {
-      if (node.name.value === name) uses += 1
+      if (node.name.value === given) uses += 1
     },
   })
-  const found = uses === 1 ? name : null
-  startVariables.set(operation, found)
-  return found
+  const isStart = (name: string) => name === given && uses === 1
+  const rest = visit(document, {
+    Argument: (node) => (node === start ? null : undefined),
+    VariableDefinition: ({ variable }) => (isStart(variable.name.value) ? null : undefined),
+  })
+  const declared = operation.variableDefinitions?.map(({ variable }) => variable.name.value) ?? []
+  const content = {
+    digest: hash('sha256', print(rest), 'base64'),
+    variables: declared.filter((name) => !isStart(name)),
+  }
+  contents.set(operation, content)
+  return content
 }

@@ -145,6 +145,11 @@ export const limits = {
   /** Live streams (design: reliability, section 6). */
   subscriptionsPerTokenMax: 20,
   subscriptionsPerMerchantMax: 5_000,
+  /**
+   * Of these, such as differ: an event is executed once for each. Choice: a few applications, each with a
+   * few documents.
+   */
+  subscriptionKindsPerMerchantMax: 32,
   /** Opened by a token: 5 a second. Choice: whoever lost its connection twice opens all of them again. */
   subscriptionOpensMax: 40,
   subscriptionOpensWindowMs: 8 * second,

@@ -1,5 +1,12 @@
 import { beforeEach, expect, test } from 'vitest'
-import { type Channels, deliver, type Frame, type Outlet, type Write } from '../../src/graphql/broadcast.ts'
+import {
+  type Channels,
+  deliver,
+  type Frame,
+  joinChannel,
+  type Outlet,
+  type Write,
+} from '../../src/graphql/broadcast.ts'
 import type { LiveStream } from '../../src/graphql/live-stream.ts'
 import { DomainError } from '../../src/shared/errors.ts'
 import { logOf, Ticks, until } from './fixtures.ts'
@@ -7,7 +14,10 @@ import { logOf, Ticks, until } from './fixtures.ts'
 let ticks: Ticks
 let channels: Channels
 let written: number[]
+/** Taken by channels. */
+let places: number
 beforeEach(() => {
+  places = 0
   ticks = new Ticks()
   channels = new Map()
   written = []
@@ -51,7 +61,11 @@ function reader(after: string | null = null, { room = Infinity, name = 'a', stal
     await Promise.resolve()
     return { json: Buffer.from(`${n}`), cursor: `${n}` }
   }
-  const done = deliver(channels, name, stream, write, outlet, stallMs)
+  const channel = joinChannel(channels, name, stream, write, () => {
+    places += 1
+    return () => (places -= 1)
+  })
+  const done = deliver(channel, stream, write, outlet, stallMs)
   return {
     stream,
     seen,
@@ -74,10 +88,11 @@ test('each event is written once for all readers of a channel, and once for each
   }
   expect(readers.map(({ seen }) => seen)).toEqual(readers.map(() => upTo(5)))
   expect(written).toHaveLength(5 * 2)
+  expect(places).toBe(2)
   for (const { stream } of readers) stream.end(null)
   await Promise.all(readers.map(({ done }) => done))
   await until(() => ticks.open === 0)
-  expect(channels.size).toBe(0)
+  expect([channels.size, places]).toEqual([0, 0])
 })
 
 test('one that begins in the past catches up by itself, then shares; nobody waits for it', async () => {
@@ -153,7 +168,7 @@ test('a log that breaks breaks its readers, and the next one reads it anew', asy
   const failure = new Error('the database is gone')
   ticks.fail(failure)
   await expect(failing.done).rejects.toBe(failure)
-  expect(channels.size).toBe(0)
+  expect([channels.size, places]).toEqual([0, 0])
   const next = reader()
   ticks.advance(1)
   await until(() => next.seen.length === 1)

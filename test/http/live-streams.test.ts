@@ -28,10 +28,13 @@ afterEach(async () => {
 
 const follow =
   'subscription ($after: String, $b: Boolean = true) { ticks(after: $after) { n padding @include(if: $b) } }'
+const startsAt = (cursor: string) => follow.replace('$after: String, ', '').replace('$after', `"${cursor}"`)
 type Variables = Record<string, unknown>
 
 interface Reader {
   seen: number[]
+  /** What it was told instead of events. */
+  refusal: string | null
   /** Becomes true where the service cuts it off. */
   isCut: boolean
   stall(): void
@@ -39,6 +42,7 @@ interface Reader {
 }
 
 function note(reader: Reader, text: string): void {
+  if (text.includes('"errors"')) reader.refusal = text
   for (const [, n] of text.matchAll(/"n":(\d+)/g)) reader.seen.push(Number(n))
 }
 
@@ -46,6 +50,7 @@ async function overSocket(token: string, query = follow, variables: Variables = 
   const socket = new WebSocket(url().replace('http', 'ws'), 'graphql-transport-ws')
   const reader: Reader = {
     seen: [],
+    refusal: null,
     isCut: false,
     stall: () => socket.pause(),
     end: () => socket.terminate(),
@@ -69,6 +74,7 @@ function overEvents(token: string, query = follow): Promise<Reader> {
     const sent = request(url(), { method: 'POST', headers }, (message) => {
       const reader: Reader = {
         seen: [],
+        refusal: null,
         isCut: false,
         stall: () => message.pause(),
         end: () => message.destroy(),
@@ -101,6 +107,8 @@ describe('equal subscriptions are executed together', () => {
     ['other scopes', () => overSocket(fixture.issue({ scopes: ['balance'] })), 2],
     ['another document', () => overSocket(shop(), follow.replace('n padding', 'n')), 2],
     ['another variable', () => overSocket(shop(), follow, { b: false }), 2],
+    ['another writing', () => overSocket(shop(), `# The same.\n${follow.replaceAll(' ', '\n')}`), 1],
+    ['a start in the document', () => overSocket(shop(), startsAt('0')), 1],
     ['a variable that is not declared', () => overSocket(shop(), follow, { unknown: 1 }), 1],
   ]
   test.each(differing)('%s: %#', async (_what, openOther, logs) => {
@@ -114,6 +122,40 @@ describe('equal subscriptions are executed together', () => {
     expect(ticks.open).toBe(logs)
     ticks.head = 0
   })
+})
+
+test('of subscriptions that differ a merchant has so many: no event is executed more often', async () => {
+  ticks.advance(0)
+  const max = limits.subscriptionKindsPerMerchantMax
+  const count = max + limits.subscriptionsPerTokenMax
+  const differing = (n: number) => follow.replace('{ n ', `{ a${n}: n n `)
+  const readers: Reader[] = []
+  for (let token = '', n = 0; n < count; n += 1) {
+    if (n % limits.subscriptionsPerTokenMax === 0) token = fixture.issue()
+    readers.push(await (n % 2 === 0 ? overEvents : overSocket)(token, differing(n)))
+  }
+  await until(() => readers.filter(({ refusal }) => refusal !== null).length === count - max)
+  expect(services.streams.get('merchant:1')).toBe(max)
+  const kept = readers.filter(({ refusal }) => refusal === null)
+  for (const { refusal } of readers.slice(max))
+    expect(refusal).toMatch(
+      /"errors":\[\{"message":"A merchant has at most 32 .+"TOO_MANY_SUBSCRIPTIONS","limit":32/,
+    )
+
+  // One like another is none more, and another merchant has its own.
+  kept.push(await overSocket(fixture.issue(), differing(0)))
+  kept.push(await overSocket(fixture.issue({ merchantId: 2 })))
+  await until(() => ticks.open === max + 1)
+  ticks.advance(1)
+  await until(() => kept.every(({ seen }) => seen.length === 1))
+  expect(ticks.open).toBe(max + 1)
+
+  readers[1]?.end()
+  await until(() => ticks.open === max)
+  const next = await overEvents(fixture.issue(), differing(count))
+  await until(() => ticks.open === max + 1)
+  expect(next.refusal).toBeNull()
+  ticks.head = 0
 })
 
 test('a reader of an event stream that stalls is cut off, and comes back with its cursor', async () => {
