@@ -30,7 +30,7 @@ export function firstScreen({ app, first, funds, startedMs }: Start): string {
     ...(services.simulatorUrl
       ? [row('Phones', `${services.simulatorUrl}/phone${dim('   (answer as the customer)')}`)]
       : []),
-    row('Docs', `${base}/schema.graphql, README.md`),
+    row('Docs', `${base}/schema.graphql${dim('   (and README.md in this folder)')}`),
     '',
   ]
   if (first) {
