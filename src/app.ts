@@ -24,10 +24,11 @@ import { openFeed } from './events/feed.ts'
 import { startSequencer } from './events/sequencer.ts'
 import { startJobs } from './jobs/schedule.ts'
 import { createOperators } from './operators/registry.ts'
-import { type SimulatorControl, simulatorControl, startSimulatorProcess } from './operators/sandbox.ts'
+import { type SimulatorControl, simulatorControl } from './operators/sandbox.ts'
 import { resolveJob, serviceJobs } from './resources/jobs.ts'
 import { productionSchema, schema } from './resources/schema.ts'
 import { systemClock } from './shared/clock.ts'
+import { invariant } from './shared/invariant.ts'
 import { limits } from './shared/limits.ts'
 import { providers } from './shared/providers.ts'
 import { createLog, type Log } from './telemetry/log.ts'
@@ -46,38 +47,34 @@ type Closers = (() => Promise<void> | void)[]
  * Builds every service from the configuration, once, and closes them in reverse. A start that fails closes
  * what it had.
  * @param connection the database, reachable now; its migrations are applied here
+ * @param simulatorUrl of a sandbox, where the configuration does not name it
  */
-export async function startApp(config: Config, connection: pg.ClientConfig): Promise<App> {
+export async function startApp(
+  config: Config,
+  connection: pg.ClientConfig,
+  simulatorUrl: string | null = config.simulator?.url ?? null,
+): Promise<App> {
   const closers: Closers = []
   const log = createLog(config.logLevel)
   const close = closeOnce(closers, log)
   try {
-    return { ...(await build(config, connection, log, closers)), close }
+    const inReach = operatorsInReach(config, simulatorUrl)
+    return { ...(await build({ config, connection, log, inReach }, closers)), close }
   } catch (error) {
     await close()
     throw error
   }
 }
 
-async function build(
-  config: Config,
-  connection: pg.ClientConfig,
-  log: Log,
-  closers: Closers,
-): Promise<Omit<App, 'close'>> {
-  const simulator = startOperators(config, log)
-  simulator.catch(() => {})
-  closers.push(async () => (await simulator.catch(() => null))?.close())
+async function build(ground: Ground, closers: Closers): Promise<Omit<App, 'close'>> {
+  const { config, connection, log } = ground
   await migrate(connection)
 
   const listener = Promise.withResolvers<RequestListener>()
   const http = await listenHttp(config.host, config.port, listener.promise)
   closers.push(() => http.drain(0))
   const addresses = addressesOf(config, http.port)
-  const services = await openServices(
-    { config, connection, log, addresses, simulator: await simulator },
-    closers,
-  )
+  const services = await openServices(ground, addresses, closers)
   closers.push(() => services.admission.close())
   closers.push(wakeOnNotifications(services, connection))
 
@@ -96,12 +93,11 @@ interface Ground {
   config: Config
   connection: pg.ClientConfig
   log: Log
-  addresses: Addresses
-  simulator: SandboxOperators
+  inReach: OperatorsInReach
 }
 
-async function openServices(ground: Ground, closers: Closers): Promise<Services> {
-  const { config, connection, log, addresses, simulator } = ground
+async function openServices(ground: Ground, addresses: Addresses, closers: Closers): Promise<Services> {
+  const { config, connection, log, inReach } = ground
   const database = openDatabase({
     connection,
     poolMax: databasePoolMax,
@@ -129,7 +125,7 @@ async function openServices(ground: Ground, closers: Closers): Promise<Services>
   closers.push(landed)
   const { callbackUrl } = addresses
   const { callbackSecret } = master
-  const operators = createOperators(simulator.settings, { log, clock, callbackUrl, callbackSecret })
+  const operators = createOperators(inReach.settings, { log, clock, callbackUrl, callbackSecret })
   closers.push(() => operators.close())
   closers.push(() => Promise.race([landed(), sleep(limits.landMs, undefined, { ref: false })]))
 
@@ -149,11 +145,11 @@ async function openServices(ground: Ground, closers: Closers): Promise<Services>
     flights,
     streams: new Map(),
     sandbox: null,
-    simulatorUrl: simulator.url,
+    simulatorUrl: inReach.url,
     wakeJob: () => {},
     jobsHealthy: () => false,
   }
-  const { control } = simulator
+  const { control } = inReach
   if (control && sandboxClock) {
     services.sandbox = { advanceClock: (ms) => advanceClock(services, control, sandboxClock, ms) }
     await nameWebhook(services, control)
@@ -175,32 +171,20 @@ async function closeDoors(doors: { close(): Promise<void> }, http: HttpServer): 
   await drained
 }
 
-interface SandboxOperators {
+/** The operators to talk to, and of a sandbox the simulator that plays them. */
+interface OperatorsInReach {
   settings: readonly OperatorSettings[]
   url: string | null
   control: SimulatorControl | null
-  close(): Promise<void>
 }
 
-/** The operators to talk to; in a sandbox the simulator, started here unless it runs elsewhere. */
-async function startOperators(config: Config, log: Log): Promise<SandboxOperators> {
-  if (!config.simulator)
-    return { settings: config.operators, url: null, control: null, close: async () => {} }
-  const { url, port, controlToken, limits: operatorLimits } = config.simulator
-  const simulator =
-    url === null
-      ? await startSimulatorProcess({
-          port,
-          controlToken,
-          journalPath: `${config.dataDir}/operators.jsonl`,
-          onEnd: (words) => log.error(words),
-        })
-      : { url, close: async () => {} }
+function operatorsInReach(config: Config, simulatorUrl: string | null): OperatorsInReach {
+  if (!config.simulator) return { settings: config.operators, url: null, control: null }
+  invariant(simulatorUrl !== null, 'a sandbox has a simulator')
   return {
-    settings: sandboxOperators(simulator.url, operatorLimits),
-    url: simulator.url,
-    control: simulatorControl(simulator.url, controlToken),
-    close: () => simulator.close(),
+    settings: sandboxOperators(simulatorUrl, config.simulator.limits),
+    url: simulatorUrl,
+    control: simulatorControl(simulatorUrl, config.simulator.controlToken),
   }
 }
 

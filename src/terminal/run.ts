@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { styleText } from 'node:util'
 import pg from 'pg'
-import type { App } from '../app.ts'
 import { type Config, ConfigError, readConfig } from '../config.ts'
 import { ensureGenerated } from '../database/hydrate.ts'
+import { type SimulatorProcess, startSimulatorProcess } from '../operators/simulator-process.ts'
 import { firstScreen } from './first-screen.ts'
 
 /** The database of a process: the owner's server, or the embedded one for as long as somebody uses it. */
@@ -44,6 +44,13 @@ async function tryConnection(connection: pg.ClientConfig, tries: number = connec
 const connectMs = 5_000
 const connectTriesMax = 2
 
+/** The operators of a sandbox, unless they run elsewhere. */
+async function openSimulator({ simulator, dataDir }: Config): Promise<SimulatorProcess | null> {
+  if (simulator?.url !== null) return null
+  const { port, controlToken } = simulator
+  return startSimulatorProcess({ port, controlToken, journalPath: join(dataDir, 'operators.jsonl') })
+}
+
 /** Runs the service until SIGTERM or SIGINT: starts it, shows the first screen, drains, stops. */
 export async function runService(): Promise<void> {
   const begun = performance.now()
@@ -51,14 +58,21 @@ export async function runService(): Promise<void> {
   try {
     const config = readConfig()
     ensureGenerated()
-    // PostgreSQL starts while the modules load.
-    const [server, { startApp }, { createFirstMerchant }] = await Promise.all([
+    // PostgreSQL and the simulator start while the modules load.
+    const [server, simulator, { startApp }, { createFirstMerchant }] = await Promise.all([
       openServer(config, say),
+      openSimulator(config),
       import('../app.ts'),
       import('../resources/merchants/create.ts'),
     ])
-    const app = await startApp(config, server.connection)
-    stopOnSignal(app, server, say)
+    const app = await startApp(config, server.connection, simulator?.url)
+    void simulator?.ended.then((words) => app.services.log.error(words))
+    const close = async () => {
+      await app.close()
+      await simulator?.close()
+      await server.stop()
+    }
+    stopOnSignal(close, say)
     const first =
       config.mode === 'sandbox'
         ? await createFirstMerchant(app.services, 'Sandbox merchant', firstFundsXof)
@@ -76,7 +90,7 @@ const firstFundsXof = 1_000_000n
 /** After this long a stop is forced: what is on record is taken up at the next start. */
 const stopMs = 9_500
 
-function stopOnSignal(app: App, server: OpenedServer, say: (line: string) => void): void {
+function stopOnSignal(close: () => Promise<void>, say: (line: string) => void): void {
   let stopping = false
   const stop = (signal: string) => {
     if (stopping) process.exit(1)
@@ -86,16 +100,13 @@ function stopOnSignal(app: App, server: OpenedServer, say: (line: string) => voi
       say('It takes too long: stopping now.')
       process.exit(1)
     }, stopMs).unref()
-    void app
-      .close()
-      .then(() => server.stop())
-      .then(
-        () => process.exit(0),
-        (error: unknown) => {
-          process.stderr.write(`${explain(error)}\n`)
-          process.exit(1)
-        },
-      )
+    void close().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        process.stderr.write(`${explain(error)}\n`)
+        process.exit(1)
+      },
+    )
   }
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)

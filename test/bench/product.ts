@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startSimulatorProcess } from '../../src/operators/sandbox.ts'
+import { startSimulatorProcess } from '../../src/operators/simulator-process.ts'
 import { Secret } from '../../src/shared/secret.ts'
 import { startChild } from './child.ts'
 import type { Ground } from './ground.ts'
@@ -33,7 +33,6 @@ export async function startProduct(
     port: 0,
     journalPath: join(dataDir, 'operators.jsonl'),
     controlToken: new Secret('sandbox-control'),
-    onEnd: () => {},
   })
   const child = await startChild<ProductReady>('product.ts', {
     databaseUrl: ground.url,

