@@ -49,7 +49,7 @@ export function faultRoutes({ rules }: World): Route[] {
       method: 'DELETE',
       pattern: '/_sim/faults',
       handle: (): Reply => {
-        rules.clear()
+        rules.removeAll()
         return { status: 204 }
       },
     },

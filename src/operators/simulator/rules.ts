@@ -76,6 +76,11 @@ export class Rules {
     return this.#rules.delete(id)
   }
 
+  /** Takes all of them back. What a test number counts goes on, and no id is given twice. */
+  removeAll(): void {
+    this.#rules.clear()
+  }
+
   list(): ReadonlyMap<string, Rule> {
     return this.#rules
   }

@@ -80,6 +80,19 @@ test('a fault strikes whom it names, so often as it says, until it is taken back
   expect(await pay(payer, 'MINE')).toBe(201)
 })
 
+test('taking back every fault takes nothing from what a test number counts', async () => {
+  await using bench = await openBench()
+  const client = await gsmaClient(bench.url, 'd')
+  const pay = () => statusOf(client.disburse('+22370220100', { reference: 'TWENTY-TWO' }))
+  await fault(bench, 'html')
+  expect([await pay(), await pay()]).not.toContain(201)
+  expect((await bench.control('DELETE', '/faults')).status).toBe(204)
+  expect((await bench.control('GET', '/faults')).body).toEqual([])
+  expect(await pay()).toBe(201)
+  // What comes after has a name of its own: nothing that was counted before is held against it.
+  expect(await fault(bench, 'html')).toMatchObject({ id: 'fault-2', happened: 0 })
+})
+
 test.each([
   [{}, 'effect: one of close_before'],
   [{ effect: 'earthquake' }, 'effect: one of close_before'],
