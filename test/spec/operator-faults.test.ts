@@ -244,6 +244,10 @@ test('41 settles PP francs less: success with what was paid', async () => {
   const payments = await start('41', '40')
   await become(await polled(payments), 'success')
   expect(await traces(payments)).toEqual(once(4_960))
+  for (const { transaction_id: id } of Object.values(payments)) {
+    const { amount, response_data: response } = await stage.record(shop, id)
+    expect({ amount, settled: response.settled_amount }).toEqual({ amount: 5_000, settled: 4_960 })
+  }
 })
 
 test('21 is answered later than anybody waits: pending, then paid once', async () => {

@@ -237,7 +237,13 @@ describe('GET /transactions/{id}', () => {
         payment_method: 'OperatorA',
         reference: 'list/0 é',
       },
-      response_data: { operator_reference: null, state: 'pending', settled_at: null, late: false },
+      response_data: {
+        operator_reference: null,
+        state: 'pending',
+        settled_amount: null,
+        settled_at: null,
+        late: false,
+      },
       created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
     })
   })
