@@ -122,8 +122,8 @@ export interface RequestNote {
 }
 
 /**
- * Notes what was learnt. What is over meanwhile stays over, and what a callback made due meanwhile stays due:
- * the answer noted here may be older than the callback.
+ * Notes what was learnt. What is over meanwhile stays over, and is asked about as late money is. What a
+ * callback made due meanwhile stays due: the answer noted here may be older than the callback.
  */
 export function noteRequest(batches: Batches, note: RequestNote): Promise<void> {
   return batches.run(noteMany, note)
@@ -144,6 +144,9 @@ const noteMany = shareStatement(async (pool: Pool, notes: readonly RequestNote[]
         SELECT FROM note n JOIN operator_request r ON r.id = n.id
           JOIN transaction t ON t.id = r.transaction_id
         WHERE n.payment_url IS NOT NULL ORDER BY t.id FOR UPDATE OF t
+      ), mine AS MATERIALIZED (
+        SELECT FROM note n JOIN operator_request r ON r.id = n.id
+        WHERE (SELECT count(*) FROM held) >= 0 ORDER BY r.transaction_id FOR NO KEY UPDATE OF r
       ), noted AS (
         UPDATE operator_request r
         SET state = CASE WHEN n.state IS NULL OR r.state IN ('refused', 'closed') THEN r.state
@@ -158,9 +161,11 @@ const noteMany = shareStatement(async (pool: Pool, notes: readonly RequestNote[]
           -- By the time of this moment: the callback may have come while this statement waited.
           next_check_at = CASE
               WHEN r.next_check_at <= service_now() + (clock_timestamp() - now()) THEN r.next_check_at
-              WHEN n.state IS NULL OR r.state NOT IN ('refused', 'closed')
-              THEN service_now() + n.next_ms * interval '1 millisecond' END
-        FROM note n WHERE r.id = n.id AND r.state <> 'settled' AND (SELECT count(*) FROM held) >= 0
+              -- Over, and not so at its operator: late money is real.
+              WHEN n.state IS NOT NULL AND n.next_ms IS NOT NULL AND r.state IN ('refused', 'closed')
+              THEN service_now() + $7 * interval '1 millisecond'
+              ELSE service_now() + n.next_ms * interval '1 millisecond' END
+        FROM note n WHERE r.id = n.id AND r.state <> 'settled' AND (SELECT count(*) FROM mine) >= 0
         RETURNING r.transaction_id, n.payment_url
       )
       UPDATE transaction t SET payment_url = noted.payment_url
@@ -172,6 +177,7 @@ const noteMany = shareStatement(async (pool: Pool, notes: readonly RequestNote[]
       notes.map((n) => JSON.stringify(n.handle)),
       notes.map((n) => n.nextCheckMs),
       notes.map((n) => n.paymentUrl),
+      limits.lateCheckMs,
     ],
   })
   return notes.map(() => undefined)

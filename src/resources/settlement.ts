@@ -336,14 +336,14 @@ async function keepAsking(
     outcome.kind === 'pending'
       ? politeCheckMs(regular, { ...outcome, pollsLeft }, services.clock.now(), left)
       : Math.min(soon, regular, left)
-  const over = left <= 0
-  const gone = over && -left > limits.lateChecksForMs
+  const ended = request.state === 'refused' || request.state === 'closed'
+  const gone = (ended && outcome.kind === 'absent') || -left > limits.lateChecksForMs
   await noteRequest(services.batches, {
     id: request.id,
     attempt: request.attempt,
     state: outcome.kind === 'pending' ? 'accepted' : 'doubt',
     handle: { pollsLeft },
-    nextCheckMs: gone ? null : over ? limits.lateCheckMs : next,
+    nextCheckMs: gone ? null : left <= 0 ? limits.lateCheckMs : next,
     paymentUrl: null,
   })
   return standing

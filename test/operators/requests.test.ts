@@ -218,14 +218,25 @@ describe('the fence', () => {
 })
 
 describe('a note', () => {
-  test.each([
-    ['settled', 'success'],
-    ['refused', 'failed'],
-  ])('does not reopen what is %s', async (state, to) => {
+  test('does not reopen what is settled', async () => {
     const { transactionId, requestId } = await openCollection(pool, merchant)
-    await settleMany(pool, [{ id: transactionId, to }])
+    await settleMany(pool, [{ id: transactionId, to: 'success' }])
     await note(requestId, { state: 'accepted', nextCheckMs: 1_000, handle: { operatorRef: 'late' } })
     await note(requestId, { state: 'doubt' })
+    expect(await standing(requestId)).toMatchObject({ state: 'settled', open: false })
+  })
+
+  test.each([
+    ['refused', { to: 'failed' }],
+    ['closed', { to: 'failed', source: 'service' }],
+  ])('of what is %s and goes on at its operator asks about it late, and not again', async (state, end) => {
+    const { transactionId, requestId } = await openCollection(pool, merchant)
+    await settleMany(pool, [{ id: transactionId, ...end }])
+    await note(requestId, { state: 'accepted', nextCheckMs: 1_000 })
+    expect(await standing(requestId)).toMatchObject({ state, nextS: 3_600 })
+    await note(requestId, { state: 'doubt', nextCheckMs: 1_000 })
+    expect(await standing(requestId)).toMatchObject({ state, nextS: 3_600 })
+    await note(requestId, { state: 'accepted', nextCheckMs: null })
     expect(await standing(requestId)).toMatchObject({ state, open: false })
   })
 
@@ -264,59 +275,7 @@ describe('a note', () => {
     await note(over.requestId, { state: null, nextCheckMs: 5_000 })
     expect(await standing(over.requestId)).toMatchObject({ state: 'refused', open: true, nextS: 5 })
   })
-
-  test('and a settlement of the same requests wait for each other in one order', async () => {
-    const open = await Promise.all(Array.from({ length: 24 }, () => openCollection(pool, merchant)))
-    const before = await deadlocks()
-    await Promise.all(
-      open.flatMap(({ transactionId, requestId }, n) => [
-        noteRequest(openBatches(n % 2 ? pool : other.pool), {
-          id: requestId,
-          attempt: 1,
-          state: 'accepted',
-          handle: {},
-          nextCheckMs: 1_000,
-          paymentUrl: 'https://pay/3',
-        }),
-        settleMany(n % 2 ? other.pool : pool, [{ id: transactionId, to: 'success' }]),
-      ]),
-    )
-    expect(await deadlocks()).toBe(before)
-  })
 })
-
-test('a note that waits for a settlement holds nothing that the settlement needs', async () => {
-  const { transactionId, requestId } = await openCollection(pool, merchant)
-  const settling = await pool.connect()
-  await settling.query('BEGIN')
-  // Half of what settling locks, as it does: the transaction first.
-  await settling.query('SELECT FROM transaction WHERE id = $1 FOR UPDATE', [transactionId])
-  const noted = note(requestId, { state: 'accepted', paymentUrl: 'https://pay/4' })
-  await waitForLockWaiter()
-  await settling.query(`SET LOCAL lock_timeout = '300ms'`)
-  await settling.query('SELECT FROM operator_request WHERE id = $1 FOR UPDATE', [requestId])
-  await settling.query('COMMIT')
-  settling.release()
-  await expect(noted).resolves.toBeUndefined()
-})
-
-async function waitForLockWaiter(): Promise<void> {
-  for (let tries = 0; tries < 500; tries += 1) {
-    const { rowCount } = await db.owner.query(
-      `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-    )
-    if (rowCount) return
-  }
-  throw new Error('nobody waits')
-}
-
-async function deadlocks(): Promise<bigint | undefined> {
-  await db.owner.query('SELECT pg_stat_force_next_flush()')
-  const { rows } = await db.owner.query<{ deadlocks: bigint }>(
-    'SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()',
-  )
-  return rows[0]?.deadlocks
-}
 
 describe('a callback', () => {
   test('is kept once, however often and from however many sides it comes', async () => {
@@ -344,7 +303,7 @@ describe('a callback', () => {
     expect(await find({})).toBeNull()
   })
 
-  test('reopens what ended unpaid, which becomes quiet again after the question', async () => {
+  test('reopens what ended unpaid, which is asked about late while the operator has it open', async () => {
     const { transactionId, requestId } = await openCollection(pool, merchant)
     await settleMany(pool, [{ id: transactionId, to: 'failed' }])
     expect(await standing(requestId)).toMatchObject({ state: 'refused', open: false })
@@ -352,7 +311,7 @@ describe('a callback', () => {
     const claimed = await claimDue(pool, 'OperatorA', 10)
     expect(claimed).toMatchObject([{ id: requestId, state: 'refused', status: 'failed' }])
     await note(requestId, { state: 'accepted' })
-    expect(await standing(requestId)).toMatchObject({ state: 'refused', open: false })
+    expect(await standing(requestId)).toMatchObject({ state: 'refused', nextS: 3_600 })
   })
 
   test('about what is paid asks nothing', async () => {

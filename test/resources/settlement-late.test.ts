@@ -61,11 +61,12 @@ describe('after the end', () => {
   })
 
   test.each([
-    ['pending', null],
     ['refused', null],
     ['absent', null],
     ['unreachable', seconds(2, 8)],
-  ] as const)('a callback about what failed leads to one question: %s', async (kind, nextS) => {
+    // Still open at the operator: it may yet be paid.
+    ['pending', seconds(3_600)],
+  ] as const)('a callback about what failed leads to a question: %s', async (kind, nextS) => {
     const opened = await accepted()
     await ask(opened, answers.refused)
     await scene.db.owner.query('UPDATE operator_request SET next_check_at = service_now() WHERE id = $1', [
@@ -74,6 +75,26 @@ describe('after the end', () => {
     expect((await ask(opened, answers[kind])).status).toBe('failed')
     expect(await stands(opened)).toMatchObject({ status: 'failed', state: 'refused', nextS })
     expect(script.sent).toEqual([])
+  })
+
+  test('what failed and is still open at the operator is asked about hourly, for a week', async () => {
+    const opened = await accepted()
+    await ask(opened, answers.refused)
+    await scene.db.owner.query('UPDATE operator_request SET next_check_at = service_now() WHERE id = $1', [
+      opened.requestId,
+    ])
+    for (let hours = 0; hours < 3; hours += 1) {
+      await ask(opened, answers.pending)
+      expect(await stands(opened)).toMatchObject({
+        status: 'failed',
+        state: 'refused',
+        nextS: seconds(3_600),
+      })
+      await scene.clock.advance(hour)
+    }
+    await scene.clock.advance(8 * day)
+    await ask(opened, answers.pending)
+    expect(await stands(opened)).toMatchObject({ status: 'failed', state: 'refused', nextS: null })
   })
 
   test('and where the operator proves that it was paid, the money is credited', async () => {

@@ -182,11 +182,11 @@ describe('two answers for one payment', () => {
     expect(await credited()).toBe(5_000n)
   })
 
-  test('an acceptance after the end opens nothing', async () => {
+  test('an acceptance after the end reopens nothing, and is asked about late', async () => {
     const opened = await fresh()
     await settleMany(scene.pool, [{ id: opened.transactionId, to: 'failed' }])
     script.collect = [says.accepted]
     await sendRequest(scene.services, opened.request, 'interactive', deadlineIn(10_000))
-    expect(await stands(opened)).toMatchObject({ status: 'failed', state: 'refused', nextS: null })
+    expect(await stands(opened)).toMatchObject({ status: 'failed', state: 'refused', nextS: seconds(3_600) })
   })
 })
