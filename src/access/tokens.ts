@@ -1,5 +1,7 @@
 import { hash, type KeyObject, randomUUID } from 'node:crypto'
-import { errors, jwtVerify, SignJWT } from 'jose'
+import { JOSEError, JWKSNoMatchingKey } from 'jose/errors'
+import { SignJWT } from 'jose/jwt/sign'
+import { jwtVerify } from 'jose/jwt/verify'
 import { z } from 'zod'
 import { DomainError } from '../shared/errors.ts'
 import { limits } from '../shared/limits.ts'
@@ -135,7 +137,7 @@ async function verify(keys: SigningKeys, token: string): Promise<Actor> {
 async function verifiedPayload(keys: SigningKeys, token: string): Promise<unknown> {
   const keyOf = async ({ kid }: { kid?: string }): Promise<KeyObject> => {
     const key = typeof kid === 'string' ? await keys.find(kid) : null
-    if (!key) throw new errors.JWKSNoMatchingKey()
+    if (!key) throw new JWKSNoMatchingKey()
     return key
   }
   try {
@@ -150,7 +152,7 @@ async function verifiedPayload(keys: SigningKeys, token: string): Promise<unknow
     })
     return payload
   } catch (error) {
-    if (error instanceof errors.JOSEError) throw new DomainError('UNAUTHENTICATED')
+    if (error instanceof JOSEError) throw new DomainError('UNAUTHENTICATED')
     throw error
   }
 }
