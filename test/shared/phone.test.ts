@@ -60,6 +60,13 @@ describe('parsePhone', () => {
     )
   })
 
+  test('every beginning of four digits is a mobile number here where it is one in the library', () => {
+    const numbers = Array.from({ length: 10_000 }, (_none, begin) => `${begin}`.padStart(4, '0') + '1234')
+    expect(numbers.filter((number) => parsePhone(number) !== null)).toEqual(
+      numbers.filter((number) => readByLibrary(`+223${number}`) !== null),
+    )
+  })
+
   test('what it gives is E.164 of Mali, and reads as itself', () => {
     const digits = fc.string({ unit: fc.constantFrom(...'0123456789+ -().'.split('')), maxLength: 20 })
     fc.assert(
