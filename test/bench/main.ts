@@ -3,11 +3,12 @@ import { collect } from './collect.ts'
 import { openGround } from './ground.ts'
 import { list } from './list.ts'
 import { nested } from './nested.ts'
-import { runSection, type SectionResult, type Workload } from './rounds.ts'
+import { type BenchOptions, runSection, type SectionResult, type Workload } from './rounds.ts'
 import { settle } from './settle.ts'
 import { start } from './start.ts'
 import { subscribe } from './subscribe.ts'
 import { table } from './table.ts'
+import { numberAboveZero, runProgram, UsageError, wholeNumber } from '../support/command-line.ts'
 
 const workloads: Readonly<Record<string, Workload>> = { collect, settle, list, nested, start, subscribe }
 
@@ -21,45 +22,58 @@ const help = `How fast the service is, against the limit of each kind of work: b
   --only WORDS  only the sections whose title has these words
   --json        one document for machines`
 
-const { positionals, values } = parseArgs({
-  allowPositionals: true,
-  options: {
-    rounds: { type: 'string', default: '5' },
-    seconds: { type: 'string', default: '3' },
-    rows: { type: 'string', default: '1000000' },
-    only: { type: 'string', default: '' },
-    json: { type: 'boolean', default: false },
-    help: { type: 'boolean', default: false },
-  },
-})
-const [name = ''] = positionals
-const workload = workloads[name]
-const areNumbers = [values.rounds, values.seconds, values.rows].every((text) => Number(text) > 0)
-if (workload && areNumbers && !values.help) await run(workload)
-else {
-  process.stdout.write(`${help}\n`)
-  if (!values.help) process.exitCode = 2
-}
-
-async function run(open: Workload): Promise<void> {
+await runProgram(async () => {
+  const { positionals, values } = parseArgs({
+    allowPositionals: true,
+    options: {
+      rounds: { type: 'string', default: '5' },
+      seconds: { type: 'string', default: '3' },
+      rows: { type: 'string', default: '1000000' },
+      only: { type: 'string', default: '' },
+      json: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  })
   const options = {
-    rounds: Number(values.rounds),
-    seconds: Number(values.seconds),
-    rows: Number(values.rows),
+    rounds: wholeNumber('rounds', values.rounds),
+    seconds: numberAboveZero('seconds', values.seconds),
+    rows: wholeNumber('rows', values.rows),
   }
+  const [name, ...more] = positionals
+  if (name === undefined || values.help) {
+    process.stdout.write(`${help}\n`)
+    return values.help ? 0 : 2
+  }
+  const workload = Object.hasOwn(workloads, name) ? workloads[name] : undefined
+  if (!workload)
+    throw new UsageError(`${name}: no such workload; there are: ${Object.keys(workloads).join(', ')}`)
+  if (more.length > 0) throw new UsageError(`${more.join(' ')}: one workload at a time`)
+  await run(name, workload, { ...options, only: values.only, json: values.json })
+  return 0
+})
+
+async function run(
+  name: string,
+  open: Workload,
+  { only, json, ...options }: BenchOptions & { only: string; json: boolean },
+): Promise<void> {
   const ground = await openGround()
   try {
     say('preparing')
     const bench = await open(ground, options)
     try {
       const results: SectionResult[] = []
-      for (const section of bench.sections.filter(({ title }) => title.includes(values.only))) {
+      const sections = bench.sections.filter(({ title }) => title.includes(only))
+      if (sections.length === 0) {
+        const titles = bench.sections.map(({ title }) => title).join(', ')
+        throw new UsageError(`--only ${only}: no such section; there are: ${titles}`)
+      }
+      for (const section of sections) {
         const result = await runSection(section, ground, options, say)
         results.push(result)
-        if (!values.json) write(`${table(result)}\n\n`)
+        if (!json) write(`${table(result)}\n\n`)
       }
-      if (values.json)
-        write(`${JSON.stringify({ workload: name, ...options, sections: results }, null, 2)}\n`)
+      if (json) write(`${JSON.stringify({ workload: name, ...options, sections: results }, null, 2)}\n`)
       else write(`${[...bench.notes, roundsWords(options)].join('\n')}\n`)
     } finally {
       await bench.close()

@@ -3,19 +3,12 @@ import { parseArgs } from 'node:util'
 import { openGround } from './ground.ts'
 import { load, openWire, quantile, type Request, type Wire } from './load.ts'
 import { type Product, startProduct } from './product.ts'
+import { numberAboveZero, runProgram, wholeNumber } from '../support/command-line.ts'
 
 // A program: what the service still does when several times more comes than it can serve. First clients that
 // wait for their answers say what it can; then requests come at a fixed rate, whatever becomes of them.
 //   npm run overload -- [--seconds 8] [--times 3] [--rounds 2]
 
-const { values } = parseArgs({
-  options: {
-    seconds: { type: 'string', default: '8' },
-    times: { type: 'string', default: '3' },
-    rounds: { type: 'string', default: '2' },
-  },
-})
-const seconds = Number(values.seconds)
 /** An answer that comes later is of no use to anybody. (design: reliability, section 9) */
 const patienceMs = 1_000
 const wiresMax = 6_000
@@ -71,7 +64,11 @@ function payment(reference: string): string {
 }
 
 /** Sends at a rate, on as many connections as it takes. @returns what became of each request */
-async function offer(port: number, perSecond: number, next: () => [Kind, Request]): Promise<Told[]> {
+async function offer(
+  port: number,
+  { perSecond, seconds }: { perSecond: number; seconds: number },
+  next: () => [Kind, Request],
+): Promise<Told[]> {
   const free: Wire[] = await Promise.all(Array.from({ length: 200 }, () => openWire(port)))
   let opened = free.length
   const asked: Promise<Told>[] = []
@@ -106,7 +103,7 @@ async function offer(port: number, perSecond: number, next: () => [Kind, Request
   return told
 }
 
-function report(told: readonly Told[], capacity: number): void {
+function report(told: readonly Told[], capacity: number, seconds: number): void {
   const useful = told.filter(({ status, ms }) => status >= 200 && status < 300 && ms <= patienceMs)
   const share = (part: number, whole: number) => `${((100 * part) / whole).toFixed(0)} %`
   const rate = useful.length / seconds
@@ -131,7 +128,7 @@ function print(line: string): void {
   process.stdout.write(`${line}\n`)
 }
 
-async function run(inFlightMax: number | null): Promise<void> {
+async function run(inFlightMax: number | null, seconds: number, times: number): Promise<void> {
   const ground = await openGround()
   const product = await startProduct(ground, 20, inFlightMax)
   try {
@@ -150,22 +147,35 @@ async function run(inFlightMax: number | null): Promise<void> {
     const waiting = { port: product.port, connections: 32, seconds, status: null, next: () => next()[1] }
     await load({ ...waiting, seconds: 2 })
     const { value: before } = await load(waiting)
-    const offered = before * Number(values.times)
+    const offered = before * times
     const words = inFlightMax === null ? 'as it is' : 'without a limit'
-    const told = await offer(product.port, offered, next)
+    const told = await offer(product.port, { perSecond: offered, seconds }, next)
     // A machine with other work has another capacity every few seconds: both ends are looked at.
     const { value: after } = await load(waiting)
     const capacity = Math.max(before, after)
     const found = `${before.toFixed(0)}/s before, ${after.toFixed(0)}/s after`
     print(`${words}: capacity ${found}; offered ${offered.toFixed(0)}/s`)
-    report(told, capacity)
+    report(told, capacity, seconds)
   } finally {
     await product.close()
     await ground.close()
   }
 }
 
-for (let round = 0; round < Number(values.rounds); round += 1) {
-  await run(null)
-  await run(100_000)
-}
+await runProgram(async () => {
+  const { values } = parseArgs({
+    options: {
+      seconds: { type: 'string', default: '8' },
+      times: { type: 'string', default: '3' },
+      rounds: { type: 'string', default: '2' },
+    },
+  })
+  const seconds = numberAboveZero('seconds', values.seconds)
+  const times = numberAboveZero('times', values.times)
+  const rounds = wholeNumber('rounds', values.rounds)
+  for (let round = 0; round < rounds; round += 1) {
+    await run(null, seconds, times)
+    await run(100_000, seconds, times)
+  }
+  return 0
+})

@@ -1,4 +1,7 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
@@ -28,3 +31,40 @@ test.each(plants)('the planted bug "$name" fits the sources of today', (plant) =
 test('a planted bug is found', async () => {
   expect(await crash('--planted', 'event after commit')).toMatch(/^ok {2}event after commit: seen in cycle/m)
 }, 120_000)
+
+test('SIGTERM ends a storm and all that it started', async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'merchant-payments-crash-'))
+  // PostgreSQL runs under another account where the tests run as root.
+  chmodSync(dir, 0o755)
+  const storm = spawn(process.execPath, [main, '--seeds', '1', '--cycles', '1000'], {
+    env: { ...process.env, TMPDIR: dir },
+    stdio: ['ignore', 'pipe', 'inherit'],
+    // A group of its own, which the service under test is in; PostgreSQL's commands name the folder.
+    detached: true,
+  })
+  /** What runs beside the program itself. */
+  const others = async () => {
+    const { stdout } = await promisify(execFile)('ps', ['-eo', 'pid=,pgid=,args='])
+    return stdout
+      .split('\n')
+      .filter((line) => line.includes(dir) || line.trim().split(/ +/)[1] === String(storm.pid))
+      .filter((line) => line.trim().split(/ +/)[0] !== String(storm.pid))
+  }
+  try {
+    const exit = once(storm, 'exit')
+    let said = ''
+    storm.stdout.on('data', (chunk) => (said += String(chunk)))
+    await once(storm.stdout, 'data')
+    const before = (await others()).join('\n')
+    expect(before).toMatch(/bin\/postgres -D/)
+    expect(before).toMatch(/src\/main\.ts/)
+    storm.kill('SIGTERM')
+    expect(await exit).toEqual([143, null])
+    expect(said).toMatch(/^ended by SIGTERM$/m)
+    expect(await others()).toEqual([])
+    expect(readdirSync(dir)).toEqual([])
+  } finally {
+    if (storm.exitCode === null) process.kill(-(storm.pid ?? 0), 'SIGKILL')
+    rmSync(dir, { recursive: true, force: true })
+  }
+}, 60_000)

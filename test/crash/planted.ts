@@ -1,5 +1,6 @@
 import { type Plant, plants, plantTree } from './plants.ts'
 import { runStorm, type Storm } from './storm.ts'
+import { UsageError } from '../support/command-line.ts'
 
 /** What became of a planted bug. */
 export interface Found {
@@ -10,7 +11,7 @@ export interface Found {
   ms: number
 }
 
-/** Storms per bug, and cycles per storm; one that another wall holds gets one storm. */
+/** Storms per bug, and cycles per storm. */
 const seedsMax = 3
 const cyclesMax = 20
 
@@ -21,27 +22,28 @@ const cyclesMax = 20
 export function namedPlants(names: readonly string[]): readonly Plant[] {
   const unknown = names.filter((name) => !plants.some((plant) => plant.name === name))
   if (unknown.length > 0)
-    throw new Error(
-      `no such bug: ${unknown.join(', ')}; there are: ${plants.map(({ name }) => name).join(', ')}`,
+    throw new UsageError(
+      `no such bug: ${unknown.join(', ')}; there are: ${plants.map(({ name }) => name).join('; ')}`,
     )
   return names.length === 0 ? plants : plants.filter(({ name }) => names.includes(name))
 }
 
 export async function findPlanted(
   plant: Plant,
-  options: { root: string; seed: number; say(line: string): void },
+  options: { root: string; seed: number; signal: AbortSignal; say(line: string): void },
 ): Promise<Found> {
   const begun = performance.now()
   const { tree, remove } = plantTree(options.root, plant)
   let cycles = 0
   try {
-    for (let count = 0; count < (plant.isHeld ? 1 : seedsMax); count += 1) {
+    for (let count = 0; count < seedsMax; count += 1) {
       const say = (line: string) => options.say(`${plant.name}: ${line}`)
       const storm = await runStorm({
         seed: options.seed + count,
         cycles: cyclesMax,
         tree,
         checkEvery: 1,
+        signal: options.signal,
         say,
       })
       cycles += storm.cycles

@@ -14,6 +14,8 @@ export interface StormOptions {
   tree: string
   /** What must always hold is checked after every so many cycles, everything at the end. */
   checkEvery: number
+  /** Ends the storm and all that it started. */
+  signal: AbortSignal
   say(line: string): void
 }
 
@@ -56,8 +58,10 @@ const stepMs = 2_500
  * Kills the service and its database again and again while clients work, and checks the books: after every
  * few kills what must always hold, and at the end, when the storm is over, that everything came home. Ends at
  * the first violation.
+ * @throws the reason of the signal, once nothing of the storm is left
  */
 export async function runStorm(options: StormOptions): Promise<Storm> {
+  options.signal.throwIfAborted()
   const world = await openWorld(options)
   const storm = emptyStorm(options.seed)
   const stop = new AbortController()
@@ -72,8 +76,9 @@ export async function runStorm(options: StormOptions): Promise<Storm> {
     storm.violations = [...brokenInvariants(picture, isOver), ...(await strangeThings(world))]
     return storm.violations.length === 0
   }
-  try {
+  async function pass(): Promise<void> {
     await world.operators.lie(true)
+    options.say(`seed ${options.seed}: the storm begins`)
     for (const blow of planOf(options.seed, options.cycles)) {
       storm.cycles += 1
       const isDue = storm.cycles % options.checkEvery === 0
@@ -90,6 +95,9 @@ export async function runStorm(options: StormOptions): Promise<Storm> {
       storm.drainMs = await drain(world)
       await check(true)
     }
+  }
+  try {
+    await Promise.race([pass(), aborted(options.signal)])
   } catch (error) {
     if (!(error instanceof StuckError)) throw error
     storm.violations.push({
@@ -101,6 +109,13 @@ export async function runStorm(options: StormOptions): Promise<Storm> {
     await world.close(storm.violations.length > 0)
   }
   return summarize(storm, world, picture)
+}
+
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+    if (signal.aborted) reject(signal.reason)
+  })
 }
 
 /** One life and its end. @param check looks at the books while nothing runs */

@@ -13,6 +13,8 @@ export interface Service {
   startAndKill(afterMs: number): Promise<void>
   /** Kills it (-9), and waits until it is gone. */
   kill(): Promise<void>
+  /** Kills it and lets nobody start it again. */
+  close(): Promise<void>
   /** Resolves where it serves; waits while it does not. */
   serving: () => Promise<void>
   /** Starts that ended before they served. */
@@ -35,11 +37,13 @@ export function createService(options: {
   const { tree, environment, logPath, onEnd } = options
   let child: ChildProcess | null = null
   let isKilled = false
+  let isClosed = false
   let failed = 0
   let gate = Promise.withResolvers<void>()
   let isOpen = false
 
   function launch(): { process: ChildProcess; exit: Promise<unknown> } {
+    if (isClosed) throw new Error('the service under test is closed')
     const log = openSync(logPath, 'a')
     const process = spawn(
       'node',
@@ -102,6 +106,10 @@ export function createService(options: {
       await kill()
     },
     kill,
+    close() {
+      isClosed = true
+      return kill()
+    },
     serving: () => gate.promise,
     failedStarts: () => failed,
   }

@@ -25,9 +25,16 @@ export interface World {
 
 const merchantsCount = 2
 
-/** Builds it: PostgreSQL behind the proxy, the operators, the service, two merchants and their readers. */
-export async function openWorld(options: { seed: number; tree: string }): Promise<World> {
-  const { seed, tree } = options
+/**
+ * Builds it: PostgreSQL behind the proxy, the operators, the service, two merchants and their readers.
+ * @throws the reason of the signal where that aborts meanwhile; nothing is left then
+ */
+export async function openWorld(options: {
+  seed: number
+  tree: string
+  signal: AbortSignal
+}): Promise<World> {
+  const { seed, tree, signal } = options
   const home = await newHome({ LOG_LEVEL: 'warn', OPERATORS_CONTROL_TOKEN: operatorsControlToken })
   const dir = join(home.dataDir, '..')
   const closers: (() => Promise<unknown>)[] = []
@@ -35,13 +42,19 @@ export async function openWorld(options: { seed: number; tree: string }): Promis
     for (const each of closers.toReversed()) await each()
     if (!keep) await home.remove()
   }
+  async function opened<T>(opening: Promise<T>, end: (part: T) => Promise<unknown>): Promise<T> {
+    const part = await opening
+    closers.push(() => end(part))
+    signal.throwIfAborted()
+    return part
+  }
   try {
-    const postgres = await startPostgres(join(dir, 'pg'), () => {})
-    closers.push(() => postgres.stop())
-    const proxy = await startProxy(postgres.socket, randomFrom(seed + 1))
-    closers.push(() => proxy.close())
-    const operators = await startOperators(join(dir, 'operators.jsonl'), seed)
-    closers.push(() => operators.close())
+    const postgres = await opened(
+      startPostgres(join(dir, 'pg'), () => {}),
+      (each) => each.stop(),
+    )
+    const proxy = await opened(startProxy(postgres.socket, randomFrom(seed + 1)), (each) => each.close())
+    const operators = await opened(startOperators(join(dir, 'operators.jsonl'), seed), (each) => each.close())
     const record: Record = { words: [], requests: 0, answered: 0, answers: new Map(), strange: [] }
     const logPath = join(dir, 'service.log')
     Object.assign(home.environment, {
@@ -50,8 +63,9 @@ export async function openWorld(options: { seed: number; tree: string }): Promis
     })
     const onEnd = (words: string) => record.strange.push(words)
     const service = createService({ tree, environment: home.environment, logPath, onEnd })
-    closers.push(() => service.kill())
+    closers.push(() => service.close())
     await service.start()
+    signal.throwIfAborted()
     const merchants = await Promise.all(
       Array.from({ length: merchantsCount }, () => openMerchant(home, tree)),
     )

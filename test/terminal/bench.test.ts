@@ -33,3 +33,20 @@ test('without a workload it lists what there is', async () => {
     stdout: expect.stringContaining('collect | settle | list'),
   })
 })
+
+test.concurrent.each([
+  ['bench/main.ts', ['colect'], /^colect: no such workload; there are: collect, settle/],
+  ['bench/main.ts', ['collect', '--rounds', '0'], /^--rounds 0: a whole number above 0 is needed$/m],
+  ['bench/overload.ts', ['--times', 'x'], /^--times x: a number above 0 is needed$/m],
+  ['crash/main.ts', ['--seeds', 'x'], /^--seeds x: a whole number above 0 is needed$/m],
+])('%s %s: what is wrong is said in a sentence, with exit code 2', async (program, args, words) => {
+  const run = promisify(execFile)(process.execPath, [join(root, 'test', program), ...args], {
+    timeout: 15_000,
+  })
+  const { code, stdout, stderr } = await run.then(
+    () => ({ code: 0, stdout: '', stderr: '' }),
+    (error: { code: number; stdout: string; stderr: string }) => error,
+  )
+  expect({ code, stdout, stderr }).toEqual({ code: 2, stdout: '', stderr: expect.stringMatching(words) })
+  expect(stderr.trim().split('\n')).toHaveLength(1)
+})

@@ -1,0 +1,45 @@
+/** A program was given something that it cannot take; the message names the argument. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
+
+/**
+ * Runs a program. What is wrong with its arguments is said in a sentence, and ends it with code 2.
+ * @param work returns the exit code
+ */
+export async function runProgram(work: () => Promise<number>): Promise<void> {
+  try {
+    process.exitCode = await work()
+  } catch (error) {
+    if (!isUsage(error)) throw error
+    process.stderr.write(`${error.message}\n`)
+    process.exitCode = 2
+  }
+}
+
+/** Its own complaints, and those of `parseArgs`. */
+function isUsage(error: unknown): error is Error {
+  if (error instanceof UsageError) return true
+  return error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS_')
+}
+
+/** Reads a whole number above 0. @throws UsageError */
+export function wholeNumber(name: string, text: string): number {
+  const value = numberOf(text)
+  if (!Number.isSafeInteger(value) || value < 1)
+    throw new UsageError(`--${name} ${text}: a whole number above 0 is needed`)
+  return value
+}
+
+/** Reads a number above 0. @throws UsageError */
+export function numberAboveZero(name: string, text: string): number {
+  const value = numberOf(text)
+  if (!Number.isFinite(value) || value <= 0)
+    throw new UsageError(`--${name} ${text}: a number above 0 is needed`)
+  return value
+}
+
+/** Nothing but digits: `Number` takes `` and `0x10` too. */
+function numberOf(text: string): number {
+  return /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN
+}
