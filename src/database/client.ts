@@ -104,7 +104,8 @@ export function openPool(
 
 function poolConfig(connection: pg.ClientConfig | string, max: number, role: string | null): pg.PoolConfig {
   // Prisma reads and writes times without their offset: its sessions must be in UTC.
-  const startup = ['-c TimeZone=UTC', ...(role === null ? [] : [`-c role=${role}`])]
+  // A plan made while a table was small is kept while it grows: no session reads whole tables by choice.
+  const startup = ['-c TimeZone=UTC', '-c enable_seqscan=off', ...(role === null ? [] : [`-c role=${role}`])]
   return {
     application_name: 'merchant-payments',
     ...withStartupOptions(connection, startup),
