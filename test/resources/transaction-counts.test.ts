@@ -10,6 +10,7 @@ import {
   type TransactionFilter,
   transactionsWhere,
 } from '../../src/resources/transactions/list.ts'
+import { limits } from '../../src/shared/limits.ts'
 import { makeMerchant } from '../access/merchants.ts'
 import { collectMany, item, openCollection, settleMany } from '../ledger/money.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -79,32 +80,74 @@ test('every page of every filter is the page that passing over the rows one by o
   await fill([first.merchantId, second.merchantId], 10_000)
   for (const folded of [0, 37, 20_000]) {
     await fold(folded)
-    for (const shop of [first, second])
-      await asMerchant(shop.merchantId, () => comparePages(shop.merchantId, folded))
+    for (const shop of [first, second]) await asMerchant(shop.merchantId, () => comparePages(shop.merchantId))
   }
   const { rows } = await pool.query('SELECT FROM transaction_block WHERE n < 3_072')
   expect(rows.length).toBeGreaterThan(3)
 })
 
-/** Every filter's count and some of its pages, against the rows themselves. */
-async function comparePages(merchantId: number, folded: number): Promise<void> {
+/** Every filter's count and some of its pages, those at the ends of blocks too, against the rows. */
+async function comparePages(merchantId: number): Promise<void> {
   const ctx = asking(merchantId)
   const { prisma } = db.database
   const pick = (size: number) => Math.floor(Math.random() * size)
+  const borders = await prisma.transactionBlock.findMany({ where: { firstId: { gt: 0 } } })
   expect(await prisma.transaction.count()).toBe(5_000)
   for (const filter of filters) {
     const where = transactionsWhere(ctx, filter)
     const total = await prisma.transaction.count({ where })
     expect(await countTransactions(ctx, filter)).toBe(total)
-    for (const skip of [0, 1_000, pick(total), pick(total), Math.max(0, total - 3), total]) {
+    const skips = [0, limits.offsetNearMax, pick(total), pick(total), Math.max(0, total - 3), total]
+    for (const { firstId } of borders) {
+      const newer = await prisma.transaction.count({ where: { ...where, id: { gte: firstId } } })
+      skips.push(Math.max(0, newer - 1), newer, newer + 1)
+    }
+    for (const skip of skips) {
       const page = await findPage(ctx, filter, { skip, take: 20 })
       const list = { where, orderBy: { id: 'desc' }, take: 20, select: { id: true } } as const
       const found = page && (await prisma.transaction.findMany({ ...list, ...pageOf(where, page) }))
-      expect(page?.skip ?? 0).toBeLessThan(folded === 20_000 ? 3_200 : 10_000)
+      expect(page?.skip ?? 0).toBeLessThan(limits.offsetNearMax)
       expect(found ?? []).toEqual(await prisma.transaction.findMany({ ...list, skip }))
     }
   }
 }
+
+test('a place in a list is that of its moment, whatever is written and added up meanwhile', async () => {
+  const [shop, neighbour] = [await makeMerchant(pool), await makeMerchant(pool)]
+  const merchants = [shop.merchantId, neighbour.merchantId]
+  await fill(merchants, 6_000)
+  let busy = true
+  const writing = async () => {
+    while (busy) {
+      const made = await collectMany(pool, [item(shop), item(neighbour), item(shop)])
+      const ids = made.flatMap(({ transactionId }) => (transactionId === null ? [] : [transactionId]))
+      await settleMany(
+        pool,
+        ids.map((id) => ({ id, to: 'failed' })),
+      )
+    }
+  }
+  const adding = async () => {
+    while (busy) await fold(2)
+  }
+  const comparing = async () => {
+    for (let round = 0; round < 80; round += 1) {
+      const { rows } = await other.query(placesSql, [shop.merchantId, round * 37, round])
+      expect(rows).toEqual([{ every: true, kind: true }])
+    }
+  }
+  await Promise.all([writing(), adding(), comparing().finally(() => (busy = false))])
+})
+
+/** Whether places, one of them looked up again and again, are where passing over the rows ends. */
+const placesSql = `SELECT (
+    SELECT bool_and(transaction_at($1, $2) IS NOT DISTINCT FROM (
+      SELECT id FROM transaction WHERE merchant_id = $1 ORDER BY id DESC OFFSET $2::int LIMIT 1))
+    FROM generate_series(1, 20)) AS every,
+  (SELECT newest FROM transaction_of_kind_at($1, NULL, NULL, 'failed', $3, 20)) IS NOT DISTINCT FROM (
+    SELECT id FROM transaction WHERE merchant_id = $1 AND status = 'failed'
+    ORDER BY id DESC OFFSET $3::int LIMIT 1
+  ) AS kind`
 
 test('collections and outcomes at once on two pools while counts are added: never a deadlock', async () => {
   const shops = await Promise.all(Array.from({ length: 6 }, () => makeMerchant(pool)))
@@ -137,7 +180,7 @@ test('collections and outcomes at once on two pools while counts are added: neve
   }
 })
 
-test('what is committed late, under an id below those already counted, is counted too', async () => {
+test('what is committed late, below ids already counted, is counted and has its place', async () => {
   const [shop, neighbour] = [await makeMerchant(pool), await makeMerchant(pool)]
   const late = await other.connect()
   await late.query('BEGIN')
@@ -146,11 +189,31 @@ test('what is committed late, under an id below those already counted, is counte
   await foldCounts(pool)
   await late.query('COMMIT')
   late.release()
-  expect(await countOf(shop.merchantId, {})).toBe(4_001)
-  const last = await asMerchant(shop.merchantId, () =>
-    findPage(asking(shop.merchantId), {}, { skip: 4_000, take: 20 }),
+  // Others come in the stretch that the second block begins with.
+  const moved = await db.owner.query<{ id: bigint }>(
+    `WITH gone AS (
+       DELETE FROM transaction WHERE id IN (
+         SELECT t.id FROM transaction_block b JOIN transaction t ON t.id / 1024 = b.first_id / 1024
+         WHERE b.merchant_id = $1 AND b.first_id > 0 AND t.merchant_id = $2 ORDER BY t.id LIMIT 3)
+       RETURNING *)
+     INSERT INTO transaction (id, merchant_id, transaction_type, payment_method, customer_phone, amount,
+       status, reference, request_data, settled_amount, created_at)
+     SELECT id, $1, transaction_type, payment_method, customer_phone, amount, status,
+       reference, request_data, settled_amount, created_at FROM gone`,
+    [shop.merchantId, neighbour.merchantId],
   )
-  expect(last?.skip).toBeLessThan(3_200)
+  expect(moved.rowCount).toBe(3)
+  expect(await countOf(shop.merchantId, {})).toBe(4_004)
+  for (const folded of [0, 1, 20_000]) {
+    await fold(folded)
+    const misplaced = await pool.query(
+      `SELECT place FROM (
+         SELECT id, row_number() OVER (ORDER BY id DESC) - 1 AS place FROM transaction WHERE merchant_id = $1
+       ) AS row WHERE transaction_at($1, place) IS DISTINCT FROM id`,
+      [shop.merchantId],
+    )
+    expect(misplaced.rows).toEqual([])
+  }
 })
 
 test('a rolled-back statement, a correction and a deletion by the owner leave the counts right', async () => {
@@ -189,9 +252,20 @@ test('the migration counts what was there before it', async () => {
   expect(await problems()).toEqual([])
 })
 
+test('the migration places the blocks that were there before it', async () => {
+  const migration = readMigrations().find(({ name }) => name.endsWith('_block_places'))
+  await fill([(await makeMerchant(pool)).merchantId, (await makeMerchant(pool)).merchantId], 10_000)
+  await foldCounts(pool)
+  await db.owner.query('UPDATE transaction_block SET n_before = 0')
+  expect(await problems()).not.toEqual([])
+  await db.owner.query(migration?.sql.split('-- The blocks that are there already.')[1] ?? '')
+  expect(await problems()).toEqual([])
+})
+
 test.each([
   ['a total', 'UPDATE transaction_count SET n = n + 1 WHERE n > 0'],
   ['a block', 'UPDATE transaction_block SET n = n - 1 WHERE n > 0'],
+  ['a place of a block', 'UPDATE transaction_block SET n_before = n_before + 1 WHERE n > 0'],
   ['a kind in a block', 'UPDATE transaction_block_count SET n = n + 1 WHERE n > 0'],
 ])('the proof notices %s that is wrong', async (_what, statement) => {
   const client = await other.connect()

@@ -76,15 +76,14 @@ export async function foldCounts(pool: Pool): Promise<number> {
   return rows[0]?.folded ?? 0
 }
 
-/** Where a page lies: between two ids, behind some rows that are passed over one by one. */
+/** Where a page lies: at or below an id, or behind some rows that are passed over one by one. */
 export interface PageWindow {
-  id?: { gte: bigint; lt?: bigint }
+  id?: { gte?: bigint; lte: bigint }
   skip: number
 }
 
 /**
- * Where the page behind `skip` rows of a list lies, newest first, so that no more than a few thousand rows
- * are passed over however deep it is.
+ * Where the page behind `skip` rows of a list lies, newest first, at the same cost however deep it is.
  * @param page.skip rows before it, over the whole list
  * @param page.take its rows
  * @returns null where the list has no such rows
@@ -96,47 +95,30 @@ export async function findPage(
 ): Promise<PageWindow | null> {
   const { skip, take } = page
   const kind = kindOf(ctx, raw)
-  const isNear = kind?.slice(1).every((word) => word === null) && skip < limits.offsetNearMax
-  if (!kind || isNear) return { skip }
-  const { rows } = await ctx.database.merchantPool.query<{ gte: bigint; lt: bigint | null; rest: bigint }>({
-    name: 'transaction_page',
-    text: pageSql,
-    // Some rows more: one that another status took away meanwhile must not end the list.
-    values: [...kind, skip, take + limits.pageSizeMax],
-  })
-  const [found] = rows
-  if (!found) return null
-  const { gte, lt, rest } = found
-  return { id: { gte, ...(lt !== null && { lt }) }, skip: Number(rest) }
+  if (!kind) return { skip }
+  const [merchantId, ...kinds] = kind
+  const isEvery = kinds.every((each) => each === null)
+  if (isEvery && skip < limits.offsetNearMax) return { skip }
+  const { rows } = await ctx.database.merchantPool.query<{ oldest: bigint | null; newest: bigint | null }>(
+    isEvery
+      ? {
+          name: 'transaction_at',
+          text: 'SELECT NULL AS oldest, transaction_at($1, $2) AS newest',
+          values: [merchantId, skip],
+        }
+      : {
+          name: 'transaction_of_kind_at',
+          text: 'SELECT oldest, newest FROM transaction_of_kind_at($1, $2, $3, $4, $5, $6)',
+          // Some rows more: one that another status took away meanwhile must not end the list.
+          values: [...kind, skip, take + limits.pageSizeMax],
+        },
+  )
+  const { oldest = null, newest = null } = rows[0] ?? {}
+  return newest === null ? null : { id: { lte: newest, ...(oldest !== null && { gte: oldest }) }, skip: 0 }
 }
 
 const isOfKind = `merchant_id = $1 AND ($2::transaction_type IS NULL OR transaction_type = $2)
   AND ($3::provider IS NULL OR payment_method = $3) AND ($4::transaction_status IS NULL OR status = $4)`
-
-/** Without a filter the blocks alone say enough, and are a tenth of the rows. */
-const isAnyKind = '$2::transaction_type IS NULL AND $3::provider IS NULL AND $4::transaction_status IS NULL'
-
-const pageSql = `
-  WITH counted AS (
-    SELECT first_id, n FROM transaction_block WHERE merchant_id = $1 AND ${isAnyKind}
-    UNION ALL
-    SELECT first_id, n FROM transaction_block_count WHERE ${isOfKind} AND NOT (${isAnyKind})
-    UNION ALL
-    SELECT coalesce((
-      SELECT max(b.first_id) FROM transaction_block b
-      WHERE b.merchant_id = $1 AND b.first_id <= c.bucket * 1024), 0), n
-    FROM transaction_count_change c WHERE ${isOfKind}
-  ), block AS (
-    SELECT first_id, sum(n)::bigint AS n FROM counted GROUP BY first_id HAVING sum(n) > 0
-  ), passed AS (
-    SELECT first_id, n, (sum(n) OVER (ORDER BY first_id DESC))::bigint - n AS rows FROM block
-  ), page AS (
-    SELECT min(first_id) AS gte, max(first_id) AS newest, $5::bigint - min(rows) AS rest
-    FROM passed WHERE rows < $5::bigint + $6::bigint AND rows + n > $5::bigint
-  )
-  SELECT gte, rest, (
-    SELECT min(b.first_id) FROM transaction_block b WHERE b.merchant_id = $1 AND b.first_id > newest) AS lt
-  FROM page WHERE gte IS NOT NULL`
 
 type Kind = [merchantId: number, type: string | null, method: string | null, status: string | null]
 
