@@ -59,7 +59,8 @@ export async function startApp(
   const close = closeOnce(closers, log)
   try {
     const inReach = operatorsInReach(config, simulatorUrl)
-    return { ...(await build({ config, connection, log, inReach }, closers)), close }
+    const ending = new AbortController()
+    return { ...(await build({ config, connection, log, inReach, ending }, closers)), close }
   } catch (error) {
     await close()
     throw error
@@ -85,6 +86,7 @@ async function build(ground: Ground, closers: Closers): Promise<Omit<App, 'close
   services.jobsHealthy = () => schedule.healthy()
   closers.push(() => schedule.close())
   closers.push(() => closeDoors(doors, http))
+  closers.push(() => ground.ending.abort())
   return { services }
 }
 
@@ -94,10 +96,11 @@ interface Ground {
   connection: pg.ClientConfig
   log: Log
   inReach: OperatorsInReach
+  ending: AbortController
 }
 
 async function openServices(ground: Ground, addresses: Addresses, closers: Closers): Promise<Services> {
-  const { config, connection, log, inReach } = ground
+  const { config, connection, log, inReach, ending } = ground
   const database = openDatabase({
     connection,
     poolMax: databasePoolMax,
@@ -123,8 +126,7 @@ async function openServices(ground: Ground, addresses: Addresses, closers: Close
   const flights = new Map<string, Promise<unknown>>()
   const landed = async () => void (await Promise.allSettled(flights.values()))
   closers.push(landed)
-  const { callbackUrl } = addresses
-  const { callbackSecret } = master
+  const [{ callbackUrl }, { callbackSecret }] = [addresses, master]
   const operators = createOperators(inReach.settings, { log, clock, callbackUrl, callbackSecret })
   closers.push(() => operators.close())
   closers.push(() => Promise.race([landed(), sleep(limits.landMs, undefined, { ref: false })]))
@@ -143,6 +145,7 @@ async function openServices(ground: Ground, addresses: Addresses, closers: Close
     sequencer,
     feed,
     flights,
+    ending: ending.signal,
     streams: new Map(),
     sandbox: null,
     simulatorUrl: inReach.url,
@@ -151,7 +154,7 @@ async function openServices(ground: Ground, addresses: Addresses, closers: Close
   }
   const { control } = inReach
   if (control && sandboxClock) {
-    services.sandbox = { advanceClock: (...move) => advanceClock(services, control, sandboxClock, ...move) }
+    services.sandbox = { advanceClock: (ms) => advanceClock(services, control, sandboxClock, ms) }
     await nameWebhook(services, control)
   }
   return services
@@ -209,10 +212,9 @@ async function advanceClock(
   control: SimulatorControl,
   clock: SandboxClock,
   ms: number,
-  move?: string,
 ): Promise<Date> {
-  await control.advanceClock(ms, move)
-  const now = await clock.advance(ms, move)
+  await control.advanceClock(ms)
+  const now = await clock.advance(ms)
   for (const provider of providers) services.wakeJob(resolveJob(provider))
   return now
 }

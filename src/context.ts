@@ -28,6 +28,8 @@ export interface Services {
   feed: Feed
   /** Work that several callers want at once and one does: name → the work under way. */
   flights: Map<string, Promise<unknown>>
+  /** Aborted when the service begins to end: whoever waits for an outcome answers without it. */
+  ending: AbortSignal
   /** How many live streams each token (`token:<id>`) and each merchant (`merchant:<id>`) has open here. */
   streams: Map<string, number>
   /** Moves the sandbox clock; null in production. */
@@ -42,11 +44,8 @@ export interface Services {
 
 /** What only a sandbox can do. */
 export interface Sandbox {
-  /**
-   * Moves the service's and the simulator's time forward, once for each `move` that has a name.
-   * @returns the service's time after that
-   */
-  advanceClock(ms: number, move?: string): Promise<Date>
+  /** Moves the service's and the simulator's time forward. @returns the service's time after that */
+  advanceClock(ms: number): Promise<Date>
 }
 
 /** What every verb and every resolver receives: the services, and who is asking. */

@@ -1,4 +1,3 @@
-import { giveWay } from '../shared/turns.ts'
 import type { LiveStream } from './live-stream.ts'
 
 /** A result of a subscription, written once for all who read it. */
@@ -127,7 +126,6 @@ function openChannel<T>({ log }: LiveStream<T>, write: Write<T>, onClose: () => 
         stream.cursor = cursor
         if (!outlet.send(frame)) member.leave(false)
       }
-      await giveWay()
     }
   }
 
@@ -191,7 +189,6 @@ async function catchUp<T>(
     stream.cursor = stream.log.positionOf(event)
     if (!outlet.send(frame)) return false
     if (stream.cursor >= channel.cursor()) break
-    await giveWay()
   }
   return true
 }

@@ -2,8 +2,8 @@ import type { Provider } from '../shared/providers.ts'
 
 /**
  * The chart of accounts. Each merchant has its own set, so that no account is touched by every merchant and
- * each ledger proves itself. Only `available` and `reserved` keep a running balance; the others are sums of
- * their movements.
+ * each ledger proves itself. Only `available`, `reserved` and `suspense` (as `receivable`) keep a running
+ * balance; the others are sums of their movements.
  */
 export const accounts = {
   available: 'Owed to the merchant, free to use.',
@@ -13,7 +13,7 @@ export const accounts = {
   clearing_operator_c: 'Held at OperatorC for the merchant.',
   clearing_operator_d: 'Held at OperatorD for the merchant.',
   fees: 'Fees taken.',
-  suspense: 'Owed by the merchant: taken back by an operator when it was spent already.',
+  suspense: 'Owed by the merchant: taken back by an operator when it was spent; the next money pays it.',
   funding: 'Money that the owner of a sandbox put in.',
 } as const
 export type Account = keyof typeof accounts

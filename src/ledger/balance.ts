@@ -7,6 +7,8 @@ export interface Balance {
   balance: Xof
   available: Xof
   reserved: Xof
+  /** What the merchant owes; while that is above 0, nothing is available. */
+  receivable: Xof
   asOf: Date
 }
 
@@ -14,7 +16,8 @@ export interface Balance {
 export async function readBalance(pool: Pool, merchantId: number): Promise<Balance> {
   const { rows } = await pool.query<Omit<Balance, 'balance'>>({
     name: 'read_balance',
-    text: 'SELECT available, reserved, service_now() AS "asOf" FROM merchant_balance WHERE merchant_id = $1',
+    text: `SELECT available, reserved, receivable, service_now() AS "asOf"
+      FROM merchant_balance WHERE merchant_id = $1`,
     values: [merchantId],
   })
   const row = rows[0]

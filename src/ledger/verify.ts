@@ -5,7 +5,7 @@ export const invariants = {
   balances_equal_movements: 'Every balance is the sum of its movements.',
   no_balance_below_zero: 'No balance is below zero.',
   collections_credited_once:
-    'Every paid collection has one credit, as settled, and gave it back if reversed.',
+    'Every paid collection has one credit, as settled, and gave it back if reversed, here or by refunds.',
   reservations_end_once: 'What is reserved ends once, and no later than what it is for.',
   events_tell_every_change: 'Every change has one event, and positions have no gap.',
   statuses_agree_with_requests: 'Every status agrees with its request to the operator.',

@@ -8,8 +8,8 @@ interface FailureWords {
 
 /**
  * Why an operator did not do what it was asked: 27 reasons that every driver maps its operator's own codes
- * to. The sentences are for the person at the till or at the telephone; what only the platform can cure stays
- * vague there.
+ * to, and one of our own, which no driver gives. The sentences are for the person at the till or at the
+ * telephone; what only the platform can cure stays vague there.
  */
 export const failureReasons = {
   PAYER_DECLINED: {
@@ -167,6 +167,13 @@ export const failureReasons = {
     again: 'later',
     messageFr: "L'opérateur est indisponible. Réessayez plus tard.",
     messageEn: 'The operator is unavailable. Try again later.',
+  },
+  /** Ours: a payout was due, and its merchant's balance did not cover it. */
+  INSUFFICIENT_BALANCE: {
+    who: 'merchant',
+    again: 'later',
+    messageFr: 'Le solde disponible ne couvrait pas ce paiement à sa date.',
+    messageEn: 'The available balance did not cover this payout when it was due.',
   },
   UNSPECIFIED: {
     who: 'operator',

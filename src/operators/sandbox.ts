@@ -3,8 +3,7 @@ import type { Secret } from '../shared/secret.ts'
 
 /** Tells the simulator what no operator could be told: to move its time, and where its webhooks go. */
 export interface SimulatorControl {
-  /** Once for each `move` that has a name. */
-  advanceClock(ms: number, move?: string): Promise<void>
+  advanceClock(ms: number): Promise<void>
   setWebhook(url: string): Promise<void>
 }
 
@@ -21,7 +20,7 @@ export function simulatorControl(url: string, token: Secret): SimulatorControl {
       throw new Error(`simulator: ${path} answered ${response.statusCode} ${answer}`)
   }
   return {
-    advanceClock: (ms, move) => call('POST', 'clock', { advance_ms: ms, move }),
+    advanceClock: (ms) => call('POST', 'clock', { advance_ms: ms }),
     setWebhook: (target) => call('PUT', 'webhook', { url: target }),
   }
 }

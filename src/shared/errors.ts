@@ -71,6 +71,11 @@ export const refusals = {
     type: 'DuplicateReferenceError',
     message: 'A transaction with this reference exists already.',
   },
+  DUPLICATE_PAYOUT: {
+    status: 409,
+    type: 'DuplicatePayoutError',
+    message: 'A payout with this reference exists already.',
+  },
   AMBIGUOUS_REFERENCE: {
     status: 409,
     type: 'AmbiguousReferenceError',
@@ -85,6 +90,26 @@ export const refusals = {
     status: 409,
     type: 'IdempotencyKeyBusyError',
     message: 'The first request with this Idempotency-Key is still running. Repeat it in a moment.',
+  },
+  INSUFFICIENT_BALANCE: {
+    status: 400,
+    type: 'InsufficientBalanceError',
+    message: 'The available balance does not cover this amount. Nothing was recorded.',
+  },
+  REFUND_TOO_LARGE: {
+    status: 400,
+    type: 'RefundTooLargeError',
+    message: 'This is more than what is left to give back of the payment.',
+  },
+  NOT_REFUNDABLE: {
+    status: 409,
+    type: 'NotRefundableError',
+    message: 'Only a payment that was paid, and was not given back since, can be refunded.',
+  },
+  STATE_CONFLICT: {
+    status: 409,
+    type: 'StateConflictError',
+    message: 'This is no longer possible: it has gone on since.',
   },
   PAYMENT_REFUSED: {
     status: 400,
@@ -134,6 +159,7 @@ export interface RefusalDetail {
   problems?: readonly FieldProblem[]
   requiredScopes?: readonly string[]
   existingTransaction?: { id: bigint; status: string }
+  existingPayout?: { id: bigint; status: string }
   /** Seconds after which another try makes sense. */
   retryAfterS?: number
   [more: string]: unknown

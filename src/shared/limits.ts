@@ -16,12 +16,22 @@ export const limits = {
   /** Largest amount of one `/pay` or `/deposit` (specification: Limits). */
   amountMaxXof: 1_000_000,
 
+  /** Largest payout. Choice: the million is of `/pay` and `/deposit`; who is paid out may be a supplier. */
+  payoutAmountMaxXof: 100_000_000,
+  /** Furthest day that a payout is scheduled for (decisions: Endpoints). */
+  payoutScheduleMaxMs: 366 * 24 * hour,
+  /** What nobody approved by then is cancelled (decisions: Money and states). */
+  approvalLifetimeMs: 7 * 24 * hour,
+
   /** Largest gift to a sandbox merchant. Choice: a billion francs, so that sums stay exact in JSON. */
   fundAmountMaxXof: 1_000_000_000,
 
   /** List pages (specification: Limits; default in decisions). */
   pageSizeMax: 100,
   pageSizeDefault: 20,
+  /** Exports: rows that are read at once. Choice: two at a time, for each holds a session while it reads. */
+  exportPageRows: 1_000,
+  exportsPerMerchantMax: 2,
   /** Choice: a deeper offset is a mistake or an attack; cursors reach everything. */
   offsetMax: 1_000_000_000,
   /** Rows that are passed over without asking the counts where the page lies. */
@@ -30,6 +40,10 @@ export const limits = {
   /** References (decisions: Endpoints). */
   referenceLengthMax: 100,
   descriptionLengthMax: 255,
+  /** Beneficiaries (decisions: Endpoints). */
+  beneficiaryNameLengthMax: 200,
+  bankAccountLengthMin: 5,
+  bankAccountLengthMax: 34,
   /** Longest e-mail address that can be delivered to (RFC 5321). */
   emailLengthMax: 254,
   urlLengthMax: 2_048,
@@ -70,6 +84,22 @@ export const limits = {
    * soon, and once after its books of the day are closed.
    */
   reversalChecksMs: [1 * minute, 10 * minute, 1 * hour, 24 * hour],
+
+  /** `POST /deposit` answers after this time, whatever is known by then (decisions: Endpoints). */
+  depositWaitMs: 20 * second,
+  /** An operator's first answer to a disbursement; longer where that answer is its outcome. */
+  disburseDeadlineMs: 10 * second,
+  disburseSyncDeadlineMs: 18 * second,
+  /** What provably never left is tried again for so long. Choice: while a caller waits; for a day. */
+  depositUnsentForMs: 15 * second,
+  payoutUnsentForMs: 24 * hour,
+  /** Payouts that one process sends to one operator at a time. */
+  payoutsInFlightMax: 32,
+  /** How often it is looked for payouts that are due. */
+  payoutsDueEveryMs: 1 * second,
+  /** How often the jobs of processes that are gone are taken back. */
+  jobsRecoverEveryMs: 1 * second,
+
   /** How often each operator's due requests are looked for; a callback does not wait for it. */
   resolveEveryMs: 500,
   /** Requests that one job run takes. */
@@ -84,8 +114,8 @@ export const limits = {
   idempotencyKeptMs: 30 * 24 * hour,
   idempotencyRetryS: 1,
   idempotencySweepMs: 1 * hour,
-  /** Choice: longer than a collection waits for its operator; run twice it makes one thing anyway. */
-  idempotencyLeaseMs: 15 * second,
+  /** Choice: longer than a deposit waits for its operator; run twice it makes one thing anyway. */
+  idempotencyLeaseMs: 25 * second,
 
   /** Bodies (decisions: 413). Choice: the largest `/pay` body is below 8 KiB. */
   bodyMaxBytes: 100 * 1_024,
@@ -177,8 +207,6 @@ export const limits = {
 
   /** Furthest step of the sandbox clock: schedules reach 366 days ahead. */
   clockStepMs: 400 * 24 * hour,
-  /** Its last moves that are known again when their request is repeated. Choice: more than a minute's. */
-  clockMovesKept: 1_000,
 
   /** SIGTERM to exit (issue: within 10 s). */
   drainMs: 7 * second,

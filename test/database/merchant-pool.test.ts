@@ -111,6 +111,28 @@ describe('what is read on behalf of a merchant', () => {
     expect(read).toEqual(rows)
   })
 
+  test('is written behind the wall too: a beneficiary of its own, and of nobody else', async () => {
+    const { prisma } = db.database
+    const [a, b] = [shopAt(0).merchantId, shopAt(1).merchantId]
+    const data = { name: 'Awa', account: '+22370000001', paymentMethod: 'OperatorA' } as const
+    const { id } = await asMerchant(a, async () =>
+      prisma.beneficiary.create({ data: { ...data, merchantId: a } }),
+    )
+    const forB = asMerchant(a, async () => prisma.beneficiary.create({ data: { ...data, merchantId: b } }))
+    await expect(forB).rejects.toThrow('row-level security')
+    const write = (merchantId: number) =>
+      asMerchant(merchantId, async () =>
+        prisma.beneficiary.updateMany({ where: { id }, data: { name: 'Bintou' } }),
+      )
+    expect([await write(b), await write(a)]).toEqual([{ count: 0 }, { count: 1 }])
+    const give = asMerchant(a, async () =>
+      prisma.beneficiary.updateMany({ where: { id }, data: { merchantId: b } }),
+    )
+    await expect(give).rejects.toThrow('permission denied')
+    const forget = asMerchant(a, async () => prisma.beneficiary.deleteMany({ where: { id } }))
+    await expect(forget).rejects.toThrow('permission denied')
+  })
+
   test('fails alike where what is asked for by a unique key is not there', async () => {
     const { prisma } = db.database
     const [a, b] = [shopAt(0).merchantId, shopAt(1).merchantId]
@@ -182,25 +204,40 @@ describe('the wall', () => {
     }
   })
 
-  test('holds a role that may read these tables, and nothing else', async () => {
+  test('holds a role that may read these tables, keep its beneficiaries, and nothing else', async () => {
     const { rows } = await db.owner.query<{ may: string }>(
       `SELECT table_name || ': ' || privilege_type AS may FROM information_schema.table_privileges
        WHERE grantee = 'payments_merchant'
        UNION SELECT routine_name || '()' FROM information_schema.routine_privileges
-       WHERE grantee = 'payments_merchant'`,
+       WHERE grantee = 'payments_merchant'
+       UNION SELECT table_name || '.' || column_name || ': UPDATE' FROM information_schema.column_privileges
+       WHERE grantee = 'payments_merchant' AND privilege_type = 'UPDATE'`,
     )
     expect(rows.map(({ may }) => may).toSorted()).toEqual([
+      'beneficiary.account: UPDATE',
+      'beneficiary.category: UPDATE',
+      'beneficiary.is_active: UPDATE',
+      'beneficiary.name: UPDATE',
+      'beneficiary.payment_method: UPDATE',
+      'beneficiary.updated_at: UPDATE',
+      'beneficiary: INSERT',
+      'beneficiary: SELECT',
       'event: SELECT',
       'merchant: SELECT',
       'merchant_balance: SELECT',
+      'movement: SELECT',
+      'payout: SELECT',
+      'payout_count: SELECT',
       'sandbox_clock: SELECT',
       'service_now()',
       'stream_head: SELECT',
       'transaction: SELECT',
+      'transaction_at()',
       'transaction_block: SELECT',
       'transaction_block_count: SELECT',
       'transaction_count: SELECT',
       'transaction_count_change: SELECT',
+      'transaction_of_kind_at()',
     ])
     const roles = await db.owner.query(
       `SELECT rolsuper, rolbypassrls, rolcreaterole, ARRAY(

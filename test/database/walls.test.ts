@@ -56,6 +56,10 @@ describe("the service's role", () => {
     'UPDATE transaction SET late = true',
     'DELETE FROM transaction',
     'DELETE FROM operator_request',
+    `UPDATE payout SET status = 'completed', settled_amount = 1`,
+    'DELETE FROM payout',
+    'UPDATE payout_count SET n = 0',
+    `UPDATE beneficiary SET account = '+22370000009'`,
     'DELETE FROM merchant',
     'DELETE FROM api_key',
     `INSERT INTO lifecycle_move VALUES ('transaction', 'success', 'failed')`,
@@ -173,6 +177,8 @@ describe('the owner too', () => {
     `UPDATE event SET data = '{}'`,
     'DELETE FROM event',
     'TRUNCATE event',
+    'DELETE FROM payout',
+    'TRUNCATE payout CASCADE',
   ])('may not rewrite history: %s', async (statement) => {
     await expect(db.owner.query(statement)).rejects.toMatchObject(guarded)
   })
@@ -180,6 +186,10 @@ describe('the owner too', () => {
   test.each([
     ['merchant_balance_available', 'UPDATE merchant_balance SET available = -1'],
     ['merchant_balance_reserved', 'UPDATE merchant_balance SET reserved = -1'],
+    ['merchant_balance_receivable', 'UPDATE merchant_balance SET receivable = -1'],
+    ['merchant_approval_threshold', 'UPDATE merchant SET approval_threshold = -1'],
+    ['operator_request_subject', 'UPDATE operator_request SET payout_id = 1'],
+    ['operator_request_subject', 'UPDATE operator_request SET transaction_id = NULL'],
     ['merchant_name_length', `INSERT INTO merchant (name) VALUES ('')`],
     ['operator_request_amount', 'UPDATE operator_request SET amount = 0'],
     ['operator_request_attempt', 'UPDATE operator_request SET attempt = 0'],
@@ -255,6 +265,21 @@ test('every table carries its merchant, but for those of the platform', async ()
      ORDER BY name`,
   )
   expect(rows.map((row) => row.name)).toEqual(platform)
+})
+
+test('a refund of one merchant cannot hang on the collection of another', async () => {
+  const other = await fundedMerchant(pool, 0n)
+  const refund = (merchantId: number, type: string) =>
+    db.owner.query(
+      `INSERT INTO transaction (merchant_id, transaction_type, payment_method, customer_phone, amount, status,
+         reference, request_data, refund_of_id, created_at)
+       VALUES ($1, $2, 'OperatorA', '+22370000001', 500, 'processing', 'wall-refund', '{}', $3, now())`,
+      [merchantId, type, paid],
+    )
+  await expect(refund(other.merchantId, 'deposit')).rejects.toMatchObject({ code: '23503' })
+  await expect(refund(merchant.merchantId, 'pay')).rejects.toMatchObject({
+    constraint: 'transaction_refund_of_id',
+  })
 })
 
 test('a request of one merchant cannot hang on the transaction of another', async () => {

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { approvalStates, payoutStates } from '../../src/resources/payouts/states.ts'
 import { type TransactionStatus, transactionStates } from '../../src/resources/transactions/states.ts'
+import type { States } from '../../src/shared/states.ts'
 import { makeMerchant, type TestMerchant } from '../access/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { eventTypes, settleMany } from './money.ts'
@@ -28,19 +30,26 @@ async function standing(status: TransactionStatus, type: 'pay' | 'deposit' = 'pa
   return rows[0]?.id ?? 0n
 }
 
-test('the database holds exactly the moves of states.ts', async () => {
-  const { rows } = await db.owner.query<{ from_status: string; to_status: string }>(
-    `SELECT from_status, to_status FROM lifecycle_move WHERE lifecycle = 'transaction'`,
+const lifecycles: States<string>[] = [transactionStates, payoutStates, approvalStates]
+
+test.each(lifecycles)('the database holds exactly the moves of states.ts: $name', async (states) => {
+  const { rows } = await db.owner.query<{ move: string }>(
+    `SELECT from_status || ' → ' || to_status AS move FROM lifecycle_move WHERE lifecycle = $1`,
+    [states.name],
   )
-  const table = rows.map((row) => `${row.from_status} → ${row.to_status}`).toSorted()
-  const code = statuses
-    .flatMap((from) => Object.keys(transactionStates.moves[from]).map((to) => `${from} → ${to}`))
-    .toSorted()
-  expect(table).toEqual(code)
-  const { rows: words } = await db.owner.query<{ word: TransactionStatus }>(
-    'SELECT unnest(enum_range(NULL::transaction_status))::text AS word',
+  const code = states.statuses.flatMap((from) =>
+    Object.keys(states.moves[from] ?? {}).map((to) => `${from} → ${to}`),
   )
-  expect(words.map(({ word }) => word).toSorted()).toEqual([...statuses].toSorted())
+  expect(rows.map(({ move }) => move).toSorted()).toEqual(code.toSorted())
+  const { rows: words } = await db.owner.query<{ word: string }>(
+    `SELECT unnest(enum_range(NULL::${states.name}_status))::text AS word`,
+  )
+  expect(words.map(({ word }) => word).toSorted()).toEqual(states.statuses.toSorted())
+})
+
+test('the database knows no other lifecycle', async () => {
+  const { rows } = await db.owner.query('SELECT DISTINCT lifecycle FROM lifecycle_move ORDER BY lifecycle')
+  expect(rows.map(({ lifecycle }) => lifecycle)).toEqual(lifecycles.map(({ name }) => name).toSorted())
 })
 
 describe('settling moves along the table and no other way', () => {
@@ -96,6 +105,7 @@ test.each([
   ['merchant_id', 'merchant_id + 1'],
   ['payment_method', `'OperatorD'`],
   ['transaction_type', `'deposit'`],
+  ['refund_of_id', 'id'],
 ])('what a transaction is about never changes: %s', async (column, value) => {
   const id = await standing('pending')
   const change = db.owner.query(`UPDATE transaction SET ${column} = ${value} WHERE id = $1`, [id])

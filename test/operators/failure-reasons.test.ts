@@ -5,8 +5,8 @@ import { gsmaRefusal } from '../../src/operators/gsma-mm-errors.ts'
 
 const kinds = ['collect', 'disburse', 'reverse'] as const
 
-test('there are 27 reasons, each with a whole sentence in French and in English', () => {
-  expect(Object.keys(failureReasons)).toHaveLength(27)
+test('there are 28 reasons, each with a whole sentence in French and in English', () => {
+  expect(Object.keys(failureReasons)).toHaveLength(28)
   for (const { messageFr, messageEn } of Object.values(failureReasons)) {
     expect(messageFr).toMatch(/^[A-ZÀ-Ý].+\.$/)
     expect(messageEn).toMatch(/^[A-Z].+\.$/)

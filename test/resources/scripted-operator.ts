@@ -74,6 +74,7 @@ export function useScene(): void {
       sequencer: { nudge: () => undefined, close: async () => undefined },
       addresses: { publicUrl: 'https://us.example', callbackUrl: 'https://us.example' },
       flights: new Map(),
+      ending: new AbortController().signal,
     } as unknown as Services
     Object.assign(scene, { db, pool, clock, services })
   })

@@ -134,6 +134,7 @@ export function openNode({ pool, merchantPool, ...world }: Ground): Services {
       },
     },
     flights: new Map(),
+    ending: new AbortController().signal,
     wakeJob: () => undefined,
   } as unknown as Services
 }

@@ -73,7 +73,7 @@ export const routes: readonly Route[] = [
     status: 200,
     operation: 'Balance',
     variables: (request) => query(request, z.object({ paymentMethod: provider.optional() })),
-    data: withoutNulls,
+    data: balanceData,
   },
   {
     method: 'GET',
@@ -135,6 +135,11 @@ function readWishes(request: RestRequest): [ReturnType<typeof readObject>, Domai
 function unlessUnreadable(token: object, { unreadable }: { unreadable: DomainError | null }): object {
   if (unreadable) throw unreadable
   return token
+}
+
+/** A debt is shown where there is one. */
+function balanceData({ receivable, ...balance }: { receivable?: number }): object {
+  return withoutNulls({ ...balance, receivable: receivable || null })
 }
 
 /** REST leaves out what GraphQL gives as null. */

@@ -42,6 +42,12 @@ const Balance = builder.objectRef<LedgerBalance & { operatorBalance: Xof | null 
       type: 'Amount',
       description: 'Set aside for payments under way, whole XOF.',
     }),
+    receivable: t.expose('receivable', {
+      type: 'Amount',
+      description:
+        'What an operator took back when it was spent already, whole XOF. The next money pays it; until ' +
+        'then nothing is available.',
+    }),
     operatorBalance: t.expose('operatorBalance', {
       type: 'Amount',
       nullable: true,

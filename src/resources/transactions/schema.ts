@@ -1,5 +1,11 @@
 import { mine } from '../../access/actor.ts'
-import { events, type LogEvent } from '../../events/catalogue.ts'
+import {
+  events,
+  isTransactionEvent,
+  type LogEvent,
+  onlyEvents,
+  type TransactionEventData,
+} from '../../events/catalogue.ts'
 import { builder } from '../../graphql/builder.ts'
 import { PaymentMethod, stateEnum, wordEnum } from '../../graphql/enums.ts'
 import { refusals, refusalType } from '../../graphql/errors.ts'
@@ -282,7 +288,7 @@ builder.mutationField('collectPayment', (t) =>
   }),
 )
 
-const TransactionChange = builder.objectRef<LogEvent>('TransactionChange').implement({
+const TransactionChange = builder.objectRef<LogEvent<TransactionEventData>>('TransactionChange').implement({
   description: 'A change of a transaction, as it was at that moment.',
   scope: ['balance'],
   fields: (t) => ({
@@ -335,9 +341,10 @@ builder.subscriptionField('transactionChanged', (t) =>
     subscribe: async (_root, { after }, ctx) => {
       const { merchantId } = mine(ctx)
       const start = await ctx.feed.start(merchantId, readCursor(after ?? ctx.lastEventId))
-      return liveStream<LogEvent>(ctx, {
+      return liveStream<LogEvent<TransactionEventData>>(ctx, {
         ...start,
-        read: (from, signal) => ctx.feed.subscribe({ merchantId, after: from, signal }),
+        read: (from, signal) =>
+          onlyEvents(ctx.feed.subscribe({ merchantId, after: from, signal }), isTransactionEvent),
         positionOf: ({ position }) => position,
       })
     },

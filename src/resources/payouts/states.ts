@@ -1,0 +1,30 @@
+import { defineStates } from '../../shared/states.ts'
+
+/**
+ * Lifecycle of a payout (specification: States and transitions; decisions: Money and states). What is
+ * `processing` may have left: it never goes back.
+ */
+export const payoutStates = defineStates('payout', 'pending', {
+  pending: {
+    processing: 'it is sent to the operator',
+    failed: 'it was due, and not covered',
+    cancelled: 'its merchant cancelled it, or nobody approved it',
+  },
+  processing: { completed: 'the operator confirmed it', failed: 'the operator refused it' },
+  completed: {},
+  failed: {},
+  cancelled: {},
+})
+
+/** Whether a person lets a payout go, where its merchant asks for that (decisions: Money and states). */
+export const approvalStates = defineStates('approval', 'pending', {
+  not_required: {},
+  pending: {
+    approved: 'somebody else than its maker approved it',
+    rejected: 'somebody rejected it',
+    expired: 'nobody decided in seven days',
+  },
+  approved: {},
+  rejected: {},
+  expired: {},
+})

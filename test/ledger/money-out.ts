@@ -1,0 +1,182 @@
+import type pg from 'pg'
+import type { Provider } from '../../src/shared/providers.ts'
+import type { TestMerchant } from '../access/merchants.ts'
+
+/** One item of `deposit_many`, as the service sends it. */
+export interface DepositItem {
+  merchantId: number
+  apiKeyId: number
+  apiKeyVersion: number
+  provider: Provider
+  phone: string
+  amount: bigint
+  reference: string
+  /** The collection that it gives back. */
+  refundOf: bigint | null
+}
+
+export interface Deposited {
+  outcome:
+    | 'made'
+    | 'unauthenticated'
+    | 'duplicate'
+    | 'not_refundable'
+    | 'too_large'
+    | 'halted'
+    | 'short'
+    | 'again'
+  transactionId: bigint | null
+  requestId: bigint | null
+  correlationId: string | null
+  createdAt: Date | null
+}
+
+let made = 0
+
+/** A deposit of 1,000 francs by OperatorA, under a reference of its own. */
+export function depositItem(merchant: TestMerchant, more: Partial<DepositItem> = {}): DepositItem {
+  return {
+    merchantId: merchant.merchantId,
+    apiKeyId: merchant.apiKeyId,
+    apiKeyVersion: 1,
+    provider: 'OperatorA',
+    phone: '+22370000001',
+    amount: 1_000n,
+    reference: `out-${(made += 1)}`,
+    refundOf: null,
+    ...more,
+  }
+}
+
+/** Runs `deposit_many` itself. */
+export async function depositMany(
+  pool: pg.Pool | pg.PoolClient,
+  items: readonly DepositItem[],
+): Promise<Deposited[]> {
+  const { rows } = await pool.query<Deposited>(
+    `SELECT outcome, transaction_id AS "transactionId", request_id AS "requestId",
+       correlation_id AS "correlationId", created_at AS "createdAt"
+     FROM deposit_many($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9, 30000, 12000)`,
+    [
+      items.map((i) => i.merchantId),
+      items.map((i) => i.apiKeyId),
+      items.map((i) => i.apiKeyVersion),
+      items.map((i) => i.provider),
+      items.map((i) => i.phone),
+      items.map((i) => i.amount),
+      items.map((i) => i.reference),
+      items.map(() => '{}'),
+      items.map((i) => i.refundOf),
+    ],
+  )
+  return rows
+}
+
+/** One deposit under way, its money set aside. @returns its transaction and its operator request */
+export async function openDeposit(
+  pool: pg.Pool,
+  merchant: TestMerchant,
+  more: Partial<DepositItem> = {},
+): Promise<{ transactionId: bigint; requestId: bigint; correlationId: string }> {
+  const [row] = await depositMany(pool, [depositItem(merchant, more)])
+  if (!row?.transactionId || !row.requestId || !row.correlationId)
+    throw new Error(`not made: ${row?.outcome}`)
+  return { transactionId: row.transactionId, requestId: row.requestId, correlationId: row.correlationId }
+}
+
+export interface OutcomeItem {
+  id: bigint
+  to: string
+  source?: string
+  amount?: bigint | null
+  reason?: string | null
+  /** After which it is asked whether it was taken back. */
+  watchMs?: number | null
+}
+
+export interface Ended {
+  moved: boolean
+  status: string | null
+}
+
+/** Runs `settle_deposits` itself. */
+export async function settleDeposits(
+  pool: pg.Pool | pg.PoolClient,
+  items: readonly OutcomeItem[],
+): Promise<Ended[]> {
+  const { rows } = await pool.query<Ended>(
+    `SELECT moved, status
+     FROM settle_deposits($1, $2::transaction_status[], $3, $4, $5, $6, $7, $8::jsonb[], $9)`,
+    outcomes(items),
+  )
+  return rows
+}
+
+function outcomes(items: readonly OutcomeItem[]): unknown[] {
+  const none = items.map(() => null)
+  return [
+    items.map((i) => i.id),
+    items.map((i) => i.to),
+    items.map((i) => i.source ?? 'query'),
+    items.map((i) => i.amount ?? null),
+    none,
+    items.map((i) => i.reason ?? null),
+    none,
+    items.map(() => '{}'),
+    items.map((i) => i.watchMs ?? null),
+  ]
+}
+
+/** The movements of a cause in their order, `post reserved > clearing_operator_a 1000`. */
+export async function movementsOf(pool: pg.Pool, cause: string): Promise<string[]> {
+  const { rows } = await pool.query<{ line: string }>(
+    `SELECT step || ' ' || debit || ' > ' || credit || ' ' || amount AS line FROM movement
+     WHERE cause = $1 ORDER BY id`,
+    [cause],
+  )
+  return rows.map(({ line }) => line)
+}
+
+/** The operator's side of a deposit or payout: its state, and whether it is asked about again. */
+export async function requestOf(
+  pool: pg.Pool,
+  column: 'transaction_id' | 'payout_id',
+  id: bigint,
+): Promise<Record<string, unknown>[]> {
+  const { rows } = await pool.query<Record<string, unknown>>(
+    `SELECT kind, provider, amount, phone, state, next_check_at IS NOT NULL AS asked FROM operator_request
+     WHERE ${column} = $1`,
+    [id],
+  )
+  return rows
+}
+
+/** How many rows there are of all that money out writes. */
+export async function writtenRows(pool: pg.Pool): Promise<unknown> {
+  const { rows } = await pool.query<object>(
+    `SELECT (SELECT count(*) FROM transaction) AS transactions, (SELECT count(*) FROM payout) AS payouts,
+       (SELECT count(*) FROM movement) AS movements, (SELECT count(*) FROM event) AS events,
+       (SELECT count(*) FROM operator_request) AS requests`,
+  )
+  return rows[0]
+}
+
+/** Watches a balance until it is told to stop: what is available must never leave its bounds. */
+export function watchAvailable(pool: pg.Pool, merchantId: number): () => Promise<bigint[]> {
+  let watching = true
+  const seen: bigint[] = []
+  const watcher = (async () => {
+    while (watching) {
+      const { rows } = await pool.query<{ available: bigint }>(
+        'SELECT available FROM merchant_balance WHERE merchant_id = $1',
+        [merchantId],
+      )
+      seen.push(rows[0]?.available ?? -1n)
+    }
+  })()
+  return async () => {
+    watching = false
+    await watcher
+    return seen
+  }
+}
