@@ -1,3 +1,4 @@
+import { giveWay } from '../shared/turns.ts'
 import type { LiveStream } from './live-stream.ts'
 
 /** A result of a subscription, written once for all who read it. */
@@ -126,6 +127,7 @@ function openChannel<T>({ log }: LiveStream<T>, write: Write<T>, onClose: () => 
         stream.cursor = cursor
         if (!outlet.send(frame)) member.leave(false)
       }
+      await giveWay()
     }
   }
 
@@ -189,6 +191,7 @@ async function catchUp<T>(
     stream.cursor = stream.log.positionOf(event)
     if (!outlet.send(frame)) return false
     if (stream.cursor >= channel.cursor()) break
+    await giveWay()
   }
   return true
 }

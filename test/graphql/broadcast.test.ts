@@ -160,6 +160,26 @@ test.each(['sharing', 'catching up', 'without room'])(
   },
 )
 
+test.each([
+  ['live', null],
+  ['from the past', '0'],
+])('many events at once, read %s, leave everything else its turns', async (_how, after) => {
+  const last = 30_000
+  if (after !== null) ticks.advance(last)
+  const readers = Array.from({ length: 3 }, () => reader(after))
+  let turns = 0
+  ticks.advance(last)
+  while (!readers.every(({ seen }) => seen.length === last)) {
+    await new Promise((resolve) => setImmediate(resolve))
+    turns += 1
+  }
+  expect(turns).toBeGreaterThan(3)
+  for (const { seen, stream } of readers) {
+    expect(seen).toEqual(upTo(last))
+    stream.end(null)
+  }
+})
+
 test('a log that breaks breaks its readers, and the next one reads it anew', async () => {
   const broken = reader()
   broken.stream.end(null)
