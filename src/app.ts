@@ -154,7 +154,7 @@ async function openServices(ground: Ground, addresses: Addresses, closers: Close
   }
   const { control } = inReach
   if (control && sandboxClock) {
-    services.sandbox = { advanceClock: (ms) => advanceClock(services, control, sandboxClock, ms) }
+    services.sandbox = { advanceClock: (...move) => advanceClock(services, control, sandboxClock, ...move) }
     await nameWebhook(services, control)
   }
   return services
@@ -212,9 +212,10 @@ async function advanceClock(
   control: SimulatorControl,
   clock: SandboxClock,
   ms: number,
+  move?: string,
 ): Promise<Date> {
-  await control.advanceClock(ms)
-  const now = await clock.advance(ms)
+  await control.advanceClock(ms, move)
+  const now = await clock.advance(ms, move)
   for (const provider of providers) services.wakeJob(resolveJob(provider))
   return now
 }

@@ -44,8 +44,11 @@ export interface Services {
 
 /** What only a sandbox can do. */
 export interface Sandbox {
-  /** Moves the service's and the simulator's time forward. @returns the service's time after that */
-  advanceClock(ms: number): Promise<Date>
+  /**
+   * Moves the service's and the simulator's time forward, once for each `move` that has a name.
+   * @returns the service's time after that
+   */
+  advanceClock(ms: number, move?: string): Promise<Date>
 }
 
 /** What every verb and every resolver receives: the services, and who is asking. */

@@ -1,10 +1,14 @@
 import type { Pool } from 'pg'
 import type { Clock } from '../shared/clock.ts'
+import { limits } from '../shared/limits.ts'
 
 /** The sandbox's clock: the machine's time and an offset that all processes share through the database. */
 export interface SandboxClock extends Clock {
-  /** Moves the time forward for every process. @returns the time after that */
-  advance(ms: number): Promise<Date>
+  /**
+   * Moves the time forward for every process, once for each `move` that has a name.
+   * @returns the time after that
+   */
+  advance(ms: number, move?: string): Promise<Date>
   /** Reads the offset that another process may have changed. */
   refresh(): Promise<void>
 }
@@ -24,14 +28,17 @@ export async function openSandboxClock(pool: Pool): Promise<SandboxClock> {
   return {
     now,
     refresh,
-    async advance(ms) {
+    async advance(ms, move) {
       const { rows } = await pool.query<{ offset: bigint }>(
         `WITH moved AS (
-           INSERT INTO sandbox_clock AS c (offset_ms) VALUES ($1)
-           ON CONFLICT (singleton) DO UPDATE SET offset_ms = c.offset_ms + excluded.offset_ms
+           INSERT INTO sandbox_clock AS c (offset_ms, moves) VALUES ($1, array_remove(ARRAY[$2::text], NULL))
+           ON CONFLICT (singleton) DO UPDATE SET
+             offset_ms = c.offset_ms + CASE WHEN c.moves && excluded.moves THEN 0 ELSE excluded.offset_ms END,
+             moves = CASE WHEN c.moves && excluded.moves THEN c.moves
+               ELSE (c.moves || excluded.moves)[cardinality(c.moves || excluded.moves) - $3 + 1:] END
            RETURNING offset_ms AS "offset"
          ) SELECT "offset", pg_notify('clock', '') FROM moved`,
-        [ms],
+        [ms, move ?? null, limits.clockMovesKept],
       )
       take(rows[0])
       return now()

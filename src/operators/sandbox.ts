@@ -3,7 +3,8 @@ import type { Secret } from '../shared/secret.ts'
 
 /** Tells the simulator what no operator could be told: to move its time, and where its webhooks go. */
 export interface SimulatorControl {
-  advanceClock(ms: number): Promise<void>
+  /** Once for each `move` that has a name. */
+  advanceClock(ms: number, move?: string): Promise<void>
   setWebhook(url: string): Promise<void>
 }
 
@@ -20,7 +21,7 @@ export function simulatorControl(url: string, token: Secret): SimulatorControl {
       throw new Error(`simulator: ${path} answered ${response.statusCode} ${answer}`)
   }
   return {
-    advanceClock: (ms) => call('POST', 'clock', { advance_ms: ms }),
+    advanceClock: (ms, move) => call('POST', 'clock', { advance_ms: ms, move }),
     setWebhook: (target) => call('PUT', 'webhook', { url: target }),
   }
 }

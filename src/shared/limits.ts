@@ -207,6 +207,8 @@ export const limits = {
 
   /** Furthest step of the sandbox clock: schedules reach 366 days ahead. */
   clockStepMs: 400 * 24 * hour,
+  /** Its last moves that are known again when their request is repeated. Choice: more than a minute's. */
+  clockMovesKept: 1_000,
 
   /** SIGTERM to exit (issue: within 10 s). */
   drainMs: 7 * second,

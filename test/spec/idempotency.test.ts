@@ -280,6 +280,25 @@ describe('over GraphQL', () => {
     expect(await stage.available(shop)).toBe(before + 700)
   })
 
+  test('the clock of the sandbox is moved once, also after a crash, at the operators and here', async () => {
+    const key = randomUUID()
+    const advance = () => gql(key, 'mutation { sandboxAdvanceClock(by: "PT1S") }')
+    const offsets = async () => {
+      const { rows } = await owner.query('SELECT offset_ms FROM sandbox_clock')
+      return { here: Number(rows[0]?.offset_ms ?? 0), there: await stage.operatorsOffsetMs() }
+    }
+    const { here, there } = await offsets()
+    expect((await advance()).body.data.sandboxAdvanceClock).toMatch(/Z$/)
+    await forgetAnswer(key)
+    await advance()
+    expect(await offsets()).toEqual({ here: here + 1_000, there: there + 1_000 })
+    // It died between the two.
+    await owner.query(`UPDATE sandbox_clock SET offset_ms = offset_ms - 1000, moves = '{}'`)
+    await forgetAnswer(key)
+    await advance()
+    expect(await offsets()).toEqual({ here: here + 1_000, there: there + 1_000 })
+  })
+
   test('a key names one mutation, and a query takes none', async () => {
     const two = await gql(randomUUID(), 'mutation { a: sandboxFund(amount: 1) b: sandboxFund(amount: 1) }')
     expect(two.status).toBe(400)

@@ -61,6 +61,8 @@ export interface Stage extends TestApp {
   outage(operator: Provider, mode: 'refuse' | 'hang' | '5xx' | 'none'): Promise<void>
   /** Moves the time of the service and of the operators. */
   advance(ms: number): Promise<void>
+  /** How far the operators' time was moved. */
+  operatorsOffsetMs(): Promise<number>
 }
 
 export const second = 1_000
@@ -220,6 +222,9 @@ function operatorSide(service: TestApp) {
     },
     async advance(ms: number) {
       await app.services.sandbox?.advanceClock(ms)
+    },
+    async operatorsOffsetMs() {
+      return ((await control('GET', 'clock')) as { offset_ms: number }).offset_ms
     },
   }
 }

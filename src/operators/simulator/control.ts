@@ -86,14 +86,20 @@ function controlRoutes(world: World): Route[] {
   ]
 }
 
-/** Moves time; everything that falls due on the way has happened when this answers. */
+/**
+ * Moves time, once for each `move` that has a name; everything that falls due on the way has happened when
+ * this answers.
+ */
 function advance(world: World, call: Call): Reply {
-  const ms = readObject(call.body)?.['advance_ms']
+  const body = readObject(call.body) ?? {}
+  const ms = body['advance_ms']
+  const move = text(body, 'move')
   if (typeof ms !== 'number' || !Number.isSafeInteger(ms) || ms < 0 || ms > advanceMaxMs) {
     return json(400, { message: 'advance_ms: whole milliseconds, 0 to ten years.' })
   }
+  if (world.store.hasMoved(move)) return json(200, clockState(world))
   // Written first: what fires on the way already carries times that lie ahead of the machine.
-  world.store.commit([{ clock: world.clock.offset + ms }])
+  world.store.commit([{ clock: world.clock.offset + ms, ...(move && { move }) }])
   world.clock.advance(ms)
   return json(200, clockState(world))
 }

@@ -104,8 +104,8 @@ export type Change =
   | { readonly operation: Operation }
   | { readonly entry: Entry }
   | { readonly note: Note }
-  /** Milliseconds that the simulator's clock is ahead of the machine's. */
-  | { readonly clock: number }
+  /** Milliseconds that the simulator's clock is ahead of the machine's, and the name of what moved it. */
+  | { readonly clock: number; readonly move?: string }
   | { readonly webhook: WebhookTarget | null }
   /** Everything forgotten but the count of operations, so that no reference is given twice. */
   | { readonly reset: number }

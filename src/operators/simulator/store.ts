@@ -24,6 +24,7 @@ export class Store {
   #journal: Journal = noJournal
   #count = 0
   #clock = 0
+  readonly #moves = new Set<string>()
   #webhook: WebhookTarget | null = null
 
   /** Operations ever seen, forgotten ones included. */
@@ -34,6 +35,11 @@ export class Store {
   /** The clock's offset as last recorded, in milliseconds. */
   get clock(): number {
     return this.#clock
+  }
+
+  /** Whether a move of this name was made. */
+  hasMoved(move: string): boolean {
+    return this.#moves.has(move)
   }
 
   get webhook(): WebhookTarget | null {
@@ -67,7 +73,9 @@ export class Store {
 
   /** Forgets operations and balances. The clock and the webhook address stay: time never runs backwards. */
   reset(): void {
-    const kept: Change[] = [{ reset: this.#count }, { clock: this.#clock }, { webhook: this.#webhook }]
+    const clock = this.#clock
+    const moves = [...this.#moves].map((move) => ({ clock, move }))
+    const kept: Change[] = [{ reset: this.#count }, { clock }, ...moves, { webhook: this.#webhook }]
     this.#journal.clear()
     this.commit(kept)
   }
@@ -132,9 +140,14 @@ export class Store {
     if ('operation' in change) this.#put(change.operation)
     else if ('entry' in change) this.book.apply(change.entry)
     else if ('note' in change) this.#putNote(change.note)
-    else if ('clock' in change) this.#clock = change.clock
+    else if ('clock' in change) this.#tick(change)
     else if ('webhook' in change) this.#webhook = change.webhook
     else this.#forget(change.reset)
+  }
+
+  #tick({ clock, move }: Extract<Change, { clock: number }>): void {
+    this.#clock = clock
+    if (move !== undefined) this.#moves.add(move)
   }
 
   #put(operation: Operation): void {

@@ -16,7 +16,7 @@ builder.mutationFields((t) => ({
     resolve: (_root, { by }, ctx) => {
       if (by <= 0 || by > limits.clockStepMs)
         throw invalidInput([{ field: 'by', message: 'must be more than nothing and at most 400 days' }])
-      return sandboxOf(ctx).advanceClock(by)
+      return sandboxOf(ctx).advanceClock(by, ctx.effect?.id)
     },
   }),
   sandboxFund: t.field({

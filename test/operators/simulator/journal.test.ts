@@ -11,6 +11,7 @@ import {
   controls,
   controlToken,
   gsmaClient,
+  hour,
   minute,
   openBench,
   openReceiver,
@@ -155,10 +156,16 @@ test('a reset forgets payments but not the time, the webhook address or the coun
     { reference: string },
   ]
   expect((await first.control('POST', '/reset', {})).body['offset_ms']).toBe(minute + second)
+  const move = { advance_ms: hour, move: 'once' }
+  const offset = minute + second + hour
+  for (const bench of [first, first])
+    expect((await bench.control('POST', '/clock', move)).body['offset_ms']).toBe(offset)
+  expect((await first.control('POST', '/reset', {})).body['offset_ms']).toBe(offset)
   await first.simulator.close()
   await using again = await openBench({ journalPath: place.journalPath })
+  expect((await again.control('POST', '/clock', move)).body['offset_ms']).toBe(offset)
   expect((await again.control('GET', '/operations')).body).toEqual([])
-  expect((await again.control('GET', '/clock')).body['offset_ms']).toBe(minute + second)
+  expect((await again.control('GET', '/clock')).body['offset_ms']).toBe(offset)
   const c2 = await gsmaClient(again.url, 'c')
   expect((await c2.get('/accounts/balance')).body['currentBalance']).toBe('50000000')
   await c2.disburse('+22370000001', { reference: 'AFTER' })
