@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { limits } from '../../src/shared/limits.ts'
 import type { Provider } from '../../src/shared/providers.ts'
 import { eventually } from './eventually.ts'
 import { customer, each, hour, minute, openStage, perOperator, second } from './stage.ts'
@@ -192,25 +193,37 @@ describe('nobody answers', () => {
     }
   })
 
-  test('11 while the operator is out of reach nothing expires', async () => {
-    const payments = await start('11', '00', ['OperatorA', 'OperatorC'])
-    for (const operator of operatorsOf(payments)) await stage.outage(operator, 'refuse')
+  test('11 while the operator is out of reach it is asked, and nothing expires or fails', async () => {
+    const modes = { OperatorA: 'refuse', OperatorC: 'hang', OperatorD: '5xx' } as const
+    // What is paid meanwhile, and what nobody ever answers.
+    const [paid, silent] = [await start('12', '23', prompting), await start('11', '00', prompting)]
+    const all = [paid, silent].flatMap((payments) => Object.values(payments))
+    const due = stage.app.services.clock.now().getTime() + 25 * hour
+    const { operatorQueryDeadlineMs } = limits
+    Object.assign(limits, { operatorQueryDeadlineMs: 1_000 })
+    await perOperator((operator) => stage.outage(operator, modes[operator as keyof typeof modes]), prompting)
     try {
       await stage.advance(25 * hour)
-      for (const operator of operatorsOf(payments)) {
-        // Asked, and left without an answer.
-        await eventually(async () =>
-          expect((await stage.seen(operator)).map(({ status }) => status)).toContain(null),
-        )
-        const { reference } = payments[operator] ?? {}
-        await eventually(async () => expect((await stage.check(reference)).status).toBe(500))
-      }
-      expect(await statuses(payments)).toEqual(each('pending', operatorsOf(payments)))
+      // Asked after its end, and left without an answer that tells.
+      const asked = () =>
+        perOperator(async (operator) => {
+          const seen = (await stage.seen(operator)).filter(({ at }) => Date.parse(at) >= due)
+          return seen.length > 0 && seen.every(({ status }) => status === null || status === 503)
+        }, prompting)
+      await eventually(async () => expect(await asked()).toEqual(each(true, prompting)))
+      await Promise.all(
+        all.map(({ reference }) =>
+          eventually(async () => expect((await stage.check(reference)).status).toBe(500)),
+        ),
+      )
+      for (const { transaction_id: id } of all) expect(await stage.eventsOf(id)).toEqual(['payment_pending'])
     } finally {
-      for (const operator of operatorsOf(payments)) await stage.outage(operator, 'none')
+      Object.assign(limits, { operatorQueryDeadlineMs })
+      await perOperator((operator) => stage.outage(operator, 'none'), prompting)
     }
     await stage.advance(2 * minute)
-    await become(payments, 'expired')
+    await become(silent, 'expired')
+    await become(paid, 'success')
   })
 })
 
