@@ -234,6 +234,10 @@ function checkExchanges(scene: Scene, kind: string, exchanges: readonly Exchange
 
 function checkSecrets({ subject }: Scene, exchanges: readonly Exchange[]): void {
   must(!subject.secrets.test(JSON.stringify(exchanges)), 'a secret is on record')
+  // Whoever signs in shows a secret and gets one, whatever their fields are called.
+  const signIns = exchanges.filter(({ operation }) => operation === 'token')
+  const clear = signIns.filter((each) => !/^(\[secret\])*$/.test(each.requestBody + each.responseBody))
+  must(clear.length === 0, 'what was said at the sign-in is on record')
 }
 
 /** Rule 5, and the books: done once, for what the operator says. */
