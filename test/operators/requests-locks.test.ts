@@ -17,6 +17,8 @@ beforeAll(async () => {
   pool = db.database.pool
   merchant = await makeMerchant(pool)
   other = new pg.Pool({ ...db.connection, options: '-c enable_nestloop=off -c enable_mergejoin=off' })
+  // A connection may still be closing when the database is dropped.
+  other.on('connect', (client) => client.on('error', () => {}))
 })
 afterAll(async () => {
   await other.end()
