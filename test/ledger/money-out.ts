@@ -127,6 +127,132 @@ function outcomes(items: readonly OutcomeItem[]): unknown[] {
   ]
 }
 
+/** One item of `create_payouts`, as the service sends it. */
+export interface PayoutItem {
+  merchantId: number
+  apiKeyId: number
+  apiKeyVersion: number
+  provider: Provider
+  phone: string
+  amount: bigint
+  reference: string
+  /** Null: at once. */
+  scheduledAt: Date | null
+  beneficiaryId: number | null
+  beneficiaryName: string | null
+}
+
+export interface PaidOut {
+  outcome: 'made' | 'unauthenticated' | 'duplicate' | 'halted' | 'short'
+  payoutId: bigint | null
+}
+
+/** A payout of 1,000 francs by OperatorA, at once, under a reference of its own. */
+export function payoutItem(merchant: TestMerchant, more: Partial<PayoutItem> = {}): PayoutItem {
+  const { refundOf: _none, ...item } = depositItem(merchant)
+  return { ...item, scheduledAt: null, beneficiaryId: null, beneficiaryName: null, ...more }
+}
+
+/** Runs `create_payouts` itself; approvals expire after seven days. */
+export async function createPayouts(
+  pool: pg.Pool | pg.PoolClient,
+  items: readonly PayoutItem[],
+): Promise<PaidOut[]> {
+  const { rows } = await pool.query<PaidOut>(
+    `SELECT outcome, payout_id AS "payoutId"
+     FROM create_payouts($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9::timestamptz[], $10,
+       $11, $12,
+       604800000)`,
+    [
+      items.map((i) => i.merchantId),
+      items.map((i) => i.apiKeyId),
+      items.map((i) => i.apiKeyVersion),
+      items.map((i) => i.provider),
+      items.map((i) => i.phone),
+      items.map((i) => i.amount),
+      items.map((i) => i.reference),
+      items.map(() => '{}'),
+      items.map((i) => i.scheduledAt),
+      items.map((i) => i.beneficiaryId),
+      items.map((i) => i.beneficiaryName),
+      items.map((i) => `api_key:${i.apiKeyId}`),
+    ],
+  )
+  return rows
+}
+
+/** One payout that waits. @returns its id */
+export async function openPayout(
+  pool: pg.Pool,
+  merchant: TestMerchant,
+  more: Partial<PayoutItem> = {},
+): Promise<bigint> {
+  const [row] = await createPayouts(pool, [payoutItem(merchant, more)])
+  if (!row?.payoutId) throw new Error(`not made: ${row?.outcome}`)
+  return row.payoutId
+}
+
+export interface Begun {
+  outcome: 'begun' | 'short'
+  payoutId: bigint
+  requestId: bigint | null
+  merchantId: number
+  amount: bigint
+  phone: string
+}
+
+/** Runs `begin_payouts` itself. */
+export async function beginPayouts(
+  pool: pg.Pool | pg.PoolClient,
+  provider: Provider = 'OperatorA',
+  take = 32,
+): Promise<Begun[]> {
+  const { rows } = await pool.query<Begun>(
+    `SELECT outcome, payout_id AS "payoutId", request_id AS "requestId", merchant_id AS "merchantId",
+       amount, phone
+     FROM begin_payouts($1, $2, 30000, 12000)`,
+    [provider, take],
+  )
+  return rows
+}
+
+/** Runs `settle_payouts` itself. */
+export async function settlePayouts(
+  pool: pg.Pool | pg.PoolClient,
+  items: readonly OutcomeItem[],
+): Promise<Ended[]> {
+  const { rows } = await pool.query<Ended>(
+    `SELECT moved, status FROM settle_payouts($1, $2::payout_status[], $3, $4, $5, $6, $7, $8::jsonb[], $9)`,
+    outcomes(items),
+  )
+  return rows
+}
+
+/** Runs `cancel_payout` itself; null where the merchant has no such payout. */
+export async function cancelPayout(
+  pool: pg.Pool | pg.PoolClient,
+  merchantId: number,
+  id: bigint,
+): Promise<Ended | null> {
+  const { rows } = await pool.query<Ended>('SELECT moved, status FROM cancel_payout($1, $2)', [
+    merchantId,
+    id,
+  ])
+  return rows[0] ?? null
+}
+
+/** Runs `reverse_disbursements` itself. @returns which of the causes moved */
+export async function reverseDisbursements(
+  pool: pg.Pool | pg.PoolClient,
+  causes: readonly string[],
+): Promise<boolean[]> {
+  const { rows } = await pool.query<{ moved: boolean }>(
+    'SELECT moved FROM reverse_disbursements($1, $2::jsonb[])',
+    [causes, causes.map(() => '{}')],
+  )
+  return rows.map(({ moved }) => moved)
+}
+
 /** The movements of a cause in their order, `post reserved > clearing_operator_a 1000`. */
 export async function movementsOf(pool: pg.Pool, cause: string): Promise<string[]> {
   const { rows } = await pool.query<{ line: string }>(

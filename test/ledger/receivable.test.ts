@@ -1,0 +1,141 @@
+import type pg from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { auditLedger } from '../../src/ledger/audit.ts'
+import { readBalance } from '../../src/ledger/balance.ts'
+import { verifyLedger } from '../../src/ledger/verify.ts'
+import type { TestMerchant } from '../access/merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { fundedMerchant, openCollection, problemsOf, reverseMany, settleMany } from './money.ts'
+import {
+  beginPayouts,
+  cancelPayout,
+  createPayouts,
+  depositItem,
+  depositMany,
+  openDeposit,
+  openPayout,
+  payoutItem,
+  settleDeposits,
+  settlePayouts,
+} from './money-out.ts'
+
+let db: TestDatabase
+let pool: pg.Pool
+beforeAll(async () => {
+  db = await createTestDatabase()
+  pool = db.database.pool
+})
+afterAll(() => db.drop())
+
+const heldOf = async (merchant: TestMerchant) => {
+  const { available, reserved, receivable } = await readBalance(pool, merchant.merchantId)
+  return [available, reserved, receivable]
+}
+
+/** A merchant that owes 5,000 francs: what it was paid is set aside for a payout, and taken back. */
+async function debtor(): Promise<{ merchant: TestMerchant; payout: bigint }> {
+  const merchant = await fundedMerchant(pool, 0n)
+  const collected = await collection(merchant, 5_000n)
+  const payout = await openPayout(pool, merchant, { amount: 5_000n })
+  await reverseMany(pool, [collected])
+  expect(await heldOf(merchant)).toEqual([0n, 5_000n, 5_000n])
+  return { merchant, payout }
+}
+
+async function collection(merchant: TestMerchant, amount: bigint): Promise<bigint> {
+  const { transactionId } = await openCollection(pool, merchant, { amount })
+  await settleMany(pool, [{ id: transactionId, to: 'success' }])
+  return transactionId
+}
+
+const fund = ({ merchantId }: TestMerchant, amount: bigint) =>
+  pool.query(`SELECT fund_merchant($1, 'funding:' || gen_random_uuid(), $2)`, [merchantId, amount])
+
+async function recovered({ merchantId }: TestMerchant): Promise<bigint[]> {
+  const { rows } = await pool.query<{ amount: bigint }>(
+    `SELECT amount FROM movement WHERE merchant_id = $1 AND step = 'recover' AND debit = 'available'
+       AND credit = 'suspense' AND cause LIKE 'receivable:%' ORDER BY id`,
+    [merchantId],
+  )
+  return rows.map(({ amount }) => amount)
+}
+
+test('what a merchant owes is taken from whatever comes, at once, and no franc more', async () => {
+  const { merchant } = await debtor()
+  await collection(merchant, 2_000n)
+  expect(await heldOf(merchant)).toEqual([0n, 5_000n, 3_000n])
+  await fund(merchant, 500n)
+  expect(await heldOf(merchant)).toEqual([0n, 5_000n, 2_500n])
+  await fund(merchant, 4_000n)
+  expect(await heldOf(merchant)).toEqual([1_500n, 5_000n, 0n])
+  await fund(merchant, 4_000n)
+  expect(await heldOf(merchant)).toEqual([5_500n, 5_000n, 0n])
+  expect(await recovered(merchant)).toEqual([2_000n, 500n, 2_500n])
+  expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
+})
+
+test('while it owes, nothing is covered', async () => {
+  const { merchant } = await debtor()
+  await fund(merchant, 4_999n)
+  expect(await depositMany(pool, [depositItem(merchant)])).toMatchObject([{ outcome: 'short' }])
+  expect(await createPayouts(pool, [payoutItem(merchant)])).toMatchObject([{ outcome: 'short' }])
+  expect(await heldOf(merchant)).toEqual([0n, 5_000n, 1n])
+})
+
+test('money that comes free pays it too: cancelled, refused, paid less, taken back again', async () => {
+  const cancelled = await debtor()
+  await cancelPayout(pool, cancelled.merchant.merchantId, cancelled.payout)
+  expect(await heldOf(cancelled.merchant)).toEqual([0n, 0n, 0n])
+
+  const less = await debtor()
+  await beginPayouts(pool)
+  await settlePayouts(pool, [{ id: less.payout, to: 'completed', amount: 3_000n }])
+  expect(await heldOf(less.merchant)).toEqual([0n, 0n, 3_000n])
+  const other = await collection(less.merchant, 4_000n)
+  expect(await heldOf(less.merchant)).toEqual([1_000n, 0n, 0n])
+  await reverseMany(pool, [other])
+  expect(await heldOf(less.merchant)).toEqual([0n, 0n, 3_000n])
+
+  const refused = await fundedMerchant(pool, 0n)
+  const collected = await collection(refused, 5_000n)
+  const { transactionId } = await openDeposit(pool, refused, { amount: 4_000n })
+  await reverseMany(pool, [collected])
+  await settleDeposits(pool, [{ id: transactionId, to: 'failed' }])
+  expect(await heldOf(refused)).toEqual([0n, 0n, 0n])
+  const ids = [cancelled, less].map(({ merchant }) => merchant.merchantId)
+  expect(await problemsOf(pool, refused.merchantId, ...ids)).toEqual([])
+})
+
+test('several that owe, in one statement: each pays its own', async () => {
+  const debtors = [await debtor(), await debtor(), await debtor()]
+  const open = await Promise.all(
+    debtors.flatMap(({ merchant }) =>
+      [3_000n, 4_000n].map((amount) => openCollection(pool, merchant, { amount })),
+    ),
+  )
+  await settleMany(
+    pool,
+    open.map(({ transactionId: id }) => ({ id, to: 'success' })),
+  )
+  for (const { merchant } of debtors) expect(await heldOf(merchant)).toEqual([2_000n, 5_000n, 0n])
+})
+
+test('the audit sums it from its point on, and misses no franc of it', async () => {
+  const { merchant } = await debtor()
+  const proof = () => auditLedger(db.database, { whole: false })
+  for (let n = 0; n < 4; n += 1) expect((await proof())?.problems).toEqual([])
+  await fund(merchant, 1_000n)
+  expect(await proof()).toEqual({ problems: [], whole: false })
+  const client = await db.owner.connect()
+  await client.query('BEGIN; SET LOCAL session_replication_role = replica')
+  await client.query('UPDATE merchant_balance SET receivable = receivable - 1 WHERE merchant_id = $1', [
+    merchant.merchantId,
+  ])
+  for (const whole of [true, false]) {
+    expect(await verifyLedger(client, { whole })).toMatchObject([
+      { invariant: 'balances_equal_movements', merchantId: merchant.merchantId },
+    ])
+  }
+  await client.query('ROLLBACK')
+  client.release()
+})
