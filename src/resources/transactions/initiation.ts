@@ -1,0 +1,140 @@
+import { actorOf } from '../../access/actor.ts'
+import { type Context, shareFlight } from '../../context.ts'
+import type { Operator } from '../../operators/registry.ts'
+import type { OpenRequest } from '../../operators/requests.ts'
+import { DomainError } from '../../shared/errors.ts'
+import { invalidInput } from '../../shared/input.ts'
+import type { Xof } from '../../shared/money.ts'
+import type { Provider } from '../../shared/providers.ts'
+import { type Sent, sendRequest } from '../settlement.ts'
+import type { TransactionStatus } from './states.ts'
+
+/** The payment initiation result (specification). */
+export interface Initiation {
+  transactionId: bigint
+  reference: string
+  amount: Xof
+  paymentMethod: Provider
+  status: TransactionStatus
+  /** Hosted page of a checkout operator. */
+  paymentUrl: string | null
+  failureReason: string | null
+  failureMessage: string | null
+  initiatedAt: Date
+}
+
+/** What is to be made, and for whom. */
+export interface Item {
+  merchantId: number
+  apiKeyId: number
+  apiKeyVersion: number
+  provider: Provider
+  phone: string
+  amount: Xof
+  reference: string
+  request: OpenRequest['request']
+}
+
+/** @throws DomainError INVALID_INPUT where the service does not talk to it */
+export function connectedOperator(ctx: Context, provider: Provider): Operator {
+  const operator = ctx.operators.find(provider)
+  if (!operator) throw invalidInput([{ field: 'paymentMethod', message: 'is not connected to this service' }])
+  return operator
+}
+
+/** @throws DomainError PAYMENT_REFUSED where the payment was */
+export function answered(initiation: Initiation, words: string | undefined): Initiation {
+  if (initiation.status === 'failed') throw new DomainError('PAYMENT_REFUSED', words, { initiation })
+  return initiation
+}
+
+/** A transaction that has the reference already. */
+export type Existing = Initiation & {
+  phone: string
+  type: 'pay' | 'deposit' | 'balance_check'
+  refundOfId: bigint | null
+}
+
+/** The merchant's transaction of that reference. */
+export async function findExisting(
+  ctx: Context,
+  { reference, merchantId }: Pick<Item, 'reference' | 'merchantId'>,
+): Promise<Existing | undefined> {
+  const { rows } = await ctx.database.merchantPool.query<Existing>({
+    name: 'existing_transaction',
+    text: `SELECT id AS "transactionId", reference, amount, payment_method AS "paymentMethod", status,
+        payment_url AS "paymentUrl", failure_reason AS "failureReason", failure_message AS "failureMessage",
+        created_at AS "initiatedAt", customer_phone AS phone, transaction_type AS type,
+        refund_of_id AS "refundOfId"
+      FROM transaction WHERE reference = $1 AND merchant_id = $2`,
+    values: [reference, merchantId],
+  })
+  return rows[0]
+}
+
+/**
+ * Whether a request that goes on with what was begun under its `Idempotency-Key` finds its own there. Then
+ * it is answered as the first time; anybody else hears that the reference is taken.
+ */
+export function isOwn(
+  ctx: Context,
+  existing: Existing | undefined,
+  asked: Pick<Existing, 'type'> & Partial<Existing>,
+): existing is Existing {
+  return (
+    ctx.effect?.isResumed === true &&
+    existing !== undefined &&
+    existing.initiatedAt >= ctx.effect.since &&
+    Object.entries(asked).every(([name, value]) => existing[name as keyof Existing] === value)
+  )
+}
+
+export function duplicateReference(existing: Existing | undefined): DomainError {
+  return new DomainError('DUPLICATE_REFERENCE', undefined, {
+    ...(existing && { existingTransaction: { id: existing.transactionId, status: existing.status } }),
+  })
+}
+
+/** Nothing was recorded, and a moment later the operator may be there again. */
+export function operatorUnavailable(retryAfterMs: number | undefined): DomainError {
+  return new DomainError('OPERATOR_UNAVAILABLE', undefined, {
+    retryAfterS: Math.ceil((retryAfterMs ?? 1_000) / 1_000),
+  })
+}
+
+/** Whom the statement itself turned away hears why from a fresh look at the key and the account. */
+export async function notAllowed(ctx: Context, item: Pick<Item, 'apiKeyId'>): Promise<DomainError> {
+  const { credentials } = ctx.access
+  credentials.forget(item.apiKeyId)
+  await credentials.check(actorOf(ctx))
+  return new DomainError('UNAUTHENTICATED')
+}
+
+/**
+ * Sends what is on record. From here on the payment is under way whatever happens to us: what could not be
+ * noted is asked about later, and the merchant is told the truth, that it is open.
+ * @param open the status of what is under way
+ */
+export async function sendOnce(
+  ctx: Context,
+  request: OpenRequest,
+  deadline: Date,
+  open: TransactionStatus,
+): Promise<Sent> {
+  try {
+    return await shareFlight(ctx, `send:${request.id}`, () =>
+      sendRequest(ctx, request, 'interactive', deadline),
+    )
+  } catch (error) {
+    ctx.log.error(
+      { err: error, transactionId: request.transactionId },
+      'an answer of an operator was not noted',
+    )
+    return { status: open, paymentUrl: null, reached: false, refusal: null }
+  }
+}
+
+/** What the merchant asked, in the words of REST, without what it left out. */
+export function requestData(asked: Record<string, unknown>): OpenRequest['request'] {
+  return Object.fromEntries(Object.entries(asked).filter(([, value]) => value != null))
+}

@@ -1,0 +1,62 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { awaitEvent } from '../../src/events/await-event.ts'
+import { openFeed } from '../../src/events/feed.ts'
+import { limits } from '../../src/shared/limits.ts'
+import { createLog } from '../../src/telemetry/log.ts'
+import { makeMerchant } from '../access/merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { fillLog, onOwnBehalf } from './log.ts'
+
+let db: TestDatabase
+beforeAll(async () => {
+  db = await createTestDatabase()
+})
+afterAll(() => db.drop())
+
+/** A log of so many events, and a reader that stands at its end. */
+async function readerAfter(count: number) {
+  const { merchantId } = await makeMerchant(db.database.pool)
+  await fillLog(db.owner, merchantId, count)
+  const feed = onOwnBehalf(openFeed(db.database.pool, createLog('silent')))
+  const { after } = await feed.start(merchantId, null)
+  const until = new AbortController()
+  const wait = (position: bigint) =>
+    awaitEvent(feed, merchantId, after, (event) => event.position === position, until.signal)
+  return { merchantId, feed, until, wait }
+}
+
+test('finds what came between the look at the log and the wait', async () => {
+  const { merchantId, feed, wait } = await readerAfter(3)
+  await fillLog(db.owner, merchantId, 2)
+  expect(await wait(5n)).toMatchObject({ position: 5n })
+  feed.close()
+})
+
+test('wakes on the notification, long before the next poll', async () => {
+  const { merchantId, feed, wait } = await readerAfter(1)
+  const waiting = wait(4n)
+  await fillLog(db.owner, merchantId, 3)
+  const told = performance.now()
+  feed.wake(String(merchantId))
+  expect(await waiting).toMatchObject({ position: 4n })
+  expect(performance.now() - told).toBeLessThan(limits.eventPollMs / 4)
+  feed.close()
+})
+
+test('comes by the poll where the notification is lost', async () => {
+  const { merchantId, feed, wait } = await readerAfter(1)
+  const waiting = wait(2n)
+  await fillLog(db.owner, merchantId, 1)
+  expect(await waiting).toMatchObject({ position: 2n })
+  feed.close()
+})
+
+test('ends with nothing when its time is over, at once', async () => {
+  const { feed, until, wait } = await readerAfter(1)
+  const waiting = wait(2n)
+  const ended = performance.now()
+  until.abort()
+  expect(await waiting).toBeNull()
+  expect(performance.now() - ended).toBeLessThan(limits.eventPollMs / 4)
+  feed.close()
+})
