@@ -78,11 +78,3 @@ export function isPayoutEvent(event: LogEvent): event is LogEvent<PayoutEventDat
 export function isTransactionEvent(event: LogEvent): event is LogEvent<TransactionEventData> {
   return !isPayoutEvent(event)
 }
-
-/** The events of one kind, in their order. */
-export async function* onlyEvents<Wanted extends LogEvent>(
-  log: AsyncIterable<LogEvent>,
-  isWanted: (event: LogEvent) => event is Wanted,
-): AsyncGenerator<Wanted, void, void> {
-  for await (const event of log) if (isWanted(event)) yield event
-}

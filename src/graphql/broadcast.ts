@@ -1,5 +1,5 @@
 import { giveWay } from '../shared/turns.ts'
-import type { LiveStream } from './live-stream.ts'
+import type { EventLog, LiveStream } from './live-stream.ts'
 
 /** A result of a subscription, written once for all who read it. */
 export interface Frame {
@@ -118,16 +118,16 @@ function openChannel<T>({ log }: LiveStream<T>, write: Write<T>, onClose: () => 
 
   async function run(): Promise<void> {
     for await (const event of log.read(cursor, closed.signal)) {
-      const frame = await write(event)
+      const frame = isWanted(log, event) ? await write(event) : null
       cursor = log.positionOf(event)
       for (const member of members) {
         const { stream, outlet } = member
         // One that caught up by itself may be ahead.
         if (stream.cursor >= cursor) continue
         stream.cursor = cursor
-        if (!outlet.send(frame)) member.leave(false)
+        if (frame && !outlet.send(frame)) member.leave(false)
       }
-      await giveWay()
+      if (frame) await giveWay()
     }
   }
 
@@ -186,14 +186,18 @@ async function catchUp<T>(
   outlet: Outlet,
 ): Promise<boolean> {
   for await (const event of stream) {
-    const frame = await write(event)
+    const frame = isWanted(stream.log, event) ? await write(event) : null
     if (stream.signal.aborted) break
     stream.cursor = stream.log.positionOf(event)
-    if (!outlet.send(frame)) return false
+    if (frame && !outlet.send(frame)) return false
     if (stream.cursor >= channel.cursor()) break
     await giveWay()
   }
   return true
+}
+
+function isWanted<T>(log: EventLog<T>, event: T): boolean {
+  return log.wants?.(event) ?? true
 }
 
 /** @returns false where there was none in time, or the reader is gone */

@@ -4,6 +4,7 @@ import type { Ending } from '../access/credentials.ts'
 import { type Place, takePlaces } from '../access/places.ts'
 import type { Context } from '../context.ts'
 import { DomainError } from '../shared/errors.ts'
+import { invalidInput } from '../shared/input.ts'
 import { limits } from '../shared/limits.ts'
 
 /** Where the events of a stream come from: a log that can be read from any position on. */
@@ -15,6 +16,8 @@ export interface EventLog<T> {
   /** Every event after a position, in order; it must end when the signal aborts. */
   read(after: bigint, signal: AbortSignal): AsyncIterable<T>
   positionOf(event: T): bigint
+  /** Whether the reader wants it; left out, all of them. What it does not want it has, and passes over. */
+  wants?(event: T): boolean
 }
 
 /** One reader's way through a log, for as long as the reader may have it. */
@@ -64,6 +67,16 @@ export function liveStream<T>(ctx: Context, log: EventLog<T>): LiveStream<T> {
       return log.read(this.cursor, gone.signal)[Symbol.asyncIterator]()
     },
   }
+}
+
+/**
+ * Where a reader of a log goes on. @throws DomainError INVALID_INPUT
+ * @param after the cursor that was given, if any
+ */
+export function readCursor(after: string | null): bigint | null {
+  if (after === null) return null
+  if (/^\d{1,18}$/.test(after)) return BigInt(after)
+  throw invalidInput([{ field: 'after', message: 'must be a cursor that this service gave' }])
 }
 
 /** Node's timers end after 24 days, a token after 30. */

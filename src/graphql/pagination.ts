@@ -28,3 +28,22 @@ export function checkPage({ first, last, offset }: Page): number {
   if (problems.length > 0) throw invalidInput(problems)
   return offset ?? 0
 }
+
+/**
+ * The ids behind a cursor, newest first. Prisma would look for the cursor's own row, and tell by the answer
+ * whether it is there, also where it is another merchant's.
+ * @throws DomainError INVALID_INPUT
+ */
+export function beyond(
+  cursor: { id?: unknown } | undefined,
+  take: number,
+): { gt: bigint } | { lt: bigint } | null {
+  if (!cursor) return null
+  const given = String(cursor.id)
+  if (!/^\d{1,18}$/.test(given)) {
+    const field = take < 0 ? 'before' : 'after'
+    throw invalidInput([{ field, message: 'must be a cursor that this service gave' }])
+  }
+  const id = BigInt(given)
+  return take < 0 ? { gt: id } : { lt: id }
+}

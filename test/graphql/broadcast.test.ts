@@ -24,10 +24,18 @@ beforeEach(() => {
 })
 
 /** A reader as the transports are: it takes frames until it says that it is full. */
-function reader(after: string | null = null, { room = Infinity, name = 'a', stallMs = 5_000 } = {}) {
+interface Reading {
+  room?: number
+  name?: string
+  stallMs?: number
+  wants?: (event: { n: number }) => boolean
+}
+
+function reader(after: string | null = null, reading: Reading = {}) {
+  const { room = Infinity, name = 'a', stallMs = 5_000, wants = () => true } = reading
   const gone = new AbortController()
   const stream: LiveStream<{ n: number }> & { why: DomainError | null } = {
-    log: logOf(ticks, after),
+    log: { ...logOf(ticks, after), wants },
     cursor: after === null ? BigInt(ticks.head) : BigInt(after),
     signal: gone.signal,
     why: null,
@@ -104,6 +112,21 @@ test('one that begins in the past catches up by itself, then shares; nobody wait
   await until(() => live.seen.length === 1 && late.seen.length === 11)
   expect([live.seen, late.seen, written.length]).toEqual([['101'], upTo(101, 91), 11])
   for (const { stream } of [live, late]) stream.end(null)
+})
+
+test('what a reader does not want is passed over, and keeps nobody from sharing', async () => {
+  ticks.advance(100)
+  const even = { wants: ({ n }: { n: number }) => n % 2 === 0 }
+  // All that these two missed is of another kind; the log ends with an event of another kind.
+  ticks.advance(101)
+  const [live, ...late] = [reader(null, even), reader('100', even), reader('100', even)]
+  await Promise.all(late.map(({ stream }) => until(() => stream.cursor === 101n)))
+  ticks.advance(105)
+  const readers = [live, ...late]
+  await until(() => readers.every(({ stream }) => stream.cursor === 105n))
+  expect(readers.map(({ seen }) => seen)).toEqual(readers.map(() => ['102', '104']))
+  expect(written).toEqual([102, 104])
+  for (const { stream } of readers) stream.end(null)
 })
 
 test('one that is the first and begins in the past does not hold those that come after it', async () => {

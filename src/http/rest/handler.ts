@@ -13,6 +13,7 @@ import { anonymousContext, passOver, pathOf, readBody, requestIdOf, signIn } fro
 import { type Answer, answerOnce } from '../idempotency.ts'
 import { accepted, type RefusalAnswer, refused } from './envelope.ts'
 import { findRoutes } from './find-routes.ts'
+import { listHeaders } from './list-headers.ts'
 import { type Route, routes, withoutNulls } from './routes.ts'
 import type { RestRequest } from './shape.ts'
 
@@ -73,8 +74,9 @@ function serve(route: Route, prepared: Prepared): Work {
     ctx.admission.check(priority)
     const caller = await admit(ctx, prepared, message.headers.authorization)
     if (!route.hasOwnLimit) ctx.requestLimits.takeTurn(caller, kind, route.operation)
-    const variables = route.variables(await readRequest(message, params))
-    const run = (once: Context) => runRoute(route, prepared, variables, once)
+    const request = await readRequest(message, params)
+    const variables = route.variables(request)
+    const run = (once: Context) => runRoute(route, prepared, { variables, query: request.query }, once)
     if (kind === 'read') return ctx.admission.run(priority, () => run(caller))
     const write = { message, operation, input: variables }
     return ctx.admission.run(priority, () => answerOnce(caller, write, run))
@@ -164,11 +166,21 @@ async function readRequest(
   }
 }
 
-async function runRoute(route: Route, prepared: Prepared, variables: object, ctx: Context): Promise<Answer> {
+async function runRoute(
+  route: Route,
+  prepared: Prepared,
+  { variables, query }: { variables: object; query: URLSearchParams },
+  ctx: Context,
+): Promise<Answer> {
   const root = (await execute(prepared, variables, ctx)) as Record<string, unknown> | null
   if (root === null) throw new DomainError('NOT_FOUND')
   const { __typename: _type, ...field } = root
   if ('code' in field) return refused(ctx.requestId, refusalFrom(field, ctx))
+  if (route.list) {
+    const address = `${ctx.addresses.publicUrl}${restPrefix}${route.path}`
+    const page = route.list(field as never, variables as never)
+    for (const [name, value] of listHeaders(address, query, page)) ctx.responseHeaders.set(name, value)
+  }
   const data = route.data ? route.data(field as never, variables as never) : field
   const status = route.statusOf?.(field as never) ?? route.status
   if (route.bare) return { status, body: data }

@@ -3,6 +3,7 @@ import { collectInput } from '../../resources/transactions/collect.ts'
 import { transactionFilterInput } from '../../resources/transactions/list.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { pageInput, provider, readInput, reference, wholeNumber } from '../../shared/input.ts'
+import type { ListPage } from './list-headers.ts'
 import { body, query, readObject, type RestRequest } from './shape.ts'
 
 /** A REST path, the operation of `documents.graphql` that it runs, and how the two fit together. */
@@ -23,6 +24,8 @@ export interface Route {
   anyOrigin?: true
   /** The operation counts its callers itself. */
   hasOwnLimit?: true
+  /** The page of a list whose `data` is a bare array: headers tell of the rest. */
+  list?: (result: never, variables: never) => ListPage
   /** The status depends on the answer. */
   statusOf?: (result: never) => number
 }
@@ -84,7 +87,7 @@ export const routes: readonly Route[] = [
       ...query(request, pageInput),
       filter: query(request, transactionFilterInput),
     }),
-    data: transactionPage,
+    data: pageOf('transactions'),
   },
   {
     method: 'GET',
@@ -147,13 +150,13 @@ export function withoutNulls(result: object): object {
   return Object.fromEntries(Object.entries(result).filter(([, value]) => value !== null))
 }
 
-function transactionPage(
-  result: { totalCount: number; nodes: readonly object[] },
-  { limit, offset }: { limit: number; offset: number },
-): object {
-  const { totalCount: total, nodes } = result
-  return {
-    transactions: nodes,
+/** A page under its own name, with its place in the list. */
+function pageOf(name: string, nodeData: (node: object) => object = (node) => node) {
+  return (
+    { totalCount: total, nodes }: { totalCount: number; nodes: readonly object[] },
+    { limit, offset }: { limit: number; offset: number },
+  ): object => ({
+    [name]: nodes.map(nodeData),
     pagination: { total, limit, offset, has_more: offset + nodes.length < total },
-  }
+  })
 }

@@ -3,14 +3,15 @@ import {
   events,
   isTransactionEvent,
   type LogEvent,
-  onlyEvents,
   type TransactionEventData,
 } from '../../events/catalogue.ts'
 import { builder } from '../../graphql/builder.ts'
 import { PaymentMethod, stateEnum, wordEnum } from '../../graphql/enums.ts'
 import { refusals, refusalType } from '../../graphql/errors.ts'
-import { liveStream } from '../../graphql/live-stream.ts'
-import { checkPage } from '../../graphql/pagination.ts'
+import { Failure, failureOf } from '../../graphql/failure.ts'
+import { readId } from '../../graphql/ids.ts'
+import { liveStream, readCursor } from '../../graphql/live-stream.ts'
+import { beyond, checkPage } from '../../graphql/pagination.ts'
 import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
 import { checkPayment, paymentState, paymentWords } from './check.ts'
@@ -35,7 +36,7 @@ const EventType = wordEnum(
 
 const Transaction = builder.prismaNode('Transaction', {
   id: { field: 'id' },
-  findUnique: (id, ctx) => ({ merchantId_id: { ...mine(ctx), id: readId(id) } }),
+  findUnique: (id, ctx) => ({ merchantId_id: { ...mine(ctx), id: readId('Transaction', id) } }),
   nullable: true,
   scope: ['balance'],
   description: 'A payment or a balance check, as recorded.',
@@ -69,6 +70,13 @@ const Transaction = builder.prismaNode('Transaction', {
       description: "The operator's number for the money, as on the customer's receipt.",
     }),
     failureReason: t.exposeString('failureReason', { nullable: true }),
+    failure: t.field({
+      type: Failure,
+      nullable: true,
+      description: 'Why it was not paid, and what can be done.',
+      select: { failureReason: true },
+      resolve: ({ failureReason }) => failureOf(failureReason),
+    }),
     late: t.exposeBoolean('late', { description: 'Paid after it had already ended without payment.' }),
     requestData: t.field({
       type: 'JSONObject',
@@ -342,39 +350,13 @@ builder.subscriptionField('transactionChanged', (t) =>
     subscribe: async (_root, { after }, ctx) => {
       const { merchantId } = mine(ctx)
       const start = await ctx.feed.start(merchantId, readCursor(after ?? ctx.lastEventId))
-      return liveStream<LogEvent<TransactionEventData>>(ctx, {
+      return liveStream<LogEvent>(ctx, {
         ...start,
-        read: (from, signal) =>
-          onlyEvents(ctx.feed.subscribe({ merchantId, after: from, signal }), isTransactionEvent),
+        read: (from, signal) => ctx.feed.subscribe({ merchantId, after: from, signal }),
         positionOf: ({ position }) => position,
+        wants: isTransactionEvent,
       })
     },
-    resolve: (event) => event,
+    resolve: (event) => event as LogEvent<TransactionEventData>,
   }),
 )
-
-function readCursor(after: string | null): bigint | null {
-  if (after === null) return null
-  if (/^\d{1,18}$/.test(after)) return BigInt(after)
-  throw invalidInput([{ field: 'after', message: 'must be a cursor that this service gave' }])
-}
-
-/**
- * The ids behind a cursor, newest first. Prisma would look for the cursor's own row, and tell by the answer
- * whether it is there, also where it is another merchant's.
- */
-function beyond(cursor: { id?: unknown } | undefined, take: number): { gt: bigint } | { lt: bigint } | null {
-  if (!cursor) return null
-  const given = String(cursor.id)
-  if (!/^\d{1,18}$/.test(given)) {
-    const field = take < 0 ? 'before' : 'after'
-    throw invalidInput([{ field, message: 'must be a cursor that this service gave' }])
-  }
-  const id = BigInt(given)
-  return take < 0 ? { gt: id } : { lt: id }
-}
-
-/** A global id that names nothing finds nothing. */
-function readId(id: string): bigint {
-  return /^\d{1,18}$/.test(id) ? BigInt(id) : -1n
-}

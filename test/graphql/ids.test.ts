@@ -1,0 +1,25 @@
+import { expect, test } from 'vitest'
+import { readId } from '../../src/graphql/ids.ts'
+
+const global = (text: string) => Buffer.from(text).toString('base64')
+
+test.each<[string, string, bigint]>([
+  ['the id in REST', '12', 12n],
+  ['the global id', global('Payout:12'), 12n],
+  ['the greatest', '999999999999999999', 999_999_999_999_999_999n],
+  ['a global id of another type', global('Transaction:12'), -1n],
+  ['one of no row', global('Payout:12:1'), -1n],
+  ['a number that no id has', '9999999999999999999', -1n],
+  ['a negative number', '-12', -1n],
+  ['rubbish', '%%%', -1n],
+  ['nothing', '', -1n],
+])('%s', (_name, given, id) => {
+  expect(readId('Payout', given)).toBe(id)
+})
+
+test('a table with smaller ids has no greater ones', () => {
+  expect([
+    readId('Payout', '2147483647', 2_147_483_647n),
+    readId('Payout', '2147483648', 2_147_483_647n),
+  ]).toEqual([2_147_483_647n, -1n])
+})

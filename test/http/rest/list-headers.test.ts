@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest'
+import { listHeaders, type ListPage } from '../../../src/http/rest/list-headers.ts'
+
+const address = 'https://api.example/merchant/api/things'
+
+function told(page: ListPage, query = ''): Record<string, string> {
+  const headers = new Map(listHeaders(address, new URLSearchParams(query), page))
+  const links = (headers.get('Link') ?? '').split(', ').map((link) => {
+    const [, there = '', rel = ''] = /^<([^>]+)>; rel="(\w+)"$/.exec(link) ?? []
+    expect(there.split('?')[0]).toBe(address)
+    return [rel, there.split('?')[1] ?? '']
+  })
+  return { total: headers.get('X-Total-Count') ?? '', ...Object.fromEntries(links) }
+}
+
+test.each<[string, ListPage, Record<string, number>]>([
+  ['the first page', { total: 45, limit: 20, offset: 0 }, { first: 0, next: 20, last: 40 }],
+  ['one in the middle', { total: 45, limit: 20, offset: 20 }, { first: 0, prev: 0, next: 40, last: 40 }],
+  ['the last page', { total: 45, limit: 20, offset: 40 }, { first: 0, prev: 20, last: 40 }],
+  ['pages that are full to the end', { total: 40, limit: 20, offset: 0 }, { first: 0, next: 20, last: 20 }],
+  ['the only page', { total: 20, limit: 20, offset: 0 }, { first: 0, last: 0 }],
+  ['an empty list', { total: 0, limit: 20, offset: 0 }, { first: 0, last: 0 }],
+  ['one behind the end', { total: 45, limit: 20, offset: 1_000 }, { first: 0, prev: 40, last: 40 }],
+  ['one behind an empty list', { total: 0, limit: 20, offset: 5 }, { first: 0, prev: 0, last: 0 }],
+  ['steps of its own', { total: 45, limit: 20, offset: 5 }, { first: 0, prev: 0, next: 25, last: 25 }],
+])('%s', (_name, page, offsets) => {
+  const { total, ...links } = told(page)
+  expect(total).toBe(String(page.total))
+  expect(links).toEqual(
+    Object.fromEntries(Object.entries(offsets).map(([rel, at]) => [rel, `limit=${page.limit}&offset=${at}`])),
+  )
+})
+
+test('filters stay, in a form that a header can carry', () => {
+  const links = told({ total: 3, limit: 2, offset: 0 }, 'category=supplier&q=é>,"&limit=2&offset=0')
+  expect(links['next']).toBe('category=supplier&q=%C3%A9%3E%2C%22&limit=2&offset=2')
+})
