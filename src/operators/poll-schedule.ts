@@ -1,5 +1,4 @@
 import { limits } from '../shared/limits.ts'
-import type { DriverCapabilities } from './operator.ts'
 
 const second = 1_000
 const minute = 60 * second
@@ -49,6 +48,24 @@ export function nextCheckMs(
   return jitter(stage?.everyMs ?? hour, random)
 }
 
+/**
+ * The same of a disbursement, whose caller may wait for it: at first every three seconds, whoever calls back,
+ * however old it was when it was sent.
+ */
+export function nextDisburseCheckMs(
+  notify: 'callback' | 'polling',
+  ageMs: number,
+  sinceSentMs: number,
+  random: number = Math.random(),
+): number {
+  return nextCheckMs(
+    ...(sinceSentMs < freshMs ? (['polling', 0] as const) : ([notify, ageMs] as const)),
+    random,
+  )
+}
+
+const freshMs = 30 * second
+
 /** What an operator says of the questions that it wants. */
 export interface Asked {
   /** No question before this. */
@@ -80,15 +97,12 @@ export function nextDoubtCheckMs(checks: number, random: number = Math.random())
 }
 
 /**
- * Milliseconds until the operator of a paid collection is asked whether it took it back; null: no more, or
- * never where the operator calls back.
+ * Milliseconds until the operator is asked whether it took back what was paid; null: no more, or never where
+ * the operator tells by itself.
  * @param ageMs since it was paid
  */
-export function nextReversalCheckMs(
-  callbacks: DriverCapabilities['callbacks'],
-  ageMs: number,
-): number | null {
-  const next = callbacks === 'none' ? limits.reversalChecksMs.find((atMs) => atMs > ageMs) : undefined
+export function nextReversalCheckMs(tells: boolean, ageMs: number): number | null {
+  const next = tells ? undefined : limits.reversalChecksMs.find((atMs) => atMs > ageMs)
   return next === undefined ? null : next - ageMs
 }
 

@@ -3,7 +3,10 @@ import { type Batches, shareStatement } from '../database/batch.ts'
 import { limits } from '../shared/limits.ts'
 import type { Xof } from '../shared/money.ts'
 import type { Provider } from '../shared/providers.ts'
-import type { CallbackHint, OperatorHandle } from './operator.ts'
+import type { CallbackHint, OperationKind, OperatorHandle } from './operator.ts'
+
+/** What a request is for: a transaction, of a customer who pays or is paid, or a payout. */
+export type Subject = 'collection' | 'deposit' | 'payout'
 
 /**
  * A request to an operator that is not known to be over. Its identity was stored before the first byte left.
@@ -11,9 +14,11 @@ import type { CallbackHint, OperatorHandle } from './operator.ts'
 export interface OpenRequest {
   id: bigint
   merchantId: number
-  transactionId: bigint
+  subject: Subject
+  /** The id of the transaction, or of the payout. */
+  subjectId: bigint
   provider: Provider
-  kind: 'collect'
+  kind: Exclude<OperationKind, 'reverse'>
   amount: Xof
   /** E.164 */
   phone: string
@@ -25,24 +30,47 @@ export interface OpenRequest {
   claimedAt?: Date
   checkCount: number
   createdAt: Date
-  /** When its transaction ends unpaid. */
-  expiresAt: Date
-  /** What the merchant asked, as stored with the transaction. */
+  /** Since it was sent last, by the database's clock. */
+  sinceSentMs?: number
+  /** When what it is for ends unpaid; null: never. */
+  expiresAt: Date | null
+  /** What the merchant asked, as stored with what it is for. */
   request: { description?: string; return_url?: string; cancel_url?: string }
-  /** The transaction's status. */
+  /** The status of what it is for. */
   status: string
-  /** When its transaction ended, or was paid after its end. */
+  /** When that ended, or was paid after its end. */
   settledAt: Date | null
   /** What its last callback said. */
   claimed: CallbackHint['says'] | null
 }
 
-const columns = `r.id, r.merchant_id AS "merchantId", r.transaction_id AS "transactionId", r.provider, r.kind,
-  r.amount, r.phone,
-  r.handle || jsonb_build_object('correlationId', r.correlation_id, 'clientRef', r.correlation_id) AS handle,
-  r.state, r.attempt, now() AS "claimedAt", r.check_count AS "checkCount",
-  r.created_at AS "createdAt", t.expires_at AS "expiresAt",
-  t.request_data AS request, t.status, t.settled_at AS "settledAt", r.handle->>'claimed' AS claimed`
+/** What a request is for, as the ledger names it. */
+export function causeOf({
+  subject,
+  subjectId,
+}: Pick<OpenRequest, 'subject' | 'subjectId'>): `transaction:${bigint}` | `payout:${bigint}` {
+  return subject === 'payout' ? `payout:${subjectId}` : `transaction:${subjectId}`
+}
+
+/** The requests that a statement took (`taken`), each with what it is for. */
+const readTaken = `SELECT r.id, r.merchant_id AS "merchantId",
+    CASE WHEN r.payout_id IS NOT NULL THEN 'payout'
+      WHEN r.kind = 'collect' THEN 'collection' ELSE 'deposit' END AS subject,
+    coalesce(r.payout_id, r.transaction_id) AS "subjectId", r.provider, r.kind, r.amount, r.phone, r.handle
+      || jsonb_build_object('correlationId', r.correlation_id, 'clientRef', r.correlation_id) AS handle,
+    r.state, r.attempt, now() AS "claimedAt", r.check_count AS "checkCount",
+    r.created_at AS "createdAt",
+    extract(epoch FROM now() - r.fence_until)::float8 * 1000 + ${limits.operatorFenceMs} AS "sinceSentMs",
+    t.expires_at AS "expiresAt",
+    coalesce(t.request_data, p.request_data) AS request, coalesce(t.status::text, p.status::text) AS status,
+    coalesce(t.settled_at, p.settled_at) AS "settledAt", r.handle->>'claimed' AS claimed
+  FROM taken r
+  LEFT JOIN LATERAL (
+    SELECT t.* FROM transaction t WHERE t.id = r.transaction_id AND t.merchant_id = r.merchant_id LIMIT 1
+  ) t ON true
+  LEFT JOIN LATERAL (
+    SELECT p.* FROM payout p WHERE p.id = r.payout_id AND p.merchant_id = r.merchant_id LIMIT 1
+  ) p ON true`
 
 /**
  * Takes requests that are due to be asked about, oldest first. Until `limits.operatorQueryIntervalMs` have
@@ -56,13 +84,14 @@ export async function claimDue(pool: Pool, provider: Provider, take: number): Pr
         WHERE provider = $1 AND next_check_at <= service_now()
           AND (query_after IS NULL OR query_after <= now())
         ORDER BY next_check_at LIMIT $2 FOR UPDATE SKIP LOCKED
+      ), taken AS (
+        UPDATE operator_request r
+        SET query_after = now() + $3 * interval '1 millisecond', check_count = r.check_count + 1,
+          next_check_at = service_now() + $4 * interval '1 millisecond'
+        FROM due WHERE r.id = due.id
+        RETURNING r.*
       )
-      UPDATE operator_request r
-      SET query_after = now() + $3 * interval '1 millisecond', check_count = r.check_count + 1,
-        next_check_at = service_now() + $4 * interval '1 millisecond'
-      FROM due, transaction t
-      WHERE r.id = due.id AND t.id = r.transaction_id AND t.merchant_id = r.merchant_id
-      RETURNING ${columns}`,
+      ${readTaken}`,
     values: [provider, take, limits.operatorQueryIntervalMs, limits.operatorFenceMs],
   })
   return rows
@@ -75,13 +104,15 @@ export async function claimDue(pool: Pool, provider: Provider, take: number): Pr
 export async function claimOne(pool: Pool, transactionId: bigint): Promise<OpenRequest | null> {
   const { rows } = await pool.query<OpenRequest>({
     name: 'claim_one',
-    text: `UPDATE operator_request r
-      SET query_after = now() + $2 * interval '1 millisecond', check_count = r.check_count + 1,
-        next_check_at = service_now() + $3 * interval '1 millisecond'
-      FROM transaction t
-      WHERE t.id = $1 AND r.transaction_id = t.id AND r.merchant_id = t.merchant_id
-        AND r.next_check_at IS NOT NULL AND (r.query_after IS NULL OR r.query_after <= now())
-      RETURNING ${columns}`,
+    text: `WITH taken AS (
+        UPDATE operator_request r
+        SET query_after = now() + $2 * interval '1 millisecond', check_count = r.check_count + 1,
+          next_check_at = service_now() + $3 * interval '1 millisecond'
+        WHERE r.transaction_id = $1
+          AND r.next_check_at IS NOT NULL AND (r.query_after IS NULL OR r.query_after <= now())
+        RETURNING r.*
+      )
+      ${readTaken}`,
     values: [transactionId, limits.operatorQueryIntervalMs, limits.operatorFenceMs],
   })
   return rows[0] ?? null
@@ -146,7 +177,7 @@ const noteMany = shareStatement(async (pool: Pool, notes: readonly RequestNote[]
         WHERE n.payment_url IS NOT NULL ORDER BY t.id FOR UPDATE OF t
       ), mine AS MATERIALIZED (
         SELECT FROM note n JOIN operator_request r ON r.id = n.id
-        WHERE (SELECT count(*) FROM held) >= 0 ORDER BY r.transaction_id FOR NO KEY UPDATE OF r
+        WHERE (SELECT count(*) FROM held) >= 0 ORDER BY r.transaction_id, r.payout_id FOR NO KEY UPDATE OF r
       ), noted AS (
         UPDATE operator_request r
         SET state = CASE WHEN n.state IS NULL OR r.state IN ('refused', 'closed') THEN r.state

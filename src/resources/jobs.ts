@@ -3,7 +3,7 @@ import { sweepRateLimits } from '../access/rate-limit.ts'
 import { type Services, shareFlight } from '../context.ts'
 import type { Job } from '../jobs/schedule.ts'
 import { auditLedger } from '../ledger/audit.ts'
-import { claimDue } from '../operators/requests.ts'
+import { causeOf, claimDue } from '../operators/requests.ts'
 import { limits } from '../shared/limits.ts'
 import type { Provider } from '../shared/providers.ts'
 import { checkRequest } from './settlement.ts'
@@ -66,7 +66,7 @@ async function resolveDue(services: Services, provider: Provider, underWay: Set<
   const requests = await claimDue(services.database.pool, provider, room)
   for (const request of requests) {
     underWay.add(request.id)
-    const name = `check:${request.transactionId}`
+    const name = `check:${causeOf(request)}`
     const check = () => shareFlight(services, name, () => checkRequest(services, request))
     // A question that is under way may be older than what made this one due: it cannot answer for it.
     const before = services.flights.get(name)

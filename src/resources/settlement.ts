@@ -1,147 +1,41 @@
 import type { Services } from '../context.ts'
-import { exchangeRecorder } from '../operators/exchanges.ts'
-import { failureReasons } from '../operators/failure-reasons.ts'
-import type { CallContext, Evidence, InitiateOutcome, QueryOutcome, Refusal } from '../operators/operator.ts'
+import type { QueryOutcome, Refusal } from '../operators/operator.ts'
 import {
   nextCheckMs,
+  nextDisburseCheckMs,
   nextDoubtCheckMs,
   nextReversalCheckMs,
   politeCheckMs,
 } from '../operators/poll-schedule.ts'
-import type { Operator } from '../operators/registry.ts'
-import {
-  claimSend,
-  noteRequest,
-  type OpenRequest,
-  type RequestNote,
-  watchRequest,
-} from '../operators/requests.ts'
-import { invariant } from '../shared/invariant.ts'
+import { causeOf, noteRequest, type OpenRequest, watchRequest } from '../operators/requests.ts'
 import { limits } from '../shared/limits.ts'
-import { reverseTransaction } from './transactions/reverse.ts'
-import { type Outcome, settleTransaction } from './transactions/settle.ts'
-import { type TransactionStatus, transactionStates } from './transactions/states.ts'
-
-/** What sending a request led to. */
-export interface Sent {
-  status: TransactionStatus
-  paymentUrl: string | null
-  /** Whether the operator answered, or may have. */
-  reached: boolean
-  /** With the words that a merchant is told. */
-  refusal: (Refusal & { words: string }) | null
-}
-
-/**
- * Sends a request to its operator and brings its transaction what the answer means. The intent is on record
- * before; an answer that does not come, or that nobody understands, is never a failure: the request is asked
- * about until it is known.
- * @param deadline from before the right to send was taken: nothing leaves after it
- */
-export async function sendRequest(
-  services: Services,
-  request: OpenRequest,
-  lane: CallContext['lane'],
-  deadline: Date,
-): Promise<Sent> {
-  const operator = operatorOf(services, request)
-  const outcome = await operator.collect(
-    {
-      handle: request.handle,
-      amount: request.amount,
-      payer: request.phone,
-      description: request.request.description,
-      successUrl: request.request.return_url ?? services.addresses.publicUrl,
-      cancelUrl: request.request.cancel_url ?? services.addresses.publicUrl,
-      callbackUrl: operator.callbackUrl(request.id),
-      // What never left is sent for the first time: a refusal of it is one.
-      attempt: nothingLeft(request) ? 1 : request.attempt,
-    },
-    callContext(services, request, lane, deadline),
-  )
-  return bringAnswer(services, operator, request, outcome)
-}
-
-async function bringAnswer(
-  services: Services,
-  operator: Operator,
-  request: OpenRequest,
-  outcome: InitiateOutcome,
-): Promise<Sent> {
-  const id = request.transactionId
-  const open = { status: 'pending', paymentUrl: null, reached: true, refusal: null } as const
-  const note = (state: RequestNote['state'], more: Partial<RequestNote>) =>
-    noteRequest(services.batches, {
-      id: request.id,
-      attempt: request.attempt,
-      state,
-      handle: {},
-      nextCheckMs: 0,
-      paymentUrl: null,
-      ...more,
-    })
-  switch (outcome.kind) {
-    case 'accepted': {
-      const paymentUrl = outcome.action.type === 'redirect' ? outcome.action.url : null
-      const pollsLeft = outcome.pollLimit
-      const left = leftMs(services, request)
-      const regular = outcome.pollAfterMs ?? nextCheckMs(outcome.notify, 0)
-      const next = politeCheckMs(regular, { ...outcome, pollsLeft }, services.clock.now(), left)
-      await note('accepted', {
-        handle: { ...outcome.handle, pollsLeft },
-        paymentUrl,
-        // A duplicate was executed before: only a question tells what became of it.
-        nextCheckMs: outcome.duplicate ? 0 : next,
-      })
-      return { ...open, paymentUrl }
-    }
-    case 'settled': {
-      const { status } = await settleTransaction(
-        services,
-        id,
-        paid(services, request, 'initiate', outcome.evidence),
-      )
-      return { ...open, status }
-    }
-    case 'refused': {
-      const { refusal } = outcome
-      const { status } = await settleTransaction(services, id, {
-        status: 'failed',
-        source: 'initiate',
-        refusal,
-      })
-      return { ...open, status, refusal: { ...refusal, words: failureReasons[refusal.reason].messageEn } }
-    }
-    case 'not_sent': {
-      // Proof that nothing left holds for this attempt; an earlier one may have.
-      const pause = Math.min(outcome.retryAfterMs ?? nextDoubtCheckMs(request.checkCount), limits.resendForMs)
-      await note(nothingLeft(request) ? 'unsent' : 'doubt', { nextCheckMs: pause })
-      return { ...open, reached: false }
-    }
-    case 'unknown': {
-      services.log.info(
-        { transactionId: id, provider: operator.provider, cause: outcome.cause },
-        'outcome unknown',
-      )
-      await note('doubt', { handle: outcome.handle, nextCheckMs: nextDoubtCheckMs(0) })
-      return open
-    }
-  }
-}
+import {
+  ageMs,
+  callContext,
+  callsBack,
+  deadlineIn,
+  leftMs,
+  operatorOf,
+  paid,
+  resend,
+  sendAgain,
+} from './sending.ts'
+import { subjects } from './subjects.ts'
+import { settleTransaction } from './transactions/settle.ts'
 
 /** What asking about a request led to. */
 export interface Checked {
-  status: TransactionStatus
+  status: string
   /** Whether the operator answered. */
   reached: boolean
 }
 
 /**
- * Asks the operator about a request that the caller has claimed, and brings its transaction the answer. Asks
- * before anything expires; while the operator is out of reach nothing changes.
+ * Asks the operator about a request that the caller has claimed, and brings what it is for the answer.
+ * Asks before anything expires; while the operator is out of reach nothing changes.
  */
 export async function checkRequest(services: Services, request: OpenRequest): Promise<Checked> {
-  const standing = standingOf(request)
+  const { settle, success } = subjects[request.subject]
   if (request.state === 'unsent') return resend(services, request)
   const askedAt = services.clock.now()
   const outcome = await operatorOf(services, request).query(
@@ -153,37 +47,25 @@ export async function checkRequest(services: Services, request: OpenRequest): Pr
   if (request.state === 'settled') return watchSettled(services, request, outcome, askedAt)
   switch (outcome.kind) {
     case 'settled': {
-      const { evidence } = outcome
-      if (evidence.amount !== request.amount) {
-        services.log.error(
-          { transactionId: request.transactionId, asked: request.amount, evidence },
-          'another amount was paid',
-        )
-      }
-      const settled = paid(services, request, 'query', evidence)
-      return {
-        status: (await settleTransaction(services, request.transactionId, settled)).status,
-        reached: true,
-      }
+      const ending = paid(services, request, 'query', outcome.evidence)
+      const { status } = await settle(services, request.subjectId, ending)
+      if (status !== success) await askNoMore(services, request)
+      return { status, reached: true }
     }
     case 'refused':
       return { status: await bringRefusal(services, request, outcome.refusal), reached: true }
     case 'absent':
       if (request.state !== 'accepted')
         return { status: await bringAbsence(services, request, outcome), reached: true }
-      services.log.warn(
-        { transactionId: request.transactionId },
-        'the operator lost a request that it had accepted',
-      )
+      services.log.warn({ about: causeOf(request) }, 'the operator lost a request that it had accepted')
       return { status: await keepAsking(services, request, outcome), reached: true }
     case 'reversed': {
       // Paid and taken back before anybody asked: both happened, in this order.
-      await settleTransaction(
-        services,
-        request.transactionId,
-        paid(services, request, 'query', outcome.evidence),
-      )
-      return watchSettled(services, request, outcome, askedAt)
+      const ending = paid(services, request, 'query', outcome.evidence)
+      const { status } = await settle(services, request.subjectId, ending)
+      if (status === success) return watchSettled(services, request, outcome, askedAt)
+      await askNoMore(services, request)
+      return { status, reached: true }
     }
     case 'pending':
       return { status: await keepAsking(services, request, outcome), reached: true }
@@ -197,7 +79,7 @@ export async function checkRequest(services: Services, request: OpenRequest): Pr
         nextCheckMs: Math.max(outcome.retryAfterMs ?? 0, nextDoubtCheckMs(request.checkCount)),
         paymentUrl: null,
       })
-      return { status: standing, reached: false }
+      return { status: request.status, reached: false }
   }
 }
 
@@ -213,39 +95,31 @@ async function watchSettled(
   askedAt: Date,
 ): Promise<Checked> {
   if (outcome.kind === 'reversed') {
-    const { moved, status } = await reverseTransaction(services, request.transactionId, outcome.evidence)
+    const { reverse } = subjects[request.subject]
+    const { moved, status } = await reverse(services, request.subjectId, outcome.evidence)
     if (!moved) await watchRequest(services.database.pool, request.id, null)
     return { status, reached: true }
   }
   const reached = outcome.kind !== 'unreachable'
   if (outcome.kind === 'refused' || outcome.kind === 'absent')
-    services.log.error({ transactionId: request.transactionId, outcome }, 'the operator disowns a payment')
+    services.log.error({ about: causeOf(request), outcome }, 'the operator disowns a payment')
   const sincePaidMs = askedAt.getTime() - (request.settledAt ?? request.createdAt).getTime()
   const next = reached
-    ? nextReversalCheckMs(operatorOf(services, request).capabilities.callbacks, sincePaidMs)
+    ? nextReversalCheckMs(callsBack(operatorOf(services, request), request.kind), sincePaidMs)
     : sincePaidMs > limits.lateChecksForMs
       ? null
       : nextDoubtCheckMs(request.checkCount)
   await watchRequest(services.database.pool, request.id, next)
-  return { status: standingOf(request), reached }
-}
-
-function paid(
-  services: Services,
-  request: OpenRequest,
-  source: 'initiate' | 'query',
-  evidence: Evidence,
-): Outcome {
-  const { callbacks } = operatorOf(services, request).capabilities
-  return { status: 'success', source, evidence, watchMs: nextReversalCheckMs(callbacks, 0) }
+  return { status: request.status, reached }
 }
 
 /** The operator's answer counts; that its callback said otherwise is worth a look. */
 function noteContradiction(services: Services, request: OpenRequest, outcome: QueryOutcome): void {
-  const { claimed, transactionId } = request
+  const { claimed } = request
   const isFinal = outcome.kind === 'settled' || outcome.kind === 'refused'
   if (claimed === null || claimed === 'pending' || !isFinal || claimed === outcome.kind) return
-  services.log.warn({ transactionId, claimed, answered: outcome.kind }, 'a callback contradicts its operator')
+  const about = causeOf(request)
+  services.log.warn({ about, claimed, answered: outcome.kind }, 'a callback contradicts its operator')
 }
 
 /** The operator has no record, and no answer ever said that it had one. */
@@ -253,9 +127,9 @@ async function bringAbsence(
   services: Services,
   request: OpenRequest,
   absent: Extract<QueryOutcome, { kind: 'absent' }>,
-): Promise<TransactionStatus> {
+): Promise<string> {
   const operator = operatorOf(services, request)
-  const young = ageMs(services, request) < limits.resendForMs
+  const young = ageMs(services, request) < subjects[request.subject].resendAbsentForMs
   if (young && operator.capabilities.createIsIdempotent) {
     const sent = await sendAgain(services, request)
     if (sent) return sent.status
@@ -263,41 +137,19 @@ async function bringAbsence(
   return keepAsking(services, request, absent)
 }
 
-/**
- * A prompt that provably never left: sent for a minute, then the customer is gone and the payment failed.
- * Also giving up takes the right to send: whoever lost it knows nothing any more.
- */
-async function resend(services: Services, request: OpenRequest): Promise<Checked> {
-  const isGone = ageMs(services, request) >= limits.resendForMs
-  if (!isGone) return (await sendAgain(services, request)) ?? { status: standingOf(request), reached: false }
-  const attempt = await claimTurn(services, request)
-  if (attempt === null) return { status: standingOf(request), reached: false }
-  const refusal = {
-    reason: 'OPERATOR_UNAVAILABLE',
-    code: 'not_sent',
-    message: 'The operator could not be reached.',
-  } as const
-  const failed = { status: 'failed', source: 'service', refusal } as const
-  const { status } = await settleTransaction(services, request.transactionId, failed)
-  return { status, reached: false }
-}
-
-function standingOf(request: OpenRequest): TransactionStatus {
-  return request.status as TransactionStatus
-}
-
-async function bringRefusal(
-  services: Services,
-  request: OpenRequest,
-  refusal: Refusal,
-): Promise<TransactionStatus> {
-  const standing = standingOf(request)
-  if (transactionStates.canMove(standing, 'failed')) {
+async function bringRefusal(services: Services, request: OpenRequest, refusal: Refusal): Promise<string> {
+  const { states, settle } = subjects[request.subject]
+  if (states.canMove(request.status, 'failed')) {
     const failed = { status: 'failed', source: 'query', refusal } as const
-    return (await settleTransaction(services, request.transactionId, failed)).status
+    return (await settle(services, request.subjectId, failed)).status
   }
-  // It was over already, and now nothing more can come.
-  await noteRequest(services.batches, {
+  await askNoMore(services, request)
+  return request.status
+}
+
+/** It was over already, and now nothing more can come. */
+function askNoMore(services: Services, request: OpenRequest): Promise<void> {
+  return noteRequest(services.batches, {
     id: request.id,
     attempt: request.attempt,
     state: 'accepted',
@@ -305,7 +157,6 @@ async function bringRefusal(
     nextCheckMs: null,
     paymentUrl: null,
   })
-  return standing
 }
 
 /** Not decided yet: expires when its time is over (it was asked just now), else is asked again later. */
@@ -313,31 +164,29 @@ async function keepAsking(
   services: Services,
   request: OpenRequest,
   outcome: Extract<QueryOutcome, { kind: 'pending' | 'absent' }>,
-): Promise<TransactionStatus> {
-  const standing = standingOf(request)
+): Promise<string> {
   const left = leftMs(services, request)
-  if (transactionStates.canMove(standing, 'expired') && left <= 0) {
-    return (
-      await settleTransaction(services, request.transactionId, { status: 'expired', source: 'service' })
-    ).status
+  if (left <= 0 && subjects[request.subject].states.canMove(request.status, 'expired')) {
+    const expired = { status: 'expired', source: 'service' } as const
+    return (await settleTransaction(services, request.subjectId, expired)).status
   }
-  const notify = operatorOf(services, request).capabilities.callbacks === 'none' ? 'polling' : 'callback'
+  const regular = regularMs(services, request)
   const age = ageMs(services, request)
-  const regular = nextCheckMs(notify, age)
   // What may have to be sent again is asked about soon: once at least between the end of its fence and the
   // moment when the customer is gone.
   const soon =
     age < limits.resendForMs
       ? Math.min(nextDoubtCheckMs(request.checkCount), (limits.resendForMs - limits.operatorFenceMs) / 2)
       : regular
-  const { pollsLeft: before } = request.handle
+  // What never ends has no end to keep the last question for.
+  const before = request.expiresAt === null ? undefined : request.handle.pollsLeft
   const pollsLeft = before === undefined ? undefined : Math.max(0, before - 1)
   const next =
     outcome.kind === 'pending'
       ? politeCheckMs(regular, { ...outcome, pollsLeft }, services.clock.now(), left)
       : Math.min(soon, regular, left)
   const ended = request.state === 'refused' || request.state === 'closed'
-  const gone = (ended && outcome.kind === 'absent') || -left > limits.lateChecksForMs
+  const gone = (ended && outcome.kind === 'absent') || sinceOverMs(services, request) > limits.lateChecksForMs
   await noteRequest(services.batches, {
     id: request.id,
     attempt: request.attempt,
@@ -346,55 +195,20 @@ async function keepAsking(
     nextCheckMs: gone ? null : left <= 0 ? limits.lateCheckMs : next,
     paymentUrl: null,
   })
-  return standing
+  return request.status
 }
 
-function ageMs(services: Services, request: OpenRequest): number {
-  return services.clock.now().getTime() - request.createdAt.getTime()
+/** The pause before the next question, as the schedule has it. */
+function regularMs(services: Services, request: OpenRequest): number {
+  const notify = callsBack(operatorOf(services, request), request.kind) ? 'callback' : 'polling'
+  const age = ageMs(services, request)
+  return request.kind === 'collect'
+    ? nextCheckMs(notify, age)
+    : nextDisburseCheckMs(notify, age, request.sinceSentMs ?? 0)
 }
 
-/** Until the transaction ends unpaid. */
-function leftMs(services: Services, request: OpenRequest): number {
-  return request.expiresAt.getTime() - services.clock.now().getTime()
-}
-
-/** Provably no send of this request reached its operator before the present one. */
-function nothingLeft(request: OpenRequest): boolean {
-  return request.attempt === 1 || request.state === 'unsent'
-}
-
-function operatorOf(services: Services, request: OpenRequest): Operator {
-  const operator = services.operators.find(request.provider)
-  invariant(operator, `${request.provider} has open requests: it must stay configured`)
-  return operator
-}
-
-/** Sends a request once more. Null where somebody else may, or an earlier send may still arrive. */
-async function sendAgain(services: Services, request: OpenRequest): Promise<Sent | null> {
-  // Counted from before the claim, so that a process that stalls in between cannot send beyond its fence.
-  const deadline = deadlineIn(limits.collectDeadlineMs)
-  const attempt = await claimTurn(services, request)
-  return attempt === null ? null : sendRequest(services, { ...request, attempt }, 'background', deadline)
-}
-
-function claimTurn(services: Services, { id, attempt, claimedAt }: OpenRequest): Promise<number | null> {
-  return claimSend(services.database.pool, id, attempt, claimedAt)
-}
-
-/** By the machine's own clock: the sandbox may move its time, never a timeout. */
-export function deadlineIn(ms: number): Date {
-  return new Date(Date.now() + ms)
-}
-
-function callContext(
-  services: Services,
-  request: OpenRequest,
-  lane: CallContext['lane'],
-  deadline: Date,
-): CallContext {
-  return {
-    deadline,
-    lane,
-    record: exchangeRecorder(services.batches, services.log, request),
-  }
+/** Since its end came, or it ended without one. */
+function sinceOverMs(services: Services, { expiresAt, settledAt }: OpenRequest): number {
+  const end = expiresAt ?? settledAt
+  return end === null ? 0 : services.clock.now().getTime() - end.getTime()
 }

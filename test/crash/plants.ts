@@ -87,11 +87,11 @@ export const plants: readonly Plant[] = [
     name: 'timeout means failed',
     edits: [
       {
-        file: 'src/resources/settlement.ts',
+        file: 'src/resources/sending.ts',
         find: "      await note('doubt', { handle: outcome.handle, nextCheckMs: nextDoubtCheckMs(0) })\n",
         replace:
           "      const refusal = { reason: 'OPERATOR_UNAVAILABLE', code: 'timeout' } as const\n" +
-          "      await settleTransaction(services, id, { status: 'failed', source: 'initiate', refusal })\n",
+          "      await settle(services, id, { status: 'failed', source: 'initiate', refusal })\n",
       },
     ],
   },

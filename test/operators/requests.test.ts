@@ -142,7 +142,8 @@ describe('claiming', () => {
     expect(await claimOne(pool, transactionId)).toMatchObject({
       id: requestId,
       merchantId: merchant.merchantId,
-      transactionId,
+      subject: 'collection',
+      subjectId: transactionId,
       provider: 'OperatorA',
       kind: 'collect',
       amount: 5_000n,

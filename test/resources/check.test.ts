@@ -1,7 +1,8 @@
 import { setImmediate as tick } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { shareFlight } from '../../src/context.ts'
-import { checkRequest, deadlineIn, sendRequest } from '../../src/resources/settlement.ts'
+import { deadlineIn, sendRequest } from '../../src/resources/sending.ts'
+import { checkRequest } from '../../src/resources/settlement.ts'
 import { checkPayment } from '../../src/resources/transactions/check.ts'
 import { openCollection } from '../ledger/money.ts'
 import { answers, claim, credited, minute, says, scene, script, useScene } from './scripted-operator.ts'
@@ -78,7 +79,7 @@ test('somebody who asks while the schedule has the right to does not keep it fro
   const asking = checkPayment(scene.services, opened.reference, null)
   // The status check is now trying to claim what the schedule holds.
   while (flights.size === 0) await tick()
-  await shareFlight(scene.services, `check:${opened.transactionId}`, () =>
+  await shareFlight(scene.services, `check:transaction:${opened.transactionId}`, () =>
     checkRequest(scene.services, request),
   )
   await asking

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { checkRequest, deadlineIn, sendRequest } from '../../src/resources/settlement.ts'
+import { deadlineIn, sendRequest } from '../../src/resources/sending.ts'
+import { checkRequest } from '../../src/resources/settlement.ts'
 import { openCollection } from '../ledger/money.ts'
 import {
   answers,

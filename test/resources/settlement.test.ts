@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { deadlineIn, sendRequest } from '../../src/resources/settlement.ts'
+import { deadlineIn, sendRequest } from '../../src/resources/sending.ts'
 import { settleMany } from '../ledger/money.ts'
 import {
   accepted,

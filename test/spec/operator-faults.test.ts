@@ -161,9 +161,10 @@ describe('callbacks that are lost, repeated, stale, forged, early or false', () 
     expect(await traces(payments)).toEqual(once())
     const contradicted = warn.mock.calls
       .filter(([, words]) => words === 'a callback contradicts its operator')
-      .map(([line]) => String((line as { transactionId?: bigint }).transactionId))
+      .map(([line]) => (line as { about?: string }).about)
     warn.mockRestore()
-    for (const operator of calling) expect(contradicted).toContain(String(idOf(payments, operator)))
+    for (const operator of calling)
+      expect(contradicted).toContain(`transaction:${String(idOf(payments, operator))}`)
   })
 })
 

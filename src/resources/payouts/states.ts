@@ -28,3 +28,5 @@ export const approvalStates = defineStates('approval', 'pending', {
   rejected: {},
   expired: {},
 })
+
+export type PayoutStatus = (typeof payoutStates.statuses)[number]

@@ -72,19 +72,21 @@ async function askOperator(
   services: Services,
   payment: { id: bigint; status: TransactionStatus },
 ): Promise<TransactionStatus> {
-  const flight = `check:${payment.id}`
+  const flight = `check:transaction:${payment.id}`
   // Under that name flies only what was claimed: whoever joins it knows that the operator is being asked.
   const request = services.flights.has(flight)
     ? null
-    : await shareFlight(services, `claim:${payment.id}`, () => claimOne(services.database.pool, payment.id))
+    : await shareFlight(services, `claim:transaction:${payment.id}`, () =>
+        claimOne(services.database.pool, payment.id),
+      )
   const checked = request
     ? await shareFlight(services, flight, () => checkRequest(services, request))
     : await (services.flights.get(flight) as Promise<Checked> | undefined)
   // Not ours to ask now: somebody did a moment ago, and the record holds what it answered.
   if (!checked) return readStatus(services, payment.id)
-  if (!checked.reached && paymentState[checked.status] === 'pending')
-    throw new DomainError('OPERATOR_UNREACHABLE')
-  return checked.status
+  const status = checked.status as TransactionStatus
+  if (!checked.reached && paymentState[status] === 'pending') throw new DomainError('OPERATOR_UNREACHABLE')
+  return status
 }
 
 async function readStatus(services: Services, id: bigint): Promise<TransactionStatus> {

@@ -18,7 +18,7 @@ import {
 } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
-import { deadlineIn } from '../settlement.ts'
+import { deadlineIn } from '../sending.ts'
 import {
   answered,
   connectedOperator,
@@ -33,6 +33,7 @@ import {
   requestData,
   sendOnce,
 } from './initiation.ts'
+import type { TransactionStatus } from './states.ts'
 
 /** What a collection takes (specification: POST /pay). */
 export const collectInput = z.object({
@@ -103,7 +104,7 @@ export async function collect(ctx: Context, raw: CollectInput): Promise<Initiati
     reference: item.reference,
     amount: item.amount,
     paymentMethod: item.provider,
-    status: sent.status,
+    status: sent.status as TransactionStatus,
     paymentUrl: sent.paymentUrl,
     failureReason: sent.refusal?.reason ?? null,
     failureMessage: sent.refusal?.message ?? null,
@@ -163,7 +164,8 @@ function openRequest(item: Item, made: Extract<Made, { outcome: 'made' }>): Open
   return {
     id: made.requestId,
     merchantId: item.merchantId,
-    transactionId: made.transactionId,
+    subject: 'collection',
+    subjectId: made.transactionId,
     provider: item.provider,
     kind: 'collect',
     amount: item.amount,

@@ -1,12 +1,12 @@
 import { actorOf } from '../../access/actor.ts'
 import { type Context, shareFlight } from '../../context.ts'
 import type { Operator } from '../../operators/registry.ts'
-import type { OpenRequest } from '../../operators/requests.ts'
+import { causeOf, type OpenRequest } from '../../operators/requests.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { invalidInput } from '../../shared/input.ts'
 import type { Xof } from '../../shared/money.ts'
 import type { Provider } from '../../shared/providers.ts'
-import { type Sent, sendRequest } from '../settlement.ts'
+import { type Sent, sendRequest } from '../sending.ts'
 import type { TransactionStatus } from './states.ts'
 
 /** The payment initiation result (specification). */
@@ -126,10 +126,7 @@ export async function sendOnce(
       sendRequest(ctx, request, 'interactive', deadline),
     )
   } catch (error) {
-    ctx.log.error(
-      { err: error, transactionId: request.transactionId },
-      'an answer of an operator was not noted',
-    )
+    ctx.log.error({ err: error, about: causeOf(request) }, 'an answer of an operator was not noted')
     return { status: open, paymentUrl: null, reached: false, refusal: null }
   }
 }

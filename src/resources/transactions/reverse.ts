@@ -3,7 +3,7 @@ import type { Services } from '../../context.ts'
 import { shareStatement } from '../../database/batch.ts'
 import type { Evidence } from '../../operators/operator.ts'
 import { invariant } from '../../shared/invariant.ts'
-import { proofOf } from './settle.ts'
+import { proofOf } from '../outcome.ts'
 import { type TransactionStatus, transactionStates } from './states.ts'
 
 /** What stands after a reversal was brought. */

@@ -1,0 +1,50 @@
+import type { Pool } from 'pg'
+import type { Services } from '../../context.ts'
+import { shareStatement } from '../../database/batch.ts'
+import { type Ending, noteOtherOutcome, outcomeColumns } from '../outcome.ts'
+import type { PayoutStatus } from './states.ts'
+
+/** What stands after the outcome of a payout was brought. */
+interface Settlement {
+  /** Whether this call moved it. */
+  moved: boolean
+  status: PayoutStatus
+}
+
+/** What each outcome makes of a payout. */
+const becomes = { success: 'completed', failed: 'failed' } as const satisfies Record<
+  Ending['status'],
+  PayoutStatus
+>
+
+/**
+ * Brings a payout that was sent its outcome: the one code path that ends one, whoever learned it. Paid, its
+ * money leaves the reservation, at most what was set aside; refused, all of it is free again. Status,
+ * movements, event and the end of the operator request are one commit; a repetition changes nothing.
+ */
+export async function settlePayout(services: Services, id: bigint, outcome: Ending): Promise<Settlement> {
+  const settlement = await services.batches.run(settleMany, { id, outcome })
+  if (settlement.moved) services.sequencer.nudge()
+  else if (settlement.status !== becomes[outcome.status])
+    noteOtherOutcome(services, `payout:${id}`, settlement.status, outcome, true)
+  return settlement
+}
+
+interface Item {
+  id: bigint
+  outcome: Ending
+}
+
+const settleMany = shareStatement(async (pool: Pool, items: readonly Item[]): Promise<Settlement[]> => {
+  const { rows } = await pool.query<Settlement>({
+    name: 'settle_payouts',
+    text: `SELECT moved, status
+      FROM settle_payouts($1, $2::payout_status[], $3, $4, $5, $6, $7, $8::jsonb[], $9)`,
+    values: [
+      items.map((i) => i.id),
+      items.map((i) => becomes[i.outcome.status]),
+      ...outcomeColumns(items.map((i) => i.outcome)),
+    ],
+  })
+  return rows
+})

@@ -1,0 +1,70 @@
+import type { Pool } from 'pg'
+import type { Services } from '../context.ts'
+import { shareStatement } from '../database/batch.ts'
+import type { Evidence } from '../operators/operator.ts'
+import { causeOf, type OpenRequest } from '../operators/requests.ts'
+import { proofOf } from './outcome.ts'
+
+/**
+ * Takes a disbursement back that its operator gave back, on the operator's own answer: what left is available
+ * again. A deposit becomes `reversed`; a payout stays `completed`, and says when it came back. Status,
+ * movement, event and the end of the operator request are one commit; a repetition changes nothing.
+ *
+ * Choice: what a refund gave back of a collection stays said of it, `reversed` included, and somebody is
+ * called: the payer has the money no longer, and whether it is paid once more a person decides.
+ */
+export async function reverseDisbursement(
+  services: Services,
+  subject: Exclude<OpenRequest['subject'], 'collection'>,
+  id: bigint,
+  evidence: Evidence,
+): Promise<{ moved: boolean; status: string }> {
+  const about = causeOf({ subject, subjectId: id })
+  const moved = await services.batches.run(reverseMany, { about, evidence })
+  if (moved) services.sequencer.nudge()
+  const stands = await readStanding(services.database.pool, subject, id)
+  if (moved && stands.refundOf !== null) {
+    services.log.error({ about, refundOf: stands.refundOf }, 'an operator took back a refund')
+  } else if (moved) services.log.warn({ about }, 'an operator gave a disbursement back')
+  return { moved, status: stands.status }
+}
+
+interface Item {
+  about: string
+  evidence: Evidence
+}
+
+const reverseMany = shareStatement(async (pool: Pool, items: readonly Item[]): Promise<boolean[]> => {
+  const { rows } = await pool.query<{ moved: boolean }>({
+    name: 'reverse_disbursements',
+    text: 'SELECT moved FROM reverse_disbursements($1, $2::jsonb[])',
+    values: [
+      items.map((item) => item.about),
+      items.map((item) => JSON.stringify({ by: 'query', reversed: true, ...proofOf(item.evidence) })),
+    ],
+  })
+  return rows.map((row) => row.moved)
+})
+
+async function readStanding(
+  pool: Pool,
+  subject: 'deposit' | 'payout',
+  id: bigint,
+): Promise<{ status: string; refundOf: bigint | null }> {
+  const { rows } = await pool.query<{ status: string; refundOf: bigint | null }>(
+    subject === 'deposit'
+      ? {
+          name: 'deposit_standing',
+          text: 'SELECT status, refund_of_id AS "refundOf" FROM transaction WHERE id = $1',
+          values: [id],
+        }
+      : {
+          name: 'payout_standing',
+          text: 'SELECT status, NULL AS "refundOf" FROM payout WHERE id = $1',
+          values: [id],
+        },
+  )
+  const [row] = rows
+  if (!row) throw new Error(`${subject} ${id} is not there`)
+  return row
+}

@@ -1,0 +1,232 @@
+import type { Services } from '../context.ts'
+import { exchangeRecorder } from '../operators/exchanges.ts'
+import { failureReasons } from '../operators/failure-reasons.ts'
+import type { CallContext, Evidence, InitiateOutcome, Refusal } from '../operators/operator.ts'
+import {
+  nextCheckMs,
+  nextDisburseCheckMs,
+  nextDoubtCheckMs,
+  nextReversalCheckMs,
+  politeCheckMs,
+} from '../operators/poll-schedule.ts'
+import type { Operator } from '../operators/registry.ts'
+import { causeOf, claimSend, noteRequest, type OpenRequest, type RequestNote } from '../operators/requests.ts'
+import { invariant } from '../shared/invariant.ts'
+import { limits } from '../shared/limits.ts'
+import type { Ending } from './outcome.ts'
+import { subjects } from './subjects.ts'
+
+/** What sending a request led to. */
+export interface Sent {
+  /** Of what it is for, a transaction or a payout. */
+  status: string
+  paymentUrl: string | null
+  /** Whether the operator answered, or may have. */
+  reached: boolean
+  /** With the words that a merchant is told. */
+  refusal: (Refusal & { words: string }) | null
+}
+
+/**
+ * Sends a request to its operator and brings what it is for what the answer means. The intent is on record
+ * before; an answer that does not come, or that nobody understands, is never a failure: the request is asked
+ * about until it is known.
+ * @param deadline from before the right to send was taken: nothing leaves after it
+ */
+export async function sendRequest(
+  services: Services,
+  request: OpenRequest,
+  lane: CallContext['lane'],
+  deadline: Date,
+): Promise<Sent> {
+  const operator = operatorOf(services, request)
+  const outcome = await start(services, operator, request, callContext(services, request, lane, deadline))
+  return bringAnswer(services, operator, request, outcome)
+}
+
+function start(
+  services: Services,
+  operator: Operator,
+  request: OpenRequest,
+  ctx: CallContext,
+): Promise<InitiateOutcome> {
+  const { handle, amount, phone } = request
+  const { description, return_url, cancel_url } = request.request
+  const initiation = {
+    handle,
+    amount,
+    description,
+    callbackUrl: operator.callbackUrl(request.id),
+    // What never left is sent for the first time: a refusal of it is one.
+    attempt: nothingLeft(request) ? 1 : request.attempt,
+  }
+  if (request.kind === 'disburse') return operator.disburse({ ...initiation, payee: phone }, ctx)
+  const { publicUrl } = services.addresses
+  const pages = { successUrl: return_url ?? publicUrl, cancelUrl: cancel_url ?? publicUrl }
+  return operator.collect({ ...initiation, ...pages, payer: phone }, ctx)
+}
+
+async function bringAnswer(
+  services: Services,
+  operator: Operator,
+  request: OpenRequest,
+  outcome: InitiateOutcome,
+): Promise<Sent> {
+  const id = request.subjectId
+  const { open: status, settle } = subjects[request.subject]
+  const open = { status, paymentUrl: null, reached: true, refusal: null }
+  const note = (state: RequestNote['state'], more: Partial<RequestNote>) =>
+    noteRequest(services.batches, {
+      id: request.id,
+      attempt: request.attempt,
+      state,
+      handle: {},
+      nextCheckMs: 0,
+      paymentUrl: null,
+      ...more,
+    })
+  switch (outcome.kind) {
+    case 'accepted': {
+      const paymentUrl = outcome.action.type === 'redirect' ? outcome.action.url : null
+      const pollsLeft = outcome.pollLimit
+      const left = leftMs(services, request)
+      const { notify } = outcome
+      const soon = request.kind === 'collect' ? nextCheckMs(notify, 0) : nextDisburseCheckMs(notify, 0, 0)
+      const regular = outcome.pollAfterMs ?? soon
+      const next = politeCheckMs(regular, { ...outcome, pollsLeft }, services.clock.now(), left)
+      await note('accepted', {
+        handle: { ...outcome.handle, pollsLeft },
+        paymentUrl,
+        // A duplicate was executed before: only a question tells what became of it.
+        nextCheckMs: outcome.duplicate ? 0 : next,
+      })
+      return { ...open, paymentUrl }
+    }
+    case 'settled': {
+      const settled = await settle(services, id, paid(services, request, 'initiate', outcome.evidence))
+      return { ...open, status: settled.status }
+    }
+    case 'refused': {
+      const { refusal } = outcome
+      const failed = await settle(services, id, { status: 'failed', source: 'initiate', refusal })
+      const words = failureReasons[refusal.reason].messageEn
+      return { ...open, status: failed.status, refusal: { ...refusal, words } }
+    }
+    case 'not_sent': {
+      // Proof that nothing left holds for this attempt; an earlier one may have.
+      const pause = Math.min(outcome.retryAfterMs ?? nextDoubtCheckMs(request.checkCount), limits.resendForMs)
+      await note(nothingLeft(request) ? 'unsent' : 'doubt', { nextCheckMs: pause })
+      return { ...open, reached: false }
+    }
+    case 'unknown': {
+      services.log.info(
+        { about: causeOf(request), provider: operator.provider, cause: outcome.cause },
+        'outcome unknown',
+      )
+      await note('doubt', { handle: outcome.handle, nextCheckMs: nextDoubtCheckMs(0) })
+      return open
+    }
+  }
+}
+
+/** Sends a request once more. Null where somebody else may, or an earlier send may still arrive. */
+export async function sendAgain(services: Services, request: OpenRequest): Promise<Sent | null> {
+  // Counted from before the claim, so that a process that stalls in between cannot send beyond its fence.
+  const deadline = sendDeadline(operatorOf(services, request), request.kind)
+  const attempt = await claimTurn(services, request)
+  return attempt === null ? null : sendRequest(services, { ...request, attempt }, 'background', deadline)
+}
+
+/**
+ * What provably never left: sent until nobody waits for it any more, then it failed.
+ * Also giving up takes the right to send: whoever lost it knows nothing any more.
+ */
+export async function resend(
+  services: Services,
+  request: OpenRequest,
+): Promise<{ status: string; reached: boolean }> {
+  const { unsentForMs, settle } = subjects[request.subject]
+  const stands = { status: request.status, reached: false }
+  if (ageMs(services, request) < unsentForMs) return (await sendAgain(services, request)) ?? stands
+  const attempt = await claimTurn(services, request)
+  if (attempt === null) return stands
+  const refusal = {
+    reason: 'OPERATOR_UNAVAILABLE',
+    code: 'not_sent',
+    message: 'The operator could not be reached.',
+  } as const
+  const failed = { status: 'failed', source: 'service', refusal } as const
+  const { status } = await settle(services, request.subjectId, failed)
+  return { status, reached: false }
+}
+
+/** The operator paid, or was paid: its word, and when it is asked whether it took that back. */
+export function paid(
+  services: Services,
+  request: OpenRequest,
+  source: 'initiate' | 'query',
+  evidence: Evidence,
+): Ending {
+  if (evidence.amount !== request.amount) {
+    const line = { about: causeOf(request), asked: request.amount, evidence }
+    const isOurs = request.kind === 'disburse' && evidence.amount > request.amount
+    services.log.error(line, isOurs ? 'alarm: an operator paid out too much' : 'another amount was paid')
+  }
+  const tells = callsBack(operatorOf(services, request), request.kind)
+  return { status: 'success', source, evidence, watchMs: nextReversalCheckMs(tells, 0) }
+}
+
+/** Whether the operator tells by itself what becomes of a request. */
+export function callsBack({ capabilities }: Operator, kind: OpenRequest['kind']): boolean {
+  // Of what is answered at once it keeps no address.
+  return capabilities.callbacks !== 'none' && !(kind === 'disburse' && capabilities.disburseIsSynchronous)
+}
+
+/** The operator of a request, which stays configured as long as it has any. */
+export function operatorOf(services: Services, request: OpenRequest): Operator {
+  const operator = services.operators.find(request.provider)
+  invariant(operator, `${request.provider} has open requests: it must stay configured`)
+  return operator
+}
+
+/** Since it was recorded, in service time. */
+export function ageMs(services: Services, request: OpenRequest): number {
+  return services.clock.now().getTime() - request.createdAt.getTime()
+}
+
+/** Until what it is for ends unpaid; a disbursement never does. */
+export function leftMs(services: Services, { expiresAt }: OpenRequest): number {
+  return expiresAt === null ? Number.POSITIVE_INFINITY : expiresAt.getTime() - services.clock.now().getTime()
+}
+
+/** When the answer to a send must have come. */
+export function sendDeadline({ capabilities }: Operator, kind: OpenRequest['kind']): Date {
+  if (kind === 'collect') return deadlineIn(limits.collectDeadlineMs)
+  return deadlineIn(
+    capabilities.disburseIsSynchronous ? limits.disburseSyncDeadlineMs : limits.disburseDeadlineMs,
+  )
+}
+
+/** By the machine's own clock: the sandbox may move its time, never a timeout. */
+export function deadlineIn(ms: number): Date {
+  return new Date(Date.now() + ms)
+}
+
+/** What a call about a request to its operator takes. */
+export function callContext(
+  services: Services,
+  request: OpenRequest,
+  lane: CallContext['lane'],
+  deadline: Date,
+): CallContext {
+  return { deadline, lane, record: exchangeRecorder(services.batches, services.log, request) }
+}
+
+/** Provably no send of this request reached its operator before the present one. */
+function nothingLeft(request: OpenRequest): boolean {
+  return request.attempt === 1 || request.state === 'unsent'
+}
+
+function claimTurn(services: Services, { id, attempt, claimedAt }: OpenRequest): Promise<number | null> {
+  return claimSend(services.database.pool, id, attempt, claimedAt)
+}

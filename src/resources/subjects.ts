@@ -1,0 +1,60 @@
+import type { Services } from '../context.ts'
+import type { Evidence } from '../operators/operator.ts'
+import type { Subject } from '../operators/requests.ts'
+import { limits } from '../shared/limits.ts'
+import type { States } from '../shared/states.ts'
+import type { Ending } from './outcome.ts'
+import { settlePayout } from './payouts/settle.ts'
+import { payoutStates } from './payouts/states.ts'
+import { reverseDisbursement } from './reverse-disbursement.ts'
+import { reverseTransaction } from './transactions/reverse.ts'
+import { settleTransaction } from './transactions/settle.ts'
+import { settleDeposit } from './transactions/settle-deposit.ts'
+import { transactionStates } from './transactions/states.ts'
+
+/** What a request to an operator is for, as far as that decides how it is sent, asked about and ended. */
+interface SubjectRow {
+  states: Pick<States<string>, 'canMove'>
+  /** Its status while its outcome is awaited, and once the money moved. */
+  open: string
+  success: string
+  /** What provably never left is sent again for so long after it was recorded. */
+  unsentForMs: number
+  /** So is what the operator has no record of. */
+  resendAbsentForMs: number
+  /** Brings it its outcome, once, whoever learned it. */
+  settle: (services: Services, id: bigint, outcome: Ending) => Promise<{ moved: boolean; status: string }>
+  /** Takes back what was paid, on the operator's answer that it did so. */
+  reverse: (services: Services, id: bigint, evidence: Evidence) => Promise<{ moved: boolean; status: string }>
+}
+
+/** Every kind of subject. A disbursement is owed: it is sent until it is known, whatever its age. */
+export const subjects: Readonly<Record<Subject, SubjectRow>> = {
+  collection: {
+    states: transactionStates,
+    open: 'pending',
+    success: 'success',
+    unsentForMs: limits.resendForMs,
+    resendAbsentForMs: limits.resendForMs,
+    settle: settleTransaction,
+    reverse: reverseTransaction,
+  },
+  deposit: {
+    states: transactionStates,
+    open: 'processing',
+    success: 'success',
+    unsentForMs: limits.depositUnsentForMs,
+    resendAbsentForMs: Number.POSITIVE_INFINITY,
+    settle: settleDeposit,
+    reverse: (services, id, evidence) => reverseDisbursement(services, 'deposit', id, evidence),
+  },
+  payout: {
+    states: payoutStates,
+    open: 'processing',
+    success: 'completed',
+    unsentForMs: limits.payoutUnsentForMs,
+    resendAbsentForMs: Number.POSITIVE_INFINITY,
+    settle: settlePayout,
+    reverse: (services, id, evidence) => reverseDisbursement(services, 'payout', id, evidence),
+  },
+}
