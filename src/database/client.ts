@@ -92,14 +92,15 @@ function spreadKeys(where: object): object {
   return Object.assign({}, ...parts)
 }
 
-/** A pool as `pool` of `openDatabase`, alone. */
+/** A pool as `pool` of `openDatabase`, alone. @param types for a library that expects those of `pg` */
 export function openPool(
   connection: pg.ClientConfig | string,
   max: number,
   role: string | null,
   log: DatabaseLog,
+  types: pg.CustomTypesConfig = bigintTypes(),
 ): pg.Pool {
-  return watchPool(new pg.Pool(poolConfig(connection, max, role)), log)
+  return watchPool(new pg.Pool({ ...poolConfig(connection, max, role), types }), log)
 }
 
 function poolConfig(connection: pg.ClientConfig | string, max: number, role: string | null): pg.PoolConfig {

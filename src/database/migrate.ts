@@ -2,6 +2,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
+import { migrateJobs } from './jobs-schema.ts'
 import { merchantRole } from './merchant-pool.ts'
 
 /**
@@ -34,7 +35,7 @@ export interface Migration {
  * Brings a database up to date: makes sure that the service's roles exist, then applies each migration that
  * it lacks, in the order of their names and each in a transaction of its own. Any number of nodes may call it
  * at once.
- * @param options.folder holds `NNNN_name/migration.sql`
+ * @param options.folder holds `NNNN_name/migration.sql`; left out, ours, and the job engine's own before them
  * @returns the names of what was applied now
  * @throws Error when a migration was edited after it was applied, when one is half done, or when one fails;
  *   of the failing one nothing stays
@@ -52,6 +53,8 @@ export async function migrate(
     await ensureRoles(client)
     await client.query(historyTable)
     const pending = await findPending(client, migrations, options.log)
+    // Ours say who may use its tables.
+    if (!options.folder && (await migrateJobs(client, connection))) options.log?.('Job engine migrated')
     for (const migration of pending) {
       await apply(client, migration)
       options.log?.(`Migration ${migration.name} applied`)

@@ -95,7 +95,11 @@ describe("the service's role", () => {
          WHERE t.grantee = c.grantee AND t.table_name = c.table_name AND t.privilege_type = 'UPDATE')
        ORDER BY may`,
     )
+    const jobs = ['job_queues', 'jobs', 'known_crontabs', 'tasks'].flatMap((name) =>
+      ['DELETE', 'INSERT', 'UPDATE'].map((right) => `_private_${name}: ${right}`),
+    )
     const may = [
+      ...jobs,
       'api_key: INSERT',
       'api_key: UPDATE',
       'merchant: INSERT',

@@ -1,0 +1,13 @@
+import type { Provider } from '../shared/providers.ts'
+
+/**
+ * Every job that is enqueued, and what it carries. SQL enqueues them by these names, in the transaction that
+ * makes the work; what is to be done stands in the rows, so that a job that runs twice does nothing twice.
+ */
+export interface JobPayloads {
+  /** Payouts of an operator are due (`enqueue_sends`). */
+  'payouts.send': { provider: Provider }
+}
+
+/** Who does each job. The compiler refuses a missing row. */
+export type Tasks = { readonly [Name in keyof JobPayloads]: (payload: JobPayloads[Name]) => Promise<void> }

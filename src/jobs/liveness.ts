@@ -1,0 +1,44 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import type { Log } from '../telemetry/log.ts'
+
+/** `recover_jobs` asks who holds it. */
+const livenessLock = 72_707_375
+const retryMs = 200
+
+/**
+ * Shows that an engine lives: a session of its own holds a lock that bears its id, and PostgreSQL lets it go
+ * the moment that the process is gone. Taken again after a connection that was lost.
+ */
+export function showAlive(pool: pg.Pool, engineId: string, log: Log): { close(): Promise<void> } {
+  const closing = new AbortController()
+  const done = keepHolding(pool, engineId, log, closing.signal)
+  return {
+    async close() {
+      closing.abort()
+      await done
+    },
+  }
+}
+
+async function keepHolding(pool: pg.Pool, engineId: string, log: Log, closing: AbortSignal): Promise<void> {
+  while (!closing.aborted) {
+    try {
+      const client = await pool.connect()
+      const over = Promise.withResolvers<void>()
+      client.once('end', over.resolve)
+      client.once('error', () => over.resolve())
+      closing.addEventListener('abort', () => over.resolve(), { once: true })
+      try {
+        await client.query('SELECT pg_advisory_lock($1, hashtext($2))', [livenessLock, engineId])
+        if (!closing.aborted) await over.promise
+      } finally {
+        // Ends the session, and the lock with it.
+        client.release(true)
+      }
+    } catch (error) {
+      log.warn({ err: error }, 'the job engine cannot show that it lives; trying again')
+    }
+    await sleep(retryMs, undefined, { signal: closing }).catch(() => {})
+  }
+}

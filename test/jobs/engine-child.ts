@@ -1,0 +1,18 @@
+import { startEngine } from '../../src/jobs/engine.ts'
+import { serviceRole } from '../../src/database/migrate.ts'
+import { createLog } from '../../src/telemetry/log.ts'
+
+// An engine in a process of its own, whose jobs say that they began and never end: made to be killed.
+
+const [, , connectionString = ''] = process.argv
+startEngine({
+  connection: { connectionString },
+  role: serviceRole,
+  tasks: {
+    'payouts.send': async ({ provider }) => {
+      process.stdout.write(`${provider}\n`)
+      await new Promise(() => {})
+    },
+  },
+  log: createLog('silent'),
+})

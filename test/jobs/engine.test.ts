@@ -1,0 +1,186 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
+import { jobsSchemaVersion } from '../../src/database/jobs-schema.ts'
+import { migrate, serviceRole } from '../../src/database/migrate.ts'
+import { type Engine, startEngine } from '../../src/jobs/engine.ts'
+import { startJobs } from '../../src/jobs/schedule.ts'
+import { limits } from '../../src/shared/limits.ts'
+import type { Provider } from '../../src/shared/providers.ts'
+import { createLog } from '../../src/telemetry/log.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { eventually } from '../terminal/program.ts'
+
+const log = createLog('silent')
+let db: TestDatabase
+beforeEach(async () => {
+  db = await createTestDatabase()
+})
+afterEach(() => db.drop())
+
+/** An engine whose jobs are noted; a job of an operator in `fails` fails. */
+function start(): { engine: Engine; ran: Provider[]; fails: Set<Provider>; close: () => Promise<void> } {
+  const ran: Provider[] = []
+  const fails = new Set<Provider>()
+  const engine = startEngine({
+    connection: db.connection,
+    role: serviceRole,
+    tasks: {
+      'payouts.send': async ({ provider }) => {
+        ran.push(provider)
+        if (fails.has(provider)) throw new Error('as told')
+      },
+    },
+    log,
+  })
+  const recovery = startJobs(
+    [
+      {
+        name: 'jobs.recover',
+        everyMs: limits.jobsRecoverEveryMs,
+        run: async () => {
+          await db.database.pool.query('SELECT recover_jobs()')
+          return false
+        },
+      },
+    ],
+    log,
+  )
+  let closed: Promise<void> | undefined
+  const close = () => (closed ??= Promise.all([engine.close(), recovery.close()]).then(() => {}))
+  onTestFinished(() => close())
+  return { engine, ran, fails, close }
+}
+
+function enqueue(provider: Provider, client: pg.Pool | pg.PoolClient = db.owner): Promise<unknown> {
+  return client.query('SELECT enqueue_sends(ARRAY[$1::provider])', [provider])
+}
+
+const seen = (ran: readonly Provider[], provider: Provider, times = 1) =>
+  eventually(
+    async () => ran.filter((each) => each === provider).length,
+    (count) => count >= times,
+    10_000,
+  )
+const jobsLeft = async () =>
+  Number((await db.owner.query('SELECT count(*) AS n FROM graphile_worker._private_jobs')).rows[0].n)
+const noneLeft = () => eventually(jobsLeft, (left) => left === 0, 10_000)
+
+/** How many engines show that they live. */
+async function locksHeld(): Promise<number> {
+  const { rows } = await db.owner.query<{ held: number }>(
+    `SELECT count(*)::int AS held FROM pg_locks
+     WHERE locktype = 'advisory' AND classid = 72707375 AND granted
+       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
+  )
+  return rows[0]?.held ?? 0
+}
+
+test('what is enqueued runs within moments of its commit, and then is gone', async () => {
+  const { ran, engine, close } = start()
+  await enqueue('OperatorA')
+  await seen(ran, 'OperatorA')
+  const began = performance.now()
+  await enqueue('OperatorB')
+  await seen(ran, 'OperatorB')
+  expect(performance.now() - began).toBeLessThan(800)
+  await noneLeft()
+  expect(ran).toEqual(['OperatorA', 'OperatorB'])
+  expect(engine.healthy()).toBe(true)
+  await close()
+  // Nothing of it stays connected.
+  expect(await locksHeld()).toBe(0)
+})
+
+test('what a transaction enqueued that was rolled back never runs', async () => {
+  const { ran } = start()
+  const client = await db.owner.connect()
+  await client.query('BEGIN')
+  await enqueue('OperatorC', client)
+  await client.query('ROLLBACK')
+  client.release()
+  await enqueue('OperatorD')
+  await seen(ran, 'OperatorD')
+  await noneLeft()
+  expect(ran).toEqual(['OperatorD'])
+})
+
+test('one that waits is enough for all who enqueue, one that failed is not waited for', async () => {
+  await Promise.all(Array.from({ length: 20 }, () => enqueue('OperatorA')))
+  expect(await jobsLeft()).toBe(1)
+  const { ran, fails } = start()
+  fails.add('OperatorA')
+  await seen(ran, 'OperatorA')
+  await eventually(
+    async () => (await db.owner.query('SELECT last_error AS e FROM graphile_worker._private_jobs')).rows,
+    (rows) => rows.length === 1 && rows[0].e === 'as told',
+    5_000,
+  )
+  fails.clear()
+  const began = performance.now()
+  await enqueue('OperatorA')
+  await seen(ran, 'OperatorA', 2)
+  // By itself it would come again after 2.7 s.
+  expect(performance.now() - began).toBeLessThan(1_500)
+  await noneLeft()
+})
+
+test('the job of a killed process runs again within two seconds', async () => {
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'engine-child.ts'), db.url], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  await enqueue('OperatorB')
+  expect(String((await once(child.stdout, 'data'))[0]).trim()).toBe('OperatorB')
+  const { ran } = start()
+  // Nobody takes it from an engine that lives.
+  await sleep(2_500)
+  expect(ran).toEqual([])
+  const killed = performance.now()
+  child.kill('SIGKILL')
+  await seen(ran, 'OperatorB')
+  expect(performance.now() - killed).toBeLessThan(2_000)
+  await noneLeft()
+})
+
+test('it works on after all its connections were cut', async () => {
+  const { ran, engine } = start()
+  await enqueue('OperatorA')
+  await seen(ran, 'OperatorA')
+  const cut = () =>
+    db.owner.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+       WHERE datname = current_database() AND pid <> pg_backend_pid()
+         AND query !~ 'pg_terminate_backend'`,
+    )
+  await cut().catch(() => {})
+  await enqueue('OperatorB').catch(() => enqueue('OperatorB'))
+  await seen(ran, 'OperatorB')
+  expect(ran).toEqual(['OperatorA', 'OperatorB'])
+  await eventually(
+    () => locksHeld(),
+    (held) => held === 1 && engine.healthy(),
+    10_000,
+  )
+})
+
+test('what is used up and nobody runs is swept away', async () => {
+  await enqueue('OperatorA')
+  await db.owner.query('UPDATE graphile_worker._private_jobs SET attempts = max_attempts')
+  await db.database.pool.query('SELECT recover_jobs()')
+  expect(await jobsLeft()).toBe(0)
+})
+
+test('its tables are those of the installed library, made once', async () => {
+  const library = createRequire(import.meta.url).resolve('graphile-worker')
+  const migrations = readdirSync(join(dirname(library), '../sql')).map((name) => Number.parseInt(name, 10))
+  expect(Math.max(...migrations)).toBe(jobsSchemaVersion)
+  const { rows } = await db.owner.query('SELECT max(id) AS version FROM graphile_worker.migrations')
+  expect(rows).toEqual([{ version: jobsSchemaVersion }])
+  expect(await migrate(db.url)).toEqual({ applied: [] })
+})
