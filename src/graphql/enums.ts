@@ -1,4 +1,4 @@
-import { providers } from '../shared/providers.ts'
+import { payoutMethods, providers } from '../shared/providers.ts'
 import type { States } from '../shared/states.ts'
 import { builder } from './builder.ts'
 
@@ -21,4 +21,9 @@ export function wordEnum<const W extends string>(name: string, words: readonly W
 export const PaymentMethod = builder.enumType('PaymentMethod', {
   description: 'The four mobile-money operators.',
   values: providers,
+})
+
+export const PayoutMethod = builder.enumType('PayoutMethod', {
+  description: 'The ways to pay somebody out. BankTransfer can be saved, and is not paid yet.',
+  values: payoutMethods,
 })

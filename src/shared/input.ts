@@ -99,6 +99,20 @@ export const provider = z.enum(providers, {
   },
 })
 
+/** One of some words. */
+export function oneOf<const Word extends string>(words: readonly Word[]) {
+  return z.enum(words, {
+    error: ({ input }) =>
+      input === undefined || input === null ? required : `must be one of ${words.join(', ')}`,
+  })
+}
+
+/** Yes or no; in addresses, its word. */
+export const truth = z.preprocess(
+  (value) => (value === 'true' ? true : value === 'false' ? false : value),
+  z.boolean('must be true or false'),
+)
+
 /** The merchant's own name for a payment, 1 to 100 printable characters. */
 export const reference = text({ min: 1, max: limits.referenceLengthMax }).refine(
   (value) => value !== '.' && value !== '..',

@@ -1,3 +1,7 @@
 /** The four mobile-money operators, by the neutral names of the specification (Resources). */
 export const providers = ['OperatorA', 'OperatorB', 'OperatorC', 'OperatorD'] as const
 export type Provider = (typeof providers)[number]
+
+/** The ways to pay somebody out: the operators, and banks, which are saved and not paid yet. */
+export const payoutMethods = [...providers, 'BankTransfer'] as const
+export type PayoutMethod = (typeof payoutMethods)[number]

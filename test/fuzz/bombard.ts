@@ -50,6 +50,10 @@ export async function openTarget(): Promise<Target> {
     const body = { amount: 500, customer_phone: '70000001', payment_method: 'OperatorA', reference }
     await service.rest('POST', '/pay', { token: shop.token, body })
   }
+  for (const name of ['Awa', 'Moussa', 'Fatou']) {
+    const body = { name, account: '70000001', payment_method: 'OperatorA' }
+    await service.rest('POST', '/beneficiaries', { token: shop.token, body })
+  }
   return {
     ...service,
     shop,
@@ -103,6 +107,7 @@ export interface Census {
   funds: number
   requests: number
   pendingEvents: number
+  beneficiaries: number
   /** Answers that are kept under an `Idempotency-Key`. */
   keys: number
   /** All that stands in every table but those of `moving`: no request that is fired here writes there. */
@@ -132,6 +137,7 @@ const moving = [
   'audit_point',
   'audit_proven',
   'sandbox_clock',
+  'beneficiary',
 ]
 
 /** What callers can bring into being. */
@@ -152,6 +158,7 @@ async function takeCensus(target: Target): Promise<Census> {
        (SELECT count(*)::int FROM movement WHERE step = 'fund') AS funds,
        (SELECT count(*)::int FROM operator_request) AS requests,
        (SELECT count(*)::int FROM event WHERE type = 'payment_pending') AS "pendingEvents",
+       (SELECT count(*)::int FROM beneficiary) AS beneficiaries,
        (SELECT count(*)::int FROM idempotency_key) AS keys,
        (SELECT string_agg(relname || ' ' || md5(query_to_xml('SELECT * FROM ' || quote_ident(relname) ||
            ' t ORDER BY t::text', true, false, '')::text), ', ' ORDER BY relname)

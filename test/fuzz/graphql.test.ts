@@ -28,7 +28,10 @@ import {
 
 const target = await openTarget()
 Object.assign(usual, {
-  id: fc.constantFrom(1, 2, 3).map((id) => btoa(`Transaction:${id}`)),
+  id: fc
+    .tuple(fc.constantFrom('Transaction', 'Beneficiary'), fc.constantFrom(1, 2, 3))
+    .map(([type, id]) => btoa(`${type}:${id}`)),
+  category: fc.constantFrom('SUPPLIER', 'CUSTOMER'),
   apiKey: fc.constant(target.shop.apiKey),
   apiSecret: fc.constant(target.shop.apiSecret),
   scopes: fc.constantFrom(['BALANCE'], null),
@@ -212,6 +215,7 @@ function writtenBy(field: RootField | null, value: unknown): Partial<Counts> {
   if (field?.name === 'sandboxFund') return { funds: 1 }
   if (typeof value !== 'object') return {}
   const { __typename: type } = value as { __typename?: string }
+  if (field?.name === 'createBeneficiary' && type === 'Beneficiary') return { beneficiaries: 1 }
   if (type === 'PaymentInitiation' || type === 'PaymentRefusedError') return aPayment
   const asked = (value as Record<string, unknown>)['operatorBalance']
   return typeof asked === 'number' ? { checks: 1 } : {}

@@ -104,6 +104,11 @@ export const usual: Record<string, fc.Arbitrary<unknown>> = {
   cancelUrl: fc.constant('https://shop.example/'),
   customerEmail: fc.constant('awa@example.com'),
   description: fc.constant('Commande 1042'),
+  name: fc.constant('Awa Traoré'),
+  account: fc.constantFrom('70000001', '+22376123456'),
+  category: fc.constantFrom('supplier', 'customer'),
+  isActive: fc.boolean(),
+  activeOnly: fc.boolean(),
   createdFrom: fc.constant('2026-01-01'),
 }
 

@@ -218,10 +218,13 @@ function judge(route: Route, hit: Hit): Verdict {
 
 function writtenBy({ operation }: Route, { shot, status }: Hit, data: unknown): Partial<Counts> {
   const success = status < 400
+  const keys = shot.headers['idempotency-key'] === undefined ? 0 : 1
+  if (operation === 'CreateBeneficiary') return success ? { beneficiaries: 1, keys } : {}
+  if (operation === 'UpdateBeneficiary') return success ? { keys } : {}
   // A payment that the operator refused is recorded, and so told; its answer is kept under its key.
   if (operation === 'CollectPayment') {
     if (!success && data === undefined) return {}
-    return { ...aPayment, keys: shot.headers['idempotency-key'] === undefined ? 0 : 1 }
+    return { ...aPayment, keys }
   }
   const asked = operation === 'Balance' && success && 'operator_balance' in (data as object)
   return asked ? { checks: 1 } : {}

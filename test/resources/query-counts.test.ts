@@ -28,6 +28,11 @@ const contract: readonly { name: string; statements: number; document: string }[
     document: '{ transaction(reference: "count-1") { id amount status } }',
   },
   {
+    name: 'a page of beneficiaries with its total',
+    statements: 2,
+    document: '{ beneficiaries(first: 20) { totalCount nodes { id databaseId name account } } }',
+  },
+  {
     name: 'two lists, one of a kind that has to be found, and who asks',
     statements: 4,
     document: `{ me { merchant { name } }

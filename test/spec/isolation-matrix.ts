@@ -12,53 +12,11 @@ import {
   typeFromAST,
 } from 'graphql'
 import { routes } from '../../src/http/rest/routes.ts'
+import { type Ask, get, graphql, type Row } from './isolation-asks.ts'
+import { beneficiaryRows } from './isolation-beneficiaries.ts'
 
 // Every input by which a caller can name something, from the schema and the table of REST routes; and for
 // each what a stranger tries with it. An input without a row here fails the test.
-
-/** Everything that names a merchant or its things. */
-export interface Known {
-  apiKey: string
-  apiSecret: string
-  merchantId: number
-  /** REST id of one of its payments. */
-  id: string
-  /** Global id of the same. */
-  node: string
-  cursor: string
-  reference: string
-  phone: string
-  /** Place in its log. */
-  sequence: string
-  /** An `Idempotency-Key` that it used, and the body that came with it. */
-  idempotencyKey: string
-  body: Record<string, unknown>
-}
-
-export interface Ask {
-  /** Below `/merchant/api`, or a GraphQL document. */
-  method?: string
-  path?: string
-  body?: object
-  headers?: Record<string, string>
-  document?: string
-  variables?: object
-  /** A live stream: what comes within a moment. */
-  isStream?: true
-}
-
-/** @param other what is named: something of another merchant, or nothing. @param own the caller's own */
-export type Attack = (other: Known, own: Known) => Ask
-
-export interface Row {
-  /** Why naming something here tells nothing: then there is no attack. */
-  harmless?: string
-  attack?: Attack
-  /** Knowing the name is the right to ask: whoever it is hears the same. */
-  isCredential?: true
-  /** It makes something of the caller's own. */
-  isWrite?: true
-}
 
 /** Types whose values name nothing. */
 const nameless = new Set(['Amount', 'Boolean', 'DateTime', 'Duration', 'Float'])
@@ -106,14 +64,6 @@ export function restInputs(schema: GraphQLSchema): string[] {
 const list = '{ totalCount nodes { id databaseId reference amount customerPhone } }'
 const page = '{ nodes { id reference amount customerPhone } pageInfo { startCursor endCursor } }'
 const record = '{ id databaseId reference amount customerPhone requestData responseData }'
-
-const graphql =
-  (document: string, variables: (other: Known, own: Known) => object): Attack =>
-  (other, own) => ({ document, variables: variables(other, own) })
-
-const get =
-  (path: (other: Known, own: Known) => string): Attack =>
-  (other, own) => ({ method: 'GET', path: path(other, own) })
 
 const collected = (input: Record<string, unknown>): Ask => ({
   document: `mutation ($input: CollectPaymentInput!) { collectPayment(input: $input) { __typename
@@ -257,6 +207,8 @@ export const matrix: Readonly<Record<string, Row>> = {
     attack: get(({ phone }) => `/transactions?customer_phone=${encodeURIComponent(phone)}`),
   },
   'GET /transactions/{id} id': { attack: get(({ id }) => `/transactions/${id}`) },
+
+  ...beneficiaryRows,
 
   // Headers stand in no table.
   'header Idempotency-Key': {

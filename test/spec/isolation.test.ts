@@ -2,15 +2,8 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { schema } from '../../src/resources/schema.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
 import { eventually } from './eventually.ts'
-import {
-  type Ask,
-  type Attack,
-  graphqlInputs,
-  type Known,
-  matrix,
-  type Row,
-  restInputs,
-} from './isolation-matrix.ts'
+import type { Ask, Attack, Known, Row } from './isolation-asks.ts'
+import { graphqlInputs, matrix, restInputs } from './isolation-matrix.ts'
 
 // Another merchant's things do not exist: whoever names them hears what one hears who names nothing. Each
 // wall holds that alone. The first, the filter in the code, is broken in this test's own copy of `mine`; the
@@ -26,7 +19,7 @@ let victim: Known
 /** The same names, of nothing. */
 let nothing: Known
 /** Words that only what belongs to the victim holds. */
-const marks = ['victim-payment', '+22370000077', '771100', 'Victim & Sons', '2313300']
+const marks = ['victim-payment', '+22370000077', '771100', 'Victim & Sons', '2313300', 'Awa of victim']
 beforeAll(async () => {
   service = await startTestApp()
   victim = await knownOf(await service.merchant('Victim & Sons'), 'victim-payment', {
@@ -72,6 +65,15 @@ async function knownOf(shop: TestMerchant, name: string, payments: Payments): Pr
     token,
   )
   const [edge] = read.body['data'].transactions.edges
+  const beneficiary = `Awa of ${name}`
+  const saved = { name: beneficiary, account: phone, payment_method: 'OperatorA' }
+  await service.rest('POST', '/beneficiaries', { token, body: saved })
+  const people = await service.graphql(
+    '{ beneficiaries { edges { cursor node { id databaseId } } } }',
+    {},
+    token,
+  )
+  const [person] = people.body['data'].beneficiaries.edges
   return {
     apiKey: shop.apiKey,
     apiSecret: shop.apiSecret,
@@ -84,17 +86,21 @@ async function knownOf(shop: TestMerchant, name: string, payments: Payments): Pr
     sequence: String(2 * count),
     idempotencyKey: `${idempotencyKey}-${reference}`,
     body: { ...body, reference: `${name}-by-key` },
+    beneficiaryId: String(person.node.databaseId),
+    beneficiaryNode: person.node.id,
+    beneficiaryCursor: person.cursor,
+    beneficiary,
   }
 }
 
 /** An id that was never given to a row, and words that nobody used. */
 async function nothingLike(known: Known): Promise<Known> {
-  const { rows } = await service.database.owner.query<{ id: string }>(
-    `SELECT nextval('transaction_id_seq')::text AS id`,
+  const { rows } = await service.database.owner.query<{ id: string; person: string }>(
+    `SELECT nextval('transaction_id_seq')::text AS id, nextval('beneficiary_id_seq')::text AS person`,
   )
-  const id = rows[0]?.id ?? ''
-  const renamed = (encoded: string) =>
-    Buffer.from(Buffer.from(encoded, 'base64').toString().replace(known.id, id)).toString('base64')
+  const { id = '', person = '' } = rows[0] ?? {}
+  const renamed = (encoded: string, was = known.id, becomes = id) =>
+    Buffer.from(Buffer.from(encoded, 'base64').toString().replace(was, becomes)).toString('base64')
   return {
     ...known,
     apiKey: `mk_${'0'.repeat(22)}`,
@@ -107,6 +113,10 @@ async function nothingLike(known: Known): Promise<Known> {
     phone: '+22370000078',
     sequence: '987654',
     idempotencyKey: 'no-such-key',
+    beneficiaryId: person,
+    beneficiaryNode: renamed(known.beneficiaryNode, known.beneficiaryId, person),
+    beneficiaryCursor: renamed(known.beneficiaryCursor, known.beneficiaryId, person),
+    beneficiary: 'No such person',
   }
 }
 
@@ -144,7 +154,18 @@ const streamMs = 250
 
 /** An answer without what is new in every answer, and without the name that was asked for. */
 function comparable({ status, text }: Heard, named: Known): string {
-  const names = [named.node, named.cursor, named.reference, named.phone, named.idempotencyKey]
+  const { node, cursor, reference, phone, idempotencyKey, beneficiary } = named
+  const { beneficiaryNode, beneficiaryCursor } = named
+  const names = [
+    node,
+    cursor,
+    reference,
+    phone,
+    idempotencyKey,
+    beneficiary,
+    beneficiaryNode,
+    beneficiaryCursor,
+  ]
   const unnamed = names.reduce((rest, name) => rest.replaceAll(name, '<named>'), text)
   return `${status} ${unnamed}`
     .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, '<uuid>')
@@ -276,6 +297,7 @@ test.each(Object.entries(firstWalls).slice(1))(
     await withoutSecondWall(async () => {
       const named = (await attacked(broken)).map((complaint) => complaint.split(': ')[0])
       const seen = ['Query.transaction(databaseId)', 'Query.transactions(filter.reference)']
+      seen.push('Query.beneficiary(id)', 'Mutation.updateBeneficiary(id)', 'GET /beneficiaries/{id} id')
       expect(named).toEqual(expect.arrayContaining([...seen, 'GET /transactions/{id} id']))
     })
   },

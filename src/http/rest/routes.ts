@@ -1,4 +1,7 @@
 import { z } from 'zod'
+import { createBeneficiaryInput } from '../../resources/beneficiaries/create.ts'
+import { beneficiaryFilterInput } from '../../resources/beneficiaries/list.ts'
+import { updateBeneficiaryInput } from '../../resources/beneficiaries/update.ts'
 import { collectInput } from '../../resources/transactions/collect.ts'
 import { transactionFilterInput } from '../../resources/transactions/list.ts'
 import { DomainError } from '../../shared/errors.ts'
@@ -94,8 +97,44 @@ export const routes: readonly Route[] = [
     path: '/transactions/{id}',
     status: 200,
     operation: 'Transaction',
-    variables: (request) =>
-      readInput(z.object({ id: wholeNumber(1, Number.MAX_SAFE_INTEGER) }), request.params),
+    variables: idOf,
+  },
+  {
+    method: 'POST',
+    path: '/beneficiaries',
+    status: 201,
+    operation: 'CreateBeneficiary',
+    variables: (request) => ({ input: body(request, createBeneficiaryInput) }),
+  },
+  {
+    method: 'GET',
+    path: '/beneficiaries',
+    status: 200,
+    operation: 'Beneficiaries',
+    variables: (request) => ({
+      ...query(request, pageInput),
+      filter: query(request, beneficiaryFilterInput),
+    }),
+    data: (result: { nodes: readonly object[] }) => result.nodes,
+    list: (result: { totalCount: number }, variables: Omit<ListPage, 'total'>) => ({
+      ...variables,
+      total: result.totalCount,
+    }),
+  },
+  {
+    method: 'GET',
+    path: '/beneficiaries/{id}',
+    status: 200,
+    operation: 'Beneficiary',
+    variables: idOf,
+  },
+  {
+    method: 'PUT',
+    path: '/beneficiaries/{id}',
+    status: 200,
+    operation: 'UpdateBeneficiary',
+    variables: (request) => ({ ...idOf(request), input: body(request, updateBeneficiaryInput) }),
+    data: () => undefined,
   },
 ]
 
@@ -143,6 +182,11 @@ function unlessUnreadable(token: object, { unreadable }: { unreadable: DomainErr
 /** A debt is shown where there is one. */
 function balanceData({ receivable, ...balance }: { receivable?: number }): object {
   return withoutNulls({ ...balance, receivable: receivable || null })
+}
+
+/** The id in the path. @throws DomainError INVALID_INPUT */
+function idOf(request: RestRequest): { id: number } {
+  return readInput(z.object({ id: wholeNumber(1, Number.MAX_SAFE_INTEGER) }), request.params)
 }
 
 /** REST leaves out what GraphQL gives as null. */

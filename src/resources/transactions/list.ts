@@ -2,19 +2,18 @@ import type { Pool } from 'pg'
 import { z } from 'zod'
 import { mine } from '../../access/actor.ts'
 import type { Context } from '../../context.ts'
-import { phone, provider, readInput, reference, time } from '../../shared/input.ts'
+import { oneOf, phone, provider, readInput, reference, time } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { transactionStates } from './states.ts'
 
-const words = (values: readonly string[]) => `must be one of ${values.join(', ')}`
 /** What a transaction can be (specification: Transaction). */
 export const transactionTypes = ['pay', 'deposit', 'balance_check'] as const
 
 /** Which transactions a list shows (decisions: GET /transactions). */
 export const transactionFilterInput = z.object({
-  transactionType: z.enum(transactionTypes, words(transactionTypes)).nullish(),
+  transactionType: oneOf(transactionTypes).nullish(),
   paymentMethod: provider.nullish(),
-  status: z.enum(transactionStates.statuses, words(transactionStates.statuses)).nullish(),
+  status: oneOf(transactionStates.statuses).nullish(),
   reference: reference.nullish(),
   customerPhone: phone.nullish(),
   createdFrom: time.nullish(),

@@ -1,0 +1,52 @@
+import { z } from 'zod'
+import { oneOf, text } from '../../shared/input.ts'
+import { limits } from '../../shared/limits.ts'
+import { parsePhone } from '../../shared/phone.ts'
+import { type PayoutMethod, payoutMethods } from '../../shared/providers.ts'
+
+/** Where a beneficiary is paid. */
+interface Place {
+  account: string
+  paymentMethod: PayoutMethod
+}
+
+export const placeFields = {
+  account: text({ min: 1, max: limits.bankAccountLengthMax }),
+  paymentMethod: oneOf(payoutMethods),
+}
+
+/**
+ * What else an account must be, once the method is known (decisions: Endpoints). A misfit is told beside what
+ * is wrong with other fields.
+ */
+export const fits = [
+  (place: Place) => problemOf(place) === null,
+  {
+    path: ['account'] as PropertyKey[],
+    error: ({ input }: { input?: unknown }) => problemOf(input as Place),
+    when: ({ value, issues }: { value: unknown; issues: readonly { path?: PropertyKey[] | undefined }[] }) =>
+      typeof value === 'object' &&
+      value !== null &&
+      !issues.some(
+        ({ path }) => path === undefined || path[0] === undefined || String(path[0]) in placeFields,
+      ),
+  },
+] as const
+
+/** An account and its method, as they are stored: a number of an operator in E.164. */
+export const placeInput = z
+  .object(placeFields)
+  .refine(...fits)
+  .transform(asStored)
+
+export function asStored<T extends Place>(place: T): T {
+  if (place.paymentMethod === 'BankTransfer') return place
+  return { ...place, account: parsePhone(place.account) ?? place.account }
+}
+
+function problemOf({ account, paymentMethod }: Place): string | null {
+  if (paymentMethod !== 'BankTransfer')
+    return parsePhone(account) === null ? 'must be a mobile number of Mali' : null
+  const { bankAccountLengthMin: min, bankAccountLengthMax: max } = limits
+  return Array.from(account.trim()).length < min ? `must have ${min} to ${max} characters` : null
+}

@@ -1,0 +1,41 @@
+import { z } from 'zod'
+import { mine } from '../../access/actor.ts'
+import type { Context } from '../../context.ts'
+import { beyond } from '../../graphql/pagination.ts'
+import { oneOf, readInput, truth } from '../../shared/input.ts'
+import { payoutMethods } from '../../shared/providers.ts'
+import { beneficiaryCategories } from './create.ts'
+import { beneficiaryIdMax } from './update.ts'
+
+/** Which beneficiaries a list shows (specification: Beneficiaries; decisions: Endpoints). */
+export const beneficiaryFilterInput = z.object({
+  category: oneOf(beneficiaryCategories).nullish(),
+  paymentMethod: oneOf(payoutMethods).nullish(),
+  activeOnly: truth.nullish(),
+})
+type BeneficiaryFilter = z.input<typeof beneficiaryFilterInput>
+
+/**
+ * The rows that a filter means: always of the caller's merchant only.
+ * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
+ */
+export function beneficiariesWhere(ctx: Context, raw: BeneficiaryFilter | null | undefined) {
+  const { category, paymentMethod, activeOnly } = readInput(beneficiaryFilterInput, raw ?? {})
+  return {
+    ...mine(ctx),
+    ...(category && { category }),
+    ...(paymentMethod && { paymentMethod }),
+    ...(activeOnly && { isActive: true }),
+  }
+}
+
+/** The ids behind a cursor, newest first. @throws DomainError INVALID_INPUT */
+export function behind(...page: Parameters<typeof beyond>): { gt?: number; lt?: number } | null {
+  const ids = beyond(...page)
+  return ids && Object.fromEntries(Object.entries(ids).map(([way, id]) => [way, smallId(id)]))
+}
+
+/** What is beyond 32 bits lies behind them all. */
+function smallId(id: bigint): number {
+  return Math.min(Number(id), Number(beneficiaryIdMax))
+}

@@ -1,0 +1,141 @@
+import { mine } from '../../access/actor.ts'
+import { builder } from '../../graphql/builder.ts'
+import { PayoutMethod, wordEnum } from '../../graphql/enums.ts'
+import { refusals } from '../../graphql/errors.ts'
+import { checkPage } from '../../graphql/pagination.ts'
+import { limits } from '../../shared/limits.ts'
+import { beneficiaryCategories, createBeneficiary } from './create.ts'
+import { beneficiariesWhere, behind } from './list.ts'
+import { beneficiaryId, updateBeneficiary } from './update.ts'
+
+const BeneficiaryCategory = wordEnum(
+  'BeneficiaryCategory',
+  beneficiaryCategories,
+  'What a beneficiary is to the merchant.',
+)
+
+const Beneficiary = builder.prismaNode('Beneficiary', {
+  id: { field: 'id' },
+  findUnique: (id, ctx) => ({ id_merchantId: { ...mine(ctx), id: beneficiaryId(id) } }),
+  nullable: true,
+  scope: ['beneficiaries'],
+  description: 'Somebody whom the merchant pays more than once.',
+  fields: (t) => ({
+    databaseId: t.exposeInt('id', { description: 'Its id in REST.' }),
+    name: t.exposeString('name'),
+    account: t.exposeString('account', {
+      description: 'The mobile number, in E.164; of a bank, what the merchant wrote.',
+    }),
+    paymentMethod: t.expose('paymentMethod', { type: PayoutMethod }),
+    category: t.expose('category', { type: BeneficiaryCategory }),
+    isActive: t.exposeBoolean('isActive', { description: 'Whoever is not is kept, and not paid.' }),
+    createdAt: t.expose('createdAt', { type: 'DateTime' }),
+    updatedAt: t.expose('updatedAt', { type: 'DateTime' }),
+  }),
+})
+
+const BeneficiaryFilter = builder.inputType('BeneficiaryFilter', {
+  description: 'Which beneficiaries a list shows; what is left out does not matter.',
+  fields: (t) => ({
+    category: t.field({ type: BeneficiaryCategory }),
+    paymentMethod: t.field({ type: PayoutMethod }),
+    activeOnly: t.boolean({ description: 'Leaves out those who are not active.' }),
+  }),
+})
+
+builder.queryFields((t) => ({
+  beneficiary: t.prismaField({
+    type: Beneficiary,
+    nullable: true,
+    scope: ['beneficiaries'],
+    description: 'One beneficiary.',
+    args: { id: t.arg.id({ required: true, description: 'Its global id, or its id in REST.' }) },
+    resolve: (query, _root, { id }, ctx) =>
+      ctx.database.prisma.beneficiary.findFirst({
+        ...query,
+        where: { id: beneficiaryId(id), ...mine(ctx) },
+      }),
+  }),
+  beneficiaries: t.prismaConnection(
+    {
+      type: Beneficiary,
+      cursor: 'id',
+      scope: ['beneficiaries'],
+      defaultSize: limits.pageSizeDefault,
+      maxSize: limits.pageSizeMax,
+      description: 'Beneficiaries, newest first.',
+      args: {
+        filter: t.arg({ type: BeneficiaryFilter }),
+        offset: t.arg.int({ description: 'Rows to pass over; cursors are faster.' }),
+      },
+      totalCount: (_connection, args, ctx) => {
+        checkPage(args)
+        return ctx.database.prisma.beneficiary.count({ where: beneficiariesWhere(ctx, args.filter) })
+      },
+      resolve: ({ cursor, skip: _cursorItself, ...query }, _root, args, ctx) => {
+        const skip = checkPage(args)
+        const id = behind(cursor, query.take)
+        return ctx.database.prisma.beneficiary.findMany({
+          ...query,
+          skip,
+          where: { ...beneficiariesWhere(ctx, args.filter), ...(id && { id }) },
+          orderBy: { id: 'desc' },
+        })
+      },
+    },
+    { name: 'BeneficiaryConnection', description: 'A page of beneficiaries.' },
+    { name: 'BeneficiaryEdge' },
+  ),
+}))
+
+const accountWords = 'A mobile number of Mali in any usual writing; of a bank, 5 to 34 characters.'
+const CreateBeneficiaryInput = builder.inputType('CreateBeneficiaryInput', {
+  description: 'Somebody to be paid (specification: POST /beneficiaries).',
+  fields: (t) => ({
+    name: t.string({ required: true, description: '1 to 200 characters.' }),
+    account: t.string({ required: true, description: accountWords }),
+    paymentMethod: t.field({ type: PayoutMethod, required: true }),
+    category: t.field({ type: BeneficiaryCategory, description: 'CUSTOMER where left out.' }),
+  }),
+})
+
+const UpdateBeneficiaryInput = builder.inputType('UpdateBeneficiaryInput', {
+  description: 'What changes of a beneficiary; what is left out stays (specification: PUT /beneficiaries).',
+  fields: (t) => ({
+    name: t.string({ description: '1 to 200 characters.' }),
+    account: t.string({ description: accountWords }),
+    paymentMethod: t.field({ type: PayoutMethod }),
+    category: t.field({ type: BeneficiaryCategory }),
+    isActive: t.boolean({ description: 'False keeps it, and lets nobody pay it.' }),
+  }),
+})
+
+builder.mutationFields((t) => ({
+  createBeneficiary: t.prismaField({
+    type: Beneficiary,
+    nullable: true,
+    scope: ['beneficiaries'],
+    description: 'Saves somebody whom the merchant pays. Two with one account are two.',
+    errors: refusals('INVALID_INPUT'),
+    args: { input: t.arg({ type: CreateBeneficiaryInput, required: true }) },
+    resolve: async (query, _root, { input }, ctx) => {
+      const { id } = await createBeneficiary(ctx, input)
+      return ctx.database.prisma.beneficiary.findFirst({ ...query, where: { id, ...mine(ctx) } })
+    },
+  }),
+  updateBeneficiary: t.prismaField({
+    type: Beneficiary,
+    nullable: true,
+    scope: ['beneficiaries'],
+    description: 'Changes what is given of a beneficiary. Payouts that were made keep what they paid.',
+    errors: refusals('INVALID_INPUT', 'NOT_FOUND'),
+    args: {
+      id: t.arg.id({ required: true, description: 'Its global id, or its id in REST.' }),
+      input: t.arg({ type: UpdateBeneficiaryInput, required: true }),
+    },
+    resolve: async (query, _root, args, ctx) => {
+      const { id } = await updateBeneficiary(ctx, args.id, args.input)
+      return ctx.database.prisma.beneficiary.findFirst({ ...query, where: { id, ...mine(ctx) } })
+    },
+  }),
+}))

@@ -1,0 +1,60 @@
+import { z } from 'zod'
+import { mine } from '../../access/actor.ts'
+import type { Context } from '../../context.ts'
+import { readId } from '../../graphql/ids.ts'
+import { DomainError } from '../../shared/errors.ts'
+import { readInput } from '../../shared/input.ts'
+import { placeInput } from './account.ts'
+import { beneficiaryFields } from './create.ts'
+
+const { name, account, paymentMethod, category } = beneficiaryFields
+export const updateBeneficiaryInput = z.object({
+  name: name.nullish(),
+  account: account.nullish(),
+  paymentMethod: paymentMethod.nullish(),
+  category,
+  isActive: z.boolean('must be true or false').nullish(),
+})
+type UpdateBeneficiaryInput = z.input<typeof updateBeneficiaryInput>
+
+/**
+ * Changes what is given of a beneficiary, and leaves the rest as it is. Account and method are judged
+ * together, as they will be. Payouts that were made keep what they paid.
+ * @param rawId a global id or the id of REST
+ * @throws DomainError INVALID_INPUT, NOT_FOUND, OVERLOADED where others change it all the while
+ * @see specification: Beneficiaries; decisions: Endpoints
+ */
+export async function updateBeneficiary(
+  ctx: Context,
+  rawId: string,
+  raw: UpdateBeneficiaryInput,
+): Promise<{ id: number }> {
+  const input = readInput(updateBeneficiaryInput, raw)
+  const where = { ...mine(ctx), id: beneficiaryId(rawId) }
+  const given = Object.fromEntries(Object.entries(input).filter(([, value]) => value != null))
+  for (let tries = 0; tries < triesMax; tries += 1) {
+    const before = await ctx.database.prisma.beneficiary.findFirst({ where })
+    if (!before) throw new DomainError('NOT_FOUND', 'There is no such beneficiary.')
+    const place = { account: before.account, paymentMethod: before.paymentMethod }
+    const judged = input.account != null || input.paymentMethod != null
+    const data = { ...given, ...(judged && readInput(placeInput, { ...place, ...given })) }
+    // What was judged together is written only while it is so: another change may have come in between.
+    const [changed] = await ctx.database.prisma.beneficiary.updateManyAndReturn({
+      where: { ...where, ...(judged && place) },
+      data: { ...data, updatedAt: ctx.clock.now() },
+    })
+    if (changed) return changed
+  }
+  throw new DomainError('OVERLOADED')
+}
+
+/** Choice: who changes one beneficiary five times at once does not mean it. */
+const triesMax = 5
+
+/** Ids of beneficiaries have 32 bits. */
+export const beneficiaryIdMax = 2_147_483_647n
+
+/** @param rawId a global id or the id of REST */
+export function beneficiaryId(rawId: string): number {
+  return Number(readId('Beneficiary', rawId, beneficiaryIdMax))
+}
