@@ -10,7 +10,13 @@ export const invariants = {
   events_tell_every_change: 'Every change has one event, and positions have no gap.',
   statuses_agree_with_requests: 'Every status agrees with its request to the operator.',
   movements_have_one_cause: 'Every movement has a known cause, and no cause moves money twice in one step.',
-  references_are_unique: 'A reference names one transaction of a merchant.',
+  references_are_unique: 'A reference names one transaction, and one payout, of a merchant.',
+  debts_are_paid_first: 'Who owes has nothing available.',
+  disbursements_end_once: 'Every deposit and payout moved its money as its status says, once.',
+  refunds_stay_within:
+    'No collection is given back more than was paid, and what is given back whole says so.',
+  approvals_cover_what_is_paid: 'What needs a person’s approval has one, of what it is.',
+  payouts_are_counted: 'The payouts that are counted are those that are there.',
 } as const
 export type Invariant = keyof typeof invariants
 

@@ -13,6 +13,7 @@ import {
   movementsOf,
   openDeposit,
   requestOf,
+  setAside,
   settleDeposits,
   watchAvailable,
   writtenRows,
@@ -352,11 +353,7 @@ describe('a deposit ends', () => {
     async (from, to) => {
       const merchant = await fundedMerchant(pool, 5_000n)
       const id = await standing(merchant.merchantId, from)
-      await pool.query('SELECT * FROM reserve_many($1, $2, $3)', [
-        [merchant.merchantId],
-        [causeOf(id)],
-        [5_000n],
-      ])
+      await setAside(db.owner, merchant.merchantId, causeOf(id), 5_000n)
       const may = from === 'processing' && (to === 'success' || to === 'failed')
       expect(await settleDeposits(pool, [{ id, to }])).toEqual([{ moved: may, status: may ? to : from }])
       expect(await movementsOf(pool, causeOf(id))).toHaveLength(may ? 2 : 1)

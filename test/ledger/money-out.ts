@@ -201,6 +201,31 @@ export interface Begun {
   phone: string
 }
 
+/**
+ * A payout that keeps money aside for as long as a test takes: a person has yet to approve it.
+ * @param owner who may say that this merchant's payouts ask for one
+ */
+export async function holdBack(owner: pg.Pool, merchantId: number, amount: bigint): Promise<bigint> {
+  await owner.query('UPDATE merchant SET payouts_require_approval = true WHERE id = $1', [merchantId])
+  const { rows } = await owner.query<{ apiKeyId: number; apiKeyVersion: number }>(
+    'SELECT id AS "apiKeyId", version AS "apiKeyVersion" FROM api_key WHERE merchant_id = $1 LIMIT 1',
+    [merchantId],
+  )
+  const item = payoutItem({ merchantId, apiKeyId: 0 } as TestMerchant, { amount, ...rows[0] })
+  const [row] = await createPayouts(owner, [item])
+  if (!row?.payoutId) throw new Error(`not made: ${row?.outcome}`)
+  return row.payoutId
+}
+
+/** Sets money aside under a name, behind the back of every verb. */
+export async function setAside(owner: pg.Pool, merchantId: number, cause: string, amount: bigint) {
+  await owner.query(
+    `INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+     VALUES ($1, $2, 'reserve', 'available', 'reserved', $3, now())`,
+    [merchantId, cause, amount],
+  )
+}
+
 /** Runs `begin_payouts` itself. */
 export async function beginPayouts(
   pool: pg.Pool | pg.PoolClient,

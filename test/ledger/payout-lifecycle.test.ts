@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { approvalStates, payoutStates } from '../../src/resources/payouts/states.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { fundedMerchant } from './money.ts'
-import { settlePayouts } from './money-out.ts'
+import { setAside, settlePayouts } from './money-out.ts'
 
 let db: TestDatabase
 let pool: pg.Pool
@@ -29,7 +29,7 @@ async function standing(status: string, approval = 'not_required'): Promise<bigi
     [merchantId, status, approval, status === 'completed' ? 5_000n : null],
   )
   const id = rows[0]?.id ?? 0n
-  await pool.query('SELECT * FROM reserve_many($1, $2, $3)', [[merchantId], [`payout:${id}`], [5_000n]])
+  await setAside(db.owner, merchantId, `payout:${id}`, 5_000n)
   return id
 }
 const codeOf = (change: Promise<unknown>) =>

@@ -32,14 +32,6 @@ const operation = fc.oneof(
       many(),
     ),
   }),
-  fc.record({
-    do: fc.constant('reserve' as const),
-    items: fc.array(fc.record({ who, which, amount }), many()),
-  }),
-  fc.record({
-    do: fc.constant('end' as const),
-    items: fc.array(fc.record({ which, step: fc.constantFrom('post', 'void') }), many()),
-  }),
 )
 type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never
 
@@ -54,18 +46,16 @@ class Model {
   readonly merchants: readonly TestMerchant[]
   readonly held: { available: bigint; reserved: bigint }[]
   readonly payments: { id: bigint; who: number; amount: bigint; status: Status }[] = []
-  readonly reservations = new Map<number, { who: number; amount: bigint; open: boolean }>()
 
   constructor(merchants: readonly TestMerchant[]) {
     this.merchants = merchants
     this.held = merchants.map(() => ({ available: 0n, reserved: 0n }))
   }
 
-  add(merchant: number, available: bigint, reserved = 0n): void {
+  add(merchant: number, available: bigint): void {
     const held = this.held[merchant]
     if (!held) throw new Error('no such merchant')
     held.available += available
-    held.reserved += reserved
   }
 
   settle(at: number, to: Status, source: string, paid: bigint | null): boolean {
@@ -76,23 +66,6 @@ class Model {
     if (over && source === 'service') return false
     payment.status = to
     if (to === 'success') this.add(payment.who, paid ?? payment.amount)
-    return true
-  }
-
-  reserve(at: number, merchant: number, wanted: bigint): boolean {
-    const known = this.reservations.get(at)
-    if (known) return known.who === merchant && known.amount === wanted
-    if ((this.held[merchant]?.available ?? 0n) < wanted) return false
-    this.reservations.set(at, { who: merchant, amount: wanted, open: true })
-    this.add(merchant, -wanted, wanted)
-    return true
-  }
-
-  end(at: number, step: string): boolean {
-    const known = this.reservations.get(at)
-    if (!known?.open) return false
-    known.open = false
-    this.add(known.who, step === 'void' ? known.amount : 0n, -known.amount)
     return true
   }
 }
@@ -106,12 +79,11 @@ let funds = 0
 
 async function perform(model: Model, run: number, step: Operation): Promise<void> {
   const idOf = (at: number) => model.merchants[at]?.merchantId ?? 0
-  const cause = (at: number) => `payout:${run}-${at}`
   switch (step.do) {
     case 'fund': {
       await pool.query('SELECT fund_merchant($1, $2, $3)', [
         idOf(step.who),
-        `funding:${cause(0)}-${(funds += 1)}`,
+        `funding:${run}-${(funds += 1)}`,
         step.amount,
       ])
       return model.add(step.who, step.amount)
@@ -148,42 +120,6 @@ async function perform(model: Model, run: number, step: Operation): Promise<void
       const expected = known.map((each) => model.settle(each.which, each.to, each.source, each.amount))
       return same(
         answers.map((answer) => answer.moved),
-        expected,
-      )
-    }
-    case 'reserve': {
-      const { rows } = await pool.query<{ reserved: boolean }>(
-        'SELECT reserved FROM reserve_many($1, $2, $3)',
-        [
-          step.items.map((each) => idOf(each.who)),
-          step.items.map((each) => cause(each.which)),
-          step.items.map((each) => each.amount),
-        ],
-      )
-      const seen = new Set<number>()
-      const expected = step.items.map((each) => {
-        // A second item for a cause of the same call never reserves, even where the first was not covered.
-        if (seen.has(each.which) && !model.reservations.has(each.which)) return false
-        seen.add(each.which)
-        return model.reserve(each.which, each.who, each.amount)
-      })
-      return same(
-        rows.map((row) => row.reserved),
-        expected,
-      )
-    }
-    case 'end': {
-      const { rows } = await pool.query<{ ended: boolean }>(
-        'SELECT ended FROM end_reservation_many($1, $2::ledger_step[], $3::provider[])',
-        [
-          step.items.map((each) => cause(each.which)),
-          step.items.map((each) => each.step),
-          step.items.map(() => 'OperatorD'),
-        ],
-      )
-      const expected = step.items.map((each) => model.end(each.which, each.step))
-      return same(
-        rows.map((row) => row.ended),
         expected,
       )
     }

@@ -2,6 +2,7 @@ import type pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { transactionStates } from '../../src/resources/transactions/states.ts'
 import { makeMerchant, type TestMerchant } from '../access/merchants.ts'
+import { createPayouts, openPayout, payoutItem } from './money-out.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { balanceOf, eventTypes, openCollection, problemsOf, reverseMany, settleMany } from './money.ts'
 
@@ -20,8 +21,7 @@ async function paid(merchant: TestMerchant, amount = 5_000n): Promise<bigint> {
 }
 
 /** Sets money aside, as a payout does. */
-const spend = (merchantId: number, amount: bigint) =>
-  pool.query('SELECT * FROM reserve_many($1, $2, $3)', [[merchantId], [`payout:${merchantId}`], [amount]])
+const spend = (merchant: TestMerchant, amount: bigint) => openPayout(pool, merchant, { amount })
 
 async function movementsOf(id: bigint): Promise<string[]> {
   const { rows } = await db.owner.query<{ line: string }>(
@@ -52,7 +52,7 @@ test('the money goes back the way that it came, with one event, once', async () 
 test('what the merchant has spent becomes its debt, never a balance below zero', async () => {
   const merchant = await makeMerchant(pool)
   const id = await paid(merchant)
-  await spend(merchant.merchantId, 4_000n)
+  await spend(merchant, 4_000n)
   expect(await reverseMany(pool, [id])).toEqual([{ moved: true, status: 'reversed', shortfall: 4_000n }])
   expect(await movementsOf(id)).toEqual([
     'reverse available > clearing_operator_a 1000',
@@ -71,7 +71,7 @@ test('what the merchant has spent becomes its debt, never a balance below zero',
 test('several of one merchant in a call share what is there, the oldest first', async () => {
   const merchant = await makeMerchant(pool)
   const ids = [await paid(merchant), await paid(merchant), await paid(merchant)]
-  await spend(merchant.merchantId, 8_000n)
+  await spend(merchant, 8_000n)
   const answers = await reverseMany(pool, ids.toReversed())
   expect(answers.map(({ shortfall }) => shortfall)).toEqual([5_000n, 3_000n, 0n])
   expect(await balanceOf(pool, merchant.merchantId)).toEqual({ available: 0n, reserved: 8_000n })
@@ -102,9 +102,8 @@ test('only what is paid is reversed, and only on the operator’s own answer', a
 test('a reversal and payments out at once: nothing below zero, everything proven', async () => {
   const merchant = await makeMerchant(pool)
   const ids = await Promise.all(Array.from({ length: 10 }, () => paid(merchant)))
-  const reserve = (n: number) =>
-    pool.query('SELECT * FROM reserve_many($1, $2, $3)', [[merchant.merchantId], [`payout:r${n}`], [3_000n]])
-  await Promise.all(ids.flatMap((id, n) => [reverseMany(pool, [id]), reserve(n)]))
+  const pay = () => createPayouts(pool, [payoutItem(merchant, { amount: 3_000n })])
+  await Promise.all(ids.flatMap((id) => [reverseMany(pool, [id]), pay()]))
   const { available, reserved } = await balanceOf(pool, merchant.merchantId)
   expect(available).toBe(0n)
   expect(reserved % 3_000n).toBe(0n)

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { verifyLedger } from '../../src/ledger/verify.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { damage as damageRows } from './damage.ts'
+import { openDeposit, openPayout, settleDeposits } from './money-out.ts'
 import { fundedMerchant, openCollection, problemsOf, reverseMany, settleMany } from './money.ts'
 
 let db: TestDatabase
@@ -9,24 +10,21 @@ beforeAll(async () => void (db = await createTestDatabase()))
 afterAll(() => db.drop())
 
 /** A merchant with 10,000 francs given, 5,000 collected, 2,000 paid out and 1,000 given back. */
-async function lively(): Promise<{ merchantId: number; id: bigint; cause: string }> {
+async function lively(): Promise<{ merchantId: number; id: bigint }> {
   const { pool } = db.database
   const merchant = await fundedMerchant(pool, 10_000n)
   const { transactionId: id } = await openCollection(pool, merchant)
   await settleMany(pool, [{ id, to: 'success' }])
-  const { merchantId } = merchant
-  const cause = `payout:${merchantId}`
-  await pool.query('SELECT * FROM reserve_many($1, $2, $3)', [
-    [merchantId, merchantId, merchantId],
-    [cause, `${cause}-back`, `${cause}-open`],
-    [2_000n, 1_000n, 500n],
+  const made = [
+    await openDeposit(pool, merchant, { amount: 2_000n }),
+    await openDeposit(pool, merchant, { amount: 1_000n }),
+  ] as const
+  await settleDeposits(pool, [
+    { id: made[0].transactionId, to: 'success' },
+    { id: made[1].transactionId, to: 'failed' },
   ])
-  await pool.query('SELECT * FROM end_reservation_many($1, $2::ledger_step[], $3::provider[])', [
-    [cause, `${cause}-back`],
-    ['post', 'void'],
-    ['OperatorB', null],
-  ])
-  return { merchantId, id, cause }
+  await openPayout(pool, merchant, { amount: 1_500n })
+  return { merchantId: merchant.merchantId, id }
 }
 
 /** One row is changed behind the back of everything. */
@@ -45,11 +43,7 @@ async function robbed(): Promise<{ merchantId: number; id: bigint }> {
   const merchant = await fundedMerchant(pool, 0n)
   const { transactionId: id } = await openCollection(pool, merchant)
   await settleMany(pool, [{ id, to: 'success' }])
-  await pool.query('SELECT * FROM reserve_many($1, $2, $3)', [
-    [merchant.merchantId],
-    [`payout:${merchant.merchantId}`],
-    [2_000n],
-  ])
+  await openPayout(pool, merchant, { amount: 2_000n })
   await reverseMany(pool, [id])
   return { merchantId: merchant.merchantId, id }
 }
@@ -97,7 +91,7 @@ describe('the proof finds', () => {
   test.each<[what: string, found: RegExp, statement: string]>([
     [
       'a balance that is too high',
-      /^balance says available 15501/,
+      /^balance says available 14501/,
       'UPDATE merchant_balance SET available = available + 3001 WHERE merchant_id = $1',
     ],
     [
@@ -124,12 +118,14 @@ describe('the proof finds', () => {
     [
       'a payment that is no longer paid',
       /credited but is not paid/,
-      `UPDATE transaction SET status = 'failed', settled_amount = NULL WHERE merchant_id = $1`,
+      `UPDATE transaction SET status = 'failed', settled_amount = NULL
+       WHERE merchant_id = $1 AND transaction_type = 'pay'`,
     ],
     [
       'a payment settled for more',
       /another amount/,
-      'UPDATE transaction SET settled_amount = settled_amount + 1 WHERE merchant_id = $1',
+      `UPDATE transaction SET settled_amount = settled_amount + 1
+       WHERE merchant_id = $1 AND transaction_type = 'pay'`,
     ],
     [
       'a missing end of a reservation',
@@ -196,6 +192,6 @@ test('the problems name the merchant', async () => {
   expect(await verifyLedger(db.database.pool)).toContainEqual({
     invariant: 'balances_equal_movements',
     merchantId,
-    problem: 'balance says available 12500, reserved 501; its movements say 12500, 500',
+    problem: 'balance says available 11500, reserved 1501; its movements say 11500, 1500',
   })
 })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { fundMerchant } from '../../src/resources/merchants/fund.ts'
-import { reserve } from '../../src/ledger/post.ts'
+import { holdBack } from '../ledger/money-out.ts'
 import { eventually } from './eventually.ts'
 import { customer, each, openStage, perOperator } from './stage.ts'
 
@@ -23,11 +23,7 @@ test('a new merchant has nothing', async () => {
 test('balance is available + reserved', async () => {
   const shop = await stage.merchant()
   await fundMerchant(stage.app.services, shop.merchantId, { amount: 10_000 })
-  await reserve(stage.app.services.batches, {
-    merchantId: shop.merchantId,
-    cause: 'payout:1',
-    amount: 4_000n,
-  })
+  await holdBack(stage.database.owner, shop.merchantId, 4_000n)
   const { body } = await balanceOf(shop.token)
   expect(body['data']).toMatchObject({ balance: 10_000, available: 6_000, reserved: 4_000 })
 })

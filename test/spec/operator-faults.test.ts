@@ -2,6 +2,7 @@ import { createClient } from 'graphql-sse'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { scenarios } from '../../src/operators/simulator/scenarios.ts'
 import type { Provider } from '../../src/shared/providers.ts'
+import { holdBack } from '../ledger/money-out.ts'
 import { eventually } from './eventually.ts'
 import { customer, each, minute, openStage, perOperator, second, type Stage } from './stage.ts'
 
@@ -180,11 +181,7 @@ describe('40 the operator takes back what it paid', () => {
       expect(await stage.statusOf(spender, spent['transaction_id'])).toBe('success'),
     )
     expect(await stage.available(shop)).toBe(before + 20_000)
-    await stage.database.owner.query('SELECT * FROM reserve_many($1, $2, $3)', [
-      [spender.merchantId],
-      [`payout:${spender.merchantId}`],
-      [4_000n],
-    ])
+    await holdBack(stage.database.owner, spender.merchantId, 4_000n)
     await stage.advance(6 * second)
     await eventually(async () => {
       for (const operator of calling)

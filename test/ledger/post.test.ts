@@ -1,0 +1,49 @@
+import type pg from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openDatabase } from '../../src/database/client.ts'
+import { serviceRole } from '../../src/database/migrate.ts'
+import { fund } from '../../src/ledger/post.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { balanceOf, fundedMerchant } from './money.ts'
+
+let db: TestDatabase
+let pool: pg.Pool
+/** A second process. */
+let other: ReturnType<typeof openDatabase>
+let causes = 0
+const cause = () => `funding:once-${(causes += 1)}`
+
+beforeAll(async () => {
+  db = await createTestDatabase()
+  pool = db.database.pool
+  other = openDatabase({ connection: db.connection, poolMax: 10, role: serviceRole, log: () => {} })
+})
+afterAll(async () => {
+  await other.close()
+  await db.drop()
+})
+
+test('a cause funds once, also when asked at the same moment', async () => {
+  const { merchantId } = await fundedMerchant(pool, 0n)
+  const once = cause()
+  const answers = await Promise.all(
+    Array.from({ length: 10 }, (_, n) => fund(n % 2 ? pool : other.pool, merchantId, once, 700n)),
+  )
+  expect(answers.filter(Boolean)).toHaveLength(1)
+  expect(await balanceOf(pool, merchantId)).toEqual({ available: 700n, reserved: 0n })
+})
+
+test('no two movements share cause and step, and no cause ends twice', async () => {
+  const { merchantId } = await fundedMerchant(pool, 10_000n)
+  const move = (name: string, step: string) =>
+    db.owner.query(
+      `INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+       VALUES ($1, $2, $3, 'available', 'reserved', 1, now())`,
+      [merchantId, name, step],
+    )
+  const name = cause()
+  await move(name, 'reserve')
+  await expect(move(name, 'reserve')).rejects.toMatchObject({ constraint: 'movement_cause_step_key' })
+  await move(name, 'post')
+  await expect(move(name, 'void')).rejects.toMatchObject({ constraint: 'movement_reservation_end' })
+})
