@@ -169,8 +169,10 @@ export function createCheckoutInitiation(
     if (refusal?.reason === 'CREDENTIALS_REJECTED') {
       log.error({ provider: settings.provider, code: refusal.code }, 'operator rejected our credentials')
     }
-    // An earlier try may have done it, whatever is said about this one.
     if (!refusal) return unknown(handle, 'unmapped')
+    if (kind === 'disburse' && refusal.reason === 'FLOAT_INSUFFICIENT')
+      return { kind: 'not_sent', cause: 'float_empty', refusal }
+    // An earlier try may have done it, whatever is said about this one.
     return attempt > 1 ? unknown(handle, 'resend_refused') : { kind: 'refused', refusal }
   }
 

@@ -21,7 +21,7 @@ type Verdict = 'well' | 'sick' | 'silent'
 export function judge(outcome: { kind: string; cause?: NotSentCause | UnknownCause }): Verdict {
   if (outcome.kind !== 'unknown' && outcome.kind !== 'not_sent' && outcome.kind !== 'unreachable')
     return 'well'
-  if (outcome.cause === 'resend_refused') return 'well'
+  if (outcome.cause === 'resend_refused' || outcome.cause === 'float_empty') return 'well'
   return outcome.cause !== undefined && silentCauses.has(outcome.cause) ? 'silent' : 'sick'
 }
 

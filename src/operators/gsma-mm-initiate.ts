@@ -87,6 +87,8 @@ export function createGsmaInitiation(
     if (refusal.reason === 'CREDENTIALS_REJECTED') {
       log.error({ provider: settings.provider, code: refusal.code }, 'operator rejected our credentials')
     }
+    if (kind === 'disburse' && refusal.reason === 'FLOAT_INSUFFICIENT')
+      return { kind: 'not_sent', cause: 'float_empty', refusal }
     // An earlier try may have done it, whatever is said about this one.
     return attempt > 1 ? unknown(handle, 'resend_refused') : { kind: 'refused', refusal }
   }

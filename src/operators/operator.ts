@@ -18,6 +18,8 @@ export const notSentCauses = [
   'tls',
   'token',
   'deadline_before_send',
+  // Our own account there does not cover it: the operator turned it away at the door.
+  'float_empty',
 ] as const
 export type NotSentCause = (typeof notSentCauses)[number]
 
@@ -96,6 +98,8 @@ export interface NotSent {
   kind: 'not_sent'
   cause: NotSentCause
   retryAfterMs?: number | undefined
+  /** Where the operator said why (`float_empty`): the same operation may be sent again. */
+  refusal?: Refusal | undefined
 }
 /** It may have been executed: ask, never assume. */
 export interface Unknown {
@@ -280,6 +284,7 @@ export interface DriverCapabilities {
  * 2. No method repeats a money call by itself, except once with a fresh token after a refusal that names the
  *    old one.
  * 3. `refused` proves that this operation will never be executed; the refusal of a resend proves nothing.
+ *    That our float is empty refuses no disbursement for ever: it is `not_sent`.
  * 4. Every exchange reaches `ctx.record`, without secrets; evidence carries the digest of the bytes.
  * 5. A settled amount is the operator's word.
  * 6. No address outside the configured origin is ever followed.

@@ -96,6 +96,11 @@ export function nextDoubtCheckMs(checks: number, random: number = Math.random())
   return jitter(doubtMs[Math.min(checks, doubtMs.length - 1)] ?? minute, random)
 }
 
+/** Milliseconds until a payout is sent again that our empty float turned away, with 20 % jitter. */
+export function nextFloatCheckMs(checks: number, random: number = Math.random()): number {
+  return jitter(Math.min(30 * second * 2 ** Math.min(checks, 30), 15 * minute), random)
+}
+
 /**
  * Milliseconds until the operator is asked whether it took back what was paid; null: no more, or never where
  * the operator tells by itself.

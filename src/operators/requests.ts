@@ -3,6 +3,7 @@ import { type Batches, shareStatement } from '../database/batch.ts'
 import { limits } from '../shared/limits.ts'
 import type { Xof } from '../shared/money.ts'
 import type { Provider } from '../shared/providers.ts'
+import type { FailureReason } from './failure-reasons.ts'
 import type { CallbackHint, OperationKind, OperatorHandle } from './operator.ts'
 
 /** What a request is for: a transaction, of a customer who pays or is paid, or a payout. */
@@ -40,6 +41,8 @@ export interface OpenRequest {
   status: string
   /** When that ended, or was paid after its end. */
   settledAt: Date | null
+  /** Why its operator turned it away at the door, so that it may be sent again. */
+  turnedAway?: FailureReason | null
   /** What its last callback said. */
   claimed: CallbackHint['says'] | null
 }
@@ -63,7 +66,8 @@ const readTaken = `SELECT r.id, r.merchant_id AS "merchantId",
     extract(epoch FROM now() - r.fence_until)::float8 * 1000 + ${limits.operatorFenceMs} AS "sinceSentMs",
     t.expires_at AS "expiresAt",
     coalesce(t.request_data, p.request_data) AS request, coalesce(t.status::text, p.status::text) AS status,
-    coalesce(t.settled_at, p.settled_at) AS "settledAt", r.handle->>'claimed' AS claimed
+    coalesce(t.settled_at, p.settled_at) AS "settledAt", r.handle->>'claimed' AS claimed,
+    r.handle->>'turnedAway' AS "turnedAway"
   FROM taken r
   LEFT JOIN LATERAL (
     SELECT t.* FROM transaction t WHERE t.id = r.transaction_id AND t.merchant_id = r.merchant_id LIMIT 1
@@ -120,21 +124,31 @@ export async function claimOne(pool: Pool, transactionId: bigint): Promise<OpenR
 
 /**
  * The fence: gives the right to send a request once more, to one caller, and only after the time in which an
- * earlier send may still arrive. Without it two nodes that both see "no record" would both send.
+ * earlier send may still arrive. Without it two nodes that both see "no record" would both send. While
+ * payments out are halted nobody sends a disbursement.
  * @param known the attempt that the caller knows of: what it knows is worth nothing once there is another
  * @param since when it came to know, by the database's clock: what was heard behind the fence says nothing of
  *   a send that arrived after
+ * @param options.givesUp takes the right so that nobody sends: also while payments out are halted
  * @returns the number of this attempt; null where somebody else has the right
  */
-export async function claimSend(pool: Pool, id: bigint, known: number, since?: Date): Promise<number | null> {
+export async function claimSend(
+  pool: Pool,
+  id: bigint,
+  known: number,
+  since?: Date,
+  { givesUp }: { givesUp: boolean } = { givesUp: false },
+): Promise<number | null> {
   const { rows } = await pool.query<{ attempt: number }>({
     name: 'claim_send',
     text: `UPDATE operator_request
       SET state = 'sending', attempt = attempt + 1, fence_until = now() + $2 * interval '1 millisecond'
       WHERE id = $1 AND attempt = $3 AND fence_until <= coalesce($4::timestamptz, now())
         AND state IN ('sending', 'unsent', 'doubt')
+        AND (kind = 'collect' OR $5
+          OR NOT EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS NULL))
       RETURNING attempt`,
-    values: [id, limits.operatorFenceMs, known, since],
+    values: [id, limits.operatorFenceMs, known, since, givesUp],
   })
   return rows[0]?.attempt ?? null
 }
@@ -146,7 +160,7 @@ export interface RequestNote {
   attempt: number
   /** Null where nothing was learnt. */
   state: 'unsent' | 'accepted' | 'doubt' | null
-  handle: Partial<OperatorHandle>
+  handle: Partial<OperatorHandle> & { turnedAway?: FailureReason }
   /** Until it is asked about, in service time; null asks no more. */
   nextCheckMs: number | null
   paymentUrl: string | null
@@ -222,11 +236,13 @@ export async function watchRequest(pool: Pool, id: bigint, nextMs: number | null
   await pool.query({
     name: 'watch_request',
     text: `UPDATE operator_request r
-      SET next_check_at = CASE t.status WHEN 'success' THEN service_now() + $2 * interval '1 millisecond' END
-      FROM transaction t
+      SET next_check_at = CASE WHEN NOT EXISTS (
+            SELECT FROM movement m
+            WHERE m.cause = coalesce('transaction:' || r.transaction_id, 'payout:' || r.payout_id)
+              AND m.step IN ('reverse', 'shortfall'))
+          THEN service_now() + $2 * interval '1 millisecond' END
       WHERE r.id = $1 AND r.state = 'settled'
-        AND r.next_check_at > service_now() + (clock_timestamp() - now())
-        AND t.id = r.transaction_id AND t.merchant_id = r.merchant_id`,
+        AND r.next_check_at > service_now() + (clock_timestamp() - now())`,
     values: [id, nextMs],
   })
 }

@@ -1,11 +1,12 @@
 import type { Services } from '../context.ts'
 import { exchangeRecorder } from '../operators/exchanges.ts'
 import { failureReasons } from '../operators/failure-reasons.ts'
-import type { CallContext, Evidence, InitiateOutcome, Refusal } from '../operators/operator.ts'
+import type { CallContext, Evidence, InitiateOutcome, NotSent, Refusal } from '../operators/operator.ts'
 import {
   nextCheckMs,
   nextDisburseCheckMs,
   nextDoubtCheckMs,
+  nextFloatCheckMs,
   nextReversalCheckMs,
   politeCheckMs,
 } from '../operators/poll-schedule.ts'
@@ -72,29 +73,17 @@ async function bringAnswer(
   request: OpenRequest,
   outcome: InitiateOutcome,
 ): Promise<Sent> {
-  const id = request.subjectId
-  const { open: status, settle } = subjects[request.subject]
-  const open = { status, paymentUrl: null, reached: true, refusal: null }
-  const note = (state: RequestNote['state'], more: Partial<RequestNote>) =>
-    noteRequest(services.batches, {
-      id: request.id,
-      attempt: request.attempt,
-      state,
-      handle: {},
-      nextCheckMs: 0,
-      paymentUrl: null,
-      ...more,
-    })
+  const open = openOf(request)
   switch (outcome.kind) {
     case 'accepted': {
       const paymentUrl = outcome.action.type === 'redirect' ? outcome.action.url : null
       const pollsLeft = outcome.pollLimit
-      const left = leftMs(services, request)
       const { notify } = outcome
       const soon = request.kind === 'collect' ? nextCheckMs(notify, 0) : nextDisburseCheckMs(notify, 0, 0)
-      const regular = outcome.pollAfterMs ?? soon
-      const next = politeCheckMs(regular, { ...outcome, pollsLeft }, services.clock.now(), left)
-      await note('accepted', {
+      const left = leftMs(services, request)
+      const asked = { ...outcome, pollsLeft: request.expiresAt === null ? undefined : pollsLeft }
+      const next = politeCheckMs(outcome.pollAfterMs ?? soon, asked, services.clock.now(), left)
+      await note(services, request, 'accepted', {
         handle: { ...outcome.handle, pollsLeft },
         paymentUrl,
         // A duplicate was executed before: only a question tells what became of it.
@@ -103,30 +92,74 @@ async function bringAnswer(
       return { ...open, paymentUrl }
     }
     case 'settled': {
-      const settled = await settle(services, id, paid(services, request, 'initiate', outcome.evidence))
-      return { ...open, status: settled.status }
+      const ending = paid(services, request, 'initiate', outcome.evidence)
+      const { status } = await subjects[request.subject].settle(services, request.subjectId, ending)
+      return { ...open, status }
     }
-    case 'refused': {
-      const { refusal } = outcome
-      const failed = await settle(services, id, { status: 'failed', source: 'initiate', refusal })
-      const words = failureReasons[refusal.reason].messageEn
-      return { ...open, status: failed.status, refusal: { ...refusal, words } }
-    }
-    case 'not_sent': {
-      // Proof that nothing left holds for this attempt; an earlier one may have.
-      const pause = Math.min(outcome.retryAfterMs ?? nextDoubtCheckMs(request.checkCount), limits.resendForMs)
-      await note(nothingLeft(request) ? 'unsent' : 'doubt', { nextCheckMs: pause })
-      return { ...open, reached: false }
-    }
+    case 'refused':
+      return bringRefusal(services, request, outcome.refusal)
+    case 'not_sent':
+      return bringNotSent(services, request, outcome)
     case 'unknown': {
       services.log.info(
         { about: causeOf(request), provider: operator.provider, cause: outcome.cause },
         'outcome unknown',
       )
-      await note('doubt', { handle: outcome.handle, nextCheckMs: nextDoubtCheckMs(0) })
+      await note(services, request, 'doubt', { handle: outcome.handle, nextCheckMs: nextDoubtCheckMs(0) })
       return open
     }
   }
+}
+
+async function bringRefusal(services: Services, request: OpenRequest, refusal: Refusal): Promise<Sent> {
+  const failed = { status: 'failed', source: 'initiate', refusal } as const
+  const { status } = await subjects[request.subject].settle(services, request.subjectId, failed)
+  return {
+    ...openOf(request),
+    status,
+    refusal: { ...refusal, words: failureReasons[refusal.reason].messageEn },
+  }
+}
+
+/** Proof that nothing left holds for this attempt; an earlier one may have. */
+async function bringNotSent(services: Services, request: OpenRequest, outcome: NotSent): Promise<Sent> {
+  const { retryAfterMs, refusal } = outcome
+  const { unsentForMs, waitsForFloat } = subjects[request.subject]
+  const open = openOf(request)
+  const pause = Math.min(retryAfterMs ?? nextDoubtCheckMs(request.checkCount), limits.resendForMs)
+  if (refusal && !request.turnedAway) {
+    const line = { about: causeOf(request), provider: request.provider, refusal }
+    services.log.error(line, 'alarm: our float at an operator is empty')
+  }
+  const handle = refusal ? { turnedAway: refusal.reason } : {}
+  if (!nothingLeft(request)) {
+    await note(services, request, 'doubt', { handle, nextCheckMs: pause })
+  } else if (refusal && !waitsForFloat) {
+    return bringRefusal(services, request, refusal)
+  } else if (refusal) {
+    await note(services, request, 'unsent', { handle, nextCheckMs: nextFloatCheckMs(request.checkCount) })
+    return open
+  } else {
+    // It is given up on time.
+    const left = Math.max(0, unsentForMs - ageMs(services, request))
+    await note(services, request, 'unsent', { nextCheckMs: Math.min(pause, left) })
+  }
+  return { ...open, reached: false }
+}
+
+/** What a caller is told while nothing is decided. */
+function openOf(request: OpenRequest): Sent {
+  return { status: subjects[request.subject].open, paymentUrl: null, reached: true, refusal: null }
+}
+
+function note(
+  services: Services,
+  request: OpenRequest,
+  state: RequestNote['state'],
+  more: Partial<RequestNote> & Pick<RequestNote, 'nextCheckMs'>,
+): Promise<void> {
+  const { id, attempt } = request
+  return noteRequest(services.batches, { id, attempt, state, handle: {}, paymentUrl: null, ...more })
 }
 
 /** Sends a request once more. Null where somebody else may, or an earlier send may still arrive. */
@@ -148,13 +181,15 @@ export async function resend(
   const { unsentForMs, settle } = subjects[request.subject]
   const stands = { status: request.status, reached: false }
   if (ageMs(services, request) < unsentForMs) return (await sendAgain(services, request)) ?? stands
-  const attempt = await claimTurn(services, request)
+  const attempt = await claimTurn(services, request, { givesUp: true })
   if (attempt === null) return stands
-  const refusal = {
-    reason: 'OPERATOR_UNAVAILABLE',
-    code: 'not_sent',
-    message: 'The operator could not be reached.',
-  } as const
+  const refusal = request.turnedAway
+    ? { reason: request.turnedAway, code: 'not_sent' }
+    : {
+        reason: 'OPERATOR_UNAVAILABLE' as const,
+        code: 'not_sent',
+        message: 'The operator could not be reached.',
+      }
   const failed = { status: 'failed', source: 'service', refusal } as const
   const { status } = await settle(services, request.subjectId, failed)
   return { status, reached: false }
@@ -227,6 +262,10 @@ function nothingLeft(request: OpenRequest): boolean {
   return request.attempt === 1 || request.state === 'unsent'
 }
 
-function claimTurn(services: Services, { id, attempt, claimedAt }: OpenRequest): Promise<number | null> {
-  return claimSend(services.database.pool, id, attempt, claimedAt)
+function claimTurn(
+  services: Services,
+  { id, attempt, claimedAt }: OpenRequest,
+  options?: Parameters<typeof claimSend>[4],
+): Promise<number | null> {
+  return claimSend(services.database.pool, id, attempt, claimedAt, options)
 }

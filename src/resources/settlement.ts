@@ -170,7 +170,7 @@ async function keepAsking(
     const expired = { status: 'expired', source: 'service' } as const
     return (await settleTransaction(services, request.subjectId, expired)).status
   }
-  const regular = regularMs(services, request)
+  const regular = regularMs(services, request, outcome.kind)
   const age = ageMs(services, request)
   // What may have to be sent again is asked about soon: once at least between the end of its fence and the
   // moment when the customer is gone.
@@ -199,10 +199,10 @@ async function keepAsking(
 }
 
 /** The pause before the next question, as the schedule has it. */
-function regularMs(services: Services, request: OpenRequest): number {
+function regularMs(services: Services, request: OpenRequest, heard: 'pending' | 'absent'): number {
   const notify = callsBack(operatorOf(services, request), request.kind) ? 'callback' : 'polling'
   const age = ageMs(services, request)
-  return request.kind === 'collect'
+  return request.kind === 'collect' || heard === 'absent'
     ? nextCheckMs(notify, age)
     : nextDisburseCheckMs(notify, age, request.sinceSentMs ?? 0)
 }

@@ -20,7 +20,9 @@ interface SubjectRow {
   success: string
   /** What provably never left is sent again for so long after it was recorded. */
   unsentForMs: number
-  /** So is what the operator has no record of. */
+  /** Whether it waits where our own float at the operator is empty; else it failed. */
+  waitsForFloat: boolean
+  /** What the operator has no record of is sent again for so long. */
   resendAbsentForMs: number
   /** Brings it its outcome, once, whoever learned it. */
   settle: (services: Services, id: bigint, outcome: Ending) => Promise<{ moved: boolean; status: string }>
@@ -35,6 +37,7 @@ export const subjects: Readonly<Record<Subject, SubjectRow>> = {
     open: 'pending',
     success: 'success',
     unsentForMs: limits.resendForMs,
+    waitsForFloat: false,
     resendAbsentForMs: limits.resendForMs,
     settle: settleTransaction,
     reverse: reverseTransaction,
@@ -44,6 +47,7 @@ export const subjects: Readonly<Record<Subject, SubjectRow>> = {
     open: 'processing',
     success: 'success',
     unsentForMs: limits.depositUnsentForMs,
+    waitsForFloat: false,
     resendAbsentForMs: Number.POSITIVE_INFINITY,
     settle: settleDeposit,
     reverse: (services, id, evidence) => reverseDisbursement(services, 'deposit', id, evidence),
@@ -53,6 +57,7 @@ export const subjects: Readonly<Record<Subject, SubjectRow>> = {
     open: 'processing',
     success: 'completed',
     unsentForMs: limits.payoutUnsentForMs,
+    waitsForFloat: true,
     resendAbsentForMs: Number.POSITIVE_INFINITY,
     settle: settlePayout,
     reverse: (services, id, evidence) => reverseDisbursement(services, 'payout', id, evidence),

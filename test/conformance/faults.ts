@@ -110,6 +110,12 @@ const somewhere: readonly Fault[] = [
     wish: { effect: 'reversal', params: { ms: 1_000 } },
     expected: ok,
   },
+  {
+    name: 'our float is empty',
+    to: ['disburse'],
+    wish: { effect: 'no_float', ...once },
+    expected: { kind: 'not_sent', causes: ['float_empty'] },
+  },
   { name: 'polls are used up', to: ['query'], wish: { effect: 'poll_limit', ...once }, expected: ok },
   {
     name: 'a link to elsewhere',

@@ -33,8 +33,9 @@ const protocols = [
         201,
         `{"transactionReference":"R1","transactionStatus":"completed","amount":${amount},"currency":"XOF"}`,
       ),
+    floatEmpty: reply(400, { errorCategory: 'businessRule', errorCode: 'insufficientFunds' }),
     refusals: [
-      reply(400, { errorCategory: 'businessRule', errorCode: 'insufficientFunds' }),
+      reply(400, { errorCategory: 'businessRule', errorCode: 'maxBalanceExceeded' }),
       reply(401, { errorCategory: 'authorisation', errorCode: 'requestDeclined' }),
       reply(404, { errorCategory: 'identification', errorCode: 'identifierError' }),
       reply(202, {
@@ -49,6 +50,7 @@ const protocols = [
     make: (url: string): OperatorDriver => createCheckoutDriver(checkoutSettings(url), deps),
     settledWith: (amount: string) =>
       reply(200, `{"id":"pt-1","status":"succeeded","receive_amount":${amount},"currency":"XOF"}`),
+    floatEmpty: reply(400, { code: 'insufficient-funds' }),
     refusals: [
       reply(400, { code: 'recipient-account-inactive' }),
       reply(422, { code: 'request-validation-error' }),
@@ -115,7 +117,7 @@ const questions: Record<string, Question> = {
   statement: (driver: OperatorDriver, ctx: CallContext) => driver.statement('2026-01-31', ctx),
 }
 
-describe.each(protocols)('$name', ({ make, settledWith, refusals }) => {
+describe.each(protocols)('$name', ({ make, settledWith, refusals, floatEmpty }) => {
   const settled = settledWith('"700"')
 
   async function played(act: Act) {
@@ -163,6 +165,18 @@ describe.each(protocols)('$name', ({ make, settledWith, refusals }) => {
   })
 
   // Rule 3.
+  test.each([1, 2])(
+    'an empty float sends nothing at the attempt %i, and refuses no disbursement for ever',
+    async (attempt) => {
+      const { driver } = await played(floatEmpty)
+      expect(await moneyCalls.disburse(driver, call(), attempt)).toMatchObject({
+        kind: 'not_sent',
+        cause: 'float_empty',
+        refusal: { reason: 'FLOAT_INSUFFICIENT' },
+      })
+    },
+  )
+
   test.each(refusals.map((act, index) => ({ act, index })))(
     'refusal $index is definitive',
     async ({ act }) => {

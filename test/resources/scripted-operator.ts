@@ -3,7 +3,13 @@ import { afterAll, beforeAll, beforeEach, expect } from 'vitest'
 import type { Services } from '../../src/context.ts'
 import { openBatches } from '../../src/database/batch.ts'
 import { openSandboxClock, type SandboxClock } from '../../src/database/sandbox-clock.ts'
-import type { CollectRequest, Evidence, InitiateOutcome, QueryOutcome } from '../../src/operators/operator.ts'
+import type {
+  CollectRequest,
+  DisburseRequest,
+  Evidence,
+  InitiateOutcome,
+  QueryOutcome,
+} from '../../src/operators/operator.ts'
 import type { Operator } from '../../src/operators/registry.ts'
 import { claimOne, type OpenRequest } from '../../src/operators/requests.ts'
 import { deadlineIn, sendRequest } from '../../src/resources/sending.ts'
@@ -32,21 +38,29 @@ export const scene = {} as Scene
 /** An operator that answers what the test says, and notes what it was asked. */
 export const script = {
   collect: [] as InitiateOutcome[],
+  disburse: [] as InitiateOutcome[],
   query: [] as QueryOutcome[],
   sent: [] as CollectRequest[],
+  paidOut: [] as DisburseRequest[],
   asked: 0,
   idempotent: true,
   callbacks: 'unsigned' as 'none' | 'unsigned',
+  synchronous: false,
 }
 const operator = {
   provider: 'OperatorA',
   get capabilities() {
-    return { createIsIdempotent: script.idempotent, callbacks: script.callbacks }
+    const { idempotent, callbacks, synchronous } = script
+    return { createIsIdempotent: idempotent, callbacks, disburseIsSynchronous: synchronous }
   },
   callbackUrl: (id: bigint) => `https://us.example/callbacks/${id}`,
   collect: async (request: CollectRequest) => {
     script.sent.push(request)
     return next(script.collect)
+  },
+  disburse: async (request: DisburseRequest) => {
+    script.paidOut.push(request)
+    return next(script.disburse)
   },
   query: async () => {
     script.asked += 1
@@ -84,11 +98,14 @@ export function useScene(): void {
     scene.merchant = await makeMerchant(scene.pool)
     Object.assign(script, {
       collect: [],
+      disburse: [],
       query: [],
       sent: [],
+      paidOut: [],
       asked: 0,
       idempotent: true,
       callbacks: 'unsigned',
+      synchronous: false,
     })
   })
 }
@@ -142,7 +159,7 @@ export async function claim({ transactionId, requestId }: Opened): Promise<OpenR
   return request
 }
 
-export async function lowerFence({ requestId }: Opened): Promise<void> {
+export async function lowerFence({ requestId }: Pick<Opened, 'requestId'>): Promise<void> {
   await scene.db.owner.query(
     `UPDATE operator_request SET fence_until = now() - interval '1 s' WHERE id = $1`,
     [requestId],

@@ -83,6 +83,8 @@ export const effects = {
     ops,
     parameters: { retry_after_s: { default: 1, min: 0, max: 86_400 } },
   },
+  /** Our own account does not cover it: turned away at the door, and nothing is kept of it. */
+  no_float: { stages: ['in'], ops: ['disburse'] },
   /** The token is refused, although its time is not over. */
   token_expired: {
     stages: ['in'],

@@ -29,7 +29,7 @@ interface BuiltIn {
   readonly effect: EffectName
   /** The figure of the effect that PP gives: `ms` from seconds, the others as they are. */
   readonly takes?: 'ms' | 'copies' | 'less' | 'retry_after_s'
-  /** How often it happens to one request; `PP` as often as the parameter says; absent: each time. */
+  /** How often it happens to one request; `PP`: as the parameter says (0: each time); absent: each time. */
   readonly times?: number | 'PP'
   readonly when?: Rule['when']
   readonly params?: Rule['params']
@@ -207,7 +207,13 @@ export const scenarios: readonly Scenario[] = [
     'règle PP francs de moins (00 : 1)',
     { whenZero: 1 },
   ),
-  later('51', null, 'our float is empty', "la réserve de l'opérateur est vide"),
+  fault(
+    '51',
+    'times',
+    { effect: 'no_float', times: 'PP' },
+    'our float there is empty for a disbursement, PP times (00: always); a payment as 00',
+    'notre réserve y est vide pour un envoi, PP fois (00 : toujours) ; un paiement comme 00',
+  ),
 ]
 
 const byCode = new Map(scenarios.map((scenario) => [scenario.code, scenario]))
@@ -234,7 +240,7 @@ export function ruleOf(msisdn: string): Rule | null {
     effect: what.effect,
     params: { ...what.params, ...(what.takes ? { [what.takes]: figure } : {}) },
     when: what.when ?? 'before',
-    times: what.times === 'PP' ? count : (what.times ?? null),
+    times: what.times === 'PP' ? count || null : (what.times ?? null),
     probability: 1,
     draw: 'reference',
   }

@@ -5,7 +5,7 @@ import { faultReply } from './gsma-shapes.ts'
 import type { Call, Delivery, Reply } from './http.ts'
 import { header } from './http.ts'
 import type { OperatorProfile } from './operators.ts'
-import type { GsmaCategory } from './reasons.ts'
+import { type GsmaCategory, reasons } from './reasons.ts'
 import type { Facts, Played } from './rules.ts'
 import type { World } from './world.ts'
 
@@ -64,6 +64,10 @@ const turnedAway: Partial<
   html: (_treated, params) => page(params['status'] ?? 502),
   rate_limit: tooMany,
   poll_limit: tooMany,
+  no_float({ profile, world: { clock } }) {
+    const { gsma, payout, message } = reasons.insufficientFunds
+    return profile.protocol === 'gsma' ? faultReply(gsma, clock.now()) : checkoutFault(400, payout, message)
+  },
   token_expired: (treated) => words(treated, 401),
   late_execution({ world: { clock, nextNumber, onError } }, params, execute) {
     clock.set(`late:${nextNumber()}`, clock.now() + (params['ms'] ?? 0), () => {

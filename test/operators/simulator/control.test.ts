@@ -136,7 +136,7 @@ test('every book sums to zero after every kind of operation, and nobody runs dry
 test('the table of test numbers is complete, and says what is still to come', () => {
   const codes = (since: string) => scenarios.filter((row) => row.since === since).map((row) => row.code)
   expect(codes('now').join(' ')).toBe(
-    '00 01 02 03 04 05 06 07 09 10 11 12 20 21 22 23 24 25 26 27 30 31 32 33 34 35 40 41',
+    '00 01 02 03 04 05 06 07 09 10 11 12 20 21 22 23 24 25 26 27 30 31 32 33 34 35 40 41 51',
   )
-  expect(codes('later').join(' ')).toBe('08 51')
+  expect(codes('later').join(' ')).toBe('08')
 })

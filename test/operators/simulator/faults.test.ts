@@ -116,6 +116,15 @@ const seen: Record<EffectName, (bench: Bench) => Promise<void>> = {
     expect(answer.body['errorCode']).toBe('rateLimitError')
     expect(await moved(bench)).toBe(0)
   },
+  async no_float(bench) {
+    await fault(bench, 'no_float', { times: 1 })
+    const client = await d(bench)
+    const { status, body } = await client.disburse(payer)
+    expect([status, body['errorCode']]).toEqual([400, 'insufficientFunds'])
+    const b = checkoutClient(bench.url)
+    expect((await b.payout(payer)).body['code']).toBe('insufficient-funds')
+    expect(await moved(bench)).toBe(0)
+  },
   async token_expired(bench) {
     const client = await d(bench)
     await fault(bench, 'token_expired', { match: { op: 'query' }, times: 1 })

@@ -222,7 +222,7 @@ test('numbers 09, 11 and 12 stay pending; 12 confirms after its hours, 09 when a
 test('what is announced for later behaves like an ordinary number', async () => {
   await using bench = await openBench()
   const c = await gsmaClient(bench.url, 'c')
-  const accepted = await c.collect('+22370510001')
+  const accepted = await c.collect('+22370080001')
   await bench.advance(3 * second)
   const state = await c.get(`/requeststates/${word(accepted.body, 'serverCorrelationId')}`)
   expect(state.body['status']).toBe('completed')

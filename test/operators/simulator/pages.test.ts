@@ -27,7 +27,7 @@ test('the dashboard shows floats, latest operations and test numbers, in French 
     '50 000 000 F CFA',
     '5 000 F CFA',
     '+223 70 09 00 01',
-    '+223 70 51 00 xx',
+    '+223 70 51 PP xx',
     'bientôt',
   ]) {
     expect(french).toContain(part)

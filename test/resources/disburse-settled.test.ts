@@ -1,0 +1,138 @@
+import { describe, expect, test } from 'vitest'
+import { recordCallback } from '../../src/operators/requests.ts'
+import { eventTypes } from '../ledger/money.ts'
+import { movementsOf } from '../ledger/money-out.ts'
+import {
+  begun,
+  complaints,
+  type Disbursement,
+  errorsDuring,
+  kinds,
+  send,
+  standing,
+  turn,
+} from './scripted-disbursement.ts'
+import { answers, hour, minute, says, scene, script, seconds, useScene } from './scripted-operator.ts'
+
+useScene()
+
+const reversed = { deposit: 'reversed', payout: 'completed' } as const
+const causeOf = ({ subject, id }: Disbursement) => `${subject === 'deposit' ? 'transaction' : 'payout'}:${id}`
+const callbackSays = ({ requestId }: Disbursement, said: 'settled' | 'reversed') =>
+  recordCallback(scene.pool, {
+    provider: 'OperatorA',
+    dedupeKey: `${requestId} ${said} ${Math.random()}`,
+    body: '{}',
+    requestId,
+    correlationId: null,
+    says: said,
+  })
+
+describe.each(kinds)('a %s that was paid', (subject) => {
+  async function settled() {
+    const it = await begun(subject)
+    await send(it, says.settled)
+    return it
+  }
+
+  test('and given back: the money is available again, once', async () => {
+    const it = await settled()
+    await callbackSays(it, 'reversed')
+    await turn(it, { query: [answers.reversed] })
+    expect(await standing(it)).toMatchObject({ status: reversed[subject], nextS: null, held: '20000 + 0' })
+    expect((await movementsOf(scene.pool, causeOf(it))).at(-1)).toBe(
+      'reverse clearing_operator_a > available 5000',
+    )
+    const events = await eventTypes(scene.pool, it.merchantId)
+    expect(events.at(-1)).toBe(`${subject}_reversed`)
+    await callbackSays(it, 'reversed')
+    await turn(it, { query: [answers.reversed] })
+    expect(await standing(it)).toMatchObject({ nextS: null, held: '20000 + 0' })
+    expect(await eventTypes(scene.pool, it.merchantId)).toEqual(events)
+    expect(await complaints(it)).toEqual([])
+  })
+
+  test('and given back before anybody asked: both happened, in this order', async () => {
+    const it = await begun(subject)
+    await send(it, says.accepted)
+    await turn(it, { query: [answers.reversed] })
+    expect(await standing(it)).toMatchObject({ status: reversed[subject], nextS: null, held: '20000 + 0' })
+    expect((await eventTypes(scene.pool, it.merchantId)).slice(-2)).toEqual([
+      `${subject}_completed`,
+      `${subject}_reversed`,
+    ])
+    expect(await complaints(it)).toEqual([])
+  })
+
+  test.each([
+    ['calls nobody back', 'none', false, true],
+    ['answers at once, and keeps no address', 'unsigned', true, true],
+    ['tells by itself', 'unsigned', false, false],
+  ] as const)('by an operator that %s', async (_what, callbacks, synchronous, watched) => {
+    Object.assign(script, { callbacks, synchronous })
+    const it = await settled()
+    expect((await standing(it)).nextS).toEqual(watched ? seconds(60) : null)
+    if (!watched) return
+    for (const [advanceMs, nextS] of [
+      [minute, 9 * 60],
+      [9 * minute, 50 * 60],
+      [50 * minute, 23 * 3_600],
+      [23 * hour, null],
+    ] as const) {
+      await scene.clock.advance(advanceMs)
+      await turn(it, { query: [answers.settled] })
+      expect((await standing(it)).nextS).toEqual(nextS === null ? null : seconds(nextS))
+    }
+    expect(await standing(it)).toMatchObject({ held: '15000 + 0' })
+  })
+
+  test('and disowned later: nothing moves, and somebody is called', async () => {
+    const it = await settled()
+    await callbackSays(it, 'reversed')
+    expect(await errorsDuring(() => turn(it, { query: [answers.absent] }))).toEqual([
+      'the operator disowns a payment',
+    ])
+    expect(await standing(it)).toMatchObject({ held: '15000 + 0' })
+  })
+})
+
+describe.each(kinds)('a %s that failed, and that its operator paid all the same', (subject) => {
+  test.each(['settled', 'reversed'] as const)(
+    '%s: nothing moves, and somebody is called once',
+    async (said) => {
+      const it = await begun(subject)
+      await send(it, says.refused)
+      await callbackSays(it, 'settled')
+      expect(await errorsDuring(() => turn(it, { query: [answers[said]] }))).toEqual([
+        'alarm: an operator paid what had failed',
+      ])
+      expect(await standing(it)).toMatchObject({
+        status: 'failed',
+        state: 'refused',
+        nextS: null,
+        held: '20000 + 0',
+      })
+      expect(await complaints(it)).toEqual([])
+    },
+  )
+})
+
+test('100 parallel outcomes of one payout: the first counts', async () => {
+  const it = await begun('payout')
+  await send(it, says.accepted)
+  const { subjects } = await import('../../src/resources/subjects.ts')
+  const refusal = { reason: 'PAYEE_NOT_FOUND', code: 'x' } as const
+  const paid = { status: 'success', source: 'query', evidence: says.settled.evidence, watchMs: null } as const
+  const ends = await Promise.all(
+    Array.from({ length: 100 }, (_, n) =>
+      subjects.payout.settle(
+        scene.services,
+        it.id,
+        n % 2 ? paid : { status: 'failed', source: 'query', refusal },
+      ),
+    ),
+  )
+  expect(ends.filter(({ moved }) => moved)).toHaveLength(1)
+  expect(await movementsOf(scene.pool, causeOf(it))).toHaveLength(2)
+  expect(await complaints(it)).toEqual([])
+})
