@@ -1,0 +1,195 @@
+import type pg from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openBatches } from '../../src/database/batch.ts'
+import { openDatabase } from '../../src/database/client.ts'
+import { serviceRole } from '../../src/database/migrate.ts'
+import { verifyLedger } from '../../src/ledger/verify.ts'
+import { claimDue, noteRequest, recordCallback } from '../../src/operators/requests.ts'
+import type { TestMerchant } from '../access/merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { collectMany, fundedMerchant, item, reverseMany, settleMany } from './money.ts'
+import {
+  beginPayouts,
+  cancelPayout,
+  createPayouts,
+  depositItem,
+  depositMany,
+  payoutItem,
+  reverseDisbursements,
+  settleDeposits,
+  settlePayouts,
+} from './money-out.ts'
+
+// Every verb that moves money, over rows that all of them want, from many connections in any order.
+// `STORM_MS=60000` for longer.
+
+const stormMs = Number(process.env.STORM_MS ?? 2_500)
+
+let db: TestDatabase
+/** A second process. */
+let other: ReturnType<typeof openDatabase>
+let pool: pg.Pool
+let merchants: TestMerchant[]
+beforeAll(async () => {
+  db = await createTestDatabase()
+  other = openDatabase({ connection: db.connection, poolMax: 24, role: serviceRole, log: () => {} })
+  pool = other.pool
+  merchants = await Promise.all(Array.from({ length: 4 }, () => fundedMerchant(db.database.pool, 40_000n)))
+})
+afterAll(async () => {
+  await other.close()
+  await db.drop()
+})
+
+const chance = (n: number) => Math.floor(Math.random() * n)
+
+function one<T>(all: readonly T[]): T {
+  const found = all[chance(all.length)]
+  if (found === undefined) throw new Error('there is none')
+  return found
+}
+
+/** A few of the newest, in any order, some twice. */
+function some<T>(all: readonly T[]): T[] {
+  const near = all.slice(-24)
+  return Array.from({ length: near.length && 1 + chance(6) }, () => one(near))
+}
+
+function few<T>(make: () => T): T[] {
+  return Array.from({ length: 1 + chance(6) }, make)
+}
+
+const made = {
+  collections: [] as bigint[],
+  deposits: [] as bigint[],
+  payouts: [] as bigint[],
+  requests: [] as bigint[],
+}
+type Made = keyof typeof made
+function keep(what: Made, ids: readonly (bigint | null)[]): void {
+  made[what].push(...ids.filter((id) => id !== null))
+}
+
+/** Collections and deposits take their references from one bowl. */
+const name = () => `shared-${chance(400)}`
+const outcomes = (what: Made, ...to: string[]) => some(made[what]).map((id) => ({ id, to: one(to) }))
+
+const comingIn = [
+  async () => {
+    const items = few(() => item(one(merchants), { reference: name() }))
+    const answers = await collectMany(pool, items)
+    keep(
+      'collections',
+      answers.map(({ transactionId }) => transactionId),
+    )
+    keep(
+      'requests',
+      answers.map(({ requestId }) => requestId),
+    )
+  },
+  () => settleMany(pool, outcomes('collections', 'success', 'success', 'failed')),
+  () => reverseMany(pool, some(made.collections)),
+  () => {
+    const fund = 'SELECT fund_merchant($1, $2, 3000)'
+    return Promise.all(merchants.map((m) => pool.query(fund, [m.merchantId, `funding:${Math.random()}`])))
+  },
+]
+
+async function refunds() {
+  const { rows } = await pool.query<{ id: bigint; merchant: number }>(
+    'SELECT id, merchant_id AS merchant FROM transaction WHERE id = ANY ($1) ORDER BY random()',
+    [some(made.collections)],
+  )
+  return rows.flatMap(({ id: refundOf, merchant }) =>
+    merchants
+      .filter(({ merchantId }) => merchantId === merchant)
+      .map((owner) => depositItem(owner, { refundOf, amount: one([5_000n, 2_500n, 1_000n]) })),
+  )
+}
+
+async function deposit(items: ReturnType<typeof depositItem>[]) {
+  const answers = await depositMany(pool, items)
+  keep(
+    'deposits',
+    answers.map(({ transactionId }) => transactionId),
+  )
+  keep(
+    'requests',
+    answers.map(({ requestId }) => requestId),
+  )
+}
+
+const goingOut = [
+  () => deposit(few(() => depositItem(one(merchants), { reference: name() }))),
+  async () => deposit(await refunds()),
+  () => settleDeposits(pool, outcomes('deposits', 'success', 'success', 'failed')),
+  async () => {
+    const when = () => one([null, new Date(Date.now() - 1_000)])
+    const items = few(() => payoutItem(one(merchants), { reference: name(), scheduledAt: when() }))
+    keep(
+      'payouts',
+      (await createPayouts(pool, items)).map(({ payoutId }) => payoutId),
+    )
+  },
+  async () =>
+    keep(
+      'requests',
+      (await beginPayouts(pool, 'OperatorA', 5)).map(({ requestId }) => requestId),
+    ),
+  () => settlePayouts(pool, outcomes('payouts', 'completed', 'completed', 'failed')),
+  () => Promise.all(some(made.payouts).map((id) => cancelPayout(pool, one(merchants).merchantId, id))),
+  () => {
+    const causes = [
+      ...some(made.deposits).map((id) => `transaction:${id}`),
+      ...some(made.payouts).map((id) => `payout:${id}`),
+    ]
+    return reverseDisbursements(
+      pool,
+      causes.toSorted(() => chance(3) - 1),
+    )
+  },
+]
+
+const aroundThem = [
+  () => {
+    const batches = openBatches(pool)
+    const next = { attempt: 1, state: 'accepted', handle: {}, nextCheckMs: 1_000 } as const
+    const paymentUrl = () => one([null, 'https://pay.example'])
+    return Promise.all(
+      some(made.requests).map((id) => noteRequest(batches, { ...next, id, paymentUrl: paymentUrl() })),
+    )
+  },
+  () => claimDue(pool, 'OperatorA', 8),
+  () => {
+    const report = { provider: 'OperatorA', body: '{}', correlationId: null, says: 'settled' } as const
+    const say = (requestId: bigint) =>
+      recordCallback(pool, { ...report, requestId, dedupeKey: `${requestId}-${chance(5)}` })
+    return Promise.all(some(made.requests).map(say))
+  },
+  () => pool.query('SELECT sequence_events(500)'),
+]
+
+test('everybody at once, in any order: nobody waits for who waits for them', async () => {
+  const acts: (() => Promise<unknown>)[] = [...comingIn, ...goingOut, ...aroundThem]
+  const until = Date.now() + stormMs
+  const errors: unknown[] = []
+  const caller = async () => {
+    while (Date.now() < until) await one(acts)().catch((error: unknown) => errors.push(error))
+  }
+  await Promise.all(Array.from({ length: 24 }, caller))
+  expect(errors).toEqual([])
+  await db.owner.query('SELECT sequence_events(1000000)')
+  expect(await verifyLedger(db.database.pool)).toEqual([])
+  // It came to all of it.
+  const { rows } = await db.owner.query<{ ended: string }>(
+    `SELECT DISTINCT transaction_type || ' ' || status AS ended FROM transaction
+     UNION
+     SELECT 'payout ' || CASE WHEN reversed_at IS NULL THEN status::text ELSE 'back' END FROM payout`,
+  )
+  expect(rows.map(({ ended }) => ended)).toEqual(
+    expect.arrayContaining([
+      ...['success', 'failed', 'reversed'].flatMap((status) => [`pay ${status}`, `deposit ${status}`]),
+      ...['completed', 'failed', 'cancelled', 'back'].map((status) => `payout ${status}`),
+    ]),
+  )
+}, 120_000)
