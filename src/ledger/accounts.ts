@@ -18,6 +18,20 @@ export const accounts = {
 } as const
 export type Account = keyof typeof accounts
 
+/** Why money moves. */
+export const ledgerSteps = {
+  fund: 'The owner of a sandbox put money in.',
+  credit: 'A collection was paid.',
+  reserve: 'Money was set aside for a payment.',
+  post: 'What was set aside was paid out.',
+  release: 'What was set aside and not needed came back.',
+  void: 'The payment did not take place: all of it came back.',
+  reverse: 'An operator took a payment back, in either direction.',
+  shortfall: 'The part of it that was spent already: the merchant owes it.',
+  recover: 'The merchant paid what it owed.',
+} as const
+export type LedgerStep = keyof typeof ledgerSteps
+
 /** The account that holds a merchant's money at an operator. */
 export const clearingAccount = {
   OperatorA: 'clearing_operator_a',

@@ -6,6 +6,7 @@ import './api-keys/schema.ts'
 import './beneficiaries/schema.ts'
 import './merchants/schema.ts'
 import './sandbox/schema.ts'
+import './statement/schema.ts'
 import './status/schema.ts'
 import './transactions/schema.ts'
 

@@ -109,6 +109,8 @@ export const usual: Record<string, fc.Arbitrary<unknown>> = {
   category: fc.constantFrom('supplier', 'customer'),
   isActive: fc.boolean(),
   activeOnly: fc.boolean(),
+  from: fc.constant('2026-01-01T00:00:00Z'),
+  at: fc.constant('2026-01-01T00:00:00Z'),
   createdFrom: fc.constant('2026-01-01'),
 }
 

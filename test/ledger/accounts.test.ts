@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { accounts, clearingAccount } from '../../src/ledger/accounts.ts'
+import { accounts, clearingAccount, ledgerSteps } from '../../src/ledger/accounts.ts'
 import { providers } from '../../src/shared/providers.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
@@ -14,6 +14,13 @@ test('the chart of accounts is the one that the database knows', async () => {
     'SELECT unnest(enum_range(NULL::ledger_account))::text AS account',
   )
   expect(rows.map(({ account }) => account)).toEqual(Object.keys(accounts))
+})
+
+test('the steps of the ledger are those that the database knows', async () => {
+  const { rows } = await database.owner.query<{ step: string }>(
+    'SELECT unnest(enum_range(NULL::ledger_step))::text AS step',
+  )
+  expect(rows.map(({ step }) => step).toSorted()).toEqual(Object.keys(ledgerSteps).toSorted())
 })
 
 test('each operator has its own clearing account, the same here and there', async () => {

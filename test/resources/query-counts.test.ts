@@ -33,6 +33,17 @@ const contract: readonly { name: string; statements: number; document: string }[
     document: '{ beneficiaries(first: 20) { totalCount nodes { id databaseId name account } } }',
   },
   {
+    name: 'a page of transactions with their ledger entries',
+    statements: 2,
+    document: '{ transactions(first: 20) { nodes { reference ledgerEntries { step amount } } } }',
+  },
+  {
+    name: 'a statement with a page of its lines',
+    statements: 2,
+    document: `{ statement(from: "2026-01-01T00:00:00Z") { opening { balance } closing { balance }
+      lines(first: 20) { nodes { entry { step } availableChange } } } }`,
+  },
+  {
     name: 'two lists, one of a kind that has to be found, and who asks',
     statements: 4,
     document: `{ me { merchant { name } }
@@ -72,7 +83,7 @@ test.each(contract)('$name takes $statements statements', async ({ document, sta
   ) {
     const [first] = given
     const text = typeof first === 'string' ? first : (first as { text?: string }).text
-    if (/"public"\.|FROM transaction_count|transaction_(of_kind_)?at\(/.test(text ?? ''))
+    if (/"public"\.|FROM transaction_count|FROM movement|transaction_(of_kind_)?at\(/.test(text ?? ''))
       seen.push(text ?? '')
     return Reflect.apply(original, this, given)
   })

@@ -17,6 +17,8 @@ export interface Known {
   /** An `Idempotency-Key` that it used, and the body that came with it. */
   idempotencyKey: string
   body: Record<string, unknown>
+  /** Cursor of a line of its statement. */
+  line: string
   /** REST id of one of its beneficiaries. */
   beneficiaryId: string
   /** Global id of the same. */

@@ -98,6 +98,10 @@ const followed = (variables: object, headers: Record<string, string> = {}): Ask 
   isStream: true,
 })
 
+const statement = (lines: string) => `query ($c: String) { statement(from: "2020-01-01T00:00:00Z") {
+  opening { balance } closing { balance } totalIn totalOut
+  lines(${lines}) { nodes { entry { amount step } availableChange } } } }`
+
 const told = 'is told to the operator and kept with the payment'
 const number = 'counts rows of the caller'
 const payerAsks =
@@ -209,6 +213,10 @@ export const matrix: Readonly<Record<string, Row>> = {
   'GET /transactions/{id} id': { attack: get(({ id }) => `/transactions/${id}`) },
 
   ...beneficiaryRows,
+  'Statement.lines(first)': { harmless: number },
+  'Statement.lines(after)': {
+    attack: graphql(statement('after: $c'), ({ line }) => ({ c: line })),
+  },
 
   // Headers stand in no table.
   'header Idempotency-Key': {
@@ -219,6 +227,13 @@ export const matrix: Readonly<Record<string, Row>> = {
 
   // What names nothing must not tell of others either.
   'nothing: the balance': { attack: graphql('{ balance { balance available reserved } }', () => ({})) },
+  'nothing: the statement': { attack: graphql(statement('first: 50, after: $c'), () => ({})) },
+  'nothing: the balance of a moment': {
+    attack: graphql('{ balance(at: "2100-01-01T00:00:00Z") { balance available } }', () => ({})),
+  },
+  'nothing: ledger entries': {
+    attack: graphql('{ transactions(first: 50) { nodes { ledgerEntries { amount step } } } }', () => ({})),
+  },
   'nothing: who asks': { attack: graphql('{ me { merchant { databaseId name } } }', () => ({})) },
   'nothing: the list': { attack: graphql(`{ transactions ${list} }`, () => ({})) },
   'nothing: a list by kind': {

@@ -65,6 +65,11 @@ async function knownOf(shop: TestMerchant, name: string, payments: Payments): Pr
     token,
   )
   const [edge] = read.body['data'].transactions.edges
+  const lines = await service.graphql(
+    '{ statement(from: "2020-01-01T00:00:00Z") { lines(first: 1) { edges { cursor } } } }',
+    {},
+    token,
+  )
   const beneficiary = `Awa of ${name}`
   const saved = { name: beneficiary, account: phone, payment_method: 'OperatorA' }
   await service.rest('POST', '/beneficiaries', { token, body: saved })
@@ -86,6 +91,7 @@ async function knownOf(shop: TestMerchant, name: string, payments: Payments): Pr
     sequence: String(2 * count),
     idempotencyKey: `${idempotencyKey}-${reference}`,
     body: { ...body, reference: `${name}-by-key` },
+    line: lines.body['data'].statement.lines.edges[0].cursor,
     beneficiaryId: String(person.node.databaseId),
     beneficiaryNode: person.node.id,
     beneficiaryCursor: person.cursor,
@@ -113,6 +119,7 @@ async function nothingLike(known: Known): Promise<Known> {
     phone: '+22370000078',
     sequence: '987654',
     idempotencyKey: 'no-such-key',
+    line: known.line.replace(/\d+$/, '0'),
     beneficiaryId: person,
     beneficiaryNode: renamed(known.beneficiaryNode, known.beneficiaryId, person),
     beneficiaryCursor: renamed(known.beneficiaryCursor, known.beneficiaryId, person),

@@ -3,6 +3,8 @@ import { scopes } from '../../access/scopes.ts'
 import { builder } from '../../graphql/builder.ts'
 import { PaymentMethod, wordEnum } from '../../graphql/enums.ts'
 import { type Balance as LedgerBalance, readBalance } from '../../ledger/balance.ts'
+import { readBalanceAt } from '../../ledger/statement.ts'
+import { invalidInput } from '../../shared/input.ts'
 import { currency, type Xof } from '../../shared/money.ts'
 import { checkBalance } from './check-balance.ts'
 
@@ -69,10 +71,20 @@ builder.queryFields((t) => ({
     nullable: true,
     scope: ['balance'],
     description: 'The balance. With an operator, its float is asked for as well, and the question recorded.',
-    args: { paymentMethod: t.arg({ type: PaymentMethod }) },
-    resolve: async (_root, { paymentMethod }, ctx) => ({
-      operatorBalance: paymentMethod ? await checkBalance(ctx, paymentMethod) : null,
-      ...(await readBalance(ctx.database.merchantPool, mine(ctx).merchantId)),
-    }),
+    args: {
+      paymentMethod: t.arg({ type: PaymentMethod }),
+      at: t.arg({ type: 'DateTime', description: 'As it was then, before anything of that moment.' }),
+    },
+    resolve: async (_root, { paymentMethod, at }, ctx) => {
+      if (paymentMethod && at)
+        throw invalidInput([{ field: 'at', message: 'and payment_method exclude each other' }])
+      const { merchantId } = mine(ctx)
+      const { merchantPool } = ctx.database
+      const operatorBalance = paymentMethod ? await checkBalance(ctx, paymentMethod) : null
+      const balance = at
+        ? await readBalanceAt(merchantPool, merchantId, at)
+        : await readBalance(merchantPool, merchantId)
+      return { operatorBalance, ...balance }
+    },
   }),
 }))

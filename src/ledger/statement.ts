@@ -1,0 +1,148 @@
+import type { Pool, PoolClient } from 'pg'
+import { invariant } from '../shared/invariant.ts'
+import type { Xof } from '../shared/money.ts'
+import type { Balance } from './balance.ts'
+import { entryColumns, type LedgerEntry } from './entries.ts'
+
+/** From the first moment, with it, to the last one, without it; null: to the end of what is there. */
+export interface Span {
+  from: Date
+  to: Date | null
+}
+
+export type Held = Pick<Balance, 'balance' | 'available' | 'reserved' | 'receivable'>
+
+/** What a merchant held before and after a time, and what came and went in between. */
+export interface Statement {
+  from: Date
+  to: Date
+  opening: Held
+  closing: Held
+  /** What raised `available + reserved`. */
+  totalIn: Xof
+  /** What lowered it. */
+  totalOut: Xof
+}
+
+/** What an entry changes of what the merchant holds. */
+export interface StatementLine extends LedgerEntry {
+  availableChange: Xof
+  reservedChange: Xof
+  receivableChange: Xof
+}
+
+/** A line in the order of a statement: of one moment, by id. */
+export type LinePlace = Pick<LedgerEntry, 'createdAt' | 'id'>
+
+/**
+ * The statement of a time, without its lines: from the running balance and what moved since, all in one
+ * snapshot.
+ * @throws Error where opening and lines do not make the closing: then the books are wrong, or this is
+ */
+export async function readStatement(
+  client: Pool | PoolClient,
+  merchantId: number,
+  { from, to }: Span,
+): Promise<Statement> {
+  const { rows } = await client.query<StatementRow>({
+    name: 'read_statement',
+    text: `SELECT coalesce($3::timestamptz, service_now()) AS "to",
+        ${heldBut('b', 'since')}, ${heldBut('b', 'later')},
+        ${kinds.map((kind) => `lines.${kind} AS lines_${kind}`).join()}, lines.total_in, lines.total_out
+      FROM merchant_balance b, ${moved('since', 'created_at >= $2')},
+        ${moved('later', 'created_at >= $3::timestamptz')},
+        ${moved('lines', "created_at >= $2 AND created_at < coalesce($3::timestamptz, 'infinity')")}
+      WHERE b.merchant_id = $1`,
+    values: [merchantId, inRange(from), to && inRange(to)],
+  })
+  const row = rows[0]
+  invariant(row, `merchant ${merchantId} has no balance`)
+  const [opening, closing] = [heldOf(row, 'since'), heldOf(row, 'later')]
+  for (const kind of kinds) {
+    const adds = opening[kind] + row[`lines_${kind}`] === closing[kind]
+    invariant(adds, `statement of merchant ${merchantId}: opening and lines are not the closing ${kind}`)
+  }
+  const { total_in: totalIn, total_out: totalOut } = row
+  invariant(
+    opening.balance + totalIn - totalOut === closing.balance,
+    `statement of merchant ${merchantId}: what came and what went is not the difference`,
+  )
+  return { from, to: to ?? row.to, opening, closing, totalIn, totalOut }
+}
+
+/** The balance as it was at a moment, before anything of that moment; of one to come, as it is. */
+export async function readBalanceAt(pool: Pool, merchantId: number, at: Date): Promise<Balance> {
+  const { rows } = await pool.query<HeldRow<'since'> & { now: Date }>({
+    name: 'read_balance_at',
+    text: `SELECT service_now() AS now, ${heldBut('b', 'since')}
+      FROM merchant_balance b, ${moved('since', 'created_at >= $2')} WHERE b.merchant_id = $1`,
+    values: [merchantId, inRange(at)],
+  })
+  const row = rows[0]
+  invariant(row, `merchant ${merchantId} has no balance`)
+  return { ...heldOf(row, 'since'), asOf: at < row.now ? at : row.now }
+}
+
+/** A page of the lines of a statement, oldest first: the entries that change what the merchant holds. */
+export async function readLines(
+  client: Pool | PoolClient,
+  merchantId: number,
+  { from, to, after, take }: Span & { after: LinePlace | null; take: number },
+): Promise<StatementLine[]> {
+  const { rows } = await client.query<StatementLine>({
+    name: 'read_statement_lines',
+    text: `SELECT ${entryColumns}, ${kinds.map((kind) => `${change[kind]} AS "${kind}Change"`).join()}
+      FROM movement
+      WHERE merchant_id = $1 AND created_at < coalesce($3::timestamptz, 'infinity')
+        AND (created_at, id) >= ($2, $4) AND ${touches}
+      ORDER BY created_at, id LIMIT $5`,
+    values: [
+      merchantId,
+      after?.createdAt ?? inRange(from),
+      to && inRange(to),
+      after === null ? 0n : after.id + 1n,
+      take,
+    ],
+  })
+  return rows
+}
+
+const kinds = ['available', 'reserved', 'receivable'] as const
+type Kind = (typeof kinds)[number]
+
+const held = "('available', 'reserved', 'suspense')"
+const touches = `(debit IN ${held} OR credit IN ${held})`
+/** What is owed grows by debits. */
+const change: Readonly<Record<Kind, string>> = {
+  available: `CASE 'available'::ledger_account WHEN credit THEN amount WHEN debit THEN -amount ELSE 0 END`,
+  reserved: `CASE 'reserved'::ledger_account WHEN credit THEN amount WHEN debit THEN -amount ELSE 0 END`,
+  receivable: `CASE 'suspense'::ledger_account WHEN debit THEN amount WHEN credit THEN -amount ELSE 0 END`,
+}
+
+/** The sums of a merchant's movements of a time, as a row named `name`. */
+function moved(name: string, when: string): string {
+  const both = `${change.available} + ${change.reserved}`
+  const sum = (what: string) => `coalesce(sum(${what}), 0)::bigint`
+  return `LATERAL (
+    SELECT ${kinds.map((kind) => `${sum(change[kind])} AS ${kind}`).join()},
+      ${sum(`greatest(${both}, 0)`)} AS total_in, ${sum(`greatest(-(${both}), 0)`)} AS total_out
+    FROM movement WHERE merchant_id = $1 AND ${when}) AS ${name}`
+}
+
+type HeldRow<Since extends string> = Record<`${Since}_${Kind}`, Xof>
+type StatementRow = HeldRow<'since' | 'later' | 'lines'> & { to: Date; total_in: Xof; total_out: Xof }
+
+/** What was held before what moved since. */
+function heldBut(balance: string, since: string): string {
+  return kinds.map((kind) => `${balance}.${kind} - ${since}.${kind} AS ${since}_${kind}`).join()
+}
+
+function heldOf<Since extends string>(row: HeldRow<Since>, since: Since): Held {
+  const [available, reserved] = [row[`${since}_available`], row[`${since}_reserved`]]
+  return { balance: available + reserved, available, reserved, receivable: row[`${since}_receivable`] }
+}
+
+/** What PostgreSQL has no date for was before the first entry, or will be after the last. */
+function inRange(at: Date): Date {
+  return new Date(Math.min(Math.max(at.getTime(), 0), Date.UTC(9_999, 0)))
+}

@@ -1,0 +1,152 @@
+import { mine } from '../../access/actor.ts'
+import { builder } from '../../graphql/builder.ts'
+import { wordEnum } from '../../graphql/enums.ts'
+import { checkPage } from '../../graphql/pagination.ts'
+import { type Account, accounts, type LedgerStep, ledgerSteps } from '../../ledger/accounts.ts'
+import type { LedgerEntry } from '../../ledger/entries.ts'
+import {
+  type Held,
+  type LinePlace,
+  readLines,
+  readStatement,
+  type Statement,
+  type StatementLine,
+} from '../../ledger/statement.ts'
+import { invalidInput } from '../../shared/input.ts'
+import { limits } from '../../shared/limits.ts'
+import { currency } from '../../shared/money.ts'
+import { loadEntries } from './entries.ts'
+import { checkSpan, subjectOf } from './span.ts'
+
+const LedgerAccount = wordEnum(
+  'LedgerAccount',
+  Object.keys(accounts) as Account[],
+  'The accounts of a merchant in the ledger.',
+)
+const Step = wordEnum('LedgerStep', Object.keys(ledgerSteps) as LedgerStep[], 'Why money moves.')
+
+const Entry = builder.objectRef<LedgerEntry>('LedgerEntry').implement({
+  scope: ['balance'],
+  description: 'Money that moved from one account of the merchant to another; it never changes.',
+  fields: (t) => ({
+    databaseId: t.field({ type: 'SafeInt', resolve: ({ id }) => id }),
+    step: t.expose('step', { type: Step }),
+    debit: t.expose('debit', { type: LedgerAccount, description: 'Where it came from.' }),
+    credit: t.expose('credit', { type: LedgerAccount, description: 'Where it went.' }),
+    amount: t.expose('amount', { type: 'Amount', description: 'Whole XOF.' }),
+    createdAt: t.expose('createdAt', { type: 'DateTime' }),
+  }),
+})
+
+builder.prismaObjectField('Transaction', 'ledgerEntries', (t) =>
+  t.field({
+    type: [Entry],
+    select: { id: true },
+    description: 'How it moved money, oldest first.',
+    resolve: ({ id }, _args, ctx) => loadEntries(ctx, `transaction:${id}`),
+  }),
+)
+const StatementBalance = builder.objectRef<Held>('StatementBalance').implement({
+  description: 'What a merchant held at a moment, whole XOF.',
+  fields: (t) => ({
+    balance: t.expose('balance', { type: 'Amount', description: 'available + reserved.' }),
+    available: t.expose('available', { type: 'Amount' }),
+    reserved: t.expose('reserved', { type: 'Amount' }),
+    receivable: t.expose('receivable', { type: 'Amount', description: 'What the merchant owed.' }),
+  }),
+})
+
+const Line = builder.objectRef<StatementLine>('StatementLine').implement({
+  description: 'What one entry changed of what the merchant holds, whole XOF, with its sign.',
+  fields: (t) => ({
+    entry: t.field({ type: Entry, resolve: (line) => line }),
+    availableChange: t.expose('availableChange', { type: 'Amount' }),
+    reservedChange: t.expose('reservedChange', { type: 'Amount' }),
+    receivableChange: t.expose('receivableChange', { type: 'Amount' }),
+    transactionId: t.field({
+      type: 'SafeInt',
+      nullable: true,
+      description: 'The transaction that it is about, by its id in REST.',
+      resolve: ({ cause }) => subjectOf(cause).transactionId,
+    }),
+    payoutId: t.field({
+      type: 'SafeInt',
+      nullable: true,
+      description: 'The payout that it is about, by its id in REST.',
+      resolve: ({ cause }) => subjectOf(cause).payoutId,
+    }),
+  }),
+})
+const Lines = builder.connectionObject(
+  { type: Line, name: 'StatementLineConnection', description: 'A page of the lines of a statement.' },
+  { name: 'StatementLineEdge' },
+)
+
+builder.queryField('statement', (t) =>
+  t.field({
+    type: builder.objectRef<Statement>('Statement').implement({
+      description: 'What a merchant held before and after a time, and every change in between.',
+      fields: (statement) => ({
+        from: statement.expose('from', { type: 'DateTime', description: 'The first moment of it.' }),
+        to: statement.expose('to', { type: 'DateTime', description: 'The first moment after it.' }),
+        currency: statement.string({ resolve: () => currency }),
+        opening: statement.field({ type: StatementBalance, resolve: ({ opening }) => opening }),
+        closing: statement.field({
+          type: StatementBalance,
+          description: 'Opening and lines together: the service proves it before it answers.',
+          resolve: ({ closing }) => closing,
+        }),
+        totalIn: statement.expose('totalIn', {
+          type: 'Amount',
+          description: 'What came to the balance: opening + totalIn - totalOut is the closing balance.',
+        }),
+        totalOut: statement.expose('totalOut', { type: 'Amount', description: 'What left the balance.' }),
+        lines: statement.field({
+          type: Lines,
+          description: 'The changes, oldest first.',
+          args: {
+            first: t.arg.int({ description: '1 to 100; 20 where left out.' }),
+            after: t.arg.string({ description: 'Cursor of the last line that you have.' }),
+          },
+          resolve: async ({ from, to }, { first, after }, ctx) => {
+            checkPage({ first })
+            const take = first ?? limits.pageSizeDefault
+            const page = { from, to, after: after == null ? null : readPlace(after), take: take + 1 }
+            const rows = await readLines(ctx.database.merchantPool, mine(ctx).merchantId, page)
+            const edges = rows.slice(0, take).map((node) => ({ cursor: placeOf(node), node }))
+            return {
+              edges,
+              pageInfo: {
+                hasNextPage: rows.length > take,
+                hasPreviousPage: page.after !== null,
+                startCursor: edges.at(0)?.cursor ?? null,
+                endCursor: edges.at(-1)?.cursor ?? null,
+              },
+            }
+          },
+        }),
+      }),
+    }),
+    nullable: true,
+    scope: ['balance'],
+    description: 'The statement of the account for a time, from the ledger.',
+    args: {
+      from: t.arg({ type: 'DateTime', required: true, description: 'The first moment of it.' }),
+      to: t.arg({ type: 'DateTime', description: 'The first moment after it; now where left out.' }),
+    },
+    resolve: (_root, args, ctx) =>
+      readStatement(ctx.database.merchantPool, mine(ctx).merchantId, checkSpan(args)),
+  }),
+)
+
+function placeOf({ createdAt, id }: LinePlace): string {
+  return `${createdAt.getTime()}.${id}`
+}
+
+/** @throws DomainError INVALID_INPUT */
+function readPlace(cursor: string): LinePlace {
+  const [, at, id] = /^(\d{1,14})\.(\d{1,18})$/.exec(cursor) ?? []
+  if (at === undefined || id === undefined)
+    throw invalidInput([{ field: 'after', message: 'must be a cursor that this service gave' }])
+  return { createdAt: new Date(Number(at)), id: BigInt(id) }
+}

@@ -1,0 +1,121 @@
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { TestMerchant } from '../access/merchants.ts'
+import { readEntries } from '../../src/ledger/entries.ts'
+import {
+  readBalanceAt,
+  readLines,
+  readStatement,
+  type Span,
+  type StatementLine,
+} from '../../src/ledger/statement.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { balanceOf, fundedMerchant, openCollection, reverseMany, settleMany } from './money.ts'
+import { openDeposit, settleDeposits } from './money-out.ts'
+
+let database: TestDatabase
+beforeAll(async () => {
+  database = await createTestDatabase()
+})
+afterAll(() => database.drop())
+
+const moves = ['fund', 'collect', 'take back', 'deposit', 'deposit failed', 'deposit open'] as const
+
+/** Does one of the things that move money; what is not covered moves none. */
+async function move(merchant: TestMerchant, kind: (typeof moves)[number], amount: bigint): Promise<void> {
+  const { pool } = database.database
+  if (kind === 'fund') {
+    await pool.query('SELECT fund_merchant($1, $2, $3)', [
+      merchant.merchantId,
+      `funding:${crypto.randomUUID()}`,
+      amount,
+    ])
+  } else if (kind === 'collect' || kind === 'take back') {
+    const { transactionId: id } = await openCollection(pool, merchant, { amount })
+    await settleMany(pool, [{ id, to: 'success', amount }])
+    if (kind === 'take back') await reverseMany(pool, [id])
+  } else if ((await balanceOf(pool, merchant.merchantId)).available >= amount) {
+    const { transactionId: id } = await openDeposit(pool, merchant, { amount })
+    if (kind !== 'deposit open')
+      await settleDeposits(pool, [{ id, to: kind === 'deposit' ? 'success' : 'failed', amount }])
+  }
+}
+
+/** All lines of a time, by pages of three. */
+async function allLines(merchantId: number, span: Span): Promise<StatementLine[]> {
+  const lines: StatementLine[] = []
+  for (;;) {
+    const after = lines.at(-1) ?? null
+    const page = await readLines(database.database.pool, merchantId, { ...span, after, take: 3 })
+    lines.push(...page)
+    if (page.length < 3) return lines
+  }
+}
+
+const sum = (
+  lines: readonly StatementLine[],
+  what: 'availableChange' | 'reservedChange' | 'receivableChange',
+) => lines.reduce((all, line) => all + line[what], 0n)
+
+test('opening and lines are the closing, over random histories and any time of them', async () => {
+  const { pool } = database.database
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.tuple(fc.constantFrom(...moves), fc.bigInt({ min: 1_000n, max: 9_000n })), {
+        minLength: 3,
+        maxLength: 12,
+      }),
+      fc.nat(),
+      fc.nat(),
+      async (history, a, b) => {
+        const merchant = await fundedMerchant(pool, 5_000n)
+        const { merchantId } = merchant
+        for (const [kind, amount] of history) await move(merchant, kind, amount)
+        const all = await allLines(merchantId, { from: new Date(0), to: null })
+        // Moments at which something moved: both ends of a time are proven.
+        const times = all.map(({ createdAt }) => createdAt)
+        const [from = new Date(0), to = null] = [a, b]
+          .map((n) => times[n % times.length] ?? new Date(0))
+          .toSorted((x, y) => x.getTime() - y.getTime())
+        const statement = await readStatement(pool, merchantId, { from, to })
+        const lines = await allLines(merchantId, { from, to })
+        expect(lines.map(({ id }) => id)).toEqual(
+          all.filter(({ createdAt: at }) => at >= from && (to === null || at < to)).map(({ id }) => id),
+        )
+        const before = all.filter(({ createdAt }) => createdAt < from)
+        for (const [held, shown] of [
+          [statement.opening, before],
+          [statement.closing, [...before, ...lines]],
+        ] as const) {
+          expect(held).toEqual({
+            available: sum(shown, 'availableChange'),
+            reserved: sum(shown, 'reservedChange'),
+            receivable: sum(shown, 'receivableChange'),
+            balance: sum(shown, 'availableChange') + sum(shown, 'reservedChange'),
+          })
+        }
+        expect(await readBalanceAt(pool, merchantId, from)).toEqual({ ...statement.opening, asOf: from })
+        const now = await readStatement(pool, merchantId, { from: new Date(0), to: null })
+        expect(now.opening).toEqual({ available: 0n, reserved: 0n, receivable: 0n, balance: 0n })
+        expect(now.closing).toMatchObject(await balanceOf(pool, merchantId))
+      },
+    ),
+    { numRuns: 40 },
+  )
+})
+
+test('entries are those of the cause and of the merchant, oldest first', async () => {
+  const { pool } = database.database
+  const [shop, other] = [await fundedMerchant(pool, 5_000n), await fundedMerchant(pool, 5_000n)]
+  const { transactionId: id } = await openDeposit(pool, shop)
+  await settleDeposits(pool, [{ id, to: 'success', amount: 900n }])
+  const cause = `transaction:${id}`
+  const [entries = [], none] = await readEntries(pool, shop.merchantId, [cause, 'transaction:0'])
+  expect(entries.map(({ step, debit, credit, amount }) => [step, debit, credit, amount])).toEqual([
+    ['reserve', 'available', 'reserved', 1_000n],
+    ['post', 'reserved', 'clearing_operator_a', 900n],
+    ['release', 'reserved', 'available', 100n],
+  ])
+  expect(none).toEqual([])
+  expect(await readEntries(pool, other.merchantId, [cause])).toEqual([[]])
+})
