@@ -3,7 +3,16 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Batches, openBatches } from '../../src/database/batch.ts'
 import { noteRequest, type RequestNote } from '../../src/operators/requests.ts'
 import { makeMerchant, type TestMerchant } from '../access/merchants.ts'
-import { openCollection, settleMany } from '../ledger/money.ts'
+import { fundedMerchant, openCollection, settleMany } from '../ledger/money.ts'
+import {
+  beginPayouts,
+  createPayouts,
+  depositItem,
+  depositMany,
+  payoutItem,
+  settleDeposits,
+  settlePayouts,
+} from '../ledger/money-out.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
 let db: TestDatabase
@@ -18,6 +27,7 @@ beforeAll(async () => {
   merchant = await makeMerchant(pool)
   other = new pg.Pool({ ...db.connection, options: '-c enable_nestloop=off -c enable_mergejoin=off' })
   // A connection may still be closing when the database is dropped.
+  other.on('error', () => {})
   other.on('connect', (client) => client.on('error', () => {}))
 })
 afterAll(async () => {
@@ -47,6 +57,48 @@ test('notes and a settlement of the same requests wait for each other in one ord
   )
   expect(await deadlocks()).toBe(before)
 })
+
+test.each(['deposit', 'payout'] as const)(
+  'notes and settlements of many %ss never wait in a ring',
+  async (kind) => {
+    const funded = await fundedMerchant(pool, 1_000_000n)
+    const before = await deadlocks()
+    for (let round = 0; round < 6; round += 1) {
+      const open = await openMany(kind, funded)
+      const settle = kind === 'deposit' ? settleDeposits : settlePayouts
+      const to = kind === 'deposit' ? 'success' : 'completed'
+      const notes = openBatches(round % 2 ? pool : other)
+      await Promise.all([
+        settle(round % 2 ? other : pool, open.map(({ id }) => ({ id, to })).toReversed()),
+        ...open.map(({ requestId }) => note(requestId, notes)),
+        settle(
+          pool,
+          open.map(({ id }) => ({ id, to })),
+        ),
+      ])
+    }
+    expect(await deadlocks()).toBe(before)
+  },
+)
+
+/** Disbursements under way, recorded one after another in another order than their rows lie. */
+async function openMany(kind: 'deposit' | 'payout', merchant: TestMerchant) {
+  const count = Array.from({ length: 32 })
+  if (kind === 'deposit') {
+    const items = count.map(() => depositItem(merchant))
+    const made = await depositMany(pool, items)
+    return made.map(({ transactionId, requestId }) => ({
+      id: transactionId ?? 0n,
+      requestId: requestId ?? 0n,
+    }))
+  }
+  await createPayouts(
+    pool,
+    count.map(() => payoutItem(merchant)),
+  )
+  const begun = await beginPayouts(pool)
+  return begun.map(({ payoutId, requestId }) => ({ id: payoutId, requestId: requestId ?? 0n }))
+}
 
 test('a note that waits for a settlement holds nothing that the settlement needs', async () => {
   const { transactionId, requestId } = await openCollection(pool, merchant)
