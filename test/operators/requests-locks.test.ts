@@ -82,10 +82,10 @@ test.each(['deposit', 'payout'] as const)(
 )
 
 /** Disbursements under way, recorded one after another in another order than their rows lie. */
-async function openMany(kind: 'deposit' | 'payout', merchant: TestMerchant) {
+async function openMany(kind: 'deposit' | 'payout', payer: TestMerchant) {
   const count = Array.from({ length: 32 })
   if (kind === 'deposit') {
-    const items = count.map(() => depositItem(merchant))
+    const items = count.map(() => depositItem(payer))
     const made = await depositMany(pool, items)
     return made.map(({ transactionId, requestId }) => ({
       id: transactionId ?? 0n,
@@ -94,7 +94,7 @@ async function openMany(kind: 'deposit' | 'payout', merchant: TestMerchant) {
   }
   await createPayouts(
     pool,
-    count.map(() => payoutItem(merchant)),
+    count.map(() => payoutItem(payer)),
   )
   const begun = await beginPayouts(pool)
   return begun.map(({ payoutId, requestId }) => ({ id: payoutId, requestId: requestId ?? 0n }))

@@ -248,6 +248,12 @@ test('41 settles PP francs less: success with what was paid', async () => {
   }
 })
 
+test('51 concerns money out alone: paid as by 00', async () => {
+  const payments = await start('51')
+  await become(await polled(payments), 'success')
+  expect(await traces(payments)).toEqual(once())
+})
+
 test('21 is answered later than anybody waits: pending, then paid once', async () => {
   const answers = await slowPayments
   expect(await perOperator(async (operator) => answers[operator]?.status)).toEqual(each(202))
@@ -259,7 +265,7 @@ test('21 is answered later than anybody waits: pending, then paid once', async (
 })
 
 test('every scenario of the table that ends otherwise than by its customer is played here', () => {
-  const played = '20 21 22 23 24 25 26 27 30 31 32 33 34 35 40 41'
+  const played = '20 21 22 23 24 25 26 27 30 31 32 33 34 35 40 41 51'
   const ofTable = scenarios.filter(({ fault }) => fault).map(({ code }) => code)
   expect(ofTable.join(' ')).toBe(played)
 })
