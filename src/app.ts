@@ -22,10 +22,11 @@ import { migrate, serviceRole } from './database/migrate.ts'
 import { openSandboxClock, type SandboxClock } from './database/sandbox-clock.ts'
 import { openFeed } from './events/feed.ts'
 import { startSequencer } from './events/sequencer.ts'
+import { startEngine } from './jobs/engine.ts'
 import { startJobs } from './jobs/schedule.ts'
 import { createOperators } from './operators/registry.ts'
 import { type SimulatorControl, simulatorControl } from './operators/sandbox.ts'
-import { resolveJob, serviceJobs } from './resources/jobs.ts'
+import { payoutsDueJob, resolveJob, serviceJobs, serviceTasks } from './resources/jobs.ts'
 import { productionSchema, schema } from './resources/schema.ts'
 import { systemClock } from './shared/clock.ts'
 import { invariant } from './shared/invariant.ts'
@@ -83,8 +84,9 @@ async function build(ground: Ground, closers: Closers): Promise<Omit<App, 'close
   listener.resolve(doors.listener)
   const schedule = startJobs(serviceJobs(services), log)
   services.wakeJob = (name) => schedule.wake(name)
-  services.jobsHealthy = () => schedule.healthy()
-  closers.push(() => schedule.close())
+  const engine = startEngine({ connection, role: serviceRole, tasks: serviceTasks(services), log })
+  services.jobsHealthy = () => schedule.healthy() && engine.healthy()
+  closers.push(() => Promise.all([schedule.close(), engine.close()]).then(() => {}))
   closers.push(() => closeDoors(doors, http))
   closers.push(() => ground.ending.abort())
   return { services }
@@ -217,6 +219,7 @@ async function advanceClock(
   await control.advanceClock(ms, move)
   const now = await clock.advance(ms, move)
   for (const provider of providers) services.wakeJob(resolveJob(provider))
+  services.wakeJob(payoutsDueJob)
   return now
 }
 

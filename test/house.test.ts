@@ -58,6 +58,8 @@ const allMerchants: Readonly<Record<string, string>> = {
   'src/resources/merchants/deactivate.ts': 'administration',
   'src/resources/merchants/fund.ts': 'administration; a sandbox, too, has one owner',
   'src/resources/reverse-disbursement.ts': 'operators take back of every merchant',
+  'src/resources/payouts/due.ts': 'jobs',
+  'src/resources/payouts/send.ts': 'jobs',
   'src/resources/sending.ts': 'requests are sent again for every merchant',
   'src/resources/settlement.ts': 'operators are asked for every merchant',
   'src/resources/status/schema.ts': 'reads nothing of merchants',

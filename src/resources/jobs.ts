@@ -1,13 +1,24 @@
 import { sweepIdempotencyKeys } from '../access/idempotency-keys.ts'
 import { sweepRateLimits } from '../access/rate-limit.ts'
 import { type Services, shareFlight } from '../context.ts'
+import type { Tasks } from '../jobs/catalogue.ts'
+import { recoverJobs } from '../jobs/recover.ts'
 import type { Job } from '../jobs/schedule.ts'
 import { auditLedger } from '../ledger/audit.ts'
 import { causeOf, claimDue } from '../operators/requests.ts'
 import { limits } from '../shared/limits.ts'
 import type { Provider } from '../shared/providers.ts'
+import { seeToDuePayouts } from './payouts/due.ts'
+import { sendDuePayouts } from './payouts/send.ts'
 import { checkRequest } from './settlement.ts'
 import { foldCounts } from './transactions/list.ts'
+
+/** Who does each job that is enqueued. */
+export function serviceTasks(services: Services): Tasks {
+  return {
+    'payouts.send': ({ provider }) => sendDuePayouts(services, provider),
+  }
+}
 
 /** Every periodic job of the service, and what it does. */
 export function serviceJobs(services: Services): readonly Job[] {
@@ -21,6 +32,20 @@ export function serviceJobs(services: Services): readonly Job[] {
         run: () => resolveDue(services, provider, underWay),
       }
     }),
+    {
+      name: payoutsDueJob,
+      everyMs: limits.payoutsDueEveryMs,
+      run: () => seeToDuePayouts(services),
+    },
+    {
+      name: 'jobs.recover',
+      everyMs: limits.jobsRecoverEveryMs,
+      run: async () => {
+        const gone = await recoverJobs(services.database.pool)
+        if (gone > 0) services.log.warn({ gone }, 'the jobs of processes that are gone run again')
+        return false
+      },
+    },
     {
       name: 'ledger.audit',
       everyMs: limits.auditEveryMs,
@@ -53,6 +78,9 @@ export function serviceJobs(services: Services): readonly Job[] {
     },
   ]
 }
+
+/** The job that looks for payouts that are due. */
+export const payoutsDueJob = 'payouts.due'
 
 /** The name of the job that asks one operator about its open requests. */
 export function resolveJob(provider: Provider): string {

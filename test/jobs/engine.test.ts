@@ -9,6 +9,7 @@ import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { jobsSchemaVersion } from '../../src/database/jobs-schema.ts'
 import { migrate, serviceRole } from '../../src/database/migrate.ts'
 import { type Engine, startEngine } from '../../src/jobs/engine.ts'
+import { recoverJobs } from '../../src/jobs/recover.ts'
 import { startJobs } from '../../src/jobs/schedule.ts'
 import { limits } from '../../src/shared/limits.ts'
 import type { Provider } from '../../src/shared/providers.ts'
@@ -43,10 +44,7 @@ function start(): { engine: Engine; ran: Provider[]; fails: Set<Provider>; close
       {
         name: 'jobs.recover',
         everyMs: limits.jobsRecoverEveryMs,
-        run: async () => {
-          await db.database.pool.query('SELECT recover_jobs()')
-          return false
-        },
+        run: async () => (await recoverJobs(db.database.pool)) > 99,
       },
     ],
     log,
@@ -94,7 +92,7 @@ test('what is enqueued runs within moments of its commit, and then is gone', asy
   expect(engine.healthy()).toBe(true)
   await close()
   // Nothing of it stays connected.
-  expect(await locksHeld()).toBe(0)
+  expect(await eventually(locksHeld, (held) => held === 0, 2_000)).toBe(0)
 })
 
 test('what a transaction enqueued that was rolled back never runs', async () => {
@@ -172,7 +170,7 @@ test('it works on after all its connections were cut', async () => {
 test('what is used up and nobody runs is swept away', async () => {
   await enqueue('OperatorA')
   await db.owner.query('UPDATE graphile_worker._private_jobs SET attempts = max_attempts')
-  await db.database.pool.query('SELECT recover_jobs()')
+  await recoverJobs(db.database.pool)
   expect(await jobsLeft()).toBe(0)
 })
 

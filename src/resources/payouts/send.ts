@@ -1,0 +1,132 @@
+import type { Pool } from 'pg'
+import { type Services, shareFlight } from '../../context.ts'
+import type { OpenRequest } from '../../operators/requests.ts'
+import { limits } from '../../shared/limits.ts'
+import type { Provider } from '../../shared/providers.ts'
+import { sendDeadline, sendRequest } from '../sending.ts'
+
+/** Who sends the payouts of an operator here, and is woken where there may be more. */
+const lanes = new WeakMap<Services['flights'], Map<Provider, () => void>>()
+
+/**
+ * Begins the payouts of an operator that are due and sends them, `limits.payoutsInFlightMax` at a time, until
+ * nothing is due and nothing under way. Where that is going on already in this process it looks once more.
+ * Begins nothing while the operator is known to be down or the service ends; what was begun and is not sent
+ * is asked about (`resources/settlement.ts`), and sent again under the same identity.
+ */
+export async function sendDuePayouts(services: Services, provider: Provider): Promise<void> {
+  const here = lanes.get(services.flights) ?? new Map<Provider, () => void>()
+  lanes.set(services.flights, here)
+  const wakeOther = here.get(provider)
+  if (wakeOther) return wakeOther()
+  let look = true
+  let resume = () => {}
+  let underWay = 0
+  const wake = () => {
+    look = true
+    resume()
+  }
+  here.set(provider, wake)
+  services.ending.addEventListener('abort', wake, { once: true })
+  try {
+    while ((look || underWay > 0) && !services.ending.aborted) {
+      if (!look) await new Promise<void>((resolve) => (resume = resolve))
+      look = false
+      const requests = await beginDue(services, provider, limits.payoutsInFlightMax - underWay)
+      for (const request of requests.sends) {
+        underWay += 1
+        void send(services, request, requests.deadline).finally(() => {
+          underWay -= 1
+          wake()
+        })
+      }
+      look ||= requests.ended > 0
+    }
+  } finally {
+    here.delete(provider)
+    services.ending.removeEventListener('abort', wake)
+  }
+}
+
+interface Begun {
+  /** To be sent now, each by whoever took it. */
+  sends: OpenRequest[]
+  /** How many ended here: they were due, and not covered. */
+  ended: number
+  deadline: Date
+}
+
+interface BegunRow {
+  outcome: 'begun' | 'short'
+  requestId: bigint
+  payoutId: bigint
+  merchantId: number
+  amount: bigint
+  phone: string
+  correlationId: string
+  createdAt: Date
+  request: OpenRequest['request']
+}
+
+async function beginDue(services: Services, provider: Provider, take: number): Promise<Begun> {
+  const operator = services.operators.find(provider)
+  if (take === 0 || !operator?.canStart('disburse', 'background').ok)
+    return { sends: [], ended: 0, deadline: services.clock.now() }
+  // From before the right to send is taken: nothing may leave after the fence.
+  const deadline = sendDeadline(operator, 'disburse')
+  const rows = await begin(services.database.pool, provider, take)
+  if (rows.length > 0) services.sequencer.nudge()
+  const begun = rows.filter(({ outcome }) => outcome === 'begun')
+  return {
+    sends: begun.map((row) => openRequest(row, provider)),
+    ended: rows.length - begun.length,
+    deadline,
+  }
+}
+
+async function begin(pool: Pool, provider: Provider, take: number): Promise<BegunRow[]> {
+  const { rows } = await pool.query<BegunRow>({
+    name: 'begin_payouts',
+    text: `SELECT outcome, request_id AS "requestId", payout_id AS "payoutId",
+        merchant_id AS "merchantId", amount, phone, correlation_id AS "correlationId",
+        created_at AS "createdAt", request
+      FROM begin_payouts($1, $2, $3, $4)`,
+    values: [provider, take, limits.operatorFenceMs, limits.firstCheckMs],
+  })
+  return rows
+}
+
+function openRequest(row: BegunRow, provider: Provider): OpenRequest {
+  const { requestId: id, merchantId, amount, phone, correlationId, createdAt, request } = row
+  return {
+    id,
+    merchantId,
+    subject: 'payout',
+    subjectId: row.payoutId,
+    provider,
+    kind: 'disburse',
+    amount,
+    phone,
+    handle: { correlationId, clientRef: correlationId },
+    state: 'sending',
+    attempt: 1,
+    checkCount: 0,
+    createdAt,
+    expiresAt: null,
+    request,
+    status: 'processing',
+    settledAt: null,
+    claimed: null,
+  }
+}
+
+/** Never throws: an answer that could not be noted is asked for. */
+async function send(services: Services, request: OpenRequest, deadline: Date): Promise<void> {
+  try {
+    await shareFlight(services, `send:${request.id}`, () =>
+      sendRequest(services, request, 'background', deadline),
+    )
+  } catch (error) {
+    services.log.error({ err: error, payoutId: request.subjectId }, 'an answer of an operator was not noted')
+  }
+}

@@ -1,0 +1,265 @@
+import { expect, test } from 'vitest'
+import { openSandboxClock } from '../../src/database/sandbox-clock.ts'
+import { sendDuePayouts } from '../../src/resources/payouts/send.ts'
+import { type Provider, providers } from '../../src/shared/providers.ts'
+import { balanceOf, fundedMerchant } from '../ledger/money.ts'
+import {
+  cancelPayout,
+  createPayouts,
+  movementsOf,
+  openPayout,
+  type PayoutItem,
+  payoutItem,
+} from '../ledger/money-out.ts'
+import { controlToken } from '../support/app.ts'
+import { eventually } from './eventually.ts'
+import { customer, hour, minute, openStage, perOperator, second } from './stage.ts'
+
+// What becomes of payouts after they were made: the engine begins them, operators of the simulator pay.
+
+const stage = await openStage({ OPERATOR_B_BREAKER_OPEN_MS: '500' })
+const { pool } = stage.database.database
+const shop = await fundedMerchant(pool, 10_000_000n)
+const day = 24 * hour
+
+const payout = (scenario: string, more: Partial<PayoutItem> = {}, parameter?: string) =>
+  openPayout(pool, shop, { phone: customer(scenario, parameter), ...more })
+const inService = (ms: number) => new Date(stage.app.services.clock.now().getTime() + ms)
+
+async function standing(id: bigint): Promise<Record<string, unknown>> {
+  const { rows } = await stage.database.owner.query<Record<string, unknown>>(
+    `SELECT status, failure_reason AS reason, settled_amount::int AS settled, reversed_at IS NOT NULL AS back
+     FROM payout WHERE id = $1`,
+    [id],
+  )
+  return rows[0] ?? {}
+}
+
+const becomes = (id: bigint, what: object, withinMs?: number) =>
+  eventually(async () => expect(await standing(id)).toMatchObject(what), withinMs)
+
+/** How often, and for how much, the operator paid this out, by its own book. */
+async function paidOut(id: bigint): Promise<[string, number, string][]> {
+  const { rows } = await stage.database.owner.query<{ name: string }>(
+    'SELECT correlation_id AS name FROM operator_request WHERE payout_id = $1',
+    [id],
+  )
+  if (rows.length === 0) return []
+  const answer = await fetch(`${stage.simulator.url}/_sim/invariants?clientRef=${rows[0]?.name}`, {
+    headers: { 'x-control-token': controlToken },
+  })
+  const { executions } = (await answer.json()) as {
+    executions: { kind: string; count: number; amount: string }[]
+  }
+  return executions.map(({ kind, count, amount }) => [kind, count, amount])
+}
+
+async function told(id: bigint): Promise<string[]> {
+  const { rows } = await stage.database.owner.query<{ type: string }>(
+    `SELECT type FROM event WHERE data->>'payout_id' = $1 ORDER BY id`,
+    [String(id)],
+  )
+  return rows.map(({ type }) => type)
+}
+
+/** How many were not sent yet, or have no answer: not even the end of their connection. */
+async function notAnswered(ids: readonly bigint[]): Promise<number> {
+  const { rows } = await stage.database.owner.query<{ n: number }>(
+    `SELECT count(*)::int AS n FROM payout p LEFT JOIN operator_request r ON r.payout_id = p.id
+     WHERE p.id = ANY ($1) AND coalesce(r.state, 'sending') = 'sending'`,
+    [ids],
+  )
+  return rows[0]?.n ?? -1
+}
+
+/** What takes half a minute of the machine's time, now: nothing of an earlier send can still arrive. */
+async function letFencesFall(): Promise<void> {
+  await stage.database.owner.query(
+    `UPDATE operator_request SET fence_until = now() - interval '1 s', query_after = NULL
+     WHERE payout_id IS NOT NULL AND state <> 'settled'`,
+  )
+}
+
+/** Asked and sent again, as time goes by, until it is over. */
+async function letTimePass(ids: readonly bigint[], status: string, stepMs = 5 * second): Promise<void> {
+  await eventually(async () => {
+    await letFencesFall()
+    await stage.advance(stepMs)
+    await new Promise((resolve) => setTimeout(resolve, 150))
+    const states = await Promise.all(ids.map(standing))
+    expect(states.map((state) => state['status'])).toEqual(ids.map(() => status))
+  }, 15_000)
+}
+
+const paidOnce = [['disburse', 1, '1000']]
+const once = ['payout_pending', 'payout_processing', 'payout_completed']
+
+/** Answered after longer than anybody waits: it takes 10 s and more, and lasts as long as the rest. */
+const slow = await payout('21', {}, '13')
+
+test('a payout that is made is on its way at once, by each operator, and is completed', async () => {
+  const ids = await perOperator((provider) => payout('00', { provider }))
+  await letTimePass(Object.values(ids), 'completed')
+  for (const [provider, id] of Object.entries(ids)) {
+    expect(await standing(id)).toMatchObject({ settled: 1_000 })
+    expect(await paidOut(id)).toEqual(paidOnce)
+    expect(await told(id)).toEqual(once)
+    const clearing = `clearing_operator_${provider.slice(-1).toLowerCase()}`
+    expect(await movementsOf(pool, `payout:${id}`)).toEqual([
+      'reserve available > reserved 1000',
+      `post reserved > ${clearing} 1000`,
+    ])
+  }
+})
+
+test('one that is refused is failed, and its money is free again', async () => {
+  const ids = await perOperator((provider) => payout('05', { provider }))
+  for (const id of Object.values(ids)) {
+    await becomes(id, { status: 'failed', reason: 'PAYEE_NOT_ALLOWED' })
+    expect(await movementsOf(pool, `payout:${id}`)).toEqual([
+      'reserve available > reserved 1000',
+      'void reserved > available 1000',
+    ])
+  }
+})
+
+test('one for a day to come is sent then: not before, and once', async () => {
+  const id = await payout('00', { scheduledAt: inService(2 * hour) })
+  await stage.advance(hour)
+  // Whoever looked now found nothing.
+  await sendDuePayouts(stage.app.services, 'OperatorA')
+  expect(await standing(id)).toMatchObject({ status: 'pending' })
+  expect(await movementsOf(pool, `payout:${id}`)).toEqual([])
+  await stage.advance(hour + second)
+  await becomes(id, { status: 'completed' })
+  expect(await paidOut(id)).toEqual(paidOnce)
+  expect(await told(id)).toEqual(once)
+})
+
+test('what is not covered when it is due fails, and never leaves', async () => {
+  const poor = await fundedMerchant(pool, 1_500n)
+  const ids = await Promise.all(
+    [1_000n, 1_000n].map((amount) =>
+      openPayout(pool, poor, { amount, phone: customer('00'), scheduledAt: inService(hour) }),
+    ),
+  )
+  await stage.advance(hour + second)
+  const ends = await eventually(async () => {
+    const states = await Promise.all(ids.map(standing))
+    expect(new Set(states.map(({ status }) => status))).toEqual(new Set(['completed', 'failed']))
+    return states
+  })
+  expect(ends.find(({ status }) => status === 'failed')).toMatchObject({ reason: 'INSUFFICIENT_BALANCE' })
+  expect(await balanceOf(pool, poor.merchantId)).toEqual({ available: 500n, reserved: 0n })
+})
+
+test('whoever cancels and whoever sends at the same moment: each payout is one or the other', async () => {
+  const at = inService(hour)
+  const made = await createPayouts(
+    pool,
+    Array.from({ length: 24 }, () => payoutItem(shop, { phone: customer('00'), scheduledAt: at })),
+  )
+  const ids = made.map(({ payoutId }) => payoutId ?? 0n)
+  await stage.advance(hour - 5)
+  await Promise.all([
+    stage.advance(second),
+    sendDuePayouts(stage.app.services, 'OperatorA'),
+    ...ids.map((id) => cancelPayout(pool, shop.merchantId, id)),
+  ])
+  await eventually(async () => {
+    const states = await Promise.all(ids.map(standing))
+    expect(states.filter(({ status }) => status !== 'completed' && status !== 'cancelled')).toEqual([])
+  })
+  for (const id of ids) {
+    const { status } = await standing(id)
+    expect(await paidOut(id)).toEqual(status === 'completed' ? paidOnce : [])
+  }
+})
+
+test('while an operator is known to be down payouts wait, and can be cancelled; then they go', async () => {
+  await stage.outage('OperatorB', '5xx')
+  const begun = await Promise.all(Array.from({ length: 6 }, () => payout('00', { provider: 'OperatorB' })))
+  await eventually(async () =>
+    expect(stage.app.services.operators.find('OperatorB')?.availability('disburse')).toBe('down'),
+  )
+  const [waits, goes] = [
+    await payout('00', { provider: 'OperatorB' }),
+    await payout('00', { provider: 'OperatorB' }),
+  ]
+  await sendDuePayouts(stage.app.services, 'OperatorB')
+  expect(await standing(waits)).toMatchObject({ status: 'pending' })
+  expect(await cancelPayout(pool, shop.merchantId, waits)).toEqual({ moved: true, status: 'cancelled' })
+  await stage.outage('OperatorB', 'none')
+  await becomes(goes, { status: 'completed' })
+  await letTimePass(begun, 'completed')
+  for (const id of [...begun, goes]) expect(await paidOut(id)).toEqual(paidOnce)
+})
+
+test('the answer is lost, wrong or late: paid out once, as if nothing had been', async () => {
+  const all: bigint[] = []
+  for (const code of ['20', '22', '23', '24', '25', '26']) {
+    // Between them all goes well, so that no breaker has a reason to open.
+    for (const each of ['00', code]) {
+      all.push(...Object.values(await perOperator((provider) => payout(each, { provider }))))
+      await eventually(async () => expect(await notAnswered(all)).toBe(0))
+    }
+  }
+  await letTimePass(all, 'completed')
+  for (const id of all) {
+    expect(await paidOut(id)).toEqual(paidOnce)
+    expect(await told(id)).toEqual(once)
+  }
+}, 30_000)
+
+test('41 pays less: what was paid is gone, the rest is free; 40 is given back', async () => {
+  const less = await payout('41', { amount: 2_000n })
+  await becomes(less, { status: 'completed', settled: 1_999 })
+  expect((await movementsOf(pool, `payout:${less}`)).slice(1)).toEqual([
+    'post reserved > clearing_operator_a 1999',
+    'release reserved > available 1',
+  ])
+  const given = await payout('40', { provider: 'OperatorC' })
+  await letTimePass([given], 'completed')
+  await stage.advance(2 * minute)
+  await becomes(given, { status: 'completed', back: true })
+  expect((await movementsOf(pool, `payout:${given}`)).at(-1)).toBe(
+    'reverse clearing_operator_c > available 1000',
+  )
+})
+
+test('21 answers later than anybody waits: asked about, and paid out once', async () => {
+  await letTimePass([slow], 'completed')
+  expect(await paidOut(slow)).toEqual(paidOnce)
+}, 30_000)
+
+test('27 is never reachable: tried for a day, then failed, and nothing left', async () => {
+  const ids = Object.values(await perOperator((provider) => payout('27', { provider })))
+  await eventually(async () => {
+    for (const id of ids) expect(await standing(id)).toMatchObject({ status: 'processing' })
+  })
+  await stage.advance(day)
+  await letTimePass(ids, 'failed', minute)
+  for (const id of ids) {
+    expect(await standing(id)).toMatchObject({ reason: 'OPERATOR_UNAVAILABLE' })
+    expect(await paidOut(id)).toEqual([])
+  }
+}, 30_000)
+
+test('what became due while nothing ran goes with the next start', async () => {
+  const ids = await perOperator((provider: Provider) =>
+    payout('00', { provider, scheduledAt: inService(day) }),
+  )
+  await stage.app.close()
+  await (await openSandboxClock(stage.database.owner)).advance(2 * day)
+  for (const id of Object.values(ids)) expect(await standing(id)).toMatchObject({ status: 'pending' })
+  await stage.sibling()
+  await eventually(async () => expect(await notAnswered(Object.values(ids))).toBe(0))
+  await (await openSandboxClock(stage.database.owner)).advance(4 * second)
+  for (const provider of providers) {
+    const id = ids[provider] ?? 0n
+    await becomes(id, { status: 'completed' })
+    expect(await paidOut(id)).toEqual(paidOnce)
+  }
+  const { reserved } = await balanceOf(stage.database.owner, shop.merchantId)
+  expect(reserved).toBe(0n)
+})
