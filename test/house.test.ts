@@ -63,6 +63,8 @@ const allMerchants: Readonly<Record<string, string>> = {
   'src/resources/sending.ts': 'requests are sent again for every merchant',
   'src/resources/settlement.ts': 'operators are asked for every merchant',
   'src/resources/status/schema.ts': 'reads nothing of merchants',
+  'src/resources/transactions/refund.ts':
+    'the payer stands with what the operator said; found within the walls before',
   'src/resources/transactions/check.ts': 'a payer asks: the reference is the credential',
 }
 

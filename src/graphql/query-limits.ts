@@ -7,6 +7,7 @@ import {
   type GraphQLCompositeType,
   GraphQLError,
   type GraphQLField,
+  type GraphQLNamedType,
   type GraphQLSchema,
   isCompositeType,
   isInterfaceType,
@@ -145,7 +146,7 @@ export function checkCost(
       const field = fieldOf(parent, selection)
       const given = field && getNamedType(field.type)
       if (!field || !isCompositeType(given) || !selection.selectionSet) continue
-      const many = times * lengthOf(field, selection, isConnection(parent) ? page : 1, valueOf)
+      const many = times * lengthOf(field, selection, isConnection(parent) ? page : null, valueOf)
       if (!isConnection(given) && !isWrapping(given)) cost += many
       walk(selection.selectionSet, given, many, isConnection(given) ? pageSize(selection, valueOf) : 1)
     }
@@ -188,16 +189,22 @@ function pageSize(field: FieldNode, valueOf: ArgumentReader): number {
   return typeof size === 'number' && size > 0 ? Math.min(size, limits.pageSizeMax) : limits.pageSizeMax
 }
 
-/** How many the field gives: what a connection lists, what a list of ids names; else one. */
+/**
+ * How many the field gives: what a connection lists, what a list of ids names, a default page of nodes; else
+ * one.
+ * @param page length of the connection that the field is of
+ */
 function lengthOf(
   field: GraphQLField<unknown, unknown>,
   selection: FieldNode,
-  page: number,
+  page: number | null,
   valueOf: ArgumentReader,
 ): number {
   if (!isListType(getNullableType(field.type))) return 1
   const ids = valueOf(selection, 'ids')
-  return Array.isArray(ids) ? ids.length : page
+  return Array.isArray(ids)
+    ? ids.length
+    : (page ?? (isNode(getNamedType(field.type)) ? limits.pageSizeDefault : 1))
 }
 
 function fieldOf(
@@ -209,6 +216,10 @@ function fieldOf(
 
 function isConnection({ name }: GraphQLCompositeType): boolean {
   return name.endsWith('Connection')
+}
+
+function isNode(type: GraphQLNamedType): boolean {
+  return isObjectType(type) && type.getInterfaces().some(({ name }) => name === 'Node')
 }
 
 /** Types of a connection that hold nothing of their own. */

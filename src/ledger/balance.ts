@@ -1,4 +1,5 @@
 import type { Pool } from 'pg'
+import { DomainError } from '../shared/errors.ts'
 import { invariant } from '../shared/invariant.ts'
 import type { Xof } from '../shared/money.ts'
 
@@ -23,4 +24,14 @@ export async function readBalance(pool: Pool, merchantId: number): Promise<Balan
   const row = rows[0]
   invariant(row, `merchant ${merchantId} has no balance`)
   return { ...row, balance: row.available + row.reserved }
+}
+
+/** The refusal of what the available balance does not cover, with what the merchant owes, where it does. */
+export async function insufficientBalance(pool: Pool, merchantId: number): Promise<DomainError> {
+  const { receivable } = await readBalance(pool, merchantId)
+  if (receivable === 0n) return new DomainError('INSUFFICIENT_BALANCE')
+  return new DomainError(
+    'INSUFFICIENT_BALANCE',
+    `Nothing was recorded: this account owes ${receivable} XOF that an operator took back.`,
+  )
 }

@@ -9,6 +9,7 @@ import './sandbox/schema.ts'
 import './statement/schema.ts'
 import './status/schema.ts'
 import './transactions/schema.ts'
+import './transactions/money-out-schema.ts'
 
 /** All resources, one schema: the core that GraphQL, subscriptions and REST share. */
 export const schema = builder.toSchema({ directives: [...specifiedDirectives, ...accessDirectives] })

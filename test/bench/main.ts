@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 import { collect } from './collect.ts'
+import { deposit } from './deposit.ts'
 import { openGround } from './ground.ts'
 import { list } from './list.ts'
 import { nested } from './nested.ts'
@@ -10,7 +11,15 @@ import { subscribe } from './subscribe.ts'
 import { table } from './table.ts'
 import { numberAboveZero, runProgram, UsageError, wholeNumber } from '../support/command-line.ts'
 
-const workloads: Readonly<Record<string, Workload>> = { collect, settle, list, nested, start, subscribe }
+const workloads: Readonly<Record<string, Workload>> = {
+  collect,
+  deposit,
+  settle,
+  list,
+  nested,
+  start,
+  subscribe,
+}
 
 const help = `How fast the service is, against the limit of each kind of work: both take turns in one run.
 

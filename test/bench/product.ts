@@ -12,6 +12,8 @@ import type { OperatorKind, ProductOptions, ProductReady } from './processes/pro
 export interface Product {
   pid: number
   port: number
+  /** Where the simulator plays the operators. */
+  operatorsUrl: string
   merchants: ProductReady['merchants']
   useOperator(operator: OperatorKind): Promise<unknown>
   ask(question: object): Promise<unknown>
@@ -44,6 +46,7 @@ export async function startProduct(
   return {
     pid: child.pid,
     port: child.ready.port,
+    operatorsUrl: simulator.url,
     merchants: child.ready.merchants,
     useOperator: (operator) => child.ask({ operator }),
     ask: (question) => child.ask(question),

@@ -2,6 +2,9 @@ import fc from 'fast-check'
 import { afterAll, expect } from 'vitest'
 import { Pool } from 'undici'
 import { verifyLedger } from '../../src/ledger/verify.ts'
+import { fundMerchant } from '../../src/resources/merchants/fund.ts'
+import { limits } from '../../src/shared/limits.ts'
+import { eventually } from '../spec/eventually.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
 
 /** A request as it goes onto the wire. */
@@ -46,14 +49,20 @@ export async function openTarget(): Promise<Target> {
     expect(problems).toEqual([])
   })
   const shop = await service.merchant()
-  for (const reference of ['order-1', 'order-2', 'order-3']) {
-    const body = { amount: 500, customer_phone: '70000001', payment_method: 'OperatorA', reference }
+  await fundMerchant(service.app.services, shop.merchantId, { amount: limits.fundAmountMaxXof })
+  for (let order = 1; order <= ordersCount; order += 1) {
+    const asked = { amount: 1_000_000, customer_phone: '70000001', payment_method: 'OperatorA' }
+    const body = { ...asked, reference: `order-${order}` }
     await service.rest('POST', '/pay', { token: shop.token, body })
   }
   for (const name of ['Awa', 'Moussa', 'Fatou']) {
     const body = { name, account: '70000001', payment_method: 'OperatorA' }
     await service.rest('POST', '/beneficiaries', { token: shop.token, body })
   }
+  await eventually(async () => {
+    const paid = await service.database.owner.query("SELECT FROM transaction WHERE status = 'success'")
+    expect(paid.rowCount).toBe(ordersCount)
+  })
   return {
     ...service,
     shop,
@@ -64,6 +73,9 @@ export async function openTarget(): Promise<Target> {
     },
   }
 }
+
+/** Paid, and so to be given back. */
+export const ordersCount = 60
 
 /** What an answer says. */
 export interface Verdict {
@@ -103,6 +115,7 @@ export interface Census {
   merchants: number
   keyVersions: number
   payments: number
+  deposits: number
   checks: number
   funds: number
   requests: number
@@ -154,7 +167,8 @@ async function takeCensus(target: Target): Promise<Census> {
     `SELECT (SELECT count(*)::int FROM merchant) AS merchants,
        (SELECT sum(version)::int FROM api_key) AS "keyVersions",
        (SELECT count(*)::int FROM transaction WHERE transaction_type = 'pay') AS payments,
-       (SELECT count(*)::int FROM transaction WHERE transaction_type <> 'pay') AS checks,
+       (SELECT count(*)::int FROM transaction WHERE transaction_type = 'balance_check') AS checks,
+       (SELECT count(*)::int FROM transaction WHERE transaction_type = 'deposit') AS deposits,
        (SELECT count(*)::int FROM movement WHERE step = 'fund') AS funds,
        (SELECT count(*)::int FROM operator_request) AS requests,
        (SELECT count(*)::int FROM event WHERE type = 'payment_pending') AS "pendingEvents",
@@ -173,6 +187,9 @@ async function takeCensus(target: Target): Promise<Census> {
 
 /** What one accepted payment writes. */
 export const aPayment: Partial<Counts> = { payments: 1, requests: 1, pendingEvents: 1 }
+
+/** What one accepted deposit or refund writes. */
+export const aDeposit: Partial<Counts> = { deposits: 1, requests: 1 }
 
 /** Words that tell of the inside. */
 const internals = /\n\s+at |node_modules|\.ts:\d|prisma|postgres|violates|syntax error at|duplicate key/i

@@ -8,12 +8,13 @@ import {
   isLeafType,
   isObjectType,
 } from 'graphql'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { schema } from '../../src/resources/schema.ts'
 import { type Field, fields, nastyText, nastyValue, usual } from './nasty.ts'
 import {
   address,
+  aDeposit,
   aPayment,
   authorization,
   bombard,
@@ -21,15 +22,25 @@ import {
   type Counts,
   type Hit,
   openTarget,
+  ordersCount,
   reached,
   type Shot,
   type Verdict,
 } from './bombard.ts'
 
+// A deposit that is under way is not waited for.
+vi.mock(import('../../src/shared/limits.ts'), async (original) => {
+  const { limits } = await original()
+  return { limits: { ...limits, depositWaitMs: 50 } }
+})
+
 const target = await openTarget()
 Object.assign(usual, {
   id: fc
-    .tuple(fc.constantFrom('Transaction', 'Beneficiary'), fc.constantFrom(1, 2, 3))
+    .oneof(
+      fc.tuple(fc.constant('Transaction'), fc.integer({ min: 1, max: ordersCount })),
+      fc.tuple(fc.constant('Beneficiary'), fc.constantFrom(1, 2, 3)),
+    )
     .map(([type, id]) => btoa(`${type}:${id}`)),
   category: fc.constantFrom('SUPPLIER', 'CUSTOMER'),
   apiKey: fc.constant(target.shop.apiKey),
@@ -107,7 +118,9 @@ function fieldsOf(type: GraphQLObjectType, depth: number, beside: readonly Graph
     if (field.args.length > 0 || (!isLeafType(inner) && depth === 0)) return []
     const others = beside.flatMap((member) => member.getFields()[field.name] ?? [])
     const clashes = others.some((other) => String(other.type) !== String(field.type))
-    return [`${clashes ? `${type.name}_${field.name}: ` : ''}${field.name}${selectionOf(inner, depth - 1)}`]
+    const alias = clashes ? `${type.name}_${field.name}: ` : ''
+    // What holds its own kind would ask for too much.
+    return [`${alias}${field.name}${selectionOf(inner, inner === type ? 0 : depth - 1)}`]
   })
   return `{ ${['__typename', ...parts].join(' ')} }`
 }
@@ -216,7 +229,8 @@ function writtenBy(field: RootField | null, value: unknown): Partial<Counts> {
   if (typeof value !== 'object') return {}
   const { __typename: type } = value as { __typename?: string }
   if (field?.name === 'createBeneficiary' && type === 'Beneficiary') return { beneficiaries: 1 }
-  if (type === 'PaymentInitiation' || type === 'PaymentRefusedError') return aPayment
+  if (type === 'PaymentInitiation' || type === 'PaymentRefusedError')
+    return field?.name === 'collectPayment' ? aPayment : aDeposit
   const asked = (value as Record<string, unknown>)['operatorBalance']
   return typeof asked === 'number' ? { checks: 1 } : {}
 }

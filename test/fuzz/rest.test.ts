@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { type GraphQLInputType, isInputObjectType, getNullableType, Kind, parse, typeFromAST } from 'graphql'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { restPrefix } from '../../src/http/rest/handler.ts'
 import { type Route, routes } from '../../src/http/rest/routes.ts'
@@ -10,6 +10,7 @@ import { snakeCase } from '../../src/shared/input.ts'
 import { type Field, fields, fieldValue, nastyText, nastyValue } from './nasty.ts'
 import {
   address,
+  aDeposit,
   aPayment,
   authorization,
   bombard,
@@ -21,6 +22,12 @@ import {
   type Shot,
   type Verdict,
 } from './bombard.ts'
+
+// A deposit that is under way is not waited for.
+vi.mock(import('../../src/shared/limits.ts'), async (original) => {
+  const { limits } = await original()
+  return { limits: { ...limits, depositWaitMs: 50 } }
+})
 
 const target = await openTarget()
 const documents = parse(
@@ -222,9 +229,10 @@ function writtenBy({ operation }: Route, { shot, status }: Hit, data: unknown): 
   if (operation === 'CreateBeneficiary') return success ? { beneficiaries: 1, keys } : {}
   if (operation === 'UpdateBeneficiary') return success ? { keys } : {}
   // A payment that the operator refused is recorded, and so told; its answer is kept under its key.
-  if (operation === 'CollectPayment') {
+  if (operation === 'CollectPayment' || operation === 'Deposit') {
     if (!success && data === undefined) return {}
-    return { ...aPayment, keys }
+    const made = operation === 'Deposit' ? aDeposit : aPayment
+    return { ...made, keys }
   }
   const asked = operation === 'Balance' && success && 'operator_balance' in (data as object)
   return asked ? { checks: 1 } : {}

@@ -14,6 +14,7 @@ import {
 import { routes } from '../../src/http/rest/routes.ts'
 import { type Ask, get, graphql, type Row } from './isolation-asks.ts'
 import { beneficiaryRows } from './isolation-beneficiaries.ts'
+import { moneyOutRows } from './isolation-money-out.ts'
 
 // Every input by which a caller can name something, from the schema and the table of REST routes; and for
 // each what a stranger tries with it. An input without a row here fails the test.
@@ -217,6 +218,7 @@ export const matrix: Readonly<Record<string, Row>> = {
   'Statement.lines(after)': {
     attack: graphql(statement('after: $c'), ({ line }) => ({ c: line })),
   },
+  ...moneyOutRows,
 
   // Headers stand in no table.
   'header Idempotency-Key': {

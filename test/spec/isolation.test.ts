@@ -176,7 +176,7 @@ function comparable({ status, text }: Heard, named: Known): string {
   const unnamed = names.reduce((rest, name) => rest.replaceAll(name, '<named>'), text)
   return `${status} ${unnamed}`
     .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, '<uuid>')
-    .replaceAll(/mp_[0-9a-f]{32}/g, '<reference>')
+    .replaceAll(/(?:mp|dp|rf)_[0-9a-f]{32}/g, '<reference>')
     .replaceAll(/"\d{4}-\d\d-\d\dT[\d:.]+Z"/g, '"<time>"')
     .replaceAll(/"remaining":\d+/g, '"remaining":"<less>"')
 }
@@ -207,7 +207,12 @@ interface Callers {
   stranger: TestMerchant
   self: Known
   /** Two more, of which one makes what the other makes under names that are nobody's. */
-  writers: readonly [TestMerchant, TestMerchant]
+  writers: readonly [Caller, Caller]
+}
+
+interface Caller {
+  merchant: TestMerchant
+  self: Known
 }
 
 async function makeCallers(): Promise<Callers> {
@@ -215,21 +220,29 @@ async function makeCallers(): Promise<Callers> {
   const name = `stranger-${stranger.merchantId}`
   return {
     stranger,
-    self: await knownOf(stranger, name, { amount: 500, phone: '70000088', count: 2 }),
-    writers: [await service.merchant('Writer'), await service.merchant('Writer')],
+    self: await knownOf(stranger, name, { amount: 5_000, phone: '70000088', count: 2 }),
+    writers: [await makeWriter(), await makeWriter()],
   }
+}
+
+/** One that has money to pay out, and a payment to give back. */
+async function makeWriter(): Promise<Caller> {
+  const merchant = await service.merchant('Writer')
+  const payments = { amount: 50_000, phone: '70000066', count: 1 }
+  return { merchant, self: await knownOf(merchant, `writer-${merchant.merchantId}`, payments) }
 }
 
 /** What `row` tells who names the victim's, and what it must tell. */
 async function hear(row: Row, attack: Attack, callers: Callers): Promise<[Heard, string, string]> {
   const { stranger, self, writers } = callers
-  const [first, second] = row.isWrite ? writers : [stranger, stranger]
-  const heard = await send(attack(victim, self), first.token)
+  const reader: Caller = { merchant: stranger, self }
+  const [first, second] = row.isWrite ? writers : [reader, reader]
+  const heard = await send(attack(victim, first.self), first.merchant.token)
   if (row.isCredential) {
     const nobody = await send(attack(victim, self), null)
     return [heard, comparable(heard, victim), comparable(nobody, victim)]
   }
-  const expected = await send(attack(nothing, self), second.token)
+  const expected = await send(attack(nothing, second.self), second.merchant.token)
   const texts = [comparable(heard, victim), comparable(expected, nothing)] as const
   // Each of the two made its own.
   const [told, due] = row.isWrite ? texts.map((text) => text.replaceAll(/(d":)\d+/g, '$1"<own>"')) : texts

@@ -1,6 +1,7 @@
 import { afterAll, expect } from 'vitest'
 import { verifyLedger } from '../../src/ledger/verify.ts'
 import { scenarios } from '../../src/operators/simulator/scenarios.ts'
+import { fundMerchant } from '../../src/resources/merchants/fund.ts'
 import { type Provider, providers } from '../../src/shared/providers.ts'
 import { type RestAnswer, startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
 
@@ -37,6 +38,10 @@ export interface Stage extends TestApp {
   pay(merchant: Pick<TestMerchant, 'token'>, body?: object): Promise<RestAnswer>
   /** `POST /pay` that must be taken. @returns the envelope's data */
   paid(merchant: Pick<TestMerchant, 'token'>, body?: object): Promise<Record<string, unknown>>
+  /** `POST /deposit`: 1,000 XOF by OperatorA to one who confirms at once, where `body` says nothing else. */
+  deposit(merchant: Pick<TestMerchant, 'token'>, body?: object, base?: string): Promise<RestAnswer>
+  /** Gives a merchant money to pay out. */
+  fund(merchant: TestMerchant, amount: number): Promise<void>
   /** `GET /transactions/{id}`: the record of a payment. */
   record(merchant: TestMerchant, id: unknown): Promise<RestAnswer['body']>
   statusOf(merchant: TestMerchant, id: unknown): Promise<string>
@@ -129,6 +134,18 @@ function merchantSide(service: TestApp) {
   return {
     pay,
     record,
+    async deposit(merchant: Pick<TestMerchant, 'token'>, body: object = {}, base = service.url) {
+      const asked = { amount: 1_000, payment_method: 'OperatorA', customer_phone: customer('00'), ...body }
+      const response = await fetch(`${base}/merchant/api/deposit`, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${merchant.token}` },
+        body: JSON.stringify(asked),
+      })
+      return { status: response.status, headers: response.headers, body: await response.json() }
+    },
+    async fund({ merchantId }: TestMerchant, amount: number) {
+      await fundMerchant(service.app.services, merchantId, { amount })
+    },
     async paid(merchant: Pick<TestMerchant, 'token'>, body: object = {}) {
       const answer = await pay(merchant, body)
       expect(answer.body).toMatchObject({ success: true })
@@ -150,8 +167,9 @@ function bookSide({ database: { owner } }: TestApp) {
     async rowCounts() {
       const { rows } = await owner.query<RowCounts>(`SELECT
         (SELECT count(*)::int FROM transaction) AS transaction,
-        (SELECT count(*)::int FROM movement WHERE step <> 'credit') AS movement,
-        (SELECT count(*)::int FROM event WHERE type = 'payment_pending') AS event,
+        (SELECT count(*)::int FROM movement WHERE step IN ('fund', 'reserve')) AS movement,
+        (SELECT count(*)::int FROM event
+          WHERE type IN ('payment_pending', 'deposit_processing')) AS event,
         (SELECT count(*)::int FROM operator_request) AS operator_request`)
       return rows[0] ?? { transaction: -1, movement: -1, event: -1, operator_request: -1 }
     },

@@ -30,12 +30,12 @@ test('a workload is measured beside its limit, for machines and for people', asy
 test('without a workload it lists what there is', async () => {
   await expect(bench()).rejects.toMatchObject({
     code: 2,
-    stdout: expect.stringContaining('collect | settle | list'),
+    stdout: expect.stringContaining('collect | deposit | settle'),
   })
 })
 
 test.concurrent.each([
-  ['bench/main.ts', ['colect'], /^colect: no such workload; there are: collect, settle/],
+  ['bench/main.ts', ['colect'], /^colect: no such workload; there are: collect, deposit/],
   ['bench/main.ts', ['collect', '--rounds', '0'], /^--rounds 0: a whole number above 0 is needed$/m],
   ['bench/overload.ts', ['--times', 'x'], /^--times x: a number above 0 is needed$/m],
   ['crash/main.ts', ['--seeds', 'x'], /^--seeds x: a whole number above 0 is needed$/m],

@@ -18,16 +18,17 @@ afterEach(async () => {
   home = null
 })
 
-test('the first payment of the README works as it stands there', async () => {
+test('the first payments of the README, in and out, work as they stand there', async () => {
   const section = /## A first payment\n([\s\S]*?)\n## /.exec(readme)?.[1] ?? ''
   const [, ...blocks] = Array.from(section.matchAll(/```sh\n([\s\S]*?)```/g), ([, block = '']) => block)
   expect(blocks).toHaveLength(3)
+  const [, out] = /## Paying customers, and paying back\n[\s\S]*?```sh\n([\s\S]*?)```/.exec(readme) ?? []
   home = await newHome()
   service = await startProgram(home)
   const [key = '', secret = ''] = [/API key +(\S+)/, /API secret +(\S+)/].map(
     (pattern) => pattern.exec(service?.screen ?? '')?.[1] ?? '',
   )
-  const lines = [`export API=${home.url} API_KEY=${key} API_SECRET=${secret}`, ...blocks]
+  const lines = [`export API=${home.url} API_KEY=${key} API_SECRET=${secret}`, ...blocks, out]
   const { stdout } = await run(home, 'bash', ['-c', lines.join('\necho\n')])
   const [asked, status, balance, initiated] = stdout.match(/\{.*?\}(?=\{|\n)/g) ?? []
   expect(JSON.parse(asked ?? '')).toMatchObject({ success: true, data: { status: 'pending' } })
@@ -36,6 +37,10 @@ test('the first payment of the README works as it stands there', async () => {
   expect(JSON.parse(initiated ?? '')).toMatchObject({
     data: { collectPayment: { __typename: 'PaymentInitiation', status: 'PENDING' } },
   })
+  expect(stdout).toMatch(/"reference":"gift-1"[^}]*"status":"success"/)
+  expect(stdout).toMatch(
+    /"refundTransaction":\{"__typename":"PaymentInitiation","amount":2000,"status":"\w+"/,
+  )
   // The first payment of the log was paid, the second one is on its way.
   expect(stdout.match(/"sequence":\d+,"status":"[A-Z]+"/g)?.slice(0, 3)).toEqual([
     '"sequence":1,"status":"PENDING"',

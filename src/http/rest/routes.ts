@@ -3,6 +3,7 @@ import { createBeneficiaryInput } from '../../resources/beneficiaries/create.ts'
 import { beneficiaryFilterInput } from '../../resources/beneficiaries/list.ts'
 import { updateBeneficiaryInput } from '../../resources/beneficiaries/update.ts'
 import { collectInput } from '../../resources/transactions/collect.ts'
+import { depositInput } from '../../resources/transactions/deposit.ts'
 import { transactionFilterInput } from '../../resources/transactions/list.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { pageInput, provider, readInput, reference, wholeNumber } from '../../shared/input.ts'
@@ -72,6 +73,15 @@ export const routes: readonly Route[] = [
     operation: 'CollectPayment',
     variables: (request) => ({ input: body(request, collectInput) }),
     data: withoutNulls,
+  },
+  {
+    method: 'POST',
+    path: '/deposit',
+    status: 200,
+    operation: 'Deposit',
+    variables: (request) => ({ input: body(request, depositInput) }),
+    data: withoutNulls,
+    statusOf: ({ status }: { status: string }) => (status === 'processing' ? 202 : 200),
   },
   {
     method: 'GET',

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Pool } from 'pg'
 import { z } from 'zod'
-import { actorOf } from '../../access/actor.ts'
 import type { Context } from '../../context.ts'
 import { shareStatement } from '../../database/batch.ts'
 import type { OpenRequest } from '../../operators/requests.ts'
@@ -21,6 +20,7 @@ import { currency } from '../../shared/money.ts'
 import { deadlineIn } from '../sending.ts'
 import {
   answered,
+  callerOf,
   connectedOperator,
   duplicateReference,
   type Existing,
@@ -60,13 +60,11 @@ export type CollectInput = z.input<typeof collectInput>
  * @see specification: POST /pay
  */
 export async function collect(ctx: Context, raw: CollectInput): Promise<Initiation> {
-  const actor = actorOf(ctx)
+  const caller = callerOf(ctx)
   const input = readInput(collectInput, raw)
   const operator = connectedOperator(ctx, input.paymentMethod)
   const item: Item = {
-    merchantId: actor.merchantId,
-    apiKeyId: actor.apiKeyId,
-    apiKeyVersion: actor.apiKeyVersion,
+    ...caller,
     provider: input.paymentMethod,
     phone: input.customerPhone,
     amount: input.amount,
@@ -110,14 +108,14 @@ export async function collect(ctx: Context, raw: CollectInput): Promise<Initiati
     failureMessage: sent.refusal?.message ?? null,
     initiatedAt: made.createdAt,
   }
-  return answered(initiation, sent.refusal?.words)
+  return answered(initiation)
 }
 
 /** @throws DomainError DUPLICATE_REFERENCE, PAYMENT_REFUSED */
 function repeated(ctx: Context, item: Item, existing: Existing | undefined): Initiation {
   const { amount: asked, provider: paymentMethod, phone: payer } = item
   if (isOwn(ctx, existing, { type: 'pay', amount: asked, paymentMethod, phone: payer }))
-    return answered(existing, undefined)
+    return answered(existing)
   throw duplicateReference(existing)
 }
 

@@ -1,5 +1,7 @@
 import { actorOf } from '../../access/actor.ts'
 import { type Context, shareFlight } from '../../context.ts'
+import { failureOf } from '../../graphql/failure.ts'
+import { failureReasons } from '../../operators/failure-reasons.ts'
 import type { Operator } from '../../operators/registry.ts'
 import { causeOf, type OpenRequest } from '../../operators/requests.ts'
 import { DomainError } from '../../shared/errors.ts'
@@ -42,10 +44,20 @@ export function connectedOperator(ctx: Context, provider: Provider): Operator {
   return operator
 }
 
+/** Who asks, as the statement that makes something judges it. @throws DomainError UNAUTHENTICATED */
+export function callerOf(ctx: Context): Pick<Item, 'merchantId' | 'apiKeyId' | 'apiKeyVersion'> {
+  const { merchantId, apiKeyId, apiKeyVersion } = actorOf(ctx)
+  return { merchantId, apiKeyId, apiKeyVersion }
+}
+
 /** @throws DomainError PAYMENT_REFUSED where the payment was */
-export function answered(initiation: Initiation, words: string | undefined): Initiation {
-  if (initiation.status === 'failed') throw new DomainError('PAYMENT_REFUSED', words, { initiation })
-  return initiation
+export function answered(initiation: Initiation): Initiation {
+  const { status, failureReason } = initiation
+  if (status !== 'failed') return initiation
+  const words = failureOf(failureReason)
+  throw new DomainError('PAYMENT_REFUSED', words ? failureReasons[words].messageEn : undefined, {
+    initiation,
+  })
 }
 
 /** A transaction that has the reference already. */

@@ -12,6 +12,7 @@ import { Failure, failureOf } from '../../graphql/failure.ts'
 import { readId } from '../../graphql/ids.ts'
 import { liveStream, readCursor } from '../../graphql/live-stream.ts'
 import { beyond, checkPage } from '../../graphql/pagination.ts'
+import { failureReasons } from '../../operators/failure-reasons.ts'
 import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
 import { checkPayment, paymentState, paymentWords } from './check.ts'
@@ -99,7 +100,7 @@ const Transaction = builder.prismaNode('Transaction', {
       resolve: (row) => ({
         operator_reference: row.operatorReference,
         state: paymentState[row.status],
-        ...(row.failureReason && { failure: { reason: row.failureReason, message: row.failureMessage } }),
+        ...failureWords(row),
         ...(row.paymentUrl && { payment_url: row.paymentUrl }),
         settled_amount: row.settledAmount === null ? null : Number(row.settledAmount),
         settled_at: row.settledAt,
@@ -200,7 +201,8 @@ builder.queryFields((t) => ({
   }),
 }))
 
-const PaymentInitiation = builder.objectRef<Initiation>('PaymentInitiation').implement({
+/** A payment that was just asked for, in or out. */
+export const PaymentInitiation = builder.objectRef<Initiation>('PaymentInitiation').implement({
   description: 'A payment that was just asked for.',
   fields: (t) => ({
     databaseId: t.field({
@@ -360,3 +362,15 @@ builder.subscriptionField('transactionChanged', (t) =>
     resolve: (event) => event as LogEvent<TransactionEventData>,
   }),
 )
+
+/** The failure of a transaction in the words of REST; nothing where there was none. */
+function failureWords({
+  failureReason,
+  failureMessage,
+}: Record<'failureReason' | 'failureMessage', string | null>): object {
+  const known = failureOf(failureReason)
+  if (!known) return {}
+  const { who, again, messageFr, messageEn } = failureReasons[known]
+  const words = { who, again, message_fr: messageFr, message_en: messageEn }
+  return { failure: { reason: failureReason, message: failureMessage, ...words } }
+}

@@ -1,0 +1,47 @@
+import { randomBytes } from 'node:crypto'
+import { z } from 'zod'
+import type { Context } from '../../context.ts'
+import { amount, currencyField, phone, provider, readInput, reference, text } from '../../shared/input.ts'
+import { limits } from '../../shared/limits.ts'
+import { currency } from '../../shared/money.ts'
+import { disburse } from './disburse.ts'
+import { callerOf, type Initiation, requestData } from './initiation.ts'
+
+/** What a deposit takes (specification: POST /deposit). */
+export const depositInput = z.object({
+  amount: amount({ min: limits.disburseAmountMinXof, max: limits.amountMaxXof }),
+  customerPhone: phone,
+  paymentMethod: provider,
+  currency: currencyField.nullish(),
+  reference: reference.nullish(),
+  description: text({ max: limits.descriptionLengthMax }).nullish(),
+})
+export type DepositInput = z.input<typeof depositInput>
+
+/**
+ * Sends money to a customer's mobile-money number, out of the merchant's balance.
+ * @param raw.amount whole XOF, 1,000 to 1,000,000
+ * @returns the initiation: `success`, or `processing` where the operator's word is not here after 20 s
+ * @throws DomainError INVALID_INPUT, and what `disburse` throws
+ * @see specification: POST /deposit
+ */
+export async function deposit(ctx: Context, raw: DepositInput): Promise<Initiation> {
+  const caller = callerOf(ctx)
+  const input = readInput(depositInput, raw)
+  return disburse(ctx, {
+    ...caller,
+    provider: input.paymentMethod,
+    phone: input.customerPhone,
+    amount: input.amount,
+    reference: input.reference ?? `dp_${ctx.effect?.id ?? randomBytes(16).toString('hex')}`,
+    refundOfId: null,
+    request: requestData({
+      amount: Number(input.amount),
+      currency,
+      customer_phone: input.customerPhone,
+      payment_method: input.paymentMethod,
+      reference: input.reference,
+      description: input.description,
+    }),
+  })
+}

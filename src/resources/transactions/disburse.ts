@@ -1,0 +1,221 @@
+import type { Pool } from 'pg'
+import { actorOf } from '../../access/actor.ts'
+import type { Context } from '../../context.ts'
+import { shareStatement } from '../../database/batch.ts'
+import { awaitEvent } from '../../events/await-event.ts'
+import { isTransactionEvent, type LogEvent } from '../../events/catalogue.ts'
+import { insufficientBalance } from '../../ledger/balance.ts'
+import type { Operator } from '../../operators/registry.ts'
+import type { OpenRequest } from '../../operators/requests.ts'
+import { DomainError } from '../../shared/errors.ts'
+import { limits } from '../../shared/limits.ts'
+import { sendDeadline } from '../sending.ts'
+import {
+  answered,
+  connectedOperator,
+  duplicateReference,
+  type Existing,
+  findExisting,
+  type Initiation,
+  isOwn,
+  type Item,
+  notAllowed,
+  operatorUnavailable,
+  sendOnce,
+} from './initiation.ts'
+
+/** A deposit, or a refund: a deposit that gives a collection back. */
+export interface DisburseItem extends Item {
+  refundOfId: bigint | null
+}
+
+/**
+ * Pays a customer. Sets the money aside and records the intent to ask, commits, asks the operator, and then
+ * waits for the outcome: on whatever node and in whatever way it becomes known, the log tells of it. After 20
+ * s, or when the service ends, the answer is that it is under way; it then ends by itself.
+ * @returns the initiation, `success` or `processing`
+ * @throws DomainError DUPLICATE_REFERENCE, OPERATOR_UNAVAILABLE, PAYMENTS_OUT_HALTED, INSUFFICIENT_BALANCE,
+ *   NOT_REFUNDABLE, REFUND_TOO_LARGE (nothing recorded), PAYMENT_REFUSED (recorded as failed, the money free
+ *   again; `detail.initiation`), OVERLOADED
+ */
+export function disburse(ctx: Context, item: DisburseItem): Promise<Initiation> {
+  return whileAnybodyWaits(ctx, async (until) => {
+    const operator = connectedOperator(ctx, item.provider)
+    // From before the fence stands, so that nothing leaves behind it.
+    const deadline = sendDeadline(operator, 'disburse')
+    const made = await record(ctx, operator, item)
+    if ('phone' in made) return answered(await outcomeOf(ctx, made, until))
+    ctx.sequencer.nudge()
+
+    const sending = sendOnce(ctx, openRequest(item, made), deadline, 'processing')
+    const sent = await Promise.race([sending, ended(until)])
+    const initiation: Initiation = {
+      transactionId: made.transactionId,
+      reference: item.reference,
+      amount: item.amount,
+      paymentMethod: item.provider,
+      status: (sent?.status ?? 'processing') as Initiation['status'],
+      paymentUrl: null,
+      failureReason: sent?.refusal?.reason ?? null,
+      failureMessage: sent?.refusal?.message ?? null,
+      initiatedAt: made.createdAt,
+    }
+    return answered(await outcomeOf(ctx, initiation, until))
+  })
+}
+
+/**
+ * A deposit that was begun already, for whoever goes on with the request that began it.
+ * @throws DomainError PAYMENT_REFUSED
+ */
+export function resumeDeposit(ctx: Context, existing: Existing): Promise<Initiation> {
+  return whileAnybodyWaits(ctx, async (until) => answered(await outcomeOf(ctx, existing, until)))
+}
+
+/** @returns what was made; what the same request had made before, where it goes on with that */
+async function record(
+  ctx: Context,
+  operator: Operator,
+  item: DisburseItem,
+): Promise<Extract<Made, { outcome: 'made' }> | Existing> {
+  const start = operator.canStart('disburse')
+  if (!start.ok) {
+    // Whoever repeats a request that was taken must not hear that nothing was recorded.
+    const existing = await findExisting(ctx, item)
+    if (existing) return repeated(ctx, item, existing)
+    throw operatorUnavailable(start.retryAfterMs)
+  }
+  for (let tries = 0; tries < limits.batchSizeMax; tries += 1) {
+    const made = await ctx.batches.run(depositMany, item)
+    switch (made.outcome) {
+      case 'made':
+        return made
+      // The loser of a race for a reference reads in a second statement: by then the winner has committed.
+      case 'duplicate':
+        return repeated(ctx, item, await findExisting(ctx, item))
+      case 'unauthenticated':
+        throw await notAllowed(ctx, item)
+      case 'short':
+        throw await insufficientBalance(ctx.database.merchantPool, item.merchantId)
+      case 'halted':
+        throw new DomainError('PAYMENTS_OUT_HALTED')
+      case 'not_refundable':
+        throw new DomainError('NOT_REFUNDABLE')
+      case 'too_large':
+        throw new DomainError('REFUND_TOO_LARGE')
+      case 'again':
+        break
+    }
+  }
+  throw new DomainError('OVERLOADED', undefined, { retryAfterS: limits.overloadRetryS })
+}
+
+/** @throws DomainError DUPLICATE_REFERENCE */
+function repeated(ctx: Context, item: DisburseItem, existing: Existing | undefined): Existing {
+  const { amount, provider: paymentMethod, phone, refundOfId } = item
+  if (isOwn(ctx, existing, { type: 'deposit', amount, paymentMethod, phone, refundOfId })) return existing
+  throw duplicateReference(existing)
+}
+
+/**
+ * How a deposit ended; how it stands where that is not known in time. What goes wrong here changes nothing of
+ * it: it is on record and under way.
+ */
+async function outcomeOf(ctx: Context, known: Initiation, until: AbortSignal): Promise<Initiation> {
+  if (known.status !== 'processing') return known
+  const { transactionId, reference } = known
+  const { merchantId } = actorOf(ctx)
+  // That it is under way may be told only after the look at the log.
+  const isOutcome = (event: LogEvent) =>
+    isTransactionEvent(event) &&
+    event.type !== 'deposit_processing' &&
+    BigInt(event.data.transaction_id) === transactionId
+  try {
+    const { after } = await ctx.feed.start(merchantId, null)
+    const standing = await findExisting(ctx, { reference, merchantId })
+    if (standing?.status !== 'processing') return standing ?? known
+    const event = await awaitEvent(ctx.feed, merchantId, after, isOutcome, until)
+    return (event && (await findExisting(ctx, { reference, merchantId }))) ?? known
+  } catch (error) {
+    ctx.log.error({ err: error, transactionId }, 'the outcome of a deposit was not awaited')
+    return known
+  }
+}
+
+/** Runs work with a signal that aborts once a caller has waited long enough, or the service ends. */
+async function whileAnybodyWaits<T>(ctx: Context, work: (until: AbortSignal) => Promise<T>): Promise<T> {
+  const over = new AbortController()
+  const end = () => over.abort()
+  const timer = setTimeout(end, limits.depositWaitMs)
+  ctx.ending.addEventListener('abort', end, { once: true })
+  if (ctx.ending.aborted) end()
+  try {
+    return await work(over.signal)
+  } finally {
+    clearTimeout(timer)
+    ctx.ending.removeEventListener('abort', end)
+  }
+}
+
+function ended(signal: AbortSignal): Promise<null> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve(null)
+    signal.addEventListener('abort', () => resolve(null), { once: true })
+  })
+}
+
+type Made =
+  | { outcome: 'made'; transactionId: bigint; requestId: bigint; correlationId: string; createdAt: Date }
+  | {
+      outcome: 'unauthenticated' | 'duplicate' | 'not_refundable' | 'too_large' | 'halted' | 'short' | 'again'
+    }
+
+/** One statement for all that arrived together: who is covered, and what each of them sets aside. */
+const depositMany = shareStatement(
+  async (pool: Pool, items: readonly DisburseItem[]): Promise<Made[]> => {
+    const { rows } = await pool.query<Made>({
+      name: 'deposit_many',
+      text: `SELECT outcome, transaction_id AS "transactionId", request_id AS "requestId",
+        correlation_id AS "correlationId", created_at AS "createdAt"
+      FROM deposit_many($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9, $10, $11)`,
+      values: [
+        items.map((i) => i.merchantId),
+        items.map((i) => i.apiKeyId),
+        items.map((i) => i.apiKeyVersion),
+        items.map((i) => i.provider),
+        items.map((i) => i.phone),
+        items.map((i) => i.amount),
+        items.map((i) => i.reference),
+        items.map((i) => JSON.stringify(i.request)),
+        items.map((i) => i.refundOfId),
+        limits.operatorFenceMs,
+        limits.firstCheckMs,
+      ],
+    })
+    return rows
+  },
+  ({ merchantId }: DisburseItem) => merchantId,
+)
+
+function openRequest(item: DisburseItem, made: Extract<Made, { outcome: 'made' }>): OpenRequest {
+  return {
+    id: made.requestId,
+    merchantId: item.merchantId,
+    subject: 'deposit',
+    subjectId: made.transactionId,
+    provider: item.provider,
+    kind: 'disburse',
+    amount: item.amount,
+    phone: item.phone,
+    handle: { correlationId: made.correlationId, clientRef: made.correlationId },
+    state: 'sending',
+    attempt: 1,
+    checkCount: 0,
+    createdAt: made.createdAt,
+    expiresAt: null,
+    request: item.request,
+    status: 'processing',
+    settledAt: null,
+    claimed: null,
+  }
+}

@@ -1,0 +1,87 @@
+import { builder } from '../../graphql/builder.ts'
+import { PaymentMethod } from '../../graphql/enums.ts'
+import { refusals } from '../../graphql/errors.ts'
+import { limits } from '../../shared/limits.ts'
+import { deposit } from './deposit.ts'
+import { refundTransaction } from './refund.ts'
+import { PaymentInitiation } from './schema.ts'
+
+/** What both may be refused with. */
+const moneyOut = [
+  'INVALID_INPUT',
+  'DUPLICATE_REFERENCE',
+  'INSUFFICIENT_BALANCE',
+  'PAYMENT_REFUSED',
+  'PAYMENTS_OUT_HALTED',
+  'OPERATOR_UNAVAILABLE',
+  'OVERLOADED',
+  'UNAUTHENTICATED',
+] as const
+
+const DepositInput = builder.inputType('DepositInput', {
+  description: 'Money for a customer (specification: POST /deposit).',
+  fields: (t) => ({
+    amount: t.field({ type: 'Amount', required: true, description: 'Whole XOF, 1,000 to 1,000,000.' }),
+    customerPhone: t.string({
+      required: true,
+      description: 'A mobile number of Mali, in any usual writing.',
+    }),
+    paymentMethod: t.field({ type: PaymentMethod, required: true }),
+    currency: t.string({ description: 'XOF.' }),
+    reference: t.string({
+      description: 'Unique per merchant, 1 to 100 characters: the idempotency key. Made where absent.',
+    }),
+    description: t.string(),
+  }),
+})
+
+builder.mutationFields((t) => ({
+  deposit: t.field({
+    type: PaymentInitiation,
+    nullable: true,
+    scope: ['deposit'],
+    movesMoney: true,
+    description: `Sends money to a customer, out of the available balance. Answers within 20 seconds: paid, or
+      still PROCESSING; then its money stays set aside until the operator's word is known.`,
+    errors: refusals(...moneyOut),
+    args: { input: t.arg({ type: DepositInput, required: true }) },
+    resolve: (_root, { input }, ctx) =>
+      deposit(ctx, { ...input, currency: input.currency as 'XOF' | null | undefined }),
+  }),
+  refundTransaction: t.field({
+    type: PaymentInitiation,
+    nullable: true,
+    scope: ['deposit'],
+    movesMoney: true,
+    description: `Gives a payment back to its payer, all of it or a part: a deposit that is linked to it. One
+      that completes what was paid makes the payment REVERSED; one that fails changes nothing.`,
+    errors: refusals(...moneyOut, 'NOT_FOUND', 'NOT_REFUNDABLE', 'REFUND_TOO_LARGE'),
+    args: {
+      id: t.arg.id({ required: true, description: 'Of the payment: global, or as in REST.' }),
+      amount: t.arg({
+        type: 'Amount',
+        description: 'Whole XOF, at least 1,000 or all that is left; left out, all that is left.',
+      }),
+      reason: t.arg.string({ description: 'Kept with the refund.' }),
+      reference: t.arg.string({ description: 'Of the refund; unique per merchant. Made where absent.' }),
+    },
+    resolve: (_root, args, ctx) => refundTransaction(ctx, args),
+  }),
+}))
+
+builder.prismaObjectFields('Transaction', (t) => ({
+  refundOf: t.relation('refundOf', {
+    nullable: true,
+    description: 'Of a refund: the payment that it gives back.',
+  }),
+  refunds: t.relation('refunds', {
+    description: `Its newest ${limits.pageSizeDefault} refunds, failed ones too.`,
+    query: { orderBy: { id: 'desc' }, take: limits.pageSizeDefault },
+  }),
+  refundedAmount: t.field({
+    type: 'Amount',
+    description: 'Whole XOF that refunds have given back.',
+    select: { refunds: { where: { status: 'success' }, select: { settledAmount: true } } },
+    resolve: ({ refunds }) => refunds.reduce((sum, { settledAmount }) => sum + (settledAmount ?? 0n), 0n),
+  }),
+}))

@@ -1,0 +1,110 @@
+import { randomBytes } from 'node:crypto'
+import { z } from 'zod'
+import { mine } from '../../access/actor.ts'
+import type { Context } from '../../context.ts'
+import { readId } from '../../graphql/ids.ts'
+import { DomainError } from '../../shared/errors.ts'
+import { amount, invalidInput, readInput, reference, text } from '../../shared/input.ts'
+import { limits } from '../../shared/limits.ts'
+import { currency, type Xof } from '../../shared/money.ts'
+import { parsePhone } from '../../shared/phone.ts'
+import type { Provider } from '../../shared/providers.ts'
+import { disburse, resumeDeposit } from './disburse.ts'
+import { callerOf, findExisting, type Initiation, isOwn, requestData } from './initiation.ts'
+
+/** What a refund takes. */
+const refundInput = z.object({
+  id: z.string(),
+  amount: amount({ min: 1, max: limits.amountMaxXof }).nullish(),
+  reason: text({ max: limits.descriptionLengthMax }).nullish(),
+  reference: reference.nullish(),
+})
+export type RefundInput = z.input<typeof refundInput>
+
+/**
+ * Gives a collection back to its payer, all of it or a part: a deposit by the same operator, linked to it.
+ * Refunds that are done and under way never exceed what was paid; one that completes it makes the collection
+ * `reversed`.
+ * @param raw.id the collection, by its global id or its id in REST
+ * @param raw.amount whole XOF, at least 1,000 or all that is left; left out, all that is left
+ * @returns the initiation of the deposit, `success` or `processing`
+ * @throws DomainError INVALID_INPUT, NOT_FOUND, NOT_REFUNDABLE, REFUND_TOO_LARGE, and what `disburse` throws
+ */
+export async function refundTransaction(ctx: Context, raw: RefundInput): Promise<Initiation> {
+  const caller = callerOf(ctx)
+  const input = readInput(refundInput, raw)
+  const refundOfId = readId('Transaction', input.id)
+  const named = input.reference ?? `rf_${ctx.effect?.id ?? randomBytes(16).toString('hex')}`
+  if (ctx.effect?.isResumed) {
+    // The collection looks different since: what was begun is found by its name.
+    const begun = await findExisting(ctx, { reference: named, merchantId: caller.merchantId })
+    const asked = input.amount == null ? {} : { amount: input.amount }
+    if (isOwn(ctx, begun, { type: 'deposit', refundOfId, ...asked })) return resumeDeposit(ctx, begun)
+  }
+  const original = await findOriginal(ctx, refundOfId)
+  const sum = input.amount ?? original.left
+  assertRefundable(sum, original.left)
+  return disburse(ctx, {
+    ...caller,
+    provider: original.provider,
+    phone: original.payer,
+    amount: sum,
+    reference: named,
+    refundOfId,
+    request: requestData({
+      amount: Number(sum),
+      currency,
+      customer_phone: original.payer,
+      payment_method: original.provider,
+      reference: input.reference,
+      reason: input.reason,
+      refund_of: Number(refundOfId),
+    }),
+  })
+}
+
+/** @throws DomainError REFUND_TOO_LARGE, INVALID_INPUT; the statement that records it judges again */
+function assertRefundable(sum: Xof, left: Xof): void {
+  if (sum > left || sum === 0n) throw new DomainError('REFUND_TOO_LARGE')
+  if (sum >= limits.disburseAmountMinXof || sum === left) return
+  const message = `must be at least ${limits.disburseAmountMinXof} XOF, or all that is left (${left} XOF)`
+  throw invalidInput([{ field: 'amount', message }])
+}
+
+interface Original {
+  provider: Provider
+  /** E.164 of who paid it, where the operator says so; else of who was asked. */
+  payer: string
+  /** Paid, less what was given back and what is on its way. */
+  left: Xof
+}
+
+/** @throws DomainError NOT_FOUND, NOT_REFUNDABLE */
+async function findOriginal(ctx: Context, id: bigint): Promise<Original> {
+  const { merchantId } = mine(ctx)
+  const { rows } = await ctx.database.merchantPool.query<
+    Omit<Original, 'payer'> & { phone: string; isPaid: boolean }
+  >({
+    name: 'refundable_transaction',
+    text: `SELECT payment_method AS provider, customer_phone AS phone,
+        transaction_type = 'pay' AND status = 'success' AS "isPaid",
+        coalesce(settled_amount, 0) - (
+          SELECT coalesce(sum(
+            CASE r.status WHEN 'success' THEN r.settled_amount WHEN 'processing' THEN r.amount END), 0)
+          FROM transaction r WHERE r.refund_of_id = t.id AND r.merchant_id = t.merchant_id)::bigint AS left
+      FROM transaction t WHERE t.id = $1 AND t.merchant_id = $2`,
+    values: [id, merchantId],
+  })
+  const [row] = rows
+  if (!row) throw new DomainError('NOT_FOUND')
+  if (!row.isPaid) throw new DomainError('NOT_REFUNDABLE')
+  // What the operator said stands with its request, which merchants do not read.
+  const paid = await ctx.database.pool.query<{ counterparty: string | null }>({
+    name: 'payer_of',
+    text: `SELECT evidence->>'counterparty' AS counterparty FROM operator_request
+      WHERE transaction_id = $1 AND kind = 'collect'`,
+    values: [id],
+  })
+  const payer = parsePhone(paid.rows[0]?.counterparty ?? '') ?? row.phone
+  return { provider: row.provider, payer, left: row.left }
+}

@@ -1,0 +1,328 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type App, startApp } from '../../src/app.ts'
+import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
+import { limits } from '../../src/shared/limits.ts'
+import { movementsOf } from '../ledger/money-out.ts'
+import type { TestMerchant } from '../support/app.ts'
+import { eventually } from './eventually.ts'
+import { customer, each, hour, openStage, perOperator, second } from './stage.ts'
+
+// `POST /deposit`: Endpoints. How long it waits is made shorter where it waits in vain.
+const wait = vi.hoisted(() => ({ ms: null as number | null }))
+vi.mock(import('../../src/shared/limits.ts'), async (original) => {
+  const { limits: real } = await original()
+  const waits = {
+    get depositWaitMs() {
+      return wait.ms ?? real.depositWaitMs
+    },
+  }
+  return { limits: Object.defineProperties({ ...real }, Object.getOwnPropertyDescriptors(waits)) }
+})
+
+const stage = await openStage()
+const { owner } = stage.database
+
+async function shopWith(amount: number): Promise<TestMerchant> {
+  const shop = await stage.merchant()
+  await stage.fund(shop, amount)
+  return shop
+}
+
+async function balanceOf(shop: TestMerchant): Promise<{ available: number; reserved: number }> {
+  const { body } = await stage.rest('GET', '/balance', { token: shop.token })
+  const { available, reserved } = body.data
+  return { available, reserved }
+}
+
+test('it waits 20 s at most', () => expect(limits.depositWaitMs).toBe(20 * second))
+
+describe('200', () => {
+  test('with the initiation, success: debited once, at each operator', async () => {
+    const shop = await shopWith(100_000)
+    const told = await perOperator(async (operator) => {
+      const { status, body } = await stage.deposit(shop, { amount: 1_500, payment_method: operator })
+      expect(status).toBe(200)
+      expect(body).toEqual({
+        success: true,
+        request_id: expect.any(String),
+        data: {
+          transaction_id: expect.any(Number),
+          reference: expect.stringMatching(/^dp_[0-9a-f]{32}$/),
+          amount: 1_500,
+          currency: 'XOF',
+          payment_method: operator,
+          status: 'success',
+          initiated_at: expect.any(String),
+        },
+      })
+      const { transaction_id: id } = body.data
+      const [execution, ...more] = await stage.executionsOf(id)
+      expect(more).toEqual([])
+      expect(execution).toMatchObject({ operator, kind: 'disburse', count: 1, amount: '1500' })
+      return stage.eventsOf(id)
+    })
+    expect(told).toEqual(each(['deposit_processing', 'deposit_completed']))
+    expect(await balanceOf(shop)).toEqual({ available: 100_000 - 4 * 1_500, reserved: 0 })
+  })
+
+  test('wakes on the callback, not on the next question', async () => {
+    const shop = await shopWith(10_000)
+    const sent = performance.now()
+    const { status } = await stage.deposit(shop, { customer_phone: customer('00', '01') })
+    expect(status).toBe(200)
+    // The operator decides after a second; its first question comes after three.
+    expect(performance.now() - sent).toBeLessThan(2_000)
+  })
+
+  test('the record of it is kept, with what was asked', async () => {
+    const shop = await shopWith(10_000)
+    const asked = {
+      amount: 2_000,
+      currency: 'XOF',
+      customer_phone: customer('00'),
+      payment_method: 'OperatorD',
+      reference: randomUUID(),
+      description: 'Retour de caution',
+    }
+    const { body } = await stage.deposit(shop, asked)
+    expect(await stage.record(shop, body.data.transaction_id)).toMatchObject({
+      transaction_type: 'deposit',
+      status: 'success',
+      reference: asked.reference,
+      request_data: asked,
+    })
+    const { body: told } = await stage.check(asked.reference)
+    expect(told).toMatchObject({ state: 'success', status: true })
+  })
+})
+
+describe('400', () => {
+  test('refused: data.status failed, the money free again, and on record', async () => {
+    const shop = await shopWith(10_000)
+    const told = await perOperator(async (operator) => {
+      const { status, body } = await stage.deposit(shop, {
+        payment_method: operator,
+        customer_phone: customer('03'),
+      })
+      const { transaction_id: id, ...data } = body.data
+      expect(await stage.record(shop, id)).toMatchObject({
+        status: 'failed',
+        response_data: { failure: { reason: 'PAYEE_NOT_FOUND', who: 'merchant', again: 'no' } },
+      })
+      return [status, body.success, body.message, data.status, await stage.eventsOf(id)]
+    })
+    const events = ['deposit_processing', 'deposit_failed']
+    const message = 'The recipient has no mobile-money account.'
+    expect(told).toEqual(each([400, false, message, 'failed', events]))
+    expect(await balanceOf(shop)).toEqual({ available: 10_000, reserved: 0 })
+  })
+
+  test('refused after a while, within the request', async () => {
+    const shop = await shopWith(10_000)
+    const { status, body } = await stage.deposit(shop, { customer_phone: customer('01', '01') })
+    expect(status).toBe(400)
+    expect(body).toMatchObject({ success: false, data: { status: 'failed' } })
+    expect(await balanceOf(shop)).toEqual({ available: 10_000, reserved: 0 })
+  })
+
+  test('not enough available: nothing recorded', async () => {
+    const shop = await shopWith(1_999)
+    const before = await stage.rowCounts()
+    const { status, body } = await stage.deposit(shop, { amount: 2_000 })
+    expect(status).toBe(400)
+    expect(body).toEqual({
+      success: false,
+      request_id: expect.any(String),
+      message: expect.stringMatching(/available balance.*Nothing was recorded/),
+    })
+    expect(await stage.rowCounts()).toEqual(before)
+  })
+
+  test('who owes what an operator took back hears so', async () => {
+    const shop = await shopWith(0 + 1)
+    const { transaction_id: id } = await stage.paid(shop, { customer_phone: customer('40', '02') })
+    await eventually(async () => expect(await stage.statusOf(shop, id)).toBe('success'))
+    await stage.deposit(shop, { amount: 5_000, payment_method: 'OperatorD' })
+    await eventually(async () => expect(await stage.statusOf(shop, id)).toBe('reversed'))
+    const { status, body } = await stage.deposit(shop)
+    expect([status, body.message]).toEqual([400, expect.stringMatching(/owes 4999 XOF/)])
+  })
+
+  test.each([
+    [{ amount: 999 }, 'amount'],
+    [{ amount: 1_000_001 }, 'amount'],
+    [{ amount: undefined }, 'amount'],
+    [{ customer_phone: '12' }, 'customer_phone'],
+    [{ customer_phone: undefined }, 'customer_phone'],
+    [{ payment_method: 'BankTransfer' }, 'payment_method'],
+    [{ payment_method: undefined }, 'payment_method'],
+    [{ currency: 'EUR' }, 'currency'],
+    [{ reference: '' }, 'reference'],
+  ])('%j is invalid in %s', async (wrong, field) => {
+    const shop = await shopWith(10_000)
+    const { status, body } = await stage.deposit(shop, wrong)
+    expect(status).toBe(400)
+    expect(body.errors.map((problem: { field: string }) => problem.field)).toEqual([field])
+    expect(await balanceOf(shop)).toEqual({ available: 10_000, reserved: 0 })
+  })
+
+  test('an operator that is known to be down: nothing recorded', async () => {
+    const shop = await shopWith(100_000)
+    const find = vi.spyOn(stage.app.services.operators, 'find')
+    const real = stage.app.services.operators.find('OperatorC')
+    if (!real) throw new Error('no OperatorC')
+    find.mockReturnValue({ ...real, canStart: () => ({ ok: false, cause: 'circuit_open' }) })
+    const before = await stage.rowCounts()
+    const { status, body } = await stage.deposit(shop, { payment_method: 'OperatorC' })
+    find.mockRestore()
+    expect([status, body.data]).toEqual([400, undefined])
+    expect(await stage.rowCounts()).toEqual(before)
+  })
+})
+
+test('401 without a token, 403 without the scope deposit', async () => {
+  expect((await stage.deposit({ token: 'x' })).status).toBe(401)
+  const shop = await shopWith(10_000)
+  const { body } = await stage.rest('POST', '/auth', {
+    headers: { 'X-API-Key': shop.apiKey, 'X-API-Secret': shop.apiSecret },
+    body: { scopes: ['pay', 'payout', 'balance'] },
+  })
+  const answer = await stage.deposit({ token: body.data.token })
+  expect([answer.status, answer.body.required_scopes]).toEqual([403, ['deposit']])
+})
+
+test('409 a reference that a deposit or a payment has, with what has it', async () => {
+  const shop = await shopWith(10_000)
+  const [first, other] = [randomUUID(), randomUUID()]
+  const { transaction_id: id } = await stage.paid(shop, { reference: first })
+  const made = await stage.deposit(shop, { reference: other })
+  const answers = [
+    await stage.deposit(shop, { reference: first }),
+    await stage.deposit(shop, { reference: other }),
+  ]
+  expect(answers.map(({ status, body }) => [status, body.existing_transaction])).toEqual([
+    [409, { id, status: 'pending' }],
+    [409, { id: made.body.data.transaction_id, status: 'success' }],
+  ])
+  expect(await balanceOf(shop)).toEqual({ available: 9_000, reserved: 0 })
+})
+
+test('503 while payments out are halted: nothing recorded', async () => {
+  const shop = await shopWith(10_000)
+  await haltPaymentsOut(owner, 'a test')
+  const { status, body } = await stage.deposit(shop)
+  await resumePaymentsOut(owner, 'a test')
+  expect([status, body.data]).toEqual([503, undefined])
+  expect(await balanceOf(shop)).toEqual({ available: 10_000, reserved: 0 })
+})
+
+describe('202: the outcome is not known yet', () => {
+  const waitMs = 1_500
+  beforeAll(() => {
+    wait.ms = waitMs
+  })
+  afterAll(() => {
+    wait.ms = null
+  })
+
+  /** A deposit whose customer never answers by itself. */
+  async function opened(shop: TestMerchant, body: object = {}) {
+    const sent = performance.now()
+    const answer = await stage.deposit(shop, { customer_phone: customer('11'), ...body })
+    expect(answer.status).toBe(202)
+    expect(answer.body).toMatchObject({ success: true, data: { status: 'processing' } })
+    return { id: answer.body.data.transaction_id as number, tookMs: performance.now() - sent }
+  }
+
+  test('processing after the wait; then completed, or failed and free again', async () => {
+    const shop = await shopWith(10_000)
+    const [paid, refused] = await Promise.all([opened(shop), opened(shop)])
+    expect(paid.tookMs).toBeGreaterThan(waitMs - 50)
+    expect(paid.tookMs).toBeLessThan(waitMs + 1_000)
+    expect(await balanceOf(shop)).toEqual({ available: 8_000, reserved: 2_000 })
+    await stage.answer(paid.id, 'confirm')
+    await stage.answer(refused.id, 'decline')
+    await eventually(async () => expect(await balanceOf(shop)).toEqual({ available: 9_000, reserved: 0 }))
+    expect(await stage.eventsOf(paid.id)).toEqual(['deposit_processing', 'deposit_completed'])
+    expect(await stage.eventsOf(refused.id)).toEqual(['deposit_processing', 'deposit_failed'])
+    expect(await movementsOf(owner, `transaction:${refused.id}`)).toEqual([
+      'reserve available > reserved 1000',
+      'void reserved > available 1000',
+    ])
+  })
+
+  test('it is asked about until it is known, also days later; it never expires', async () => {
+    const shop = await shopWith(10_000)
+    const { id } = await opened(shop, { customer_phone: customer('12', '72') })
+    await stage.advance(71 * hour)
+    expect(await stage.statusOf(shop, id)).toBe('processing')
+    expect(await balanceOf(shop)).toEqual({ available: 9_000, reserved: 1_000 })
+    await stage.advance(hour + 60 * second)
+    await eventually(async () => expect(await stage.statusOf(shop, id)).toBe('success'), 15_000)
+    expect(await stage.executionsOf(id)).toMatchObject([{ count: 1, amount: '1000' }])
+  })
+
+  test('a service that ends answers so at once, and another one brings the outcome', async () => {
+    const shop = await shopWith(10_000)
+    const { config } = stage.app.services
+    const other: App = await startApp({ ...config, port: 0 }, stage.database.connection)
+    afterAll(() => other.close())
+    wait.ms = null
+    const sent = performance.now()
+    const waiting = stage.deposit(
+      shop,
+      { customer_phone: customer('11'), reference: 'drained' },
+      other.services.addresses.publicUrl,
+    )
+    await eventually(async () => expect(await balanceOf(shop)).toMatchObject({ reserved: 1_000 }))
+    await sleep(100)
+    void other.close()
+    const { status, body } = await waiting
+    expect([status, body.data.status]).toEqual([202, 'processing'])
+    expect(performance.now() - sent).toBeLessThan(5_000)
+    await other.close()
+    await stage.answer(body.data.transaction_id, 'confirm')
+    await eventually(async () =>
+      expect(await stage.eventsOf(body.data.transaction_id)).toEqual([
+        'deposit_processing',
+        'deposit_completed',
+      ]),
+    )
+  })
+})
+
+describe('GraphQL deposit', () => {
+  const ask = (shop: TestMerchant, more: object = {}) =>
+    stage.graphql(
+      `mutation ($input: DepositInput!) { deposit(input: $input) { __typename
+        ... on PaymentInitiation { status transaction { status settledAmount failure { reason } } }
+        ... on PaymentRefusedError {
+          message initiation { status transaction { failure { reason who again } } } }
+        ... on Refusal { code } } }`,
+      { input: { amount: 1_000, customerPhone: customer('00'), paymentMethod: 'OperatorA', ...more } },
+      shop.token,
+    )
+
+  test('gives the initiation, or a typed refusal', async () => {
+    const shop = await shopWith(1_500)
+    expect((await ask(shop)).body.data.deposit).toMatchObject({
+      __typename: 'PaymentInitiation',
+      status: 'SUCCESS',
+      transaction: { status: 'SUCCESS', settledAmount: 1_000, failure: null },
+    })
+    expect((await ask(shop)).body.data.deposit).toMatchObject({
+      __typename: 'InsufficientBalanceError',
+      code: 'INSUFFICIENT_BALANCE',
+    })
+    await stage.fund(shop, 1_000)
+    expect((await ask(shop, { customerPhone: customer('03') })).body.data.deposit).toMatchObject({
+      __typename: 'PaymentRefusedError',
+      initiation: {
+        status: 'FAILED',
+        transaction: { failure: { reason: 'PAYEE_NOT_FOUND', who: 'MERCHANT', again: 'NO' } },
+      },
+    })
+  })
+})
