@@ -57,6 +57,7 @@ const allMerchants: Readonly<Record<string, string>> = {
   'src/resources/merchants/create.ts': 'administration',
   'src/resources/merchants/deactivate.ts': 'administration',
   'src/resources/merchants/fund.ts': 'administration; a sandbox, too, has one owner',
+  'src/resources/payouts/cancel.ts': 'cancels, by a function that is told the merchant',
   'src/resources/reverse-disbursement.ts': 'operators take back of every merchant',
   'src/resources/payouts/due.ts': 'jobs',
   'src/resources/payouts/send.ts': 'jobs',

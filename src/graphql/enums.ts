@@ -1,3 +1,4 @@
+import { events } from '../events/catalogue.ts'
 import { payoutMethods, providers } from '../shared/providers.ts'
 import type { States } from '../shared/states.ts'
 import { builder } from './builder.ts'
@@ -27,3 +28,9 @@ export const PayoutMethod = builder.enumType('PayoutMethod', {
   description: 'The ways to pay somebody out. BankTransfer can be saved, and is not paid yet.',
   values: payoutMethods,
 })
+
+export const EventType = wordEnum(
+  'EventType',
+  Object.keys(events) as (keyof typeof events)[],
+  'What the events log tells of.',
+)

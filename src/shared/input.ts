@@ -151,3 +151,8 @@ export function wholeNumber(min: number, max: number) {
 export const time = z
   .union([z.date(), z.iso.datetime({ offset: true }), z.iso.date()], 'must be an ISO 8601 time')
   .transform((value) => new Date(value))
+
+/** What a caller names a thing by: its global id, or its id in REST, which may come as a number. */
+export const identifier = z
+  .union([text({ min: 1, max: limits.referenceLengthMax }), z.int().positive()], 'must be an id')
+  .transform(String)

@@ -10,6 +10,7 @@ export interface Envelope {
   errors?: readonly { field: string; message: string }[]
   required_scopes?: readonly string[]
   existing_transaction?: { id: number; status: string }
+  existing_payout?: { id: number; status: string }
 }
 
 /** A refusal as the resolvers give it, whichever way it came out of the execution. */
@@ -19,6 +20,7 @@ export interface RefusalAnswer {
   problems?: readonly FieldProblem[] | null
   requiredScopes?: readonly string[] | null
   existingTransaction?: { id: number; status: string } | null
+  existingPayout?: { id: number; status: string } | null
   data?: unknown
 }
 
@@ -30,7 +32,7 @@ export function accepted(requestId: string, data: unknown): Envelope {
 
 /** The envelope of a refusal; fields are named as REST names them. */
 export function refused(requestId: string, refusal: RefusalAnswer): { status: number; body: Envelope } {
-  const { problems, requiredScopes, existingTransaction, data } = refusal
+  const { problems, requiredScopes, existingTransaction, existingPayout, data } = refusal
   return {
     status: refusals[refusal.code].status,
     body: {
@@ -42,6 +44,7 @@ export function refused(requestId: string, refusal: RefusalAnswer): { status: nu
         : {}),
       ...(requiredScopes?.length ? { required_scopes: requiredScopes } : {}),
       ...(existingTransaction ? { existing_transaction: existingTransaction } : {}),
+      ...(existingPayout ? { existing_payout: existingPayout } : {}),
       ...(data === undefined ? {} : { data }),
     },
   }

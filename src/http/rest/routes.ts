@@ -2,6 +2,8 @@ import { z } from 'zod'
 import { createBeneficiaryInput } from '../../resources/beneficiaries/create.ts'
 import { beneficiaryFilterInput } from '../../resources/beneficiaries/list.ts'
 import { updateBeneficiaryInput } from '../../resources/beneficiaries/update.ts'
+import { createPayoutInput } from '../../resources/payouts/create.ts'
+import { payoutFilterInput } from '../../resources/payouts/list.ts'
 import { collectInput } from '../../resources/transactions/collect.ts'
 import { depositInput } from '../../resources/transactions/deposit.ts'
 import { transactionFilterInput } from '../../resources/transactions/list.ts'
@@ -111,6 +113,33 @@ export const routes: readonly Route[] = [
   },
   {
     method: 'POST',
+    path: '/payouts',
+    status: 201,
+    operation: 'CreatePayout',
+    variables: (request) => ({ input: body(request, createPayoutInput) }),
+    data: payoutData,
+  },
+  {
+    method: 'GET',
+    path: '/payouts',
+    status: 200,
+    operation: 'Payouts',
+    variables: (request) => ({
+      ...query(request, pageInput),
+      filter: query(request, payoutFilterInput),
+    }),
+    data: pageOf('payouts', payoutData),
+  },
+  {
+    method: 'GET',
+    path: '/payouts/{id}',
+    status: 200,
+    operation: 'Payout',
+    variables: idOf,
+    data: payoutData,
+  },
+  {
+    method: 'POST',
     path: '/beneficiaries',
     status: 201,
     operation: 'CreateBeneficiary',
@@ -197,6 +226,12 @@ function balanceData({ receivable, ...balance }: { receivable?: number }): objec
 /** The id in the path. @throws DomainError INVALID_INPUT */
 function idOf(request: RestRequest): { id: number } {
   return readInput(z.object({ id: wholeNumber(1, Number.MAX_SAFE_INTEGER) }), request.params)
+}
+
+/** A payout as the specification has it: `approval` is a word, beside it the time that is left. */
+function payoutData(payout: object): object {
+  const { approval, ...rest } = payout as { approval: { status: string; expires_at: string | null } }
+  return withoutNulls({ ...rest, approval: approval.status, approval_expires_at: approval.expires_at })
 }
 
 /** REST leaves out what GraphQL gives as null. */

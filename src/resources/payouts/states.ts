@@ -30,3 +30,4 @@ export const approvalStates = defineStates('approval', 'pending', {
 })
 
 export type PayoutStatus = (typeof payoutStates.statuses)[number]
+export type ApprovalStatus = (typeof approvalStates.statuses)[number]

@@ -1,12 +1,7 @@
 import { mine } from '../../access/actor.ts'
-import {
-  events,
-  isTransactionEvent,
-  type LogEvent,
-  type TransactionEventData,
-} from '../../events/catalogue.ts'
+import { isTransactionEvent, type LogEvent, type TransactionEventData } from '../../events/catalogue.ts'
 import { builder } from '../../graphql/builder.ts'
-import { PaymentMethod, stateEnum, wordEnum } from '../../graphql/enums.ts'
+import { EventType, PaymentMethod, stateEnum, wordEnum } from '../../graphql/enums.ts'
 import { refusals, refusalType } from '../../graphql/errors.ts'
 import { Failure, failureOf } from '../../graphql/failure.ts'
 import { readId } from '../../graphql/ids.ts'
@@ -29,12 +24,6 @@ const PaymentState = wordEnum(
   ['success', 'failed', 'pending'],
   'Whether a payment is complete.',
 )
-const EventType = wordEnum(
-  'EventType',
-  Object.keys(events) as (keyof typeof events)[],
-  'What the events log tells of.',
-)
-
 const Transaction = builder.prismaNode('Transaction', {
   id: { field: 'id' },
   findUnique: (id, ctx) => ({ merchantId_id: { ...mine(ctx), id: readId('Transaction', id) } }),
@@ -305,7 +294,9 @@ const TransactionChange = builder.objectRef<LogEvent<TransactionEventData>>('Tra
   fields: (t) => ({
     sequence: t.field({
       type: 'SafeInt',
-      description: '1, 2, 3, ... per merchant, without a gap: a reader can prove that it missed nothing.',
+      description:
+        'Place in the one log of the merchant, which has no gap. What lies between two changes are changes ' +
+        'of payouts.',
       resolve: ({ position }) => position,
     }),
     cursor: t.string({

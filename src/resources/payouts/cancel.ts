@@ -1,0 +1,30 @@
+import { mine } from '../../access/actor.ts'
+import type { Context } from '../../context.ts'
+import { DomainError } from '../../shared/errors.ts'
+import type { PayoutStatus } from './states.ts'
+
+/**
+ * Cancels a payout that has not begun; what was set aside for it is free again. Whoever begins it at the same
+ * moment decides by the row.
+ * @returns the payout, `cancelled`
+ * @throws DomainError NOT_FOUND, STATE_CONFLICT where it has begun or ended
+ */
+export async function cancelPayout(ctx: Context, id: bigint): Promise<{ id: bigint }> {
+  const { rows } = await ctx.database.pool.query<{ moved: boolean; status: PayoutStatus }>({
+    name: 'cancel_payout',
+    text: 'SELECT moved, status FROM cancel_payout($1, $2)',
+    values: [mine(ctx).merchantId, id],
+  })
+  const [found] = rows
+  if (!found) throw new DomainError('NOT_FOUND', 'There is no such payout.')
+  // A request that goes on with what it began may have done it already.
+  const isOwn = ctx.effect?.isResumed === true && found.status === 'cancelled'
+  if (!found.moved && !isOwn) {
+    throw new DomainError(
+      'STATE_CONFLICT',
+      `Only a payout that is pending can be cancelled: this one is ${found.status}.`,
+    )
+  }
+  ctx.sequencer.nudge()
+  return { id }
+}

@@ -1,0 +1,252 @@
+import { randomBytes } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import type { Pool } from 'pg'
+import { z } from 'zod'
+import { mine } from '../../access/actor.ts'
+import { type Caller, callerOf, whyTurnedAway } from '../../access/caller.ts'
+import type { Context } from '../../context.ts'
+import { shareStatement } from '../../database/batch.ts'
+import { readId, smallIdMax } from '../../graphql/ids.ts'
+import { insufficientBalance } from '../../ledger/balance.ts'
+import { DomainError, type FieldProblem } from '../../shared/errors.ts'
+import {
+  amount,
+  currencyField,
+  identifier,
+  invalidInput,
+  phone,
+  readInput,
+  reference,
+  time,
+} from '../../shared/input.ts'
+import { limits } from '../../shared/limits.ts'
+import { currency, type Xof } from '../../shared/money.ts'
+import { type Provider, providers } from '../../shared/providers.ts'
+import type { PayoutStatus } from './states.ts'
+
+const method = z.enum(providers, {
+  error: ({ input }) =>
+    input === 'BankTransfer' ? 'BankTransfer is not yet supported' : `must be one of ${providers.join(', ')}`,
+})
+
+/** A destination needs its method and its number, unless a beneficiary brings them. */
+const given = (field: 'paymentMethod' | 'destinationPhone') =>
+  [
+    (payout: { beneficiaryId?: string | null | undefined; [field: string]: unknown }) =>
+      payout.beneficiaryId != null || payout[field] != null,
+    {
+      path: [field] as PropertyKey[],
+      error: 'is required',
+      when: ({
+        value,
+        issues,
+      }: {
+        value: unknown
+        issues: readonly { path?: PropertyKey[] | undefined }[]
+      }) =>
+        typeof value === 'object' &&
+        value !== null &&
+        !issues.some(({ path }) =>
+          [field, 'beneficiaryId', 'destinationAccount'].includes(String(path?.[0])),
+        ),
+    },
+  ] as const
+
+/** What a payout takes (specification: POST /payouts). */
+export const createPayoutInput = z
+  .object({
+    amount: amount({ min: limits.disburseAmountMinXof, max: limits.payoutAmountMaxXof }),
+    paymentMethod: method.nullish(),
+    destinationPhone: phone.nullish(),
+    destinationAccount: z.custom<null>((value) => value == null, 'is not yet supported').optional(),
+    beneficiaryId: identifier.nullish(),
+    reference: reference.nullish(),
+    scheduledAt: time.nullish(),
+    currency: currencyField.nullish(),
+  })
+  .refine(...given('paymentMethod'))
+  .refine(...given('destinationPhone'))
+export type CreatePayoutInput = z.input<typeof createPayoutInput>
+
+/**
+ * Withdraws part of the merchant's balance to a mobile-money number, at once or on a day to come. What goes
+ * at once has its money set aside here; what is scheduled when it is due.
+ * @param raw.amount whole XOF, 1,000 to 100,000,000
+ * @param raw.beneficiaryId whom to pay, instead of method and number; the payout keeps both as they are now
+ * @returns the payout; `isNew` is false where the same request had made it before
+ * @throws DomainError INVALID_INPUT, NOT_FOUND (the beneficiary), DUPLICATE_PAYOUT (with the existing payout),
+ *   PAYMENTS_OUT_HALTED, INSUFFICIENT_BALANCE, OVERLOADED; nothing was recorded
+ * @see specification: POST /payouts
+ */
+export async function createPayout(
+  ctx: Context,
+  raw: CreatePayoutInput,
+): Promise<{ id: bigint; isNew: boolean }> {
+  const caller = callerOf(ctx)
+  const input = readInput(createPayoutInput, raw)
+  const named = input.reference ?? `po_${ctx.effect?.id ?? randomBytes(16).toString('hex')}`
+  // What was made stays made, whatever became of its beneficiary or of its day since.
+  const own = ctx.effect?.isResumed && isOwn(ctx, await findExisting(ctx, named), input)
+  if (own) return { id: own.id, isNew: false }
+  checkDay(ctx, input.scheduledAt)
+  const destination = await findDestination(ctx, input)
+  if (!ctx.operators.find(destination.provider)) {
+    throw invalidInput([{ field: 'paymentMethod', message: 'is not connected to this service' }])
+  }
+  const made = await ctx.batches.run(createPayouts, {
+    ...caller,
+    ...destination,
+    amount: input.amount,
+    reference: named,
+    scheduledAt: input.scheduledAt ?? null,
+    request: requestData(input),
+  })
+  switch (made.outcome) {
+    case 'made':
+      ctx.sequencer.nudge()
+      if (!input.scheduledAt) ctx.wakeJob('payouts.due')
+      return { id: made.id, isNew: true }
+    case 'unauthenticated':
+      throw await whyTurnedAway(ctx)
+    case 'duplicate':
+      // The loser of a race for a reference reads in a second statement: by then the winner has committed.
+      return repeated(ctx, await findExisting(ctx, named), input)
+    case 'halted':
+      throw new DomainError('PAYMENTS_OUT_HALTED')
+    case 'short':
+      throw await insufficientBalance(ctx.database.merchantPool, caller.merchantId)
+  }
+}
+
+type Input = z.output<typeof createPayoutInput>
+
+/** @throws DomainError INVALID_INPUT, by the clock of the service */
+function checkDay(ctx: Context, scheduledAt: Date | null | undefined): void {
+  if (!scheduledAt) return
+  const ahead = scheduledAt.getTime() - ctx.clock.now().getTime()
+  const refuse = (message: string) => invalidInput([{ field: 'scheduledAt', message }])
+  if (ahead <= 0) throw refuse('must be in the future')
+  if (ahead > limits.payoutScheduleMaxMs) throw refuse('must be at most 366 days ahead')
+}
+
+interface Destination {
+  provider: Provider
+  phone: string
+  beneficiaryId: number | null
+  beneficiaryName: string | null
+}
+
+/** @throws DomainError NOT_FOUND, INVALID_INPUT */
+async function findDestination(ctx: Context, input: Input): Promise<Destination> {
+  const { paymentMethod, destinationPhone } = input
+  if (input.beneficiaryId == null) {
+    if (paymentMethod == null || destinationPhone == null) throw new DomainError('INVALID_INPUT')
+    return { provider: paymentMethod, phone: destinationPhone, beneficiaryId: null, beneficiaryName: null }
+  }
+  const id = Number(readId('Beneficiary', input.beneficiaryId, smallIdMax))
+  const beneficiary = await ctx.database.prisma.beneficiary.findFirst({ where: { id, ...mine(ctx) } })
+  if (!beneficiary) throw new DomainError('NOT_FOUND', 'There is no such beneficiary.')
+  const { name, account, paymentMethod: provider, isActive } = beneficiary
+  const problems: (FieldProblem | false)[] = [
+    !isActive && { field: 'beneficiaryId', message: 'names a beneficiary that is not active' },
+    provider === 'BankTransfer' && {
+      field: 'beneficiaryId',
+      message: 'names a beneficiary of BankTransfer, which is not yet supported',
+    },
+    paymentMethod != null &&
+      paymentMethod !== provider && { field: 'paymentMethod', message: 'is not that of the beneficiary' },
+    destinationPhone != null &&
+      destinationPhone !== account && {
+        field: 'destinationPhone',
+        message: 'is not that of the beneficiary',
+      },
+  ]
+  const found = problems.filter((problem) => problem !== false)
+  if (found.length > 0 || provider === 'BankTransfer') throw invalidInput(found)
+  return { provider, phone: account, beneficiaryId: id, beneficiaryName: name }
+}
+
+/** What the merchant asked, in the words of REST, without what it left out. */
+function requestData(input: Input): Record<string, unknown> {
+  const asked = {
+    amount: Number(input.amount),
+    currency,
+    payment_method: input.paymentMethod,
+    destination_phone: input.destinationPhone,
+    beneficiary_id: input.beneficiaryId,
+    reference: input.reference,
+    scheduled_at: input.scheduledAt,
+  }
+  return Object.fromEntries(Object.entries(asked).filter(([, value]) => value != null))
+}
+
+interface Existing {
+  id: bigint
+  status: PayoutStatus
+  request: unknown
+  createdAt: Date
+}
+
+async function findExisting(ctx: Context, named: string): Promise<Existing | undefined> {
+  const { rows } = await ctx.database.merchantPool.query<Existing>({
+    name: 'existing_payout',
+    text: `SELECT id, status, request_data AS request, created_at AS "createdAt"
+      FROM payout WHERE reference = $1 AND merchant_id = $2`,
+    values: [named, mine(ctx).merchantId],
+  })
+  return rows[0]
+}
+
+/** A payout that this same request made when it was begun before, under its `Idempotency-Key`; else null. */
+function isOwn(ctx: Context, existing: Existing | undefined, input: Input): Existing | null {
+  if (!ctx.effect?.isResumed || !existing || existing.createdAt < ctx.effect.since) return null
+  return isDeepStrictEqual(existing.request, JSON.parse(JSON.stringify(requestData(input)))) ? existing : null
+}
+
+/** @throws DomainError DUPLICATE_PAYOUT for everybody but the request that made it */
+function repeated(ctx: Context, existing: Existing | undefined, input: Input): { id: bigint; isNew: false } {
+  const own = isOwn(ctx, existing, input)
+  if (own) return { id: own.id, isNew: false }
+  throw new DomainError('DUPLICATE_PAYOUT', undefined, {
+    ...(existing && { existingPayout: { id: existing.id, status: existing.status } }),
+  })
+}
+
+interface Item extends Caller, Destination {
+  amount: Xof
+  reference: string
+  scheduledAt: Date | null
+  request: Record<string, unknown>
+}
+
+type Made =
+  | { outcome: 'made'; id: bigint }
+  | { outcome: 'unauthenticated' | 'duplicate' | 'halted' | 'short' }
+
+/** One statement for all that arrived together: who is covered, and what each of them sets aside. */
+const createPayouts = shareStatement(
+  async (pool: Pool, items: readonly Item[]): Promise<Made[]> => {
+    const { rows } = await pool.query<Made>({
+      name: 'create_payouts',
+      text: `SELECT outcome, payout_id AS id
+      FROM create_payouts($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9::timestamptz[], $10, $11, $12, $13)`,
+      values: [
+        items.map((i) => i.merchantId),
+        items.map((i) => i.apiKeyId),
+        items.map((i) => i.apiKeyVersion),
+        items.map((i) => i.provider),
+        items.map((i) => i.phone),
+        items.map((i) => i.amount),
+        items.map((i) => i.reference),
+        items.map((i) => JSON.stringify(i.request)),
+        items.map((i) => i.scheduledAt),
+        items.map((i) => i.beneficiaryId),
+        items.map((i) => i.beneficiaryName),
+        items.map((i) => `api_key:${i.apiKeyId}`),
+        limits.approvalLifetimeMs,
+      ],
+    })
+    return rows
+  },
+  ({ merchantId }: Item) => merchantId,
+)

@@ -1,0 +1,47 @@
+import { z } from 'zod'
+import { mine } from '../../access/actor.ts'
+import type { Context } from '../../context.ts'
+import { readId, smallIdMax } from '../../graphql/ids.ts'
+import { identifier, oneOf, readInput, reference } from '../../shared/input.ts'
+import { payoutMethods } from '../../shared/providers.ts'
+import { payoutStates } from './states.ts'
+
+/** Which payouts a list shows (specification: GET /payouts). */
+export const payoutFilterInput = z.object({
+  status: oneOf(payoutStates.statuses).nullish(),
+  paymentMethod: oneOf(payoutMethods).nullish(),
+  reference: reference.nullish(),
+  beneficiaryId: identifier.nullish(),
+})
+type PayoutFilter = z.input<typeof payoutFilterInput>
+
+/**
+ * The rows that a filter means: always of the caller's merchant only. By bank there are none yet.
+ * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
+ */
+export function payoutsWhere(ctx: Context, raw: PayoutFilter | null | undefined) {
+  const { status, paymentMethod, ...filter } = readInput(payoutFilterInput, raw ?? {})
+  return {
+    ...mine(ctx),
+    ...(status && { status }),
+    ...(paymentMethod === 'BankTransfer' ? { id: { lt: 0n } } : paymentMethod && { paymentMethod }),
+    ...(filter.reference && { reference: filter.reference }),
+    ...(filter.beneficiaryId && {
+      beneficiaryId: Number(readId('Beneficiary', filter.beneficiaryId, smallIdMax)),
+    }),
+  }
+}
+
+/**
+ * How many payouts a filter means, exactly. Method and status are counted as they change; for anything else
+ * the rows are counted.
+ * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
+ */
+export async function countPayouts(ctx: Context, raw: PayoutFilter | null | undefined): Promise<number> {
+  const where = payoutsWhere(ctx, raw)
+  if ('reference' in where || 'beneficiaryId' in where || 'id' in where) {
+    return ctx.database.prisma.payout.count({ where })
+  }
+  const { _sum: counted } = await ctx.database.prisma.payoutCount.aggregate({ where, _sum: { n: true } })
+  return Number(counted.n ?? 0n)
+}

@@ -1,0 +1,320 @@
+import { mine } from '../../access/actor.ts'
+import { isPayoutEvent, type LogEvent, type PayoutEventData } from '../../events/catalogue.ts'
+import { builder } from '../../graphql/builder.ts'
+import { EventType, PayoutMethod, stateEnum } from '../../graphql/enums.ts'
+import { refusals, refusalType } from '../../graphql/errors.ts'
+import { Failure, failureOf } from '../../graphql/failure.ts'
+import { readId } from '../../graphql/ids.ts'
+import { liveStream, readCursor } from '../../graphql/live-stream.ts'
+import { beyond, checkPage } from '../../graphql/pagination.ts'
+import { invalidInput } from '../../shared/input.ts'
+import { limits } from '../../shared/limits.ts'
+import { currency } from '../../shared/money.ts'
+import { cancelPayout } from './cancel.ts'
+import { createPayout } from './create.ts'
+import { countPayouts, payoutsWhere } from './list.ts'
+import { type ApprovalStatus, approvalStates, payoutStates } from './states.ts'
+
+const PayoutStatus = stateEnum('PayoutStatus', payoutStates, 'Where a payout stands.')
+const ApprovalStatusEnum = stateEnum('ApprovalStatus', approvalStates, 'Whether a person lets a payout go.')
+
+const Approval = builder.objectRef<{ status: ApprovalStatus; expiresAt: Date | null }>('Approval').implement({
+  description: 'Whether a person lets a payout go, where its merchant asks for that.',
+  fields: (t) => ({
+    status: t.expose('status', { type: ApprovalStatusEnum }),
+    expiresAt: t.expose('expiresAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'The payout is cancelled where nobody decided by then.',
+    }),
+  }),
+})
+
+const Payout = builder.prismaNode('Payout', {
+  id: { field: 'id' },
+  findUnique: (id, ctx) => ({ id_merchantId: { ...mine(ctx), id: readId('Payout', id) } }),
+  nullable: true,
+  scope: ['payout'],
+  description: "A withdrawal of the merchant's balance to a mobile-money number.",
+  fields: (t) => ({
+    databaseId: t.field({
+      type: 'SafeInt',
+      resolve: ({ id }) => id,
+      select: { id: true },
+      description: 'Its id in REST.',
+    }),
+    amount: t.expose('amount', { type: 'Amount', description: 'Whole XOF that were asked for.' }),
+    settledAmount: t.expose('settledAmount', {
+      type: 'Amount',
+      nullable: true,
+      description: 'Whole XOF that left the balance; the operator may pay less than was asked for.',
+    }),
+    currency: t.string({ resolve: () => currency }),
+    paymentMethod: t.expose('paymentMethod', { type: PayoutMethod }),
+    destinationPhone: t.exposeString('destinationPhone', { description: 'E.164.' }),
+    status: t.expose('status', { type: PayoutStatus }),
+    reference: t.exposeString('reference', {
+      description: "The merchant's own name for it; unique per merchant among payouts.",
+    }),
+    scheduledAt: t.expose('scheduledAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'The day that it was scheduled for; null where it goes at once.',
+    }),
+    approval: t.field({
+      type: Approval,
+      select: { approval: true, approvalExpiresAt: true },
+      resolve: ({ approval, approvalExpiresAt }) => ({ status: approval, expiresAt: approvalExpiresAt }),
+    }),
+    beneficiary: t.relation('beneficiary', {
+      nullable: true,
+      description: 'Who was named, as it is now.',
+    }),
+    beneficiaryId: t.exposeInt('beneficiaryId', {
+      nullable: true,
+      description: 'Who was named: the id in REST.',
+    }),
+    beneficiaryName: t.exposeString('beneficiaryName', {
+      nullable: true,
+      description: 'As it was when the payout was made.',
+    }),
+    failureReason: t.exposeString('failureReason', { nullable: true }),
+    failure: t.field({
+      type: Failure,
+      nullable: true,
+      description: 'Why it was not paid, and what can be done.',
+      select: { failureReason: true },
+      resolve: ({ failureReason }) => failureOf(failureReason),
+    }),
+    operatorReference: t.exposeString('operatorReference', {
+      nullable: true,
+      description: "The operator's number for the money, as on the recipient's receipt.",
+    }),
+    settledAt: t.expose('settledAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'When it ended, whichever way.',
+    }),
+    reversedAt: t.expose('reversedAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'When the operator gave it back; the money is available again.',
+    }),
+    createdAt: t.expose('createdAt', { type: 'DateTime' }),
+  }),
+})
+
+const PayoutFilter = builder.inputType('PayoutFilter', {
+  description: 'Which payouts a list shows; what is left out does not matter.',
+  fields: (t) => ({
+    status: t.field({ type: PayoutStatus }),
+    paymentMethod: t.field({ type: PayoutMethod }),
+    reference: t.string(),
+    beneficiaryId: t.id(),
+  }),
+})
+
+const idWords = 'Its global id, or its id in REST.'
+
+builder.queryFields((t) => ({
+  payout: t.prismaField({
+    type: Payout,
+    nullable: true,
+    scope: ['payout'],
+    description: 'One payout, by its id or by its reference.',
+    args: { id: t.arg.id({ description: idWords }), reference: t.arg.string() },
+    resolve: (query, _root, { id, reference }, ctx) => {
+      if ((id == null) === (reference == null)) {
+        throw invalidInput([{ field: 'id', message: 'or reference must be given, one of the two' }])
+      }
+      const where = id == null ? payoutsWhere(ctx, { reference }) : { id: readId('Payout', id), ...mine(ctx) }
+      return ctx.database.prisma.payout.findFirst({ ...query, where })
+    },
+  }),
+  payouts: t.prismaConnection(
+    {
+      type: Payout,
+      cursor: 'id',
+      maxSize: limits.pageSizeMax,
+      defaultSize: limits.pageSizeDefault,
+      scope: ['payout'],
+      description: 'Payouts, newest first.',
+      args: {
+        filter: t.arg({ type: PayoutFilter }),
+        offset: t.arg.int({ description: 'Rows to pass over; cursors are faster.' }),
+      },
+      totalCount: (_connection, args, ctx) => {
+        checkPage(args)
+        return countPayouts(ctx, args.filter)
+      },
+      resolve: ({ cursor, skip: _cursorItself, ...query }, _root, args, ctx) => {
+        const skip = checkPage(args)
+        const id = beyond(cursor, query.take)
+        const where = payoutsWhere(ctx, args.filter)
+        return ctx.database.prisma.payout.findMany({
+          ...query,
+          skip,
+          where: id ? { AND: [where, { id }] } : where,
+          orderBy: { id: 'desc' },
+        })
+      },
+    },
+    { name: 'PayoutConnection', description: 'A page of payouts.' },
+    { name: 'PayoutEdge' },
+  ),
+}))
+
+const ExistingPayout = builder.objectRef<{ id: bigint; status: string }>('ExistingPayout').implement({
+  description: 'The payout that has this reference already.',
+  fields: (t) => ({
+    databaseId: t.field({ type: 'SafeInt', resolve: ({ id }) => id, description: 'Its id in REST.' }),
+    status: t.field({ type: PayoutStatus, resolve: ({ status }) => status as never }),
+  }),
+})
+
+builder.objectField(refusalType('DUPLICATE_PAYOUT'), 'existingPayout', (t) =>
+  t.field({
+    type: ExistingPayout,
+    nullable: true,
+    resolve: (error) => error.detail.existingPayout ?? null,
+  }),
+)
+
+const CreatePayoutInput = builder.inputType('CreatePayoutInput', {
+  description: 'A payout (specification: POST /payouts): to a number, or to a beneficiary.',
+  fields: (t) => ({
+    amount: t.field({ type: 'Amount', required: true, description: 'Whole XOF, 1,000 to 100,000,000.' }),
+    paymentMethod: t.field({
+      type: PayoutMethod,
+      description: 'Required without a beneficiary. BankTransfer is not yet supported.',
+    }),
+    destinationPhone: t.string({
+      description: 'A mobile number of Mali, in any usual writing. Required without a beneficiary.',
+    }),
+    destinationAccount: t.string({ description: 'A bank account: not yet supported.' }),
+    beneficiaryId: t.id({ description: 'Whom to pay: a global id, or the id in REST.' }),
+    reference: t.string({
+      description: 'Unique per merchant among payouts, 1 to 100 characters. Made where absent.',
+    }),
+    scheduledAt: t.field({
+      type: 'DateTime',
+      description: 'A day to come, at most 366 days ahead; the money is set aside when it is there.',
+    }),
+    currency: t.string({ description: 'XOF.' }),
+  }),
+})
+
+builder.mutationFields((t) => ({
+  createPayout: t.prismaField({
+    type: Payout,
+    nullable: true,
+    scope: ['payout'],
+    movesMoney: true,
+    description:
+      "Withdraws part of the balance. The money is set aside at once, a scheduled payout's when due.",
+    errors: refusals(
+      'INVALID_INPUT',
+      'NOT_FOUND',
+      'DUPLICATE_PAYOUT',
+      'INSUFFICIENT_BALANCE',
+      'PAYMENTS_OUT_HALTED',
+      'OVERLOADED',
+      'UNAUTHENTICATED',
+    ),
+    args: { input: t.arg({ type: CreatePayoutInput, required: true }) },
+    resolve: async (query, _root, { input }, ctx) => {
+      const { id, isNew } = await createPayout(ctx, input as never)
+      const payout = await ctx.database.prisma.payout.findFirstOrThrow({
+        ...query,
+        where: { id, ...mine(ctx) },
+      })
+      // As it was made: it may be on its way by now, and the answer tells what was recorded.
+      return isNew ? { ...payout, ...asMade } : payout
+    },
+  }),
+  cancelPayout: t.prismaField({
+    type: Payout,
+    nullable: true,
+    scope: ['payout'],
+    description: 'Cancels a payout that has not begun; its money is free again.',
+    errors: refusals('NOT_FOUND', 'STATE_CONFLICT'),
+    args: { id: t.arg.id({ required: true, description: idWords }) },
+    resolve: async (query, _root, args, ctx) => {
+      const { id } = await cancelPayout(ctx, readId('Payout', args.id))
+      return ctx.database.prisma.payout.findFirstOrThrow({ ...query, where: { id, ...mine(ctx) } })
+    },
+  }),
+}))
+
+const asMade = {
+  status: payoutStates.initial,
+  failureReason: null,
+  operatorReference: null,
+  settledAmount: null,
+  settledAt: null,
+  reversedAt: null,
+}
+
+const PayoutChange = builder.objectRef<LogEvent<PayoutEventData>>('PayoutChange').implement({
+  description: 'A change of a payout, as it was at that moment.',
+  scope: ['payout'],
+  fields: (t) => ({
+    sequence: t.field({
+      type: 'SafeInt',
+      description:
+        'Place in the one log of the merchant, which has no gap. What lies between two changes are changes ' +
+        'of transactions.',
+      resolve: ({ position }) => position,
+    }),
+    cursor: t.string({
+      description: 'Give it as `after` to go on from here.',
+      resolve: ({ position }) => String(position),
+    }),
+    type: t.expose('type', { type: EventType }),
+    status: t.field({ type: PayoutStatus, resolve: ({ data }) => data.status as never }),
+    previousStatus: t.field({
+      type: PayoutStatus,
+      nullable: true,
+      resolve: ({ data }) => data.previous_status as never,
+    }),
+    reference: t.string({ resolve: ({ data }) => data.reference }),
+    amount: t.field({ type: 'Amount', resolve: ({ data }) => BigInt(data.amount) }),
+    paymentMethod: t.field({ type: PayoutMethod, resolve: ({ data }) => data.payment_method as never }),
+    failureReason: t.string({ nullable: true, resolve: ({ data }) => data.failure_reason ?? null }),
+    occurredAt: t.expose('occurredAt', { type: 'DateTime' }),
+    payout: t.prismaField({
+      type: Payout,
+      nullable: true,
+      description: 'The payout as it is now.',
+      resolve: (query, { data }, _args, ctx) =>
+        ctx.database.prisma.payout.findFirst({
+          ...query,
+          where: { id: BigInt(data.payout_id), ...mine(ctx) },
+        }),
+    }),
+  }),
+})
+
+builder.subscriptionField('payoutChanged', (t) =>
+  t.field({
+    type: PayoutChange,
+    scope: ['payout'],
+    description: 'Every change of every payout, in order. It can be resumed: nothing is lost or repeated.',
+    args: {
+      after: t.arg.string({
+        description: 'Cursor of the last change that you have; without it, what comes next.',
+      }),
+    },
+    subscribe: async (_root, { after }, ctx) => {
+      const { merchantId } = mine(ctx)
+      const start = await ctx.feed.start(merchantId, readCursor(after ?? ctx.lastEventId))
+      return liveStream<LogEvent>(ctx, {
+        ...start,
+        read: (from, signal) => ctx.feed.subscribe({ merchantId, after: from, signal }),
+        positionOf: ({ position }) => position,
+        wants: isPayoutEvent,
+      })
+    },
+    resolve: (event) => event as LogEvent<PayoutEventData>,
+  }),
+)
