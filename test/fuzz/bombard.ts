@@ -63,6 +63,12 @@ export async function openTarget(): Promise<Target> {
     const paid = await service.database.owner.query("SELECT FROM transaction WHERE status = 'success'")
     expect(paid.rowCount).toBe(ordersCount)
   })
+  // What waits for a day to come stays.
+  const tomorrow = new Date(Date.now() + 86_400_000)
+  for (let n = 1; n <= waitingPayouts; n += 1) {
+    const body = { amount: 1_000, beneficiary_id: 1, scheduled_at: tomorrow }
+    await service.rest('POST', '/payouts', { token: shop.token, body })
+  }
   return {
     ...service,
     shop,
@@ -76,6 +82,9 @@ export async function openTarget(): Promise<Target> {
 
 /** Paid, and so to be given back. */
 export const ordersCount = 60
+
+/** Payouts that stand there at first, with the ids from 1 on. */
+export const waitingPayouts = 60
 
 /** What an answer says. */
 export interface Verdict {
@@ -121,6 +130,7 @@ export interface Census {
   requests: number
   pendingEvents: number
   beneficiaries: number
+  payouts: number
   /** Answers that are kept under an `Idempotency-Key`. */
   keys: number
   /** All that stands in every table but those of `moving`: no request that is fired here writes there. */
@@ -151,6 +161,8 @@ const moving = [
   'audit_proven',
   'sandbox_clock',
   'beneficiary',
+  'payout',
+  'payout_count',
 ]
 
 /** What callers can bring into being. */
@@ -170,9 +182,10 @@ async function takeCensus(target: Target): Promise<Census> {
        (SELECT count(*)::int FROM transaction WHERE transaction_type = 'balance_check') AS checks,
        (SELECT count(*)::int FROM transaction WHERE transaction_type = 'deposit') AS deposits,
        (SELECT count(*)::int FROM movement WHERE step = 'fund') AS funds,
-       (SELECT count(*)::int FROM operator_request) AS requests,
+       (SELECT count(*)::int FROM operator_request WHERE payout_id IS NULL) AS requests,
        (SELECT count(*)::int FROM event WHERE type = 'payment_pending') AS "pendingEvents",
        (SELECT count(*)::int FROM beneficiary) AS beneficiaries,
+       (SELECT count(*)::int FROM payout) AS payouts,
        (SELECT count(*)::int FROM idempotency_key) AS keys,
        (SELECT string_agg(relname || ' ' || md5(query_to_xml('SELECT * FROM ' || quote_ident(relname) ||
            ' t ORDER BY t::text', true, false, '')::text), ', ' ORDER BY relname)

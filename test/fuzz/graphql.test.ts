@@ -26,6 +26,7 @@ import {
   reached,
   type Shot,
   type Verdict,
+  waitingPayouts,
 } from './bombard.ts'
 
 // A deposit that is under way is not waited for.
@@ -40,6 +41,7 @@ Object.assign(usual, {
     .oneof(
       fc.tuple(fc.constant('Transaction'), fc.integer({ min: 1, max: ordersCount })),
       fc.tuple(fc.constant('Beneficiary'), fc.constantFrom(1, 2, 3)),
+      fc.tuple(fc.constant('Payout'), fc.integer({ min: 1, max: waitingPayouts })),
     )
     .map(([type, id]) => btoa(`${type}:${id}`)),
   category: fc.constantFrom('SUPPLIER', 'CUSTOMER'),
@@ -66,16 +68,20 @@ describe('1,000 random calls: never a 5xx, errors with codes only, nothing writt
     600_000,
   )
 
-  test('subscription transactionChanged', async () => {
-    const field = schema.getSubscriptionType()?.getFields()['transactionChanged']
-    if (!field) throw new Error('the schema has no transactionChanged')
-    // A stream that begins is left at once, by its refusal to answer anything but events.
-    const refused = callsOf('subscription', field).map((shot) => ({
-      ...shot,
-      headers: { ...shot.headers, accept: 'application/json' },
-    }))
-    expect(await bombard(target, refused, (hit) => judge(field, hit))).toBeGreaterThan(reached)
-  }, 600_000)
+  test.each(['transactionChanged', 'payoutChanged'])(
+    'subscription %s',
+    async (name) => {
+      const field = schema.getSubscriptionType()?.getFields()[name]
+      if (!field) throw new Error(`the schema has no ${name}`)
+      // A stream that begins is left at once, by its refusal to answer anything but events.
+      const refused = callsOf('subscription', field).map((shot) => ({
+        ...shot,
+        headers: { ...shot.headers, accept: 'application/json' },
+      }))
+      expect(await bombard(target, refused, (hit) => judge(field, hit))).toBeGreaterThan(reached)
+    },
+    600_000,
+  )
 
   test('documents cut and stirred at random', async () => {
     expect(await bombard(target, brokenDocuments, (hit) => judge(null, hit))).toBeGreaterThan(reached)
@@ -231,6 +237,8 @@ function writtenBy(field: RootField | null, value: unknown): Partial<Counts> {
   if (field?.name === 'createBeneficiary' && type === 'Beneficiary') return { beneficiaries: 1 }
   if (type === 'PaymentInitiation' || type === 'PaymentRefusedError')
     return field?.name === 'collectPayment' ? aPayment : aDeposit
+  if (field?.name === 'createPayout' && type === 'Payout') return { payouts: 1 }
+  if (type === 'PaymentInitiation' || type === 'PaymentRefusedError') return aPayment
   const asked = (value as Record<string, unknown>)['operatorBalance']
   return typeof asked === 'number' ? { checks: 1 } : {}
 }

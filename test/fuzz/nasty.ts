@@ -83,6 +83,8 @@ export const nastyValue: fc.Arbitrary<unknown> = fc.oneof(
   { weight: 1, arbitrary: fc.jsonValue({ maxDepth: 3 }) },
 )
 
+const dayMs = 86_400_000
+
 /** What a field by this name is usually given, so that inputs get past the first check. */
 export const usual: Record<string, fc.Arbitrary<unknown>> = {
   amount: fc.integer({ min: 100, max: 1_000_000 }),
@@ -107,6 +109,11 @@ export const usual: Record<string, fc.Arbitrary<unknown>> = {
   name: fc.constant('Awa Traoré'),
   account: fc.constantFrom('70000001', '+22376123456'),
   category: fc.constantFrom('supplier', 'customer'),
+  destinationPhone: fc.constantFrom('70000001', '+22370020000', '76 12 34 56'),
+  beneficiaryId: fc.constantFrom(1, 2, 3),
+  scheduledAt: fc
+    .integer({ min: 1, max: 300 })
+    .map((days) => new Date(Date.now() + days * dayMs).toISOString()),
   isActive: fc.boolean(),
   activeOnly: fc.boolean(),
   from: fc.constant('2026-01-01T00:00:00Z'),

@@ -200,6 +200,7 @@ const envelope = z.strictObject({
     .optional(),
   required_scopes: z.array(z.string()).optional(),
   existing_transaction: z.strictObject({ id: z.int(), status: z.string() }).optional(),
+  existing_payout: z.strictObject({ id: z.int(), status: z.string() }).optional(),
   data: z.unknown().optional(),
 })
 
@@ -227,6 +228,7 @@ function writtenBy({ operation }: Route, { shot, status }: Hit, data: unknown): 
   const success = status < 400
   const keys = shot.headers['idempotency-key'] === undefined ? 0 : 1
   if (operation === 'CreateBeneficiary') return success ? { beneficiaries: 1, keys } : {}
+  if (operation === 'CreatePayout') return success ? { payouts: 1, keys } : {}
   if (operation === 'UpdateBeneficiary') return success ? { keys } : {}
   // A payment that the operator refused is recorded, and so told; its answer is kept under its key.
   if (operation === 'CollectPayment' || operation === 'Deposit') {

@@ -44,6 +44,22 @@ const contract: readonly { name: string; statements: number; document: string }[
       lines(first: 20) { nodes { entry { step } availableChange } } } }`,
   },
   {
+    name: 'a page of payouts with its total, and whom they go to',
+    statements: 2,
+    document: `{ payouts(first: 20) { totalCount
+      nodes { id databaseId status approval { status } failure { reason } beneficiary { name } } } }`,
+  },
+  {
+    name: 'the total of a kind of payouts alone',
+    statements: 1,
+    document: '{ payouts(filter: { status: PENDING, paymentMethod: OperatorA }) { totalCount } }',
+  },
+  {
+    name: 'one payout',
+    statements: 1,
+    document: '{ payout(reference: "count-1") { id amount status approval { expiresAt } } }',
+  },
+  {
     name: 'two lists, one of a kind that has to be found, and who asks',
     statements: 4,
     document: `{ me { merchant { name } }
@@ -70,6 +86,14 @@ beforeAll(async () => {
       }),
     ),
   )
+  const { token } = shop
+  const person = { name: 'Awa', account: '70009901', payment_method: 'OperatorA' }
+  const saved = await service.rest('POST', '/beneficiaries', { token, body: person })
+  for (let n = 1; n <= 12; n += 1) {
+    const scheduled = { amount: 1_000, scheduled_at: new Date(Date.now() + 86_400_000) }
+    const body = { ...scheduled, beneficiary_id: saved.body['data'].id, reference: `count-${n}` }
+    await service.rest('POST', '/payouts', { token, body })
+  }
 })
 afterAll(() => service.close())
 

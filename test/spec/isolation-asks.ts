@@ -26,6 +26,12 @@ export interface Known {
   beneficiaryCursor: string
   /** Name of the same. */
   beneficiary: string
+  /** REST id of one of its payouts, to that beneficiary. */
+  payoutId: string
+  /** Global id of the same. */
+  payoutNode: string
+  payoutCursor: string
+  payoutReference: string
 }
 
 export interface Ask {

@@ -15,6 +15,7 @@ import { routes } from '../../src/http/rest/routes.ts'
 import { type Ask, get, graphql, type Row } from './isolation-asks.ts'
 import { beneficiaryRows } from './isolation-beneficiaries.ts'
 import { moneyOutRows } from './isolation-money-out.ts'
+import { payoutRows } from './isolation-payouts.ts'
 
 // Every input by which a caller can name something, from the schema and the table of REST routes; and for
 // each what a stranger tries with it. An input without a row here fails the test.
@@ -219,6 +220,7 @@ export const matrix: Readonly<Record<string, Row>> = {
     attack: graphql(statement('after: $c'), ({ line }) => ({ c: line })),
   },
   ...moneyOutRows,
+  ...payoutRows,
 
   // Headers stand in no table.
   'header Idempotency-Key': {

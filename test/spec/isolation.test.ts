@@ -79,6 +79,16 @@ async function knownOf(shop: TestMerchant, name: string, payments: Payments): Pr
     token,
   )
   const [person] = people.body['data'].beneficiaries.edges
+  // For a day to come, so that nothing moves it.
+  const payout = {
+    amount: Math.max(amount, 1_000),
+    beneficiary_id: person.node.databaseId,
+    reference: `${name}-out`,
+  }
+  const scheduled = { ...payout, scheduled_at: new Date(Date.now() + 86_400_000) }
+  await service.rest('POST', '/payouts', { token, body: scheduled })
+  const out = await service.graphql('{ payouts { edges { cursor node { id databaseId } } } }', {}, token)
+  const [leaving] = out.body['data'].payouts.edges
   return {
     apiKey: shop.apiKey,
     apiSecret: shop.apiSecret,
@@ -96,15 +106,20 @@ async function knownOf(shop: TestMerchant, name: string, payments: Payments): Pr
     beneficiaryNode: person.node.id,
     beneficiaryCursor: person.cursor,
     beneficiary,
+    payoutId: String(leaving.node.databaseId),
+    payoutNode: leaving.node.id,
+    payoutCursor: leaving.cursor,
+    payoutReference: payout.reference,
   }
 }
 
 /** An id that was never given to a row, and words that nobody used. */
 async function nothingLike(known: Known): Promise<Known> {
-  const { rows } = await service.database.owner.query<{ id: string; person: string }>(
-    `SELECT nextval('transaction_id_seq')::text AS id, nextval('beneficiary_id_seq')::text AS person`,
+  const { rows } = await service.database.owner.query<Record<'id' | 'person' | 'payout', string>>(
+    `SELECT nextval('transaction_id_seq')::text AS id, nextval('beneficiary_id_seq')::text AS person,
+       nextval('payout_id_seq')::text AS payout`,
   )
-  const { id = '', person = '' } = rows[0] ?? {}
+  const { id = '', person = '', payout = '' } = rows[0] ?? {}
   const renamed = (encoded: string, was = known.id, becomes = id) =>
     Buffer.from(Buffer.from(encoded, 'base64').toString().replace(was, becomes)).toString('base64')
   return {
@@ -124,6 +139,10 @@ async function nothingLike(known: Known): Promise<Known> {
     beneficiaryNode: renamed(known.beneficiaryNode, known.beneficiaryId, person),
     beneficiaryCursor: renamed(known.beneficiaryCursor, known.beneficiaryId, person),
     beneficiary: 'No such person',
+    payoutId: payout,
+    payoutNode: renamed(known.payoutNode, known.payoutId, payout),
+    payoutCursor: renamed(known.payoutCursor, known.payoutId, payout),
+    payoutReference: 'no-such-payout',
   }
 }
 
@@ -161,22 +180,23 @@ const streamMs = 250
 
 /** An answer without what is new in every answer, and without the name that was asked for. */
 function comparable({ status, text }: Heard, named: Known): string {
-  const { node, cursor, reference, phone, idempotencyKey, beneficiary } = named
-  const { beneficiaryNode, beneficiaryCursor } = named
   const names = [
-    node,
-    cursor,
-    reference,
-    phone,
-    idempotencyKey,
-    beneficiary,
-    beneficiaryNode,
-    beneficiaryCursor,
+    named.node,
+    named.cursor,
+    named.reference,
+    named.phone,
+    named.idempotencyKey,
+    named.beneficiary,
+    named.beneficiaryNode,
+    named.beneficiaryCursor,
+    named.payoutNode,
+    named.payoutCursor,
+    named.payoutReference,
   ]
   const unnamed = names.reduce((rest, name) => rest.replaceAll(name, '<named>'), text)
   return `${status} ${unnamed}`
     .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, '<uuid>')
-    .replaceAll(/(?:mp|dp|rf)_[0-9a-f]{32}/g, '<reference>')
+    .replaceAll(/(?:mp|dp|po|rf)_[0-9a-f]{32}/g, '<reference>')
     .replaceAll(/"\d{4}-\d\d-\d\dT[\d:.]+Z"/g, '"<time>"')
     .replaceAll(/"remaining":\d+/g, '"remaining":"<less>"')
 }
@@ -318,6 +338,7 @@ test.each(Object.entries(firstWalls).slice(1))(
       const named = (await attacked(broken)).map((complaint) => complaint.split(': ')[0])
       const seen = ['Query.transaction(databaseId)', 'Query.transactions(filter.reference)']
       seen.push('Query.beneficiary(id)', 'Mutation.updateBeneficiary(id)', 'GET /beneficiaries/{id} id')
+      seen.push('Query.payout(id)', 'Query.payouts(filter.reference)', 'GET /payouts/{id} id')
       expect(named).toEqual(expect.arrayContaining([...seen, 'GET /transactions/{id} id']))
     })
   },

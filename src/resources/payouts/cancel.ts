@@ -10,13 +10,22 @@ import type { PayoutStatus } from './states.ts'
  * @throws DomainError NOT_FOUND, STATE_CONFLICT where it has begun or ended
  */
 export async function cancelPayout(ctx: Context, id: bigint): Promise<{ id: bigint }> {
-  const { rows } = await ctx.database.pool.query<{ moved: boolean; status: PayoutStatus }>({
+  const { merchantId } = mine(ctx)
+  const { merchantPool, pool } = ctx.database
+  // Row-level security sees to it as well that it is theirs; the function that cancels stands above it.
+  const theirs = await merchantPool.query({
+    name: 'own_payout',
+    text: 'SELECT FROM payout WHERE id = $1 AND merchant_id = $2',
+    values: [id, merchantId],
+  })
+  if (theirs.rowCount === 0) throw noSuchPayout()
+  const { rows } = await pool.query<{ moved: boolean; status: PayoutStatus }>({
     name: 'cancel_payout',
     text: 'SELECT moved, status FROM cancel_payout($1, $2)',
-    values: [mine(ctx).merchantId, id],
+    values: [merchantId, id],
   })
   const [found] = rows
-  if (!found) throw new DomainError('NOT_FOUND', 'There is no such payout.')
+  if (!found) throw noSuchPayout()
   // A request that goes on with what it began may have done it already.
   const isOwn = ctx.effect?.isResumed === true && found.status === 'cancelled'
   if (!found.moved && !isOwn) {
@@ -27,4 +36,8 @@ export async function cancelPayout(ctx: Context, id: bigint): Promise<{ id: bigi
   }
   ctx.sequencer.nudge()
   return { id }
+}
+
+function noSuchPayout(): DomainError {
+  return new DomainError('NOT_FOUND', 'There is no such payout.')
 }
