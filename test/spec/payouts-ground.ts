@@ -9,7 +9,7 @@ export function payoutsOn(stage: Stage) {
   const { owner } = stage.database
   return {
     /** A merchant with money. */
-    async shop(funds = 1_000_000, approval?: { threshold: number }): Promise<TestMerchant> {
+    shop: async (funds = 1_000_000, approval?: { threshold: number }): Promise<TestMerchant> => {
       const merchant = await stage.merchant()
       if (funds > 0) await fundMerchant(stage.app.services, merchant.merchantId, { amount: BigInt(funds) })
       if (approval) {
@@ -35,15 +35,15 @@ export function payoutsOn(stage: Stage) {
       }),
     /** The service's time, so many milliseconds from now. */
     ahead: (ms: number) => new Date(stage.app.services.clock.now().getTime() + ms).toISOString(),
-    async money(merchant: TestMerchant): Promise<{ available: number; reserved: number }> {
+    money: async (merchant: TestMerchant): Promise<{ available: number; reserved: number }> => {
       const { body } = await stage.rest('GET', '/balance', { token: merchant.token })
       return { available: body['data'].available, reserved: body['data'].reserved }
     },
-    async record(merchant: TestMerchant, id: unknown): Promise<Record<string, unknown>> {
+    record: async (merchant: TestMerchant, id: unknown): Promise<Record<string, unknown>> => {
       const answer = await stage.rest('GET', `/payouts/${String(id)}`, { token: merchant.token })
       return answer.body['data']
     },
-    async cancel(merchant: TestMerchant, id: unknown): Promise<Record<string, unknown>> {
+    cancel: async (merchant: TestMerchant, id: unknown): Promise<Record<string, unknown>> => {
       const { body } = await stage.graphql(
         `mutation ($id: ID!) { cancelPayout(id: $id) { __typename ... on Payout { databaseId status }
           ... on Refusal { code message } } }`,
@@ -53,7 +53,7 @@ export function payoutsOn(stage: Stage) {
       return body['data'].cancelPayout
     },
     /** The types of the events of a payout, in order. */
-    async told(id: unknown): Promise<string[]> {
+    told: async (id: unknown): Promise<string[]> => {
       const { rows } = await owner.query<{ type: string }>(
         `SELECT type FROM event WHERE data->>'payout_id' = $1 ORDER BY id`,
         [String(id)],
@@ -61,7 +61,7 @@ export function payoutsOn(stage: Stage) {
       return rows.map(({ type }) => type)
     },
     /** How many rows there are of all that a payout writes when it is made. */
-    async written(merchant: TestMerchant): Promise<unknown> {
+    written: async (merchant: TestMerchant): Promise<unknown> => {
       const { rows } = await owner.query<object>(
         `SELECT (SELECT count(*)::int FROM payout WHERE merchant_id = $1) AS payouts,
            (SELECT count(*)::int FROM movement WHERE merchant_id = $1 AND step = 'reserve') AS reserves,

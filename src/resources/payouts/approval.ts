@@ -41,7 +41,7 @@ export interface Decision {
 export type ApprovalProblem = keyof typeof approvalRules
 
 /** The rules of approvals: what must not be. All hold at once; the first that is broken is told. */
-export const approvalRules = {
+const approvalRules = {
   NOT_THEIRS: ({ payout, approver }) => payout.merchantId !== approver.merchantId,
   NOT_A_PERSON: ({ approver }) => approver.role === null,
   ROLE_MAY_NOT: ({ approver }) => !['owner', 'admin', 'finance'].includes(approver.role ?? ''),

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
+  type ApprovalProblem,
   type Approver,
   type AwaitingPayout,
   approvalDigest,
-  approvalRules,
   type Decision,
   judgeApproval,
 } from '../../../src/resources/payouts/approval.ts'
@@ -41,7 +41,7 @@ describe('who may let a payout go', () => {
     expect(judge({ approver: { role }, decision: { to: 'rejected' } })).toBeNull()
   })
 
-  test.each<[keyof typeof approvalRules, string, Parameters<typeof judge>[0]]>([
+  test.each<[ApprovalProblem, string, Parameters<typeof judge>[0]]>([
     ['NOT_THEIRS', 'a member of another merchant', { approver: { merchantId: 8 } }],
     ['NOT_A_PERSON', 'an API token', { approver: { name: 'api_key:13', role: null } }],
     ['ROLE_MAY_NOT', 'who only reads', { approver: { role: 'viewer' } }],
