@@ -74,7 +74,7 @@ export type CreatePayoutInput = z.input<typeof createPayoutInput>
  * @param raw.amount whole XOF, 1,000 to 100,000,000
  * @param raw.beneficiaryId whom to pay, instead of method and number; the payout keeps both as they are now
  * @returns the payout; `isNew` is false where the same request had made it before
- * @throws DomainError INVALID_INPUT, NOT_FOUND (the beneficiary), DUPLICATE_PAYOUT (with the existing payout),
+ * @throws DomainError INVALID_INPUT, NOT_FOUND (the beneficiary), DUPLICATE_PAYOUT (with the existing one),
  *   PAYMENTS_OUT_HALTED, INSUFFICIENT_BALANCE, OVERLOADED; nothing was recorded
  * @see specification: POST /payouts
  */
@@ -229,7 +229,8 @@ const createPayouts = shareStatement(
     const { rows } = await pool.query<Made>({
       name: 'create_payouts',
       text: `SELECT outcome, payout_id AS id
-      FROM create_payouts($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9::timestamptz[], $10, $11, $12, $13)`,
+      FROM create_payouts($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9::timestamptz[], $10,
+        $11, $12, $13)`,
       values: [
         items.map((i) => i.merchantId),
         items.map((i) => i.apiKeyId),
