@@ -8,7 +8,7 @@ export interface ListPage {
 
 /**
  * What tells of a list whose `data` is a bare array: how long it is, and where its other pages are (RFC
- * 8288).
+ * 8288), but for an address that is longer than any of ours.
  * @param address of the list, without parameters
  * @param query of the request: filters stay as they are
  * @see decisions: Everywhere
@@ -34,6 +34,11 @@ export function listHeaders(
   }
   return [
     ['X-Total-Count', String(total)],
-    ['Link', pages.map(link).join(', ')],
+    ...(String(query).length > queryLengthMax
+      ? []
+      : [['Link', pages.map(link).join(', ')] as [string, string]]),
   ]
 }
+
+/** Filters are shorter. What is longer four times over would fill more headers than clients read. */
+const queryLengthMax = 1_000

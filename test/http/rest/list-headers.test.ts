@@ -35,3 +35,12 @@ test('filters stay, in a form that a header can carry', () => {
   const links = told({ total: 3, limit: 2, offset: 0 }, 'category=supplier&q=é>,"&limit=2&offset=0')
   expect(links['next']).toBe('category=supplier&q=%C3%A9%3E%2C%22&limit=2&offset=2')
 })
+
+test('an absurdly long address is not told four times over', () => {
+  const names = listHeaders(address, new URLSearchParams({ q: 'x'.repeat(9_000) }), {
+    total: 45,
+    limit: 20,
+    offset: 20,
+  }).map(([name]) => name)
+  expect(names).toEqual(['X-Total-Count'])
+})
