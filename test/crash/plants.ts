@@ -88,10 +88,13 @@ export const plants: readonly Plant[] = [
     edits: [
       {
         file: 'src/resources/sending.ts',
-        find: "      await note('doubt', { handle: outcome.handle, nextCheckMs: nextDoubtCheckMs(0) })\n",
+        find:
+          "      await note(services, request, 'doubt', " +
+          '{ handle: outcome.handle, nextCheckMs: nextDoubtCheckMs(0) })\n',
         replace:
           "      const refusal = { reason: 'OPERATOR_UNAVAILABLE', code: 'timeout' } as const\n" +
-          "      await settle(services, id, { status: 'failed', source: 'initiate', refusal })\n",
+          "      const failed = { status: 'failed', source: 'initiate', refusal } as const\n" +
+          '      await subjects[request.subject].settle(services, request.subjectId, failed)\n',
       },
     ],
   },
