@@ -159,6 +159,15 @@ describe.each(kinds)('a %s in doubt', (subject) => {
     expect(script.paidOut).toHaveLength(2)
   })
 
+  test('is not hammered: sent again in doubt, an old one is asked about as an old one', async () => {
+    const it = await doubtful(30 * day)
+    await lowerFence(it)
+    await turn(it, { query: [answers.absent], disburse: [says.unknown] })
+    expect(await standing(it)).toMatchObject({ attempt: 2, nextS: seconds(2) })
+    await turn(it, { query: [answers.absent] })
+    expect(await standing(it)).toMatchObject({ state: 'doubt', nextS: seconds(3_600) })
+  })
+
   test('is only asked about where the operator may carry a repetition out', async () => {
     script.idempotent = false
     const it = await doubtful(minute)
@@ -179,6 +188,14 @@ describe.each(kinds)('a %s in doubt', (subject) => {
     expect(await standing(it)).toMatchObject({ status: 'processing', held: untouched })
     await turn(it, { query: [answers.refused] })
     expect(await standing(it)).toMatchObject({ status: 'failed', held: returned })
+  })
+
+  test('of which the operator wants one question only has no end to keep it for', async () => {
+    const it = await begun(subject)
+    await send(it, { ...says.accepted, pollLimit: 1 })
+    expect(await standing(it)).toMatchObject({ state: 'accepted', nextS: seconds(3) })
+    await turn(it, { query: [answers.pending] })
+    expect(await standing(it)).toMatchObject({ state: 'accepted', nextS: seconds(3) })
   })
 
   test('never expires: pending for a year, then paid', async () => {

@@ -49,6 +49,11 @@ describe.each(kinds)('a %s that was paid', (subject) => {
     await turn(it, { query: [answers.reversed] })
     expect(await standing(it)).toMatchObject({ nextS: null, held: '20000 + 0' })
     expect(await eventTypes(scene.pool, it.merchantId)).toEqual(events)
+    // An older answer brings no further question.
+    script.callbacks = 'none'
+    await callbackSays(it, 'reversed')
+    await turn(it, { query: [answers.settled] })
+    expect(await standing(it)).toMatchObject({ nextS: null, held: '20000 + 0' })
     expect(await complaints(it)).toEqual([])
   })
 

@@ -1,0 +1,178 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { type Provider, providers } from '../../src/shared/providers.ts'
+import { movementsOf } from '../ledger/money-out.ts'
+import type { RestAnswer, TestMerchant } from '../support/app.ts'
+import { eventually } from './eventually.ts'
+import { customer, each, openStage, perOperator, second } from './stage.ts'
+
+// The test numbers in money out, by `POST /deposit` at every operator: debited once, or not at all.
+
+const stage = await openStage()
+const { owner } = stage.database
+const funded = 200_000
+const amount = 5_000
+
+/** In an order in which no breaker has a reason to open: between what fails something goes well. */
+const played: readonly (readonly [code: string, parameter: string, what: string])[] = [
+  ['00', '00', 'nothing goes wrong'],
+  ['30', '00', 'the callback is lost'],
+  ['31', '05', 'the callback comes five times'],
+  ['20', '00', 'the answer is lost'],
+  ['32', '00', 'a stale "pending" after the success'],
+  ['22', '00', '503 before the execution'],
+  ['33', '00', 'the callback is wrongly signed'],
+  ['23', '00', '500 after the execution'],
+  ['34', '00', 'the callback comes before the answer'],
+  ['24', '00', 'carried out after the connection broke'],
+  ['35', '00', 'the callback says failed, the operator paid'],
+  ['26', '00', 'the page of a gateway'],
+  ['41', '40', '40 francs less are paid'],
+  ['25', '00', '429 with Retry-After'],
+  ['51', '00', 'our float is empty'],
+  ['40', '50', 'taken back after 50 s'],
+  ['27', '00', 'never reachable'],
+  ['21', '12', 'answered after 12 s'],
+]
+const paidOnce = ['00', '20', '21', '22', '23', '24', '25', '26', '30', '31', '32', '33', '34', '35'] as const
+
+const shops: Record<string, TestMerchant> = {}
+const answers = new Map<string, Record<string, RestAnswer>>()
+/** What was logged meanwhile, as warnings and errors. */
+const logged: unknown[][] = []
+
+beforeAll(async () => {
+  for (const operator of providers) {
+    const shop = await stage.merchant()
+    await stage.fund(shop, funded)
+    shops[operator] = shop
+  }
+  const { log } = stage.app.services
+  const spies = [vi.spyOn(log, 'warn'), vi.spyOn(log, 'error')]
+  const under = new AbortController()
+  const fences = lowerFences(under.signal)
+  await Promise.all(
+    played.map(async ([code, parameter], place) => {
+      await sleep(place * 80)
+      const told = await perOperator((operator) =>
+        stage.deposit(shopOf(operator), {
+          amount,
+          payment_method: operator,
+          customer_phone: customer(code, parameter),
+        }),
+      )
+      answers.set(code, told)
+    }),
+  )
+  under.abort()
+  await fences
+  for (const spy of spies) {
+    logged.push(...spy.mock.calls)
+    spy.mockRestore()
+  }
+}, 40_000)
+
+/** Lets the time pass in which an earlier call may still arrive, of what nothing was done of. */
+async function lowerFences(signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await owner.query(
+      `UPDATE operator_request SET fence_until = now() - interval '1 ms'
+       WHERE state = 'doubt' AND attempt = 1 AND fence_until > now() AND phone ~ '^.22370(22|26)'`,
+    )
+    await sleep(250)
+  }
+}
+
+function shopOf(operator: Provider): TestMerchant {
+  const shop = shops[operator]
+  if (!shop) throw new Error(`no shop at ${operator}`)
+  return shop
+}
+
+const statuses = (code: string) => perOperator(async (operator) => answers.get(code)?.[operator]?.status)
+const idOf = (code: string, operator: Provider) => answers.get(code)?.[operator]?.body.data.transaction_id
+
+/** What a deposit left in our books, in the events log and at the operator. */
+const traces = (code: string) =>
+  perOperator(async (operator) => {
+    const id = idOf(code, operator)
+    const movements = await movementsOf(stage.database.database.pool, `transaction:${String(id)}`)
+    const executions = await stage.executionsOf(id)
+    return {
+      moved: movements.map((line) => line.replace(/clearing_\w+/, 'clearing')),
+      events: await stage.eventsOf(id),
+      paid: executions.map(({ kind, count, amount: francs, reversed }) => [kind, count, francs, reversed]),
+    }
+  })
+
+const reserve = 'reserve available > reserved 5000'
+const posted = { events: ['deposit_processing', 'deposit_completed'], paid: [['disburse', 1, '5000', '0']] }
+
+describe('200 success: debited once, whatever happens on the way', () => {
+  test.each(played.filter(([code]) => paidOnce.some((known) => known === code)))(
+    '%s/%s: %s',
+    async (code) => {
+      expect(await statuses(code)).toEqual(each(200))
+      expect(await traces(code)).toEqual(
+        each({ ...posted, moved: [reserve, 'post reserved > clearing 5000'] }),
+      )
+    },
+  )
+
+  test('41/40: what was paid leaves, the rest is free again', async () => {
+    expect(await statuses('41')).toEqual(each(200))
+    const moved = [reserve, 'post reserved > clearing 4960', 'release reserved > available 40']
+    expect(await traces('41')).toEqual(each({ ...posted, moved, paid: [['disburse', 1, '4960', '0']] }))
+  })
+})
+
+describe('400 failed: nothing left, the money is free again', () => {
+  test.each([
+    ['27', 'OPERATOR_UNAVAILABLE'],
+    ['51', 'FLOAT_INSUFFICIENT'],
+  ])('%s: %s', async (code, reason) => {
+    expect(await statuses(code)).toEqual(each(400))
+    for (const operator of providers) {
+      const { data } = answers.get(code)?.[operator]?.body ?? {}
+      expect(data).toMatchObject({ status: 'failed' })
+      const record = await stage.record(shopOf(operator), data.transaction_id)
+      expect(record['response_data'].failure.reason).toBe(reason)
+    }
+    expect(await traces(code)).toEqual(
+      each({
+        moved: [reserve, 'void reserved > available 5000'],
+        events: ['deposit_processing', 'deposit_failed'],
+        paid: [],
+      }),
+    )
+  })
+
+  test('an empty float calls somebody', () => {
+    expect(logged.filter(([, words]) => words === 'alarm: our float at an operator is empty')).toHaveLength(4)
+  })
+})
+
+test('35: that a callback says otherwise than its operator is noted', () => {
+  const about = `transaction:${String(idOf('35', 'OperatorA'))}`
+  expect(logged).toContainEqual([expect.objectContaining({ about }), 'a callback contradicts its operator'])
+})
+
+test('40: taken back, the money is there again, also where nobody calls back', async () => {
+  expect(await statuses('40')).toEqual(each(200))
+  await stage.advance(120 * second)
+  const moved = [reserve, 'post reserved > clearing 5000', 'reverse clearing > available 5000']
+  await eventually(async () =>
+    expect(await traces('40')).toEqual(
+      each({
+        moved,
+        events: [...posted.events, 'deposit_reversed'],
+        paid: [['disburse', 1, '5000', '5000']],
+      }),
+    ),
+  )
+  // 14 of them were paid, one with 40 francs less; three came back or never left.
+  for (const operator of providers) {
+    const { body } = await stage.rest('GET', '/balance', { token: shopOf(operator).token })
+    expect(body.data).toMatchObject({ available: funded - 15 * amount + 40, reserved: 0 })
+  }
+})
