@@ -50,6 +50,11 @@ const contract: readonly { name: string; statements: number; document: string }[
       nodes { id databaseId status approval { status } failure { reason } beneficiary { name } } } }`,
   },
   {
+    name: 'a page of payouts with their ledger entries',
+    statements: 2,
+    document: '{ payouts(first: 20) { nodes { reference ledgerEntries { step amount } } } }',
+  },
+  {
     name: 'the total of a kind of payouts alone',
     statements: 1,
     document: '{ payouts(filter: { status: PENDING, paymentMethod: OperatorA }) { totalCount } }',

@@ -130,7 +130,9 @@ describe('POST /payouts', () => {
     const merchant = await shop(10_000)
     const answers = await Promise.all(Array.from({ length: 30 }, () => payOut(merchant, { amount: 1_000 })))
     const statuses = answers.map(({ status }) => status)
-    expect(statuses.filter((status) => status === 201)).toHaveLength(10)
+    const taken = answers.filter(({ status }) => status === 201)
+    // Though the first are paid before the last are answered.
+    expect(taken.map(({ body }) => body['data'].status)).toEqual(Array(10).fill('pending'))
     expect(statuses.filter((status) => status === 400)).toHaveLength(20)
     expect(await money(merchant)).toMatchObject({ available: 0 })
   })
@@ -346,6 +348,12 @@ describe('cancelPayout', () => {
     expect(await money(merchant)).toEqual({ available: 30_000, reserved: 0 })
     expect(await told(id)).toEqual(['payout_pending', 'payout_cancelled'])
     expect(await record(merchant, id)).toMatchObject({ settled_at: expect.any(String) })
+    const document = `query ($id: ID) { payout(id: $id) { ledgerEntries { step debit credit amount } } }`
+    const { body } = await stage.graphql(document, { id: String(id) }, merchant.token)
+    expect(body['data'].payout.ledgerEntries).toEqual([
+      { step: 'RESERVE', debit: 'AVAILABLE', credit: 'RESERVED', amount: 10_000 },
+      { step: 'VOID', debit: 'RESERVED', credit: 'AVAILABLE', amount: 10_000 },
+    ])
   })
 
   test('of one that is scheduled: it never begins', async () => {

@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { mine } from '../../access/actor.ts'
 import type { Context } from '../../context.ts'
+import { smallIdMax } from '../../graphql/ids.ts'
 import { beyond } from '../../graphql/pagination.ts'
 import { oneOf, readInput, truth } from '../../shared/input.ts'
 import { payoutMethods } from '../../shared/providers.ts'
 import { beneficiaryCategories } from './create.ts'
-import { beneficiaryIdMax } from './update.ts'
 
 /** Which beneficiaries a list shows (specification: Beneficiaries; decisions: Endpoints). */
 export const beneficiaryFilterInput = z.object({
@@ -37,5 +37,5 @@ export function behind(...page: Parameters<typeof beyond>): { gt?: number; lt?: 
 
 /** What is beyond 32 bits lies behind them all. */
 function smallId(id: bigint): number {
-  return Math.min(Number(id), Number(beneficiaryIdMax))
+  return Math.min(Number(id), Number(smallIdMax))
 }

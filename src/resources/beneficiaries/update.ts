@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { mine } from '../../access/actor.ts'
 import type { Context } from '../../context.ts'
-import { readId } from '../../graphql/ids.ts'
+import { readId, smallIdMax } from '../../graphql/ids.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { readInput } from '../../shared/input.ts'
 import { placeInput } from './account.ts'
@@ -51,10 +51,7 @@ export async function updateBeneficiary(
 /** Choice: who changes one beneficiary five times at once does not mean it. */
 const triesMax = 5
 
-/** Ids of beneficiaries have 32 bits. */
-export const beneficiaryIdMax = 2_147_483_647n
-
 /** @param rawId a global id or the id of REST */
 export function beneficiaryId(rawId: string): number {
-  return Number(readId('Beneficiary', rawId, beneficiaryIdMax))
+  return Number(readId('Beneficiary', rawId, smallIdMax))
 }

@@ -46,6 +46,14 @@ builder.prismaObjectField('Transaction', 'ledgerEntries', (t) =>
     resolve: ({ id }, _args, ctx) => loadEntries(ctx, `transaction:${id}`),
   }),
 )
+builder.prismaObjectField('Payout', 'ledgerEntries', (t) =>
+  t.field({
+    type: [Entry],
+    select: { id: true },
+    description: 'How it moved money, oldest first.',
+    resolve: ({ id }, _args, ctx) => loadEntries(ctx, `payout:${id}`),
+  }),
+)
 const StatementBalance = builder.objectRef<Held>('StatementBalance').implement({
   description: 'What a merchant held at a moment, whole XOF.',
   fields: (t) => ({

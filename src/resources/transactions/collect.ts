@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Pool } from 'pg'
 import { z } from 'zod'
+import { callerOf, whyTurnedAway } from '../../access/caller.ts'
 import type { Context } from '../../context.ts'
 import { shareStatement } from '../../database/batch.ts'
 import type { OpenRequest } from '../../operators/requests.ts'
@@ -20,7 +21,6 @@ import { currency } from '../../shared/money.ts'
 import { deadlineIn } from '../sending.ts'
 import {
   answered,
-  callerOf,
   connectedOperator,
   duplicateReference,
   type Existing,
@@ -28,7 +28,6 @@ import {
   type Initiation,
   isOwn,
   type Item,
-  notAllowed,
   operatorUnavailable,
   requestData,
   sendOnce,
@@ -93,7 +92,7 @@ export async function collect(ctx: Context, raw: CollectInput): Promise<Initiati
   const made = await ctx.batches.run(collectMany, item)
   // The loser of a race for a reference reads in a second statement: by then the winner has committed.
   if (made.outcome === 'duplicate') return repeated(ctx, item, await findExisting(ctx, item))
-  if (made.outcome === 'unauthenticated') throw await notAllowed(ctx, item)
+  if (made.outcome === 'unauthenticated') throw await whyTurnedAway(ctx)
   ctx.sequencer.nudge()
 
   const sent = await sendOnce(ctx, openRequest(item, made), deadline, 'pending')

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
+import { callerOf } from '../../access/caller.ts'
 import type { Context } from '../../context.ts'
 import { amount, currencyField, phone, provider, readInput, reference, text } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
 import { disburse } from './disburse.ts'
-import { callerOf, type Initiation, requestData } from './initiation.ts'
+import { type Initiation, requestData } from './initiation.ts'
 
 /** What a deposit takes (specification: POST /deposit). */
 export const depositInput = z.object({

@@ -1,5 +1,6 @@
 import type { Pool } from 'pg'
 import { actorOf } from '../../access/actor.ts'
+import { whyTurnedAway } from '../../access/caller.ts'
 import type { Context } from '../../context.ts'
 import { shareStatement } from '../../database/batch.ts'
 import { awaitEvent } from '../../events/await-event.ts'
@@ -19,7 +20,6 @@ import {
   type Initiation,
   isOwn,
   type Item,
-  notAllowed,
   operatorUnavailable,
   sendOnce,
 } from './initiation.ts'
@@ -94,7 +94,7 @@ async function record(
       case 'duplicate':
         return repeated(ctx, item, await findExisting(ctx, item))
       case 'unauthenticated':
-        throw await notAllowed(ctx, item)
+        throw await whyTurnedAway(ctx)
       case 'short':
         throw await insufficientBalance(ctx.database.merchantPool, item.merchantId)
       case 'halted':

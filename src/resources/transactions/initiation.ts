@@ -1,4 +1,4 @@
-import { actorOf } from '../../access/actor.ts'
+import type { Caller } from '../../access/caller.ts'
 import { type Context, shareFlight } from '../../context.ts'
 import { failureOf } from '../../graphql/failure.ts'
 import { failureReasons } from '../../operators/failure-reasons.ts'
@@ -26,10 +26,7 @@ export interface Initiation {
 }
 
 /** What is to be made, and for whom. */
-export interface Item {
-  merchantId: number
-  apiKeyId: number
-  apiKeyVersion: number
+export interface Item extends Caller {
   provider: Provider
   phone: string
   amount: Xof
@@ -42,12 +39,6 @@ export function connectedOperator(ctx: Context, provider: Provider): Operator {
   const operator = ctx.operators.find(provider)
   if (!operator) throw invalidInput([{ field: 'paymentMethod', message: 'is not connected to this service' }])
   return operator
-}
-
-/** Who asks, as the statement that makes something judges it. @throws DomainError UNAUTHENTICATED */
-export function callerOf(ctx: Context): Pick<Item, 'merchantId' | 'apiKeyId' | 'apiKeyVersion'> {
-  const { merchantId, apiKeyId, apiKeyVersion } = actorOf(ctx)
-  return { merchantId, apiKeyId, apiKeyVersion }
 }
 
 /** @throws DomainError PAYMENT_REFUSED where the payment was */
@@ -112,14 +103,6 @@ export function operatorUnavailable(retryAfterMs: number | undefined): DomainErr
   return new DomainError('OPERATOR_UNAVAILABLE', undefined, {
     retryAfterS: Math.ceil((retryAfterMs ?? 1_000) / 1_000),
   })
-}
-
-/** Whom the statement itself turned away hears why from a fresh look at the key and the account. */
-export async function notAllowed(ctx: Context, item: Pick<Item, 'apiKeyId'>): Promise<DomainError> {
-  const { credentials } = ctx.access
-  credentials.forget(item.apiKeyId)
-  await credentials.check(actorOf(ctx))
-  return new DomainError('UNAUTHENTICATED')
 }
 
 /**

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import { mine } from '../../access/actor.ts'
+import { callerOf } from '../../access/caller.ts'
 import type { Context } from '../../context.ts'
 import { readId } from '../../graphql/ids.ts'
 import { DomainError } from '../../shared/errors.ts'
@@ -10,7 +11,7 @@ import { currency, type Xof } from '../../shared/money.ts'
 import { parsePhone } from '../../shared/phone.ts'
 import type { Provider } from '../../shared/providers.ts'
 import { disburse, resumeDeposit } from './disburse.ts'
-import { callerOf, findExisting, type Initiation, isOwn, requestData } from './initiation.ts'
+import { findExisting, type Initiation, isOwn, requestData } from './initiation.ts'
 
 /** What a refund takes. */
 const refundInput = z.object({
