@@ -79,7 +79,7 @@ test('the ledger is proven beside the running service', async () => {
   const lines = stdout.trim().split('\n')
   expect({ code, lines }).toEqual({
     code: 0,
-    lines: Array(8).fill(expect.stringMatching(/^\w+ {2}ok {2}\w/)),
+    lines: Array(13).fill(expect.stringMatching(/^\w+ {2}ok {2}\w/)),
   })
 })
 
