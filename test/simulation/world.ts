@@ -4,6 +4,7 @@ import { openSandboxClock } from '../../src/database/sandbox-clock.ts'
 import type { Context, Services } from '../../src/context.ts'
 import type {
   CollectRequest,
+  DisburseRequest,
   InitiateOutcome,
   OperatorHandle,
   QueryOutcome,
@@ -16,7 +17,8 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
 /** How a call to the operator goes; `lost` and `vanished` look the same from here. */
 export const treatments = ['normal', 'instant', 'refused', 'lost', 'vanished', 'unsent'] as const
-export type Treatment = (typeof treatments)[number]
+/** Also our float there may be empty: a disbursement is turned away at the door. */
+export type Treatment = (typeof treatments)[number] | 'floatless'
 
 /** What the operator did with one operation. */
 interface Operation {
@@ -27,14 +29,14 @@ interface Operation {
 /** Something that went over the wire. */
 export interface Exchange {
   correlationId: string
-  what: 'collect' | 'query'
-  answer: InitiateOutcome['kind'] | QueryOutcome['kind']
+  what: 'collect' | 'disburse' | 'query'
+  answer: InitiateOutcome['kind'] | QueryOutcome['kind'] | 'floatless'
 }
 
 /** An operator in memory: it keeps operations under their names, and a test plays its customers. */
 export class PlayedOperator {
   readonly provider = 'OperatorA'
-  readonly capabilities = { createIsIdempotent: true, callbacks: 'unsigned' }
+  readonly capabilities = { createIsIdempotent: true, callbacks: 'unsigned', disburseIsSynchronous: false }
   readonly operations = new Map<string, Operation>()
   readonly log: Exchange[] = []
   /** How the next calls go, by the name of the operation; `normal` where nothing is said. */
@@ -56,7 +58,12 @@ export class PlayedOperator {
 
   collect = async (request: CollectRequest): Promise<InitiateOutcome> => {
     await this.arrive('operator collect')
-    return this.#note('collect', request.handle, this.#collect(request))
+    return this.#note('collect', request.handle, this.#start(request))
+  }
+
+  disburse = async (request: DisburseRequest): Promise<InitiateOutcome> => {
+    await this.arrive('operator disburse')
+    return this.#note('disburse', request.handle, this.#start(request))
   }
 
   query = async (_kind: string, handle: OperatorHandle): Promise<QueryOutcome> => {
@@ -69,15 +76,18 @@ export class PlayedOperator {
     handle: OperatorHandle,
     answer: T,
   ): T {
-    this.log.push({ correlationId: handle.correlationId, what, answer: answer.kind })
+    const turnedAway = answer.kind === 'not_sent' && answer.refusal !== undefined
+    const heard = turnedAway ? 'floatless' : answer.kind
+    this.log.push({ correlationId: handle.correlationId, what, answer: heard })
     return answer
   }
 
-  #collect({ handle, amount }: CollectRequest): InitiateOutcome {
+  #start({ handle, amount }: CollectRequest | DisburseRequest): InitiateOutcome {
     const { correlationId } = handle
     const duplicate = this.operations.has(correlationId)
     const treatment = this.isDown ? 'unsent' : this.treatment
     if (treatment === 'unsent') return { kind: 'not_sent', cause: 'connect' }
+    if (treatment === 'floatless') return { kind: 'not_sent', cause: 'float_empty', refusal: noFloat }
     if (treatment === 'vanished') return { kind: 'unknown', cause: 'response_lost', handle }
     if (!duplicate) {
       const states = { normal: 'prompting', lost: 'prompting', instant: 'paid', refused: 'declined' } as const
@@ -102,6 +112,7 @@ export class PlayedOperator {
   }
 }
 
+const noFloat = { reason: 'FLOAT_INSUFFICIENT', code: 'no_float', message: 'No float.' } as const
 const refusal = { reason: 'PAYER_DECLINED', code: 'no', message: 'Declined.' } as const
 
 function evidenceOf(operatorRef: string, amount: bigint) {
@@ -136,6 +147,8 @@ export function openNode({ pool, merchantPool, ...world }: Ground): Services {
     flights: new Map(),
     ending: new AbortController().signal,
     wakeJob: () => undefined,
+    // Nobody waits for an outcome here: it is known when the operator has answered.
+    feed: { start: async () => ({ after: 0n, head: 0n }), subscribe: async function* () {} },
   } as unknown as Services
 }
 

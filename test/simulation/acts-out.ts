@@ -1,0 +1,92 @@
+import type fc from 'fast-check'
+import { expect } from 'vitest'
+import type { Context, Services } from '../../src/context.ts'
+import { asMerchant } from '../../src/database/merchant-pool.ts'
+import { DomainError } from '../../src/shared/errors.ts'
+import type { TestMerchant } from '../access/merchants.ts'
+import type { MoneyModel } from './model-out.ts'
+import { compare, find, type Item, readItems } from './standing.ts'
+import { contextOf, type Treatment, type World } from './world.ts'
+
+/** The service under test, and what one run has made in it. */
+export interface Real {
+  world: World
+  services: Services
+  merchants: readonly TestMerchant[]
+  /** The operator's names of what it was asked for. */
+  names: Map<string, Item>
+}
+
+export type Command = fc.AsyncCommand<MoneyModel, Real>
+
+/** A command that compares model and service when it is done. */
+export function command(words: string, act: (model: MoneyModel, real: Real) => Promise<void>): Command {
+  return {
+    check: () => true,
+    async run(model, real) {
+      real.world.operator.log.length = 0
+      await act(model, real)
+      real.world.operator.treatment = 'normal'
+      expect(real.world.operator.failures.splice(0)).toEqual([])
+      await compare(model, real)
+    },
+    toString: () => words,
+  }
+}
+
+/** What went over the wire since the command began, in its order. */
+export async function learn(model: MoneyModel, real: Real): Promise<void> {
+  for (const exchange of real.world.operator.log) {
+    const { correlationId } = exchange
+    const item = real.names.get(correlationId) ?? (await named(model, real, correlationId))
+    const wrong = 'kind' in item ? model.learnOut(item, exchange) : model.learn(item, exchange)
+    expect(wrong).toBe(null)
+  }
+}
+
+/** What the operator knows by a name that is new. */
+async function named(model: MoneyModel, real: Real, correlationId: string): Promise<Item> {
+  const row = (await readItems(real)).find((each) => each.name === correlationId)
+  const item = [...model.payments, ...model.outs].find((each) => row && find([row], each))
+  if (!item) throw new Error('the operator was asked about what nobody began')
+  real.names.set(correlationId, item)
+  return item
+}
+
+export async function idOf(real: Real, item: Item): Promise<bigint> {
+  const row = find(await readItems(real), item)
+  if (!row) throw new Error('it is not there')
+  return BigInt(row.id)
+}
+
+/** A merchant calls a verb. @returns the status, or the code of the refusal */
+export async function call(
+  real: Real,
+  at: number,
+  how: Treatment,
+  verb: (ctx: Context) => Promise<{ status: string }>,
+): Promise<string> {
+  const merchant = real.merchants[at]
+  if (!merchant) throw new Error('no such merchant')
+  real.world.operator.treatment = how
+  try {
+    const ctx = contextOf(real.services, merchant)
+    return (await asMerchant(merchant.merchantId, () => verb(ctx))).status
+  } catch (error) {
+    if (error instanceof DomainError) return error.code
+    throw error
+  }
+}
+
+export function paymentOf({ amount: sum, reference }: { amount: bigint; reference: string }) {
+  return {
+    amount: sum,
+    customerPhone: '70000001',
+    paymentMethod: 'OperatorA',
+    reference,
+  } as const
+}
+
+export function listed(input: object): string {
+  return Object.values(input).join(', ')
+}

@@ -1,0 +1,356 @@
+import fc from 'fast-check'
+import { expect } from 'vitest'
+import { recordCallback } from '../../src/operators/requests.ts'
+import { resolveJob, serviceJobs } from '../../src/resources/jobs.ts'
+import { cancelPayout } from '../../src/resources/payouts/cancel.ts'
+import { createPayout } from '../../src/resources/payouts/create.ts'
+import { sendDuePayouts } from '../../src/resources/payouts/send.ts'
+import { collect } from '../../src/resources/transactions/collect.ts'
+import { deposit } from '../../src/resources/transactions/deposit.ts'
+import { refundTransaction } from '../../src/resources/transactions/refund.ts'
+import { call, type Command, command, idOf, learn, listed, paymentOf, type Real } from './acts-out.ts'
+import type { ModelPayment } from './model.ts'
+import type { ModelOut, MoneyModel } from './model-out.ts'
+import { find, forgetPauses, type Item, readItems } from './standing.ts'
+import { openNode, type Treatment, treatments } from './world.ts'
+
+const who = fc.nat(1)
+const which = fc.nat(9)
+const treatment = fc.constantFrom<Treatment>(...treatments, 'floatless')
+const amount = fc.integer({ min: 1_000, max: 6_000 }).map(BigInt)
+
+/** A merchant asks a customer for money. */
+const collects = fc
+  .record({
+    who,
+    reference: fc.constantFrom('a', 'b', 'c', 'd'),
+    amount,
+    treatment: paysOrWaits(),
+  })
+  .map(collectCommand)
+
+function collectCommand(input: {
+  who: number
+  reference: string
+  amount: bigint
+  treatment: Treatment
+}): Command {
+  return command(`collect ${listed(input)}`, async (model, real) => {
+    const { reference, treatment: how } = input
+    const isTaken = model.isTaken('deposit', input.who, reference)
+    const answer = await call(real, input.who, how, (ctx) => collect(ctx, paymentOf(input)))
+    if (isTaken) return expect(answer).toBe('DUPLICATE_REFERENCE')
+    const payment = model.begin(input.who, reference, input.amount)
+    await learn(model, real)
+    expect(answer).toBe(payment.status === 'failed' ? 'PAYMENT_REFUSED' : payment.status)
+  })
+}
+
+function paysOrWaits() {
+  return fc.constantFrom<Treatment>('instant', 'instant', 'normal', 'lost', 'refused')
+}
+
+/** A merchant pays a customer. */
+const deposits = fc
+  .record({
+    who,
+    reference: fc.constantFrom('c', 'd', 'e', 'f', 'g'),
+    amount,
+    treatment,
+  })
+  .map(depositCommand)
+
+function depositCommand(input: {
+  who: number
+  reference: string
+  amount: bigint
+  treatment: Treatment
+}): Command {
+  return command(`deposit ${listed(input)}`, async (model, real) => {
+    const isTaken = model.isTaken('deposit', input.who, input.reference)
+    const isShort = model.worth(input.who) < input.amount
+    const answer = await call(real, input.who, input.treatment, (ctx) => deposit(ctx, paymentOf(input)))
+    if (isTaken) return expect(answer).toBe('DUPLICATE_REFERENCE')
+    if (isShort) return expect(answer).toBe('INSUFFICIENT_BALANCE')
+    await depositBegan(model, real, model.deposit({ ...input, refundOf: null }), answer)
+  })
+}
+
+async function depositBegan(model: MoneyModel, real: Real, made: ModelOut, answer: string): Promise<void> {
+  await learn(model, real)
+  expect(answer).toBe(made.status === 'failed' ? 'PAYMENT_REFUSED' : made.status)
+}
+
+/** A merchant gives a payment back: all that is left of it, or a part. */
+const refunds = fc
+  .record({
+    at: which,
+    part: fc.constantFrom<bigint | null>(null, null, null, 1_000n, 2_500n, 500n),
+    treatment: fc.oneof(treatment, fc.constantFrom<Treatment>('normal', 'instant')),
+  })
+  .map(refundCommand)
+
+function refundCommand(input: { at: number; part: bigint | null; treatment: Treatment }): Command {
+  return command(`refund ${listed(input)}`, async (model, real) => {
+    const original = model.payments[input.at % Math.max(1, model.payments.length)]
+    if (!original) return
+    const left = model.left(original)
+    const asked = input.part ?? left
+    const expected = refusalOf(model, original, { left, asked })
+    const reference = `refund-${model.outs.length}`
+    const id = await idOf(real, original)
+    const raw = {
+      id: String(id),
+      reference,
+      ...(input.part !== null && { amount: input.part }),
+    }
+    const answer = await call(real, original.who, input.treatment, (ctx) => refundTransaction(ctx, raw))
+    if (expected) return expect(answer).toBe(expected)
+    const { who: merchant } = original
+    const made = model.deposit({
+      who: merchant,
+      reference,
+      amount: asked,
+      refundOf: original,
+    })
+    await depositBegan(model, real, made, answer)
+  })
+}
+
+function refusalOf(
+  model: MoneyModel,
+  original: ModelPayment,
+  { left, asked }: { left: bigint; asked: bigint },
+): string | null {
+  if (original.status !== 'success') return 'NOT_REFUNDABLE'
+  if (asked > left || asked === 0n) return 'REFUND_TOO_LARGE'
+  if (asked < 1_000n && asked < left) return 'INVALID_INPUT'
+  return model.worth(original.who) < asked ? 'INSUFFICIENT_BALANCE' : null
+}
+
+/** A merchant withdraws money, now or later. */
+const payouts = fc
+  .record({
+    who,
+    reference: fc.constantFrom('a', 'b', 'c', 'd', 'e'),
+    amount,
+    inSeconds: fc.constantFrom(null, null, 30, 3_001, 50_001),
+  })
+  .map(payoutCommand)
+
+function payoutCommand(input: {
+  who: number
+  reference: string
+  amount: bigint
+  inSeconds: number | null
+}): Command {
+  return command(`payout ${listed(input)}`, async (model, real) => {
+    const { reference, inSeconds } = input
+    const isTaken = model.isTaken('payout', input.who, reference)
+    const isShort = inSeconds === null && model.worth(input.who) < input.amount
+    const at = inSeconds === null ? null : real.world.clock.now().getTime() + inSeconds * 1_000
+    const answer = await call(real, input.who, 'normal', async (ctx) => {
+      await createPayout(ctx, {
+        amount: input.amount,
+        destinationPhone: '70000001',
+        paymentMethod: 'OperatorA',
+        reference,
+        ...(at !== null && { scheduledAt: new Date(at) }),
+      })
+      return { status: 'made' }
+    })
+    if (isTaken) return expect(answer).toBe('DUPLICATE_PAYOUT')
+    if (isShort) return expect(answer).toBe('INSUFFICIENT_BALANCE')
+    expect(answer).toBe('made')
+    const sendAt = inSeconds === null ? null : model.now + inSeconds * 1_000
+    model.payout({ who: input.who, reference, amount: input.amount, sendAt })
+  })
+}
+
+/** A merchant thinks better of a payout. */
+function cancelCommand(at: number): Command {
+  return command(`cancel(${at})`, async (model, real) => {
+    const all = model.outs.filter(({ kind }) => kind === 'payout')
+    const out = all[at % Math.max(1, all.length)]
+    if (!out) return
+    const id = await idOf(real, out)
+    const answer = await call(real, out.who, 'normal', async (ctx) => {
+      await cancelPayout(ctx, id)
+      return { status: 'cancelled' }
+    })
+    expect(answer).toBe(model.cancel(out) ? 'cancelled' : 'STATE_CONFLICT')
+  })
+}
+
+/** What the job does when it is woken. */
+function sendDue(how: Treatment): Command {
+  return command(`send(${how})`, async (model, real) => {
+    real.world.operator.treatment = how
+    await sendDuePayouts(real.services, 'OperatorA')
+    const begun = model.beginDue()
+    await learn(model, real)
+    expect(begun.filter(({ sends }) => sends !== 1)).toEqual([])
+  })
+}
+
+/** Something about what the operator was asked for. */
+function about(
+  what: string,
+  at: number,
+  act: (item: Item, name: string, model: MoneyModel, real: Real) => Promise<void>,
+): Command {
+  return command(`${what}(${at})`, async (model, real) => {
+    const known = [...real.names]
+    const [name, item] = known[at % Math.max(1, known.length)] ?? []
+    if (name !== undefined && item) await act(item, name, model, real)
+  })
+}
+
+/** A person answers, or the operator makes up its mind, however late. */
+function decide(at: number, state: 'paid' | 'declined'): Command {
+  return about(state, at, async (_item, name, _model, { world }) => {
+    const operation = world.operator.operations.get(name)
+    if (operation?.state === 'prompting') operation.state = state
+  })
+}
+
+/** The operator gives the money back; whether it says so is its affair. */
+function takeBack(at: number, tells: boolean): Command {
+  return about(tells ? 'taken back, and told ' : 'taken back ', at, async (item, name, model, real) => {
+    const operation = real.world.operator.operations.get(name)
+    if (operation?.state !== 'paid') return
+    operation.state = 'reversed'
+    if (tells) await report(item, name, 'back', model, real)
+  })
+}
+
+const claims = {
+  prompting: 'pending',
+  paid: 'settled',
+  declined: 'refused',
+  reversed: 'reversed',
+} as const
+
+/** The operator reports: the `nth` time, in whatever order, and as often as it likes. */
+function callback(at: number, nth: number): Command {
+  return about(`callback ${nth} `, at, (item, name, model, real) =>
+    report(item, name, String(nth), model, real),
+  )
+}
+
+async function report(item: Item, name: string, nth: string, model: MoneyModel, { world }: Real) {
+  const dedupeKey = `${name}:${nth}`
+  const says = claims[world.operator.operations.get(name)?.state ?? 'prompting']
+  const told = {
+    provider: 'OperatorA',
+    dedupeKey,
+    body: '{}',
+    requestId: null,
+  } as const
+  const kept = await recordCallback(world.pool, {
+    ...told,
+    correlationId: name,
+    says,
+  })
+  expect(kept.isNew).toBe(!model.callbacks.has(dedupeKey))
+  model.callbacks.add(dedupeKey)
+  const isSettled = ['success', 'completed', 'reversed'].includes(item.status)
+  item.isDue ||= kept.isNew && !(isSettled && says === 'settled')
+}
+
+/** The job that asks about what is due. What a callback made due is asked about for certain. */
+async function resolve(model: MoneyModel, real: Real): Promise<void> {
+  await forgetPauses(real)
+  const job = serviceJobs(real.services).find(({ name }) => name === resolveJob('OperatorA'))
+  await job?.run()
+  await Promise.allSettled(real.services.flights.values())
+  const { log } = real.world.operator
+  const asked = new Set(log.map(({ correlationId }) => real.names.get(correlationId)))
+  const standing = await readItems(real)
+  for (const item of [...model.payments, ...model.outs]) {
+    const isGone = 'kind' in item ? model.isGivenUp(item) : model.isGone(item)
+    if (!isGone) {
+      if (item.isDue) expect(asked).toContain(item)
+      continue
+    }
+    // Who is gone is looked at when the schedule says so, and nobody is asked: only the record tells.
+    if (!item.isDue && find(standing, item)?.status !== 'failed') continue
+    if ('kind' in item) model.giveUpOut(item)
+    else model.giveUp(item)
+  }
+  await learn(model, real)
+}
+
+function advance(seconds: number): Command {
+  return command(`advance(${seconds} s)`, async (model, { world }) => {
+    await world.advance(seconds * 1_000)
+    model.now += seconds * 1_000
+  })
+}
+
+function operatorIs(isDown: boolean): Command {
+  return command(`operator ${isDown ? 'down' : 'up'}`, async (_model, { world }) => {
+    world.operator.isDown = isDown
+  })
+}
+
+/** Whatever was in memory is gone: another process goes on. */
+const restart = command('restart', async (_model, real) => {
+  real.services = openNode(real.world)
+})
+
+/** What stories need most. */
+function often<T>(arbitrary: T): [T, T, T] {
+  return [arbitrary, arbitrary, arbitrary]
+}
+
+/** Where runs set out from: money that came in, and some of it on its way out. */
+export const openings: fc.Arbitrary<Command>[] = [collects, fc.oneof(deposits, refunds), payouts]
+
+/** Everything that can happen to money, by whoever does it. */
+export const everything: fc.Arbitrary<Command>[] = [
+  collects,
+  ...often(deposits),
+  ...often(refunds),
+  ...often(payouts),
+  which.map(cancelCommand),
+  ...often(fc.oneof(treatment, fc.constantFrom<Treatment>('vanished', 'unsent')).map(sendDue)),
+  ...often(which.map((at) => decide(at, 'paid'))),
+  which.map((at) => decide(at, 'declined')),
+  ...often(fc.tuple(which, fc.boolean()).map(([at, tells]) => takeBack(at, tells))),
+  ...often(fc.tuple(which, fc.nat(2)).map(([at, nth]) => callback(at, nth))),
+  which.map((at) =>
+    about('stale', at, async (_item, name, _model, { world }) => {
+      world.operator.stale.add(name)
+    }),
+  ),
+  ...often(fc.constant(command('resolve()', resolve))),
+  fc.constantFrom(8, 45, 5_000, 90_000).map(advance),
+  fc.boolean().map(operatorIs),
+  fc.constant(restart),
+]
+
+/** At the end nothing stays undecided: the operator is back, and days later everything is over. */
+export async function finish(model: MoneyModel, real: Real): Promise<void> {
+  const decideAll = command('all paid', async (_model, { world, names }) => {
+    world.operator.stale.clear()
+    for (const name of names.keys()) {
+      const operation = world.operator.operations.get(name)
+      if (operation?.state === 'prompting') operation.state = 'paid'
+    }
+  })
+  const ask = command('resolve()', resolve)
+  const end = [advance(90_000), sendDue('normal'), ask, decideAll, advance(90_000), ask]
+  for (const each of [operatorIs(false), ...end]) await each.run(model, real)
+  expect(model.outs.filter((out) => model.isOpen(out))).toEqual([])
+  expect(model.payments.filter(({ status }) => status === 'pending')).toEqual([])
+}
+
+/** The worst end: the operator takes back what came in, and then gives back what went out. */
+export async function worstEnd(model: MoneyModel, real: Real): Promise<void> {
+  const items = [...real.names.values()]
+  const all = (isOut: boolean) =>
+    items.flatMap((item, at) => ('kind' in item === isOut ? [takeBack(at, true)] : []))
+  const ask = command('resolve()', resolve)
+  for (const each of [...all(false), ask, ...all(true), ask]) await each.run(model, real)
+}

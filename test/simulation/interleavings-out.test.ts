@@ -1,0 +1,265 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Services } from '../../src/context.ts'
+import { asMerchant } from '../../src/database/merchant-pool.ts'
+import { cancelPayout } from '../../src/resources/payouts/cancel.ts'
+import { createPayout } from '../../src/resources/payouts/create.ts'
+import { sendDuePayouts } from '../../src/resources/payouts/send.ts'
+import { settlePayout } from '../../src/resources/payouts/settle.ts'
+import { reverseDisbursement } from '../../src/resources/reverse-disbursement.ts'
+import { deposit } from '../../src/resources/transactions/deposit.ts'
+import { refundTransaction } from '../../src/resources/transactions/refund.ts'
+import { begun, dueNow, passPauses, resolve, type Scene, schedules, worlds } from './scene.ts'
+import { seed } from './seed.ts'
+import { contextOf, judge, openNode, type Treatment } from './world.ts'
+
+// Two sides of the service at work on money that goes out, in every order of their statements and calls that
+// the schedules find. `RUNS=5000` for more of each; a failure prints what replays it.
+
+afterAll(() => Promise.all(worlds.map(({ db }) => db.drop())))
+beforeAll(() => void process.stdout.write(`interleavings of money out: SEED=${seed}\n`))
+
+const evidence = {
+  operatorRef: 'O',
+  amount: 3_000n,
+  settledAt: new Date(),
+  source: 'query',
+  digest: 'd',
+} as const
+const paid = {
+  status: 'success',
+  source: 'query',
+  watchMs: null,
+  evidence,
+} as const
+const refused = {
+  status: 'failed',
+  source: 'query',
+  refusal: { reason: 'UNSPECIFIED', code: 'no', message: 'Refused.' },
+} as const
+
+const payee = {
+  customerPhone: '70000001',
+  paymentMethod: 'OperatorA',
+} as const
+
+/** A merchant calls a verb on one of the nodes. */
+function asks<T>(
+  { merchant }: Scene,
+  services: Services,
+  verb: (ctx: ReturnType<typeof contextOf>) => Promise<T>,
+): Promise<T> {
+  return asMerchant(merchant.merchantId, () => verb(contextOf(services, merchant)))
+}
+
+async function fund({ world, merchant }: Scene, amount: bigint): Promise<void> {
+  const cause = `funding:${merchant.merchantId}`
+  await world.pool.query('SELECT fund_merchant($1, $2, $3)', [merchant.merchantId, cause, amount])
+}
+
+/** A payout of 3,000 that waits, of a merchant that has 5,000. */
+async function payoutOf(scene: Scene, scheduledAt?: Date): Promise<bigint> {
+  await fund(scene, 5_000n)
+  const destination = {
+    destinationPhone: '70000001',
+    paymentMethod: 'OperatorA',
+  } as const
+  const input = {
+    ...destination,
+    amount: 3_000,
+    ...(scheduledAt && { scheduledAt }),
+  }
+  const { id } = await asks(scene, openNode(scene.world), (ctx) => createPayout(ctx, input))
+  // From here on the operator is asked in turns too.
+  scene.world.operator.arrive = (what) => scene.turns.point(what)
+  return id
+}
+
+/** The same, begun and sent. */
+async function sentPayout(scene: Scene, treatment: Treatment): Promise<bigint> {
+  const { operator } = scene.world
+  const id = await payoutOf(scene)
+  operator.arrive = async () => {}
+  operator.treatment = treatment
+  await sendDuePayouts(openNode(scene.world), 'OperatorA')
+  operator.treatment = 'normal'
+  operator.log.length = 0
+  operator.arrive = (what) => scene.turns.point(what)
+  return id
+}
+
+async function foundOut({ world, merchant }: Scene) {
+  const { rows } = await world.db.owner.query(
+    `SELECT b.available, b.reserved, p.status, p.reversed_at IS NOT NULL AS back, (
+         SELECT max(r.attempt) FROM operator_request r
+         WHERE r.merchant_id = b.merchant_id AND r.kind = 'disburse'
+       ) AS attempt,
+       (SELECT count(*)::int FROM transaction t WHERE t.merchant_id = b.merchant_id
+          AND t.transaction_type = 'deposit') AS deposits,
+       ARRAY(SELECT e.type FROM event e WHERE e.merchant_id = b.merchant_id ORDER BY e.id) AS events
+     FROM merchant_balance b LEFT JOIN payout p ON p.merchant_id = b.merchant_id WHERE b.merchant_id = $1`,
+    [merchant.merchantId],
+  )
+  return rows[0] as Record<string, unknown> & { events: string[] }
+}
+
+const sent = ({ world }: Scene) => world.operator.log.filter(({ what }) => what === 'disburse').length
+const codes = (ends: PromiseSettledResult<unknown>[]) =>
+  ends.map((end) => (end.status === 'fulfilled' ? 'done' : String((end.reason as { code?: string }).code)))
+
+test.concurrent(
+  'begin, begin and cancel: cancelled and never sent, or sent once and not cancelled',
+  () =>
+    schedules(async (scene) => {
+      const id = await payoutOf(scene)
+      const [a, b] = scene.sides
+      const [, , end] = await scene.turns.run<unknown>(
+        () => sendDuePayouts(a, 'OperatorA'),
+        () => sendDuePayouts(b, 'OperatorA'),
+        () => asks(scene, b, (ctx) => cancelPayout(ctx, id)),
+      )
+      const isCancelled = end?.status === 'fulfilled'
+      expect(sent(scene)).toBe(isCancelled ? 0 : 1)
+      expect(await foundOut(scene)).toMatchObject(
+        isCancelled
+          ? { status: 'cancelled', available: 5_000n, reserved: 0n }
+          : { status: 'processing', available: 2_000n, reserved: 3_000n },
+      )
+    }),
+  3_600_000,
+)
+
+test.concurrent(
+  'settle, refuse and take back a payout: one outcome, and back only what was paid',
+  () =>
+    schedules(async (scene) => {
+      const id = await sentPayout(scene, 'normal')
+      const [a, b] = scene.sides
+      await scene.turns.run<unknown>(
+        () => settlePayout(a, id, paid),
+        () => settlePayout(b, id, refused),
+        () => settlePayout(b, id, paid),
+        () => reverseDisbursement(a, 'payout', id, evidence),
+      )
+      const { status, back, events, available } = await foundOut(scene)
+      const isPaid = status === 'completed'
+      expect({ events, available }).toEqual({
+        events: [
+          'payout_pending',
+          'payout_processing',
+          isPaid ? 'payout_completed' : 'payout_failed',
+          ...(back ? ['payout_reversed'] : []),
+        ],
+        available: isPaid && !back ? 2_000n : 5_000n,
+      })
+      expect(isPaid || !back).toBe(true)
+    }),
+  3_600_000,
+)
+
+test.concurrent(
+  'two resolvers on a payout that may never have left: the fence lets one of them send',
+  () =>
+    schedules(async (scene) => {
+      await sentPayout(scene, 'vanished')
+      await passPauses(scene)
+      const [a, b] = scene.sides
+      await scene.turns.run(
+        () => resolve(a),
+        async () => {
+          await scene.turns.step('pause', () => dueNow(scene))
+          await resolve(b)
+        },
+      )
+      expect(sent(scene)).toBe(1)
+      expect(await foundOut(scene)).toMatchObject({
+        status: 'processing',
+        attempt: 2,
+        reserved: 3_000n,
+      })
+    }),
+  3_600_000,
+)
+
+test.concurrent(
+  'deposit and deposit at the last franc, and a payout: what is there goes out once',
+  () =>
+    schedules(async (scene) => {
+      await fund(scene, 5_000n)
+      scene.world.operator.arrive = (what) => scene.turns.point(what)
+      scene.world.operator.treatment = 'instant'
+      const [a, b] = scene.sides
+      const pay = (services: Services) =>
+        asks(scene, services, (ctx) => deposit(ctx, { ...payee, amount: 3_000 }))
+      const ends = await scene.turns.run<unknown>(
+        () => pay(a),
+        () => pay(b),
+        () => pay(b),
+      )
+      expect(codes(ends).toSorted()).toEqual(['INSUFFICIENT_BALANCE', 'INSUFFICIENT_BALANCE', 'done'])
+      expect(sent(scene)).toBe(1)
+      expect(await foundOut(scene)).toMatchObject({
+        available: 2_000n,
+        reserved: 0n,
+        deposits: 1,
+      })
+    }),
+  3_600_000,
+)
+
+test.concurrent(
+  'refund and refund of more than a half: one of them, and the money is there once',
+  () =>
+    schedules(async (scene) => {
+      await begun(scene, 'instant')
+      await fund(scene, 5_000n)
+      const id = String(await scene.id())
+      scene.world.operator.treatment = 'instant'
+      const [a, b] = scene.sides
+      const refund = (services: Services) =>
+        asks(scene, services, (ctx) => refundTransaction(ctx, { id, amount: 3_000 }))
+      const ends = await scene.turns.run<unknown>(
+        () => refund(a),
+        () => refund(b),
+      )
+      expect(codes(ends).toSorted()).toEqual(['REFUND_TOO_LARGE', 'done'])
+      expect(await foundOut(scene)).toMatchObject({
+        available: 7_000n,
+        reserved: 0n,
+        deposits: 1,
+      })
+    }),
+  3_600_000,
+)
+
+test.concurrent(
+  'the first answer to a deposit and a resolver: paid once, and nothing is sent twice',
+  () =>
+    schedules(async (scene) => {
+      await fund(scene, 5_000n)
+      const { operator } = scene.world
+      operator.treatment = 'instant'
+      operator.arrive = (what) => scene.turns.point(what)
+      const [a, b] = scene.sides
+      const ends = await scene.turns.run<unknown>(
+        () => asks(scene, a, (ctx) => deposit(ctx, { ...payee, amount: 3_000 })),
+        async () => {
+          await scene.turns.step('later', () => dueNow(scene))
+          await resolve(b)
+        },
+      )
+      expect(codes(ends)).toEqual(['done', 'done'])
+      expect(sent(scene)).toBe(1)
+      expect(await foundOut(scene)).toMatchObject({
+        available: 2_000n,
+        reserved: 0n,
+        attempt: 1,
+        events: ['deposit_processing', 'deposit_completed'],
+      })
+    }),
+  3_600_000,
+)
+
+test('and in the books of all of them no invariant is broken', async () => {
+  expect(worlds.length).toBeGreaterThan(0)
+  for (const world of worlds) expect(await judge(world)).toEqual([])
+})

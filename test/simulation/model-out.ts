@@ -1,0 +1,239 @@
+import { type ModelPayment, PaymentsModel } from './model.ts'
+import type { Exchange } from './world.ts'
+
+/** Money out as it must be. Times are milliseconds since the run began. */
+export interface ModelOut {
+  kind: 'deposit' | 'payout'
+  who: number
+  reference: string
+  amount: bigint
+  status: 'pending' | 'processing' | 'success' | 'completed' | 'failed' | 'cancelled' | 'reversed'
+  events: string[]
+  /** The operator gave it back. */
+  isBack: boolean
+  /** The collection that it gives back. */
+  refundOf: ModelPayment | null
+  /** When it is to be sent; null: at once. */
+  sendAt: number | null
+  /** What is known of its request: not asked for, never left, may have left, or the operator has it. */
+  request: 'none' | 'unsent' | 'doubt' | 'accepted'
+  /** Since it was asked for. */
+  createdAt: number
+  sentAt: number
+  sends: number
+  /** A callback asks for a question. */
+  isDue: boolean
+}
+
+const second = 1_000
+const fence = 30 * second
+/** What never left is given up after that. */
+const unsentFor = { deposit: 15 * second, payout: 86_400 * second }
+
+/** The rules of money out beside those of collections: two pages, no database, no network, no clock. */
+export class MoneyModel extends PaymentsModel {
+  readonly outs: ModelOut[] = []
+  /** Collections that the operator took back. */
+  readonly takenBack = new Set<ModelPayment>()
+  /** What every merchant began with. */
+  readonly funded: bigint
+
+  constructor(funded: bigint) {
+    super()
+    this.funded = funded
+  }
+
+  /** What a merchant is worth: above zero it is available, below it is owed. */
+  worth(who: number): bigint {
+    const mine = <T extends { who: number }>(all: readonly T[]) => all.filter((each) => each.who === who)
+    const came = mine(this.payments)
+      .filter(
+        (each) => each.status === 'success' || (each.status === 'reversed' && !this.takenBack.has(each)),
+      )
+      .reduce((sum, { amount }) => sum + amount, 0n)
+    const went = mine(this.outs)
+      .filter((out) => this.holds(out) || this.isPaid(out))
+      .reduce((sum, { amount }) => sum + amount, 0n)
+    return this.funded + came - went
+  }
+
+  reserved(who: number): bigint {
+    const held = this.outs.filter((out) => out.who === who && this.holds(out))
+    return held.reduce((sum, { amount }) => sum + amount, 0n)
+  }
+
+  /** Whether money is set aside for it. */
+  holds({ status, sendAt }: ModelOut): boolean {
+    return status === 'processing' || (status === 'pending' && sendAt === null)
+  }
+
+  isPaid({ status, isBack }: ModelOut): boolean {
+    return (status === 'success' || status === 'completed') && !isBack
+  }
+
+  isOpen({ status }: ModelOut): boolean {
+    return status === 'pending' || status === 'processing'
+  }
+
+  /** Of references deposits and collections share one space, payouts have their own. */
+  isTaken(kind: ModelOut['kind'], who: number, reference: string): boolean {
+    const others: readonly { who: number; reference: string; kind?: string }[] =
+      kind === 'deposit' ? [...this.payments, ...this.outs.filter((out) => out.kind === kind)] : this.outs
+    return others.some(
+      (each) =>
+        each.who === who && each.reference === reference && (kind === 'deposit' || each.kind === kind),
+    )
+  }
+
+  /** Of a collection: paid, less what was given back and what is on its way. */
+  left(payment: ModelPayment): bigint {
+    const gone = this.outs.filter((out) => out.refundOf === payment && (this.holds(out) || this.isPaid(out)))
+    return gone.reduce((rest, { amount }) => rest - amount, payment.amount)
+  }
+
+  deposit(out: Pick<ModelOut, 'who' | 'reference' | 'amount' | 'refundOf'>): ModelOut {
+    const made = this.#add({
+      ...out,
+      kind: 'deposit',
+      status: 'processing',
+      sendAt: null,
+    })
+    made.request = 'doubt'
+    return made
+  }
+
+  payout(out: Pick<ModelOut, 'who' | 'reference' | 'amount' | 'sendAt'>): ModelOut {
+    return this.#add({
+      ...out,
+      kind: 'payout',
+      status: 'pending',
+      refundOf: null,
+    })
+  }
+
+  #add(out: Omit<ModelOut, 'events' | 'isBack' | 'request' | 'createdAt' | 'sentAt' | 'sends' | 'isDue'>) {
+    const made: ModelOut = {
+      ...out,
+      events: [`${out.kind}_${out.status}`],
+      isBack: false,
+      request: 'none',
+      createdAt: this.now,
+      sentAt: this.now,
+      sends: 0,
+      isDue: false,
+    }
+    this.outs.push(made)
+    return made
+  }
+
+  /** Begins what is due, the oldest first: what was scheduled needs its money now. @returns what is sent */
+  beginDue(): ModelOut[] {
+    const due = this.outs
+      .filter(({ status, sendAt }) => status === 'pending' && (sendAt ?? 0) <= this.now)
+      .toSorted((a, b) => (a.sendAt ?? a.createdAt) - (b.sendAt ?? b.createdAt))
+    return due.filter((out) => {
+      if (out.sendAt !== null && this.worth(out.who) < out.amount) {
+        this.#end(out, 'failed')
+        return false
+      }
+      this.#become(out, 'processing')
+      out.request = 'doubt'
+      out.createdAt = this.now
+      out.sentAt = this.now
+      return true
+    })
+  }
+
+  cancel(out: ModelOut): boolean {
+    if (out.status !== 'pending') return false
+    this.#end(out, 'cancelled')
+    return true
+  }
+
+  /** What the operator's answer makes of it. @returns what was wrong to do, or null */
+  learnOut(out: ModelOut, { what, answer }: Exchange): string | null {
+    out.isDue = false
+    if (what === 'query') {
+      this.#learnQuery(out, answer)
+      return null
+    }
+    const wrong = this.#wrongToSendOut(out)
+    if (!wrong) this.#learnSend(out, answer)
+    return wrong
+  }
+
+  /** As of any payment; also what refunds gave back may be taken back by the operator as well, once. */
+  override learn(payment: ModelPayment, exchange: Exchange): string | null {
+    const wasReversed = payment.status === 'reversed'
+    const wrong = super.learn(payment, exchange)
+    if (exchange.answer !== 'reversed') return wrong
+    if (wasReversed && !this.takenBack.has(payment)) payment.events.push('payment_reversed')
+    this.takenBack.add(payment)
+    return wrong
+  }
+
+  #wrongToSendOut({ kind, sends, request, status, sentAt, createdAt }: ModelOut): string | null {
+    if (status !== 'processing') return `sent when it was ${status}`
+    if (sends === 0) return null
+    if (request === 'accepted') return 'sent again although the operator has it'
+    if (request === 'doubt' && this.now - sentAt < fence) return 'sent again behind its fence'
+    if (request === 'unsent' && this.now - createdAt >= unsentFor[kind]) return 'sent when it was given up'
+    return null
+  }
+
+  #learnSend(out: ModelOut, answer: Exchange['answer']): void {
+    const nothingLeft = out.sends === 0 || out.request === 'unsent'
+    out.sends += 1
+    out.sentAt = this.now
+    out.request = 'doubt'
+    if (answer === 'settled') this.#paid(out)
+    if (answer === 'refused') this.#end(out, 'failed')
+    if (answer === 'accepted') out.request = 'accepted'
+    if (answer === 'not_sent' && nothingLeft) out.request = 'unsent'
+    // Who waits for an answer hears that there is no float; a payout waits for it.
+    if (answer === 'floatless' && nothingLeft) {
+      if (out.kind === 'deposit') this.#end(out, 'failed')
+      else out.request = 'unsent'
+    }
+  }
+
+  #learnQuery(out: ModelOut, answer: Exchange['answer']): void {
+    if (answer === 'settled' || answer === 'reversed') this.#paid(out)
+    if (answer === 'reversed' && this.isPaid(out)) {
+      out.isBack = true
+      out.events.push(`${out.kind}_reversed`)
+      if (out.kind === 'deposit') out.status = 'reversed'
+    }
+    if (answer === 'refused') this.#end(out, 'failed')
+    if (answer === 'pending' && out.status === 'processing') out.request = 'accepted'
+  }
+
+  isGivenUp({ kind, status, request, createdAt }: ModelOut): boolean {
+    return status === 'processing' && request === 'unsent' && this.now - createdAt >= unsentFor[kind]
+  }
+
+  giveUpOut(out: ModelOut): void {
+    out.isDue = false
+    this.#end(out, 'failed')
+  }
+
+  #paid(out: ModelOut): void {
+    if (out.status !== 'processing') return
+    this.#become(out, out.kind === 'deposit' ? 'success' : 'completed', `${out.kind}_completed`)
+    const original = out.refundOf
+    if (original?.status !== 'success') return
+    const given = this.outs.filter((each) => each.refundOf === original && this.isPaid(each))
+    if (given.reduce((sum, { amount }) => sum + amount, 0n) < original.amount) return
+    original.status = 'reversed'
+    original.events.push('payment_reversed')
+  }
+
+  #end(out: ModelOut, status: 'failed' | 'cancelled'): void {
+    if (this.isOpen(out)) this.#become(out, status)
+  }
+
+  #become(out: ModelOut, status: ModelOut['status'], event = `${out.kind}_${status}`): void {
+    out.status = status
+    out.events.push(event)
+  }
+}

@@ -1,0 +1,98 @@
+import { expect } from 'vitest'
+import type { ModelPayment } from './model.ts'
+import type { ModelOut, MoneyModel } from './model-out.ts'
+import type { Real } from './acts-out.ts'
+
+export type Item = ModelPayment | ModelOut
+
+/** How something stands in the service's own books. */
+export interface Standing {
+  id: string
+  kind: 'pay' | 'deposit' | 'payout'
+  who: number
+  reference: string
+  status: string
+  isBack: boolean
+  events: string[]
+  /** The operator's name of it. */
+  name: string | null
+}
+
+export async function readItems({ world, merchants }: Real): Promise<Standing[]> {
+  const { rows } = await world.db.owner.query<Standing>({
+    name: 'standing_items',
+    text: `WITH items AS (
+        SELECT t.id, t.transaction_type::text AS kind, t.merchant_id, t.reference, t.status::text,
+          t.transaction_type = 'deposit' AND t.status = 'reversed' AS back, 'transaction_id' AS key
+        FROM transaction t WHERE t.merchant_id = ANY ($1)
+        UNION ALL
+        SELECT p.id, 'payout', p.merchant_id, p.reference, p.status::text, p.reversed_at IS NOT NULL,
+          'payout_id'
+        FROM payout p WHERE p.merchant_id = ANY ($1)
+      )
+      SELECT i.id::text, i.kind, array_position($1, i.merchant_id) - 1 AS who, i.reference, i.status,
+        i.back AS "isBack", (
+          SELECT json_agg(e.type ORDER BY e.id) FROM event e
+          WHERE e.merchant_id = i.merchant_id AND e.data->>i.key = i.id::text
+        ) AS events, (
+          SELECT r.correlation_id FROM operator_request r
+          WHERE r.merchant_id = i.merchant_id
+            AND CASE i.kind WHEN 'payout' THEN r.payout_id ELSE r.transaction_id END = i.id
+        ) AS name
+      FROM items i ORDER BY i.kind, i.id`,
+    values: [merchants.map(({ merchantId }) => merchantId)],
+  })
+  return rows
+}
+
+export function find(standing: readonly Standing[], item: Item): Standing | undefined {
+  return standing.find(
+    (row) => row.kind === kindOf(item) && row.who === item.who && row.reference === item.reference,
+  )
+}
+
+function kindOf(item: Item): Standing['kind'] {
+  return 'kind' in item ? item.kind : 'pay'
+}
+
+/** Service and model stand in the same place: every status, every event, and every franc. */
+export async function compare(model: MoneyModel, real: Real): Promise<void> {
+  const standing = await readItems(real)
+  const items = [...model.payments, ...model.outs]
+  expect(standing.map((row) => told(row, row.kind, row.isBack)).toSorted()).toEqual(
+    items.map((item) => told(item, kindOf(item), 'kind' in item && item.isBack)).toSorted(),
+  )
+  const { rows } = await real.world.db.owner.query({
+    name: 'standing_balances',
+    text: `SELECT available, reserved, receivable FROM merchant_balance WHERE merchant_id = ANY ($1)
+      ORDER BY array_position($1, merchant_id)`,
+    values: [real.merchants.map(({ merchantId }) => merchantId)],
+  })
+  expect(rows).toEqual(
+    real.merchants.map((_merchant, who) => {
+      const worth = model.worth(who)
+      const [available, receivable] = worth > 0n ? [worth, 0n] : [0n, -worth]
+      return { available, reserved: model.reserved(who), receivable }
+    }),
+  )
+}
+
+/** One line about one item. */
+function told(
+  { who, reference, status, events }: Pick<Standing, 'who' | 'reference' | 'status' | 'events'>,
+  kind: string,
+  isBack: boolean,
+): string {
+  return `${kind} ${who} ${reference}: ${status}${isBack ? ', back' : ''} (${events.join(' ')})`
+}
+
+/** As if the last question had been a while ago; an unsent request may be sent from its moment on. */
+export async function forgetPauses({ world, merchants }: Real): Promise<void> {
+  await world.db.owner.query({
+    name: 'forget_pauses',
+    text: `UPDATE operator_request SET query_after = NULL,
+        fence_until = CASE state WHEN 'unsent' THEN fence_until - interval '1 s' ELSE fence_until END
+      WHERE merchant_id = ANY ($1) AND next_check_at IS NOT NULL`,
+    values: [merchants.map(({ merchantId }) => merchantId)],
+  })
+}
