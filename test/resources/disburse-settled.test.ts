@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { recordCallback } from '../../src/operators/requests.ts'
-import { eventTypes } from '../ledger/money.ts'
+import { eventTypes, fundedMerchant, openCollection, settleMany } from '../ledger/money.ts'
 import { movementsOf } from '../ledger/money-out.ts'
 import {
   begun,
@@ -120,6 +120,41 @@ describe.each(kinds)('a %s that failed, and that its operator paid all the same'
       expect(await complaints(it)).toEqual([])
     },
   )
+})
+
+test('a refund that comes back frees its money; what it refunded stays reversed', async () => {
+  const merchant = await fundedMerchant(scene.pool, 20_000n)
+  const paid = await openCollection(scene.pool, merchant, { amount: 5_000n })
+  await settleMany(scene.pool, [{ id: paid.transactionId, to: 'success' }])
+  const it = await begun('deposit', { merchant, refundOf: paid.transactionId })
+  await send(it, says.settled)
+  await callbackSays(it, 'reversed')
+  expect(await errorsDuring(() => turn(it, { query: [answers.reversed] }))).toEqual([
+    'an operator took back a refund',
+  ])
+  expect(await standing(it)).toMatchObject({ status: 'reversed', held: '25000 + 0' })
+  const payment = { ...it, id: paid.transactionId, requestId: paid.requestId }
+  expect(await standing(payment)).toMatchObject({ status: 'reversed' })
+
+  // Its own operator takes the payment back as well: that moves, once.
+  await callbackSays(payment, 'reversed')
+  await turn(payment, { query: [answers.reversed] })
+  await callbackSays(payment, 'reversed')
+  await turn(payment, { query: [answers.reversed] })
+  expect(await standing(payment)).toMatchObject({ status: 'reversed', nextS: null, held: '20000 + 0' })
+  expect(await complaints(it)).toEqual([])
+})
+
+test('a payment that refunds gave back is watched on where its operator calls nobody back', async () => {
+  script.callbacks = 'none'
+  const merchant = await fundedMerchant(scene.pool, 20_000n)
+  const paid = await openCollection(scene.pool, merchant, { amount: 5_000n })
+  await settleMany(scene.pool, [{ id: paid.transactionId, to: 'success' }])
+  const it = await begun('deposit', { merchant, refundOf: paid.transactionId })
+  await send(it, says.settled)
+  const payment = { ...it, id: paid.transactionId, requestId: paid.requestId }
+  await turn(payment, { query: [answers.settled] })
+  expect(await standing(payment)).toMatchObject({ status: 'reversed', nextS: seconds(60) })
 })
 
 test('100 parallel outcomes of one payout: the first counts', async () => {

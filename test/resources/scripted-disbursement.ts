@@ -3,6 +3,7 @@ import type { InitiateOutcome, NotSent, QueryOutcome } from '../../src/operators
 import { claimDue, type OpenRequest } from '../../src/operators/requests.ts'
 import { deadlineIn, sendRequest } from '../../src/resources/sending.ts'
 import { checkRequest } from '../../src/resources/settlement.ts'
+import type { TestMerchant } from '../access/merchants.ts'
 import { balanceOf, fundedMerchant, problemsOf } from '../ledger/money.ts'
 import { beginPayouts, openDeposit, openPayout } from '../ledger/money-out.ts'
 import { scene, script } from './scripted-operator.ts'
@@ -20,8 +21,11 @@ export interface Disbursement {
 }
 
 /** One that is on record and was not sent. */
-export async function begun(subject: Subject, more: { refundOf?: bigint } = {}): Promise<Disbursement> {
-  scene.merchant = await fundedMerchant(scene.pool, 20_000n)
+export async function begun(
+  subject: Subject,
+  { merchant, ...more }: { merchant?: TestMerchant; refundOf?: bigint } = {},
+): Promise<Disbursement> {
+  scene.merchant = merchant ?? (await fundedMerchant(scene.pool, 20_000n))
   const { merchantId } = scene.merchant
   if (subject === 'deposit') {
     const { transactionId, requestId } = await openDeposit(scene.pool, scene.merchant, {
