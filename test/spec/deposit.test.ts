@@ -271,25 +271,28 @@ describe('202: the outcome is not known yet', () => {
     afterAll(() => other.close())
     wait.ms = null
     const sent = performance.now()
-    const waiting = stage.deposit(
-      shop,
-      { customer_phone: customer('11'), reference: 'drained' },
-      other.services.addresses.publicUrl,
-    )
-    await eventually(async () => expect(await balanceOf(shop)).toMatchObject({ reserved: 1_000 }))
+    const base = other.services.addresses.publicUrl
+    // One has not decided yet; the other paid, and its answer hangs.
+    const undecided = { customer_phone: customer('11'), payment_method: 'OperatorA' }
+    const hanging = { customer_phone: customer('21', '20'), payment_method: 'OperatorD' }
+    const waiting = [undecided, hanging].map((body) => stage.deposit(shop, body, base))
+    await eventually(async () => expect(await balanceOf(shop)).toMatchObject({ reserved: 2_000 }))
     await sleep(100)
     void other.close()
-    const { status, body } = await waiting
-    expect([status, body.data.status]).toEqual([202, 'processing'])
+    const answers = await Promise.all(waiting)
+    expect(answers.map(({ status, body }) => [status, body.data.status])).toEqual([
+      [202, 'processing'],
+      [202, 'processing'],
+    ])
     expect(performance.now() - sent).toBeLessThan(5_000)
     await other.close()
-    await stage.answer(body.data.transaction_id, 'confirm')
-    await eventually(async () =>
-      expect(await stage.eventsOf(body.data.transaction_id)).toEqual([
-        'deposit_processing',
-        'deposit_completed',
-      ]),
-    )
+    const ids = answers.map(({ body }) => body.data.transaction_id as number)
+    await stage.answer(ids[0], 'confirm')
+    for (const id of ids)
+      await eventually(async () =>
+        expect(await stage.eventsOf(id)).toEqual(['deposit_processing', 'deposit_completed']),
+      )
+    expect(await balanceOf(shop)).toEqual({ available: 8_000, reserved: 0 })
   })
 })
 

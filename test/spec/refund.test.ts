@@ -145,6 +145,18 @@ test('that fails changes nothing, and can be tried again; one under way counts',
   expect(await stage.available(shop)).toBe(5_000)
 })
 
+test('goes to who paid, where the operator says that it was another number', async () => {
+  const shop = await stage.merchant()
+  const id = await paidOff(shop, { amount: 2_000, payment_method: 'OperatorD' })
+  await stage.database.owner.query(
+    `UPDATE operator_request SET evidence = evidence || '{"counterparty": "22370000055"}'
+     WHERE transaction_id = $1`,
+    [id],
+  )
+  const answer = await refund(shop, id)
+  expect(answer.transaction.customerPhone).toBe('+22370000055')
+})
+
 describe('is refused', () => {
   test('below 1,000, but for all that is left', async () => {
     const shop = await stage.merchant()

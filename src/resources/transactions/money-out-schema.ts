@@ -4,6 +4,7 @@ import { refusals } from '../../graphql/errors.ts'
 import { limits } from '../../shared/limits.ts'
 import { deposit } from './deposit.ts'
 import { refundTransaction } from './refund.ts'
+import { refundedAmount } from './refunded.ts'
 import { PaymentInitiation } from './schema.ts'
 
 /** What both may be refused with. */
@@ -41,8 +42,9 @@ builder.mutationFields((t) => ({
     nullable: true,
     scope: ['deposit'],
     movesMoney: true,
-    description: `Sends money to a customer, out of the available balance. Answers within 20 seconds: paid, or
-      still PROCESSING; then its money stays set aside until the operator's word is known.`,
+    description:
+      'Sends money to a customer, out of the available balance. Answers within 20 seconds: paid, or still ' +
+      "PROCESSING; then its money stays set aside until the operator's word is known.",
     errors: refusals(...moneyOut),
     args: { input: t.arg({ type: DepositInput, required: true }) },
     resolve: (_root, { input }, ctx) =>
@@ -53,8 +55,9 @@ builder.mutationFields((t) => ({
     nullable: true,
     scope: ['deposit'],
     movesMoney: true,
-    description: `Gives a payment back to its payer, all of it or a part: a deposit that is linked to it. One
-      that completes what was paid makes the payment REVERSED; one that fails changes nothing.`,
+    description:
+      'Gives a payment back to its payer, all of it or a part: a deposit that is linked to it. One that ' +
+      'completes what was paid makes the payment REVERSED; one that fails changes nothing.',
     errors: refusals(...moneyOut, 'NOT_FOUND', 'NOT_REFUNDABLE', 'REFUND_TOO_LARGE'),
     args: {
       id: t.arg.id({ required: true, description: 'Of the payment: global, or as in REST.' }),
@@ -81,7 +84,7 @@ builder.prismaObjectFields('Transaction', (t) => ({
   refundedAmount: t.field({
     type: 'Amount',
     description: 'Whole XOF that refunds have given back.',
-    select: { refunds: { where: { status: 'success' }, select: { settledAmount: true } } },
-    resolve: ({ refunds }) => refunds.reduce((sum, { settledAmount }) => sum + (settledAmount ?? 0n), 0n),
+    select: { id: true },
+    resolve: ({ id }, _args, ctx) => refundedAmount(ctx, id),
   }),
 }))

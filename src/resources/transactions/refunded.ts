@@ -1,0 +1,26 @@
+import DataLoader from 'dataloader'
+import { mine } from '../../access/actor.ts'
+import type { Context } from '../../context.ts'
+import type { Xof } from '../../shared/money.ts'
+
+const loaders = new WeakMap<Context, DataLoader<bigint, Xof>>()
+
+/** What refunds have given back of a transaction, whole XOF: one statement for all that a level asks for. */
+export function refundedAmount(ctx: Context, id: bigint): Promise<Xof> {
+  // A live stream asks again, and means what is there by then.
+  const loader =
+    loaders.get(ctx) ?? new DataLoader<bigint, Xof>((ids) => sumRefunds(ctx, ids), { cache: false })
+  loaders.set(ctx, loader)
+  return loader.load(id)
+}
+
+async function sumRefunds(ctx: Context, ids: readonly bigint[]): Promise<Xof[]> {
+  const { rows } = await ctx.database.merchantPool.query<{ id: bigint; amount: Xof }>({
+    name: 'refunded_amounts',
+    text: `SELECT refund_of_id AS id, sum(settled_amount)::bigint AS amount FROM transaction
+      WHERE refund_of_id = ANY ($1) AND merchant_id = $2 AND status = 'success' GROUP BY refund_of_id`,
+    values: [ids, mine(ctx).merchantId],
+  })
+  const amounts = new Map(rows.map(({ id, amount }) => [id, amount]))
+  return ids.map((id) => amounts.get(id) ?? 0n)
+}
