@@ -141,10 +141,12 @@ describe('POST /payouts', () => {
 describe('the reference of a payout', () => {
   test('409 a repeat tells of the payout that has it, and moves nothing', async () => {
     const merchant = await shop()
-    const { id } = made(await payOut(merchant, { reference: 'once', scheduled_at: ahead(day) }))
-    const again = await payOut(merchant, { reference: 'once', amount: 7_000 })
-    expect(again.status).toBe(409)
-    expect(again.body).toEqual({
+    const body = { reference: 'once', scheduled_at: ahead(day), destination_phone: customer('00') }
+    const { id } = made(await payOut(merchant, body))
+    const others = [await payOut(merchant, body, { 'Idempotency-Key': randomUUID() })]
+    others.push(await payOut(merchant, body), await payOut(merchant, { ...body, amount: 7_000 }))
+    expect(others.map(({ status }) => status)).toEqual([409, 409, 409])
+    expect(others[2]?.body).toEqual({
       success: false,
       message: 'A payout with this reference exists already.',
       request_id: expect.any(String),

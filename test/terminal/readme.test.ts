@@ -23,12 +23,13 @@ test('the first payments of the README, in and out, work as they stand there', a
   const [, ...blocks] = Array.from(section.matchAll(/```sh\n([\s\S]*?)```/g), ([, block = '']) => block)
   expect(blocks).toHaveLength(3)
   const [, out] = /## Paying customers, and paying back\n[\s\S]*?```sh\n([\s\S]*?)```/.exec(readme) ?? []
+  const [, withdrawn] = /## Payouts\n[\s\S]*?```sh\n([\s\S]*?)```/.exec(readme) ?? []
   home = await newHome()
   service = await startProgram(home)
   const [key = '', secret = ''] = [/API key +(\S+)/, /API secret +(\S+)/].map(
     (pattern) => pattern.exec(service?.screen ?? '')?.[1] ?? '',
   )
-  const lines = [`export API=${home.url} API_KEY=${key} API_SECRET=${secret}`, ...blocks, out]
+  const lines = [`export API=${home.url} API_KEY=${key} API_SECRET=${secret}`, ...blocks, out, withdrawn]
   const { stdout } = await run(home, 'bash', ['-c', lines.join('\necho\n')])
   const [asked, status, balance, initiated] = stdout.match(/\{.*?\}(?=\{|\n)/g) ?? []
   expect(JSON.parse(asked ?? '')).toMatchObject({ success: true, data: { status: 'pending' } })
@@ -37,6 +38,7 @@ test('the first payments of the README, in and out, work as they stand there', a
   expect(JSON.parse(initiated ?? '')).toMatchObject({
     data: { collectPayment: { __typename: 'PaymentInitiation', status: 'PENDING' } },
   })
+  expect(stdout).toMatch(/"status":"pending","reference":"rent-3"/)
   expect(stdout).toMatch(/"reference":"gift-1"[^}]*"status":"success"/)
   expect(stdout).toMatch(
     /"refundTransaction":\{"__typename":"PaymentInitiation","amount":2000,"status":"\w+"/,

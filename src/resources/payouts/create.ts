@@ -46,9 +46,7 @@ const given = (field: 'paymentMethod' | 'destinationPhone') =>
       }) =>
         typeof value === 'object' &&
         value !== null &&
-        !issues.some(({ path }) =>
-          [field, 'beneficiaryId', 'destinationAccount'].includes(String(path?.[0])),
-        ),
+        !issues.some(({ path }) => [field, 'beneficiaryId'].includes(String(path?.[0]))),
     },
   ] as const
 

@@ -223,7 +223,7 @@ builder.mutationFields((t) => ({
     ),
     args: { input: t.arg({ type: CreatePayoutInput, required: true }) },
     resolve: async (query, _root, { input }, ctx) => {
-      const { id, isNew } = await createPayout(ctx, input as never)
+      const { id, isNew } = await createPayout(ctx, input as Parameters<typeof createPayout>[1])
       const payout = await ctx.database.prisma.payout.findFirstOrThrow({
         ...query,
         where: { id, ...mine(ctx) },
