@@ -6,6 +6,7 @@ import { list } from './list.ts'
 import { nested } from './nested.ts'
 import { type BenchOptions, runSection, type SectionResult, type Workload } from './rounds.ts'
 import { settle } from './settle.ts'
+import { payouts } from './payouts.ts'
 import { start } from './start.ts'
 import { subscribe } from './subscribe.ts'
 import { table } from './table.ts'
@@ -17,6 +18,7 @@ const workloads: Readonly<Record<string, Workload>> = {
   settle,
   list,
   nested,
+  payouts,
   start,
   subscribe,
 }

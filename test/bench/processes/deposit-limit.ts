@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import pg from 'pg'
-import { Pool as HttpPool } from 'undici'
 import { childOptions } from '../child.ts'
+import { openOperator } from '../limit-operator.ts'
 
 // The limit of `deposit`: node:http, a pool, and what cannot be left out: a commit that sets the money aside,
 // the operator's answer, a commit that settles. It knows no tokens, and nothing of what may go wrong.
@@ -61,45 +61,7 @@ const settle = `
 const { databaseUrl, operatorsUrl } = childOptions() as { databaseUrl: string; operatorsUrl: string }
 const pool = new pg.Pool({ connectionString: databaseUrl, max: 16 })
 await pool.query(tables)
-const operator = new HttpPool(operatorsUrl, { connections: 64 })
-const token = await signIn()
-
-async function signIn(): Promise<string> {
-  const { body } = await operator.request({
-    method: 'POST',
-    path: '/op-d/oauth/token',
-    headers: {
-      authorization: `Basic ${btoa('sandbox-d:sandbox-secret-d')}`,
-      'content-type': 'application/x-www-form-urlencoded',
-    },
-    body: 'grant_type=client_credentials',
-  })
-  return ((await body.json()) as { access_token: string }).access_token
-}
-
-/** @returns the operator's number for the money */
-async function send(correlationId: string, amount: number, phone: string): Promise<string> {
-  const heard = await operator.request({
-    method: 'POST',
-    path: '/op-d/v1.1/mm/transactions/type/disbursement',
-    headers: {
-      authorization: `Bearer ${token}`,
-      'content-type': 'application/json',
-      'x-api-key': 'sandbox-key-d',
-      'x-correlationid': correlationId,
-    },
-    body: JSON.stringify({
-      amount: String(amount),
-      currency: 'XOF',
-      requestingOrganisationTransactionReference: correlationId,
-      debitParty: [{ key: 'accountid', value: 'POOL' }],
-      creditParty: [{ key: 'msisdn', value: phone }],
-    }),
-  })
-  const told = (await heard.body.json()) as { transactionStatus?: string; transactionReference: string }
-  if (told.transactionStatus !== 'completed') throw new Error(`The operator said ${JSON.stringify(told)}`)
-  return told.transactionReference
-}
+const send = await openOperator(operatorsUrl)
 
 async function readJson(message: IncomingMessage): Promise<Record<string, unknown>> {
   const parts: Buffer[] = []

@@ -1,0 +1,107 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startChild } from './child.ts'
+import { numbered } from './collect.ts'
+import type { Ground } from './ground.ts'
+import { startProduct } from './product.ts'
+import type { Measurement, Workload } from './rounds.ts'
+
+const merchantsCount = 200
+/** More than anybody pays out in a second; what is left is paid out in the next turn. */
+const payoutsPerSecond = 1_500
+
+/** Payouts that are due, sent by the engine, against one statement for 32 and one for each answer. */
+export const payouts: Workload = async (ground) => {
+  const product = await startProduct(ground, merchantsCount)
+  const { owner } = ground
+  await owner.query(
+    `INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+     SELECT id, 'funding:bench-' || id, 'fund', 'funding', 'available', 900000000000, now() FROM merchant`,
+  )
+  const limit = await startChild('payouts-limit.ts', {
+    databaseUrl: ground.url,
+    operatorsUrl: product.operatorsUrl,
+  })
+  const halt = () => owner.query(`INSERT INTO payments_out_halt (reason) VALUES ('bench')`)
+  await halt()
+  return {
+    sections: [
+      {
+        title: `payouts, ${merchantsCount} merchants`,
+        unit: 'payouts/s',
+        entries: [
+          {
+            name: 'limit: take 32, ask, settle each',
+            processes: [limit.pid],
+            prepare: async (seconds) => {
+              await owner.query(
+                `INSERT INTO limit_payout (merchant_id, phone, amount, status, reference, correlation_id,
+                   send_at)
+                 SELECT m.id, '+22370000001', 1000, 'pending', gen_random_uuid(), gen_random_uuid(), now()
+                 FROM generate_series(1, $1::int) AS n JOIN merchant m ON m.id = 1 + n % $2::int`,
+                [seconds * payoutsPerSecond, merchantsCount],
+              )
+              await owner.query('ANALYZE limit_payout')
+            },
+            measure: async (seconds) => (await limit.ask({ seconds })) as Measurement,
+          },
+          {
+            name: 'engine',
+            processes: [product.pid],
+            goal: { ratioMin: 0.7 },
+            prepare: (seconds) => makeDue(ground, seconds * payoutsPerSecond),
+            async measure(seconds) {
+              const before = await completed(ground)
+              const begun = performance.now()
+              await owner.query(
+                `UPDATE payments_out_halt SET lifted_at = now(), lifted_reason = 'bench'
+                 WHERE lifted_at IS NULL`,
+              )
+              await owner.query('SELECT enqueue_due_payouts()')
+              await sleep(seconds * 1_000)
+              const operations = (await completed(ground)) - before
+              const value = operations / ((performance.now() - begun) / 1_000)
+              await halt()
+              await numbered(ground)
+              return { value, operations, p99Ms: Number.NaN }
+            },
+          },
+        ],
+      },
+    ],
+    notes: [
+      'limit: pg and undici: one statement takes 32 that are due, all are asked for, each is settled.',
+      'engine: begun, sent through the driver and its guards, settled, numbered; 32 at a time.',
+      'Both ask OperatorD of the same simulator; its processor time is not counted.',
+    ],
+    async close() {
+      await limit.close()
+      await product.close()
+      const { rows } = await owner.query('SELECT * FROM audit_ledger(true) LIMIT 5')
+      if (rows.length > 0) throw new Error(`The ledger does not hold: ${JSON.stringify(rows)}`)
+    },
+  }
+}
+
+async function completed({ owner }: Ground): Promise<number> {
+  const { rows } = await owner.query<{ n: string }>(
+    `SELECT coalesce(sum(n), 0) AS n FROM payout_count WHERE status = 'completed'`,
+  )
+  return Number(rows[0]?.n)
+}
+
+/** Payouts that were scheduled and are due: what is halted begins nothing. */
+async function makeDue({ owner }: Ground, count: number): Promise<void> {
+  await owner.query(
+    `WITH item AS (
+       SELECT n, k.merchant_id, k.id, k.version
+       FROM generate_series(1, $1::int) AS n JOIN api_key k ON k.merchant_id = 1 + n % $2::int
+     )
+     SELECT count(*) FROM (
+       SELECT create_payouts(array_agg(merchant_id), array_agg(id), array_agg(version),
+         array_agg('OperatorD'::provider), array_agg('+22370000001'::text), array_agg(1000::bigint),
+         array_agg(gen_random_uuid()::text), array_agg('{}'::jsonb), array_agg(now()), array_agg(NULL::int),
+         array_agg(NULL::text), array_agg('api_key:1'::text), 604800000)
+       FROM item GROUP BY n / $2::int) AS made`,
+    [count, merchantsCount],
+  )
+}
