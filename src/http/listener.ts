@@ -5,6 +5,7 @@ import { Hono } from 'hono'
 import type { Services } from '../context.ts'
 import { createOperations } from '../graphql/operation.ts'
 import { callbackRoutes } from './callbacks.ts'
+import { openExports } from './exports.ts'
 import { createGraphqlHandler } from './graphql.ts'
 import { pageRoutes } from './pages/home.ts'
 import type { HttpBindings } from './request.ts'
@@ -25,6 +26,7 @@ export function createListener(services: Services, schema: GraphQLSchema, http: 
   const graphql = createGraphqlHandler({ services, operations, isDraining: () => http.isDraining() })
   const sockets = serveSubscriptions({ services, operations, server: http.server })
   const rest = openRest(services, schema)
+  const exports = openExports(services)
   const app = new Hono<HttpBindings>()
   app.route('/', callbackRoutes(services))
   app.route('/', pageRoutes(services, schema))
@@ -38,7 +40,7 @@ export function createListener(services: Services, schema: GraphQLSchema, http: 
     listener: (message, response) => {
       const path = message.url?.split('?', 1)[0]
       if (path === '/graphql') graphql(message, response)
-      else if (!rest(message, response)) void others(message, response)
+      else if (!rest(message, response) && !exports(message, response)) void others(message, response)
     },
     close: () => sockets.close(),
   }

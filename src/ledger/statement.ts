@@ -1,4 +1,5 @@
 import type { Pool, PoolClient } from 'pg'
+import { transact } from '../database/transact.ts'
 import { invariant } from '../shared/invariant.ts'
 import type { Xof } from '../shared/money.ts'
 import type { Balance } from './balance.ts'
@@ -71,8 +72,12 @@ export async function readStatement(
 }
 
 /** The balance as it was at a moment, before anything of that moment; of one to come, as it is. */
-export async function readBalanceAt(pool: Pool, merchantId: number, at: Date): Promise<Balance> {
-  const { rows } = await pool.query<HeldRow<'since'> & { now: Date }>({
+export async function readBalanceAt(
+  client: Pool | PoolClient,
+  merchantId: number,
+  at: Date,
+): Promise<Balance> {
+  const { rows } = await client.query<HeldRow<'since'> & { now: Date }>({
     name: 'read_balance_at',
     text: `SELECT service_now() AS now, ${heldBut('b', 'since')}
       FROM merchant_balance b, ${moved('since', 'created_at >= $2')} WHERE b.merchant_id = $1`,
@@ -105,6 +110,23 @@ export async function readLines(
     ],
   })
   return rows
+}
+
+/**
+ * A page of the lines, and where it is the last one what is held at their end, in one snapshot: who adds up
+ * all pages sees whether one was missed that committed behind its place.
+ */
+export async function readPage(
+  pool: Pool,
+  merchantId: number,
+  page: Span & { after: LinePlace | null; take: number },
+): Promise<{ lines: StatementLine[]; closing: Balance | null }> {
+  return transact({ pool }, async (tx) => {
+    await tx.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY')
+    const lines = await readLines(tx, merchantId, page)
+    if (lines.length === page.take) return { lines, closing: null }
+    return { lines, closing: await readBalanceAt(tx, merchantId, page.to ?? new Date(endOfTime)) }
+  })
 }
 
 const kinds = ['available', 'reserved', 'receivable'] as const
@@ -144,5 +166,7 @@ function heldOf<Since extends string>(row: HeldRow<Since>, since: Since): Held {
 
 /** What PostgreSQL has no date for was before the first entry, or will be after the last. */
 function inRange(at: Date): Date {
-  return new Date(Math.min(Math.max(at.getTime(), 0), Date.UTC(9_999, 0)))
+  return new Date(Math.min(Math.max(at.getTime(), 0), endOfTime))
 }
+
+const endOfTime = Date.UTC(9_999, 0)

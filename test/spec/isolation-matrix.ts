@@ -246,5 +246,8 @@ export const matrix: Readonly<Record<string, Row>> = {
   'nothing: a deep page': { attack: graphql(`{ transactions(offset: 1, first: 50) ${list} }`, () => ({})) },
   'nothing: the list in REST': { attack: get(() => '/transactions?limit=50') },
   'nothing: the balance in REST': { attack: get(() => '/balance') },
+  'nothing: the export of transactions': { attack: get(() => '/exports/transactions.csv') },
+  'nothing: the export of payouts': { attack: get(() => '/exports/payouts.csv') },
+  'nothing: the export of the statement': { attack: get(() => '/exports/statement.csv?from=2020-01-01') },
   'nothing: the whole log': { attack: () => followed({ after: '0' }) },
 }

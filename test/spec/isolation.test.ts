@@ -197,7 +197,7 @@ function comparable({ status, text }: Heard, named: Known): string {
   return `${status} ${unnamed}`
     .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, '<uuid>')
     .replaceAll(/(?:mp|dp|po|rf)_[0-9a-f]{32}/g, '<reference>')
-    .replaceAll(/"\d{4}-\d\d-\d\dT[\d:.]+Z"/g, '"<time>"')
+    .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
     .replaceAll(/"remaining":\d+/g, '"remaining":"<less>"')
 }
 

@@ -137,12 +137,19 @@ async function answerTo(
   work: (ctx: Context) => Promise<Answer>,
 ): Promise<Written> {
   const ctx = anonymousContext(services, message, requestIdOf(message))
-  let answer: Answer
   try {
-    answer = await work(ctx)
+    return writeAnswer(ctx, await work(ctx))
   } catch (error) {
-    answer = refused(ctx.requestId, refusalFrom(error, ctx))
+    return writeRefusal(ctx, error)
   }
+}
+
+/** What is told instead of what was asked for. */
+export function writeRefusal(ctx: Context, error: unknown): Written {
+  return writeAnswer(ctx, refused(ctx.requestId, refusalFrom(error, ctx)))
+}
+
+function writeAnswer(ctx: Context, answer: Answer): Written {
   const text = JSON.stringify(answer.body)
   const { responseHeaders } = ctx
   // An answer that is repeated has the id of the first.

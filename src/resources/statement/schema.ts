@@ -54,6 +54,7 @@ builder.prismaObjectField('Payout', 'ledgerEntries', (t) =>
     resolve: ({ id }, _args, ctx) => loadEntries(ctx, `payout:${id}`),
   }),
 )
+
 const StatementBalance = builder.objectRef<Held>('StatementBalance').implement({
   description: 'What a merchant held at a moment, whole XOF.',
   fields: (t) => ({

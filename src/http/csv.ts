@@ -1,0 +1,27 @@
+import type { Cell, Column } from '../resources/export.ts'
+
+/** The line of the columns' names. */
+export function csvHead(columns: readonly Column[]): string {
+  return csvLines(columns, [columns.map(({ name }) => name)])
+}
+
+/** Rows as RFC 4180 writes them. What is not there is empty. */
+export function csvLines(columns: readonly Column[], rows: readonly (readonly Cell[])[]): string {
+  let text = ''
+  for (const row of rows) {
+    for (const [place, cell] of row.entries()) {
+      if (place > 0) text += ','
+      text += field(cell, columns[place]?.isText === true)
+    }
+    text += '\r\n'
+  }
+  return text
+}
+
+function field(cell: Cell, isText: boolean): string {
+  if (cell === null) return ''
+  const text = cell instanceof Date ? cell.toISOString() : String(cell)
+  // Spreadsheets run what begins like this; what somebody typed stays text.
+  const safe = isText && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+}

@@ -1,0 +1,286 @@
+import { get, type IncomingMessage } from 'node:http'
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import pg from 'pg'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { fundMerchant } from '../../src/resources/merchants/fund.ts'
+import type { TestMerchant } from '../support/app.ts'
+import { eventually } from './eventually.ts'
+import { customer, openStage } from './stage.ts'
+
+const stage = await openStage()
+let shop: TestMerchant
+const paid: Record<string, unknown>[] = []
+const hasAvailable = (amount: number) =>
+  eventually(async () => expect(await stage.available(shop)).toBe(amount))
+
+beforeAll(async () => {
+  shop = await stage.merchant()
+  await fundMerchant(stage.app.services, shop.merchantId, { amount: 10_000 })
+  for (const reference of ['=1+1', 'a,"b"', 'c'])
+    paid.push(await stage.paid(shop, { amount: 500, customer_phone: customer('00'), reference }))
+  await hasAvailable(11_500)
+})
+
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
+
+const fetchExport = (name: string, { token = shop.token, method = 'GET' } = {}) =>
+  fetch(`${stage.url}/merchant/api/exports/${name}`, {
+    method,
+    headers: { Authorization: `Bearer ${token}` },
+  })
+/** The lines of an export, split at commas: only where no field has one. */
+async function linesOf(name: string, token = shop.token): Promise<string[][]> {
+  const response = await fetchExport(name, { token })
+  expect(response.status).toBe(200)
+  const text = await response.text()
+  expect(text.endsWith('\r\n')).toBe(true)
+  return text
+    .slice(0, -2)
+    .split('\r\n')
+    .map((line) => line.split(','))
+}
+
+describe('transactions.csv', () => {
+  test('all of them, oldest first, as a file with a head', async () => {
+    const response = await fetchExport('transactions.csv')
+    expect(response.headers.get('content-type')).toBe('text/csv; charset=utf-8; header=present')
+    expect(response.headers.get('content-disposition')).toBe('attachment; filename="transactions.csv"')
+    const [head, ...rows] = (await response.text()).split('\r\n')
+    expect(head?.split(',').slice(0, 6)).toEqual([
+      'id',
+      'transaction_type',
+      'payment_method',
+      'customer_phone',
+      'amount',
+      'settled_amount',
+    ])
+    expect(rows.map((row) => Number.parseInt(row, 10))).toEqual([
+      ...paid.map(({ transaction_id: id }) => id),
+      Number.NaN,
+    ])
+    expect(rows[0]).toMatch(/^\d+,pay,OperatorA,\+223\d{8},500,500,XOF,success,'=1\+1,/)
+    expect(rows[1]).toContain(',"a,""b""",')
+  })
+
+  test('with the filters of the list', async () => {
+    expect(await linesOf('transactions.csv?reference=c')).toHaveLength(2)
+    expect(await linesOf('transactions.csv?status=failed')).toHaveLength(1)
+  })
+
+  test('of the caller alone', async () => {
+    const other = await stage.merchant()
+    expect(await linesOf('transactions.csv', other.token)).toHaveLength(1)
+  })
+})
+
+test('payouts.csv: those of the filter, with what was paid to whom', async () => {
+  const merchant = await stage.merchant()
+  await fundMerchant(stage.app.services, merchant.merchantId, { amount: 10_000 })
+  const call = async (path: string, body: object) =>
+    (await stage.rest('POST', path, { token: merchant.token, body })).body['data'].id as number
+  const account = customer('00')
+  const saved = { name: '=Awa', account, payment_method: 'OperatorA' }
+  const beneficiary = await call('/beneficiaries', saved)
+  const first = await call('/payouts', { amount: 1_000, beneficiary_id: beneficiary })
+  const second = await call('/payouts', {
+    amount: 2_000,
+    payment_method: 'OperatorB',
+    destination_phone: customer('00'),
+  })
+  const [head = [], ...rows] = await linesOf('payouts.csv', merchant.token)
+  expect(rows.map((row) => Number(row[0]))).toEqual([first, second])
+  const cells = Object.fromEntries(head.map((name, place) => [name, rows[0]?.[place]]))
+  expect(cells).toMatchObject({
+    destination_phone: account,
+    amount: '1000',
+    beneficiary_id: String(beneficiary),
+    beneficiary_name: "'=Awa",
+    approval: 'not_required',
+  })
+  const filtered = await linesOf(`payouts.csv?beneficiary_id=${beneficiary}`, merchant.token)
+  expect(filtered.slice(1).map((row) => Number(row[0]))).toEqual([first])
+  expect(await linesOf('payouts.csv?payment_method=BankTransfer', merchant.token)).toHaveLength(1)
+  const { body } = await stage.graphql(
+    '{ payouts { nodes { databaseId ledgerEntries { step amount } } } }',
+    {},
+    merchant.token,
+  )
+  const reserves = body['data'].payouts.nodes.map(
+    ({ ledgerEntries }: { ledgerEntries: { step: string; amount: number }[] }) => ledgerEntries[0],
+  )
+  expect(reserves).toEqual([
+    { step: 'RESERVE', amount: 2_000 },
+    { step: 'RESERVE', amount: 1_000 },
+  ])
+})
+
+describe('statement.csv', () => {
+  test('opening, every change with what was held after it, closing', async () => {
+    const [head, ...rows] = await linesOf('statement.csv?from=2020-01-01')
+    expect(head?.slice(0, 3)).toEqual(['created_at', 'entry_id', 'step'])
+    const cells = rows.map((row) => [row[2], row[5], row[8]])
+    expect(cells).toEqual([
+      ['opening', '', '0'],
+      ['fund', '10000', '10000'],
+      ['credit', '500', '10500'],
+      ['credit', '500', '11000'],
+      ['credit', '500', '11500'],
+      ['closing', '', '11500'],
+    ])
+    const subjects = rows.map((row) => Number(row[3])).filter((id) => id > 0)
+    expect(new Set(subjects)).toEqual(new Set(paid.map(({ transaction_id: id }) => id)))
+  })
+
+  test('what the other merchant has is not in it', async () => {
+    const other = await stage.merchant()
+    const [, opening, closing] = await linesOf('statement.csv?from=2020-01-01', other.token)
+    expect([opening?.[8], closing?.[8]]).toEqual(['0', '0'])
+  })
+})
+
+describe('what is wrong is told in the envelope, before anything is sent', () => {
+  test.each<[string, string, number, string | null]>([
+    ['a wish that is none', 'transactions.csv?status=lost', 400, 'status'],
+    ['no beginning', 'statement.csv', 400, 'from'],
+    ['an end before the beginning', 'statement.csv?from=2026-02-01&to=2026-01-01', 400, 'to'],
+    ['a table that is none', 'merchants.csv', 404, null],
+    ['a name of ours', 'constructor.csv', 404, null],
+  ])('%s', async (_what, name, status, field) => {
+    const response = await fetchExport(name)
+    const body = (await response.json()) as { success: boolean; errors?: { field: string }[] }
+    expect([response.status, body.success, body.errors?.[0]?.field ?? null]).toEqual([status, false, field])
+  })
+
+  test('nobody signed in: 401; without the scope balance: 403; another method: 405', async () => {
+    expect((await fetchExport('transactions.csv', { token: 'x' })).status).toBe(401)
+    const { body } = await stage.rest('POST', '/auth', {
+      headers: { 'X-API-Key': shop.apiKey, 'X-API-Secret': shop.apiSecret },
+      body: { scopes: ['pay', 'payout'] },
+    })
+    const refused = await fetchExport('transactions.csv', { token: body['data'].token })
+    expect([refused.status, await refused.json()]).toMatchObject([403, { required_scopes: ['balance'] }])
+    const posted = await fetchExport('transactions.csv', { method: 'POST' })
+    expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
+    const head = await fetchExport('transactions.csv', { method: 'HEAD' })
+    expect([head.status, head.headers.get('content-type'), await head.text()]).toEqual([
+      200,
+      'text/csv; charset=utf-8; header=present',
+      '',
+    ])
+  })
+})
+
+describe('a table of 200,000 rows', () => {
+  let big: TestMerchant
+  beforeAll(async () => {
+    big = await stage.merchant()
+    const { owner } = stage.database
+    // Rows of a kind that owes nobody an event or a request.
+    await owner.query('ALTER TABLE transaction DISABLE TRIGGER USER')
+    for (let from = 1; from < rowCount; from += 25_000) {
+      await owner.query(
+        `INSERT INTO transaction (merchant_id, transaction_type, payment_method, customer_phone, amount,
+           status, reference, request_data, evidence_source, settled_at, created_at)
+         SELECT $1, 'balance_check', 'OperatorA', '', 0, 'success', 'bc_' || lpad(n::text, 32, '0'), '{}',
+           'query', now(), now()
+         FROM generate_series($2::int, $2 + 24999) n`,
+        [big.merchantId, from],
+      )
+    }
+    await owner.query('ALTER TABLE transaction ENABLE TRIGGER USER')
+    // As PostgreSQL does by itself, a minute later.
+    await owner.query('ANALYZE transaction')
+  }, 60_000)
+  const rowCount = 200_000
+
+  /** What this process, and so the service in it, holds on to. */
+  function heldBytes(): number {
+    collectGarbage()
+    const { heapUsed, external } = process.memoryUsage()
+    return heapUsed + external
+  }
+
+  /** Waits until nothing is read any more. @returns how many pages were read by then */
+  async function pagesUntilRest(): Promise<number> {
+    let pages = 0
+    const { query: original } = pg.Client.prototype as { query: (...given: unknown[]) => unknown }
+    const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (
+      this: pg.Client,
+      ...given: unknown[]
+    ) {
+      const { text = '' } = given[0] as { text?: string }
+      if (text.includes('"public"."transaction"')) pages += 1
+      return Reflect.apply(original, this, given)
+    })
+    try {
+      for (let seen = -1; seen !== pages; await sleep(500)) seen = pages
+      return pages
+    } finally {
+      spy.mockRestore()
+    }
+  }
+
+  /** Begins to read, and stops until it is resumed. */
+  async function begin(): Promise<IncomingMessage> {
+    const request = get(`${stage.url}/merchant/api/exports/transactions.csv`, {
+      headers: { Authorization: `Bearer ${big.token}` },
+      agent: false,
+    })
+    const [response] = (await once(request, 'response')) as [IncomingMessage]
+    response.pause()
+    return response
+  }
+
+  test('waits for a slow reader in constant memory, and gives every row once', async () => {
+    const before = heldBytes()
+    const started = performance.now()
+    const response = await begin()
+    // A fraction of what all of it takes; beside other tests it is slow.
+    expect(performance.now() - started).toBeLessThan(2_000)
+    const pages = await pagesUntilRest()
+    // What the sockets of the machine hold is some megabytes, in its kernel.
+    expect(pages).toBeLessThan((rowCount / 1_000) * 0.8)
+    expect(heldBytes() - before).toBeLessThan(8 * 1_024 * 1_024)
+    let bytes = 0
+    let lines = 0
+    const ids = new Set<string>()
+    let rest = ''
+    for await (const part of response.setEncoding('utf8')) {
+      bytes += (part as string).length
+      const read = (rest + (part as string)).split('\r\n')
+      rest = read.pop() ?? ''
+      lines += read.length
+      for (const line of read) ids.add(line.slice(0, line.indexOf(',')))
+    }
+    expect([lines, ids.size]).toEqual([rowCount + 1, rowCount + 1])
+    expect(bytes).toBeGreaterThan(20_000_000)
+  }, 60_000)
+
+  test('two at a time; a third is 429, until one is left', async () => {
+    const [first, second] = [await begin(), await begin()]
+    const third = await begin()
+    expect([third.statusCode, third.headers['retry-after']]).toEqual([429, '1'])
+    third.resume()
+    first.destroy()
+    await eventually(async () => {
+      const again = await begin()
+      again.destroy()
+      expect(again.statusCode).toBe(200)
+    })
+    second.destroy()
+  })
+
+  test('what fails in the middle breaks the connection: a part is never taken for the whole', async () => {
+    const response = await begin()
+    await stage.database.owner.query('REVOKE SELECT ON transaction FROM payments_merchant')
+    try {
+      await expect(response.resume().toArray()).rejects.toThrow(/aborted/)
+    } finally {
+      await stage.database.owner.query('GRANT SELECT ON transaction TO payments_merchant')
+    }
+  })
+})
