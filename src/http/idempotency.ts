@@ -24,7 +24,8 @@ export interface Write {
  * nobody is signed in, it just runs. A repeat gets the kept answer as it went out, its `X-Request-Id`
  * included, and `Idempotent-Replayed: true`.
  * An answer is kept once something was written: what was refused before that leaves the key free. Of what
- * broke in between nothing is kept either: a repeat goes on with the same effect, and finds what was made.
+ * broke in between nothing is kept either: a repeat goes on with the same effect, and finds what was made;
+ * one that is refused leaves that to the next.
  * @throws DomainError INVALID_INPUT, IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_KEY_BUSY, and whatever `run` throws
  * @see decisions: Everywhere
  */
@@ -74,7 +75,8 @@ async function end(
   answer: Answer | null,
 ): Promise<void> {
   const { outcome } = claim.effect
-  if (outcome === 'nothing') return claim.giveBack()
+  // What was begun before may be there, whatever this time was refused for.
+  if (outcome === 'nothing') return claim.effect.isResumed ? claim.leaveOpen() : claim.giveBack()
   if (answer === null || answer.status >= 500) return claim.leaveOpen()
   // How much of a limit is left is true of one moment only.
   const headers = [...ctx.responseHeaders].filter(([name]) => !name.startsWith('RateLimit'))
