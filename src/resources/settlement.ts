@@ -60,8 +60,9 @@ export async function checkRequest(services: Services, request: OpenRequest): Pr
       services.log.warn({ about: causeOf(request) }, 'the operator lost a request that it had accepted')
       return { status: await keepAsking(services, request, outcome), reached: true }
     case 'reversed': {
-      // Paid and taken back before anybody asked: both happened, in this order.
-      const ending = paid(services, request, 'query', outcome.evidence)
+      // Paid and taken back before anybody asked: both happened, in this order. They are two commits: until
+      // the second, which asks no more, it is due.
+      const ending = { ...paid(services, request, 'query', outcome.evidence), watchMs: 0 }
       const { status } = await settle(services, request.subjectId, ending)
       if (status === success) return watchSettled(services, request, outcome, askedAt)
       await askNoMore(services, request)

@@ -12,7 +12,17 @@ import {
   standing,
   turn,
 } from './scripted-disbursement.ts'
-import { answers, hour, minute, says, scene, script, seconds, useScene } from './scripted-operator.ts'
+import {
+  answers,
+  hour,
+  killSecondCommit,
+  minute,
+  says,
+  scene,
+  script,
+  seconds,
+  useScene,
+} from './scripted-operator.ts'
 
 useScene()
 
@@ -66,6 +76,18 @@ describe.each(kinds)('a %s that was paid', (subject) => {
       `${subject}_completed`,
       `${subject}_reversed`,
     ])
+    expect(await complaints(it)).toEqual([])
+  })
+
+  test('and given back before anybody asked: who dies between the two leaves the second due', async () => {
+    const it = await begun(subject)
+    await send(it, says.accepted)
+    const second = killSecondCommit()
+    await expect(turn(it, { query: [answers.reversed] })).rejects.toThrow('killed')
+    second.mockRestore()
+    expect(await standing(it)).toMatchObject({ state: 'settled', nextS: seconds(0), held: '15000 + 0' })
+    await turn(it, { query: [answers.reversed] })
+    expect(await standing(it)).toMatchObject({ status: reversed[subject], nextS: null, held: '20000 + 0' })
     expect(await complaints(it)).toEqual([])
   })
 

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { afterAll, beforeAll, beforeEach, expect } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, vi } from 'vitest'
 import type { Services } from '../../src/context.ts'
 import { openBatches } from '../../src/database/batch.ts'
 import { openSandboxClock, type SandboxClock } from '../../src/database/sandbox-clock.ts'
@@ -211,6 +211,16 @@ export async function accepted(ageMs = 0): Promise<Opened> {
 export async function ask(opened: Opened, ...outcomes: QueryOutcome[]) {
   script.query = outcomes
   return checkRequest(scene.services, await claim(opened))
+}
+
+/** The process dies after its next batched commit. */
+export function killSecondCommit() {
+  const { batches } = scene.services
+  const run = batches.run.bind(batches)
+  return vi
+    .spyOn(batches, 'run')
+    .mockImplementationOnce(run)
+    .mockImplementation(() => Promise.reject(new Error('killed')))
 }
 
 export const day = 24 * hour

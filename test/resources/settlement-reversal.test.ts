@@ -7,6 +7,7 @@ import {
   ask,
   credited,
   day,
+  killSecondCommit,
   minute,
   type Opened,
   scene,
@@ -91,4 +92,15 @@ test.each(['pending', 'absent', 'refused'] as const)('%s after the payment chang
   expect(await stands(opened)).toMatchObject({ status: 'success', state: 'settled', nextS: null })
   expect(await credited()).toBe(5_000n)
   expect(script.sent).toEqual([])
+})
+
+test('paid and taken back before anybody asked: who dies between the two leaves the second due', async () => {
+  const opened = await accepted()
+  const second = killSecondCommit()
+  await expect(ask(opened, answers.reversed)).rejects.toThrow('killed')
+  second.mockRestore()
+  expect(await stands(opened)).toMatchObject({ status: 'success', nextS: seconds(0) })
+  await ask(opened, answers.reversed)
+  expect(await stands(opened)).toMatchObject({ status: 'reversed', nextS: null })
+  expect(await credited()).toBe(0n)
 })
