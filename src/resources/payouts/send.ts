@@ -29,8 +29,7 @@ export async function sendDuePayouts(services: Services, provider: Provider): Pr
   here.set(provider, wake)
   services.ending.addEventListener('abort', wake, { once: true })
   try {
-    while ((look || underWay > 0) && !services.ending.aborted) {
-      if (!look) await new Promise<void>((resolve) => (resume = resolve))
+    while (look && !services.ending.aborted) {
       look = false
       const requests = await beginDue(services, provider, limits.payoutsInFlightMax - underWay)
       for (const request of requests.sends) {
@@ -41,6 +40,7 @@ export async function sendDuePayouts(services: Services, provider: Provider): Pr
         })
       }
       look ||= requests.ended > 0
+      if (!look && underWay > 0) await new Promise<void>((resolve) => (resume = resolve))
     }
   } finally {
     here.delete(provider)

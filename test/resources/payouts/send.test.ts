@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest'
+import type { Services } from '../../../src/context.ts'
+import { sendDuePayouts } from '../../../src/resources/payouts/send.ts'
+import { fundedMerchant } from '../../ledger/money.ts'
+import { openPayout } from '../../ledger/money-out.ts'
+import { scene, useScene } from '../scripted-operator.ts'
+
+useScene()
+
+test('once the service ends, no payout is begun any more', async () => {
+  const merchant = await fundedMerchant(scene.pool, 20_000n)
+  const ending = new AbortController()
+  const left = Promise.withResolvers<void>()
+  const operator = {
+    ...scene.services.operators.find('OperatorA'),
+    canStart: () => ({ ok: true }),
+    disburse: () => {
+      left.resolve()
+      return new Promise(() => undefined)
+    },
+  }
+  const services = {
+    ...scene.services,
+    ending: ending.signal,
+    flights: new Map(),
+    operators: { find: () => operator },
+  } as unknown as Services
+  const first = await openPayout(scene.pool, merchant, { amount: 1_000n })
+  const lane = sendDuePayouts(services, 'OperatorA')
+  await left.promise
+  const second = await openPayout(scene.pool, merchant, { amount: 1_000n })
+  ending.abort()
+  await lane
+  const { rows } = await scene.db.owner.query<{ id: bigint; status: string }>(
+    'SELECT id, status FROM payout WHERE merchant_id = $1 ORDER BY id',
+    [merchant.merchantId],
+  )
+  expect(rows).toEqual([
+    { id: first, status: 'processing' },
+    { id: second, status: 'pending' },
+  ])
+})
