@@ -83,6 +83,7 @@ async function runOnce(
   const { run, Logger } = await import('graphile-worker')
   const events: WorkerEvents = new EventEmitter()
   const alive: { close(): Promise<void> }[] = []
+  const broken = new AbortController()
   events.on('pool:create', ({ workerPool }: { workerPool: WorkerPool }) => {
     alive.push(showAlive(pool, workerPool.id, log))
   })
@@ -102,23 +103,29 @@ async function runOnce(
           localQueue: { size: jobsAtOnce },
           completeJobBatchDelay: 0,
           failJobBatchDelay: 0,
-          logger: new Logger(tellLog(log, closing)),
+          logger: new Logger(tellLog(log, closing, () => broken.abort())),
         },
       },
     })
     onUp()
     const stop = () => void runner.stop().catch(() => {})
-    closing.addEventListener('abort', stop, { once: true })
-    if (closing.aborted) stop()
+    const over = AbortSignal.any([closing, broken.signal])
+    over.addEventListener('abort', stop, { once: true })
+    if (over.aborted) stop()
     await runner.promise
   } finally {
     await Promise.all(alive.map((each) => each.close()))
   }
 }
 
-/** What the library says of its work is for whoever looks for a fault; at the end it complains of the end. */
-function tellLog(log: Log, closing: AbortSignal): LogFunctionFactory {
+/**
+ * What the library says of its work is for whoever looks for a fault; at the end it complains of the end.
+ * @param onBroken it could not fetch: it keeps for good how its first look at its tables failed
+ *   (`taskIdentifiers.js` of 0.18.0), so only a new one goes on for certain
+ */
+function tellLog(log: Log, closing: AbortSignal, onBroken: () => void): LogFunctionFactory {
   return () => (level, message, meta) => {
+    if (message.startsWith('Error occurred fetching jobs')) onBroken()
     const loud = !closing.aborted && (level === 'error' || level === 'warning')
     log[loud ? (level === 'error' ? 'error' : 'warn') : 'debug']({ err: meta?.['error'] }, message)
   }

@@ -169,6 +169,17 @@ test('it works on after all its connections were cut', async () => {
   )
 })
 
+test('it works on although its first look for jobs failed', async () => {
+  await db.owner.query(`REVOKE SELECT ON graphile_worker._private_tasks FROM ${serviceRole}`)
+  const { ran } = start()
+  await enqueue('OperatorA')
+  // Longer than it takes to begin, and to look.
+  await sleep(1_500)
+  expect(ran).toEqual([])
+  await db.owner.query(`GRANT SELECT ON graphile_worker._private_tasks TO ${serviceRole}`)
+  await expect.poll(() => ran, { timeout: 8_000 }).toEqual(['OperatorA'])
+})
+
 test('what is used up and nobody runs is swept away', async () => {
   await enqueue('OperatorA')
   await db.owner.query('UPDATE graphile_worker._private_jobs SET attempts = max_attempts')
