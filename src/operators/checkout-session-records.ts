@@ -81,7 +81,7 @@ export function readFound(
   return record?.list('result')?.flatMap((entry) => read(entry) ?? [])
 }
 
-/** What a paid record proves; undefined where its amount or currency cannot be read. */
+/** What a paid record proves; undefined where its amount or currency cannot be read. Nobody pays 0. */
 export function checkoutEvidence(
   { id, record }: CheckoutRecord,
   kind: OperationKind,
@@ -90,8 +90,7 @@ export function checkoutEvidence(
   now: Date,
 ): Evidence | undefined {
   const amount = record.amount('receive_amount', 'amount')
-  if (amount === undefined || (record.text('currency') ?? currency).toUpperCase() !== currency)
-    return undefined
+  if (!amount || (record.text('currency') ?? currency).toUpperCase() !== currency) return undefined
   return {
     operatorRef: record.text('transaction_id') ?? id,
     amount,

@@ -54,6 +54,7 @@ export function readGsmaRecord(
 
 /**
  * What a transaction proves about money; undefined where its amount or currency cannot be read.
+ * Nobody pays 0.
  * @param digest SHA-256 of the bytes it came in
  */
 export function readEvidence(
@@ -64,8 +65,7 @@ export function readEvidence(
   now: Date,
 ): Evidence | undefined {
   const amount = record.amount('amount')
-  if (amount === undefined || (record.text('currency') ?? currency).toUpperCase() !== currency)
-    return undefined
+  if (!amount || (record.text('currency') ?? currency).toUpperCase() !== currency) return undefined
   const fees = record.list('fees')?.map((fee) => fee.amount('feeAmount') ?? 0n)
   const receipt = record.text('transactionReceipt')
   return {

@@ -208,7 +208,7 @@ describe.each(protocols)('$name', ({ make, settledWith, refusals, floatEmpty }) 
     })
   })
 
-  test.each(['"12.5"', '"-5"', '"1e3"', 'null', '"five"'])(
+  test.each(['"12.5"', '"-5"', '"1e3"', 'null', '"five"', '0', '"0.00"'])(
     'a settled amount of %s is no evidence',
     async (amount) => {
       const { driver } = await played(settledWith(amount))
