@@ -45,6 +45,8 @@ export interface OpenRequest {
   turnedAway?: FailureReason | null
   /** What its last callback said. */
   claimed: CallbackHint['says'] | null
+  /** Since it said so, in service time. */
+  sinceToldMs?: number | null
 }
 
 /** What a request is for, as the ledger names it. */
@@ -67,6 +69,7 @@ const readTaken = `SELECT r.id, r.merchant_id AS "merchantId",
     t.expires_at AS "expiresAt",
     coalesce(t.request_data, p.request_data) AS request, coalesce(t.status::text, p.status::text) AS status,
     coalesce(t.settled_at, p.settled_at) AS "settledAt", r.handle->>'claimed' AS claimed,
+    extract(epoch FROM service_now() - (r.handle->>'toldAt')::timestamptz)::float8 * 1000 AS "sinceToldMs",
     r.handle->>'turnedAway' AS "turnedAway"
   FROM taken r
   LEFT JOIN LATERAL (
@@ -279,7 +282,7 @@ export async function recordCallback(
       ), due AS (
         UPDATE operator_request r
         SET next_check_at = date_trunc('milliseconds', service_now()),
-          handle = r.handle || jsonb_build_object('claimed', $6::text)
+          handle = r.handle || jsonb_build_object('claimed', $6::text, 'toldAt', service_now())
         -- What is settled is asked about only where the callback says something else.
         FROM kept WHERE r.id = kept.request_id AND (r.state <> 'settled' OR $6 <> 'settled')
       )

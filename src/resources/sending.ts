@@ -207,8 +207,16 @@ export function paid(
     const isOurs = request.kind === 'disburse' && evidence.amount > request.amount
     services.log.error(line, isOurs ? 'alarm: an operator paid out too much' : 'another amount was paid')
   }
-  const tells = callsBack(operatorOf(services, request), request.kind)
-  return { status: 'success', source, evidence, watchMs: nextReversalCheckMs(tells, 0) }
+  return { status: 'success', source, evidence, watchMs: reversalCheckMs(services, request, 0) }
+}
+
+/**
+ * Until the operator is asked whether it took back what was paid, as for so long; null asks no more. One that
+ * called to say so, and whose books lag behind, calls no second time: it is asked like one that never calls.
+ */
+export function reversalCheckMs(services: Services, request: OpenRequest, sinceMs: number): number | null {
+  const tells = request.claimed !== 'reversed' && callsBack(operatorOf(services, request), request.kind)
+  return nextReversalCheckMs(tells, sinceMs)
 }
 
 /** Whether the operator tells by itself what becomes of a request. */

@@ -4,7 +4,6 @@ import {
   nextCheckMs,
   nextDisburseCheckMs,
   nextDoubtCheckMs,
-  nextReversalCheckMs,
   politeCheckMs,
 } from '../operators/poll-schedule.ts'
 import { causeOf, noteRequest, type OpenRequest, watchRequest } from '../operators/requests.ts'
@@ -18,6 +17,7 @@ import {
   operatorOf,
   paid,
   resend,
+  reversalCheckMs,
   sendAgain,
 } from './sending.ts'
 import { subjects } from './subjects.ts'
@@ -71,22 +71,45 @@ export async function checkRequest(services: Services, request: OpenRequest): Pr
     case 'pending':
       return { status: await keepAsking(services, request, outcome), reached: true }
     case 'unreachable':
-      await noteRequest(services.batches, {
-        id: request.id,
-        attempt: request.attempt,
-        // Nothing was learnt: also a callback about what is over waits until the operator can be asked.
-        state: null,
-        handle: {},
-        nextCheckMs: Math.max(outcome.retryAfterMs ?? 0, nextDoubtCheckMs(request.checkCount)),
-        paymentUrl: null,
-      })
+      await askOnceMore(services, request, outcome)
       return { status: request.status, reached: false }
   }
 }
 
+/** Nothing was learnt: also a callback about what is over waits until the operator can be asked. */
+async function askOnceMore(
+  services: Services,
+  request: OpenRequest,
+  { cause, retryAfterMs }: Extract<QueryOutcome, { kind: 'unreachable' }>,
+): Promise<void> {
+  const answered = cause === 'unreadable' || cause === 'unmapped'
+  const alarmed = answered && alarmWhereOwed(services, request, cause)
+  const pause = alarmed ? regularMs(services, request, 'absent') : nextDoubtCheckMs(request.checkCount)
+  await noteRequest(services.batches, {
+    id: request.id,
+    attempt: request.attempt,
+    state: null,
+    handle: {},
+    nextCheckMs: Math.max(retryAfterMs ?? 0, pause),
+    paymentUrl: null,
+  })
+}
+
+/**
+ * Calls somebody, each time it is asked, about a disbursement that its operator gives no account of for
+ * `limits.disbursementAlarmMs`: no question ends that, and its money stays set aside. @returns whether it did
+ */
+function alarmWhereOwed(services: Services, request: OpenRequest, answered: string): boolean {
+  const isOpen = request.kind === 'disburse' && request.status === subjects[request.subject].open
+  if (!isOpen || ageMs(services, request) < limits.disbursementAlarmMs) return false
+  const line = { about: causeOf(request), provider: request.provider, answered }
+  services.log.error(line, 'alarm: an operator gives no account of a disbursement')
+  return true
+}
+
 /**
  * What was paid may be taken back: only that moves it. Any other answer leaves it as it stands, and is asked
- * for again on a sparse schedule where the operator tells nothing by itself.
+ * for again on a sparse schedule where the operator tells nothing by itself, or told just this.
  * @param askedAt what the answer tells of, however long it took to be noted
  */
 async function watchSettled(
@@ -105,9 +128,11 @@ async function watchSettled(
   if (outcome.kind === 'refused' || outcome.kind === 'absent')
     services.log.error({ about: causeOf(request), outcome }, 'the operator disowns a payment')
   const sincePaidMs = askedAt.getTime() - (request.settledAt ?? request.createdAt).getTime()
+  const sinceToldMs = request.claimed === 'reversed' ? request.sinceToldMs : null
+  const sinceMs = Math.min(sincePaidMs, sinceToldMs ?? sincePaidMs)
   const next = reached
-    ? nextReversalCheckMs(callsBack(operatorOf(services, request), request.kind), sincePaidMs)
-    : sincePaidMs > limits.lateChecksForMs
+    ? reversalCheckMs(services, request, sinceMs)
+    : sinceMs > limits.lateChecksForMs
       ? null
       : nextDoubtCheckMs(request.checkCount)
   await watchRequest(services.database.pool, request.id, next)
@@ -171,6 +196,7 @@ async function keepAsking(
     const expired = { status: 'expired', source: 'service' } as const
     return (await settleTransaction(services, request.subjectId, expired)).status
   }
+  if (outcome.kind === 'absent') alarmWhereOwed(services, request, outcome.kind)
   const regular = regularMs(services, request, outcome.kind)
   const age = ageMs(services, request)
   // What may have to be sent again is asked about soon: once at least between the end of its fence and the

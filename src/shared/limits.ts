@@ -93,6 +93,8 @@ export const limits = {
   /** What provably never left is tried again for so long. Choice: while a caller waits; for a day. */
   depositUnsentForMs: 15 * second,
   payoutUnsentForMs: 24 * hour,
+  /** Somebody is called about a disbursement that its operator gives no account of for so long. Choice. */
+  disbursementAlarmMs: 24 * hour,
   /** Payouts that one process sends to one operator at a time. */
   payoutsInFlightMax: 32,
   /** How often it is looked for payouts that are due. */

@@ -198,6 +198,24 @@ describe.each(kinds)('a %s in doubt', (subject) => {
     expect(await standing(it)).toMatchObject({ state: 'accepted', nextS: seconds(3) })
   })
 
+  test.each([
+    ['has lost', says.accepted, answers.absent],
+    ['was not sent again and has no record of', says.unknown, answers.absent],
+    ['says nothing readable of', says.accepted, { kind: 'unreachable', cause: 'unreadable' }],
+  ] as const)('that its operator %s: after a day somebody is called', async (_what, said, answer) => {
+    script.idempotent = false
+    const it = await begun(subject)
+    await send(it, said)
+    await scene.clock.advance(23 * hour)
+    expect(await errorsDuring(() => turn(it, { query: [answer] }))).toEqual([])
+    await scene.clock.advance(hour)
+    expect(await errorsDuring(() => turn(it, { query: [answer] }))).toEqual([
+      'alarm: an operator gives no account of a disbursement',
+    ])
+    const now = await standing(it)
+    expect(now).toMatchObject({ status: 'processing', nextS: seconds(3_600), held: untouched })
+  })
+
   test('never expires: pending for a year, then paid', async () => {
     const it = await begun(subject)
     await send(it, says.accepted)

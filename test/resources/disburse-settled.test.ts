@@ -113,6 +113,29 @@ describe.each(kinds)('a %s that was paid', (subject) => {
     expect(await standing(it)).toMatchObject({ held: '15000 + 0' })
   })
 
+  test('and, its callback says, given back: it is asked until its books say so too', async () => {
+    const it = await settled()
+    await scene.clock.advance(30 * 24 * hour)
+    await callbackSays(it, 'reversed')
+    await turn(it, { query: [answers.settled] })
+    expect(await standing(it)).toMatchObject({ nextS: seconds(60), held: '15000 + 0' })
+    await scene.clock.advance(minute)
+    await turn(it, { query: [answers.settled] })
+    expect(await standing(it)).toMatchObject({ nextS: seconds(9 * 60) })
+    await turn(it, { query: [answers.unreachable] })
+    expect(await standing(it)).toMatchObject({ nextS: seconds(2, 60) })
+    await turn(it, { query: [answers.reversed] })
+    expect(await standing(it)).toMatchObject({ nextS: null, held: '20000 + 0' })
+  })
+
+  test('while its callback says given back: it is asked until its books say so too', async () => {
+    const it = await begun(subject)
+    await send(it, says.accepted)
+    await callbackSays(it, 'reversed')
+    await turn(it, { query: [answers.settled] })
+    expect(await standing(it)).toMatchObject({ nextS: seconds(60), held: '15000 + 0' })
+  })
+
   test('and disowned later: nothing moves, and somebody is called', async () => {
     const it = await settled()
     await callbackSays(it, 'reversed')
