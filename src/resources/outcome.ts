@@ -15,6 +15,8 @@ export type Ending =
       status: 'failed'
       source: 'initiate' | 'query' | 'service'
       refusal: Pick<Refusal, 'reason' | 'code' | 'message'>
+      /** The one send that it tells of: it ends nothing once there is another, or this one was taken. */
+      attempt?: number
     }
 
 /** How it ends, or that nobody confirmed it in time. */
@@ -22,7 +24,8 @@ export type Outcome = Ending | { status: 'expired'; source: 'service' }
 
 /**
  * What outcomes tell the functions that settle, a column each: source, amount, operator's reference, failure
- * reason, its message, evidence as JSON, and the pause before it is asked about reversals.
+ * reason, its message, evidence as JSON, the pause before it is asked about reversals, and the send that it
+ * tells of.
  */
 export function outcomeColumns(
   outcomes: readonly Outcome[],
@@ -34,6 +37,7 @@ export function outcomeColumns(
   (string | null)[],
   string[],
   (number | null)[],
+  (number | null)[],
 ] {
   return [
     outcomes.map((o) => o.source),
@@ -43,6 +47,7 @@ export function outcomeColumns(
     outcomes.map((o) => (o.status === 'failed' ? (o.refusal.message ?? null) : null)),
     outcomes.map((o) => JSON.stringify(evidenceOf(o))),
     outcomes.map((o) => (o.status === 'success' ? o.watchMs : null)),
+    outcomes.map((o) => (o.status === 'failed' ? (o.attempt ?? null) : null)),
   ]
 }
 

@@ -112,8 +112,10 @@ async function bringAnswer(
 }
 
 async function bringRefusal(services: Services, request: OpenRequest, refusal: Refusal): Promise<Sent> {
-  const failed = { status: 'failed', source: 'initiate', refusal } as const
+  const failed = { status: 'failed', source: 'initiate', refusal, attempt: request.attempt } as const
   const { status } = await subjects[request.subject].settle(services, request.subjectId, failed)
+  // Sent again meanwhile: the operator may have that one, and is asked.
+  if (status !== 'failed') return { ...openOf(request), status }
   return {
     ...openOf(request),
     status,
@@ -190,7 +192,7 @@ export async function resend(
         code: 'not_sent',
         message: 'The operator could not be reached.',
       }
-  const failed = { status: 'failed', source: 'service', refusal } as const
+  const failed = { status: 'failed', source: 'service', refusal, attempt } as const
   const { status } = await settle(services, request.subjectId, failed)
   return { status, reached: false }
 }

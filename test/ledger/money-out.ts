@@ -92,6 +92,8 @@ export interface OutcomeItem {
   reason?: string | null
   /** After which it is asked whether it was taken back. */
   watchMs?: number | null
+  /** The one send that it tells of. */
+  attempt?: number | null
 }
 
 export interface Ended {
@@ -106,7 +108,7 @@ export async function settleDeposits(
 ): Promise<Ended[]> {
   const { rows } = await pool.query<Ended>(
     `SELECT moved, status
-     FROM settle_deposits($1, $2::transaction_status[], $3, $4, $5, $6, $7, $8::jsonb[], $9)`,
+     FROM settle_deposits($1, $2::transaction_status[], $3, $4, $5, $6, $7, $8::jsonb[], $9, $10)`,
     outcomes(items),
   )
   return rows
@@ -124,6 +126,7 @@ function outcomes(items: readonly OutcomeItem[]): unknown[] {
     none,
     items.map(() => '{}'),
     items.map((i) => i.watchMs ?? null),
+    items.map((i) => i.attempt ?? null),
   ]
 }
 
@@ -247,7 +250,8 @@ export async function settlePayouts(
   items: readonly OutcomeItem[],
 ): Promise<Ended[]> {
   const { rows } = await pool.query<Ended>(
-    `SELECT moved, status FROM settle_payouts($1, $2::payout_status[], $3, $4, $5, $6, $7, $8::jsonb[], $9)`,
+    `SELECT moved, status
+     FROM settle_payouts($1, $2::payout_status[], $3, $4, $5, $6, $7, $8::jsonb[], $9, $10)`,
     outcomes(items),
   )
   return rows

@@ -3,7 +3,14 @@ import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'v
 import type { TestMerchant } from '../access/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { fundedMerchant, openCollection, problemsOf, reverseMany, settleMany } from './money.ts'
-import { beginPayouts, cancelPayout, openDeposit, openPayout, settleDeposits } from './money-out.ts'
+import {
+  beginPayouts,
+  cancelPayout,
+  openDeposit,
+  openPayout,
+  settleDeposits,
+  settlePayouts,
+} from './money-out.ts'
 
 let db: TestDatabase
 let pool: pg.Pool
@@ -75,3 +82,26 @@ test('a refund that ends and the reversal of its collection wait in one order', 
   expect(await settled).toEqual([{ moved: true, status: 'success' }])
   expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
 })
+
+test.each(['deposit', 'payout'] as const)(
+  'who brings the refusal of a send waits for who sends that %s again, and ends nothing',
+  async (subject) => {
+    const isDeposit = subject === 'deposit'
+    const id = isDeposit
+      ? (await openDeposit(pool, merchant)).transactionId
+      : await openPayout(pool, merchant)
+    if (!isDeposit) await beginPayouts(pool)
+    const first = await underWay()
+    const column = isDeposit ? 'transaction_id' : 'payout_id'
+    await first.query(`UPDATE operator_request SET attempt = attempt + 1 WHERE ${column} = $1`, [id])
+    const settle = isDeposit ? settleDeposits : settlePayouts
+    const ended = settle(pool, [{ id, to: 'failed', source: 'initiate', attempt: 1 }])
+    await aMoment()
+    await first.query('COMMIT')
+    expect(await ended).toEqual([{ moved: false, status: 'processing' }])
+    expect(await settle(pool, [{ id, to: 'failed', source: 'initiate', attempt: 2 }])).toMatchObject([
+      { moved: true },
+    ])
+    expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
+  },
+)

@@ -75,6 +75,10 @@ test.each(['deposit', 'payout'] as const)(
           pool,
           open.map(({ id }) => ({ id, to })),
         ),
+        settle(
+          other,
+          open.map(({ id }) => ({ id, to: 'failed', source: 'initiate', attempt: 1 })).toReversed(),
+        ),
       ])
     }
     expect(await deadlocks()).toBe(before)

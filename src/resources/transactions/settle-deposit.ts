@@ -33,7 +33,7 @@ const settleMany = shareStatement(async (pool: Pool, items: readonly Item[]): Pr
   const { rows } = await pool.query<Settlement>({
     name: 'settle_deposits',
     text: `SELECT moved, status
-      FROM settle_deposits($1, $2::transaction_status[], $3, $4, $5, $6, $7, $8::jsonb[], $9)`,
+      FROM settle_deposits($1, $2::transaction_status[], $3, $4, $5, $6, $7, $8::jsonb[], $9, $10)`,
     values: [
       items.map((i) => i.id),
       items.map((i) => i.outcome.status),

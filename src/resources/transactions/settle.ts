@@ -53,7 +53,7 @@ const settleMany = shareStatement(async (pool: Pool, items: readonly Item[]): Pr
   const { rows } = await pool.query<Settlement>({
     name: 'settle_many',
     text: `SELECT moved, status, late
-      FROM settle_many($1, $2::transaction_status[], $4, $5, $6, $7, $8, $9::jsonb[], $3, $10)`,
+      FROM settle_many($1, $2::transaction_status[], $4, $5, $6, $7, $8, $9::jsonb[], $3, $10, $11)`,
     values: [
       items.map((i) => i.transactionId),
       items.map((i) => i.outcome.status),

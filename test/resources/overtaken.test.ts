@@ -1,0 +1,149 @@
+import { describe, expect, test } from 'vitest'
+import type { InitiateOutcome } from '../../src/operators/operator.ts'
+import type { OpenRequest } from '../../src/operators/requests.ts'
+import { deadlineIn, resend, sendRequest } from '../../src/resources/sending.ts'
+import { checkRequest } from '../../src/resources/settlement.ts'
+import { subjects } from '../../src/resources/subjects.ts'
+import {
+  begun,
+  complaints,
+  errorsDuring,
+  floatEmpty,
+  kinds,
+  send,
+  standing,
+  take,
+  turn,
+} from './scripted-disbursement.ts'
+import {
+  answers,
+  ask,
+  claim,
+  day,
+  fresh,
+  lowerFence,
+  minute,
+  says,
+  scene,
+  script,
+  stands,
+  useScene,
+} from './scripted-operator.ts'
+
+useScene()
+
+const waiting = { status: 'processing', held: '15000 + 5000' }
+const sendLate = (request: OpenRequest) =>
+  sendRequest(scene.services, request, 'interactive', deadlineIn(10_000))
+
+/** Whoever gives a request up has the right to, and stalls before it says so; the next statement waits. */
+async function stalled(request: OpenRequest) {
+  const { batches } = scene.services
+  const there = Promise.withResolvers<void>()
+  const gate = Promise.withResolvers<void>()
+  const waits = {
+    ...batches,
+    run: (...item: Parameters<typeof batches.run>) => {
+      there.resolve()
+      return gate.promise.then(() => batches.run(...item))
+    },
+  }
+  const end = resend({ ...scene.services, batches: waits as typeof batches }, request)
+  await there.promise
+  return () => {
+    gate.resolve()
+    return end
+  }
+}
+
+describe.each(kinds)('a %s that was sent again, and taken, while its first sender stood still', (subject) => {
+  async function overtaken() {
+    const it = await begun(subject)
+    const first = { ...(await take(it)), state: 'sending' as const }
+    await lowerFence(it)
+    await turn(it, { query: [answers.absent], disburse: [says.accepted] })
+    expect(await standing(it)).toMatchObject({ ...waiting, state: 'accepted', attempt: 2 })
+    return { it, first }
+  }
+
+  test.each<[string, InitiateOutcome]>([
+    ['refused', says.refused],
+    ['turned away by an empty float', floatEmpty],
+  ])('%s the first time: it waits for the second, is asked about and paid once', async (_what, late) => {
+    const { it, first } = await overtaken()
+    script.disburse = [late]
+    expect(await sendLate(first)).toMatchObject({ status: 'processing', refusal: null })
+    expect(await standing(it)).toMatchObject({ ...waiting, state: 'accepted', nextS: expect.any(Number) })
+    expect(await errorsDuring(() => turn(it, { query: [answers.settled] }))).toEqual([])
+    expect(await standing(it)).toMatchObject({ state: 'settled', held: '15000 + 0' })
+    expect(await complaints(it)).toEqual([])
+  })
+
+  test('brought together with its payment: it is paid', async () => {
+    const { it, first } = await overtaken()
+    const { refusal } = says.refused
+    const { settle, success } = subjects[subject]
+    const both = [
+      { status: 'failed', source: 'initiate', refusal, attempt: first.attempt } as const,
+      { status: 'success', source: 'query', evidence: answers.settled.evidence, watchMs: null } as const,
+    ].map((outcome) => settle(scene.services, it.id, outcome))
+    expect(await Promise.all(both)).toMatchObject([{ moved: false }, { moved: true, status: success }])
+  })
+
+  test('given up by who has the right to, and says so too late: it waits all the same', async () => {
+    const it = await begun(subject)
+    await send(it, says.notSent)
+    await scene.clock.advance(2 * day)
+    const goOn = await stalled(await take(it))
+    await lowerFence(it)
+    await turn(it, { query: [answers.absent], disburse: [says.accepted] })
+    expect(await goOn()).toMatchObject({ status: 'processing' })
+    expect(await standing(it)).toMatchObject({ ...waiting, state: 'accepted', attempt: 3 })
+    expect(await complaints(it)).toEqual([])
+  })
+})
+
+test('a refusal of the very send that the operator is known to have: it is asked', async () => {
+  const it = await begun('payout')
+  const first = { ...(await take(it)), state: 'sending' as const }
+  await turn(it, { query: [answers.pending] })
+  script.disburse = [says.refused]
+  expect(await sendLate(first)).toMatchObject({ status: 'processing', refusal: null })
+  expect(await standing(it)).toMatchObject({ ...waiting, state: 'accepted', attempt: 1 })
+})
+
+describe('a collection that was sent again, and taken, while its first sender stood still', () => {
+  test('refused the first time: it waits for the second', async () => {
+    const opened = await fresh()
+    await lowerFence(opened)
+    script.collect = [says.accepted]
+    await ask(opened, answers.absent)
+    script.collect = [says.refused]
+    expect(await sendLate(opened.request)).toMatchObject({ status: 'pending', refusal: null })
+    expect(await stands(opened)).toMatchObject({ status: 'pending', state: 'accepted', attempt: 2 })
+    expect(await ask(opened, answers.settled)).toMatchObject({ status: 'success' })
+  })
+
+  test('given up too late: it waits for the second', async () => {
+    const opened = await fresh()
+    script.collect = [says.notSent]
+    await sendLate(opened.request)
+    const young = await claim(opened)
+    await scene.clock.advance(minute)
+    const goOn = await stalled(await claim(opened))
+    await lowerFence(opened)
+    script.collect = [says.accepted]
+    // It is as young as its taker knows.
+    const doubt = {
+      ...young,
+      state: 'doubt',
+      attempt: 2,
+      claimedAt: new Date(),
+      createdAt: scene.clock.now(),
+    } as const
+    script.query = [answers.absent]
+    await checkRequest(scene.services, doubt)
+    expect(await goOn()).toMatchObject({ status: 'pending' })
+    expect(await stands(opened)).toMatchObject({ status: 'pending', state: 'accepted', attempt: 3 })
+  })
+})
