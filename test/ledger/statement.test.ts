@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { TestMerchant } from '../access/merchants.ts'
+import { makeMerchant, type TestMerchant } from '../access/merchants.ts'
 import { readEntries } from '../../src/ledger/entries.ts'
 import {
   readBalanceAt,
@@ -11,7 +11,16 @@ import {
 } from '../../src/ledger/statement.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { balanceOf, fundedMerchant, openCollection, reverseMany, settleMany } from './money.ts'
-import { openDeposit, settleDeposits } from './money-out.ts'
+import {
+  beginPayouts,
+  createPayouts,
+  depositItem,
+  depositMany,
+  openDeposit,
+  openPayout,
+  payoutItem,
+  settleDeposits,
+} from './money-out.ts'
 
 let database: TestDatabase
 beforeAll(async () => {
@@ -119,3 +128,52 @@ test('entries are those of the cause and of the merchant, oldest first', async (
   expect(none).toEqual([])
   expect(await readEntries(pool, other.merchantId, [cause])).toEqual([[]])
 })
+
+type Verb = 'deposit_many' | 'create_payouts' | 'begin_payouts'
+
+test.each<Verb>(['deposit_many', 'create_payouts', 'begin_payouts'])(
+  'what %s reserves once it has the balance comes after what was paid in meanwhile',
+  async (verb) => {
+    const { pool } = database.database
+    const both = [await fundedMerchant(pool, 1_000n), await makeMerchant(pool)] as const
+    const [{ merchantId: held }, { merchantId }] = both
+    const scheduledAt = new Date(Date.now() - 1_000)
+    if (verb === 'begin_payouts')
+      for (const merchant of both) await openPayout(pool, merchant, { scheduledAt })
+    const reserve = {
+      deposit_many: () =>
+        depositMany(
+          pool,
+          both.map((merchant) => depositItem(merchant)),
+        ),
+      create_payouts: () =>
+        createPayouts(
+          pool,
+          both.map((merchant) => payoutItem(merchant)),
+        ),
+      begin_payouts: () => beginPayouts(pool),
+    }[verb]
+    const holder = await database.owner.connect()
+    try {
+      await holder.query('BEGIN')
+      await holder.query('SELECT FROM merchant_balance WHERE merchant_id = $1 FOR UPDATE', [held])
+      const reserved = reserve()
+      await expect.poll(waiting, { interval: 5 }).toBe(1)
+      await move(both[1], 'fund', 1_000n)
+      await holder.query('COMMIT')
+      await reserved
+    } finally {
+      holder.release()
+    }
+    const lines = await allLines(merchantId, { from: new Date(0), to: null })
+    expect(lines.map((line) => line.availableChange)).toEqual([1_000n, -1_000n])
+  },
+)
+
+async function waiting(): Promise<number> {
+  const { rows } = await database.owner.query<{ n: number }>(
+    `SELECT count(*)::int AS n FROM pg_stat_activity
+     WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+  )
+  return rows[0]?.n ?? 0
+}
