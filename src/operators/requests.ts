@@ -41,7 +41,7 @@ export interface OpenRequest {
   status: string
   /** When that ended, or was paid after its end. */
   settledAt: Date | null
-  /** Why its operator turned it away at the door, so that it may be sent again. */
+  /** Why its operator turned its last send away at the door, so that it may be sent again. */
   turnedAway?: FailureReason | null
   /** What its last callback said. */
   claimed: CallbackHint['says'] | null
@@ -145,7 +145,9 @@ export async function claimSend(
   const { rows } = await pool.query<{ attempt: number }>({
     name: 'claim_send',
     text: `UPDATE operator_request
-      SET state = 'sending', attempt = attempt + 1, fence_until = now() + $2 * interval '1 millisecond'
+      SET state = 'sending', attempt = attempt + 1, fence_until = now() + $2 * interval '1 millisecond',
+        -- What an earlier send met says nothing of this one.
+        handle = handle - 'turnedAway'
       WHERE id = $1 AND attempt = $3 AND fence_until <= coalesce($4::timestamptz, now())
         AND state IN ('sending', 'unsent', 'doubt')
         AND (kind = 'collect' OR $5

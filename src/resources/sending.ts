@@ -123,7 +123,10 @@ async function bringRefusal(services: Services, request: OpenRequest, refusal: R
   }
 }
 
-/** Proof that nothing left holds for this attempt; an earlier one may have. */
+/**
+ * Proof that nothing left holds for this attempt; an earlier one may have. What an empty float turned away
+ * after the operator had no record of it never left at all.
+ */
 async function bringNotSent(services: Services, request: OpenRequest, outcome: NotSent): Promise<Sent> {
   const { retryAfterMs, refusal } = outcome
   const { unsentForMs, waitsForFloat } = subjects[request.subject]
@@ -133,14 +136,15 @@ async function bringNotSent(services: Services, request: OpenRequest, outcome: N
     const line = { about: causeOf(request), provider: request.provider, refusal }
     services.log.error(line, 'alarm: our float at an operator is empty')
   }
-  const handle = refusal ? { turnedAway: refusal.reason } : {}
-  if (!nothingLeft(request)) {
-    await note(services, request, 'doubt', { handle, nextCheckMs: pause })
-  } else if (refusal && !waitsForFloat) {
-    return bringRefusal(services, request, refusal)
-  } else if (refusal) {
-    await note(services, request, 'unsent', { handle, nextCheckMs: nextFloatCheckMs(request.checkCount) })
+  if (refusal && !waitsForFloat) return bringRefusal(services, request, refusal)
+  if (refusal) {
+    const handle = { turnedAway: refusal.reason }
+    const state = nothingLeft(request) ? 'unsent' : 'doubt'
+    await note(services, request, state, { handle, nextCheckMs: nextFloatCheckMs(request.checkCount) })
     return open
+  }
+  if (!nothingLeft(request)) {
+    await note(services, request, 'doubt', { nextCheckMs: pause })
   } else {
     // It is given up on time.
     const left = Math.max(0, unsentForMs - ageMs(services, request))
@@ -172,19 +176,30 @@ export async function sendAgain(services: Services, request: OpenRequest): Promi
   return attempt === null ? null : sendRequest(services, { ...request, attempt }, 'background', deadline)
 }
 
-/**
- * What provably never left: sent until nobody waits for it any more, then it failed.
- * Also giving up takes the right to send: whoever lost it knows nothing any more.
- */
+/** What provably never left: sent until nobody waits for it any more, then it failed. */
 export async function resend(
   services: Services,
   request: OpenRequest,
 ): Promise<{ status: string; reached: boolean }> {
-  const { unsentForMs, settle } = subjects[request.subject]
-  const stands = { status: request.status, reached: false }
-  if (ageMs(services, request) < unsentForMs) return (await sendAgain(services, request)) ?? stands
+  if (!waitedEnough(services, request)) {
+    const sent = await sendAgain(services, request)
+    return sent ?? { status: request.status, reached: false }
+  }
+  return { status: (await giveUp(services, request)) ?? request.status, reached: false }
+}
+
+/** Whether nobody waits any more for what never left. */
+export function waitedEnough(services: Services, request: OpenRequest): boolean {
+  return ageMs(services, request) >= subjects[request.subject].unsentForMs
+}
+
+/**
+ * What never left failed. Also giving up takes the right to send: whoever lost it knows nothing any more.
+ * @returns the status that stands; null where another has the right, or an earlier send may still arrive
+ */
+export async function giveUp(services: Services, request: OpenRequest): Promise<string | null> {
   const attempt = await claimTurn(services, request, { givesUp: true })
-  if (attempt === null) return stands
+  if (attempt === null) return null
   const refusal = request.turnedAway
     ? { reason: request.turnedAway, code: 'not_sent' }
     : {
@@ -193,8 +208,7 @@ export async function resend(
         message: 'The operator could not be reached.',
       }
   const failed = { status: 'failed', source: 'service', refusal, attempt } as const
-  const { status } = await settle(services, request.subjectId, failed)
-  return { status, reached: false }
+  return (await subjects[request.subject].settle(services, request.subjectId, failed)).status
 }
 
 /** The operator paid, or was paid: its word, and when it is asked whether it took that back. */

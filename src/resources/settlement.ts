@@ -13,12 +13,14 @@ import {
   callContext,
   callsBack,
   deadlineIn,
+  giveUp,
   leftMs,
   operatorOf,
   paid,
   resend,
   reversalCheckMs,
   sendAgain,
+  waitedEnough,
 } from './sending.ts'
 import { subjects } from './subjects.ts'
 import { settleTransaction } from './transactions/settle.ts'
@@ -154,6 +156,10 @@ async function bringAbsence(
   request: OpenRequest,
   absent: Extract<QueryOutcome, { kind: 'absent' }>,
 ): Promise<string> {
+  // Its last send was turned away, and nothing is known of any other: it never left.
+  if (request.turnedAway && waitedEnough(services, request)) {
+    return (await giveUp(services, request)) ?? keepAsking(services, request, absent)
+  }
   const operator = operatorOf(services, request)
   const young = ageMs(services, request) < subjects[request.subject].resendAbsentForMs
   if (young && operator.capabilities.createIsIdempotent) {

@@ -303,12 +303,74 @@ describe('our float at the operator is empty', () => {
     expect(await complaints(it)).toEqual([])
   })
 
-  test('what may have left before is in doubt as before', async () => {
-    const it = await begun('deposit')
-    await send(it, says.unknown)
+  test('a payout that waited, and then was out of reach until its day was over, says that', async () => {
+    const it = await begun('payout')
+    await send(it, floatEmpty)
+    await scene.clock.advance(hour)
+    await turn(it, { disburse: [says.notSent] })
+    await scene.clock.advance(day)
+    await turn(it, {})
+    expect(await standing(it)).toMatchObject({
+      status: 'failed',
+      why: 'OPERATOR_UNAVAILABLE',
+      held: returned,
+    })
+  })
+
+  /** Nobody noted its first send, and its operator has no record of it. */
+  async function lostThenTurnedAway(subject: Disbursement['subject'], first?: typeof says.unknown) {
+    const it = await begun(subject)
+    if (first) await send(it, first)
     await lowerFence(it)
     await turn(it, { query: [answers.absent], disburse: [floatEmpty] })
-    expect(await standing(it)).toMatchObject({ status: 'processing', state: 'doubt', held: untouched })
+    return it
+  }
+
+  test.each([
+    ['never sent', undefined],
+    ['of which nobody knew', says.unknown],
+  ])('a deposit %s, and of which its operator has no record, fails at once', async (_what, first) => {
+    const it = await lostThenTurnedAway('deposit', first)
+    expect(await standing(it)).toMatchObject({
+      status: 'failed',
+      why: 'FLOAT_INSUFFICIENT',
+      attempt: 2,
+      nextS: null,
+      held: returned,
+    })
+    expect(await complaints(it)).toEqual([])
+  })
+
+  test('a payout of which its operator has no record waits for a day, and is asked about', async () => {
+    const it = await lostThenTurnedAway('payout', says.unknown)
+    const errors = await errorsDuring(async () => {
+      for (const pause of [120, 240, 480, 900, 900]) {
+        await lowerFence(it)
+        await turn(it, { query: [answers.absent], disburse: [floatEmpty] })
+        const now = await standing(it)
+        expect(now).toMatchObject({ status: 'processing', state: 'doubt', held: untouched })
+        expect(now.nextS).toEqual(seconds(pause))
+      }
+    })
+    expect(errors).toEqual([])
+    await scene.clock.advance(day)
+    // The last send may still arrive.
+    await turn(it, { query: [answers.absent] })
+    expect(await standing(it)).toMatchObject({ status: 'processing', attempt: 7, held: untouched })
+    await lowerFence(it)
+    await turn(it, { query: [answers.absent] })
+    expect(await standing(it)).toMatchObject({ status: 'failed', why: 'FLOAT_INSUFFICIENT', held: returned })
+    expect(await complaints(it)).toEqual([])
+  })
+
+  test('a payout that was turned away, sent again and lost, is never given up', async () => {
+    const it = await lostThenTurnedAway('payout')
+    await lowerFence(it)
+    await turn(it, { query: [answers.absent], disburse: [says.unknown] })
+    await scene.clock.advance(2 * day)
+    await lowerFence(it)
+    await turn(it, { query: [answers.absent], disburse: [says.accepted] })
+    expect(await standing(it)).toMatchObject({ status: 'processing', state: 'accepted', held: untouched })
   })
 })
 
