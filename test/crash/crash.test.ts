@@ -14,7 +14,10 @@ const main = join(import.meta.dirname, 'main.ts')
 const root = join(import.meta.dirname, '../..')
 
 async function crash(...args: string[]): Promise<string> {
-  const { stdout } = await promisify(execFile)(process.execPath, [main, '--quiet', ...args])
+  const { stdout } = await promisify(execFile)(process.execPath, [main, '--quiet', ...args]).catch(
+    // What was violated stands there, and the seed.
+    (error: { stdout: string; stderr: string }) => ({ stdout: `${error.stdout}${error.stderr}` }),
+  )
   process.stdout.write(stdout)
   return stdout
 }

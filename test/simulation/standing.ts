@@ -59,8 +59,15 @@ function kindOf(item: Item): Standing['kind'] {
 export async function compare(model: MoneyModel, real: Real): Promise<void> {
   const standing = await readItems(real)
   const items = [...model.payments, ...model.outs]
-  expect(standing.map((row) => told(row, row.kind, row.isBack)).toSorted()).toEqual(
-    items.map((item) => told(item, kindOf(item), 'kind' in item && item.isBack)).toSorted(),
+  const racing = new Set(model.payments.filter((payment) => isRacing(model, payment)).map(nameOf))
+  const tellBoth = (item: Told, kind: Standing['kind'], isBack: boolean) =>
+    told(
+      { ...item, events: racing.has(nameOf(item)) ? withoutTwins(item.events) : item.events },
+      kind,
+      isBack,
+    )
+  expect(standing.map((row) => tellBoth(row, row.kind, row.isBack)).toSorted()).toEqual(
+    items.map((item) => tellBoth(item, kindOf(item), 'kind' in item && item.isBack)).toSorted(),
   )
   const { rows } = await real.world.db.owner.query({
     name: 'standing_balances',
@@ -77,12 +84,29 @@ export async function compare(model: MoneyModel, real: Real): Promise<void> {
   )
 }
 
+type Told = Pick<Standing, 'who' | 'reference' | 'status' | 'events'>
+
+/**
+ * Refunds gave it back and the operator took it back: where both were learned at once, one or two events say
+ * so, by what was noted first. The money is the same.
+ */
+function isRacing(model: MoneyModel, payment: ModelPayment): boolean {
+  return (
+    model.takenBack.has(payment) &&
+    model.outs.some((out) => out.refundOf === payment && (model.isPaid(out) || out.isBack))
+  )
+}
+
+function nameOf({ who, reference }: Pick<Told, 'who' | 'reference'>): string {
+  return `${who} ${reference}`
+}
+
+function withoutTwins(events: readonly string[]): string[] {
+  return events.filter((type, place) => type !== 'payment_reversed' || events[place - 1] !== type)
+}
+
 /** One line about one item. */
-function told(
-  { who, reference, status, events }: Pick<Standing, 'who' | 'reference' | 'status' | 'events'>,
-  kind: string,
-  isBack: boolean,
-): string {
+function told({ who, reference, status, events }: Told, kind: string, isBack: boolean): string {
   return `${kind} ${who} ${reference}: ${status}${isBack ? ', back' : ''} (${events.join(' ')})`
 }
 
