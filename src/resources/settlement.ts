@@ -132,11 +132,8 @@ async function watchSettled(
   const sincePaidMs = askedAt.getTime() - (request.settledAt ?? request.createdAt).getTime()
   const sinceToldMs = request.claimed === 'reversed' ? request.sinceToldMs : null
   const sinceMs = Math.min(sincePaidMs, sinceToldMs ?? sincePaidMs)
-  const next = reached
-    ? reversalCheckMs(services, request, sinceMs)
-    : sinceMs > limits.lateChecksForMs
-      ? null
-      : nextDoubtCheckMs(request.checkCount)
+  // Only an answer ends the watch: what was taken back while it was out of reach would be lost.
+  const next = reached ? reversalCheckMs(services, request, sinceMs) : nextDoubtCheckMs(request.checkCount)
   await watchRequest(services.database.pool, request.id, next)
   return { status: request.status, reached }
 }

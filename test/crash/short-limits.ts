@@ -14,7 +14,7 @@ Object.assign(limits, {
   resolveEveryMs: 200,
   collectionLifetimeMs: 9_000,
   lateCheckMs: 1_000,
-  // Longer than a storm on a slow machine: who was paid is watched while the operator is out of reach.
+  // Longer than a storm on a slow machine.
   lateChecksForMs: 600_000,
   reversalChecksMs: [1_000, 3_000, 8_000],
   auditEveryMs: 2_000,

@@ -45,14 +45,15 @@ describe('an operator that calls nobody back', () => {
     expect(await credited()).toBe(5_000n)
   })
 
-  test('and while it is out of reach it is asked again, for a week', async () => {
+  test('and while it is out of reach it is asked again, until it answers', async () => {
     const opened = await paid('none')
     await scene.clock.advance(minute)
     await ask(opened, answers.unreachable)
     expect(await stands(opened)).toMatchObject({ state: 'settled', nextS: seconds(2, 60) })
-    await scene.clock.advance(7 * day)
+    await scene.clock.advance(40 * day)
     await ask(opened, answers.unreachable)
-    expect(await stands(opened)).toMatchObject({ state: 'settled', nextS: null })
+    expect(await stands(opened)).toMatchObject({ state: 'settled', nextS: seconds(2, 60) })
+    expect(await ask(opened, answers.reversed)).toMatchObject({ status: 'reversed' })
   })
 })
 
