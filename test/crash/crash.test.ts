@@ -4,7 +4,7 @@ import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { plants, plantTree } from './plants.ts'
 
 // The harness is a program of its own (`npm run crash`). What it prints names the seed that plans the same
@@ -58,9 +58,12 @@ test('SIGTERM ends a storm and all that it started', async () => {
     let said = ''
     storm.stdout.on('data', (chunk) => (said += String(chunk)))
     await once(storm.stdout, 'data')
-    const before = (await others()).join('\n')
-    expect(before).toMatch(/bin\/postgres -D/)
-    expect(before).toMatch(/src\/main\.ts/)
+    // Each is killed and started again all the while.
+    await vi.waitFor(async () => {
+      const before = (await others()).join('\n')
+      expect(before).toMatch(/bin\/postgres -D/)
+      expect(before).toMatch(/src\/main\.ts/)
+    }, 20_000)
     storm.kill('SIGTERM')
     expect(await exit).toEqual([143, null])
     expect(said).toMatch(/^ended by SIGTERM$/m)
