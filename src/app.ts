@@ -16,17 +16,20 @@ import {
 } from './config.ts'
 import type { Services } from './context.ts'
 import { openBatches } from './database/batch.ts'
-import { type Database, listen, openDatabase } from './database/client.ts'
+import { type Database, listen, openDatabase, openPool } from './database/client.ts'
 import { assertDurable } from './database/durability.ts'
 import { migrate, serviceRole } from './database/migrate.ts'
 import { openSandboxClock, type SandboxClock } from './database/sandbox-clock.ts'
 import { openFeed } from './events/feed.ts'
 import { startSequencer } from './events/sequencer.ts'
-import { startEngine } from './jobs/engine.ts'
+import { type Engine, startEngine } from './jobs/engine.ts'
+import { openLaneHolds } from './jobs/lane-holds.ts'
 import { startJobs } from './jobs/schedule.ts'
+import { openMailer } from './mail/mailer.ts'
 import { createOperators } from './operators/registry.ts'
 import { type SimulatorControl, simulatorControl } from './operators/sandbox.ts'
-import { payoutsDueJob, resolveJob, serviceJobs, serviceTasks } from './resources/jobs.ts'
+import { payoutsDueJob, resolveJob, serviceJobs, serviceTasks, webhooksDueJob } from './resources/jobs.ts'
+import { createSender } from './resources/webhooks/send.ts'
 import { productionSchema, schema } from './resources/schema.ts'
 import { systemClock } from './shared/clock.ts'
 import { invariant } from './shared/invariant.ts'
@@ -84,12 +87,28 @@ async function build(ground: Ground, closers: Closers): Promise<Omit<App, 'close
   listener.resolve(doors.listener)
   const schedule = startJobs(serviceJobs(services), log)
   services.wakeJob = (name) => schedule.wake(name)
-  const engine = startEngine({ connection, role: serviceRole, tasks: serviceTasks(services), log })
-  services.jobsHealthy = () => schedule.healthy() && engine.healthy()
-  closers.push(() => Promise.all([schedule.close(), engine.close()]).then(() => {}))
+  const engines = startEngines(services, connection)
+  services.jobsHealthy = () => schedule.healthy() && engines.every((engine) => engine.healthy())
+  closers.push(() => Promise.all([schedule, ...engines].map((each) => each.close())).then(() => {}))
   closers.push(() => closeDoors(doors, http))
   closers.push(() => ground.ending.abort())
   return { services }
+}
+
+/** Receivers of webhooks that hang never hold up payouts: they have an engine of their own. */
+function startEngines(services: Services, connection: pg.ClientConfig): Engine[] {
+  const { 'webhooks.deliver': deliver, ...others } = serviceTasks(services)
+  const common = { connection, role: serviceRole, log: services.log }
+  return [
+    // One job of each operator, and as many that only wake them.
+    startEngine({ ...common, tasks: others, jobsAtOnce: 2 * providers.length, sessionsMax: 8 }),
+    startEngine({
+      ...common,
+      tasks: { 'webhooks.deliver': deliver },
+      jobsAtOnce: limits.webhookLanesMax,
+      sessionsMax: 4,
+    }),
+  ]
 }
 
 /** What the services are opened with. */
@@ -102,14 +121,8 @@ interface Ground {
 }
 
 async function openServices(ground: Ground, addresses: Addresses, closers: Closers): Promise<Services> {
-  const { config, connection, log, inReach, ending } = ground
-  const database = openDatabase({
-    connection,
-    poolMax: databasePoolMax,
-    merchantPoolMax,
-    role: serviceRole,
-    log: (event, error) => log.warn({ err: error }, event),
-  })
+  const { config, log, inReach, ending } = ground
+  const database = openPools(ground)
   closers.push(() => database.close())
   if (config.mode === 'production') await assertDurable(database.pool)
   const { pool } = database
@@ -124,6 +137,7 @@ async function openServices(ground: Ground, addresses: Addresses, closers: Close
   closers.push(() => sequencer.close())
   const batches = openBatches(pool)
   closers.push(() => batches.idle())
+  const webhooks = openWebhooks(ground, closers)
   // What was begun with an operator is brought home: its answer, or at the end that there was none.
   const flights = new Map<string, Promise<unknown>>()
   const landed = async () => void (await Promise.allSettled(flights.values()))
@@ -143,8 +157,10 @@ async function openServices(ground: Ground, addresses: Addresses, closers: Close
     access,
     admission: openAdmission(config.pace.inFlightMax, () => probe(database)),
     requestLimits: createRequestLimits(config.pace),
+    mailer: openMailer(config.mail),
     operators,
     sequencer,
+    ...webhooks,
     feed,
     flights,
     ending: ending.signal,
@@ -162,6 +178,29 @@ async function openServices(ground: Ground, addresses: Addresses, closers: Close
   return services
 }
 
+function openPools({ connection, log }: Ground): Database {
+  return openDatabase({
+    connection,
+    poolMax: databasePoolMax,
+    merchantPoolMax,
+    role: serviceRole,
+    log: (event, error) => log.warn({ err: error }, event),
+  })
+}
+
+/** The way to merchants' own servers, with sessions of its own. */
+function openWebhooks(
+  { config, connection, log }: Ground,
+  closers: Closers,
+): Pick<Services, 'webhookSender' | 'webhookHolds'> {
+  const webhookSender = createSender({ mode: config.mode })
+  closers.push(() => webhookSender.close())
+  const pool = openPool(connection, lanePoolMax, serviceRole, (event, err) => log.warn({ err }, event))
+  const webhookHolds = openLaneHolds(pool, log)
+  closers.push(() => webhookHolds.close())
+  return { webhookSender, webhookHolds }
+}
+
 /** As every request asks: on a session of each pool. */
 function probe({ pool, merchantPool }: Database): Promise<unknown> {
   return Promise.all([pool.query('SELECT'), merchantPool.query('SELECT')])
@@ -169,6 +208,8 @@ function probe({ pool, merchantPool }: Database): Promise<unknown> {
 
 const databasePoolMax = 12
 const merchantPoolMax = 6
+/** One holds the lanes of webhooks. */
+const lanePoolMax = 6
 
 async function closeDoors(doors: { close(): Promise<void> }, http: HttpServer): Promise<void> {
   const drained = http.drain(limits.drainMs)
@@ -220,6 +261,7 @@ async function advanceClock(
   const now = await clock.advance(ms, move)
   for (const provider of providers) services.wakeJob(resolveJob(provider))
   services.wakeJob(payoutsDueJob)
+  services.wakeJob(webhooksDueJob)
   return now
 }
 

@@ -8,6 +8,9 @@ const usage = `Administers the service, beside a running one or without it.
   merchant create --name "Shop"         opens an account, with an API key that holds every scope
   merchant fund --id N --amount A       credits a sandbox account, whole XOF
   merchant deactivate --id N            ends an account's access within a second
+  merchant cancel-payouts --id N        cancels what a deactivated account had not paid out yet
+  member invite --merchant N --email E --name "X" [--role owner]
+                                        invites somebody to the team of an account
   audit                                 proves the books; a broken invariant halts payments out
   payments-out halt --reason "why"      lets no money leave
   payments-out resume --reason "why"    lets it leave again
@@ -48,6 +51,9 @@ function readArguments() {
     name: text,
     id: text,
     amount: text,
+    merchant: text,
+    email: text,
+    role: text,
     reason: text,
     json: flag,
     help: { ...flag, short: 'h' },

@@ -1,10 +1,12 @@
-import { readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
 import { isIP } from 'node:net'
+import { join, resolve } from 'node:path'
 import { z } from 'zod'
+import { deliverySettings, type DeliveryPace, readDeliveryPace } from './shared/delivery-pace.ts'
+import { type MailSettings, mailSettings, readMail } from './shared/mail-settings.ts'
 import { paceSettings, readPace, type RequestPace } from './shared/pace.ts'
 import { type Provider, providers } from './shared/providers.ts'
 import { Secret } from './shared/secret.ts'
+import { withFiles } from './shared/setting-files.ts'
 
 /** How a push-prompt operator of the GSMA Mobile Money API is reached. */
 export interface GsmaSettings {
@@ -78,6 +80,8 @@ export interface Config {
   /** Networks whose `X-Forwarded-For` is believed. */
   trustedProxies: readonly string[]
   pace: RequestPace
+  deliveries: DeliveryPace
+  mail: MailSettings
   logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent'
   /** The operator simulator of the sandbox: started here on this port, or one that runs elsewhere. */
   simulator: {
@@ -110,6 +114,8 @@ const settings = z.object({
   SECRET_KEY: z.string().min(32, 'must have at least 32 characters').optional(),
   TRUSTED_PROXIES: z.string().default(''),
   ...paceSettings,
+  ...deliverySettings,
+  ...mailSettings,
   LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
   OPERATORS_PORT: port.default(4010),
   OPERATORS_URL: address.optional(),
@@ -180,8 +186,8 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   if (production && !read.DATABASE_URL && values['EMBEDDED_DB'] !== '1') {
     problems.push('DATABASE_URL: required in production (EMBEDDED_DB=1 keeps the embedded database)')
   }
+  if (read.SMTP_URL && !read.MAIL_FROM) problems.push('MAIL_FROM: required with SMTP_URL')
   if (problems.length > 0) throw new ConfigError(problems.join('\n'))
-
   const simulator = production
     ? null
     : {
@@ -202,6 +208,8 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     masterSecret: read.SECRET_KEY ? new Secret(read.SECRET_KEY) : null,
     trustedProxies,
     pace: readPace(read.MODE, read),
+    deliveries: readDeliveryPace(read),
+    mail: readMail(read, production ? null : join(resolve(read.DATA_DIR), 'mail')),
     logLevel: read.LOG_LEVEL,
     simulator,
     operators: production ? configuredOperators(values) : [],
@@ -214,10 +222,7 @@ export function addressesOf(config: Config, boundPort: number): Addresses {
   return { publicUrl, callbackUrl: config.callbackUrl ?? publicUrl }
 }
 
-export interface Addresses {
-  publicUrl: string
-  callbackUrl: string
-}
+export type Addresses = Record<'publicUrl' | 'callbackUrl', string>
 
 /**
  * The four operators of the sandbox, all played by the simulator at `url`.
@@ -366,23 +371,6 @@ function parse<T extends z.ZodType>(
   throw new ConfigError(
     result.error.issues.map((issue) => `${prefix}${issue.path.join('.')}: ${issue.message}`).join('\n'),
   )
-}
-
-function withFiles(
-  environment: Readonly<Record<string, string | undefined>>,
-): Record<string, string | undefined> {
-  const values: Record<string, string | undefined> = { ...environment }
-  for (const [name, path] of Object.entries(environment)) {
-    if (
-      !name.endsWith('_FILE') ||
-      !path ||
-      !/^(SECRET_KEY|DATABASE_URL|OPERATOR_[A-D]_[A-Z_]+)_FILE$/.test(name)
-    )
-      continue
-    values[name.slice(0, -'_FILE'.length)] = readFileSync(path, 'utf8').trim()
-  }
-  for (const [name, value] of Object.entries(values)) if (value === '') delete values[name]
-  return values
 }
 
 function isNetwork(entry: string): boolean {

@@ -8,8 +8,11 @@ import type { Batches } from './database/batch.ts'
 import type { Database } from './database/client.ts'
 import type { Feed } from './events/feed.ts'
 import type { Sequencer } from './events/sequencer.ts'
+import type { Mailer } from './mail/mailer.ts'
 import type { Operators } from './operators/registry.ts'
+import type { LaneHolds } from './jobs/lane-holds.ts'
 import type { Clock } from './shared/clock.ts'
+import type { Sender } from './shared/sender.ts'
 import type { Log } from './telemetry/log.ts'
 
 /** What lives as long as the service. */
@@ -23,8 +26,13 @@ export interface Services {
   access: Access
   requestLimits: RequestLimits
   admission: Admission
+  mailer: Mailer
   operators: Operators
   sequencer: Sequencer
+  /** Brings events to merchants' own servers. */
+  webhookSender: Sender
+  /** Whose lanes this process is at; its sessions are theirs alone. */
+  webhookHolds: LaneHolds
   feed: Feed
   /** Work that several callers want at once and one does: name → the work under way. */
   flights: Map<string, Promise<unknown>>
@@ -81,5 +89,19 @@ export function shareFlight<T>(
   if (underWay) return underWay
   const flight = work().finally(() => services.flights.delete(name))
   services.flights.set(name, flight)
+  return flight
+}
+
+/** Runs `work` once all that was given under `name` before it has ended. */
+export function afterOthers<T>(
+  { flights }: Pick<Services, 'flights'>,
+  name: string,
+  work: () => Promise<T>,
+): Promise<T> {
+  const before = flights.get(name) ?? Promise.resolve()
+  const flight = before.then(work, work)
+  flights.set(name, flight)
+  const forget = () => void (flights.get(name) === flight && flights.delete(name))
+  flight.then(forget, forget)
   return flight
 }

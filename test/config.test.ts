@@ -133,6 +133,17 @@ describe('readConfig', () => {
   })
 })
 
+test('deliveries are tried again at the times of the list', () => {
+  expect(readConfig({}).deliveries).toEqual({
+    retryScheduleS: [10, 60, 300, 900, 3_600, 7_200, 14_400, 28_800, 43_200, 72_000, 86_400],
+    disableAfter: 20,
+  })
+  expect(readConfig({ WEBHOOK_RETRY_SCHEDULE: '5, 9' }).deliveries.retryScheduleS).toEqual([5, 9])
+  for (const list of ['5,', '0', '1.5', '-5', 'soon', '2592001'])
+    expect(() => readConfig({ WEBHOOK_RETRY_SCHEDULE: list })).toThrow('WEBHOOK_RETRY_SCHEDULE')
+  expect(() => readConfig({ WEBHOOK_DISABLE_AFTER: '0' })).toThrow('WEBHOOK_DISABLE_AFTER')
+})
+
 test('a sandbox bears more requests than production; a setting decides', () => {
   expect(readConfig({}).pace).toEqual({
     writesPerSecond: 1_000,

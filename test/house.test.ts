@@ -19,7 +19,7 @@ const floors: readonly (readonly string[])[] = [
   ['config.ts'],
   ['telemetry'],
   ['database'],
-  ['access', 'ledger', 'operators', 'jobs'],
+  ['access', 'ledger', 'operators', 'jobs', 'mail'],
   ['events'],
   ['context.ts'],
   ['graphql'],
@@ -52,21 +52,47 @@ const environmentReaders: ReadonlySet<string> = new Set([
 const allMerchants: Readonly<Record<string, string>> = {
   'src/http/callbacks.ts': 'an operator names a request of ours, and no merchant',
   'src/http/idempotency.ts': 'claims, by functions that are told the merchant',
+  'src/resources/api-keys/maker.ts': 'changes keys of the merchant that the token names',
   'src/resources/jobs.ts': 'jobs',
   'src/resources/merchants/check-balance.ts': 'records, by a function that is told the merchant',
   'src/resources/merchants/create.ts': 'administration',
   'src/resources/merchants/deactivate.ts': 'administration',
   'src/resources/merchants/fund.ts': 'administration; a sandbox, too, has one owner',
+  'src/resources/payouts/cancel-all.ts': 'administration',
   'src/resources/payouts/cancel.ts': 'cancels, by a function that is told the merchant',
   'src/resources/reverse-disbursement.ts': 'operators take back of every merchant',
   'src/resources/payouts/due.ts': 'jobs',
   'src/resources/payouts/send.ts': 'jobs',
   'src/resources/sending.ts': 'requests are sent again for every merchant',
   'src/resources/settlement.ts': 'operators are asked for every merchant',
+  'src/resources/settings/update.ts': 'changes the merchant that the token names',
   'src/resources/status/schema.ts': 'reads nothing of merchants',
+  'src/resources/team/accept.ts': 'the invitation is the credential',
+  'src/resources/team/change-role.ts': 'changes members of the merchant that the token names',
+  'src/resources/team/invite.ts': 'adds members to the merchant that the token names; administration',
+  'src/resources/team/judge.ts': 'judges who somebody is, whose merchant it then is',
+  'src/resources/team/own-account.ts': 'reads what proves the person who calls',
+  'src/resources/team/password.ts': 'writes what proves a person, found by its letter or its session',
+  'src/resources/team/remove.ts': 'removes members of the merchant that the token names',
+  'src/resources/team/second-factor.ts': 'writes what proves the person who calls',
+  'src/resources/team/send-mail.ts': 'jobs',
+  'src/resources/team/sessions.ts': 'ends sessions, of the merchant that the token names',
+  'src/resources/team/sign-in.ts': 'nobody is signed in yet: the address names the member',
   'src/resources/transactions/refund.ts':
     'the payer stands with what the operator said; found within the walls before',
+  'src/resources/webhooks/due.ts': 'jobs',
   'src/resources/transactions/check.ts': 'a payer asks: the reference is the credential',
+  'src/resources/webhooks/register.ts': 'registers, by a function that is told the merchant',
+  'src/resources/webhooks/remove.ts':
+    'removes, by a function that is told the merchant; found within the walls before',
+  'src/resources/webhooks/replay.ts':
+    'replays, by a function that is told the merchant; found within the walls before',
+  'src/resources/webhooks/rotate-secret.ts':
+    'no request may read a secret; by a function that is told the merchant; found within the walls before',
+  'src/resources/webhooks/send-sample.ts':
+    'no request may read a secret; by a function that is told the merchant; found within the walls before',
+  'src/resources/webhooks/update.ts':
+    'changes, by a function that is told the merchant; found within the walls before',
 }
 
 const topLevel: ReadonlySet<string> = new Set([

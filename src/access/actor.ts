@@ -1,15 +1,23 @@
 import { DomainError } from '../shared/errors.ts'
+import type { Role } from './roles.ts'
 import type { Scope } from './scopes.ts'
 
-/** Who is calling: one API key of one merchant, as its verified token says. */
+/** Who is calling: an API key of one merchant, or a person who signed in. */
 export interface Actor {
   merchantId: number
+  /** The credential behind the token: a key, or a session. */
   apiKeyId: number
-  /** The key's version when the token was made; regenerating the key ends it. */
+  /** Its version when the token was made; regenerating a key ends it. */
   apiKeyVersion: number
   scopes: ReadonlySet<Scope>
   tokenId: string
   expiresAt: Date
+  /** The person; null where a program calls with an API key. */
+  memberId: number | null
+  /** The role of the person at this moment. */
+  role: Role | null
+  /** Its role sees, and changes nothing. */
+  readsOnly: boolean
 }
 
 /**
@@ -24,4 +32,9 @@ export function mine(ctx: { actor: Actor | null }): { merchantId: number } {
 export function actorOf(ctx: { actor: Actor | null }): Actor {
   if (!ctx.actor) throw new DomainError('UNAUTHENTICATED')
   return ctx.actor
+}
+
+/** How records name who did something: `member:7`, `api_key:12`. */
+export function nameOf({ memberId, apiKeyId }: Pick<Actor, 'memberId' | 'apiKeyId'>): string {
+  return memberId === null ? `api_key:${apiKeyId}` : `member:${memberId}`
 }

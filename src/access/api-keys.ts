@@ -2,17 +2,28 @@ import type pg from 'pg'
 import { DomainError } from '../shared/errors.ts'
 import type { Secret } from '../shared/secret.ts'
 import type { Scope } from './scopes.ts'
-import { currentPepperId, hashSecret, type MasterSecret, makeApiKey, makeApiSecret } from './secrets.ts'
+import { currentPepperId, hashSecret, type MasterSecret, type Pair, pairFor } from './secrets.ts'
 
 /** Both halves of a key, at the only moment when the secret one is known. */
 export interface IssuedKey {
   apiKeyId: number
   key: string
   secret: Secret
+  /** False where the same request had made it before. */
+  isNew: boolean
 }
 
 /** A pool, or the client of an open transaction. */
 export type Queryable = pg.Pool | pg.PoolClient
+
+/** The request for a key; `effectId` where it may be begun again, and then makes no second one. */
+interface KeyWish {
+  merchantId: number
+  name: string
+  scopes: readonly Scope[]
+  expiresAt?: Date | null
+  effectId?: string | null
+}
 
 /**
  * Gives a merchant a new API key. Of the secret only a keyed hash is written.
@@ -21,14 +32,18 @@ export type Queryable = pg.Pool | pg.PoolClient
 export async function createApiKey(
   client: Queryable,
   master: MasterSecret,
-  input: { merchantId: number; name: string; scopes: readonly Scope[] },
+  input: KeyWish,
 ): Promise<IssuedKey> {
-  const pair = makePair(master)
-  const { rows } = await client.query<{ id: number }>(
-    `INSERT INTO api_key (merchant_id, name, scopes, key, secret_hash, pepper_id)
-     SELECT id, $2, $3, $4, $5, $6 FROM merchant WHERE id = $1
-     RETURNING id`,
-    [input.merchantId, input.name, [...new Set(input.scopes)], pair.key, pair.secretHash, currentPepperId],
+  const { merchantId, name, scopes, expiresAt = null, effectId = null } = input
+  const pair = pairFor(master, effectId)
+  const { rows } = await client.query<{ id: number; isNew: boolean }>(
+    `WITH made AS (
+       INSERT INTO api_key (merchant_id, name, scopes, key, secret_hash, pepper_id, expires_at)
+       SELECT id, $2, $3, $4, $5, $6, $7 FROM merchant WHERE id = $1
+       ON CONFLICT (key) DO NOTHING RETURNING id)
+     SELECT id, true AS "isNew" FROM made
+     UNION ALL SELECT id, false FROM api_key WHERE key = $4 AND merchant_id = $1`,
+    [merchantId, name, [...new Set(scopes)], pair.key, hashOf(pair, master), currentPepperId, expiresAt],
   )
   return issued(rows, pair)
 }
@@ -41,14 +56,19 @@ export async function createApiKey(
 export async function regenerateApiKey(
   client: Queryable,
   master: MasterSecret,
-  input: { merchantId: number; apiKeyId: number },
+  input: { merchantId: number; apiKeyId: number; effectId?: string | null },
 ): Promise<IssuedKey> {
-  const pair = makePair(master)
-  const { rows } = await client.query<{ id: number }>(
-    `UPDATE api_key SET key = $3, secret_hash = $4, pepper_id = $5, version = version + 1
-     WHERE id = $2 AND merchant_id = $1 AND revoked_at IS NULL
-     RETURNING id`,
-    [input.merchantId, input.apiKeyId, pair.key, pair.secretHash, currentPepperId],
+  const { merchantId, apiKeyId, effectId = null } = input
+  const pair = pairFor(master, effectId)
+  const { rows } = await client.query<{ id: number; isNew: boolean }>(
+    `WITH made AS (
+       UPDATE api_key SET key = $3, secret_hash = $4, pepper_id = $5, version = version + 1
+       WHERE id = $2 AND merchant_id = $1 AND kind = 'key' AND revoked_at IS NULL AND key <> $3
+       RETURNING id)
+     SELECT id, true AS "isNew" FROM made
+     UNION ALL SELECT id, false FROM api_key
+       WHERE id = $2 AND merchant_id = $1 AND revoked_at IS NULL AND key = $3`,
+    [merchantId, apiKeyId, pair.key, hashOf(pair, master), currentPepperId],
   )
   return issued(rows, pair)
 }
@@ -62,29 +82,19 @@ export async function revokeApiKey(
   input: { merchantId: number; apiKeyId: number },
 ): Promise<void> {
   const { rowCount } = await client.query(
-    'UPDATE api_key SET revoked_at = coalesce(revoked_at, now()) WHERE id = $2 AND merchant_id = $1',
+    `UPDATE api_key SET revoked_at = coalesce(revoked_at, now())
+     WHERE id = $2 AND merchant_id = $1 AND kind = 'key'`,
     [input.merchantId, input.apiKeyId],
   )
   if (rowCount === 0) throw new DomainError('NOT_FOUND')
 }
 
-interface Pair {
-  key: string
-  secret: Secret
-  secretHash: Buffer
+function hashOf({ secret }: Pair, master: MasterSecret): Buffer {
+  return hashSecret(secret.reveal(), master.pepper(currentPepperId))
 }
 
-function makePair(master: MasterSecret): Pair {
-  const secret = makeApiSecret()
-  return {
-    key: makeApiKey(),
-    secret,
-    secretHash: hashSecret(secret.reveal(), master.pepper(currentPepperId)),
-  }
-}
-
-function issued(rows: readonly { id: number }[], pair: Pair): IssuedKey {
+function issued(rows: readonly { id: number; isNew: boolean }[], pair: Pair): IssuedKey {
   const row = rows[0]
   if (!row) throw new DomainError('NOT_FOUND')
-  return { apiKeyId: row.id, key: pair.key, secret: pair.secret }
+  return { ...pair, apiKeyId: row.id, isNew: row.isNew }
 }

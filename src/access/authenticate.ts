@@ -3,9 +3,13 @@ import { DomainError, type FieldProblem, type RefusalCode, type RefusalDetail } 
 import { limits } from '../shared/limits.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Actor } from './actor.ts'
-import { CredentialWatch } from './credentials.ts'
+import { BlockedAddresses } from './blocked-addresses.ts'
+import { CredentialWatch, type Standing } from './credentials.ts'
 import { addressBlock, type AddressMatcher, addressMatcher, isAddressAllowed } from './ip-whitelist.ts'
+import { LastUses } from './last-uses.ts'
+import { Passwords } from './passwords.ts'
 import { type RateLimitState, takeHit } from './rate-limit.ts'
+import { type Role, roles } from './roles.ts'
 import { defaultScopes, isScope, type Scope, scopes } from './scopes.ts'
 import { isApiKey, isApiSecret, type MasterSecret, type StoredSecret, secretMatches } from './secrets.ts'
 import { openSigningKeys } from './signing-keys.ts'
@@ -17,6 +21,9 @@ export interface Access {
   readonly master: MasterSecret
   readonly tokens: Tokens
   readonly credentials: CredentialWatch
+  readonly lastUses: LastUses
+  readonly passwords: Passwords
+  readonly blocked: BlockedAddresses
   /** Proxies whose `X-Forwarded-For` is believed: see `clientAddress`. */
   readonly isTrustedProxy: AddressMatcher
   readonly log: Log
@@ -33,8 +40,12 @@ export async function openAccess(options: {
   const { pool, master, trustedProxies, log } = options
   const tokens = createTokens(await openSigningKeys(pool, master))
   const credentials = new CredentialWatch(pool, log)
+  const lastUses = new LastUses(pool, log)
+  const passwords = new Passwords(master.passwordPepper)
+  const blocked = new BlockedAddresses(pool, log)
   const isTrustedProxy = addressMatcher(trustedProxies)
-  return { pool, master, tokens, credentials, isTrustedProxy, log, close: () => credentials.close() }
+  const close = () => credentials.close()
+  return { pool, master, tokens, credentials, lastUses, passwords, blocked, isTrustedProxy, log, close }
 }
 
 /**
@@ -43,17 +54,31 @@ export async function openAccess(options: {
  * @see specification: Authentication
  */
 export async function authenticate(
-  access: Pick<Access, 'tokens' | 'credentials'>,
+  access: Pick<Access, 'tokens' | 'credentials' | 'lastUses' | 'blocked'>,
   request: { authorization: string | undefined; clientAddress: string | null },
 ): Promise<Actor | null> {
   if (request.authorization === undefined) return null
   const token = /^Bearer +(\S+)$/i.exec(request.authorization)?.[1]
   if (token === undefined) throw new DomainError('UNAUTHENTICATED')
-  const actor = await access.tokens.verifyToken(token)
-  const whitelist = await access.credentials.check(actor)
-  if (!isAddressAllowed(whitelist, request.clientAddress)) throw new DomainError('ADDRESS_NOT_ALLOWED')
-  return actor
+  const bearer = await access.tokens.verifyToken(token)
+  const standing = await access.credentials.check(bearer)
+  const { clientAddress } = request
+  if (!isAddressAllowed(standing.whitelist, clientAddress)) {
+    access.blocked.note(bearer.merchantId, clientAddress)
+    throw new DomainError('ADDRESS_NOT_ALLOWED')
+  }
+  access.lastUses.note(bearer.apiKeyId, standing.lastUsedAt, clientAddress)
+  return standing.role === null ? bearer : asMember(bearer, standing, standing.role)
 }
+
+/** The person whose session it is, with what the role gives now: the token alone gives nothing. */
+function asMember(bearer: Actor, { memberId }: Standing, role: Role): Actor {
+  return { ...bearer, memberId, role, readsOnly: roles[role].readsOnly, scopes: scopesOf[role] }
+}
+
+const scopesOf = Object.fromEntries(
+  Object.entries(roles).map(([role, row]) => [role, new Set<Scope>(row.scopes)]),
+) as unknown as Readonly<Record<Role, ReadonlySet<Scope>>>
 
 /** What a caller of `POST /auth` sent. Nobody hears about a wrong wish before the key is known. */
 export interface Exchange {
@@ -98,7 +123,10 @@ export async function exchangeCredentials(access: Access, request: Exchange): Pr
     throw refusal('CREDENTIALS_REJECTED')
   }
   if (!found.isMerchantActive) throw refusal('ACCOUNT_INACTIVE')
-  if (!isAddressAllowed(found.whitelist, request.clientAddress)) throw refusal('ADDRESS_NOT_ALLOWED')
+  if (!isAddressAllowed(found.whitelist, request.clientAddress)) {
+    access.blocked.note(found.merchantId, request.clientAddress)
+    throw refusal('ADDRESS_NOT_ALLOWED')
+  }
 
   const wish = readWish(request)
   const lacking = wish.scopes.filter((scope) => !found.scopes.includes(scope))
@@ -109,6 +137,7 @@ export async function exchangeCredentials(access: Access, request: Exchange): Pr
   if (wish.problems.length > 0) throw refusal('INVALID_INPUT', undefined, { problems: wish.problems })
 
   const { id: apiKeyId, version: apiKeyVersion, merchantId } = found
+  access.lastUses.note(apiKeyId, null, request.clientAddress)
   const grant = { merchantId, apiKeyId, apiKeyVersion, scopes: wish.scopes, hours: wish.hours }
   return { ...(await access.tokens.issueToken(grant)), scopes: wish.scopes, rateLimit }
 }
@@ -130,9 +159,11 @@ async function findKey(pool: pg.Pool, key: string): Promise<FoundKey | null> {
   const { rows } = await pool.query<FoundKey>({
     name: 'find-api-key',
     text: `SELECT k.id, k.merchant_id AS "merchantId", k.version, k.scopes, k.secret_hash AS "secretHash",
-                  k.pepper_id AS "pepperId", k.revoked_at IS NOT NULL AS "isRevoked",
+                  k.pepper_id AS "pepperId",
+                  k.revoked_at IS NOT NULL OR coalesce(k.expires_at <= now(), false) AS "isRevoked",
                   m.status = 'active' AS "isMerchantActive", m.ip_whitelist AS whitelist
-           FROM api_key k JOIN merchant m ON m.id = k.merchant_id WHERE k.key = $1`,
+           FROM api_key k JOIN merchant m ON m.id = k.merchant_id
+           WHERE k.key = $1 AND k.kind = 'key'`,
     values: [key],
   })
   return rows[0] ?? null

@@ -5,6 +5,7 @@ import type { Log } from '../telemetry/log.ts'
 import type { Actor } from './actor.ts'
 import { isAddressAllowed } from './ip-whitelist.ts'
 import { RecentMap } from './recent-map.ts'
+import type { Role } from './roles.ts'
 import { isExpired } from './tokens.ts'
 
 /** Why an actor may not go on. */
@@ -31,20 +32,20 @@ export class CredentialWatch {
   }
 
   /**
-   * Makes sure that the actor's key is current and its merchant active.
-   * @returns the merchant's whitelist
+   * Makes sure that the actor's credential is current and its merchant active.
    * @throws DomainError UNAUTHENTICATED, ACCOUNT_INACTIVE
    */
-  async check(actor: Actor): Promise<readonly string[]> {
+  async check(actor: Actor): Promise<Standing> {
     const state = await this.#stateOf(actor.apiKeyId)
     const ending = endingOf(actor, state)
     if (ending || !state) throw new DomainError(ending ?? 'UNAUTHENTICATED')
-    return state.whitelist
+    return state
   }
 
   /**
    * Calls the listener, once and within a second, when the actor may not go on: the token expired, the key
-   * was regenerated or revoked, the merchant deactivated, or the address taken off the whitelist.
+   * was regenerated or revoked, the session ended, the merchant was deactivated, or the address taken off the
+   * whitelist.
    * @returns what ends the watch
    */
   onRevoked(actor: Actor, clientAddress: string | null, listener: (why: Ending) => void): () => void {
@@ -151,12 +152,22 @@ export class CredentialWatch {
   }
 }
 
-interface KeyState {
+/** What is true of a living credential at this moment. */
+export interface Standing {
+  /** Of a session: whose it is, and what role the person has now. */
+  memberId: number | null
+  role: Role | null
+  /** The merchant's. */
+  whitelist: readonly string[]
+  lastUsedAt: Date | null
+}
+
+interface KeyState extends Standing {
   merchantId: number
   version: number
+  /** Also: its time is over. */
   isRevoked: boolean
   isMerchantActive: boolean
-  whitelist: readonly string[]
 }
 
 interface Known {
@@ -182,7 +193,7 @@ function addressEnding(state: KeyState | null, address: string | null): Ending |
 }
 
 /** A key that was used within this time will be used again. */
-const inUseMs = 2_000
+const inUseMs = 10_000
 const agingMax = 1_000
 
 /** Everybody waits for the one query: on a connection that went silent it must not wait for ever. */
@@ -192,10 +203,16 @@ async function loadStates(pool: pg.Pool, apiKeyIds: number[]): Promise<Map<numbe
   const query: pg.QueryConfig & { query_timeout: number } = {
     name: 'credential-states',
     query_timeout: queryTimeoutMs,
-    text: `SELECT k.id, k.merchant_id AS "merchantId", k.version, k.revoked_at IS NOT NULL AS "isRevoked",
-                  m.status = 'active' AS "isMerchantActive", m.ip_whitelist AS whitelist
-           FROM api_key k JOIN merchant m ON m.id = k.merchant_id WHERE k.id = ANY($1::int[])`,
-    values: [apiKeyIds],
+    text: `SELECT k.id, k.merchant_id AS "merchantId", k.version, k.member_id AS "memberId", t.role,
+                  k.last_used_at AS "lastUsedAt", m.status = 'active' AS "isMerchantActive",
+                  m.ip_whitelist AS whitelist,
+                  k.revoked_at IS NOT NULL OR coalesce(k.expires_at <= now(), false)
+                    OR (k.kind = 'session' AND (t.status <> 'active' OR coalesce(k.last_used_at, k.created_at)
+                      < now() - $2 * interval '1 millisecond')) AS "isRevoked"
+           FROM api_key k JOIN merchant m ON m.id = k.merchant_id
+           LEFT JOIN team_member t ON t.id = k.member_id
+           WHERE k.id = ANY($1::int[])`,
+    values: [apiKeyIds, limits.sessionIdleMs],
   }
   const { rows } = await pool.query<KeyState & { id: number }>(query)
   return new Map(rows.map(({ id, ...state }) => [id, state]))

@@ -1,4 +1,5 @@
 import { BlockList, isIP, SocketAddress } from 'node:net'
+import ipaddr from 'ipaddr.js'
 import { RecentMap } from './recent-map.ts'
 
 /** Whether an address is in a list of networks. `null`, an address that nobody knows, is in none. */
@@ -72,6 +73,22 @@ export function parseNetwork(entry: string): Network | null {
   const isMapped = family === 'ipv4' && isIP(host) === 6
   const prefix = Number(bits) - (isMapped ? 96 : 0)
   return prefix >= 0 && prefix <= width ? { address, family, prefix } : null
+}
+
+/**
+ * The one spelling of an entry of a whitelist: an address, or a range that begins where it says.
+ * @returns what is wrong with it as `problem`, words that go on after the name of a field
+ */
+export function canonicalEntry(entry: string): { entry: string } | { problem: string } {
+  const network = parseNetwork(entry)
+  if (!network) return { problem: 'must be an address or a CIDR range' }
+  const { address, family, prefix } = network
+  if (prefix === (family === 'ipv4' ? 32 : 128)) return { entry: address }
+  const kind = family === 'ipv4' ? ipaddr.IPv4 : ipaddr.IPv6
+  const start = canonicalAddress(kind.networkAddressFromCIDR(`${address}/${prefix}`).toString())
+  const range = `${start}/${prefix}`
+  // Who writes 10.0.0.7/8 may have meant one address, and would let in sixteen million.
+  return start === address ? { entry: range } : { problem: `must be ${range}, or one address of it` }
 }
 
 /** The one spelling of an address: IPv6 shortened, in lower case, and IPv4 where it only wraps one. */

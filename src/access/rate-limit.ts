@@ -23,7 +23,11 @@ export interface RateLimitState {
  * Counts one hit under a name, unless the window is full: what is refused does not lengthen the wait.
  * Exact over all nodes: one statement on one row, by the database's clock.
  */
-export async function takeHit(pool: pg.Pool, name: string, policy: RateLimitPolicy): Promise<RateLimitState> {
+export async function takeHit(
+  pool: pg.Pool | pg.PoolClient,
+  name: string,
+  policy: RateLimitPolicy,
+): Promise<RateLimitState> {
   invariant(policy.max >= 1, 'a rate limit lets something through')
   const { rows } = await pool.query<{ allowed: boolean; taken: number; reset_ms: number }>({
     name: 'take-hit',

@@ -10,6 +10,7 @@ import {
 import { link, mkdir, open, readFile, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
+import { invariant } from '../shared/invariant.ts'
 import { Secret } from '../shared/secret.ts'
 
 /**
@@ -28,6 +29,16 @@ export class MasterSecret {
     return createSecretKey(this.#derive(`api-secret-pepper:${id}`))
   }
 
+  /** What passwords are hashed with, besides their salt; the form of a hash says which. */
+  get passwordPepper(): KeyObject {
+    return createSecretKey(this.#derive('password-pepper:1'))
+  }
+
+  /** Bytes that only this installation knows, always the same for the same request: see `pairFor`. */
+  pairSeed(effectId: string): Buffer {
+    return this.#derive(`api-key-pair:${effectId}`, 1_024)
+  }
+
   /** AES-256 key that seals what must be read again: see `seal.ts`. */
   get sealingKey(): KeyObject {
     return createSecretKey(this.#derive('sealing'))
@@ -38,8 +49,8 @@ export class MasterSecret {
     return createSecretKey(this.#derive('operator-callbacks'))
   }
 
-  #derive(purpose: string): Buffer {
-    return Buffer.from(hkdfSync('sha256', this.#root, 'merchant-payments', purpose, 32))
+  #derive(purpose: string, length = 32): Buffer {
+    return Buffer.from(hkdfSync('sha256', this.#root, 'merchant-payments', purpose, length))
   }
 }
 
@@ -60,15 +71,40 @@ export async function openMasterSecret(configured: Secret | null, dataDir: strin
 /** Which pepper hashes new secrets. */
 export const currentPepperId = 1
 
+/** Both halves of an API key. */
+export interface Pair {
+  key: string
+  secret: Secret
+}
+
+/**
+ * A pair for a request. One that came with an `Idempotency-Key` and is begun again gets the same pair: what
+ * it made the first time is found by it, and its secret, which nobody kept, can be told.
+ */
+export function pairFor(master: MasterSecret, effectId: string | null): Pair {
+  if (effectId === null) return { key: makeApiKey(), secret: makeApiSecret() }
+  const seed = master.pairSeed(effectId)
+  let at = 0
+  const draw = (count: number) => seed.subarray(at, (at += count))
+  return { key: makeApiKey(draw), secret: makeApiSecret(draw) }
+}
+
+type Draw = (count: number) => Uint8Array
+
 /** A new public key, `mk_` and 22 letters or digits: 131 random bits. */
-export function makeApiKey(): string {
-  return `mk_${randomBase62(22)}`
+export function makeApiKey(draw: Draw = randomBytes): string {
+  return `mk_${randomBase62(22, draw)}`
 }
 
 /** A new secret, `ms_` and 49 letters or digits: 256 random bits and a CRC-32 that tells typing errors. */
-export function makeApiSecret(): Secret {
-  const body = randomBase62(43)
+export function makeApiSecret(draw: Draw = randomBytes): Secret {
+  const body = randomBase62(43, draw)
   return new Secret(`ms_${body}${checksum(body)}`)
+}
+
+/** As much of a key as says which one it is. */
+export function prefixOf(key: string): string {
+  return key.slice(0, 8)
 }
 
 export function isApiKey(text: string): boolean {
@@ -147,10 +183,12 @@ function isCode(error: unknown, code: string): boolean {
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
 /** Bytes from 248 on are drawn again: 248 is a multiple of 62, so no letter comes up more often. */
-function randomBase62(length: number): string {
+function randomBase62(length: number, draw: Draw): string {
   let text = ''
   while (text.length < length) {
-    for (const byte of randomBytes(length - text.length)) {
+    const bytes = draw(length - text.length)
+    invariant(bytes.length > 0, 'there is always another byte to draw')
+    for (const byte of bytes) {
       if (byte < 248) text += alphabet.charAt(byte % 62)
     }
   }

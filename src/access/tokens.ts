@@ -13,6 +13,7 @@ import type { SigningKeys } from './signing-keys.ts'
 /** What a token is made for. */
 export interface Grant {
   merchantId: number
+  /** The credential: a key, or a session. */
   apiKeyId: number
   apiKeyVersion: number
   scopes: readonly Scope[]
@@ -31,7 +32,8 @@ export interface IssuedToken {
 export interface Tokens {
   issueToken(grant: Grant): Promise<IssuedToken>
   /**
-   * Who the token stands for. That its key still lives is another question: see `credentials.ts`.
+   * Who the token stands for. That its key still lives, and whether it is a person's session, is another
+   * question: see `credentials.ts`.
    * @throws DomainError UNAUTHENTICATED where it is not a token of ours, or not of this time
    */
   verifyToken(token: string): Promise<Actor>
@@ -130,6 +132,9 @@ async function verify(keys: SigningKeys, token: string): Promise<Actor> {
     scopes: new Set(scope.split(' ').filter(isScope)),
     tokenId: jti,
     expiresAt: new Date(exp * 1_000),
+    memberId: null,
+    role: null,
+    readsOnly: false,
   }
 }
 

@@ -1,4 +1,3 @@
-import DataLoader from 'dataloader'
 import type { Pool } from 'pg'
 import { DomainError } from '../shared/errors.ts'
 import { invariant } from '../shared/invariant.ts'
@@ -13,6 +12,8 @@ export interface SharedStatement<Item, Result> {
   readonly many: Many<Item, Result>
   /** Whose item it is, where items of one must not keep those of others waiting. */
   readonly ownerOf: ((item: Item) => unknown) | undefined
+  /** How long the first waits for others to come along, where nobody waits for the result; else 0. */
+  readonly pauseMs: number
 }
 
 /** The shared statements of a service under way. */
@@ -38,30 +39,34 @@ export interface BatchBounds {
   lanesMax: number
   /** Items that may wait. */
   queueMax: number
+  /** No statement waits longer for others to come along; 0 where time stands still. */
+  pauseMaxMs: number
 }
 
-const usual: BatchBounds = {
+export const usualBounds: BatchBounds = {
   sizeMax: limits.batchSizeMax,
   shareMax: limits.batchShareMax,
   lanesMax: limits.batchLanesMax,
   queueMax: limits.batchQueueMax,
+  pauseMaxMs: Number.POSITIVE_INFINITY,
 }
 
 /** Declares a shared statement. */
 export function shareStatement<Item, Result>(
   many: Many<Item, Result>,
   ownerOf?: (item: Item) => unknown,
+  pauseMs = 0,
 ): SharedStatement<Item, Result> {
-  return { many, ownerOf }
+  return { many, ownerOf, pauseMs }
 }
 
-export function openBatches(pool: Pool, bounds = usual): Batches {
+export function openBatches(pool: Pool, bounds = usualBounds): Batches {
   const batches = new Map<object, Batch<never, unknown>>()
   return {
     run<Item, Result>(statement: SharedStatement<Item, Result>, item: Item) {
       let batch = batches.get(statement) as Batch<Item, Result> | undefined
       if (!batch) {
-        batch = createBatch((items) => statement.many(pool, items), statement.ownerOf, bounds)
+        batch = createBatch((items) => statement.many(pool, items), statement, bounds)
         batches.set(statement, batch)
       }
       return batch.run(item)
@@ -87,10 +92,11 @@ interface Waiting<Item, Result> {
 
 function createBatch<Item, Result>(
   call: Call<Item, Result>,
-  ownerOf: ((item: Item) => unknown) | undefined,
+  { ownerOf, ...statement }: Pick<SharedStatement<Item, Result>, 'ownerOf' | 'pauseMs'>,
   bounds: BatchBounds,
 ): Batch<Item, Result> {
   const idlers: (() => void)[] = []
+  const pauseMs = Math.min(statement.pauseMs, bounds.pauseMaxMs)
   let queue: Waiting<Item, Result>[] = []
   let underWay = 0
   let lanes = 0
@@ -109,15 +115,22 @@ function createBatch<Item, Result>(
     if (lanes >= bounds.lanesMax || !isWorthIt(queue.length - leaving * bounds.sizeMax)) return
     leaving += 1
     lanes += 1
-    setImmediate(() => {
+    const leave = () => {
       leaving -= 1
       void drive()
-    })
+    }
+    if (isEarly()) setTimeout(leave, pauseMs)
+    else setImmediate(leave)
+  }
+
+  /** Whether more may come along before anybody misses those that wait. */
+  function isEarly(): boolean {
+    return pauseMs > 0 && queue.length < bounds.sizeMax
   }
 
   /** Runs statements, one after another, for as long as enough wait. */
   async function drive(): Promise<void> {
-    while (isWorthIt(queue.length)) {
+    for (let isFirst = true; isWorthIt(queue.length) && (isFirst || !isEarly()); isFirst = false) {
       const [chosen, left] = chooseFairly(queue, bounds)
       queue = left
       underWay += chosen.length
@@ -128,15 +141,21 @@ function createBatch<Item, Result>(
       await new Promise((turn) => setImmediate(turn))
     }
     lanes -= 1
+    openLane()
     if (lanes === 0) for (const wake of idlers.splice(0)) wake()
   }
 
   /** One statement for those who were chosen, whose answers find their way back. */
   async function run(chosen: readonly Waiting<Item, Result>[]): Promise<void> {
-    const loader = new DataLoader<Item, Result>((items) => answer(call, items), { cache: false })
-    await Promise.all(
-      chosen.map(({ item, answered }) => loader.load(item).then(answered.resolve, answered.reject)),
+    const answers = await answer(
+      call,
+      chosen.map(({ item }) => item),
     )
+    for (const [place, { answered }] of chosen.entries()) {
+      const result = answers[place] as Result | Error
+      if (result instanceof Error) answered.reject(result)
+      else answered.resolve(result)
+    }
   }
 
   return {

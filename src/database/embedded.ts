@@ -239,7 +239,7 @@ function connectionTo(cluster: Cluster, address: Address, database: string): Emb
 function serverArgs({ cluster, address, options }: Place): string[] {
   const settings: Record<string, string | number> = {
     ...address.settings,
-    max_connections: 100,
+    max_connections: 300,
     shared_buffers: '128MB',
     work_mem: '8MB',
     maintenance_work_mem: '64MB',

@@ -1,25 +1,143 @@
+const payment = [
+  'transaction_id',
+  'reference',
+  'amount',
+  'currency',
+  'payment_method',
+  'customer_phone',
+  'late',
+]
+const failedPayment = [...payment, 'failure_reason']
+const deposit = [
+  'transaction_id',
+  'reference',
+  'amount',
+  'currency',
+  'payment_method',
+  'customer_phone',
+  'refund_of',
+]
+const payout = [
+  'payout_id',
+  'reference',
+  'amount',
+  'currency',
+  'payment_method',
+  'destination_phone',
+  'failure_reason',
+]
+
+/** What the log tells of one kind of event. */
+interface EventKind {
+  /** One sentence. */
+  tells: string
+  /** What it is about: `null` where that is neither a transaction nor a payout. */
+  about: 'transaction' | 'payout' | null
+  /** What a webhook says of it: these fields of its data, where they are there. */
+  webhook: readonly string[]
+}
+
 /**
  * Every event of the log, each written in the transaction of the change it tells of. The log feeds the live
- * subscriptions, and its position is the one sequence that every reader counts by.
+ * subscriptions and the webhooks, and its position is the one sequence that every reader counts by.
+ * @see decisions: Event data
  */
 export const events = {
-  payment_pending: 'A collection was recorded and its customer is being asked.',
-  payment_received: 'A collection was confirmed by the operator and credited.',
-  payment_failed: 'A collection was refused or could not complete.',
-  payment_cancelled: 'A collection was cancelled before it completed.',
-  payment_expired: 'Nobody confirmed a collection within 24 hours.',
-  payment_reversed: 'The operator took a credited collection back, or refunds gave back all of it.',
-  deposit_processing: 'A deposit or a refund was recorded, and its money set aside.',
-  deposit_completed: 'A deposit was paid by the operator.',
-  deposit_failed: 'A deposit was refused or could not complete: its money is free again.',
-  deposit_reversed: 'The operator gave a deposit back.',
-  payout_pending: 'A payout was recorded.',
-  payout_processing: 'A payout is on its way to the operator.',
-  payout_completed: 'A payout was paid by the operator.',
-  payout_failed: 'A payout was refused, could not complete, or was not covered when due.',
-  payout_cancelled: 'A payout was cancelled, or nobody approved it in time.',
-  payout_reversed: 'The operator gave a payout back.',
-} as const
+  payment_pending: {
+    tells: 'A collection was recorded and its customer is being asked.',
+    about: 'transaction',
+    webhook: payment,
+  },
+  payment_received: {
+    tells: 'A collection was confirmed by the operator and credited.',
+    about: 'transaction',
+    webhook: payment,
+  },
+  payment_failed: {
+    tells: 'A collection was refused or could not complete.',
+    about: 'transaction',
+    webhook: failedPayment,
+  },
+  payment_cancelled: {
+    tells: 'A collection was cancelled before it completed.',
+    about: 'transaction',
+    webhook: failedPayment,
+  },
+  payment_expired: {
+    tells: 'Nobody confirmed a collection within 24 hours.',
+    about: 'transaction',
+    webhook: failedPayment,
+  },
+  payment_reversed: {
+    tells: 'The operator took a credited collection back, or refunds gave back all of it.',
+    about: 'transaction',
+    webhook: [...payment, 'shortfall', 'refunded'],
+  },
+  deposit_processing: {
+    tells: 'A deposit or a refund was recorded, and its money set aside.',
+    about: 'transaction',
+    webhook: deposit,
+  },
+  deposit_completed: {
+    tells: 'A deposit was paid by the operator.',
+    about: 'transaction',
+    webhook: deposit,
+  },
+  deposit_failed: {
+    tells: 'A deposit was refused or could not complete: its money is free again.',
+    about: 'transaction',
+    webhook: [...deposit, 'failure_reason'],
+  },
+  deposit_reversed: { tells: 'The operator gave a deposit back.', about: 'transaction', webhook: deposit },
+  payout_pending: { tells: 'A payout was recorded.', about: 'payout', webhook: payout },
+  payout_processing: { tells: 'A payout is on its way to the operator.', about: 'payout', webhook: payout },
+  payout_completed: { tells: 'A payout was paid by the operator.', about: 'payout', webhook: payout },
+  payout_failed: {
+    tells: 'A payout was refused, could not complete, or was not covered when due.',
+    about: 'payout',
+    webhook: payout,
+  },
+  payout_cancelled: {
+    tells: 'A payout was cancelled, or nobody approved it in time.',
+    about: 'payout',
+    webhook: payout,
+  },
+  payout_reversed: { tells: 'The operator gave a payout back.', about: 'payout', webhook: payout },
+  bulk_pay_done: {
+    tells: 'The last recipient of a batch is paid, failed or cancelled.',
+    about: null,
+    webhook: [
+      'batch_id',
+      'status',
+      'recipient_count',
+      'succeeded_count',
+      'failed_count',
+      'cancelled_count',
+      'total_amount',
+      'paid_amount',
+    ],
+  },
+  payment_link_used: {
+    tells: 'Somebody paid by a payment link.',
+    about: null,
+    webhook: ['payment_link_id', 'url_slug', 'transaction_id', 'reference', 'amount', 'usage_count'],
+  },
+  team_login: {
+    tells: 'A member of the team signed in.',
+    about: null,
+    webhook: ['team_member_id', 'email', 'ip'],
+  },
+  api_key_created: {
+    tells: 'An API key was made.',
+    about: null,
+    webhook: ['api_key_id', 'prefix', 'scopes', 'created_by'],
+  },
+  security_alert: {
+    tells: 'Something that the owner of the account should look at.',
+    about: null,
+    webhook: ['kind', 'message', 'ip'],
+  },
+} as const satisfies Record<string, EventKind>
 export type EventType = keyof typeof events
 
 /**
@@ -60,8 +178,42 @@ export interface PayoutEventData {
   beneficiary_id?: number
 }
 
+/** What the log keeps of an alert. */
+export type SecurityAlertData = WebhookAlert | AccessAlert
+
+interface WebhookAlert {
+  /** `webhook_disabled`: attempts at an endpoint failed too often. */
+  kind: 'webhook_disabled'
+  /** One sentence. */
+  message: string
+  webhook_id: number
+  url: string
+}
+
+interface AccessAlert {
+  /**
+   * `whitelist_changed`: the addresses that may use the account are others now. `ip_blocked`: a valid
+   * credential came from none of them. `key_regenerated`: an API key has a new pair.
+   */
+  kind: 'whitelist_changed' | 'ip_blocked' | 'key_regenerated'
+  /** One sentence. */
+  message: string
+  /** Where it came from, where that is known. */
+  ip?: string
+}
+
+/** What the log keeps of a new pair of an API key. */
+export interface ApiKeyCreatedData {
+  api_key_id: number
+  prefix: string
+  scopes: readonly string[]
+  created_by: string
+}
+
 /** One line of a merchant's log. */
-export interface LogEvent<Data = TransactionEventData | PayoutEventData> {
+export interface LogEvent<Data = TransactionEventData | PayoutEventData | SecurityAlertData> {
+  /** Its own, over all merchants. */
+  id: bigint
   /** 1, 2, 3, ... per merchant, without a gap. */
   position: bigint
   type: EventType
@@ -71,10 +223,10 @@ export interface LogEvent<Data = TransactionEventData | PayoutEventData> {
 
 /** Whether an event tells of a payout. */
 export function isPayoutEvent(event: LogEvent): event is LogEvent<PayoutEventData> {
-  return event.type.startsWith('payout_')
+  return events[event.type].about === 'payout'
 }
 
 /** Whether an event tells of a collection or a deposit. */
 export function isTransactionEvent(event: LogEvent): event is LogEvent<TransactionEventData> {
-  return !isPayoutEvent(event)
+  return events[event.type].about === 'transaction'
 }

@@ -48,7 +48,7 @@ export function openFeed(pool: Pool, log: Log): Feed {
   async function readPage(merchantId: number, after: bigint): Promise<LogEvent[]> {
     const { rows } = await pool.query<LogEvent>({
       name: 'read_events',
-      text: `SELECT position, type, data, created_at AS "occurredAt" FROM event
+      text: `SELECT id, position, type, data, created_at AS "occurredAt" FROM event
              WHERE merchant_id = $1 AND position > $2 ORDER BY position LIMIT $3`,
       values: [merchantId, after, limits.eventPageMax],
     })

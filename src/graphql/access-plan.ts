@@ -36,6 +36,8 @@ export interface AccessPlan {
   demands: readonly Demand[]
   /** Mutations that move money. */
   payments: number
+  /** Whether it changes anything that is not the caller's own way of signing in. */
+  changes: boolean
   /** The root fields that it runs, each as often as it does. */
   rootFields: readonly string[]
   /** Whether it asks for the schema itself. */
@@ -64,7 +66,8 @@ export function accessPlan(
 
 /**
  * Refuses an operation before anything of it runs.
- * @throws GraphQLError UNAUTHENTICATED, FORBIDDEN (with `requiredScopes`), ONE_PAYMENT_PER_OPERATION
+ * @throws GraphQLError UNAUTHENTICATED, FORBIDDEN (with `requiredScopes`, but for who only reads),
+ *   ONE_PAYMENT_PER_OPERATION
  */
 export function checkAccess(
   plan: AccessPlan,
@@ -76,6 +79,7 @@ export function checkAccess(
     const lifted = when.some(({ variable, is }) => variables?.[variable] === !is)
     if (!lifted) checkRule(rule, coordinate, actor)
   }
+  if (plan.changes) checkMayChange(actor)
   if (plan.payments > 1) {
     throw new GraphQLError('An operation moves money once: send one payment at a time.', {
       extensions: { code: 'ONE_PAYMENT_PER_OPERATION' },
@@ -95,6 +99,14 @@ export function checkRule(rule: AccessRule, coordinate: string, actor: Actor | n
   const words = rule.join(', ')
   throw new GraphQLError(`The token lacks a required scope: ${words}.`, {
     extensions: { code: 'FORBIDDEN', requiredScopes: rule, anyOf: [rule], coordinate },
+  })
+}
+
+/** @throws GraphQLError FORBIDDEN where the caller only reads */
+export function checkMayChange(actor: Actor | null): void {
+  if (!actor?.readsOnly) return
+  throw new GraphQLError(`The role ${actor.role} reads and changes nothing.`, {
+    extensions: { code: 'FORBIDDEN' },
   })
 }
 
@@ -131,6 +143,7 @@ function makePlan(
   const demands = new Map<string, Demand>()
   const rootFields: string[] = []
   let payments = 0
+  let changes = false
   let readsSchema = false
   let steps = 0
 
@@ -163,6 +176,7 @@ function makePlan(
         demand(given.extensions['accessRule'], given.name, when)
         if (isRoot) rootFields.push(field.name)
         if (isRoot && field.extensions['movesMoney'] === true) payments += 1
+        changes ||= operation.operation === 'mutation' && isRoot && isChange(field.extensions)
         if (selection.selectionSet && isCompositeType(given)) walk(selection.selectionSet, given, when, false)
         continue
       }
@@ -178,7 +192,12 @@ function makePlan(
 
   const root = schema.getRootType(operation.operation)
   if (root) walk(operation.selectionSet, root, [], true)
-  return { demands: [...demands.values()], payments, rootFields, readsSchema }
+  return { demands: [...demands.values()], payments, rootFields, readsSchema, changes }
+}
+
+/** Whether a mutation is none that somebody does for the own account, or without one. */
+export function isChange(extensions: Readonly<Record<string, unknown>>): boolean {
+  return extensions['accessRule'] !== 'public' && extensions['ownAccount'] !== true
 }
 
 /**

@@ -1,3 +1,5 @@
+import { roleNames } from '../access/roles.ts'
+import { scopes } from '../access/scopes.ts'
 import { events } from '../events/catalogue.ts'
 import { payoutMethods, providers } from '../shared/providers.ts'
 import type { States } from '../shared/states.ts'
@@ -29,8 +31,16 @@ export const PayoutMethod = builder.enumType('PayoutMethod', {
   values: payoutMethods,
 })
 
+export const MemberRole = wordEnum(
+  'MemberRole',
+  roleNames,
+  'What somebody may do: the owner all, the admin all but owners, finance money; the viewer reads.',
+)
+
 export const EventType = wordEnum(
   'EventType',
   Object.keys(events) as (keyof typeof events)[],
   'What the events log tells of.',
 )
+
+export const Scope = wordEnum('Scope', scopes, 'What a token may be allowed to do.')

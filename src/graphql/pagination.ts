@@ -1,5 +1,6 @@
 import { invalidInput } from '../shared/input.ts'
 import { limits } from '../shared/limits.ts'
+import { smallIdMax } from './ids.ts'
 
 /** The paging arguments of a list. */
 interface Page {
@@ -46,4 +47,14 @@ export function beyond(
   }
   const id = BigInt(given)
   return take < 0 ? { gt: id } : { lt: id }
+}
+
+/** The same of a table whose ids have 32 bits: what is beyond them lies behind them all. */
+export function behind(...page: Parameters<typeof beyond>): { gt?: number; lt?: number } | null {
+  const ids = beyond(...page)
+  return ids && Object.fromEntries(Object.entries(ids).map(([way, id]) => [way, smallId(id)]))
+}
+
+function smallId(id: bigint): number {
+  return Math.min(Number(id), Number(smallIdMax))
 }

@@ -148,7 +148,8 @@ export function checkCost(
       if (!field || !isCompositeType(given) || !selection.selectionSet) continue
       const many = times * lengthOf(field, selection, isConnection(parent) ? page : null, valueOf)
       if (!isConnection(given) && !isWrapping(given)) cost += many
-      walk(selection.selectionSet, given, many, isConnection(given) ? pageSize(selection, valueOf) : 1)
+      const listed = isConnection(given) ? Math.min(pageSize(selection, valueOf), lengthMaxOf(field)) : 1
+      walk(selection.selectionSet, given, many, listed)
     }
   }
 
@@ -190,8 +191,8 @@ function pageSize(field: FieldNode, valueOf: ArgumentReader): number {
 }
 
 /**
- * How many the field gives: what a connection lists, what a list of ids names, a default page of nodes; else
- * one.
+ * How many the field gives: what a connection lists, what a list of ids names, as many as it says itself, a
+ * default page of nodes; else one.
  * @param page length of the connection that the field is of
  */
 function lengthOf(
@@ -202,9 +203,14 @@ function lengthOf(
 ): number {
   if (!isListType(getNullableType(field.type))) return 1
   const ids = valueOf(selection, 'ids')
-  return Array.isArray(ids)
-    ? ids.length
-    : (page ?? (isNode(getNamedType(field.type)) ? limits.pageSizeDefault : 1))
+  if (Array.isArray(ids)) return ids.length
+  const own = lengthMaxOf(field)
+  return page ?? (own < Infinity ? own : isNode(getNamedType(field.type)) ? limits.pageSizeDefault : 1)
+}
+
+/** How many a list has at most, where its field says so (`extensions: { lengthMax }`). */
+function lengthMaxOf({ extensions }: GraphQLField<unknown, unknown>): number {
+  return Number(extensions['lengthMax'] ?? Infinity)
 }
 
 function fieldOf(

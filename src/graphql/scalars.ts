@@ -1,5 +1,6 @@
 import { GraphQLError, GraphQLScalarType, Kind, type ValueNode } from 'graphql'
 import { DateTimeISOResolver } from 'graphql-scalars'
+import { laterMs } from '../shared/input.ts'
 
 /** Whole francs. JSON numbers hold them exactly up to nine thousand million million. */
 export const Amount = new GraphQLScalarType<bigint, number>({
@@ -19,8 +20,15 @@ export const SafeInt = new GraphQLScalarType<bigint, number>({
   parseLiteral: (node) => literal(node, 'must be a whole number up to 2^53 - 1'),
 })
 
+const isoTime = DateTimeISOResolver.toConfig()
+const toTime = (value: unknown) => laterMs(value, isoTime.coerceInputValue(value))
+
 export const DateTime = new GraphQLScalarType<Date, string>({
-  ...DateTimeISOResolver.toConfig(),
+  ...isoTime,
+  parseValue: toTime,
+  coerceInputValue: toTime,
+  parseLiteral: (node, values) =>
+    laterMs('value' in node ? node.value : null, isoTime.parseLiteral(node, values)),
   name: 'DateTime',
   description: 'A moment in ISO 8601, UTC, with milliseconds: 2026-01-31T10:00:00.000Z.',
 })

@@ -10,7 +10,7 @@ import SchemaBuilder, {
 import { DirectiveLocation, GraphQLDirective, GraphQLList, GraphQLNonNull, GraphQLString } from 'graphql'
 import type { GraphQLFieldResolver, GraphQLTypeResolver } from 'graphql'
 import type { Context } from '../context.ts'
-import { type AccessRule, checkRule } from './access-plan.ts'
+import { type AccessRule, checkMayChange, checkRule, isChange } from './access-plan.ts'
 
 declare global {
   export namespace PothosSchemaTypes {
@@ -22,6 +22,8 @@ declare global {
       scope?: AccessRule
       /** A mutation that moves money: one of them per operation. */
       movesMoney?: boolean
+      /** A mutation by which a person sees to the own way of signing in: open to whoever only reads. */
+      ownAccount?: boolean
     }
     interface QueryFieldOptions<
       Types extends SchemaTypes,
@@ -108,7 +110,11 @@ export class ScopesPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
   }
 
   override onOutputFieldConfig(config: PothosOutputFieldConfig<Types>): PothosOutputFieldConfig<Types> {
-    const { scope, movesMoney } = config.pothosOptions as { scope?: AccessRule; movesMoney?: boolean }
+    const { scope, movesMoney, ownAccount } = config.pothosOptions as {
+      scope?: AccessRule
+      movesMoney?: boolean
+      ownAccount?: boolean
+    }
     if (scope === undefined && rootKinds.has(config.kind)) {
       throw new Error(`${config.parentType}.${config.name} is a root field: it must state its scope`)
     }
@@ -116,8 +122,8 @@ export class ScopesPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
     if (config.kind === 'Interface') {
       throw new Error(`${config.parentType}.${config.name}: each type of the interface states its own scope`)
     }
-    const extensions = withRule(config.extensions, scope)
-    return { ...config, extensions: movesMoney === true ? { ...extensions, movesMoney } : extensions }
+    const marks = { ...(movesMoney && { movesMoney }), ...(ownAccount && { ownAccount }) }
+    return { ...config, extensions: { ...withRule(config.extensions, scope), ...marks } }
   }
 
   override wrapResolve(
@@ -157,8 +163,11 @@ export class ScopesPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
     const { scope } = config.pothosOptions as { scope?: AccessRule }
     if (scope === undefined || scope === 'public') return inner
     const coordinate = `${config.parentType}.${config.name}`
+    const changes = config.kind === 'Mutation' && isChange(config.extensions ?? {})
     return (source, args, ctx, info) => {
-      checkRule(scope, coordinate, (ctx as unknown as Context).actor)
+      const { actor } = ctx as unknown as Context
+      checkRule(scope, coordinate, actor)
+      if (changes) checkMayChange(actor)
       return inner(source, args, ctx, info)
     }
   }

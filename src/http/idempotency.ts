@@ -36,9 +36,12 @@ export async function answerOnce(
 ): Promise<Answer> {
   const header = message.headers['idempotency-key']
   if (header === undefined || ctx.actor === null) return run(ctx)
-  const { merchantId } = ctx.actor
+  const { merchantId, memberId } = ctx.actor
   const key = readKey(String(header))
-  const claim = await claimKey(ctx.database.pool, ctx.access.master, { merchantId, operation, key, input })
+  // What one person was told is not told to another one who uses the same key.
+  const asked = memberId === null ? input : { memberId, input }
+  const request = { merchantId, operation, key, input: asked }
+  const claim = await claimKey(ctx.database.pool, ctx.access.master, request)
   if (claim.kind === 'reused') throw new DomainError('IDEMPOTENCY_KEY_REUSED')
   if (claim.kind === 'running') {
     throw new DomainError('IDEMPOTENCY_KEY_BUSY', undefined, { retryAfterS: limits.idempotencyRetryS })

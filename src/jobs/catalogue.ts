@@ -7,6 +7,12 @@ import type { Provider } from '../shared/providers.ts'
 export interface JobPayloads {
   /** Payouts of an operator are due (`enqueue_sends`). */
   'payouts.send': { provider: Provider }
+  /** There may be something to send to an endpoint (`enqueue_lanes`). */
+  'webhooks.deliver': { endpointId: number }
+  /** A letter was written. */
+  'mail.send': { mailId: string }
+  /** Somebody wants a new password (`request_password_reset`). */
+  'members.reset-password': { email: string; merchantId: number | null }
 }
 
 /** Who does each job. The compiler refuses a missing row. */

@@ -2,21 +2,19 @@ import { EventEmitter } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LogFunctionFactory, Runner, TaskList, WorkerEvents, WorkerPool } from 'graphile-worker'
 import pg from 'pg'
-import { openPool } from '../database/client.ts'
+import { type DatabaseLog, openPool } from '../database/client.ts'
 import { limits } from '../shared/limits.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Tasks } from './catalogue.ts'
 import { showAlive } from './liveness.ts'
 
-/** One job of each operator, and as many that only wake them. */
-const jobsAtOnce = 8
-/** One session listens, one shows that the engine lives; the others are opened when they are needed. */
-const sessionsMax = 8
 /** Behind the notification that wakes it. */
 const pollMs = 1_000
 /** Choice: loading the library takes 90 ms of the processor, and the first requests need none of it. */
 const beginAfterMs = 200
 const restartMs = { first: 200, max: 5_000 }
+/** What does not end by then is left to itself. */
+const endMaxMs = 2_000
 
 export interface Engine {
   /** False while it has stopped by itself and is not up again. */
@@ -28,7 +26,11 @@ export interface Engine {
 export interface EngineOptions {
   connection: pg.ClientConfig
   role: string
-  tasks: Tasks
+  /** The jobs that it runs; others are left to other engines. */
+  tasks: Partial<Tasks>
+  jobsAtOnce: number
+  /** One session listens, one shows that the engine lives; the others are opened when they are needed. */
+  sessionsMax: number
   log: Log
 }
 
@@ -36,9 +38,9 @@ export interface EngineOptions {
  * Runs jobs (graphile-worker): what transactions enqueued, on whichever node takes it first. Begins a moment
  * later; where it stops by itself, after the loss of its connections for instance, it is started again.
  */
-export function startEngine({ connection, role, tasks, log }: EngineOptions): Engine {
+export function startEngine(options: EngineOptions): Engine {
+  const { log } = options
   const closing = new AbortController()
-  const pool = openPool(connection, sessionsMax, role, (event, err) => log.warn({ err }, event), pg.types)
   let up = true
   const done = keepRunning()
 
@@ -47,7 +49,7 @@ export function startEngine({ connection, role, tasks, log }: EngineOptions): En
     await sleep(beginAfterMs, undefined, { signal: closing.signal }).catch(() => {})
     while (!closing.signal.aborted) {
       try {
-        await runOnce(pool, tasks, log, closing.signal, () => {
+        await runOnce(options, closing.signal, () => {
           up = true
           pauseMs = restartMs.first
         })
@@ -66,17 +68,32 @@ export function startEngine({ connection, role, tasks, log }: EngineOptions): En
     healthy: () => up,
     async close() {
       closing.abort()
-      const ended = done.then(() => pool.end())
-      await Promise.race([ended, sleep(limits.drainMs, undefined, { ref: false })])
+      await Promise.race([done, sleep(limits.drainMs, undefined, { ref: false })])
     },
   }
 }
 
-/** Runs until it is told to end, or ends by itself. */
-async function runOnce(
+/**
+ * Runs until it is told to end, or ends by itself. Its sessions are its own: what the library does not give
+ * back when its connections break would be missing from the next run, which then waits for ever.
+ */
+async function runOnce(options: EngineOptions, closing: AbortSignal, onUp: () => void): Promise<void> {
+  const { connection, role, sessionsMax, log } = options
+  const warn: DatabaseLog = (event, err) => log.warn({ err }, event)
+  const pool = takeBackOnce(openPool(connection, sessionsMax, role, warn, pg.types))
+  try {
+    await runOn(pool, options, closing, onUp)
+  } finally {
+    const ended = pool
+      .end()
+      .catch((error: unknown) => log.warn({ err: error }, 'sessions of jobs not closed'))
+    await Promise.race([ended, sleep(endMaxMs, undefined, { ref: false })])
+  }
+}
+
+async function runOn(
   pool: pg.Pool,
-  tasks: Tasks,
-  log: Log,
+  { tasks, jobsAtOnce, sessionsMax, log }: EngineOptions,
   closing: AbortSignal,
   onUp: () => void,
 ): Promise<void> {
@@ -112,11 +129,17 @@ async function runOnce(
     const over = AbortSignal.any([closing, broken.signal])
     over.addEventListener('abort', stop, { once: true })
     if (over.aborted) stop()
-    await runner.promise
+    // One that broke may never come to its end; jobs of its that run on do nothing twice.
+    const gone = new Promise((resolve) => broken.signal.addEventListener('abort', resolve, { once: true }))
+    await Promise.race([runner.promise, gone.then(() => sleep(endMaxMs, undefined, { ref: false }))])
   } finally {
-    await Promise.all(alive.map((each) => each.close()))
+    const ended = Promise.all(alive.map((each) => each.close()))
+    await Promise.race([ended, sleep(endMaxMs, undefined, { ref: false })])
   }
 }
+
+/** How the library begins to warn of fewer sessions than jobs. Meant so: jobs have their own. */
+const fewSessions = 'WARNING: having maxPoolSize'
 
 /**
  * What the library says of its work is for whoever looks for a fault; at the end it complains of the end.
@@ -126,7 +149,28 @@ async function runOnce(
 function tellLog(log: Log, closing: AbortSignal, onBroken: () => void): LogFunctionFactory {
   return () => (level, message, meta) => {
     if (message.startsWith('Error occurred fetching jobs')) onBroken()
-    const loud = !closing.aborted && (level === 'error' || level === 'warning')
+    const loud =
+      !closing.aborted && !message.startsWith(fewSessions) && (level === 'error' || level === 'warning')
     log[loud ? (level === 'error' ? 'error' : 'warn') : 'debug']({ err: meta?.['error'] }, message)
   }
+}
+
+/**
+ * The library gives the session on which it listens back twice where that breaks while it ends (`main.js` of
+ * 0.18.0), and nobody waits for the second time: its refusal would end the process.
+ */
+function takeBackOnce(pool: pg.Pool): pg.Pool {
+  const connect = pool.connect.bind(pool)
+  type Taken = Parameters<typeof connect>[0]
+  const connectOnce = (taken?: Taken) => {
+    if (!taken) return connect()
+    return connect((error, client, done) => {
+      let isOut = client !== undefined
+      taken(error, client, (broken) => {
+        if (isOut) done(broken)
+        isOut = false
+      })
+    })
+  }
+  return Object.assign(pool, { connect: connectOnce })
 }

@@ -11,7 +11,7 @@ import {
   readSession,
 } from './checkout-session-records.ts'
 import type { CheckoutWire } from './checkout-session-wire.ts'
-import { type HttpResult, retryAfterMs } from './http-client.ts'
+import { type HttpResult, retryAfterOf } from './http-client.ts'
 import type {
   CallContext,
   CollectRequest,
@@ -158,10 +158,9 @@ export function createCheckoutInitiation(
   ): InitiateOutcome | null {
     if (result.kind === 'not_sent') return result
     if (result.kind === 'lost') return unknown(handle, result.cause)
-    const { status, headers, json, digest } = result
+    const { status, json, digest } = result
     if (status >= 500) return unknown(handle, 'http_5xx')
-    if (status === 429)
-      return { kind: 'not_sent', cause: 'rate_limited', retryAfterMs: retryAfterMs(headers) }
+    if (status === 429) return { kind: 'not_sent', cause: 'rate_limited', retryAfterMs: retryAfterOf(result) }
     if (status >= 200 && status < 300) return null
     const error = readCheckoutError(wireRecord(json))
     if (!error) return unknown(handle, 'unreadable')

@@ -1,5 +1,6 @@
 import type { Pool } from 'pg'
 import { type Batches, shareStatement } from '../database/batch.ts'
+import { limits } from '../shared/limits.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Exchange } from './operator.ts'
 import type { OpenRequest } from './requests.ts'
@@ -27,7 +28,7 @@ export function exchangeRecorder(
   }
 }
 
-const keepMany = shareStatement(async (pool: Pool, kept: readonly Kept[]): Promise<void[]> => {
+async function keep(pool: Pool, kept: readonly Kept[]): Promise<void[]> {
   await pool.query({
     name: 'keep_exchanges',
     text: `INSERT INTO operator_exchange (merchant_id, request_id, operation, method, path, status,
@@ -49,7 +50,10 @@ const keepMany = shareStatement(async (pool: Pool, kept: readonly Kept[]): Promi
     ],
   })
   return kept.map(() => undefined)
-})
+}
+
+/** What went over the wire within a moment is one statement, with one commit beside those of the payments. */
+const keepMany = shareStatement(keep, undefined, limits.exchangesPaceMs)
 
 /** PostgreSQL stores no zero characters and no halves of characters. */
 function storable(text: string): string {

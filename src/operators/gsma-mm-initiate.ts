@@ -9,7 +9,7 @@ import {
   readGsmaRecord,
 } from './gsma-mm-records.ts'
 import type { GsmaWire } from './gsma-mm-wire.ts'
-import { type HttpAnswer, retryAfterMs } from './http-client.ts'
+import { type HttpAnswer, retryAfterOf } from './http-client.ts'
 import type {
   Accepted,
   CallContext,
@@ -68,7 +68,7 @@ export function createGsmaInitiation(
     const record = readGsmaRecord(wireRecord(answer.json), settings.statusMap)
     const error = record?.is === 'error' ? record.error : undefined
     if (answer.status === 429 || error?.key === 'ratelimiterror') {
-      return { kind: 'not_sent', cause: 'rate_limited', retryAfterMs: retryAfterMs(answer.headers) }
+      return { kind: 'not_sent', cause: 'rate_limited', retryAfterMs: retryAfterOf(answer) }
     }
     if (!record) return unknown(handle, 'unreadable')
     if (error) return answer.status < 300 ? unknown(handle, 'unmapped') : ofError(call, answer, error)

@@ -1,9 +1,17 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Agent, type Dispatcher, errors } from 'undici'
+import { Agent } from 'undici'
+import {
+  type Exchanged,
+  errorCode,
+  exchangeOnce,
+  isUnreadable,
+  notSentBy,
+  retryAfterMs,
+} from '../shared/http-exchange.ts'
 import { invariant } from '../shared/invariant.ts'
 import type { Provider } from '../shared/providers.ts'
-import type { CallContext, NotSent, NotSentCause, UnknownCause, Unreachable } from './operator.ts'
+import type { CallContext, NotSent, UnknownCause, Unreachable } from './operator.ts'
 
 /** Choice: a connection that takes longer is an operator in trouble, and nothing was sent yet. */
 const connectTimeoutMs = 2_000
@@ -104,22 +112,19 @@ export function createHttpClient(
   }
 }
 
-/** Milliseconds that `Retry-After` asks for (seconds or a date); undefined where it does not say. */
-export function retryAfterMs(headers: Readonly<Record<string, string>>): number | undefined {
-  const text = headers['retry-after']
-  if (text === undefined) return undefined
-  const wait = /^\d+$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - Date.now()
-  return Number.isNaN(wait) ? undefined : Math.min(Math.max(wait, 0), retryAfterMaxMs)
-}
-
 /** What keeps an answer from telling anything; null for an answer that must be read. */
 export function unreachable(result: HttpResult): Unreachable | null {
   if (result.kind === 'not_sent') return { ...result, kind: 'unreachable' }
   if (result.kind === 'lost') return { kind: 'unreachable', cause: result.cause }
   if (result.status === 429) {
-    return { kind: 'unreachable', cause: 'rate_limited', retryAfterMs: retryAfterMs(result.headers) }
+    return { kind: 'unreachable', cause: 'rate_limited', retryAfterMs: retryAfterOf(result) }
   }
   return result.status >= 500 ? { kind: 'unreachable', cause: 'http_5xx' } : null
+}
+
+/** Milliseconds that an answer asks us to wait; undefined where it does not say. */
+export function retryAfterOf(answer: HttpAnswer): number | undefined {
+  return retryAfterMs(answer.headers, retryAfterMaxMs)
 }
 
 /** Milliseconds of a call that may be spent on waiting before it must not be sent any more. */
@@ -141,86 +146,32 @@ async function exchange(
   request: HttpRequest,
   ctx: CallContext,
 ): Promise<{ result: HttpResult; error?: string | undefined }> {
-  const abort = new AbortController()
-  const stop = () => abort.abort()
-  const timer = setTimeout(stop, ctx.deadline.getTime() - Date.now()).unref()
-  ctx.signal?.addEventListener('abort', stop, { once: true })
-  const progress = { sent: false, headers: false }
-  try {
-    const response = await beforeAbort(abort.signal, () =>
-      agent.compose(noting(() => (progress.sent = true))).request({
-        origin: request.url.origin,
-        path: request.url.pathname + request.url.search,
-        method: request.method,
-        headers: request.headers,
-        body: request.body ?? null,
-        signal: abort.signal,
-      }),
-    )
-    progress.headers = true
-    const body = await readBody(response.body, request.answerMaxBytes ?? answerMaxBytes)
-    if (!body) return { result: { kind: 'lost', cause: 'unreadable' }, error: 'the answer is too large' }
-    return { result: answer(response.statusCode, response.headers, body) }
-  } catch (error) {
-    const result: HttpResult = progress.sent
-      ? { kind: 'lost', cause: lostBy(error, progress.headers, abort.signal.aborted, ctx) }
-      : { kind: 'not_sent', cause: notSentBy(error, abort.signal.aborted) }
-    return { result, error: describe(error) }
-  } finally {
-    clearTimeout(timer)
-    ctx.signal?.removeEventListener('abort', stop)
+  const told = await exchangeOnce(
+    agent,
+    {
+      origin: request.url.origin,
+      path: request.url.pathname + request.url.search,
+      method: request.method,
+      headers: request.headers,
+      body: request.body ?? null,
+    },
+    {
+      deadlineMs: ctx.deadline.getTime() - Date.now(),
+      maxBytes: request.answerMaxBytes ?? answerMaxBytes,
+      signal: ctx.signal,
+    },
+  )
+  if (told.answer && told.end === 'whole') return { result: answered(told.answer, told.body) }
+  if (told.end === 'cut') {
+    return { result: { kind: 'lost', cause: 'unreadable' }, error: 'the answer is too large' }
   }
+  const result: HttpResult = told.isSent
+    ? { kind: 'lost', cause: lostBy(told) }
+    : { kind: 'not_sent', cause: told.stoppedBy ? 'deadline_before_send' : notSentBy(told.error) }
+  return { result, error: describe(told.error) }
 }
 
-/**
- * Tells the moment at which undici begins to write the request. Before it nothing can have been executed,
- * whatever the error is called; after it everything can.
- */
-function noting(sent: () => void): Dispatcher.DispatcherComposeInterceptor {
-  return (dispatch) => (options, handler) =>
-    dispatch(options, {
-      onRequestStart(controller, context) {
-        handler.onRequestStart?.(controller, context)
-        if (!controller.aborted) sent()
-      },
-      onResponseStart: (...values) => handler.onResponseStart?.(...values),
-      onResponseData: (...values) => handler.onResponseData?.(...values),
-      onResponseEnd: (...values) => handler.onResponseEnd?.(...values),
-      onResponseError: (...values) => handler.onResponseError?.(...values),
-    })
-}
-
-/**
- * undici notices an abort only once it has a connection; we do not wait for that. It still never sends
- * afterwards.
- */
-async function beforeAbort<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-  const { promise: aborted, reject } = Promise.withResolvers<never>()
-  const onAbort = () => reject(signal.reason)
-  signal.addEventListener('abort', onAbort, { once: true })
-  try {
-    return await Promise.race([work(), aborted])
-  } finally {
-    signal.removeEventListener('abort', onAbort)
-  }
-}
-
-async function readBody(stream: AsyncIterable<Buffer>, maxBytes: number): Promise<Buffer | null> {
-  const chunks: Buffer[] = []
-  let size = 0
-  for await (const chunk of stream) {
-    size += chunk.length
-    if (size > maxBytes) return null
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks)
-}
-
-function answer(status: number, raw: Dispatcher.ResponseData['headers'], body: Buffer): HttpAnswer {
-  const headers: Record<string, string> = {}
-  for (const [name, value] of Object.entries(raw)) {
-    if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(', ') : value
-  }
+function answered({ status, headers }: NonNullable<Exchanged['answer']>, body: Buffer): HttpAnswer {
   return { kind: 'answered', status, headers, body, json: parseJson(body), digest: sha256(body) }
 }
 
@@ -238,31 +189,14 @@ export function sha256(bytes: string | Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex')
 }
 
-function lostBy(error: unknown, inBody: boolean, aborted: boolean, ctx: CallContext): UnknownCause {
-  if (ctx.signal?.aborted) return 'deadline'
-  if (aborted) return inBody ? 'body_timeout' : 'headers_timeout'
-  return error instanceof errors.HTTPParserError ? 'unreadable' : 'response_lost'
-}
-
-function notSentBy(error: unknown, aborted: boolean): NotSentCause {
-  const code = codeOf(error)
-  if (aborted) return 'deadline_before_send'
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'dns'
-  return /^ERR_(SSL|TLS|OSSL)|CERT|UNABLE_TO|EPROTO/.test(code) ? 'tls' : 'connect'
-}
-
-/**
- * An abort's code is a number, and several addresses that all refuse make one error of many: read both with
- * care.
- */
-function codeOf(error: unknown): string {
-  if (typeof error !== 'object' || error === null) return ''
-  if ('code' in error && typeof error.code === 'string') return error.code
-  return 'cause' in error ? codeOf(error.cause) : ''
+function lostBy({ error, answer: head, stoppedBy }: Exchanged): UnknownCause {
+  if (stoppedBy === 'caller') return 'deadline'
+  if (stoppedBy === 'deadline') return head ? 'body_timeout' : 'headers_timeout'
+  return isUnreadable(error) ? 'unreadable' : 'response_lost'
 }
 
 function describe(error: unknown): string {
-  const code = codeOf(error)
+  const code = errorCode(error)
   return error instanceof Error ? [code, error.message].filter(Boolean).join(' ') : String(error)
 }
 

@@ -180,8 +180,27 @@ export function noteRequest(batches: Batches, note: RequestNote): Promise<void> 
 }
 
 const noteMany = shareStatement(async (pool: Pool, notes: readonly RequestNote[]): Promise<void[]> => {
-  await pool.query({
-    name: 'note_many',
+  const missed = Map.groupBy(notes, ({ id }) => id)
+  if (missed.size > 1) {
+    for (const id of await writeNotes(pool, notes, 'SKIP LOCKED')) missed.delete(id)
+  }
+  await Promise.all(Array.from(missed.values(), (own) => writeNotes(pool, own, '')))
+  return notes.map(() => undefined)
+})
+
+/**
+ * Whoever waits for a request holds no other one: those who have it may wait, over others, for who waits for
+ * those.
+ * @param locked what becomes of a request that somebody has: it is waited for, or passed over
+ * @returns the requests that were not passed over
+ */
+async function writeNotes(
+  pool: Pool,
+  notes: readonly RequestNote[],
+  locked: '' | 'SKIP LOCKED',
+): Promise<bigint[]> {
+  const { rows } = await pool.query<{ id: bigint }>({
+    name: locked ? 'note_many' : 'note_one',
     text: `WITH note AS (
         SELECT DISTINCT ON (id) *
         FROM unnest($1::bigint[], $2::smallint[], $3::operator_request_state[], $4::jsonb[], $5::bigint[],
@@ -195,8 +214,8 @@ const noteMany = shareStatement(async (pool: Pool, notes: readonly RequestNote[]
           JOIN transaction t ON t.id = r.transaction_id
         WHERE n.payment_url IS NOT NULL ORDER BY t.id FOR UPDATE OF t
       ), mine AS MATERIALIZED (
-        SELECT FROM note n JOIN operator_request r ON r.id = n.id
-        WHERE (SELECT count(*) FROM held) >= 0 ORDER BY r.transaction_id, r.payout_id FOR NO KEY UPDATE OF r
+        SELECT r.id FROM note n JOIN operator_request r ON r.id = n.id
+        WHERE (SELECT count(*) FROM held) >= 0 FOR NO KEY UPDATE OF r ${locked}
       ), noted AS (
         UPDATE operator_request r
         SET state = CASE WHEN n.state IS NULL OR r.state IN ('refused', 'closed') THEN r.state
@@ -215,11 +234,13 @@ const noteMany = shareStatement(async (pool: Pool, notes: readonly RequestNote[]
               WHEN n.state IS NOT NULL AND n.next_ms IS NOT NULL AND r.state IN ('refused', 'closed')
               THEN service_now() + $7 * interval '1 millisecond'
               ELSE service_now() + n.next_ms * interval '1 millisecond' END
-        FROM note n WHERE r.id = n.id AND r.state <> 'settled' AND (SELECT count(*) FROM mine) >= 0
+        FROM note n WHERE r.id = n.id AND r.state <> 'settled' AND r.id IN (SELECT id FROM mine)
         RETURNING r.transaction_id, n.payment_url
+      ), shown AS (
+        UPDATE transaction t SET payment_url = noted.payment_url
+        FROM noted WHERE t.id = noted.transaction_id AND noted.payment_url IS NOT NULL
       )
-      UPDATE transaction t SET payment_url = noted.payment_url
-      FROM noted WHERE t.id = noted.transaction_id AND noted.payment_url IS NOT NULL`,
+      SELECT id FROM mine`,
     values: [
       notes.map((n) => n.id),
       notes.map((n) => n.attempt),
@@ -230,8 +251,8 @@ const noteMany = shareStatement(async (pool: Pool, notes: readonly RequestNote[]
       limits.lateCheckMs,
     ],
   })
-  return notes.map(() => undefined)
-})
+  return rows.map(({ id }) => id)
+}
 
 /**
  * Says when a request that is settled is asked about again; null asks no more. What a callback made due

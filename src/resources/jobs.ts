@@ -11,12 +11,20 @@ import type { Provider } from '../shared/providers.ts'
 import { seeToDuePayouts } from './payouts/due.ts'
 import { sendDuePayouts } from './payouts/send.ts'
 import { checkRequest } from './settlement.ts'
+import { sendPasswordReset } from './team/password.ts'
+import { sendMail } from './team/send-mail.ts'
+import { sweepPeople } from './team/sweep.ts'
 import { foldCounts } from './transactions/list.ts'
+import { deliverDue } from './webhooks/deliver.ts'
+import { enqueueDueLanes, sweepWebhooks } from './webhooks/due.ts'
 
 /** Who does each job that is enqueued. */
 export function serviceTasks(services: Services): Tasks {
   return {
     'payouts.send': ({ provider }) => sendDuePayouts(services, provider),
+    'webhooks.deliver': ({ endpointId }) => deliverDue(services, endpointId),
+    'mail.send': ({ mailId }) => sendMail(services, mailId),
+    'members.reset-password': ({ email, merchantId }) => sendPasswordReset(services, email, merchantId),
   }
 }
 
@@ -36,6 +44,16 @@ export function serviceJobs(services: Services): readonly Job[] {
       name: payoutsDueJob,
       everyMs: limits.payoutsDueEveryMs,
       run: () => seeToDuePayouts(services),
+    },
+    {
+      name: webhooksDueJob,
+      everyMs: limits.webhooksDueEveryMs,
+      run: () => enqueueDueLanes(services),
+    },
+    {
+      name: 'webhooks.sweep',
+      everyMs: limits.webhookSweepMs,
+      run: () => sweepWebhooks(services),
     },
     {
       name: 'jobs.recover',
@@ -69,6 +87,11 @@ export function serviceJobs(services: Services): readonly Job[] {
       run: async () => (await foldCounts(services.database.pool)) === limits.countsFoldMax,
     },
     {
+      name: 'people.sweep',
+      everyMs: limits.peopleSweepMs,
+      run: () => sweepPeople(services.database.pool),
+    },
+    {
       name: 'rate-limits.sweep',
       everyMs: limits.authWindowMs,
       run: async () => {
@@ -81,6 +104,9 @@ export function serviceJobs(services: Services): readonly Job[] {
 
 /** The job that looks for payouts that are due. */
 export const payoutsDueJob = 'payouts.due'
+
+/** The job that looks for webhooks that are due. */
+export const webhooksDueJob = 'webhooks.due'
 
 /** The name of the job that asks one operator about its open requests. */
 export function resolveJob(provider: Provider): string {

@@ -10,6 +10,8 @@ export type Ending =
       evidence: Evidence
       /** Until the operator is asked whether it took the money back; null where it tells by itself. */
       watchMs: number | null
+      /** The question that it answers, as its request counts them: what was asked later is still open. */
+      question?: number
     }
   | {
       status: 'failed'
@@ -55,7 +57,8 @@ export function outcomeColumns(
 function evidenceOf(outcome: Outcome): object {
   if (outcome.status === 'expired') return { by: outcome.source }
   if (outcome.status === 'failed') return { by: outcome.source, ...outcome.refusal }
-  return { by: outcome.source, ...proofOf(outcome.evidence) }
+  const { question } = outcome
+  return { by: outcome.source, question, ...proofOf(outcome.evidence) }
 }
 
 /** The operator's word, as JSON. */

@@ -223,7 +223,8 @@ export function paid(
     const isOurs = request.kind === 'disburse' && evidence.amount > request.amount
     services.log.error(line, isOurs ? 'alarm: an operator paid out too much' : 'another amount was paid')
   }
-  return { status: 'success', source, evidence, watchMs: reversalCheckMs(services, request, 0) }
+  const watchMs = reversalCheckMs(services, request, 0)
+  return { status: 'success', source, evidence, watchMs, question: request.checkCount }
 }
 
 /**

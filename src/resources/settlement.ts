@@ -84,8 +84,7 @@ async function askOnceMore(
   request: OpenRequest,
   { cause, retryAfterMs }: Extract<QueryOutcome, { kind: 'unreachable' }>,
 ): Promise<void> {
-  const answered = cause === 'unreadable' || cause === 'unmapped'
-  const alarmed = answered && alarmWhereOwed(services, request, cause)
+  const alarmed = alarmWhereOwed(services, request, cause)
   const pause = alarmed ? regularMs(services, request, 'absent') : nextDoubtCheckMs(request.checkCount)
   await noteRequest(services.batches, {
     id: request.id,

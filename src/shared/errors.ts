@@ -37,6 +37,11 @@ export const refusals = {
     type: 'AddressNotAllowedError',
     message: 'This address is not on the whitelist of the account.',
   },
+  SECOND_FACTOR_REQUIRED: {
+    status: 401,
+    type: 'SecondFactorRequiredError',
+    message: 'Signing in takes a code of your authenticator application as well.',
+  },
   FORBIDDEN: { status: 403, type: 'ForbiddenError', message: 'The token lacks a required scope.' },
   RATE_LIMITED: { status: 429, type: 'RateLimitedError', message: 'Too many requests. Try again later.' },
   NOT_FOUND: { status: 404, type: 'NotFoundError', message: 'There is nothing here under that name.' },
@@ -75,6 +80,11 @@ export const refusals = {
     status: 409,
     type: 'DuplicatePayoutError',
     message: 'A payout with this reference exists already.',
+  },
+  ALREADY_MEMBER: {
+    status: 409,
+    type: 'AlreadyMemberError',
+    message: 'Somebody with this e-mail address is in the team, or invited to it.',
   },
   AMBIGUOUS_REFERENCE: {
     status: 409,

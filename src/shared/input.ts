@@ -149,8 +149,16 @@ export function wholeNumber(min: number, max: number) {
 
 /** An ISO 8601 time with its zone, or a date. */
 export const time = z
-  .union([z.date(), z.iso.datetime({ offset: true }), z.iso.date()], 'must be an ISO 8601 time')
-  .transform((value) => new Date(value))
+  .union([z.date(), z.iso.datetime({ offset: true }), z.iso.date()], {
+    error: ({ input }) => (input === undefined || input === null ? required : 'must be an ISO 8601 time'),
+  })
+  .transform((value) => laterMs(value, new Date(value)))
+
+/** What lies between two milliseconds is the later one: nothing happens before the time that was asked. */
+export function laterMs<T extends Date | null | undefined>(asked: unknown, cut: T): T | Date {
+  const isBetween = typeof asked === 'string' && /\.\d{3}0*[1-9]/.test(asked)
+  return cut && isBetween ? new Date(cut.getTime() + 1) : cut
+}
 
 /** What a caller names a thing by: its global id, or its id in REST, which may come as a number. */
 export const identifier = z

@@ -20,6 +20,8 @@ export const limits = {
   payoutAmountMaxXof: 100_000_000,
   /** Furthest day that a payout is scheduled for (decisions: Endpoints). */
   payoutScheduleMaxMs: 366 * 24 * hour,
+  /** Highest amount from which on payouts wait for a person. Choice: above any batch. */
+  approvalThresholdMaxXof: 1_000_000_000_000,
   /** What nobody approved by then is cancelled (decisions: Money and states). */
   approvalLifetimeMs: 7 * 24 * hour,
 
@@ -42,6 +44,7 @@ export const limits = {
   descriptionLengthMax: 255,
   /** Beneficiaries (decisions: Endpoints). */
   beneficiaryNameLengthMax: 200,
+  merchantNameLengthMax: 200,
   bankAccountLengthMin: 5,
   bankAccountLengthMax: 34,
   /** Longest e-mail address that can be delivered to (RFC 5321). */
@@ -57,8 +60,51 @@ export const limits = {
   /** A revoked key, token or account is dead everywhere within a second (decisions: Authentication). */
   credentialFreshMs: 400,
   tokenCacheMax: 5_000,
+  /** Sessions of people: at most so long, and so long without a request (design: reliability, section 7). */
+  sessionHours: 12,
+  sessionIdleMs: 1 * hour,
+  /** Devices on which one member is signed in; one more ends the oldest. */
+  sessionsPerMemberMax: 20,
+  /** API keys of a merchant that live at once, and how far ahead one may expire. Choice. */
+  apiKeysMax: 500,
+  apiKeyLifetimeMaxMs: 10 * 366 * 24 * hour,
+  apiKeyNameLengthMax: 100,
+  /** Entries of an address whitelist (design: reliability, section 7). */
+  ipWhitelistMax: 50,
+  networkLengthMax: 64,
+  /** Alerts of addresses that were turned away, in the window of `POST /auth`: of each and of all. Choice. */
+  blockedAlertsPerAddressMax: 1,
+  blockedAlertsPerMerchantMax: 10,
+  /** How often it is noted that a credential was used. */
+  lastUseEveryMs: 1 * minute,
   /** Merchants, tokens and addresses whose use is remembered by one process. */
   allowanceNamesMax: 20_000,
+
+  /** People (design: reliability, section 7). */
+  memberNameLengthMax: 200,
+  passwordLengthMin: 12,
+  passwordLengthMax: 128,
+  /** argon2id (OWASP's minimum): what one hash takes, how many are made at once, how many wait. */
+  passwordMemoryKib: 19_456,
+  passwordPasses: 2,
+  passwordsAtOnceMax: 2,
+  passwordQueueMax: 32,
+  /** Failed sign-ins: the longest wait, when they are forgotten, and when the merchant is told. */
+  signInWaitMaxMs: 15 * minute,
+  signInForgetMs: 24 * hour,
+  signInAlertFailures: 10,
+  /** Failures of one address that cost no time: many people may share it. Choice: ten. */
+  signInAddressFailuresFree: 10,
+  invitationLifetimeMs: 72 * hour,
+  resetLifetimeMs: 1 * hour,
+  /** Requests for a new password. Choice: nobody's letter box is filled. */
+  resetsPerAccountMax: 3,
+  resetsPerAddressMax: 20,
+  resetsWindowMs: 1 * hour,
+  /** Teams that one request writes to. */
+  resetLettersMax: 5,
+  /** How often what is over is forgotten: sessions, letters, failures. */
+  peopleSweepMs: 1 * hour,
 
   /** A collection that nobody confirms (specification: Limits). */
   collectionLifetimeMs: 24 * hour,
@@ -93,10 +139,18 @@ export const limits = {
   /** What provably never left is tried again for so long. Choice: while a caller waits; for a day. */
   depositUnsentForMs: 15 * second,
   payoutUnsentForMs: 24 * hour,
-  /** Somebody is called about a disbursement that its operator gives no account of for so long. Choice. */
+  /**
+   * Somebody is called about a disbursement that its operator gives no account of for so long, or that is out
+   * of reach, and at each question from then on: one an hour at most. Choice: it never fails by its age, for
+   * it may have been paid, and its money stays set aside; only the operator's word ends it.
+   */
   disbursementAlarmMs: 24 * hour,
   /** Payouts that one process sends to one operator at a time. */
   payoutsInFlightMax: 32,
+  /** Places that become free within this time are filled by one statement, unless half of them are. */
+  payoutsPaceMs: 20,
+  /** What payouts led to within this time is one statement. */
+  payoutsSettlePaceMs: 10,
   /** How often it is looked for payouts that are due. */
   payoutsDueEveryMs: 1 * second,
   /** How often the jobs of processes that are gone are taken back. */
@@ -146,6 +200,11 @@ export const limits = {
   batchShareMax: 16,
   batchLanesMax: 2,
   batchQueueMax: 2_000,
+  /**
+   * What went over the wire is kept at most this often. Choice: nobody waits for it, and a payment that is
+   * alone shares its commit with nobody.
+   */
+  exchangesPaceMs: 50,
 
   /** GraphQL documents (design: graphql, section 8). */
   graphqlTokensMax: 2_000,
@@ -211,6 +270,45 @@ export const limits = {
   clockStepMs: 400 * 24 * hour,
   /** Its last moves that are known again when their request is repeated. Choice: more than a minute's. */
   clockMovesKept: 1_000,
+
+  /** Endpoints of a merchant (specification: Limits). */
+  webhooksPerMerchantMax: 5,
+  /** After a rotation deliveries are signed with both secrets for so long (issue: webhooks). */
+  webhookOverlapMs: 24 * hour,
+  /** Events that one call sends again. Choice: more than a busy day of one merchant has. */
+  webhookReplayMax: 10_000,
+  /** Attempts that a delivery shows. Choice: a whole run of the schedule, and some of the run before. */
+  webhookAttemptsShown: 16,
+  /** One delivery to an endpoint, from its name to the last byte that is read (decisions: Webhooks). */
+  webhookDeadlineMs: 10 * second,
+  /** Of an answer so much is read, and its beginning kept for the merchant to see. */
+  webhookAnswerMaxBytes: 64 * 1_024,
+  webhookAnswerKeptBytes: 2 * 1_024,
+  /** No receiver may push us further away than this. Choice: the longest wait of the schedule. */
+  webhookRetryAfterMaxMs: 24 * hour,
+  /** Registering resolves the name. Choice: whoever registers waits for it. */
+  webhookResolveMs: 2 * second,
+
+  /** Lanes of webhooks at once in one process; of those that fail fewer: they never fill all places. */
+  webhookLanesMax: 64,
+  webhookFailingLanesMax: 32,
+  /** Failures in a row after which an endpoint is only probed (decisions: Deliveries; SQL says so too). */
+  webhookProbeFrom: 5,
+  /** Deliveries that a lane takes at once; so many may be sent and not yet noted, for so long. */
+  webhookTakeMax: 100,
+  webhookUnnotedMs: 50,
+  /** What a lane took before is looked at again: its endpoint may have been changed or removed. */
+  webhookLookMs: 1 * second,
+  /** A lane lets others have its place after this time. */
+  webhookLaneMs: 10 * second,
+  /** How often it is looked for lanes that are due, and how many are begun at once. */
+  webhooksDueEveryMs: 1 * second,
+  webhooksDueMax: 500,
+  /** What waited so long is given up; what is done with is kept for so long (design: reliability). */
+  webhookKeptDays: 30,
+  webhookSweptDays: 90,
+  webhookSweepMs: 1 * hour,
+  webhookSweepMax: 1_000,
 
   /** SIGTERM to exit (issue: within 10 s). */
   drainMs: 7 * second,

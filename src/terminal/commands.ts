@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Role } from '../access/roles.ts'
 import type { Services } from '../context.ts'
 import { auditLedger } from '../ledger/audit.ts'
 import { haltPaymentsOut, reasonLengthMax, resumePaymentsOut } from '../ledger/payments-out.ts'
@@ -6,6 +7,8 @@ import { type Invariant, invariants, type LedgerProblem } from '../ledger/verify
 import { createMerchant } from '../resources/merchants/create.ts'
 import { deactivateMerchant } from '../resources/merchants/deactivate.ts'
 import { fundMerchant } from '../resources/merchants/fund.ts'
+import { cancelPayoutsOf } from '../resources/payouts/cancel-all.ts'
+import { inviteAsPlatform } from '../resources/team/invite.ts'
 import { formatXof } from '../shared/money.ts'
 import { readInput, text, wholeNumber } from '../shared/input.ts'
 import { DomainError } from '../shared/errors.ts'
@@ -18,6 +21,9 @@ interface Flags {
   name?: string | undefined
   id?: string | undefined
   amount?: string | undefined
+  merchant?: string | undefined
+  email?: string | undefined
+  role?: string | undefined
   reason?: string | undefined
 }
 
@@ -61,6 +67,15 @@ export const commands: Readonly<Record<string, (services: AdminServices, flags: 
       words: `Merchant ${merchantId} is inactive.`,
     }
   },
+  'merchant cancel-payouts': async (services, { id }) => {
+    const merchantId = readInput(merchantIdInput, { id }).id
+    const cancelled = await cancelPayoutsOf(services, merchantId)
+    return {
+      answer: { merchant_id: merchantId, cancelled },
+      words: `${cancelled} payouts of merchant ${merchantId} are cancelled.`,
+    }
+  },
+  'member invite': inviteSomebody,
   audit,
   'ledger verify': audit,
   'payments-out halt': async (services, flags) => {
@@ -83,8 +98,26 @@ export const commands: Readonly<Record<string, (services: AdminServices, flags: 
   },
 }
 
+const merchantInput = z.object({ merchant: wholeNumber(1, 2_147_483_647) })
 const merchantIdInput = z.object({ id: wholeNumber(1, 2_147_483_647) })
 const reasonInput = z.object({ reason: text({ min: 1, max: reasonLengthMax }) })
+
+/** Invites somebody to a team: the first owner of an account has nobody else who could. */
+async function inviteSomebody(
+  services: AdminServices,
+  { merchant, email = '', name = '', role }: Flags,
+): Promise<Done> {
+  const { merchant: merchantId } = readInput(merchantInput, { merchant })
+  const person = { email, name, ...(role && { role: role as Role }) }
+  const made = await inviteAsPlatform(services, merchantId, person)
+  return {
+    answer: { merchant_id: merchantId, member_id: made.id, role: made.role, invitation: made.proof },
+    words: [
+      `Member ${made.id} of merchant ${merchantId}, ${made.role}, is invited: a letter is on its way.`,
+      `  Invitation  ${made.proof}   (shown this once; good for 72 hours)`,
+    ].join('\n'),
+  }
+}
 
 /** Proves all the books now, and says how each invariant fares. */
 async function audit(services: AdminServices): Promise<Done> {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { parseArgs, styleText } from 'node:util'
-import { addressesOf, ConfigError, readConfig } from '../config.ts'
-import { type Change, type Client, findService, signIn, Stop } from './demo/client.ts'
+import { styleText } from 'node:util'
+import { administer, type Flags, findSandbox, makeMerchant, runClientProgram } from './client-program.ts'
+import { type Change, type Client, signIn } from './demo/client.ts'
 import { type Customer, customers } from './demo/customers.ts'
 import { changeLine, openScreen } from './demo/screen.ts'
 import { judgeBalance, judgeSequence, judgeStories, storyOf, type Verdict } from './demo/verdicts.ts'
@@ -16,18 +16,10 @@ const usage = `Shows a running sandbox at work: ten customers, four operators, e
 const deadlineMs = 27_000
 const screen = openScreen(process.stdout)
 
-interface Flags {
-  url: string
-  key: string | undefined
-  secret: string | undefined
-}
-
 /** @returns exit code: 0 where everything was as it must be */
-async function runDemo(flags: Flags): Promise<number> {
-  await findService(flags.url)
-  const merchant = flags.key === undefined ? await createMerchant() : null
-  const { key = '', secret = '' } = merchant ?? flags
-  const client = await signIn(flags.url, key, secret)
+async function runDemo({ url, credentials }: Flags<never>): Promise<number> {
+  await findSandbox(url, 'the demo moves its clock')
+  const client = await signIn(url, credentials ?? (await makeMerchant('Demo')))
   const before = await client.balance()
   const run = randomBytes(4).toString('hex')
   const cast = new Map(customers.map((customer, index) => [`demo-${run}-${index + 1}`, customer]))
@@ -46,7 +38,7 @@ async function runDemo(flags: Flags): Promise<number> {
       before,
       await client.balance(),
     ),
-    ...(merchant ? [await verifyLedger()] : []),
+    ...(credentials ? [] : [await verifyLedger()]),
   ]
   screen.say()
   for (const { holds, words } of verdicts) {
@@ -112,62 +104,9 @@ function followLog(client: Client, cast: ReadonlyMap<string, Customer>): Log {
   }
 }
 
-/** Runs a command of `npm run admin` beside the service: same code, same DATA_DIR or DATABASE_URL. */
-async function administer(name: string, flags: { name?: string } = {}) {
-  const [{ withServices }, { commands }] = await Promise.all([
-    import('./administration.ts'),
-    import('./commands.ts'),
-  ])
-  const command = commands[name]
-  if (!command) throw new Error(`There is no command ${name}.`)
-  return withServices((services) => command(services, flags))
-}
-
-async function createMerchant(): Promise<{ key: string; secret: string }> {
-  const { answer } = await administer('merchant create', { name: 'Demo' })
-  const { api_key: key, api_secret: secret } = answer as { api_key: string; api_secret: string }
-  return { key, secret }
-}
-
 async function verifyLedger(): Promise<Verdict> {
   const { words, failed = false } = await administer('audit')
   return { holds: !failed, words: failed ? words : 'The ledger holds: no invariant of the books is broken' }
 }
 
-/** @throws Misuse */
-function readFlags(): Flags {
-  const { values } = parseFlags()
-  if (values.help) {
-    process.stdout.write(usage)
-    process.exit(0)
-  }
-  if ((values.key === undefined) !== (values.secret === undefined)) {
-    throw new Misuse('--key and --secret go together.')
-  }
-  const config = readConfig()
-  const url = values.url ?? addressesOf({ ...config, publicUrl: null }, config.port).publicUrl
-  return { url: url.replace(/\/+$/, ''), key: values.key, secret: values.secret }
-}
-
-function parseFlags() {
-  const text = { type: 'string' } as const
-  const help = { type: 'boolean', short: 'h' } as const
-  try {
-    return parseArgs({ options: { url: text, key: text, secret: text, help } })
-  } catch (error) {
-    throw new Misuse(error instanceof Error ? error.message : String(error))
-  }
-}
-
-/** The command line was not understood. */
-class Misuse extends Error {}
-
-try {
-  process.exitCode = await runDemo(readFlags())
-} catch (error) {
-  const misused = error instanceof Misuse
-  const expected = misused || error instanceof Stop || error instanceof ConfigError
-  const words = error instanceof Error ? (expected ? error.message : error.stack) : String(error)
-  process.stderr.write(`${styleText('red', words ?? '')}\n${misused ? `\n${usage}` : ''}`)
-  process.exitCode = misused ? 2 : 1
-}
+await runClientProgram(usage, [], runDemo)

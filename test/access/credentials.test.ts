@@ -37,15 +37,19 @@ const actorOf = ({ merchantId, apiKeyId }: TestMerchant, more: Partial<Actor> = 
   scopes: new Set(['pay']),
   tokenId: 'b7a0a2a1-0000-4000-8000-000000000000',
   expiresAt: new Date(Date.now() + 3_600_000),
+  memberId: null,
+  role: null,
+  readsOnly: false,
   ...more,
 })
 const ended = (actor: Actor, address: string | null = '192.0.2.1') =>
   new Promise<Ending>((resolve) => watch.onRevoked(actor, address, resolve))
 const refused = { code: 'UNAUTHENTICATED' }
+const living = { whitelist: [] }
 
 test('a living key gives its merchant’s whitelist', async () => {
   const shop = await makeMerchant(db.database.pool, { whitelist: ['192.0.2.0/24'] })
-  expect(await watch.check(actorOf(shop))).toEqual(['192.0.2.0/24'])
+  expect(await watch.check(actorOf(shop))).toMatchObject({ whitelist: ['192.0.2.0/24'], role: null })
 })
 
 test('an unknown key, another version, another merchant or an ended token is refused', async () => {
@@ -100,7 +104,7 @@ test('forgetting a key makes the next check see the database', async () => {
   const shop = await makeMerchant(db.database.pool)
   await watch.check(actorOf(shop))
   await revokeApiKey(db.database.pool, shop)
-  expect(await watch.check(actorOf(shop))).toEqual([])
+  expect(await watch.check(actorOf(shop))).toMatchObject(living)
   watch.forget(shop.apiKeyId)
   await expect(watch.check(actorOf(shop))).rejects.toMatchObject(refused)
 })
@@ -123,7 +127,7 @@ test('an answer that was on its way while its key was forgotten is not kept', as
   slow.forget(shop.apiKeyId)
   const after = slow.check(actorOf(shop))
   gate.resolve()
-  expect(await before).toEqual([])
+  expect(await before).toMatchObject(living)
   await expect(after).rejects.toMatchObject(refused)
   slow.close()
 })
@@ -204,7 +208,7 @@ test('a query that fails is told to those who wait, and the next check asks agai
   const other = new CredentialWatch(cut, createLog('silent'))
   await expect(other.check(actorOf(shop))).rejects.toThrow('gone')
   fails = false
-  expect(await other.check(actorOf(shop))).toEqual([])
+  expect(await other.check(actorOf(shop))).toMatchObject(living)
   other.close()
 })
 
@@ -217,7 +221,7 @@ test('a database that does not answer is given up after three seconds, not waite
   expect(performance.now() - start).toBeLessThan(4_000)
   await client.query('ROLLBACK')
   client.release()
-  expect(await watch.check(actorOf(shop))).toEqual([])
+  expect(await watch.check(actorOf(shop))).toMatchObject(living)
 })
 
 const queryOf = (shop: TestMerchant) => ({

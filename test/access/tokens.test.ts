@@ -66,6 +66,9 @@ test('verifying gives the actor back, the first time and from memory', async () 
     scopes: new Set(['pay', 'balance']),
     tokenId: decodeJwt(token).jti,
     expiresAt,
+    memberId: null,
+    role: null,
+    readsOnly: false,
   }
   const first = await tokens.verifyToken(token)
   expect(first).toEqual(expected)

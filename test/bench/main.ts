@@ -9,6 +9,7 @@ import { settle } from './settle.ts'
 import { payouts } from './payouts.ts'
 import { start } from './start.ts'
 import { subscribe } from './subscribe.ts'
+import { webhooks } from './webhooks.ts'
 import { table } from './table.ts'
 import { numberAboveZero, runProgram, UsageError, wholeNumber } from '../support/command-line.ts'
 
@@ -21,6 +22,7 @@ const workloads: Readonly<Record<string, Workload>> = {
   payouts,
   start,
   subscribe,
+  webhooks,
 }
 
 const help = `How fast the service is, against the limit of each kind of work: both take turns in one run.

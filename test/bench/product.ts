@@ -14,6 +14,8 @@ export interface Product {
   port: number
   /** Where the simulator plays the operators. */
   operatorsUrl: string
+  /** Of the service: its master secret lies there. */
+  dataDir: string
   merchants: ProductReady['merchants']
   useOperator(operator: OperatorKind): Promise<unknown>
   ask(question: object): Promise<unknown>
@@ -47,6 +49,7 @@ export async function startProduct(
     pid: child.pid,
     port: child.ready.port,
     operatorsUrl: simulator.url,
+    dataDir,
     merchants: child.ready.merchants,
     useOperator: (operator) => child.ask({ operator }),
     ask: (question) => child.ask(question),

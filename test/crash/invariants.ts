@@ -9,13 +9,13 @@ type Check = (picture: Picture, isOver: boolean) => string[]
  * more, and what is open in between must be settled too.
  */
 export const invariants: Readonly<Record<string, Check>> = {
-  'what was acknowledged is on record, as it was asked': ({ words, transactions }) => {
-    const byId = new Map(transactions.map((row) => [row.id, row]))
-    const names = new Set(transactions.map(nameOf))
-    return words.flatMap(({ order, transactionId, status }) => {
-      if (transactionId === null)
+  'what was acknowledged is on record, as it was asked': ({ words, transactions, payouts }) => {
+    const records = { transaction: recordsOf(transactions), payout: recordsOf(payouts) }
+    return words.flatMap(({ order, id, status }) => {
+      const { byId, names } = records[order.kind]
+      if (id === null)
         return names.has(nameOf(order)) ? [`${order.reference}: said not recorded, and is`] : []
-      const row = byId.get(transactionId)
+      const row = byId.get(id)
       if (!row) return [`${order.reference}: ${status} was answered, and it is not on record`]
       const same =
         nameOf(row) === nameOf(order) &&
@@ -26,7 +26,10 @@ export const invariants: Readonly<Record<string, Check>> = {
     })
   },
 
-  'one transaction per reference of a merchant': ({ transactions }) => repeated(transactions.map(nameOf)),
+  'one transaction, and one payout, per reference of a merchant': ({ transactions, payouts }) => [
+    ...repeated(transactions.map(nameOf)),
+    ...repeated(payouts.map(nameOf)),
+  ],
 
   'the ledger adds up': ({ ledgerProblems, movements, balances }) => {
     const sums = new Map<string, number>()
@@ -57,28 +60,41 @@ export const invariants: Readonly<Record<string, Check>> = {
         : []
     }),
 
-  'what is final agrees with the operator': ({ transactions, operators }, isOver) =>
-    transactions.flatMap((row) => {
-      const executions = operators.get(row.identity) ?? []
+  'an operator knows no order that is not on record': ({ executed, transactions, payouts, operators }) => {
+    const known = new Set([...transactions, ...payouts].map(({ identity }) => identity))
+    return executed.flatMap((identity) =>
+      known.has(identity) ? [] : [`${identity}: ${JSON.stringify(operators.get(identity))}`],
+    )
+  },
+
+  'what is final agrees with the operator': ({ transactions, payouts, operators }, isOver) =>
+    [...transactions, ...payouts].flatMap((row) => {
+      const executions = (row.identity === null ? null : operators.get(row.identity)) ?? []
       const complaint = disagreement(row, executions, isOver)
-      return complaint ? [`${row.id}: ${row.status}, ${complaint}: ${JSON.stringify(executions)}`] : []
+      return complaint
+        ? [`${row.kind} ${row.id}: ${row.status}, ${complaint}: ${JSON.stringify(executions)}`]
+        : []
     }),
 
   'each outcome is told once': ({ transactions, events }) => {
     const told = new Map<string, number>()
     for (const { transaction_id: id, type } of events)
       told.set(`${id} ${type}`, (told.get(`${id} ${type}`) ?? 0) + 1)
-    return transactions.flatMap(({ id, status }) => {
+    return transactions.flatMap(({ kind, id, status, refunded }) => {
+      const [word, begun, paid] =
+        kind === 'pay' ? ['payment', 'pending', 'received'] : ['deposit', 'processing', 'completed']
       const count = (type: string) => told.get(`${id} ${type}`) ?? 0
       const isPaid = status === 'success' || status === 'reversed'
       const complaints = [
-        count('payment_pending') === 1 ? [] : [`${count('payment_pending')} x payment_pending`],
-        count('payment_received') === (isPaid ? 1 : 0)
+        count(`${word}_${begun}`) === 1 ? [] : [`${count(`${word}_${begun}`)} x ${word}_${begun}`],
+        count(`${word}_${paid}`) === (isPaid ? 1 : 0)
           ? []
-          : [`${count('payment_received')} x payment_received`],
+          : [`${count(`${word}_${paid}`)} x ${word}_${paid}`],
         ...(['failed', 'expired', 'cancelled', 'reversed'] as const).map((end) => {
-          const times = count(`payment_${end}`)
-          return times > 1 || (status === end && times !== 1) ? [`${times} x payment_${end}`] : []
+          const times = count(`${word}_${end}`)
+          // Given back by refunds, and then taken back by the operator as well.
+          const most = end === 'reversed' && refunded > 0 ? 2 : 1
+          return times > most || (status === end && times === 0) ? [`${times} x ${word}_${end}`] : []
         }),
       ].flat()
       return complaints.map((words) => `transaction ${id} is ${status}: ${words}`)
@@ -92,18 +108,19 @@ export const invariants: Readonly<Record<string, Check>> = {
         : [],
     ),
 
-  'what was answered is never taken back': ({ words, transactions }) => {
-    const byId = new Map(transactions.map((row) => [row.id, row.status]))
+  'what was answered is never taken back': ({ words, transactions, payouts }) => {
+    const records = { transaction: recordsOf(transactions), payout: recordsOf(payouts) }
     const later: Readonly<Record<string, readonly string[]>> = {
       success: ['success', 'reversed'],
       failed: ['failed'],
       expired: ['expired', 'success', 'reversed'],
+      cancelled: ['cancelled'],
     }
-    return words.flatMap(({ transactionId, status }) => {
-      const stands = transactionId === null ? undefined : byId.get(transactionId)
+    return words.flatMap(({ order, id, status }) => {
+      const stands = id === null ? undefined : records[order.kind].byId.get(id)?.status
       const allowed = later[status]
       return stands !== undefined && allowed && !allowed.includes(stands)
-        ? [`transaction ${transactionId} was answered as ${status} and is ${stands}`]
+        ? [`${order.kind} ${id} was answered as ${status} and is ${stands}`]
         : []
     })
   },
@@ -125,7 +142,10 @@ export const invariants: Readonly<Record<string, Check>> = {
 
   'every reader had every event once, in order': ({ readers, events }, isOver) =>
     readers.flatMap(({ name, merchantId, noted }) => {
-      const own = events.filter((row) => row.merchant_id === merchantId && row.position !== null)
+      // Payouts are told of in a stream of their own, from the same positions.
+      const own = events.filter(
+        (row) => row.merchant_id === merchantId && row.position !== null && row.transaction_id !== null,
+      )
       const wrong = noted.findIndex((event, index) => {
         const row = own[index]
         const words = row && [row.position, row.reference, row.type, row.status].join(' ')
@@ -144,24 +164,31 @@ export const invariants: Readonly<Record<string, Check>> = {
     const theirs = new Map<string, number>()
     const add = (sums: Map<string, number>, name: string, amount: number) =>
       sums.set(name, (sums.get(name) ?? 0) + amount)
-    for (const { debit, credit, amount } of movements) {
-      add(ours, debit, amount)
-      add(ours, credit, -amount)
+    for (const { debit, credit, step, amount } of movements) {
+      const isOut = step === 'post' || (step === 'reverse' && credit === 'available')
+      add(ours, `${debit} ${isOut}`, isOut ? -amount : amount)
+      add(ours, `${credit} ${isOut}`, isOut ? amount : -amount)
     }
     // What an operator took back a moment ago may still be on our books.
-    for (const { operator, state, amount } of [...operators.values()].flat())
-      if (state === 'completed' || (state === 'reversed' && !isOver)) add(theirs, operator, amount)
-    return ['A', 'B', 'C', 'D'].flatMap((letter) => {
-      const mine = ours.get(`clearing_operator_${letter.toLowerCase()}`) ?? 0
-      const own = theirs.get(`Operator${letter}`) ?? 0
-      return (isOver ? mine === own : mine <= own) ? [] : [`Operator${letter} holds ${own}, we say ${mine}`]
+    for (const { operator, state, amount, isOut } of [...operators.values()].flat())
+      if (state === 'completed' || (state === 'reversed' && !isOver))
+        add(theirs, `${operator} ${isOut}`, amount)
+    const sides = ['A', 'B', 'C', 'D'].flatMap((letter) => [
+      { letter, isOut: false },
+      { letter, isOut: true },
+    ])
+    return sides.flatMap(({ letter, isOut }) => {
+      const mine = ours.get(`clearing_operator_${letter.toLowerCase()} ${isOut}`) ?? 0
+      const own = theirs.get(`Operator${letter} ${isOut}`) ?? 0
+      const words = `Operator${letter} ${isOut ? 'paid' : 'took'} ${own}, we say ${mine}`
+      return (isOver ? mine === own : mine <= own) ? [] : [words]
     })
   },
 }
 
 /** How the record and the operator's book differ; null where they do not. */
 function disagreement(
-  { status, settled_amount: settled }: TransactionRow,
+  { status, settled_amount: settled, refunded }: TransactionRow,
   executions: readonly Execution[],
   isOver: boolean,
 ): string | null {
@@ -171,6 +198,8 @@ function disagreement(
   const isTakenBack = paid.some(({ state }) => state === 'reversed')
   if (status === 'success' || status === 'reversed') {
     if (paid.length === 0 || sum !== settled) return 'and the operator has other money'
+    // What refunds gave back, the operator need not have taken.
+    if (status === 'reversed' && refunded >= settled) return null
     return isTakenBack === (status === 'reversed') || (isTakenBack && !isOver)
       ? null
       : 'and was it taken back?'
@@ -180,6 +209,10 @@ function disagreement(
   if (!isOver) return null
   if (status === 'pending' || status === 'processing') return 'still, after the storm'
   return paid.length > 0 ? 'and the operator has the money' : null
+}
+
+function recordsOf(rows: readonly TransactionRow[]) {
+  return { byId: new Map(rows.map((row) => [row.id, row])), names: new Set(rows.map(nameOf)) }
 }
 
 function nameOf(

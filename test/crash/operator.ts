@@ -8,8 +8,10 @@ export interface Execution {
   /** `OperatorA` to `OperatorD`. */
   operator: string
   state: Operation['state']
-  /** Francs taken, which may be fewer than were asked for. */
+  /** Francs that moved, which may be fewer than were asked for. */
   amount: number
+  /** Paid out, not in. */
+  isOut: boolean
 }
 
 /** The four operators, which are never killed, and lie as the design's recipe says. */
@@ -27,12 +29,12 @@ const controlToken = 'crash-control'
 
 /** Nobody may lean on an operator that knows a repeated request again. (OperatorB never does.) */
 const always = ['OperatorA', 'OperatorC', 'OperatorD'].map((operator) => ({
-  match: { operator, op: 'collect' },
+  match: { operator, op: ['collect', 'disburse'] },
   effect: 'no_dedupe',
 }))
 
-const asked = { op: ['collect', 'query'] }
-const told = { op: 'collect' }
+const asked = { op: ['collect', 'disburse', 'query'] }
+const told = { op: ['collect', 'disburse'] }
 /** How often they lie, and how. (design: reliability, 1.5) */
 const lies: readonly object[] = [
   { match: asked, effect: 'close_before', probability: 0.05 },
@@ -95,14 +97,15 @@ function readJournal(path: string): Operators['book'] {
     for (const line of lines) {
       const changes = JSON.parse(line) as Change[] | { journal: string }
       for (const change of Array.isArray(changes) ? changes : [])
-        if ('operation' in change && change.operation.kind === 'collect')
+        if ('operation' in change && change.operation.kind !== 'reverse')
           operations.set(change.operation.id, change.operation)
     }
     const book = new Map<string, Execution[]>()
-    for (const { clientReference, operator, state, amount } of operations.values()) {
+    for (const { kind, clientReference, operator, state, amount } of operations.values()) {
       const executions = book.get(clientReference) ?? []
       book.set(clientReference, executions)
-      executions.push({ operator: operators[operator].name, state, amount: Number(amount) })
+      const isOut = kind === 'disburse'
+      executions.push({ operator: operators[operator].name, state, amount: Number(amount), isOut })
     }
     return book
   }

@@ -4,7 +4,9 @@ import type { Postgres } from './postgres.ts'
 import type { Noted } from './readers.ts'
 import type { Word } from './workload.ts'
 
+/** A transaction, or a payout, whose `completed` reads `success` here, and `reversed` where it came back. */
 export interface TransactionRow {
+  kind: 'pay' | 'deposit' | 'payout'
   id: number
   merchant_id: number
   reference: string
@@ -13,8 +15,10 @@ export interface TransactionRow {
   payment_method: string
   status: string
   settled_amount: number | null
+  /** What its refunds gave back. */
+  refunded: number
   /** The identity under which the operator was asked. */
-  identity: string
+  identity: string | null
   attempt: number
   next_check: boolean
 }
@@ -23,7 +27,8 @@ export interface EventRow {
   merchant_id: number
   position: number | null
   type: string
-  transaction_id: number
+  /** Null of a payout's. */
+  transaction_id: number | null
   reference: string
   status: string
 }
@@ -33,7 +38,10 @@ export interface Picture {
   /** Frozen before the database was read: what is said later may not be in it. */
   words: readonly Word[]
   readers: readonly { name: string; merchantId: number; noted: readonly Noted[] }[]
+  /** What the operators had been asked under before the database was read. */
+  executed: readonly string[]
   transactions: readonly TransactionRow[]
+  payouts: readonly TransactionRow[]
   movements: readonly MovementRow[]
   balances: readonly { merchant_id: number; available: number; reserved: number }[]
   heads: readonly { merchant_id: number; position: number }[]
@@ -53,10 +61,19 @@ interface MovementRow {
 }
 
 const queries = {
-  transactions: `SELECT t.id::float8 AS id, t.merchant_id, t.reference, t.amount::float8 AS amount,
-      t.customer_phone, t.payment_method::text, t.status::text, t.settled_amount::float8 AS settled_amount,
+  transactions: `SELECT t.transaction_type::text AS kind, t.id::float8 AS id, t.merchant_id, t.reference,
+      t.amount::float8 AS amount, t.customer_phone, t.payment_method::text, t.status::text,
+      t.settled_amount::float8 AS settled_amount, coalesce((
+        SELECT sum(g.settled_amount) FROM transaction g WHERE g.refund_of_id = t.id
+      ), 0)::float8 AS refunded,
       r.correlation_id::text AS identity, r.attempt, r.next_check_at IS NOT NULL AS next_check
     FROM transaction t LEFT JOIN operator_request r ON r.transaction_id = t.id`,
+  payouts: `SELECT 'payout' AS kind, p.id::float8 AS id, p.merchant_id, p.reference,
+      p.amount::float8 AS amount, p.destination_phone AS customer_phone, p.payment_method::text,
+      CASE WHEN p.reversed_at IS NOT NULL THEN 'reversed' WHEN p.status = 'completed' THEN 'success'
+        ELSE p.status::text END AS status, p.settled_amount::float8 AS settled_amount, 0::float8 AS refunded,
+      r.correlation_id::text AS identity, r.attempt, r.next_check_at IS NOT NULL AS next_check
+    FROM payout p LEFT JOIN operator_request r ON r.payout_id = p.id`,
   movements: `SELECT merchant_id, cause, step::text, debit::text, credit::text, amount::float8 AS amount
     FROM movement`,
   balances: `SELECT merchant_id, available::float8 AS available, reserved::float8 AS reserved
@@ -83,11 +100,13 @@ export async function takePicture(
   book: () => ReadonlyMap<string, readonly Execution[]>,
 ): Promise<Picture> {
   const words = [...said.words]
+  const executed = [...book().keys()]
   const readers = said.readers.map(({ name, merchantId, noted }) => ({ name, merchantId, noted: [...noted] }))
   const rows = await postgres.read(async (client) => {
     const read = async <Row extends pg.QueryResultRow>(text: string) => (await client.query<Row>(text)).rows
     return {
       transactions: await read<TransactionRow>(queries.transactions),
+      payouts: await read<TransactionRow>(queries.payouts),
       movements: await read<MovementRow>(queries.movements),
       balances: await read<Picture['balances'][number]>(queries.balances),
       heads: await read<Picture['heads'][number]>(queries.heads),
@@ -95,7 +114,7 @@ export async function takePicture(
       ledgerProblems: (await read<{ problem: string }>(queries.problems)).map(({ problem }) => problem),
     }
   })
-  return { words, readers, ...rows, operators: book() }
+  return { words, readers, executed, ...rows, operators: book() }
 }
 
 /** What is still under way: nothing once the storm is over. */
@@ -104,7 +123,8 @@ export async function countOpen(
 ): Promise<{ open: number; asked: number; unnumbered: number }> {
   const open = await postgres.read((client) =>
     client.query<{ open: number; asked: number; unnumbered: number }>(
-      `SELECT (SELECT count(*)::int FROM transaction WHERE status IN ('pending', 'processing')) AS open,
+      `SELECT (SELECT count(*)::int FROM transaction WHERE status IN ('pending', 'processing'))
+          + (SELECT count(*)::int FROM payout WHERE status IN ('pending', 'processing')) AS open,
         (SELECT count(*)::int FROM operator_request WHERE next_check_at IS NOT NULL) AS asked,
         (SELECT count(*)::int FROM event WHERE position IS NULL) AS unnumbered`,
     ),

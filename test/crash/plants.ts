@@ -84,6 +84,27 @@ export const plants: readonly Plant[] = [
     ],
   },
   {
+    name: 'payout sent before it is begun',
+    edits: [
+      {
+        file: 'src/resources/payouts/send.ts',
+        find: "const { rows } = await pool.query<BegunRow>({\n    name: 'begin_payouts',",
+        replace:
+          "const client = await pool.connect()\n  await client.query('BEGIN')\n" +
+          "  const { rows } = await client.query<BegunRow>({\n    name: 'begin_payouts',",
+      },
+      {
+        file: 'src/resources/payouts/send.ts',
+        find: '    values: [provider, take, limits.operatorFenceMs, limits.firstCheckMs],\n  })\n',
+        replace:
+          '    values: [provider, take, limits.operatorFenceMs, limits.firstCheckMs],\n' +
+          '  }).catch((error: unknown) => {\n    client.release(true)\n    throw error\n  })\n' +
+          '  const end = (error?: Error) => client.release(error)\n' +
+          "  setTimeout(() => client.query('COMMIT').then(() => end(), end), 60)\n",
+      },
+    ],
+  },
+  {
     name: 'timeout means failed',
     edits: [
       {

@@ -7,6 +7,13 @@ Object.assign(limits, {
   collectDeadlineMs: 1_000,
   operatorQueryDeadlineMs: 1_000,
   operatorQueryIntervalMs: 400,
+  disburseDeadlineMs: 1_000,
+  disburseSyncDeadlineMs: 1_000,
+  depositWaitMs: 2_000,
+  depositUnsentForMs: 7_000,
+  payoutUnsentForMs: 60_000,
+  payoutsDueEveryMs: 200,
+  jobsRecoverEveryMs: 200,
   firstCheckMs: 1_200,
   // The deadline, and the 2.5 s that a broken call may still be on its way.
   operatorFenceMs: 4_000,

@@ -4,7 +4,8 @@ import { invariants } from './invariants.ts'
 import { countOpen, type Picture, takePicture } from './picture.ts'
 import { type Blow, planOf, randomFrom } from './plan.ts'
 import { StuckError } from './stuck.ts'
-import { type Client, work } from './workload.ts'
+import { work } from './operations.ts'
+import type { Client } from './workload.ts'
 import { advanceClock, openWorld, type World } from './world.ts'
 
 export interface StormOptions {
@@ -168,11 +169,12 @@ async function drain(world: World): Promise<number> {
 
 async function readersAreDone({ postgres, readers }: World): Promise<boolean> {
   const heads = await postgres.read((client) =>
-    client.query<{ merchant_id: number; position: number }>(
-      'SELECT merchant_id, position::float8 AS position FROM stream_head',
+    client.query<{ merchant_id: number; count: number }>(
+      `SELECT merchant_id, count(*)::float8 AS count FROM event
+       WHERE position IS NOT NULL AND data ? 'transaction_id' GROUP BY merchant_id`,
     ),
   )
-  const ends = new Map(heads.rows.map((row) => [row.merchant_id, row.position]))
+  const ends = new Map(heads.rows.map((row) => [row.merchant_id, row.count]))
   return readers.every(({ merchantId, noted }) => noted.length >= (ends.get(merchantId) ?? 0))
 }
 
@@ -233,12 +235,12 @@ function emptyStorm(seed: number): Storm {
 
 function summarize(storm: Storm, world: World, picture: Picture | null): Storm {
   const { record, proxy, service, logPath } = world
-  const transactions = picture?.transactions ?? []
+  const transactions = [...(picture?.transactions ?? []), ...(picture?.payouts ?? [])]
   return {
     ...storm,
     logPath: storm.violations.length > 0 ? logPath : null,
     requests: record.requests,
-    acknowledged: record.words.filter(({ transactionId }) => transactionId !== null).length,
+    acknowledged: record.words.filter(({ id }) => id !== null).length,
     transactions: transactions.length,
     paid: transactions.filter(({ status }) => status === 'success').length,
     resends: transactions.reduce((sum, { attempt }) => sum + (attempt ?? 1) - 1, 0),

@@ -10,6 +10,7 @@ export interface Merchant {
 
 /** What a client asked for. */
 export interface Order {
+  kind: 'transaction' | 'payout'
   merchantId: number
   reference: string
   amount: number
@@ -21,7 +22,7 @@ export interface Order {
 export interface Word {
   order: Order
   /** Null: it said that nothing was recorded. */
-  transactionId: number | null
+  id: number | null
   status: string
 }
 
@@ -45,38 +46,13 @@ export interface Client {
   newReference: () => string
 }
 
-interface Operation {
+export interface Operation {
   name: string
   weight: number
   run(client: Client): Promise<void>
 }
 
-/** What the clients do, by weight. A new kind of money is a row here and one in `invariants.ts`. */
-const operations: readonly Operation[] = [
-  { name: 'collect', weight: 70, run: (client) => collect(client, newOrder(client)) },
-  { name: 'collect twice at once', weight: 6, run: collectTwice },
-  { name: 'collect again', weight: 6, run: collectAgain },
-  { name: 'collect under a key', weight: 8, run: collectUnderKey },
-  { name: 'read a transaction', weight: 8, run: readTransaction },
-  { name: 'check a payment', weight: 8, run: checkPayment },
-  { name: 'read the balance', weight: 2, run: readBalance },
-]
-
 const triesMax = 3
-/** What one client waits after each answer: a person, not a benchmark. */
-const pauseMs = 60
-
-/** Works until it is told to stop. @param serving resolves while there is somebody to ask */
-export async function work(client: Client, serving: () => Promise<void>, stop: AbortSignal): Promise<void> {
-  const rows = operations.map((value) => ({ value, weight: value.weight }))
-  while (!stop.aborted) {
-    await serving()
-    if (stop.aborted) return
-    await pick(client.random, rows).run(client)
-    await sleep(pauseMs * client.random())
-  }
-}
-
 /** Test numbers: who pays at once, soon, late, never; who refuses; who brings a fault of the operator's. */
 const customers: readonly { value: string; weight: number; operator?: string }[] = [
   // Taken back after it was paid: certain to be noticed only where we go on asking.
@@ -95,13 +71,14 @@ const customers: readonly { value: string; weight: number; operator?: string }[]
   { value: '1100', weight: 4 },
 ]
 
-function newOrder({ random, merchant, newReference }: Client): Order {
+export function newOrder({ random, merchant, newReference }: Client): Order {
   const nobody = String(Math.floor(random() * 100)).padStart(2, '0')
   const customer = pick(
     random,
     customers.map((value) => ({ value, weight: value.weight })),
   )
   return {
+    kind: 'transaction',
     merchantId: merchant.id,
     reference: newReference(),
     amount: 100 + Math.floor(random() * 5_000),
@@ -115,26 +92,26 @@ function payment({ amount, phone, operator }: Omit<Order, 'reference'>): object 
 }
 
 /** Asks for a payment, and again under the same reference while no answer says what became of it. */
-async function collect(client: Client, order: Order, isFresh = true): Promise<void> {
+export async function collect(client: Client, order: Order, isFresh = true): Promise<void> {
   const body = { ...payment(order), reference: order.reference }
   for (let count = 1; count <= triesMax; count += 1) {
     const answer = await ask(client, 'POST', '/pay', body)
     const word = answer && wordOf(order, answer)
     // That nothing was recorded is a promise only where nothing was asked before.
-    if (word && (word.transactionId !== null || (isFresh && count === 1))) client.record.words.push(word)
+    if (word && (word.id !== null || (isFresh && count === 1))) client.record.words.push(word)
     if (answer && !word && !isTrouble(answer)) client.record.strange.push(describe('POST /pay', answer))
     if (word) return
     await sleep(50 + 200 * client.random())
   }
 }
 
-async function collectTwice(client: Client): Promise<void> {
+export async function collectTwice(client: Client): Promise<void> {
   const order = newOrder(client)
   await Promise.all([collect(client, order, false), collect(client, order, false)])
 }
 
 /** A reference that is taken stays taken, whatever else is asked under it. */
-async function collectAgain(client: Client): Promise<void> {
+export async function collectAgain(client: Client): Promise<void> {
   const word = someWord(client)
   if (!word) return
   const { order } = word
@@ -147,7 +124,7 @@ async function collectAgain(client: Client): Promise<void> {
 }
 
 /** Without a reference of its own: the key alone makes all tries one payment. */
-async function collectUnderKey(client: Client): Promise<void> {
+export async function collectUnderKey(client: Client): Promise<void> {
   const order = newOrder(client)
   const headers = { 'idempotency-key': order.reference }
   let first: Word | null = null
@@ -156,7 +133,7 @@ async function collectUnderKey(client: Client): Promise<void> {
     const reference: unknown = answer?.body['data']?.reference
     const word = answer && typeof reference === 'string' ? wordOf({ ...order, reference }, answer) : null
     if (word) client.record.words.push(word)
-    if (word && first && word.transactionId !== first.transactionId)
+    if (word && first && word.id !== first.id)
       client.record.strange.push(`key ${order.reference}: ${JSON.stringify([first, word])}`)
     // Once more although it was answered: the same answer must come.
     first ??= word
@@ -164,17 +141,17 @@ async function collectUnderKey(client: Client): Promise<void> {
   }
 }
 
-async function readTransaction(client: Client): Promise<void> {
+export async function readTransaction(client: Client): Promise<void> {
   const word = someWord(client)
   if (!word) return
-  const answer = await ask(client, 'GET', `/transactions/${word.transactionId}`)
+  const answer = await ask(client, 'GET', `/transactions/${word.id}`)
   if (!answer || isTrouble(answer)) return
   const status: unknown = answer.body['data']?.status
   if (answer.status === 200 && typeof status === 'string') client.record.words.push({ ...word, status })
-  else client.record.strange.push(describe(`GET /transactions/${word.transactionId}`, answer))
+  else client.record.strange.push(describe(`GET /transactions/${word.id}`, answer))
 }
 
-async function checkPayment(client: Client): Promise<void> {
+export async function checkPayment(client: Client): Promise<void> {
   const word = someWord(client)
   if (!word) return
   const { reference, merchantId } = word.order
@@ -187,7 +164,7 @@ async function checkPayment(client: Client): Promise<void> {
   else if (state === 'success') client.record.words.push({ ...word, status: state })
 }
 
-async function readBalance(client: Client): Promise<void> {
+export async function readBalance(client: Client): Promise<void> {
   const answer = await ask(client, 'GET', '/balance')
   if (!answer || isTrouble(answer)) return
   const available: unknown = answer.body['data']?.available
@@ -195,15 +172,16 @@ async function readBalance(client: Client): Promise<void> {
     client.record.strange.push(describe('GET /balance', answer))
 }
 
-function someWord({ record, merchant, random }: Client): (Word & { transactionId: number }) | undefined {
-  const recent = record.words.slice(-400)
+export function someWord(
+  { record, merchant, random }: Client,
+  kind: Order['kind'] = 'transaction',
+): (Word & { id: number }) | undefined {
+  const recent = record.words.filter(({ order }) => order.kind === kind).slice(-400)
   const word = recent[Math.floor(random() * recent.length)]
-  return word?.order.merchantId === merchant.id && word.transactionId !== null
-    ? { ...word, transactionId: word.transactionId }
-    : undefined
+  return word?.order.merchantId === merchant.id && word.id !== null ? { ...word, id: word.id } : undefined
 }
 
-interface Answer {
+export interface Answer {
   status: number
   body: ReturnType<typeof JSON.parse>
 }
@@ -211,7 +189,7 @@ interface Answer {
 const answerMs = 15_000
 
 /** @returns null where no answer came */
-async function ask(
+export async function ask(
   client: Client,
   method: string,
   path: string,
@@ -220,7 +198,7 @@ async function ask(
 ): Promise<Answer | null> {
   const { record, url, merchant } = client
   record.requests += 1
-  const answer = await exchange(`${url}/merchant/api${path}`, {
+  const answer = await exchange(path === '/graphql' ? `${url}/graphql` : `${url}/merchant/api${path}`, {
     method,
     headers: { authorization: merchant.authorization, 'content-type': 'application/json', ...more },
     signal: AbortSignal.timeout(answerMs),
@@ -242,22 +220,24 @@ async function exchange(url: string, init: RequestInit): Promise<Answer | null> 
 }
 
 /** Nothing was said: ask again. */
-function isTrouble({ status }: Answer): boolean {
+export function isTrouble({ status }: Answer): boolean {
   return status >= 500 || status === 429
 }
 
-/** What an answer to `POST /pay` promises; null where it promises nothing. */
-function wordOf(order: Order, { status, body }: Answer): Word | null {
+/** What an answer to `POST /pay` or `/deposit` promises; null where it promises nothing. */
+export function wordOf(order: Order, { status, body }: Answer): Word | null {
   const told =
     status === 409 ? { id: body.existing_transaction?.id, status: body.existing_transaction?.status } : null
   const made =
-    status === 202 || status === 400 ? { id: body.data?.transaction_id, status: body.data?.status } : null
+    status === 200 || status === 202 || status === 400
+      ? { id: body.data?.transaction_id, status: body.data?.status }
+      : null
   const { id, status: said } = told ?? made ?? {}
-  if (typeof id === 'number' && typeof said === 'string') return { order, transactionId: id, status: said }
+  if (typeof id === 'number' && typeof said === 'string') return { order, id, status: said }
   const isUnavailable = status === 400 && body.data === undefined && body.errors === undefined
-  return isUnavailable ? { order, transactionId: null, status: 'none' } : null
+  return isUnavailable ? { order, id: null, status: 'none' } : null
 }
 
-function describe(what: string, { status, body }: Answer): string {
+export function describe(what: string, { status, body }: Answer): string {
   return `${what}: ${status} ${JSON.stringify(body).slice(0, 300)}`
 }

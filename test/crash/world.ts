@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { scopes } from '../../src/access/scopes.ts'
 import { type Home, newHome, run, signIn } from '../terminal/program.ts'
 import { type Operators, operatorsControlToken, startOperators } from './operator.ts'
 import { randomFrom } from './plan.ts'
@@ -83,7 +84,11 @@ async function openMerchant(home: Home, tree: string): Promise<Merchant> {
   const { code, stdout, stderr } = await run(home, 'node', args)
   if (code !== 0) throw new Error(`no merchant: ${stderr}`)
   const made = JSON.parse(stdout) as { merchant_id: number; api_key: string; api_secret: string }
-  const { Authorization } = await signIn(home, made.api_key, made.api_secret)
+  // Some money to go out with before any came in.
+  const fund = [join(tree, 'src/cli.ts'), 'merchant', 'fund', '--id', String(made.merchant_id)]
+  const funded = await run(home, 'node', [...fund, '--amount', '300000'])
+  if (funded.code !== 0) throw new Error(`no money: ${funded.stderr}`)
+  const { Authorization } = await signIn(home, made.api_key, made.api_secret, scopes)
   return { id: made.merchant_id, authorization: Authorization }
 }
 

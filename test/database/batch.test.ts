@@ -1,7 +1,13 @@
 import { setImmediate as tick } from 'node:timers/promises'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type BatchBounds, type Many, openBatches, shareStatement } from '../../src/database/batch.ts'
+import {
+  type BatchBounds,
+  type Many,
+  openBatches,
+  shareStatement,
+  usualBounds,
+} from '../../src/database/batch.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
 let db: TestDatabase
@@ -14,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => db.drop())
 
-const bounds: BatchBounds = { sizeMax: 10, shareMax: 4, lanesMax: 2, queueMax: 100 }
+const bounds: BatchBounds = { ...usualBounds, sizeMax: 10, shareMax: 4, lanesMax: 2, queueMax: 100 }
 
 /** A statement that runs until it is let go, and notes what it was called with. */
 function heldStatement() {
@@ -117,6 +123,24 @@ describe('sharing', () => {
     expect(await all).toEqual(Array.from({ length: 95 }, (_, n) => n * 2))
     expect(held.calls.map((items) => items.length)).toEqual([10, 10, 10, 10, 10, 10, 10, 10, 10, 5])
     expect(held.runningMax()).toBe(2)
+  })
+
+  test('what nobody waits for goes with what comes within its pause, and is not left behind', async () => {
+    const calls: number[][] = []
+    const many = async (_pool: pg.Pool, items: readonly number[]) => {
+      calls.push([...items])
+      return items
+    }
+    const statement = shareStatement<number, number>(many, undefined, 20)
+    const batches = openBatches(pool, bounds)
+    const answers = [batches.run(statement, 1)]
+    for (let n = 2; n < 6; n += 1) {
+      await tick()
+      answers.push(batches.run(statement, n))
+    }
+    await batches.idle()
+    expect(await Promise.all(answers)).toEqual([1, 2, 3, 4, 5])
+    expect(calls).toEqual([[1, 2, 3, 4, 5]])
   })
 
   test('statements do not wait for one another', async () => {

@@ -231,6 +231,7 @@ describe('the wall', () => {
       'sandbox_clock: SELECT',
       'service_now()',
       'stream_head: SELECT',
+      'team_member: SELECT',
       'transaction: SELECT',
       'transaction_at()',
       'transaction_block: SELECT',
@@ -238,6 +239,16 @@ describe('the wall', () => {
       'transaction_count: SELECT',
       'transaction_count_change: SELECT',
       'transaction_of_kind_at()',
+      'webhook_attempt: SELECT',
+      'webhook_delivery: SELECT',
+    ])
+    const { rows: hidden } = await db.owner.query<{ column_name: string }>(
+      `SELECT column_name FROM information_schema.columns WHERE table_name = 'webhook_endpoint'
+       AND NOT has_column_privilege('payments_merchant', 'webhook_endpoint', column_name, 'SELECT')`,
+    )
+    expect(hidden.map((column) => column.column_name).toSorted()).toEqual([
+      'previous_secret_sealed',
+      'secret_sealed',
     ])
     const roles = await db.owner.query(
       `SELECT rolsuper, rolbypassrls, rolcreaterole, ARRAY(

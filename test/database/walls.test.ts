@@ -60,6 +60,9 @@ describe("the service's role", () => {
     'DELETE FROM payout',
     'UPDATE payout_count SET n = 0',
     `UPDATE beneficiary SET account = '+22370000009'`,
+    'UPDATE webhook_endpoint SET failure_count = 0',
+    `UPDATE webhook_delivery SET status = 'delivered'`,
+    'DELETE FROM webhook_attempt',
     'DELETE FROM merchant',
     'DELETE FROM api_key',
     `INSERT INTO lifecycle_move VALUES ('transaction', 'success', 'failed')`,
@@ -102,6 +105,10 @@ describe("the service's role", () => {
       ...jobs,
       'api_key: INSERT',
       'api_key: UPDATE',
+      'mail: INSERT',
+      'mail: UPDATE',
+      'member_secret: INSERT',
+      'member_secret: UPDATE',
       'merchant: INSERT',
       'merchant: UPDATE',
       'operator_callback: INSERT',
@@ -112,8 +119,13 @@ describe("the service's role", () => {
       'rate_limit: UPDATE',
       'sandbox_clock: INSERT',
       'sandbox_clock: UPDATE',
+      'sign_in_wait: DELETE',
+      'sign_in_wait: INSERT',
+      'sign_in_wait: UPDATE',
       'signing_key: INSERT',
       'signing_key: UPDATE',
+      'team_member: INSERT',
+      'team_member: UPDATE',
       'transaction.payment_url: UPDATE',
     ]
     expect(rows.map((row) => row.may)).toEqual(may)
@@ -180,7 +192,7 @@ describe('the owner too', () => {
     'UPDATE event SET position = NULL',
     `UPDATE event SET data = '{}'`,
     'DELETE FROM event',
-    'TRUNCATE event',
+    'TRUNCATE event CASCADE',
     'DELETE FROM payout',
     'TRUNCATE payout CASCADE',
   ])('may not rewrite history: %s', async (statement) => {
@@ -258,6 +270,7 @@ const platform = [
   'payments_out_halt',
   'rate_limit',
   'sandbox_clock',
+  'sign_in_wait',
   'signing_key',
 ]
 

@@ -24,14 +24,22 @@ afterEach(() => {
 })
 
 /** The service's pool, with a count of the rows that it hands out. */
-function countedPool(): { pool: pg.Pool; rows: () => number } {
+/** @returns also `rest`, which waits until nothing is read any more */
+function countedPool(): { pool: pg.Pool; rows: () => number; rest: () => Promise<void> } {
   let rows = 0
+  let begun = 0
+  let ended = 0
   const query = async (statement: pg.QueryConfig) => {
+    begun += 1
     const answer = await pool.query(statement)
+    ended += 1
     rows += answer.rows.length
     return answer
   }
-  return { pool: { query } as unknown as pg.Pool, rows: () => rows }
+  const rest = async () => {
+    for (let seen = -1; seen !== ended || ended !== begun; await sleep(50)) seen = ended
+  }
+  return { pool: { query } as unknown as pg.Pool, rows: () => rows, rest }
 }
 
 function open(on: pg.Pool = pool): Feed {
@@ -78,7 +86,7 @@ describe('a subscription', () => {
     expect(await readPositionsNow(open(), merchantId, 0n)).toEqual([])
     await fillLog(db.owner, merchantId, 2)
     expect(await readPositionsNow(open(), merchantId, 2n)).toEqual([])
-    expect(await readPositionsNow(open(), merchantId, 0n)).toEqual([1n, 2n])
+    expect(await readPositions(open(), merchantId, 0n, 2)).toEqual([1n, 2n])
   })
 
   test('ends at once when it is aborted while it waits', async () => {
@@ -226,9 +234,9 @@ describe('memory and the table tell the same', () => {
     const feed = open(counted.pool)
     const stop = new AbortController()
     const readers = Array.from({ length: 100 }, () => readPositions(feed, merchantId, 0n, 50))
-    await sleep(100)
+    await counted.rest()
     feed.wake(String(merchantId))
-    await sleep(50)
+    await counted.rest()
     const before = counted.rows()
     await fillLog(db.owner, merchantId, 50)
     feed.wake(String(merchantId))

@@ -68,10 +68,15 @@ const nastyNumbers = [
   2 ** 63,
 ]
 
+/** As the unit `binary` of fast-check, which first makes a table of all of them. */
+const codePoint = fc
+  .integer({ min: 0, max: 0x10_ff_ff - 0x8_00 })
+  .map((n) => String.fromCodePoint(n < 0xd8_00 ? n : n + 0x8_00))
+
 export const nastyText = fc.oneof(
   fc.constantFrom(...nastyTexts),
   fc.string({ maxLength: 40 }),
-  fc.string({ unit: 'binary', maxLength: 40 }),
+  fc.string({ unit: codePoint, maxLength: 40 }),
 )
 
 /** Any JSON value, the odd ones often. */
@@ -107,6 +112,12 @@ export const usual: Record<string, fc.Arbitrary<unknown>> = {
   customerEmail: fc.constant('awa@example.com'),
   description: fc.constant('Commande 1042'),
   name: fc.constant('Awa Traoré'),
+  // Some are invited already.
+  email: fc.oneof(fc.nat(10_000), fc.constant('x')).map((n) => `awa${n}@shop.test`),
+  role: fc.constantFrom('finance', 'viewer'),
+  password: fc.constant('le soleil de Bamako'),
+  token: fc.constant('A'.repeat(43)),
+  code: fc.constantFrom('123456', 'ABCDE-FGHIJ'),
   account: fc.constantFrom('70000001', '+22376123456'),
   category: fc.constantFrom('supplier', 'customer'),
   destinationPhone: fc.constantFrom('70000001', '+22370020000', '76 12 34 56'),
@@ -114,8 +125,19 @@ export const usual: Record<string, fc.Arbitrary<unknown>> = {
   scheduledAt: fc
     .integer({ min: 1, max: 300 })
     .map((days) => new Date(Date.now() + days * dayMs).toISOString()),
+  expiresAt: fc
+    .integer({ min: 1, max: 300 })
+    .map((days) => new Date(Date.now() + days * dayMs).toISOString()),
   isActive: fc.boolean(),
   activeOnly: fc.boolean(),
+  url: fc.constantFrom('http://127.0.0.1:1/hooks', 'https://10.0.0.1/', 'https://[2001:db8::1]/'),
+  webhookId: fc.constant(1),
+  ids: fc.constantFrom(['evt_1'], ['evt_2', 'evt_1'], [btoa('Payout:1')], []),
+  businessName: fc.constant('Chez Awa'),
+  notificationEmail: fc.constantFrom('awa@example.com', ''),
+  approvalThreshold: fc.integer({ min: 0, max: 1_000_000 }),
+  // All who call here come from there.
+  ipWhitelist: fc.constantFrom(['10.0.0.0/8'], ['2001:db8::/32', '0.0.0.0/0'], ['10.0.0.1/8'], []),
   from: fc.constant('2026-01-01T00:00:00Z'),
   at: fc.constant('2026-01-01T00:00:00Z'),
   createdFrom: fc.constant('2026-01-01'),

@@ -131,6 +131,9 @@ export function createFixture(mode: 'sandbox' | 'production'): Fixture {
         version: 1,
         isRevoked: revoked.has(id),
         isMerchantActive: true,
+        memberId: null,
+        role: null,
+        lastUsedAt: null,
         whitelist: [],
       })),
     })
@@ -140,7 +143,9 @@ export function createFixture(mode: 'sandbox' | 'production'): Fixture {
     if (actor && actor.expiresAt.getTime() > Date.now()) return Promise.resolve(actor)
     return Promise.reject(new DomainError('UNAUTHENTICATED'))
   }
-  const access = { tokens: { verifyToken }, credentials, isTrustedProxy: () => false }
+  const lastUses = { note: () => {} }
+  const blocked = lastUses
+  const access = { tokens: { verifyToken }, credentials, lastUses, blocked, isTrustedProxy: () => false }
   const services = {
     config: { mode },
     log,
@@ -158,7 +163,7 @@ export function createFixture(mode: 'sandbox' | 'production'): Fixture {
       const { scopes = ['balance', 'pay'], expiresInMs = 3_600_000, merchantId = 1 } = more
       const id = actors.size + 1
       const expiresAt = new Date(Date.now() + expiresInMs)
-      const key = { merchantId, apiKeyId: id, apiKeyVersion: 1 }
+      const key = { merchantId, apiKeyId: id, apiKeyVersion: 1, memberId: null, role: null, readsOnly: false }
       actors.set(`token-${id}`, { ...key, tokenId: `t${id}`, scopes: new Set<Scope>(scopes), expiresAt })
       return `token-${id}`
     },

@@ -8,6 +8,8 @@ const [, , connectionString = ''] = process.argv
 startEngine({
   connection: { connectionString },
   role: serviceRole,
+  jobsAtOnce: 8,
+  sessionsMax: 8,
   tasks: {
     'payouts.send': async ({ provider }) => {
       process.stdout.write(`${provider}\n`)

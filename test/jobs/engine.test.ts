@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
@@ -25,12 +26,19 @@ beforeEach(async () => {
 afterEach(() => db.drop())
 
 /** An engine whose jobs are noted; a job of an operator in `fails` fails. */
-function start(): { engine: Engine; ran: Provider[]; fails: Set<Provider>; close: () => Promise<void> } {
+function start(connection = db.connection): {
+  engine: Engine
+  ran: Provider[]
+  fails: Set<Provider>
+  close: () => Promise<void>
+} {
   const ran: Provider[] = []
   const fails = new Set<Provider>()
   const engine = startEngine({
-    connection: db.connection,
+    connection,
     role: serviceRole,
+    jobsAtOnce: 8,
+    sessionsMax: 8,
     tasks: {
       'payouts.send': async ({ provider }) => {
         ran.push(provider)
@@ -167,6 +175,40 @@ test('it works on after all its connections were cut', async () => {
     (held) => held === 1 && engine.healthy(),
     10_000,
   )
+})
+
+test('one that ends while the connection breaks that it listens on ends nothing else', async () => {
+  const url = new URL(db.url)
+  const [host, port] = [decodeURIComponent(url.hostname), Number(url.port || 5432)]
+  const listens = Promise.withResolvers<() => void>()
+  const server = createServer((client) => {
+    const database = host.startsWith('/') ? connect(join(host, `.s.PGSQL.${port}`)) : connect(port, host)
+    const end = () => [client, database].forEach((side) => side.destroy())
+    for (const side of [client, database]) side.on('error', end).on('close', end)
+    client.on('data', (bytes) => {
+      // Whoever asks to listen hears nothing any more.
+      if (bytes.includes('LISTEN "jobs:insert"')) listens.resolve(end)
+      else database.write(bytes)
+    })
+    database.pipe(client)
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => void server.close())
+  const broken: unknown[] = []
+  const note = (reason: unknown) => void broken.push(reason)
+  process.on('unhandledRejection', note)
+  onTestFinished(() => void process.off('unhandledRejection', note))
+  const { port: ours } = server.address() as AddressInfo
+  const { close } = start({ connectionString: db.url.replace(url.host, `127.0.0.1:${ours}`) })
+  const cut = await listens.promise
+  const closed = close()
+  // Until it lets go of what it listens on.
+  await sleep(300)
+  cut()
+  await closed
+  // What nobody waits for came by now.
+  await sleep(50)
+  expect(broken).toEqual([])
 })
 
 test('it works on although its first look for jobs failed', async () => {

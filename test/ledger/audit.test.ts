@@ -336,9 +336,7 @@ describe('payments out', () => {
     await first.query('BEGIN')
     await first.query('SELECT FROM merchant_balance WHERE merchant_id = $1 FOR UPDATE', [books.merchantId])
     const waiting = next(books)
-    await expect
-      .poll(async () => (await db.owner.query(`SELECT FROM pg_locks WHERE NOT granted`)).rowCount)
-      .toBeGreaterThan(0)
+    await db.untilWaiting()
     await haltPaymentsOut(db.owner, 'now')
     await first.query('COMMIT')
     first.release()

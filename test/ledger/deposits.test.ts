@@ -151,7 +151,7 @@ describe('a deposit', () => {
     await first.query('BEGIN')
     await depositMany(first, [depositItem(merchant)])
     const waiting = depositMany(other.pool, [depositItem(merchant)])
-    await db.owner.query('SELECT pg_sleep(0.05)')
+    await db.untilWaiting()
     await haltPaymentsOut(db.owner, 'drill')
     await first.query('COMMIT')
     first.release()
@@ -250,7 +250,7 @@ describe('many at once', () => {
       depositItem(merchant, { reference: 'theirs' }),
       depositItem(merchant, { reference: 'ours' }),
     ])
-    await db.owner.query('SELECT pg_sleep(0.05)')
+    await db.untilWaiting()
     await collecting.query('COMMIT')
     collecting.release()
     expect(await waiting).toMatchObject([{ outcome: 'duplicate' }, { outcome: 'again' }])

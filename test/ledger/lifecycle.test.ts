@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { approvalStates, payoutStates } from '../../src/resources/payouts/states.ts'
 import { type TransactionStatus, transactionStates } from '../../src/resources/transactions/states.ts'
+import { deliveryStates } from '../../src/resources/webhooks/states.ts'
 import type { States } from '../../src/shared/states.ts'
 import { makeMerchant, type TestMerchant } from '../access/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -30,7 +31,7 @@ async function standing(status: TransactionStatus, type: 'pay' | 'deposit' = 'pa
   return rows[0]?.id ?? 0n
 }
 
-const lifecycles: States<string>[] = [transactionStates, payoutStates, approvalStates]
+const lifecycles: States<string>[] = [transactionStates, payoutStates, approvalStates, deliveryStates]
 
 test.each(lifecycles)('the database holds exactly the moves of states.ts: $name', async (states) => {
   const { rows } = await db.owner.query<{ move: string }>(

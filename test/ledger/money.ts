@@ -76,6 +76,8 @@ export interface SettleItem {
   to: string
   source?: string
   amount?: bigint | null
+  /** The one send that it tells of. */
+  attempt?: number | null
 }
 
 export interface Settled {
@@ -93,7 +95,7 @@ export async function settleMany(
   const none = items.map(() => null)
   const { rows } = await pool.query<Settled>(
     `SELECT moved, from_status AS was, status, late
-     FROM settle_many($1, $2::transaction_status[], $3, $4, $5, $6, $7, $8::jsonb[], 3600000)`,
+     FROM settle_many($1, $2::transaction_status[], $3, $4, $5, $6, $7, $8::jsonb[], 3600000, NULL, $9)`,
     [
       items.map((i) => i.id),
       items.map((i) => i.to),
@@ -103,6 +105,7 @@ export async function settleMany(
       none,
       none,
       none,
+      items.map((i) => i.attempt ?? null),
     ],
   )
   return rows

@@ -1,9 +1,11 @@
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { approvalStates, payoutStates } from '../../src/resources/payouts/states.ts'
+import { cancelPayoutsOf } from '../../src/resources/payouts/cancel-all.ts'
+import { deactivate } from '../access/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { fundedMerchant } from './money.ts'
-import { setAside, settlePayouts } from './money-out.ts'
+import { balanceOf, eventTypes, fundedMerchant, problemsOf } from './money.ts'
+import { openPayout, setAside, settlePayouts } from './money-out.ts'
 
 let db: TestDatabase
 let pool: pg.Pool
@@ -121,4 +123,30 @@ test('a payout is approved as what it is: each part of it counts', async () => {
   ])
   expect(new Set(digests).size).toBe(8)
   expect(digests[0]).toMatch(/^[0-9a-f]{64}$/)
+})
+
+test('those of a merchant that is gone are cancelled together, once, and nobody else’s', async () => {
+  const [gone, stays] = [await fundedMerchant(pool, 9_000n), await fundedMerchant(pool, 9_000n)]
+  await db.owner.query('UPDATE merchant SET payouts_require_approval = true WHERE id = $1', [gone.merchantId])
+  const far = { scheduledAt: new Date(Date.now() + 300 * 86_400_000) }
+  for (const merchant of [gone, stays]) {
+    await openPayout(pool, merchant)
+    await openPayout(pool, merchant, far)
+  }
+  await expect(cancelPayoutsOf(db, gone.merchantId)).rejects.toMatchObject({ code: 'STATE_CONFLICT' })
+  await expect(cancelPayoutsOf(db, 999_999)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  await deactivate(pool, gone.merchantId)
+  const counts = await Promise.all([1, 2].map(() => cancelPayoutsOf(db, gone.merchantId)))
+  expect(counts.reduce((sum, n) => sum + n, 0)).toBe(2)
+  expect(await balanceOf(pool, gone.merchantId)).toEqual({ available: 9_000n, reserved: 0n })
+  expect((await eventTypes(pool, gone.merchantId)).slice(-2)).toEqual([
+    'payout_cancelled',
+    'payout_cancelled',
+  ])
+  const { rows } = await db.owner.query('SELECT merchant_id AS id, status FROM payout ORDER BY id')
+  expect(rows.filter(({ id }) => id === stays.merchantId).map(({ status }) => status)).toEqual([
+    'pending',
+    'pending',
+  ])
+  expect(await problemsOf(pool, gone.merchantId, stays.merchantId)).toEqual([])
 })

@@ -264,11 +264,9 @@ describe('a payout begins', () => {
       await holding.query('BEGIN')
       await holding.query('SELECT FROM merchant_balance WHERE merchant_id = $1 FOR UPDATE', [merchantId])
       const waiting = beginPayouts(other.pool)
-      await db.owner.query('SELECT pg_sleep(0.05)')
-      const acted = act()
-      await db.owner.query('SELECT pg_sleep(0.05)')
+      await db.untilWaiting()
+      await act()
       await holding.query('COMMIT')
-      await acted
       return waiting
     }
     // A role that may only read locks nothing: the owner holds it.
@@ -277,8 +275,13 @@ describe('a payout begins', () => {
     await resumePaymentsOut(pool, 'over')
     await openPayout(pool, gone)
     // The end waits for what is under way: that had looked already, and goes.
-    const begun = await whileItWaits(() => deactivate(pool, gone.merchantId), gone)
+    const ended: Promise<unknown>[] = []
+    const begun = await whileItWaits(() => {
+      ended.push(deactivate(pool, gone.merchantId))
+      return db.untilWaiting(2)
+    }, gone)
     expect(begun).toHaveLength(2)
+    await Promise.all(ended)
     await holding.query('SET ROLE payments_service')
     holding.release()
   })

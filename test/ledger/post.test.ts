@@ -47,3 +47,15 @@ test('no two movements share cause and step, and no cause ends twice', async () 
   await move(name, 'post')
   await expect(move(name, 'void')).rejects.toMatchObject({ constraint: 'movement_reservation_end' })
 })
+
+test('no money moves where there is no balance to keep it in', async () => {
+  const { merchantId } = await fundedMerchant(pool, 1_000n)
+  const moved = db.owner.query(
+    `WITH gone AS (DELETE FROM merchant_balance WHERE merchant_id = $1)
+     INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+     VALUES ($1, $2, 'reserve', 'available', 'reserved', 1, now())`,
+    [merchantId, cause()],
+  )
+  await expect(moved).rejects.toMatchObject({ message: 'a merchant without a balance row' })
+  expect(await balanceOf(pool, merchantId)).toEqual({ available: 1_000n, reserved: 0n })
+})

@@ -33,10 +33,11 @@ const heldOf = async (merchant: TestMerchant) => {
 }
 
 /** A merchant that owes 5,000 francs: what it was paid is set aside for a payout, and taken back. */
-async function debtor(): Promise<{ merchant: TestMerchant; payout: bigint }> {
+async function debtor(begun = false): Promise<{ merchant: TestMerchant; payout: bigint }> {
   const merchant = await fundedMerchant(pool, 0n)
   const collected = await collection(merchant, 5_000n)
   const payout = await openPayout(pool, merchant, { amount: 5_000n })
+  if (begun) await beginPayouts(pool)
   await reverseMany(pool, [collected])
   expect(await heldOf(merchant)).toEqual([0n, 5_000n, 5_000n])
   return { merchant, payout }
@@ -82,13 +83,27 @@ test('while it owes, nothing is covered', async () => {
   expect(await heldOf(merchant)).toEqual([0n, 5_000n, 1n])
 })
 
+test('a payout that has not begun waits until it is paid, and enqueues nothing meanwhile', async () => {
+  // What other tests left goes first.
+  await beginPayouts(pool)
+  const { merchant, payout } = await debtor()
+  expect(await beginPayouts(pool)).toEqual([])
+  const due = () => pool.query<{ n: number }>('SELECT enqueue_due_payouts() AS n')
+  await db.owner.query('DELETE FROM graphile_worker._private_jobs')
+  expect((await due()).rows).toEqual([{ n: 0 }])
+
+  await collection(merchant, 5_000n)
+  expect(await heldOf(merchant)).toEqual([0n, 5_000n, 0n])
+  expect((await due()).rows).toEqual([{ n: 1 }])
+  expect(await beginPayouts(pool)).toMatchObject([{ outcome: 'begun', payoutId: payout }])
+})
+
 test('money that comes free pays it too: cancelled, refused, paid less, taken back again', async () => {
   const cancelled = await debtor()
   await cancelPayout(pool, cancelled.merchant.merchantId, cancelled.payout)
   expect(await heldOf(cancelled.merchant)).toEqual([0n, 0n, 0n])
 
-  const less = await debtor()
-  await beginPayouts(pool)
+  const less = await debtor(true)
   await settlePayouts(pool, [{ id: less.payout, to: 'completed', amount: 3_000n }])
   expect(await heldOf(less.merchant)).toEqual([0n, 0n, 3_000n])
   const other = await collection(less.merchant, 4_000n)

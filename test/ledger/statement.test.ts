@@ -158,7 +158,7 @@ test.each<Verb>(['deposit_many', 'create_payouts', 'begin_payouts'])(
       await holder.query('BEGIN')
       await holder.query('SELECT FROM merchant_balance WHERE merchant_id = $1 FOR UPDATE', [held])
       const reserved = reserve()
-      await expect.poll(waiting, { interval: 5 }).toBe(1)
+      await database.untilWaiting()
       await move(both[1], 'fund', 1_000n)
       await holder.query('COMMIT')
       await reserved
@@ -170,10 +170,31 @@ test.each<Verb>(['deposit_many', 'create_payouts', 'begin_payouts'])(
   },
 )
 
-async function waiting(): Promise<number> {
-  const { rows } = await database.owner.query<{ n: number }>(
-    `SELECT count(*)::int AS n FROM pg_stat_activity
-     WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+test('what is taken back of a balance comes after what it waited for', async () => {
+  const { pool } = database.database
+  const both = [await makeMerchant(pool), await makeMerchant(pool)] as const
+  const [{ merchantId: held }, { merchantId }] = both
+  const paid = await Promise.all(both.map((merchant) => openCollection(pool, merchant, { amount: 1_000n })))
+  const ids = paid.map(({ transactionId }) => transactionId)
+  await settleMany(
+    pool,
+    ids.map((id) => ({ id, to: 'success' })),
   )
-  return rows[0]?.n ?? 0
-}
+  // Spent, so that it takes what is paid in while it waits.
+  const { transactionId: spent } = await openDeposit(pool, both[1])
+  await settleDeposits(pool, [{ id: spent, to: 'success' }])
+  const holder = await database.owner.connect()
+  try {
+    await holder.query('BEGIN')
+    await holder.query('SELECT FROM merchant_balance WHERE merchant_id = $1 FOR UPDATE', [held])
+    const reversed = reverseMany(pool, ids)
+    await database.untilWaiting()
+    await move(both[1], 'fund', 1_000n)
+    await holder.query('COMMIT')
+    await reversed
+  } finally {
+    holder.release()
+  }
+  const lines = await allLines(merchantId, { from: new Date(0), to: null })
+  expect(lines.map((line) => line.availableChange)).toEqual([1_000n, -1_000n, 0n, 1_000n, -1_000n])
+})

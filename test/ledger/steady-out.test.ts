@@ -86,6 +86,24 @@ test.each(['that were never analysed', 'that were analysed nearly empty'])(
   },
 )
 
+test('that something is due is told by the first of many', async () => {
+  const client = await db.database.pool.connect()
+  await db.owner.query(
+    `INSERT INTO payout (merchant_id, payment_method, destination_phone, amount, status, reference,
+       scheduled_at, send_at, approval, maker, request_data, created_at)
+     SELECT $1::int, 'OperatorD', '+22370000001', 1000, 'pending', n, now(), now(), 'not_required',
+       'api_key:1', '{}', now()
+     FROM generate_series(1, 200) n`,
+    [merchant.merchantId],
+  )
+  const reads = await readsOf(client, async () => {
+    const { rows } = await client.query('SELECT enqueue_due_payouts() AS enqueued')
+    expect(rows).toEqual([{ enqueued: 1 }])
+  })
+  client.release(true)
+  expect(reads.get('payout')).toBeLessThan(20)
+})
+
 /** Finished deposits and payouts of the same merchant, as if written by a session of long ago. */
 async function fill(kind: string): Promise<void> {
   const client = await db.owner.connect()

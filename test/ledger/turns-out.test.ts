@@ -36,14 +36,12 @@ async function underWay(): Promise<pg.PoolClient> {
   return client
 }
 
-const aMoment = () => pool.query('SELECT pg_sleep(0.05)')
-
 test('who cancels a payout that is being begun waits, and hears that it has begun', async () => {
   const id = await openPayout(pool, merchant)
   const first = await underWay()
   expect(await beginPayouts(first)).toMatchObject([{ payoutId: id }])
   const cancelled = cancelPayout(pool, merchant.merchantId, id)
-  await aMoment()
+  await db.untilWaiting()
   await first.query('COMMIT')
   expect(await cancelled).toEqual({ moved: false, status: 'processing' })
   expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
@@ -76,7 +74,7 @@ test('a refund that ends and the reversal of its collection wait in one order', 
   const first = await underWay()
   await first.query('SELECT FROM transaction WHERE id = $1 FOR UPDATE', [original])
   const settled = settleDeposits(pool, [{ id, to: 'success' }])
-  await aMoment()
+  await db.untilWaiting()
   expect(await reverseMany(first, [original])).toMatchObject([{ moved: true }])
   await first.query('COMMIT')
   expect(await settled).toEqual([{ moved: true, status: 'success' }])
@@ -96,7 +94,7 @@ test.each(['deposit', 'payout'] as const)(
     await first.query(`UPDATE operator_request SET attempt = attempt + 1 WHERE ${column} = $1`, [id])
     const settle = isDeposit ? settleDeposits : settlePayouts
     const ended = settle(pool, [{ id, to: 'failed', source: 'initiate', attempt: 1 }])
-    await aMoment()
+    await db.untilWaiting()
     await first.query('COMMIT')
     expect(await ended).toEqual([{ moved: false, status: 'processing' }])
     expect(await settle(pool, [{ id, to: 'failed', source: 'initiate', attempt: 2 }])).toMatchObject([

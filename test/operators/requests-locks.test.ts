@@ -3,13 +3,14 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Batches, openBatches } from '../../src/database/batch.ts'
 import { noteRequest, type RequestNote } from '../../src/operators/requests.ts'
 import { makeMerchant, type TestMerchant } from '../access/merchants.ts'
-import { fundedMerchant, openCollection, settleMany } from '../ledger/money.ts'
+import { fundedMerchant, openCollection, reverseMany, settleMany } from '../ledger/money.ts'
 import {
   beginPayouts,
   createPayouts,
   depositItem,
   depositMany,
   payoutItem,
+  reverseDisbursements,
   settleDeposits,
   settlePayouts,
 } from '../ledger/money-out.ts'
@@ -111,7 +112,7 @@ test('a note that waits for a settlement holds nothing that the settlement needs
   // Half of what settling locks, as it does: the transaction first.
   await settling.query('SELECT FROM transaction WHERE id = $1 FOR UPDATE', [transactionId])
   const noted = note(requestId, openBatches(pool), { paymentUrl: 'https://pay/4' })
-  await waitForLockWaiter()
+  await db.untilWaiting()
   await settling.query(`SET LOCAL lock_timeout = '300ms'`)
   await settling.query('SELECT FROM operator_request WHERE id = $1 FOR UPDATE', [requestId])
   await settling.query('COMMIT')
@@ -119,36 +120,69 @@ test('a note that waits for a settlement holds nothing that the settlement needs
   await expect(noted).resolves.toBeUndefined()
 })
 
-test('notes of several requests lock them in the order of their transactions', async () => {
-  const open = await Promise.all(Array.from({ length: 3 }, () => openCollection(pool, merchant)))
-  const [first, ...others] = open.toSorted((a, b) => Number(a.transactionId - b.transactionId))
-  // The first one's row stands behind the others' now.
-  await db.owner.query('UPDATE operator_request SET next_check_at = now() WHERE id = $1', [first?.requestId])
-  await db.owner.query('ANALYZE operator_request')
-  const holder = await pool.connect()
-  await holder.query('BEGIN')
-  await holder.query('SELECT FROM operator_request WHERE id = $1 FOR UPDATE', [first?.requestId])
+test('notes that are shared wait for no request while they hold another', async () => {
+  const made = await Promise.all(Array.from({ length: 4 }, () => openCollection(pool, merchant)))
+  const open = made.toSorted((a, b) => Number(a.transactionId - b.transactionId))
+  const holder = await holdRequest(open.at(-1)?.requestId)
   const many = openBatches(other)
-  const noted = Promise.all(open.map(({ requestId }) => note(requestId, many)))
-  await waitForLockWaiter()
+  const noted = open.map(({ requestId }) => note(requestId, many))
+  await db.untilWaiting()
+  // Nor does what the one waits for hold up the others.
   const { rowCount } = await holder.query(
     'SELECT FROM operator_request WHERE id = ANY ($1) FOR UPDATE SKIP LOCKED',
-    [others.map(({ requestId }) => requestId)],
+    [open.map(({ requestId }) => requestId)],
   )
+  expect(rowCount).toBe(open.length)
   await holder.query('COMMIT')
   holder.release()
-  await noted
-  expect(rowCount).toBe(2)
+  await Promise.all(noted)
+  const { rows } = await db.owner.query('SELECT DISTINCT state FROM operator_request WHERE id = ANY ($1)', [
+    open.map(({ requestId }) => requestId),
+  ])
+  expect(rows).toEqual([{ state: 'accepted' }])
 })
 
-async function waitForLockWaiter(): Promise<void> {
-  for (let tries = 0; tries < 500; tries += 1) {
-    const { rowCount } = await db.owner.query(
-      `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-    )
-    if (rowCount) return
+test.each(['collection', 'deposit', 'payout'] as const)(
+  'taking back a %s waits for its request before it holds a balance',
+  async (kind) => {
+    const payer = await fundedMerchant(pool, 100_000n)
+    const { requestId, takeBack } = await paid(kind, payer)
+    const holder = await holdRequest(requestId)
+    const taken = takeBack()
+    await db.untilWaiting()
+    const balance = 'SELECT FROM merchant_balance WHERE merchant_id = $1 FOR UPDATE NOWAIT'
+    try {
+      await holder.query(balance, [payer.merchantId])
+    } finally {
+      await holder.query('ROLLBACK')
+      holder.release()
+    }
+    expect(await taken).toBe(true)
+  },
+)
+
+async function paid(kind: 'collection' | 'deposit' | 'payout', payer: TestMerchant) {
+  if (kind === 'collection') {
+    const { transactionId: id, requestId } = await openCollection(pool, payer)
+    await settleMany(pool, [{ id, to: 'success' }])
+    return { requestId, takeBack: async () => (await reverseMany(pool, [id]))[0]?.moved }
   }
-  throw new Error('nobody waits')
+  const [it] = await openMany(kind, payer)
+  if (!it) throw new Error('none is open')
+  const isDeposit = kind === 'deposit'
+  await (isDeposit ? settleDeposits : settlePayouts)(pool, [
+    { id: it.id, to: isDeposit ? 'success' : 'completed' },
+  ])
+  const cause = `${isDeposit ? 'transaction' : 'payout'}:${it.id}`
+  return { requestId: it.requestId, takeBack: async () => (await reverseDisbursements(pool, [cause]))[0] }
+}
+
+/** Somebody who has a request, and takes his time. */
+async function holdRequest(id: bigint | undefined): Promise<pg.PoolClient> {
+  const holder = await db.owner.connect()
+  await holder.query('BEGIN')
+  await holder.query('SELECT FROM operator_request WHERE id = $1 FOR UPDATE', [id])
+  return holder
 }
 
 async function deadlocks(): Promise<bigint | undefined> {

@@ -179,7 +179,7 @@ test.each(endings)('%s is answered once the money under way has committed, not b
   const money = await heldOpen((client) => collectMany(client, [item(merchant)]))
   let answered = false
   const ended = end(pool, merchant).then(() => (answered = true))
-  await waiting('advisory')
+  await db.untilWaiting()
   expect(answered).toBe(false)
   await money.end()
   await ended
@@ -190,7 +190,7 @@ test.each(endings)('what comes while access is being %s waits, and then moves no
   const merchant = await makeMerchant(pool)
   const ending = await heldOpen((client) => end(client, merchant))
   const late = collectMany(pool, [item(merchant)])
-  await waiting('advisory')
+  await db.untilWaiting()
   await ending.end()
   expect(await late).toMatchObject([{ outcome: 'unauthenticated' }])
   expect(await rowsOf(merchant.merchantId)).toEqual(nothing)
@@ -202,15 +202,3 @@ test('whose access nobody ends does not wait', async () => {
   expect(await collectMany(pool, [item(other)])).toMatchObject([{ outcome: 'made' }])
   await ending.end()
 })
-
-async function waiting(event: string): Promise<void> {
-  await expect
-    .poll(async () => {
-      const { rowCount } = await db.owner.query(
-        'SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = $1',
-        [event],
-      )
-      return rowCount
-    })
-    .toBe(1)
-}

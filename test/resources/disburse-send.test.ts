@@ -202,6 +202,7 @@ describe.each(kinds)('a %s in doubt', (subject) => {
     ['has lost', says.accepted, answers.absent],
     ['was not sent again and has no record of', says.unknown, answers.absent],
     ['says nothing readable of', says.accepted, { kind: 'unreachable', cause: 'unreadable' }],
+    ['is never reached again about', says.unknown, answers.unreachable],
   ] as const)('that its operator %s: after a day somebody is called', async (_what, said, answer) => {
     script.idempotent = false
     const it = await begun(subject)
@@ -216,12 +217,16 @@ describe.each(kinds)('a %s in doubt', (subject) => {
     expect(now).toMatchObject({ status: 'processing', nextS: seconds(3_600), held: untouched })
   })
 
-  test('never expires: pending for a year, then paid', async () => {
+  test('never expires: pending for a year, out of reach for another, then paid', async () => {
     const it = await begun(subject)
     await send(it, says.accepted)
     await scene.clock.advance(365 * day)
     await turn(it, { query: [answers.pending] })
     expect(await standing(it)).toMatchObject({ status: 'processing', held: untouched })
+    await scene.clock.advance(365 * day)
+    await turn(it, { query: [answers.unreachable] })
+    const now = await standing(it)
+    expect(now).toMatchObject({ status: 'processing', nextS: seconds(3_600), held: untouched })
     await turn(it, { query: [answers.settled] })
     expect(await standing(it)).toMatchObject({ status: succeeds[subject], held: paid })
     expect(await complaints(it)).toEqual([])

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { recordCallback } from '../../src/operators/requests.ts'
+import { checkRequest } from '../../src/resources/settlement.ts'
 import { eventTypes, fundedMerchant, openCollection, settleMany } from '../ledger/money.ts'
 import { movementsOf } from '../ledger/money-out.ts'
 import {
@@ -10,6 +11,7 @@ import {
   kinds,
   send,
   standing,
+  take,
   turn,
 } from './scripted-disbursement.ts'
 import {
@@ -90,6 +92,25 @@ describe.each(kinds)('a %s that was paid', (subject) => {
     expect(await standing(it)).toMatchObject({ status: reversed[subject], nextS: null, held: '20000 + 0' })
     expect(await complaints(it)).toEqual([])
   })
+
+  test.each(['dies', 'lives'] as const)(
+    'and given back, which another heard while the older answer settled it, and %s',
+    async (other) => {
+      const it = await begun(subject)
+      await send(it, says.accepted)
+      const older = await take(it)
+      await callbackSays(it, 'reversed')
+      const younger = await take(it)
+      script.query = [answers.settled, answers.reversed]
+      await checkRequest(scene.services, older)
+      if (other === 'lives') await checkRequest(scene.services, younger)
+      // Whatever one that died had heard, it noted nothing: what it asked is due again.
+      expect((await standing(it)).nextS).toEqual(other === 'lives' ? null : seconds(30))
+      if (other === 'dies') await turn(it, { query: [answers.reversed] })
+      expect(await standing(it)).toMatchObject({ status: reversed[subject], nextS: null, held: '20000 + 0' })
+      expect(await complaints(it)).toEqual([])
+    },
+  )
 
   test.each([
     ['calls nobody back', 'none', false, true],

@@ -71,6 +71,31 @@ const contract: readonly { name: string; statements: number; document: string }[
     document: '{ payout(reference: "count-1") { id amount status approval { expiresAt } } }',
   },
   {
+    name: 'webhooks with their deliveries, attempts and events',
+    statements: 1,
+    document: `{ webhooks { nodes { id url deliveries(first: 20, status: PENDING) { pageInfo { hasNextPage }
+      nodes { id status attempts { statusCode answer } event { id sequence data } } } } } }`,
+  },
+  {
+    name: 'webhooks with two pages of deliveries of each of two',
+    statements: 3,
+    document: `{ webhooks { nodes { a: deliveries(first: 1) { nodes { event { id } } }
+      b: deliveries(first: 2) { edges { node { attempts { nth } } } } } } }`,
+  },
+  {
+    name: 'a delivery as a node, and its endpoint, with all that it shows',
+    statements: 2,
+    document: `{ webhook(id: 1) { id databaseId isActive failureCount deliveries { nodes { type } } }
+      node(id: "${btoa('WebhookDelivery:1')}") {
+        ... on WebhookDelivery { event { id } attempts { nth } } } }`,
+  },
+  {
+    name: 'a stretch of the log',
+    statements: 2,
+    document:
+      '{ events(first: 20, after: "3") { nodes { id sequence type data } pageInfo { hasNextPage } } }',
+  },
+  {
     name: 'two lists, one of a kind that has to be found, and who asks',
     statements: 4,
     document: `{ me { merchant { name } }
@@ -105,12 +130,19 @@ beforeAll(async () => {
     const body = { ...scheduled, beneficiary_id: saved.body['data'].id, reference: `count-${n}` }
     await service.rest('POST', '/payouts', { token, body })
   }
+  for (let id = 1; id <= 2; id += 1) {
+    const hooks = { url: 'https://shop.example/', events: ['payment_pending', 'payout_pending'] }
+    await service.rest('POST', '/webhooks', { token, body: hooks })
+    await service.rest('PUT', `/webhooks/${id}`, { token, body: { is_active: false } })
+    const replay = `mutation { replayEvents(webhookId: ${id}, from: 1, to: 20) { __typename } }`
+    await service.graphql(replay, {}, token)
+  }
 })
 afterAll(() => service.close())
 
 /** Statements of Prisma, and those by hand: numbers and places of a list, entries, sums. */
 const counted =
-  /"public"\.|FROM transaction_count|FROM movement|GROUP BY refund_of_id|transaction_(of_kind_)?at\(/
+  /"public"\.|FROM (transaction_count|movement)|GROUP BY refund_of_id|transaction_(of_kind_)?at\(|stream_head/
 
 test.each(contract)('$name takes $statements statements', async ({ document, statements }) => {
   // Prisma quotes the schema; those written by hand ask the counts for a number or a place. Jobs do neither.

@@ -74,7 +74,7 @@ async function overtaken(write: (opened: Opened) => Promise<unknown>, says: Call
     await holder.query('BEGIN')
     await holder.query('SELECT FROM transaction WHERE id = $1 FOR UPDATE', [opened.transactionId])
     const written = write(opened)
-    await expect.poll(waiting, { interval: 5 }).toBe(1)
+    await scene.db.untilWaiting()
     await callback(opened, says)
     await holder.query('COMMIT')
     await written
@@ -82,14 +82,6 @@ async function overtaken(write: (opened: Opened) => Promise<unknown>, says: Call
     holder.release()
   }
   return opened
-}
-
-async function waiting(): Promise<number> {
-  const { rows } = await scene.db.owner.query<{ n: number }>(
-    `SELECT count(*)::int AS n FROM pg_stat_activity
-     WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-  )
-  return rows[0]?.n ?? 0
 }
 
 test('a callback that overtakes a settlement that waits is not forgotten', async () => {

@@ -1,10 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { limits } from '../../src/shared/limits.ts'
+import { checkRequest } from '../../src/resources/settlement.ts'
 import { eventTypes } from '../ledger/money.ts'
 import {
   accepted,
   answers,
   ask,
+  claim,
   credited,
   day,
   killSecondCommit,
@@ -101,6 +103,19 @@ test('paid and taken back before anybody asked: who dies between the two leaves 
   await expect(ask(opened, answers.reversed)).rejects.toThrow('killed')
   second.mockRestore()
   expect(await stands(opened)).toMatchObject({ status: 'success', nextS: seconds(0) })
+  await ask(opened, answers.reversed)
+  expect(await stands(opened)).toMatchObject({ status: 'reversed', nextS: null })
+  expect(await credited()).toBe(0n)
+})
+
+test('taken back, heard by one that died while an older answer settled it: it is due again', async () => {
+  const opened = await accepted()
+  const older = await claim(opened)
+  await makeDue(opened)
+  await claim(opened)
+  script.query = [answers.settled]
+  await checkRequest(scene.services, older)
+  expect(await stands(opened)).toMatchObject({ status: 'success', state: 'settled', nextS: seconds(30) })
   await ask(opened, answers.reversed)
   expect(await stands(opened)).toMatchObject({ status: 'reversed', nextS: null })
   expect(await credited()).toBe(0n)

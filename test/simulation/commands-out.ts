@@ -342,7 +342,9 @@ export async function finish(model: MoneyModel, real: Real): Promise<void> {
   const ask = command('resolve()', resolve)
   const end = [advance(90_000), sendDue('normal'), ask, decideAll, advance(90_000), ask]
   for (const each of [operatorIs(false), ...end]) await each.run(model, real)
-  expect(model.outs.filter((out) => model.isOpen(out))).toEqual([])
+  // But for what has not begun of a merchant that owes: it waits for its next money.
+  const mayWait = (out: ModelOut) => out.status === 'pending' && model.worth(out.who) < 0n
+  expect(model.outs.filter((out) => model.isOpen(out) && !mayWait(out))).toEqual([])
   expect(model.payments.filter(({ status }) => status === 'pending')).toEqual([])
 }
 

@@ -8,9 +8,10 @@ import { settlePayout } from '../../src/resources/payouts/settle.ts'
 import { reverseDisbursement } from '../../src/resources/reverse-disbursement.ts'
 import { deposit } from '../../src/resources/transactions/deposit.ts'
 import { refundTransaction } from '../../src/resources/transactions/refund.ts'
+import { openCollection, settleMany } from '../ledger/money.ts'
 import { begun, dueNow, passPauses, resolve, type Scene, schedules, worlds } from './scene.ts'
 import { seed } from './seed.ts'
-import { contextOf, judge, openNode, type Treatment } from './world.ts'
+import { contextOf, judge, openNode, openWorld, type Treatment } from './world.ts'
 
 // Two sides of the service at work on money that goes out, in every order of their statements and calls that
 // the schedules find. `RUNS=5000` for more of each; a failure prints what replays it.
@@ -258,6 +259,34 @@ test.concurrent(
     }),
   3_600_000,
 )
+
+test('220 refunds of one payment at once over two nodes: all that is there goes back, once', async () => {
+  const world = await openWorld()
+  worlds.push(world)
+  const merchant = await world.merchant()
+  const paidBack = await openCollection(world.pool, merchant, { amount: 200_000n })
+  await settleMany(world.pool, [{ id: paidBack.transactionId, to: 'success', amount: 200_000n }])
+  world.operator.treatment = 'instant'
+  const nodes = [openNode(world), openNode(world)]
+  const input = { id: String(paidBack.transactionId), amount: 1_000 }
+  const ends = await Promise.allSettled(
+    Array.from({ length: 220 }, (_, n) =>
+      asMerchant(merchant.merchantId, () =>
+        refundTransaction(contextOf(nodes[n % 2] as Services, merchant), input),
+      ),
+    ),
+  )
+  const others = codes(ends).filter((code) => code !== 'done')
+  expect(others).toHaveLength(20)
+  // The last who ask find it reversed.
+  expect(others.filter((code) => !['REFUND_TOO_LARGE', 'NOT_REFUNDABLE'].includes(code))).toEqual([])
+  const { rows } = await world.db.owner.query(
+    `SELECT t.status, b.available, b.reserved FROM transaction t JOIN merchant_balance b USING (merchant_id)
+     WHERE t.id = $1`,
+    [paidBack.transactionId],
+  )
+  expect(rows).toEqual([{ status: 'reversed', available: 0n, reserved: 0n }])
+})
 
 test('and in the books of all of them no invariant is broken', async () => {
   expect(worlds.length).toBeGreaterThan(0)

@@ -256,7 +256,7 @@ test.concurrent(
       )
       const order = scene.turns.taken.map((label) => label.slice(2))
       const wasFirst =
-        order.indexOf('collect_many') < order.findIndex((label) => label.startsWith('UPDATE api_key'))
+        order.indexOf('collect_many') < order.findIndex((label) => label.startsWith('WITH made'))
       const isRefused = end?.status === 'rejected'
       const code = isRefused && end.reason instanceof DomainError ? end.reason.code : null
       expect({ isRefused, code }).toEqual({ isRefused: !wasFirst, code: wasFirst ? null : 'UNAUTHENTICATED' })

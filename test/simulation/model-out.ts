@@ -132,6 +132,8 @@ export class MoneyModel extends PaymentsModel {
       .filter(({ status, sendAt }) => status === 'pending' && (sendAt ?? 0) <= this.now)
       .toSorted((a, b) => (a.sendAt ?? a.createdAt) - (b.sendAt ?? b.createdAt))
     return due.filter((out) => {
+      // Whoever owes begins nothing; what needed its money now ends as short.
+      if (out.sendAt === null && this.worth(out.who) < 0n) return false
       if (out.sendAt !== null && this.worth(out.who) < out.amount) {
         this.#end(out, 'failed')
         return false

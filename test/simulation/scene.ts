@@ -75,7 +75,7 @@ export async function schedules(play: (scene: Scene) => Promise<void>): Promise<
     })
     if (operator.failures.length > 0) throw operator.failures[0]
   })
-  await prove(property, { runs: runsOf(56), seed })
+  await prove(property, { runs: runsOf(84), seed })
 }
 
 export async function found({ world, merchant }: Scene): Promise<Found> {

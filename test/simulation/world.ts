@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { openBatches } from '../../src/database/batch.ts'
+import { openBatches, usualBounds } from '../../src/database/batch.ts'
 import { openSandboxClock } from '../../src/database/sandbox-clock.ts'
 import type { Context, Services } from '../../src/context.ts'
 import type {
@@ -130,7 +130,8 @@ export function openNode({ pool, merchantPool, ...world }: Ground): Services {
   }
   return {
     database: { pool, merchantPool },
-    batches: openBatches(pool),
+    // Nobody's turn is a matter of time.
+    batches: openBatches(pool, { ...usualBounds, pauseMaxMs: 0 }),
     operators: { find: () => world.operator, list: () => [world.operator] },
     clock: world.clock,
     log,

@@ -1,6 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { RestAnswer, TestMerchant } from '../support/app.ts'
-import { eventually } from './eventually.ts'
 import { openStage } from './stage.ts'
 
 const stage = await openStage()
@@ -231,12 +230,7 @@ describe('PUT /beneficiaries/{id}', () => {
     await between.query('BEGIN')
     await between.query('SELECT FROM beneficiary WHERE id = $1 FOR UPDATE', [id])
     const change = ask('PUT', `/${id}`, { payment_method: 'OperatorA' })
-    await eventually(async () => {
-      const { rowCount } = await owner.query(
-        `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-      )
-      expect(rowCount).toBe(1)
-    })
+    await stage.database.untilWaiting()
     await between.query(`UPDATE beneficiary SET account = 'ML13 0012' WHERE id = $1`, [id])
     await between.query('COMMIT')
     between.release()

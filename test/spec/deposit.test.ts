@@ -9,7 +9,7 @@ import type { TestMerchant } from '../support/app.ts'
 import { eventually } from './eventually.ts'
 import { customer, each, hour, openStage, perOperator, second } from './stage.ts'
 
-// `POST /deposit`: Endpoints. How long it waits is made shorter where it waits in vain.
+// `POST /deposit`: Endpoints. How long it waits is made shorter where it waits in vain; questions come soon.
 const wait = vi.hoisted(() => ({ ms: null as number | null }))
 vi.mock(import('../../src/shared/limits.ts'), async (original) => {
   const { limits: real } = await original()
@@ -18,8 +18,12 @@ vi.mock(import('../../src/shared/limits.ts'), async (original) => {
       return wait.ms ?? real.depositWaitMs
     },
   }
-  return { limits: Object.defineProperties({ ...real }, Object.getOwnPropertyDescriptors(waits)) }
+  const quick = { ...real, operatorQueryIntervalMs: 300 }
+  return { limits: Object.defineProperties(quick, Object.getOwnPropertyDescriptors(waits)) }
 })
+vi.mock(import('../../src/operators/poll-schedule.ts'), async (original) =>
+  (await import('./quick-polls.ts')).quickPolls(await original()),
+)
 
 const stage = await openStage()
 const { owner } = stage.database
@@ -142,9 +146,10 @@ describe('400', () => {
 
   test('who owes what an operator took back hears so', async () => {
     const shop = await shopWith(0 + 1)
-    const { transaction_id: id } = await stage.paid(shop, { customer_phone: customer('40', '02') })
+    const { transaction_id: id } = await stage.paid(shop, { customer_phone: customer('40', '50') })
     await eventually(async () => expect(await stage.statusOf(shop, id)).toBe('success'))
     await stage.deposit(shop, { amount: 5_000, payment_method: 'OperatorD' })
+    await stage.advance(51 * second)
     await eventually(async () => expect(await stage.statusOf(shop, id)).toBe('reversed'))
     const { status, body } = await stage.deposit(shop)
     expect([status, body.message]).toEqual([400, expect.stringMatching(/owes 4999 XOF/)])

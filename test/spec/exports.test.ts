@@ -145,14 +145,19 @@ describe('statement.csv', () => {
 describe('what is wrong is told in the envelope, before anything is sent', () => {
   test.each<[string, string, number, string | null]>([
     ['a wish that is none', 'transactions.csv?status=lost', 400, 'status'],
-    ['no beginning', 'statement.csv', 400, 'from'],
     ['an end before the beginning', 'statement.csv?from=2026-02-01&to=2026-01-01', 400, 'to'],
+    ['a beginning to come, without an end', 'statement.csv?from=9999-01-01', 400, 'from'],
     ['a table that is none', 'merchants.csv', 404, null],
     ['a name of ours', 'constructor.csv', 404, null],
   ])('%s', async (_what, name, status, field) => {
     const response = await fetchExport(name)
     const body = (await response.json()) as { success: boolean; errors?: { field: string }[] }
     expect([response.status, body.success, body.errors?.[0]?.field ?? null]).toEqual([status, false, field])
+  })
+
+  test('no beginning: that it is required', async () => {
+    const response = await fetchExport('statement.csv')
+    expect([response.status, await response.json()]).toMatchObject([400, { message: 'from is required.' }])
   })
 
   test('nobody signed in: 401; without the scope balance: 403; another method: 405', async () => {

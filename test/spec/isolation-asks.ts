@@ -19,6 +19,11 @@ export interface Known {
   body: Record<string, unknown>
   /** Cursor of a line of its statement. */
   line: string
+  /** Id of its API key. */
+  keyId: string
+  /** Global id of the same. */
+  keyNode: string
+  keyCursor: string
   /** REST id of one of its beneficiaries. */
   beneficiaryId: string
   /** Global id of the same. */
@@ -32,7 +37,29 @@ export interface Known {
   payoutNode: string
   payoutCursor: string
   payoutReference: string
+  /** REST id of its endpoint, and the address that this has. */
+  webhookId: string
+  webhookUrl: string
+  /** Global id of the same. */
+  webhookNode: string
+  webhookCursor: string
+  /** Id of a delivery there, which is a cursor too, and its global id. */
+  deliveryId: string
+  deliveryNode: string
+  /** Id of an event of its log. */
+  eventId: string
+  /** REST id of one of its people. */
+  memberId: string
+  /** Global id of the same. */
+  memberNode: string
+  memberCursor: string
+  memberEmail: string
+  /** Where the same is signed in. */
+  sessionId: string
 }
+
+/** Rows whose ids are drawn for nothing. */
+export type RowKind = 'id' | 'person' | 'payout' | 'hook' | 'sent' | 'member' | 'session'
 
 export interface Ask {
   /** Below `/merchant/api`, or a GraphQL document. */
@@ -66,3 +93,38 @@ export const graphql =
 export const get =
   (path: (other: Known, own: Known) => string): Attack =>
   (other, own) => ({ method: 'GET', path: path(other, own) })
+
+/** An answer as it came. */
+export interface Heard {
+  status: number
+  text: string
+}
+
+/** An answer without what is new in every answer, and without the name that was asked for. */
+export function comparable({ status, text }: Heard, named: Known): string {
+  const names = [
+    named.node,
+    named.cursor,
+    named.reference,
+    named.phone,
+    named.idempotencyKey,
+    named.beneficiary,
+    named.beneficiaryNode,
+    named.beneficiaryCursor,
+    named.payoutNode,
+    named.payoutCursor,
+    named.payoutReference,
+    named.webhookUrl,
+    named.webhookNode,
+    named.webhookCursor,
+    named.deliveryNode,
+    named.memberEmail,
+  ]
+  const unnamed = names.reduce((rest, name) => rest.replaceAll(name, '<named>'), text)
+  return `${status} ${unnamed}`
+    .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, '<uuid>')
+    .replaceAll(/(?:mp|dp|po|rf)_[0-9a-f]{32}/g, '<reference>')
+    .replaceAll(/whsec_[\w+/]{43}=/g, '<secret>')
+    .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
+    .replaceAll(/"remaining":\d+/g, '"remaining":"<less>"')
+}

@@ -13,9 +13,13 @@ import {
 } from 'graphql'
 import { routes } from '../../src/http/rest/routes.ts'
 import { type Ask, get, graphql, type Row } from './isolation-asks.ts'
+import { apiKeyRows } from './isolation-api-keys.ts'
 import { beneficiaryRows } from './isolation-beneficiaries.ts'
 import { moneyOutRows } from './isolation-money-out.ts'
 import { payoutRows } from './isolation-payouts.ts'
+import { settingsRows } from './isolation-settings.ts'
+import { webhookRows } from './isolation-webhooks.ts'
+import { teamRows } from './isolation-team.ts'
 
 // Every input by which a caller can name something, from the schema and the table of REST routes; and for
 // each what a stranger tries with it. An input without a row here fails the test.
@@ -221,6 +225,10 @@ export const matrix: Readonly<Record<string, Row>> = {
   },
   ...moneyOutRows,
   ...payoutRows,
+  ...webhookRows,
+  ...teamRows,
+  ...settingsRows,
+  ...apiKeyRows,
 
   // Headers stand in no table.
   'header Idempotency-Key': {

@@ -2,8 +2,18 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { schema } from '../../src/resources/schema.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
 import { eventually } from './eventually.ts'
-import type { Ask, Attack, Known, Row } from './isolation-asks.ts'
+import {
+  type Ask,
+  type Attack,
+  comparable,
+  type Heard,
+  type Known,
+  type Row,
+  type RowKind,
+} from './isolation-asks.ts'
 import { graphqlInputs, matrix, restInputs } from './isolation-matrix.ts'
+import { colleagueOf, nobodyLike } from './isolation-team.ts'
+import { webhookOf } from './isolation-webhooks.ts'
 
 // Another merchant's things do not exist: whoever names them hears what one hears who names nothing. Each
 // wall holds that alone. The first, the filter in the code, is broken in this test's own copy of `mine`; the
@@ -19,9 +29,22 @@ let victim: Known
 /** The same names, of nothing. */
 let nothing: Known
 /** Words that only what belongs to the victim holds. */
-const marks = ['victim-payment', '+22370000077', '771100', 'Victim & Sons', '2313300', 'Awa of victim']
+const marks = [
+  'victim-payment',
+  '+22370000077',
+  '771100',
+  'Victim & Sons',
+  '2313300',
+  'Awa of victim',
+  'hooks-of-victim',
+  'fanta-victim',
+]
 beforeAll(async () => {
   service = await startTestApp()
+  // The global id of a short one is the beginning of those of longer ones.
+  await service.database.owner.query(
+    "SELECT setval('webhook_endpoint_id_seq', 100), setval('webhook_delivery_id_seq', 100)",
+  )
   victim = await knownOf(await service.merchant('Victim & Sons'), 'victim-payment', {
     amount: 771_100,
     phone: '70000077',
@@ -70,6 +93,8 @@ async function knownOf(shop: TestMerchant, name: string, payments: Payments): Pr
     {},
     token,
   )
+  const keys = await service.graphql('{ apiKeys { edges { cursor node { id databaseId } } } }', {}, token)
+  const [held] = keys.body['data'].apiKeys.edges
   const beneficiary = `Awa of ${name}`
   const saved = { name: beneficiary, account: phone, payment_method: 'OperatorA' }
   await service.rest('POST', '/beneficiaries', { token, body: saved })
@@ -89,7 +114,11 @@ async function knownOf(shop: TestMerchant, name: string, payments: Payments): Pr
   await service.rest('POST', '/payouts', { token, body: scheduled })
   const out = await service.graphql('{ payouts { edges { cursor node { id databaseId } } } }', {}, token)
   const [leaving] = out.body['data'].payouts.edges
+  const webhook = await webhookOf(service, token, name)
+  const colleague = await colleagueOf(service, shop, name)
   return {
+    ...webhook,
+    ...colleague,
     apiKey: shop.apiKey,
     apiSecret: shop.apiSecret,
     merchantId,
@@ -102,6 +131,9 @@ async function knownOf(shop: TestMerchant, name: string, payments: Payments): Pr
     idempotencyKey: `${idempotencyKey}-${reference}`,
     body: { ...body, reference: `${name}-by-key` },
     line: lines.body['data'].statement.lines.edges[0].cursor,
+    keyId: String(held.node.databaseId),
+    keyNode: held.node.id,
+    keyCursor: held.cursor,
     beneficiaryId: String(person.node.databaseId),
     beneficiaryNode: person.node.id,
     beneficiaryCursor: person.cursor,
@@ -115,11 +147,15 @@ async function knownOf(shop: TestMerchant, name: string, payments: Payments): Pr
 
 /** An id that was never given to a row, and words that nobody used. */
 async function nothingLike(known: Known): Promise<Known> {
-  const { rows } = await service.database.owner.query<Record<'id' | 'person' | 'payout', string>>(
+  const { rows } = await service.database.owner.query<Record<RowKind, string>>(
     `SELECT nextval('transaction_id_seq')::text AS id, nextval('beneficiary_id_seq')::text AS person,
-       nextval('payout_id_seq')::text AS payout`,
+       nextval('payout_id_seq')::text AS payout, nextval('webhook_endpoint_id_seq')::text AS hook,
+       nextval('webhook_delivery_id_seq')::text AS sent, nextval('team_member_id_seq')::text AS member,
+       nextval('api_key_id_seq')::text AS session`,
   )
-  const { id = '', person = '', payout = '' } = rows[0] ?? {}
+  const [made] = rows
+  if (!made) throw new Error('no ids')
+  const { id, person, payout, hook, sent, member, session } = made
   const renamed = (encoded: string, was = known.id, becomes = id) =>
     Buffer.from(Buffer.from(encoded, 'base64').toString().replace(was, becomes)).toString('base64')
   return {
@@ -135,6 +171,9 @@ async function nothingLike(known: Known): Promise<Known> {
     sequence: '987654',
     idempotencyKey: 'no-such-key',
     line: known.line.replace(/\d+$/, '0'),
+    keyId: session,
+    keyNode: renamed(known.keyNode, known.keyId, session),
+    keyCursor: renamed(known.keyCursor, known.keyId, session),
     beneficiaryId: person,
     beneficiaryNode: renamed(known.beneficiaryNode, known.beneficiaryId, person),
     beneficiaryCursor: renamed(known.beneficiaryCursor, known.beneficiaryId, person),
@@ -143,17 +182,21 @@ async function nothingLike(known: Known): Promise<Known> {
     payoutNode: renamed(known.payoutNode, known.payoutId, payout),
     payoutCursor: renamed(known.payoutCursor, known.payoutId, payout),
     payoutReference: 'no-such-payout',
+    webhookId: hook,
+    webhookUrl: 'http://127.0.0.1:1/hooks-of-nobody',
+    webhookNode: renamed(known.webhookNode, known.webhookId, hook),
+    webhookCursor: renamed(known.webhookCursor, known.webhookId, hook),
+    deliveryId: sent,
+    deliveryNode: renamed(known.deliveryNode, known.deliveryId, sent),
+    eventId: 'evt_987654321',
+    ...nobodyLike(known, member, session, renamed),
   }
-}
-
-interface Heard {
-  status: number
-  text: string
 }
 
 async function send(ask: Ask, token: string | null): Promise<Heard> {
   const path = ask.document === undefined ? `/merchant/api${ask.path}` : '/graphql'
   const body = ask.document === undefined ? ask.body : { query: ask.document, variables: ask.variables }
+  const silence = new AbortController()
   const response = await fetch(`${service.url}${path}`, {
     method: ask.document === undefined ? (ask.method ?? 'GET') : 'POST',
     headers: {
@@ -163,43 +206,24 @@ async function send(ask: Ask, token: string | null): Promise<Heard> {
       ...ask.headers,
     },
     ...(body && { body: JSON.stringify(body) }),
-    ...(ask.isStream && { signal: AbortSignal.timeout(streamMs) }),
+    signal: silence.signal,
   })
+  // A stream has no end of its own.
+  const timer = ask.isStream && setTimeout(() => silence.abort(), silenceMs)
   let text = ''
   try {
     const decoder = new TextDecoder()
-    for await (const part of response.body ?? []) text += decoder.decode(part, { stream: true })
+    for await (const part of response.body ?? []) {
+      text += decoder.decode(part, { stream: true })
+      if (timer) timer.refresh()
+    }
   } catch (error) {
-    // A stream has no end of its own.
     if (!ask.isStream) throw error
   }
   return { status: response.status, text }
 }
 
-const streamMs = 250
-
-/** An answer without what is new in every answer, and without the name that was asked for. */
-function comparable({ status, text }: Heard, named: Known): string {
-  const names = [
-    named.node,
-    named.cursor,
-    named.reference,
-    named.phone,
-    named.idempotencyKey,
-    named.beneficiary,
-    named.beneficiaryNode,
-    named.beneficiaryCursor,
-    named.payoutNode,
-    named.payoutCursor,
-    named.payoutReference,
-  ]
-  const unnamed = names.reduce((rest, name) => rest.replaceAll(name, '<named>'), text)
-  return `${status} ${unnamed}`
-    .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, '<uuid>')
-    .replaceAll(/(?:mp|dp|po|rf)_[0-9a-f]{32}/g, '<reference>')
-    .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
-    .replaceAll(/"remaining":\d+/g, '"remaining":"<less>"')
-}
+const silenceMs = 250
 
 /** All that is stored of a merchant, but for what only counts or proves it. */
 async function digestOf(merchantId: number): Promise<Record<string, string>> {
@@ -257,12 +281,13 @@ async function hear(row: Row, attack: Attack, callers: Callers): Promise<[Heard,
   const { stranger, self, writers } = callers
   const reader: Caller = { merchant: stranger, self }
   const [first, second] = row.isWrite ? writers : [reader, reader]
-  const heard = await send(attack(victim, first.self), first.merchant.token)
-  if (row.isCredential) {
-    const nobody = await send(attack(victim, self), null)
-    return [heard, comparable(heard, victim), comparable(nobody, victim)]
-  }
-  const expected = await send(attack(nothing, second.self), second.merchant.token)
+  const [heard, expected] = await Promise.all([
+    send(attack(victim, first.self), first.merchant.token),
+    row.isCredential
+      ? send(attack(victim, self), null)
+      : send(attack(nothing, second.self), second.merchant.token),
+  ])
+  if (row.isCredential) return [heard, comparable(heard, victim), comparable(expected, victim)]
   const texts = [comparable(heard, victim), comparable(expected, nothing)] as const
   // Each of the two made its own.
   const [told, due] = row.isWrite ? texts.map((text) => text.replaceAll(/(d":)\d+/g, '$1"<own>"')) : texts
@@ -338,6 +363,8 @@ test.each(Object.entries(firstWalls).slice(1))(
       const named = (await attacked(broken)).map((complaint) => complaint.split(': ')[0])
       const seen = ['Query.transaction(databaseId)', 'Query.transactions(filter.reference)']
       seen.push('Query.beneficiary(id)', 'Mutation.updateBeneficiary(id)', 'GET /beneficiaries/{id} id')
+      seen.push('Query.webhook(id)', 'Mutation.rotateWebhookSecret(id)', 'Mutation.removeWebhook(id)')
+      seen.push('Query.member(id)', 'GET /team/{id} id')
       seen.push('Query.payout(id)', 'Query.payouts(filter.reference)', 'GET /payouts/{id} id')
       expect(named).toEqual(expect.arrayContaining([...seen, 'GET /transactions/{id} id']))
     })
@@ -346,6 +373,11 @@ test.each(Object.entries(firstWalls).slice(1))(
 
 async function attacked(broken: (() => object) | null): Promise<string[]> {
   const callers = await makeCallers()
+  // Whoever got through the time before may have removed it.
+  await service.database.owner.query(
+    'UPDATE webhook_endpoint SET slot = 1, removed_at = NULL WHERE merchant_id = $1',
+    [victim.merchantId],
+  )
   filter.instead = broken
   try {
     return await attackAll(callers)

@@ -1,11 +1,14 @@
 import { createClient } from 'graphql-sse'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { scenarios } from '../../src/operators/simulator/scenarios.ts'
+import { limits } from '../../src/shared/limits.ts'
 import type { Provider } from '../../src/shared/providers.ts'
 import { holdBack } from '../ledger/money-out.ts'
 import { eventually } from './eventually.ts'
 import { customer, each, minute, openStage, perOperator, second, type Stage } from './stage.ts'
 
+// A question every three seconds is the rule of `payment-status.test.ts`; here nobody waits for the next one.
+Object.assign(limits, { operatorQueryIntervalMs: 300 })
 const stage = await openStage()
 const shop = await stage.merchant()
 /** Time goes by itself there: 21 answers later than anybody waits. */

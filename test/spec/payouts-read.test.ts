@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import type { TestMerchant } from '../support/app.ts'
 import { eventually } from './eventually.ts'
 import { day, fieldsOf, payoutsOn } from './payouts-ground.ts'
-import { openStage } from './stage.ts'
+import { customer, openStage } from './stage.ts'
 
 const stage = await openStage()
 const { shop, payOut, ahead, record, cancel } = payoutsOn(stage)
@@ -294,4 +294,19 @@ describe('payoutChanged', () => {
       { reference: 'p-2', status: 'PENDING' },
     ])
   })
+})
+
+test('one for a time between two milliseconds: at the later one, at both doors', async () => {
+  const poor = await shop(0)
+  const at = ahead(day)
+  const between = at.replace('Z', '0001Z')
+  const byRest = (await payOut(poor, { scheduled_at: between })).body['data']
+  const { body } = await stage.graphql(
+    `mutation { createPayout(input: { amount: 5000, paymentMethod: OperatorA, scheduledAt: "${between}",
+      destinationPhone: "${customer('00')}" }) { ... on Payout { scheduledAt } } }`,
+    {},
+    poor.token,
+  )
+  const later = new Date(Date.parse(at) + 1).toISOString()
+  expect([byRest['scheduled_at'], body.data.createPayout.scheduledAt]).toEqual([later, later])
 })

@@ -253,6 +253,33 @@ test('27 is never reachable: tried for a day, then failed, and nothing left', as
   }
 }, 30_000)
 
+test('51, our float is empty: tried for a day, then failed, and the money is free again', async () => {
+  const poor = await stage.merchant()
+  await stage.fund(poor, 20_000)
+  const { token } = poor
+  const money = async () => (await stage.rest('GET', '/balance', { token })).body.data
+  const ids = await perOperator(async (provider) => {
+    const order = { payment_method: provider, destination_phone: customer('51'), amount: 5_000 }
+    const { status, body } = await stage.rest('POST', '/payouts', { token, body: order })
+    expect(status).toBe(201)
+    return BigInt(body.data.id)
+  })
+  const all = Object.values(ids)
+  await eventually(async () => {
+    for (const id of all) expect(await standing(id)).toMatchObject({ status: 'processing' })
+  })
+  await stage.advance(23 * hour)
+  expect(await money()).toMatchObject({ available: 0, reserved: 20_000 })
+  await stage.advance(hour)
+  await letTimePass(all, 'failed', minute)
+  expect(await money()).toMatchObject({ available: 20_000, reserved: 0 })
+  for (const id of all) {
+    expect(await standing(id)).toMatchObject({ reason: 'FLOAT_INSUFFICIENT' })
+    expect(await paidOut(id)).toEqual([])
+    expect(await told(id)).toEqual(['payout_pending', 'payout_processing', 'payout_failed'])
+  }
+}, 30_000)
+
 test('what became due while nothing ran goes with the next start', async () => {
   const ids = await perOperator((provider: Provider) =>
     payout('00', { provider, scheduledAt: inService(day) }),

@@ -15,8 +15,12 @@ vi.mock(import('../../src/shared/limits.ts'), async (original) => {
       return wait.ms ?? real.depositWaitMs
     },
   }
-  return { limits: Object.defineProperties({ ...real }, Object.getOwnPropertyDescriptors(waits)) }
+  const quick = { ...real, operatorQueryIntervalMs: 300 }
+  return { limits: Object.defineProperties(quick, Object.getOwnPropertyDescriptors(waits)) }
 })
+vi.mock(import('../../src/operators/poll-schedule.ts'), async (original) =>
+  (await import('./quick-polls.ts')).quickPolls(await original()),
+)
 
 const stage = await openStage()
 

@@ -1,7 +1,6 @@
 import { createClient } from 'graphql-ws'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { WebSocket } from 'ws'
-import { regenerateApiKey } from '../../src/access/api-keys.ts'
 import { deactivateMerchant } from '../../src/resources/merchants/deactivate.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
 
@@ -78,10 +77,12 @@ const endings: readonly [string, number, (shop: TestMerchant) => Promise<unknown
   ['the account is deactivated', 403, (shop) => deactivateMerchant(service.app.services, shop.merchantId)],
 ]
 
-async function regenerate({ merchantId }: TestMerchant): Promise<void> {
-  const { database, access } = service.app.services
-  const { rows } = await database.pool.query('SELECT id FROM api_key WHERE merchant_id = $1', [merchantId])
-  await regenerateApiKey(database.pool, access.master, { merchantId, apiKeyId: rows[0].id })
+async function regenerate({ token }: TestMerchant): Promise<void> {
+  const { body } = await service.graphql('{ apiKeys { nodes { id } } }', {}, token)
+  const [{ id }] = body['data'].apiKeys.nodes
+  const document = 'mutation ($id: ID!) { regenerateApiKey(id: $id) { __typename } }'
+  const answer = await service.graphql(document, { id }, token)
+  expect(answer.body['data'].regenerateApiKey).toEqual({ __typename: 'IssuedApiKey' })
 }
 
 const collection = (n: number) => ({

@@ -4,6 +4,8 @@ import type { Provider } from '../../src/shared/providers.ts'
 import { eventually } from './eventually.ts'
 import { customer, each, hour, minute, openStage, perOperator, second } from './stage.ts'
 
+// A question every three seconds is the rule of `payment-status.test.ts`; here nobody waits for the next one.
+Object.assign(limits, { operatorQueryIntervalMs: 300 })
 const stage = await openStage()
 const shop = await stage.merchant()
 /** Operators of the push-prompt protocol; OperatorB's customer pays on a hosted page. */

@@ -87,6 +87,7 @@ describe('statement', () => {
 
   test.each<[string, object]>([
     ['to', { from: '2026-02-01T00:00:00Z', to: '2026-01-31T00:00:00Z' }],
+    ['from', { from: '9999-01-01T00:00:00Z' }],
     ['first', { from: '2026-02-01T00:00:00Z', first: 101 }],
     ['after', { from: '2026-02-01T00:00:00Z', after: 'mine' }],
   ])('refused by name: %s', async (field, variables) => {

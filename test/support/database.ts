@@ -1,3 +1,5 @@
+import { randomInt } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { inject } from 'vitest'
 import { type Database, openDatabase, openPool } from '../../src/database/client.ts'
@@ -13,16 +15,16 @@ export interface TestDatabase {
   database: Database
   /** With the rights of the owner, to look at everything and to arrange what the service may not. */
   owner: pg.Pool
+  /** Waits until so many sessions wait for what another one holds. */
+  untilWaiting(sessions?: number): Promise<void>
   /** Closes both and drops the database, whoever else is connected. */
   drop(): Promise<void>
 }
 
-let made = 0
-
 /** Copies the template. @param options.template another database to copy, `template0` for an empty one */
 export async function createTestDatabase(options: { template?: string } = {}): Promise<TestDatabase> {
   const { url: serverUrl, template, run } = inject('testServer')
-  const name = `test_${run}_${process.pid}_${(made += 1)}`
+  const name = `test_${run}_${process.pid}_${randomInt(2 ** 40)}`
   await withServer(
     serverUrl,
     `create database ${name} template ${options.template ?? template} strategy file_copy`,
@@ -36,7 +38,17 @@ export async function createTestDatabase(options: { template?: string } = {}): P
     await Promise.all([database.close(), owner.end()])
     await withServer(serverUrl, `drop database if exists ${name} with (force)`)
   }
-  return { url, connection, database, owner, drop }
+  return { url, connection, database, owner, untilWaiting: (sessions) => untilWaiting(owner, sessions), drop }
+}
+
+async function untilWaiting(owner: pg.Pool, sessions = 1): Promise<void> {
+  for (const deadline = performance.now() + 10_000; ; await sleep(5)) {
+    const { rowCount } = await owner.query(
+      `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+    )
+    if (Number(rowCount) >= sessions) return
+    if (performance.now() > deadline) throw new Error(`${rowCount} sessions wait, not ${sessions}`)
+  }
 }
 
 async function withServer(url: string, statement: string): Promise<void> {

@@ -1,7 +1,8 @@
+import { stripVTControlCharacters } from 'node:util'
 import { scopes } from '../../src/access/scopes.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { admin, call, eventually, type Home, newHome, type Running, run, signIn } from './program.ts'
-import { startProgram } from './program.ts'
+import { startCommand, startProgram } from './program.ts'
 
 // One running service; the commands and the demonstration run beside it, on the same embedded database.
 let home: Home
@@ -72,6 +73,26 @@ test('a merchant that is deactivated is out within a second', async () => {
   )
   expect(refused.status).toBe(403)
   await expect(signIn(home, api_key, api_secret)).rejects.toThrow('403')
+})
+
+test('payouts of a merchant that is deactivated wait until they are cancelled', async () => {
+  const { merchant_id, api_key, api_secret } = await createMerchant()
+  const id = String(merchant_id)
+  await admin(home, 'merchant', 'fund', '--id', id, '--amount', '50000')
+  const token = await signIn(home, api_key, api_secret, scopes)
+  const order = { payment_method: 'OperatorA', destination_phone: '70000001', amount: 5_000 }
+  const day = new Date(Date.now() + 86_400_000).toISOString()
+  for (const reference of ['later-1', 'later-2']) {
+    const { status } = await call(home, 'POST', '/payouts', token, { ...order, reference, scheduled_at: day })
+    expect(status).toBe(201)
+  }
+  const early = await admin(home, 'merchant', 'cancel-payouts', '--id', id)
+  expect(early).toMatchObject({ code: 1, stderr: expect.stringMatching(/is active/) })
+  await admin(home, 'merchant', 'deactivate', '--id', id)
+  const done = await admin(home, 'merchant', 'cancel-payouts', '--id', id, '--json')
+  expect(done).toMatchObject({ code: 0, stdout: `{"merchant_id":${id},"cancelled":2}\n` })
+  const again = await admin(home, 'merchant', 'cancel-payouts', '--id', id, '--json')
+  expect(JSON.parse(again.stdout)).toEqual({ merchant_id, cancelled: 0 })
 })
 
 test('the ledger is proven beside the running service', async () => {
@@ -163,3 +184,28 @@ test.each([
   expect({ code: ended.code, stdout: ended.stdout }).toEqual({ code, stdout: '' })
   expect(ended.stderr).toMatch(sentence)
 })
+
+test('webhooks:listen shows a first payment by itself, and leaves no endpoint behind', async () => {
+  const listen = (...args: string[]) => startCommand(home, ['src/terminal/listen.ts', ...args])
+  const first = listen('--port', '0')
+  const said = stripVTControlCharacters(await first.said(/payment_received/))
+  expect(said).toMatch(/✓ .* 1 +payment_pending +5\s000\sF\sCFA +listen-\w+ +evt_\d+\n/)
+  expect(said).toMatch(/✓ .* 2 +payment_received +5\s000\sF\sCFA +listen-\w+ +evt_\d+\n/)
+  const [, port = '', key = '', secret = ''] = /:(\d+)\/;[^]*API_KEY=(\S+) API_SECRET=(\S+)/.exec(said) ?? []
+  // What a listener that died left at its address, the next one takes away.
+  await first.end('SIGKILL')
+
+  const headers = { 'X-API-Key': key, 'X-API-Secret': secret }
+  const { body } = await call(home, 'POST', '/auth', headers, { scopes: ['webhooks'] })
+  const token = { Authorization: `Bearer ${body['data'].token}` }
+  const endpoints = async () => (await call(home, 'GET', '/webhooks', token)).body['data']
+  const second = listen('--port', port, '--key', key, '--secret', secret)
+  await second.said(/Listening/)
+  expect(await endpoints()).toMatchObject([{ url: `http://127.0.0.1:${port}/`, is_active: true }])
+  const [{ id }] = await endpoints()
+  const tested = await call(home, 'POST', `/webhooks/${id}/test`, token)
+  expect(tested.body['data']).toMatchObject({ delivered: true, status_code: 204 })
+  expect(stripVTControlCharacters(await second.said(/evt_test_/))).toMatch(/✓ .* - +test .* evt_test_\d+\n/)
+  expect(await second.end('SIGINT')).toBe(0)
+  expect(await endpoints()).toEqual([])
+}, 40_000)

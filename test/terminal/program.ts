@@ -147,6 +147,41 @@ export async function run(home: Home, program: string, args: readonly string[]):
   }
 }
 
+/** A command that runs until it is told to end. */
+export interface Command {
+  /** Waits until it has said something. @returns all that it said. @throws Error with that where it ended */
+  said(pattern: RegExp): Promise<string>
+  /** @returns its exit code */
+  end(signal: NodeJS.Signals): Promise<number | null>
+}
+
+/** Starts a command in the project's folder. */
+export function startCommand(home: Pick<Home, 'environment'>, args: readonly string[]): Command {
+  const [program, ...rest] = [join(bin, 'node'), ...args] as const
+  const child = spawn(program, rest, { cwd: root, env: home.environment, stdio: ['ignore', 'pipe', 'pipe'] })
+  const exit = once(child, 'exit')
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += String(chunk)))
+  return {
+    async said(pattern) {
+      const ended = new AbortController()
+      void exit.then(() => ended.abort())
+      const signal = AbortSignal.any([ended.signal, AbortSignal.timeout(20_000)])
+      while (!pattern.test(output)) {
+        await once(child.stdout, 'data', { signal }).catch(() => {
+          throw new Error(`It did not say ${pattern}:\n${output}`)
+        })
+      }
+      return output
+    },
+    async end(signal) {
+      if (child.exitCode === null && child.signalCode === null) child.kill(signal)
+      await exit
+      return child.exitCode
+    },
+  }
+}
+
 export const admin = (home: Home, ...args: string[]): Promise<Ended> =>
   run(home, 'node', ['src/cli.ts', ...args])
 
@@ -197,9 +232,15 @@ export async function call(
   return { status: answer.status, body: await answer.json() }
 }
 
-/** Signs in with a key. @returns the headers that carry the token */
-export async function signIn(home: Home, key: string, secret: string): Promise<{ Authorization: string }> {
-  const { status, body } = await call(home, 'POST', '/auth', { 'X-API-Key': key, 'X-API-Secret': secret })
+/** Signs in with a key, for the usual scopes or for these. @returns the headers that carry the token */
+export async function signIn(
+  home: Home,
+  key: string,
+  secret: string,
+  scopes?: readonly string[],
+): Promise<{ Authorization: string }> {
+  const pair = { 'X-API-Key': key, 'X-API-Secret': secret }
+  const { status, body } = await call(home, 'POST', '/auth', pair, scopes && { scopes })
   if (status !== 200) throw new Error(`sign-in: ${status} ${JSON.stringify(body)}`)
   return { Authorization: `Bearer ${body['data'].token}` }
 }

@@ -23,13 +23,22 @@ test('the first payments of the README, in and out, work as they stand there', a
   const [, ...blocks] = Array.from(section.matchAll(/```sh\n([\s\S]*?)```/g), ([, block = '']) => block)
   expect(blocks).toHaveLength(3)
   const [, out] = /## Paying customers, and paying back\n[\s\S]*?```sh\n([\s\S]*?)```/.exec(readme) ?? []
+  const [, books] = /## The books\n[\s\S]*?```sh\n([\s\S]*?)```/.exec(readme) ?? []
   const [, withdrawn] = /## Payouts\n[\s\S]*?```sh\n([\s\S]*?)```/.exec(readme) ?? []
+  const [, registered] = /## Webhooks\n[\s\S]*?```sh\n(TOKEN[\s\S]*?)```/.exec(readme) ?? []
   home = await newHome()
   service = await startProgram(home)
   const [key = '', secret = ''] = [/API key +(\S+)/, /API secret +(\S+)/].map(
     (pattern) => pattern.exec(service?.screen ?? '')?.[1] ?? '',
   )
-  const lines = [`export API=${home.url} API_KEY=${key} API_SECRET=${secret}`, ...blocks, out, withdrawn]
+  const lines = [
+    `export API=${home.url} API_KEY=${key} API_SECRET=${secret}`,
+    ...blocks,
+    out,
+    books,
+    withdrawn,
+    registered,
+  ]
   const { stdout } = await run(home, 'bash', ['-c', lines.join('\necho\n')])
   const [asked, status, balance, initiated] = stdout.match(/\{.*?\}(?=\{|\n)/g) ?? []
   expect(JSON.parse(asked ?? '')).toMatchObject({ success: true, data: { status: 'pending' } })
@@ -39,10 +48,15 @@ test('the first payments of the README, in and out, work as they stand there', a
     data: { collectPayment: { __typename: 'PaymentInitiation', status: 'PENDING' } },
   })
   expect(stdout).toMatch(/"status":"pending","reference":"rent-3"/)
+  expect(stdout).toMatch(/"destination_phone":"\+22370000003","status":"pending","reference":"cement-1"/)
+  expect(stdout).toMatch(/"statement":\{"opening":\{"balance":0\},"totalIn":\d+,/)
+  expect(stdout).toMatch(/^\d+,deposit,OperatorA,\+22370000001,2000,2000,XOF,success,gift-1,/m)
+  expect(stdout).toMatch(/,closing,.*\r?$/m)
   expect(stdout).toMatch(/"reference":"gift-1"[^}]*"status":"success"/)
   expect(stdout).toMatch(
     /"refundTransaction":\{"__typename":"PaymentInitiation","amount":2000,"status":"\w+"/,
   )
+  expect(stdout).toMatch(/"url":"http:\/\/127.0.0.1:4021\/hooks".*"secret":"whsec_/)
   // The first payment of the log was paid, the second one is on its way.
   expect(stdout.match(/"sequence":\d+,"status":"[A-Z]+"/g)?.slice(0, 3)).toEqual([
     '"sequence":1,"status":"PENDING"',

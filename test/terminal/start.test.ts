@@ -34,7 +34,8 @@ function commandsOf(screen: string): string[] {
 
 test('npm start shows where everything is, and commands that make a first payment', async () => {
   const home = await openHome()
-  const { screen } = await start(home, ['npm', 'start'])
+  const service = await start(home, ['npm', 'start'])
+  const { screen } = service
   expect(screen).toContain(`${home.url}/merchant/api`)
   expect(screen).toContain(`${home.url}/graphql`)
   expect(screen).toContain(`${home.operatorsUrl}/phone`)
@@ -67,6 +68,8 @@ test('npm start shows where everything is, and commands that make a first paymen
   // Below the first of them the paths of REST begin.
   expect(statuses.filter(([, status]) => status === 404)).toEqual([[`${home.url}/merchant/api`, 404]])
   expect((await fetch(`${home.operatorsUrl}/phone`)).status).toBe(200)
+  // Nothing that looks like a fault stands below the first screen.
+  expect(service.errors()).not.toMatch(/"level":[456]0/)
 }, 40_000)
 
 test('a second start is quick, finds what the first one recorded, and shows no secret', async () => {

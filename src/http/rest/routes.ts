@@ -4,9 +4,14 @@ import { beneficiaryFilterInput } from '../../resources/beneficiaries/list.ts'
 import { updateBeneficiaryInput } from '../../resources/beneficiaries/update.ts'
 import { createPayoutInput } from '../../resources/payouts/create.ts'
 import { payoutFilterInput } from '../../resources/payouts/list.ts'
+import { updateSettingsInput } from '../../resources/settings/update.ts'
 import { collectInput } from '../../resources/transactions/collect.ts'
 import { depositInput } from '../../resources/transactions/deposit.ts'
+import { changeRoleInput } from '../../resources/team/change-role.ts'
+import { inviteMemberInput } from '../../resources/team/invite.ts'
 import { transactionFilterInput } from '../../resources/transactions/list.ts'
+import { registerWebhookInput } from '../../resources/webhooks/register.ts'
+import { updateWebhookInput } from '../../resources/webhooks/update.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { pageInput, provider, readInput, reference, wholeNumber } from '../../shared/input.ts'
 import type { ListPage } from './list-headers.ts'
@@ -32,8 +37,19 @@ export interface Route {
   hasOwnLimit?: true
   /** The page of a list whose `data` is a bare array: headers tell of the rest. */
   list?: (result: never, variables: never) => ListPage
+  /** Where the new thing is, below `/merchant/api`: the `Location` of the answer. */
+  location?: (result: never) => string
   /** The status depends on the answer. */
   statusOf?: (result: never) => number
+}
+
+/** A list whose `data` is a bare array. */
+const bareList = {
+  data: (result: { nodes: readonly object[] }) => result.nodes,
+  list: (result: { totalCount: number }, variables: Omit<ListPage, 'total'>) => ({
+    ...variables,
+    total: result.totalCount,
+  }),
 }
 
 /** Every REST path of the service. The scope of each is that of its operation, as the schema says. */
@@ -154,11 +170,7 @@ export const routes: readonly Route[] = [
       ...query(request, pageInput),
       filter: query(request, beneficiaryFilterInput),
     }),
-    data: (result: { nodes: readonly object[] }) => result.nodes,
-    list: (result: { totalCount: number }, variables: Omit<ListPage, 'total'>) => ({
-      ...variables,
-      total: result.totalCount,
-    }),
+    ...bareList,
   },
   {
     method: 'GET',
@@ -174,6 +186,102 @@ export const routes: readonly Route[] = [
     operation: 'UpdateBeneficiary',
     variables: (request) => ({ ...idOf(request), input: body(request, updateBeneficiaryInput) }),
     data: () => undefined,
+  },
+  {
+    method: 'POST',
+    path: '/webhooks',
+    status: 201,
+    operation: 'RegisterWebhook',
+    variables: (request) => ({ input: body(request, registerWebhookInput) }),
+    data: ({ secret, webhook }: { secret: string; webhook: Record<string, unknown> }) => {
+      const { id, url, events, is_active, created_at } = webhook
+      return { id, url, events, secret, is_active, created_at }
+    },
+  },
+  {
+    method: 'GET',
+    path: '/webhooks',
+    status: 200,
+    operation: 'Webhooks',
+    variables: (request) => query(request, pageInput),
+    ...bareList,
+  },
+  { method: 'GET', path: '/webhooks/{id}', status: 200, operation: 'Webhook', variables: idOf },
+  {
+    method: 'PUT',
+    path: '/webhooks/{id}',
+    status: 200,
+    operation: 'UpdateWebhook',
+    variables: (request) => ({ ...idOf(request), input: body(request, updateWebhookInput) }),
+  },
+  {
+    method: 'DELETE',
+    path: '/webhooks/{id}',
+    status: 200,
+    operation: 'RemoveWebhook',
+    variables: idOf,
+    data: () => undefined,
+  },
+  {
+    method: 'POST',
+    path: '/webhooks/{id}/test',
+    status: 200,
+    operation: 'SendTestEvent',
+    variables: idOf,
+  },
+  {
+    method: 'POST',
+    path: '/team/invite',
+    status: 201,
+    operation: 'InviteMember',
+    variables: (request) => ({ input: body(request, inviteMemberInput) }),
+    location: ({ id }: { id: number }) => `/team/${id}`,
+    data: () => undefined,
+  },
+  {
+    method: 'GET',
+    path: '/team',
+    status: 200,
+    operation: 'Members',
+    variables: (request) => query(request, pageInput),
+    ...bareList,
+  },
+  {
+    method: 'GET',
+    path: '/team/{id}',
+    status: 200,
+    operation: 'Member',
+    variables: idOf,
+  },
+  {
+    method: 'PUT',
+    path: '/team/{id}/role',
+    status: 200,
+    operation: 'ChangeMemberRole',
+    variables: (request) => ({ ...idOf(request), ...body(request, changeRoleInput) }),
+    data: () => undefined,
+  },
+  {
+    method: 'DELETE',
+    path: '/team/{id}',
+    status: 200,
+    operation: 'RemoveMember',
+    variables: idOf,
+    data: () => undefined,
+  },
+  {
+    method: 'GET',
+    path: '/settings',
+    status: 200,
+    operation: 'Settings',
+    variables: () => ({}),
+  },
+  {
+    method: 'PUT',
+    path: '/settings',
+    status: 200,
+    operation: 'UpdateSettings',
+    variables: (request) => ({ input: body(request, updateSettingsInput) }),
   },
 ]
 

@@ -1,78 +1,160 @@
-import { exchangeCredentials, type ExchangeResult } from '../../access/authenticate.ts'
-import { type RateLimitState, tellRateLimit } from '../../access/rate-limit.ts'
+import { mine } from '../../access/actor.ts'
+import type { IssuedKey } from '../../access/api-keys.ts'
+import { isScope } from '../../access/scopes.ts'
+import { prefixOf } from '../../access/secrets.ts'
 import type { Context } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'
+import { Scope } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
-import { DomainError } from '../../shared/errors.ts'
+import { behind, checkPage } from '../../graphql/pagination.ts'
+import { limits } from '../../shared/limits.ts'
+import { createMerchantKey } from './create.ts'
+import { apiKeyIdOf } from './maker.ts'
+import { regenerateMerchantKey } from './regenerate.ts'
+import { revokeMerchantKey } from './revoke.ts'
 
-const AccessToken = builder.objectRef<ExchangeResult>('AccessToken').implement({
-  description: 'A short-lived bearer token.',
+/** The keys of the caller's merchant; the sessions of people, which lie beside them, are none. */
+const keysWhere = (ctx: Context) => ({ ...mine(ctx), kind: 'key' as const })
+
+const ApiKey = builder.prismaNode('ApiKey', {
+  id: { field: 'id' },
+  // Only what is asked for: no request reads a secret's hash.
+  select: { id: true },
+  findUnique: (id, ctx) => ({ ...keysWhere(ctx), id: apiKeyIdOf(id) }),
+  nullable: true,
+  scope: ['settings'],
+  description: 'What a program signs in with. Its secret half is shown once, when it is made.',
   fields: (t) => ({
-    token: t.exposeString('token', {
-      description: 'Send it as `Authorization: Bearer …`; keep it on your server.',
+    databaseId: t.exposeInt('id', { description: 'The `api_key_id` of events.' }),
+    name: t.exposeString('name'),
+    prefix: t.string({
+      description: 'How its public half begins.',
+      select: { key: true },
+      resolve: ({ key }) => prefixOf(key),
     }),
-    tokenType: t.string({ resolve: () => 'Bearer' }),
-    expiresIn: t.exposeInt('expiresIn', { description: 'Seconds.' }),
-    expiresAt: t.expose('expiresAt', { type: 'DateTime' }),
-    scopes: t.stringList({ resolve: ({ scopes }) => [...scopes] }),
+    lastFour: t.string({
+      description: 'How its public half ends.',
+      select: { key: true },
+      resolve: ({ key }) => key.slice(-4),
+    }),
+    scopes: t.field({
+      type: [Scope],
+      description: 'What its tokens may be allowed to do.',
+      select: { scopes: true },
+      resolve: ({ scopes }) => scopes.filter(isScope),
+    }),
+    isActive: t.boolean({
+      description: 'Whether it was neither revoked nor has expired.',
+      select: { revokedAt: true, expiresAt: true },
+      resolve: ({ revokedAt, expiresAt }) =>
+        revokedAt === null && (expiresAt === null || expiresAt.getTime() > Date.now()),
+    }),
+    isCurrent: t.boolean({
+      description: 'The one whose token asks.',
+      resolve: ({ id }, _args, { actor }) => id === actor?.apiKeyId,
+    }),
+    expiresAt: t.expose('expiresAt', { type: 'DateTime', nullable: true }),
+    lastUsedAt: t.expose('lastUsedAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'To the minute.',
+    }),
+    lastUsedFrom: t.exposeString('lastUsedFrom', { nullable: true, description: 'The address.' }),
+    revokedAt: t.expose('revokedAt', { type: 'DateTime', nullable: true }),
+    createdAt: t.expose('createdAt', { type: 'DateTime' }),
   }),
 })
 
-const AuthenticateInput = builder.inputType('AuthenticateInput', {
-  description: 'An API key and its secret (specification: POST /auth).',
-  fields: (t) => ({
-    apiKey: t.string(),
-    apiSecret: t.string(),
-    scopes: t.stringList({
-      description: "Part of the key's scopes; pay, deposit and balance where left out.",
-    }),
-    expiresInHours: t.float({ description: 'Whole hours from 1 to 720; 24 where left out.' }),
-  }),
-})
-
-builder.mutationField('authenticate', (t) =>
-  t.field({
-    type: AccessToken,
-    nullable: true,
-    scope: 'public',
-    description: 'Exchanges an API key and its secret for an access token. 20 tries in 15 minutes.',
-    errors: refusals(
-      'INVALID_INPUT',
-      'CREDENTIALS_REJECTED',
-      'ACCOUNT_INACTIVE',
-      'ADDRESS_NOT_ALLOWED',
-      'FORBIDDEN',
-      'RATE_LIMITED',
-    ),
-    args: { input: t.arg({ type: AuthenticateInput, required: true }) },
-    resolve: (_root, { input }, ctx) => authenticate(ctx, input),
-  }),
+builder.queryField('apiKeys', (t) =>
+  t.prismaConnection(
+    {
+      type: ApiKey,
+      cursor: 'id',
+      scope: ['settings'],
+      defaultSize: limits.pageSizeDefault,
+      maxSize: limits.pageSizeMax,
+      description: 'The API keys, newest first, also those that ended.',
+      args: { offset: t.arg.int({ description: 'Rows to pass over; cursors are faster.' }) },
+      totalCount: (_connection, args, ctx) => {
+        checkPage(args)
+        return ctx.database.prisma.apiKey.count({ where: keysWhere(ctx) })
+      },
+      resolve: ({ cursor, skip: _cursorItself, ...query }, _root, args, ctx) => {
+        const skip = checkPage(args)
+        const id = behind(cursor, query.take)
+        return ctx.database.prisma.apiKey.findMany({
+          ...query,
+          skip,
+          where: { ...keysWhere(ctx), ...(id && { id }) },
+          orderBy: { id: 'desc' },
+        })
+      },
+    },
+    { name: 'ApiKeyConnection', description: 'A page of API keys.' },
+    { name: 'ApiKeyEdge' },
+  ),
 )
 
-/** Whatever comes of it, the answer's headers say how many tries are left. */
-async function authenticate(
-  ctx: Context,
-  input: {
-    apiKey?: string | null | undefined
-    apiSecret?: string | null | undefined
-    scopes?: unknown
-    expiresInHours?: unknown
-  },
-): Promise<ExchangeResult> {
-  const noteLimit = (state: RateLimitState) => tellRateLimit(ctx.responseHeaders, 'auth', state)
-  try {
-    const result = await exchangeCredentials(ctx.access, {
-      key: input.apiKey ?? undefined,
-      secret: input.apiSecret ?? undefined,
-      scopes: input.scopes,
-      expiresInHours: input.expiresInHours,
-      clientAddress: ctx.clientAddress,
-    })
-    noteLimit(result.rateLimit)
-    return result
-  } catch (error) {
-    const state = error instanceof DomainError ? error.detail['rateLimit'] : undefined
-    if (state) noteLimit(state as RateLimitState)
-    throw error
-  }
-}
+const IssuedApiKey = builder.objectRef<IssuedKey>('IssuedApiKey').implement({
+  description: 'An API key with both its halves. The secret is shown this once: keep it on your server.',
+  fields: (t) => ({
+    apiKey: t.prismaField({
+      type: ApiKey,
+      nullable: true,
+      resolve: (query, { apiKeyId }, _args, ctx) =>
+        ctx.database.prisma.apiKey.findFirst({ ...query, where: { ...keysWhere(ctx), id: apiKeyId } }),
+    }),
+    key: t.exposeString('key', { description: '`X-API-Key` of POST /auth.' }),
+    secret: t.string({
+      description: '`X-API-Secret` of POST /auth.',
+      resolve: ({ secret }) => secret.reveal(),
+    }),
+  }),
+})
+
+const CreateApiKeyInput = builder.inputType('CreateApiKeyInput', {
+  description: 'An API key to be.',
+  fields: (t) => ({
+    name: t.string({ required: true, description: '1 to 100 characters.' }),
+    scopes: t.field({ type: [Scope], required: true, description: 'Some of those that you hold.' }),
+    expiresAt: t.field({
+      type: 'DateTime',
+      description: 'Within ten years. Of a key that an API key makes, no later than that; else never.',
+    }),
+  }),
+})
+
+const idArgument = 'Its global id, or its id.'
+
+builder.mutationFields((t) => ({
+  createApiKey: t.field({
+    type: IssuedApiKey,
+    nullable: true,
+    scope: ['settings'],
+    description: 'Makes an API key. It grants nothing that its maker does not hold.',
+    errors: refusals('INVALID_INPUT', 'FORBIDDEN', 'STATE_CONFLICT'),
+    args: { input: t.arg({ type: CreateApiKeyInput, required: true }) },
+    resolve: (_root, { input }, ctx) => createMerchantKey(ctx, input),
+  }),
+  regenerateApiKey: t.field({
+    type: IssuedApiKey,
+    nullable: true,
+    scope: ['settings'],
+    description: 'Replaces both halves of a key. The old pair and its tokens are dead within a second.',
+    errors: refusals('NOT_FOUND', 'FORBIDDEN'),
+    args: { id: t.arg.id({ required: true, description: idArgument }) },
+    resolve: (_root, { id }, ctx) => regenerateMerchantKey(ctx, id),
+  }),
+  revokeApiKey: t.prismaField({
+    type: ApiKey,
+    nullable: true,
+    scope: ['settings'],
+    description: 'Ends a key and its tokens for ever, also the one that calls.',
+    errors: refusals('NOT_FOUND'),
+    args: { id: t.arg.id({ required: true, description: idArgument }) },
+    resolve: async (query, _root, args, ctx) => {
+      const id = await revokeMerchantKey(ctx, args.id)
+      return ctx.database.prisma.apiKey.findFirst({ ...query, where: { ...keysWhere(ctx), id } })
+    },
+  }),
+}))

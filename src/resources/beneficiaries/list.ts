@@ -1,8 +1,6 @@
 import { z } from 'zod'
 import { mine } from '../../access/actor.ts'
 import type { Context } from '../../context.ts'
-import { smallIdMax } from '../../graphql/ids.ts'
-import { beyond } from '../../graphql/pagination.ts'
 import { oneOf, readInput, truth } from '../../shared/input.ts'
 import { payoutMethods } from '../../shared/providers.ts'
 import { beneficiaryCategories } from './create.ts'
@@ -27,15 +25,4 @@ export function beneficiariesWhere(ctx: Context, raw: BeneficiaryFilter | null |
     ...(paymentMethod && { paymentMethod }),
     ...(activeOnly && { isActive: true }),
   }
-}
-
-/** The ids behind a cursor, newest first. @throws DomainError INVALID_INPUT */
-export function behind(...page: Parameters<typeof beyond>): { gt?: number; lt?: number } | null {
-  const ids = beyond(...page)
-  return ids && Object.fromEntries(Object.entries(ids).map(([way, id]) => [way, smallId(id)]))
-}
-
-/** What is beyond 32 bits lies behind them all. */
-function smallId(id: bigint): number {
-  return Math.min(Number(id), Number(smallIdMax))
 }

@@ -2,10 +2,10 @@ import { mine } from '../../access/actor.ts'
 import { builder } from '../../graphql/builder.ts'
 import { PayoutMethod, wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
-import { checkPage } from '../../graphql/pagination.ts'
+import { behind, checkPage } from '../../graphql/pagination.ts'
 import { limits } from '../../shared/limits.ts'
 import { beneficiaryCategories, createBeneficiary } from './create.ts'
-import { beneficiariesWhere, behind } from './list.ts'
+import { beneficiariesWhere } from './list.ts'
 import { beneficiaryId, updateBeneficiary } from './update.ts'
 
 const BeneficiaryCategory = wordEnum(

@@ -11,10 +11,12 @@ import type { Provider } from '../../shared/providers.ts'
  * Asks an operator for the float that it holds, and records the question as a transaction `balance_check` of
  * amount 0.
  * @returns whole XOF
- * @throws DomainError INVALID_INPUT where the operator is not connected, OPERATOR_UNREACHABLE (recorded as
- *   failed)
+ * @throws DomainError FORBIDDEN for whoever only reads, INVALID_INPUT where the operator is not connected,
+ *   OPERATOR_UNREACHABLE (recorded as failed)
  */
 export async function checkBalance(ctx: Context, provider: Provider): Promise<Xof> {
+  const { merchantId, readsOnly } = actorOf(ctx)
+  if (readsOnly) throw new DomainError('FORBIDDEN', 'Asking an operator is recorded: your role only reads.')
   const operator = ctx.operators.find(provider)
   if (!operator) throw invalidInput([{ field: 'paymentMethod', message: 'is not connected to this service' }])
   const outcome = await operator.balance({
@@ -28,7 +30,7 @@ export async function checkBalance(ctx: Context, provider: Provider): Promise<Xo
     name: 'record_balance_check',
     text: 'SELECT record_balance_check($1, $2, $3, $4)',
     values: [
-      actorOf(ctx).merchantId,
+      merchantId,
       provider,
       `bc_${randomBytes(16).toString('hex')}`,
       known ? null : 'OPERATOR_UNAVAILABLE',

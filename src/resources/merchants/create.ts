@@ -7,10 +7,11 @@ import { transact } from '../../database/transact.ts'
 import { fund } from '../../ledger/post.ts'
 import { readInput, text } from '../../shared/input.ts'
 import { invariant } from '../../shared/invariant.ts'
+import { limits } from '../../shared/limits.ts'
 import type { Xof } from '../../shared/money.ts'
 import type { Secret } from '../../shared/secret.ts'
 
-export const merchantInput = z.object({ name: text({ min: 1, max: 200 }) })
+export const merchantInput = z.object({ name: text({ min: 1, max: limits.merchantNameLengthMax }) })
 
 export interface NewMerchant {
   merchantId: number

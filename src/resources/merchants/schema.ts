@@ -1,14 +1,12 @@
 import { actorOf, mine } from '../../access/actor.ts'
-import { scopes } from '../../access/scopes.ts'
 import { builder } from '../../graphql/builder.ts'
-import { PaymentMethod, wordEnum } from '../../graphql/enums.ts'
+import { MemberRole, PaymentMethod, Scope, wordEnum } from '../../graphql/enums.ts'
 import { type Balance as LedgerBalance, readBalance } from '../../ledger/balance.ts'
 import { readBalanceAt } from '../../ledger/statement.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { currency, type Xof } from '../../shared/money.ts'
 import { checkBalance } from './check-balance.ts'
 
-const Scope = wordEnum('Scope', scopes, 'What a token may be allowed to do.')
 const MerchantStatus = wordEnum('MerchantStatus', ['active', 'inactive'], 'Whether an account can be used.')
 
 const Merchant = builder.prismaObject('Merchant', {
@@ -21,6 +19,21 @@ const Merchant = builder.prismaObject('Merchant', {
   }),
 })
 
+const Self = builder.prismaObject('TeamMember', {
+  variant: 'Self',
+  description: 'The person who is calling.',
+  fields: (t) => ({
+    databaseId: t.exposeInt('id', { description: 'The `team_member_id` of events.' }),
+    name: t.exposeString('name'),
+    email: t.exposeString('email'),
+    role: t.expose('role', { type: MemberRole }),
+    hasSecondFactor: t.boolean({
+      description: 'Whether signing in takes a code as well.',
+      resolve: ({ secondFactorAt }) => secondFactorAt !== null,
+    }),
+  }),
+})
+
 const Me = builder.objectRef<ReturnType<typeof actorOf>>('Me').implement({
   description: 'Who is calling.',
   fields: (t) => ({
@@ -28,6 +41,15 @@ const Me = builder.objectRef<ReturnType<typeof actorOf>>('Me').implement({
       type: Merchant,
       resolve: (query, { merchantId }, _args, ctx) =>
         ctx.database.prisma.merchant.findUniqueOrThrow({ ...query, where: { id: merchantId } }),
+    }),
+    member: t.prismaField({
+      type: Self,
+      nullable: true,
+      description: 'The person; null where a program calls with an API key.',
+      resolve: (query, { memberId }, _args, ctx) =>
+        memberId === null
+          ? null
+          : ctx.database.prisma.teamMember.findFirst({ ...query, where: { id: memberId, ...mine(ctx) } }),
     }),
     scopes: t.field({ type: [Scope], resolve: (actor) => [...actor.scopes] }),
     tokenExpiresAt: t.field({ type: 'DateTime', resolve: ({ expiresAt }) => expiresAt }),

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type { Pool } from 'pg'
 import { z } from 'zod'
-import { mine } from '../../access/actor.ts'
+import { actorOf, mine, nameOf } from '../../access/actor.ts'
 import { type Caller, callerOf, whyTurnedAway } from '../../access/caller.ts'
 import type { Context } from '../../context.ts'
 import { shareStatement } from '../../database/batch.ts'
@@ -94,6 +94,7 @@ export async function createPayout(
   const made = await ctx.batches.run(createPayouts, {
     ...caller,
     ...destination,
+    maker: nameOf(actorOf(ctx)),
     amount: input.amount,
     reference: named,
     scheduledAt: input.scheduledAt ?? null,
@@ -211,6 +212,7 @@ function repeated(ctx: Context, existing: Existing | undefined, input: Input): {
 }
 
 interface Item extends Caller, Destination {
+  maker: string
   amount: Xof
   reference: string
   scheduledAt: Date | null
@@ -241,7 +243,7 @@ const createPayouts = shareStatement(
         items.map((i) => i.scheduledAt),
         items.map((i) => i.beneficiaryId),
         items.map((i) => i.beneficiaryName),
-        items.map((i) => `api_key:${i.apiKeyId}`),
+        items.map((i) => i.maker),
         limits.approvalLifetimeMs,
       ],
     })

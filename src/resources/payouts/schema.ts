@@ -262,8 +262,8 @@ const PayoutChange = builder.objectRef<LogEvent<PayoutEventData>>('PayoutChange'
     sequence: t.field({
       type: 'SafeInt',
       description:
-        'Place in the one log of the merchant, which has no gap. What lies between two changes are changes ' +
-        'of transactions.',
+        'Place in the one log of the merchant, which has no gap. What lies between two changes is of ' +
+        'other kinds: see `events`.',
       resolve: ({ position }) => position,
     }),
     cursor: t.string({

@@ -22,27 +22,37 @@ export async function sendDuePayouts(services: Services, provider: Provider): Pr
   let look = true
   let resume = () => {}
   let underWay = 0
+  /** Whether the last look took all that it might. */
+  let isFull = false
+  let pause: NodeJS.Timeout | undefined
   const wake = () => {
+    clearTimeout(pause)
+    pause = undefined
     look = true
     resume()
+  }
+  const freed = () => {
+    underWay -= 1
+    if (underWay === 0 || (isFull && underWay <= limits.payoutsInFlightMax / 2)) wake()
+    else pause ??= setTimeout(wake, limits.payoutsPaceMs)
   }
   here.set(provider, wake)
   services.ending.addEventListener('abort', wake, { once: true })
   try {
     while (look && !services.ending.aborted) {
       look = false
-      const requests = await beginDue(services, provider, limits.payoutsInFlightMax - underWay)
+      const room = limits.payoutsInFlightMax - underWay
+      const requests = await beginDue(services, provider, room)
+      isFull = requests.sends.length === room
       for (const request of requests.sends) {
         underWay += 1
-        void send(services, request, requests.deadline).finally(() => {
-          underWay -= 1
-          wake()
-        })
+        void send(services, request, requests.deadline).finally(freed)
       }
       look ||= requests.ended > 0
       if (!look && underWay > 0) await new Promise<void>((resolve) => (resume = resolve))
     }
   } finally {
+    clearTimeout(pause)
     here.delete(provider)
     services.ending.removeEventListener('abort', wake)
   }

@@ -1,6 +1,7 @@
 import type { Pool } from 'pg'
 import type { Services } from '../../context.ts'
 import { shareStatement } from '../../database/batch.ts'
+import { limits } from '../../shared/limits.ts'
 import { type Ending, noteOtherOutcome, outcomeColumns } from '../outcome.ts'
 import type { PayoutStatus } from './states.ts'
 
@@ -35,7 +36,7 @@ interface Item {
   outcome: Ending
 }
 
-const settleMany = shareStatement(async (pool: Pool, items: readonly Item[]): Promise<Settlement[]> => {
+async function settle(pool: Pool, items: readonly Item[]): Promise<Settlement[]> {
   const { rows } = await pool.query<Settlement>({
     name: 'settle_payouts',
     text: `SELECT moved, status
@@ -47,4 +48,7 @@ const settleMany = shareStatement(async (pool: Pool, items: readonly Item[]): Pr
     ],
   })
   return rows
-})
+}
+
+/** Nobody waits for a payout as one waits for a deposit: those that end within a moment end together. */
+const settleMany = shareStatement(settle, undefined, limits.payoutsSettlePaceMs)

@@ -40,7 +40,7 @@ export const statementExport = makeExport({
 })
 
 async function* readStatementRows(ctx: Context, wishes: z.output<typeof input>): AsyncGenerator<Row[], void> {
-  const span = checkSpan(wishes)
+  const span = checkSpan(ctx, wishes)
   const { merchantId } = mine(ctx)
   const { merchantPool } = ctx.database
   let held: Row['held'] = await readBalanceAt(merchantPool, merchantId, span.from)

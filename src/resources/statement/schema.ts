@@ -144,7 +144,7 @@ builder.queryField('statement', (t) =>
       to: t.arg({ type: 'DateTime', description: 'The first moment after it; now where left out.' }),
     },
     resolve: (_root, args, ctx) =>
-      readStatement(ctx.database.merchantPool, mine(ctx).merchantId, checkSpan(args)),
+      readStatement(ctx.database.merchantPool, mine(ctx).merchantId, checkSpan(ctx, args)),
   }),
 )
 

@@ -1,9 +1,12 @@
+import type { Context } from '../../context.ts'
 import type { Span } from '../../ledger/statement.ts'
 import { invalidInput } from '../../shared/input.ts'
 
-/** The time of a statement. @throws DomainError INVALID_INPUT */
-export function checkSpan({ from, to }: { from: Date; to?: Date | null | undefined }): Span {
+/** The time of a statement; one without an end goes to now. @throws DomainError INVALID_INPUT */
+export function checkSpan(ctx: Context, { from, to }: { from: Date; to?: Date | null | undefined }): Span {
   if (to && to < from) throw invalidInput([{ field: 'to', message: 'must not be before from' }])
+  if (!to && from > ctx.clock.now())
+    throw invalidInput([{ field: 'from', message: 'must not be in the future where to is left out' }])
   return { from, to: to ?? null }
 }
 

@@ -1,7 +1,7 @@
 import type { Pool } from 'pg'
 import { actorOf } from '../../access/actor.ts'
 import { whyTurnedAway } from '../../access/caller.ts'
-import type { Context } from '../../context.ts'
+import { afterOthers, type Context } from '../../context.ts'
 import { shareStatement } from '../../database/batch.ts'
 import { awaitEvent } from '../../events/await-event.ts'
 import { isTransactionEvent, type LogEvent } from '../../events/catalogue.ts'
@@ -86,7 +86,9 @@ async function record(
     throw operatorUnavailable(start.retryAfterMs)
   }
   for (let tries = 0; tries < limits.batchSizeMax; tries += 1) {
-    const made = await ctx.batches.run(depositMany, item)
+    const run = () => ctx.batches.run(depositMany, item)
+    // Of several refunds of one collection in a statement only the first is judged: they go one by one.
+    const made = await (item.refundOfId === null ? run() : afterOthers(ctx, `refund:${item.refundOfId}`, run))
     switch (made.outcome) {
       case 'made':
         return made

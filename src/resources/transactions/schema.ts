@@ -295,8 +295,8 @@ const TransactionChange = builder.objectRef<LogEvent<TransactionEventData>>('Tra
     sequence: t.field({
       type: 'SafeInt',
       description:
-        'Place in the one log of the merchant, which has no gap. What lies between two changes are changes ' +
-        'of payouts.',
+        'Place in the one log of the merchant, which has no gap. What lies between two changes is of ' +
+        'other kinds: see `events`.',
       resolve: ({ position }) => position,
     }),
     cursor: t.string({

@@ -1,4 +1,5 @@
 import { createClient, type Client as SocketClient } from 'graphql-ws'
+import { authorize, type Credentials, Stop } from '../client-program.ts'
 import type { Customer } from './customers.ts'
 
 /** A change of a payment, as the subscription tells it. */
@@ -26,37 +27,12 @@ export interface Client {
   close(): Promise<void>
 }
 
-/** Something that the person at the terminal can do something about, in one sentence. */
-export class Stop extends Error {}
-
-/** @throws Stop where nothing answers there, or something else does */
-export async function findService(url: string): Promise<void> {
-  const answer = await fetch(`${url}/merchant/api/status`, { signal: AbortSignal.timeout(3_000) }).catch(
-    () => null,
-  )
-  if (!answer) throw new Stop(`Nothing answers at ${url}: run "npm start" first, in another terminal.`)
-  const { data } = (await answer.json().catch(() => ({}))) as { data?: { environment?: string } }
-  if (data?.environment !== 'sandbox')
-    throw new Stop(`There is no sandbox at ${url}: the demo moves its clock.`)
-}
-
 /**
  * Signs in over REST; all else goes over GraphQL.
  * @throws Stop where the credentials are not taken
  */
-export async function signIn(url: string, key: string, secret: string): Promise<Client> {
-  const answer = await fetch(`${url}/merchant/api/auth`, {
-    method: 'POST',
-    headers: { 'X-API-Key': key, 'X-API-Secret': secret },
-  })
-  const { data, message } = (await answer.json()) as { data?: { token: string }; message?: string }
-  if (!data) {
-    throw new Stop(
-      `The service at ${url} does not take the key: ${message} The demo needs its DATA_DIR or ` +
-        'DATABASE_URL, or a --key and --secret that it knows.',
-    )
-  }
-  const authorization = `Bearer ${data.token}`
+export async function signIn(url: string, credentials: Credentials): Promise<Client> {
+  const authorization = await authorize(url, credentials)
   const socket = createClient({
     url: `${url.replace(/^http/, 'ws')}/graphql`,
     connectionParams: { authorization },

@@ -7,7 +7,7 @@ import { childOptions } from '../child.ts'
 export interface ReadersOptions {
   port: number
   count: number
-  /** Each twenty readers share one; without any they say nothing at all. */
+  /** They share these; without any they say nothing at all. */
   tokens: readonly string[]
 }
 

@@ -1,0 +1,99 @@
+import { argon2, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto'
+import { promisify } from 'node:util'
+import { DomainError } from '../shared/errors.ts'
+import { limits } from '../shared/limits.ts'
+
+/** What the database keeps of a password: `$argon2id$v=19$m=…,t=…,p=1,keyid=…$salt$hash` (PHC's form). */
+export type PasswordHash = string
+
+/**
+ * Hashes passwords with argon2id under a pepper, so that the database alone cannot be guessed at. Each takes
+ * 19 MiB and tens of milliseconds on purpose: two are made at once, a bounded number waits.
+ */
+export class Passwords {
+  readonly #pepper: KeyObject
+  readonly #waiting: (() => void)[] = []
+  #underWay = 0
+
+  constructor(pepper: KeyObject) {
+    this.#pepper = pepper
+  }
+
+  /** @throws DomainError OVERLOADED */
+  async hash(password: string): Promise<PasswordHash> {
+    const salt = randomBytes(saltBytes)
+    const { passwordMemoryKib: memory, passwordPasses: passes } = limits
+    const digest = await this.#digest(password, salt, { memory, passes })
+    return `$argon2id$v=19$m=${memory},t=${passes},p=1,keyid=${pepperId}$${bare(salt)}$${bare(digest)}`
+  }
+
+  /**
+   * Whether it is the password. `null`, of somebody who has none or is unknown, takes the same work and is
+   * never a match.
+   * @throws DomainError OVERLOADED
+   */
+  async matches(password: string, stored: PasswordHash | null): Promise<boolean> {
+    const { memory, passes, salt, digest } = (stored === null ? null : read(stored)) ?? nobodys
+    const given = await this.#digest(password, salt, { memory, passes })
+    return timingSafeEqual(given, digest) && stored !== null
+  }
+
+  async #digest(password: string, nonce: Buffer, cost: { memory: number; passes: number }): Promise<Buffer> {
+    if (this.#waiting.length >= limits.passwordQueueMax) throw new DomainError('OVERLOADED')
+    if (this.#underWay >= limits.passwordsAtOnceMax) {
+      // Whoever ends hands its place on.
+      await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    } else this.#underWay += 1
+    try {
+      return await derive('argon2id', {
+        message: password.normalize('NFC'),
+        nonce,
+        parallelism: 1,
+        tagLength: digestBytes,
+        ...cost,
+        secret: this.#pepper.export(),
+      })
+    } finally {
+      const next = this.#waiting.shift()
+      if (next) next()
+      else this.#underWay -= 1
+    }
+  }
+}
+
+const derive = promisify(argon2)
+const saltBytes = 16
+const digestBytes = 32
+/** The name of the pepper, in PHC's base 64. */
+const pepperId = 'MQ'
+
+interface Stored {
+  memory: number
+  passes: number
+  salt: Buffer
+  digest: Buffer
+}
+
+const nobodys: Stored = {
+  memory: limits.passwordMemoryKib,
+  passes: limits.passwordPasses,
+  salt: randomBytes(saltBytes),
+  digest: randomBytes(digestBytes),
+}
+
+function read(stored: PasswordHash): Stored | null {
+  const found = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=1,keyid=MQ\$([^$]+)\$([^$]+)$/.exec(stored)
+  const [, memory = '', passes = '', salt = '', digest = ''] = found ?? []
+  if (!found) return null
+  return {
+    memory: Number(memory),
+    passes: Number(passes),
+    salt: Buffer.from(salt, 'base64'),
+    digest: Buffer.from(digest, 'base64'),
+  }
+}
+
+/** Base 64 as PHC has it: without padding. */
+function bare(bytes: Buffer): string {
+  return bytes.toString('base64').replace(/=+$/, '')
+}

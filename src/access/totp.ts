@@ -1,0 +1,40 @@
+import { createHmac } from 'node:crypto'
+
+/** Codes of six digits, a new one every 30 s, as authenticator applications make them (RFC 6238). */
+const stepMs = 30_000
+const digits = 6
+/** A telephone's clock may be so many steps off. */
+const toleranceSteps = [0n, -1n, 1n]
+
+/** The code of a step (RFC 4226, section 5.3; HMAC-SHA-1 is what every application can). */
+export function totpCode(secret: Uint8Array, step: bigint): string {
+  const counter = Buffer.alloc(8)
+  counter.writeBigUInt64BE(step)
+  const mac = createHmac('sha1', secret).update(counter).digest()
+  const offset = (mac.at(-1) ?? 0) & 0xf
+  const number = mac.readUInt32BE(offset) & 0x7fff_ffff
+  return String(number % 10 ** digits).padStart(digits, '0')
+}
+
+/** The step whose code this is: the present one, the one before or the next; null where it is of none. */
+export function stepOfCode(secret: Uint8Array, code: string, nowMs: number = Date.now()): bigint | null {
+  const present = BigInt(Math.floor(nowMs / stepMs))
+  const steps = toleranceSteps.map((offset) => present + offset)
+  return steps.find((step) => step >= 0n && totpCode(secret, step) === code) ?? null
+}
+
+/** What a telephone reads, as text or as a QR code: `otpauth://totp/…`. */
+export function totpUri(issuer: string, account: string, secret: Uint8Array): string {
+  const name = `${encodeURIComponent(issuer)}:${encodeURIComponent(account)}`
+  const given = new URLSearchParams({ secret: base32(secret), issuer })
+  return `otpauth://totp/${name}?${given}`
+}
+
+const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
+
+/** RFC 4648, without padding. */
+export function base32(bytes: Uint8Array): string {
+  const bits = Array.from(bytes, (byte) => byte.toString(2).padStart(8, '0')).join('')
+  const parts = bits.match(/.{1,5}/g) ?? []
+  return parts.map((part) => alphabet.charAt(Number.parseInt(part.padEnd(5, '0'), 2))).join('')
+}

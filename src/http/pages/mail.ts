@@ -1,0 +1,81 @@
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Hono } from 'hono'
+import { html } from 'hono/html'
+import type { HttpBindings } from '../request.ts'
+import { languageOf, page } from './layout.ts'
+
+const words = {
+  fr: { title: 'Courrier du bac à sable', none: "Aucune lettre pour l'instant.", to: 'À' },
+  en: { title: 'Mail of the sandbox', none: 'No letters yet.', to: 'To' },
+} as const
+
+/** The letters that a sandbox without a mail server keeps, newest first. */
+export function mailPage(folder: string): Hono<HttpBindings> {
+  const app = new Hono<HttpBindings>()
+  app.get('/mail', async (c) => {
+    const language = languageOf(c.req.query('lang'))
+    const say = words[language]
+    const letters = await readLetters(folder)
+    const shown = letters.map(
+      ({ to, subject, text }) => html`<article>
+<p>${say.to}: ${to}</p>
+<h2>${subject}</h2>
+<pre>${linked(text)}</pre>
+</article>`,
+    )
+    c.header('Cache-Control', 'no-store')
+    return c.html(page(language, say.title, html`${shown.length > 0 ? shown : say.none}`))
+  })
+  return app
+}
+
+interface ShownLetter {
+  to: string
+  subject: string
+  text: string
+}
+
+const lettersMax = 50
+
+async function readLetters(folder: string): Promise<ShownLetter[]> {
+  const names = await readdir(folder).catch(() => [])
+  const found = await Promise.all(
+    names
+      .filter((name) => name.endsWith('.eml'))
+      .map(async (name) => ({ path: join(folder, name), at: (await stat(join(folder, name))).mtimeMs })),
+  )
+  const newest = found.toSorted((a, b) => b.at - a.at).slice(0, lettersMax)
+  return Promise.all(newest.map(async ({ path }) => readLetter(await readFile(path, 'latin1'))))
+}
+
+/** A letter of ours: its text is quoted-printable, and its headers may be. */
+export function readLetter(eml: string): ShownLetter {
+  const [head = '', ...body] = eml.split(/\r?\n\r?\n/)
+  const headers = head.replaceAll(/\r?\n[ \t]+/g, ' ')
+  const header = (name: string) => decodeWords(new RegExp(`^${name}: (.*)$`, 'im').exec(headers)?.[1] ?? '')
+  const text = decodeQuoted(body.join('\n\n').replaceAll(/=\r?\n/g, ''))
+  return { to: header('To'), subject: header('Subject'), text }
+}
+
+/** RFC 2047: `=?UTF-8?Q?…?=`, and what one word was cut into. */
+function decodeWords(text: string): string {
+  return text
+    .replaceAll(/\?=\s+=\?UTF-8\?Q\?/gi, '')
+    .replaceAll(/=\?UTF-8\?Q\?(.*?)\?=/gi, (_all, word: string) => decodeQuoted(word.replaceAll('_', ' ')))
+    .replaceAll(/=\?UTF-8\?B\?(.*?)\?=/gi, (_all, word: string) => Buffer.from(word, 'base64').toString())
+}
+
+function decodeQuoted(text: string): string {
+  const bytes = text.replaceAll(/=([0-9A-F]{2})/gi, (_all, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  )
+  return Buffer.from(bytes, 'latin1').toString()
+}
+
+/** Addresses of the text as links. */
+function linked(text: string) {
+  return text
+    .split(/(https?:\/\/\S+)/)
+    .map((part, place) => (place % 2 === 1 ? html`<a href="${part}">${part}</a>` : part))
+}

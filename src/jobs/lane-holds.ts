@@ -1,0 +1,85 @@
+import type pg from 'pg'
+import type { Log } from '../telemetry/log.ts'
+
+/** `enqueue_due_lanes` asks who holds it. */
+const laneLock = 72_707_376
+
+/**
+ * Which lanes this process is at: of all processes one at most is at a lane. One session of this process
+ * holds a lock for each; PostgreSQL lets them go the moment that the process is gone.
+ */
+export interface LaneHolds {
+  /** For the statements of lanes, so that receivers that hang never keep the sessions of others. */
+  readonly pool: pg.Pool
+  /**
+   * Runs `work` while the lane is held; nothing where somebody else is at it.
+   * @param work with a signal that aborts where the lane is held no longer
+   */
+  during<T>(lane: number, work: (lost: AbortSignal) => Promise<T>): Promise<T | undefined>
+  close(): Promise<void>
+}
+
+/** @param pool its sessions are closed with the holds */
+export function openLaneHolds(pool: pg.Pool, log: Log): LaneHolds {
+  let holder: Promise<Holder> | null = null
+
+  async function open(): Promise<Holder> {
+    const client = await pool.connect()
+    const lost = new AbortController()
+    const end = () => {
+      if (lost.signal.aborted) return
+      lost.abort()
+      holder = null
+      // Ends the session, and its locks with it.
+      client.release(true)
+    }
+    client.once('end', end)
+    client.once('error', (error) => {
+      log.warn({ err: error }, 'the session that holds the lanes is lost; they begin again')
+      end()
+    })
+    return { client, lost: lost.signal, end }
+  }
+
+  async function held(): Promise<Holder> {
+    holder ??= open()
+    try {
+      return await holder
+    } catch (error) {
+      holder = null
+      throw error
+    }
+  }
+
+  return {
+    pool,
+    async during(lane, work) {
+      const { client, lost, end } = await held()
+      const { rows } = await client.query<{ held: boolean }>({
+        name: 'hold_lane',
+        text: 'SELECT pg_try_advisory_lock($1, $2) AS held',
+        values: [laneLock, lane],
+      })
+      if (!rows[0]?.held) return undefined
+      try {
+        return await work(lost)
+      } finally {
+        // A lock that cannot be given back goes with its session.
+        await client
+          .query({ name: 'leave_lane', text: 'SELECT pg_advisory_unlock($1, $2)', values: [laneLock, lane] })
+          .catch(end)
+      }
+    },
+    async close() {
+      const last = await holder?.catch(() => null)
+      last?.end()
+      await pool.end()
+    },
+  }
+}
+
+interface Holder {
+  client: pg.PoolClient
+  lost: AbortSignal
+  end: () => void
+}

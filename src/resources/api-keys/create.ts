@@ -1,0 +1,81 @@
+import type { PoolClient } from 'pg'
+import { z } from 'zod'
+import { actorOf, nameOf } from '../../access/actor.ts'
+import { createApiKey, type IssuedKey } from '../../access/api-keys.ts'
+import { scopes } from '../../access/scopes.ts'
+import { prefixOf } from '../../access/secrets.ts'
+import type { Context } from '../../context.ts'
+import type { ApiKeyCreatedData } from '../../events/catalogue.ts'
+import { DomainError } from '../../shared/errors.ts'
+import { invalidInput, oneOf, readInput, text, time } from '../../shared/input.ts'
+import { limits } from '../../shared/limits.ts'
+import { asMaker, checkGrants } from './maker.ts'
+
+const createApiKeyInput = z.object({
+  name: text({ min: 1, max: limits.apiKeyNameLengthMax }),
+  scopes: z
+    .array(oneOf(scopes), 'must be a list of scopes')
+    .min(1, 'must name a scope')
+    .transform((names) => [...new Set(names)]),
+  expiresAt: time
+    .refine((at) => at.getTime() > Date.now(), 'must lie ahead')
+    .refine((at) => at.getTime() <= Date.now() + limits.apiKeyLifetimeMaxMs, 'must lie within ten years')
+    .nullish(),
+})
+type CreateApiKeyInput = z.input<typeof createApiKeyInput>
+
+/**
+ * Gives the merchant another API key, and tells of it (`api_key_created`). It grants nothing that its maker
+ * does not hold, and one that an API key makes ends no later than that.
+ * @param raw.expiresAt machine time; as long as its maker, or for ever, where left out
+ * @returns both halves, at the only moment when the secret one is known
+ * @throws DomainError INVALID_INPUT, FORBIDDEN, STATE_CONFLICT where there are too many, UNAUTHENTICATED
+ * @see decisions: Authentication
+ */
+export async function createMerchantKey(ctx: Context, raw: CreateApiKeyInput): Promise<IssuedKey> {
+  const { name, ...input } = readInput(createApiKeyInput, raw)
+  checkGrants(ctx, input.scopes)
+  const { merchantId } = actorOf(ctx)
+  return asMaker(ctx, async (tx, maker) => {
+    const expiresAt = input.expiresAt ?? maker.expiresAt
+    if (expiresAt && maker.expiresAt && expiresAt > maker.expiresAt) {
+      const message = `must not be after ${maker.expiresAt.toISOString()}, when the key that makes it ends`
+      throw invalidInput([{ field: 'expiresAt', message }])
+    }
+    const wish = { merchantId, name, scopes: input.scopes, expiresAt, effectId: ctx.effect?.id ?? null }
+    const made = await createApiKey(tx, ctx.access.master, wish)
+    if (!made.isNew) return made
+    await checkCount(tx, merchantId)
+    await tellCreated(tx, ctx, made, input.scopes)
+    return made
+  })
+}
+
+/** Nobody else adds one at the same time. */
+async function checkCount(tx: PoolClient, merchantId: number): Promise<void> {
+  const { rowCount } = await tx.query(
+    `SELECT FROM api_key WHERE merchant_id = $1 AND kind = 'key' AND revoked_at IS NULL
+       AND coalesce(expires_at > now(), true) LIMIT $2`,
+    [merchantId, limits.apiKeysMax + 1],
+  )
+  if ((rowCount ?? 0) <= limits.apiKeysMax) return
+  const message = `An account has at most ${limits.apiKeysMax} API keys: revoke one first.`
+  throw new DomainError('STATE_CONFLICT', message)
+}
+
+/** Tells the log of a new pair. */
+export async function tellCreated(
+  tx: PoolClient,
+  ctx: Context,
+  { apiKeyId, key }: IssuedKey,
+  granted: readonly string[],
+): Promise<void> {
+  const actor = actorOf(ctx)
+  const told: ApiKeyCreatedData = {
+    api_key_id: apiKeyId,
+    prefix: prefixOf(key),
+    scopes: granted,
+    created_by: nameOf(actor),
+  }
+  await tx.query(`SELECT note_access($1, 'api_key_created', $2)`, [actor.merchantId, told])
+}

@@ -1,0 +1,53 @@
+import type { PoolClient } from 'pg'
+import { actorOf } from '../../access/actor.ts'
+import { whyTurnedAway } from '../../access/caller.ts'
+import type { Context } from '../../context.ts'
+import { transact } from '../../database/transact.ts'
+import { readId, smallIdMax } from '../../graphql/ids.ts'
+import { DomainError } from '../../shared/errors.ts'
+
+/** Who makes or changes a key, as it stands at this moment. */
+export interface Maker {
+  /** Of an API key that expires: what it makes ends no later. Of a person always null. */
+  expiresAt: Date | null
+}
+
+/**
+ * Runs `work` in a transaction that begins once nobody else changes the access to the account, and in which
+ * the caller still has it: whose key was taken away makes none that lives on.
+ * @throws DomainError UNAUTHENTICATED, ACCOUNT_INACTIVE, and whatever `work` throws
+ */
+export async function asMaker<Result>(
+  ctx: Context,
+  work: (tx: PoolClient, maker: Maker) => Promise<Result>,
+): Promise<Result> {
+  const { merchantId, apiKeyId, apiKeyVersion } = actorOf(ctx)
+  const done = await transact(ctx.database, async (tx) => {
+    // The lock of those who end access (see `end_access`): their statement before ours, or after it.
+    await tx.query('SELECT pg_advisory_xact_lock(72707373, $1)', [merchantId])
+    const { rows } = await tx.query<Maker>(makerSql, [apiKeyId, merchantId, apiKeyVersion])
+    return rows[0] ? { result: await work(tx, rows[0]) } : null
+  })
+  if (!done) throw await whyTurnedAway(ctx)
+  return done.result
+}
+
+const makerSql = `
+  SELECT CASE WHEN k.kind = 'key' THEN k.expires_at END AS "expiresAt"
+  FROM api_key k JOIN merchant m ON m.id = k.merchant_id
+  WHERE k.id = $1 AND k.merchant_id = $2 AND k.version = $3 AND k.revoked_at IS NULL
+    AND coalesce(k.expires_at > now(), true) AND m.status = 'active'`
+
+/** A key grants nothing that its maker does not hold. @throws DomainError FORBIDDEN */
+export function checkGrants(ctx: Context, scopes: readonly string[]): void {
+  const held: ReadonlySet<string> = actorOf(ctx).scopes
+  const lacking = scopes.filter((scope) => !held.has(scope))
+  if (lacking.length === 0) return
+  const message = `You do not hold what the key grants: ${lacking.join(', ')}.`
+  throw new DomainError('FORBIDDEN', message, { requiredScopes: lacking })
+}
+
+/** @param rawId a global id, or its digits. @returns an id that finds nothing for whatever names nothing */
+export function apiKeyIdOf(rawId: string): number {
+  return Number(readId('ApiKey', rawId, smallIdMax))
+}

@@ -1,0 +1,39 @@
+import type { Services } from '../../context.ts'
+import { DomainError } from '../../shared/errors.ts'
+
+/** Payouts that one statement cancels. */
+const stepMax = 500
+
+/**
+ * Cancels all payouts of a deactivated merchant that have not begun, however far their day: what was set
+ * aside for them is free again, and each tells its `payout_cancelled`. What has begun ends as its operator
+ * says.
+ *
+ * Choice: a command of the platform's owner, and no part of deactivating: whether who was promised money gets
+ * it all the same is for a person to find out first. Nothing begins meanwhile.
+ * @returns how many were cancelled
+ * @throws DomainError NOT_FOUND, STATE_CONFLICT where the merchant is active
+ */
+export async function cancelPayoutsOf(
+  { database: { pool } }: Pick<Services, 'database'>,
+  merchantId: number,
+): Promise<number> {
+  const { rows } = await pool.query<{ status: string }>('SELECT status FROM merchant WHERE id = $1', [
+    merchantId,
+  ])
+  const [merchant] = rows
+  if (!merchant) throw new DomainError('NOT_FOUND', `There is no merchant ${merchantId}.`)
+  if (merchant.status === 'active') {
+    throw new DomainError('STATE_CONFLICT', `Merchant ${merchantId} is active: deactivate it first.`)
+  }
+  let cancelled = 0
+  for (;;) {
+    const step = await pool.query<{ n: number }>('SELECT cancel_payouts_of($1, $2) AS n', [
+      merchantId,
+      stepMax,
+    ])
+    const count = step.rows[0]?.n ?? 0
+    cancelled += count
+    if (count < stepMax) return cancelled
+  }
+}

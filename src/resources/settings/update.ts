@@ -1,0 +1,95 @@
+import type { PoolClient } from 'pg'
+import { z } from 'zod'
+import { type Actor, actorOf, nameOf } from '../../access/actor.ts'
+import { canonicalEntry, isAddressAllowed } from '../../access/ip-whitelist.ts'
+import type { Context } from '../../context.ts'
+import { transact } from '../../database/transact.ts'
+import { amount, email, invalidInput, oneOf, readInput, text } from '../../shared/input.ts'
+import { limits } from '../../shared/limits.ts'
+
+/** What people of an account are written to in. */
+export const locales = ['fr', 'en'] as const
+
+const entry = text({ min: 1, max: limits.networkLengthMax }).transform((value, ctx) => {
+  const read = canonicalEntry(value.trim())
+  if ('entry' in read) return read.entry
+  ctx.addIssue({ code: 'custom', message: read.problem })
+  return z.NEVER
+})
+
+export const updateSettingsInput = z.object({
+  businessName: text({ min: 1, max: limits.merchantNameLengthMax }).nullish(),
+  notificationEmail: z.union([z.literal(''), email], 'must be an e-mail address, or empty').nullish(),
+  payoutsRequireApproval: z.boolean('must be true or false').nullish(),
+  approvalThreshold: amount({ min: 0, max: limits.approvalThresholdMaxXof }).nullish(),
+  ipWhitelist: z
+    .array(entry, 'must be a list of addresses and CIDR ranges')
+    .max(limits.ipWhitelistMax, `must have at most ${limits.ipWhitelistMax} entries`)
+    .transform((entries) => [...new Set(entries)])
+    .nullish(),
+  locale: oneOf(locales).nullish(),
+})
+type UpdateSettingsInput = z.input<typeof updateSettingsInput>
+
+/**
+ * Changes what is given of the account's settings, and leaves the rest as it is. A whitelist holds on every
+ * node within a second, for open sockets too, and its change is told in the log.
+ * @param raw.notificationEmail empty removes it
+ * @param raw.approvalThreshold whole XOF
+ * @param raw.ipWhitelist addresses and ranges, kept in their one spelling; none lets all in
+ * @throws DomainError INVALID_INPUT, also where the whitelist would shut out the caller
+ * @see decisions: Settings
+ */
+export async function updateSettings(ctx: Context, raw: UpdateSettingsInput): Promise<void> {
+  const input = readInput(updateSettingsInput, raw)
+  const actor = actorOf(ctx)
+  const { ipWhitelist, notificationEmail } = input
+  if (ipWhitelist && !isAddressAllowed(ipWhitelist, ctx.clientAddress)) {
+    const message = `must hold the address that you call from, ${ctx.clientAddress ?? 'which is not known'}`
+    throw invalidInput([{ field: 'ipWhitelist', message }])
+  }
+  const values = [
+    actor.merchantId,
+    input.businessName ?? null,
+    notificationEmail ?? null,
+    input.payoutsRequireApproval ?? null,
+    input.approvalThreshold ?? null,
+    ipWhitelist ?? null,
+    input.locale ?? null,
+  ]
+  await transact(ctx.database, async (tx) => {
+    const before = await tx.query<{ whitelist: string[] }>(
+      'SELECT ip_whitelist AS whitelist FROM merchant WHERE id = $1 FOR NO KEY UPDATE',
+      [actor.merchantId],
+    )
+    await tx.query(updateSql, values)
+    const was = before.rows[0]?.whitelist ?? []
+    if (ipWhitelist && ipWhitelist.join() !== was.join()) await tellChange(tx, ctx, actor, ipWhitelist)
+  })
+}
+
+const updateSql = `
+  UPDATE merchant SET
+    name = coalesce($2, name),
+    notification_email = nullif(coalesce($3, notification_email), ''),
+    payouts_require_approval = coalesce($4, payouts_require_approval),
+    approval_threshold = coalesce($5, approval_threshold),
+    ip_whitelist = coalesce($6::text[], ip_whitelist),
+    locale = coalesce($7::locale, locale)
+  WHERE id = $1`
+
+async function tellChange(
+  tx: PoolClient,
+  { clientAddress }: Context,
+  actor: Actor,
+  whitelist: readonly string[],
+): Promise<void> {
+  const now = whitelist.length === 0 ? 'lets every address in' : `has ${whitelist.length} entries`
+  const message = `The address whitelist was changed by ${nameOf(actor)}: it ${now}.`
+  const alert = {
+    kind: 'whitelist_changed',
+    message,
+    ...(clientAddress !== null && { ip: clientAddress }),
+  }
+  await tx.query(`SELECT note_access($1, 'security_alert', $2)`, [actor.merchantId, alert])
+}

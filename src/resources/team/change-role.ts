@@ -1,0 +1,50 @@
+import { z } from 'zod'
+import { actorOf } from '../../access/actor.ts'
+import { isHigher, roleNames } from '../../access/roles.ts'
+import type { Context } from '../../context.ts'
+import { transact } from '../../database/transact.ts'
+import { DomainError } from '../../shared/errors.ts'
+import { oneOf, readInput } from '../../shared/input.ts'
+import { checkManages, holdTeam, memberIdOf, readMember } from './roster.ts'
+
+export const changeRoleInput = z.object({ role: oneOf(roleNames) })
+
+/**
+ * Gives a member another role. Every session of the member ends with it, within a second and everywhere; a
+ * higher role is told to the merchant's log.
+ * @param rawId a global id or the id of REST
+ * @throws DomainError INVALID_INPUT, NOT_FOUND, FORBIDDEN, STATE_CONFLICT (the last owner)
+ * @see specification: Team; decisions: Endpoints
+ */
+export async function changeMemberRole(
+  ctx: Context,
+  rawId: string,
+  raw: z.input<typeof changeRoleInput>,
+): Promise<{ id: number }> {
+  const actor = actorOf(ctx)
+  const { role } = readInput(changeRoleInput, raw)
+  const { merchantId } = actor
+  return transact(ctx.database, async (tx) => {
+    const { hasOwner } = await holdTeam(tx, merchantId)
+    const member = await readMember(tx, merchantId, memberIdOf(rawId))
+    checkManages(actor, [member.role, role], hasOwner)
+    if (member.role === role) return { id: member.id }
+    if (member.isLastOwner) throw lastOwner()
+    await tx.query('UPDATE team_member SET role = $2 WHERE id = $1', [member.id, role])
+    if (isHigher(role, member.role)) {
+      const told = {
+        kind: 'role_raised',
+        message: `${member.email} became ${role}; before: ${member.role}.`,
+        team_member_id: member.id,
+        ...(ctx.clientAddress && { ip: ctx.clientAddress }),
+      }
+      await tx.query(`SELECT note_access($1, 'security_alert', $2)`, [merchantId, told])
+    }
+    return { id: member.id }
+  })
+}
+
+/** An account without an owner could never be managed again. */
+export function lastOwner(): DomainError {
+  return new DomainError('STATE_CONFLICT', 'The last owner stays: make somebody else an owner first.')
+}

@@ -1,0 +1,107 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import { actorOf } from '../../access/actor.ts'
+import { makeProof } from '../../access/proofs.ts'
+import { type Role, roleNames } from '../../access/roles.ts'
+import type { Context, Services } from '../../context.ts'
+import { transact } from '../../database/transact.ts'
+import { DomainError } from '../../shared/errors.ts'
+import { email, oneOf, readInput, text } from '../../shared/input.ts'
+import { limits } from '../../shared/limits.ts'
+import { writeLetter } from './letters.ts'
+import { checkManages, holdTeam, type Shop } from './roster.ts'
+
+export const memberName = text({ min: 1, max: limits.memberNameLengthMax })
+/** One person has one address, however it was typed. */
+export const memberEmail = email.transform((address) => address.toLowerCase())
+
+export const inviteMemberInput = z.object({
+  name: memberName,
+  email: memberEmail,
+  role: oneOf(roleNames).nullish(),
+})
+type InviteMemberInput = z.input<typeof inviteMemberInput>
+
+/**
+ * Invites somebody to the team: a letter says where to choose a password, within 72 hours.
+ * @param raw.role viewer where left out
+ * @throws DomainError INVALID_INPUT, FORBIDDEN (a role that the caller does not manage), ALREADY_MEMBER
+ * @see specification: Team; decisions: Endpoints
+ */
+export async function inviteMember(ctx: Context, raw: InviteMemberInput): Promise<{ id: number }> {
+  const actor = actorOf(ctx)
+  const input = readInput(inviteMemberInput, raw)
+  const role = input.role ?? 'viewer'
+  return transact(ctx.database, async (tx) => {
+    const shop = await holdTeam(tx, actor.merchantId)
+    checkManages(actor, [role], shop.hasOwner)
+    const person = { ...input, role, madeFor: ctx.effect?.id ?? null }
+    const { id } = await addMember(tx, ctx, { merchantId: actor.merchantId, shop, person })
+    return { id }
+  })
+}
+
+/**
+ * Invites somebody on behalf of the platform, for instance the first owner of an account.
+ * @returns what the letter proves, for a platform that sends no letters
+ * @throws DomainError INVALID_INPUT, NOT_FOUND, ALREADY_MEMBER
+ */
+export async function inviteAsPlatform(
+  services: Pick<Services, 'database' | 'access'>,
+  merchantId: number,
+  raw: InviteMemberInput,
+): Promise<{ id: number; role: Role; proof: string }> {
+  const input = readInput(inviteMemberInput, raw)
+  const role = input.role ?? 'viewer'
+  return transact(services.database, async (tx) => {
+    const shop = await holdTeam(tx, merchantId)
+    const made = await addMember(tx, services, {
+      merchantId,
+      shop,
+      person: { ...input, role, madeFor: null },
+    })
+    return { ...made, role }
+  })
+}
+
+interface Newcomer {
+  merchantId: number
+  shop: Shop
+  person: { name: string; email: string; role: Role; madeFor: string | null }
+}
+
+/** @throws DomainError ALREADY_MEMBER */
+async function addMember(
+  tx: pg.PoolClient,
+  { access: { master } }: Pick<Services, 'access'>,
+  { merchantId, shop, person }: Newcomer,
+): Promise<{ id: number; proof: string }> {
+  const { name, email: address, role, madeFor } = person
+  const added = await tx.query<{ id: number }>(
+    `INSERT INTO team_member (merchant_id, name, email, role, made_for, created_at)
+     VALUES ($1, $2, $3, $4, $5, service_now()) ON CONFLICT DO NOTHING RETURNING id`,
+    [merchantId, name, address, role, madeFor],
+  )
+  const id = added.rows[0]?.id
+  if (id === undefined) return { id: await ownOf(tx, merchantId, madeFor), proof: '' }
+  const { proof, hash } = makeProof(master)
+  await tx.query(
+    `INSERT INTO member_secret (member_id, merchant_id, invitation_hash, invitation_expires_at)
+     VALUES ($1, $2, $3, now() + $4 * interval '1 millisecond')`,
+    [id, merchantId, hash, limits.invitationLifetimeMs],
+  )
+  const { name: merchant, locale } = shop
+  const letter = { template: 'invitation', locale, to: { name, address }, merchant, proof } as const
+  await writeLetter(tx, master, merchantId, letter)
+  return { id, proof }
+}
+
+/** The same request made it when it was first begun. @throws DomainError ALREADY_MEMBER where it did not */
+async function ownOf(tx: pg.PoolClient, merchantId: number, madeFor: string | null): Promise<number> {
+  const { rows } = await tx.query<{ id: number }>(
+    'SELECT id FROM team_member WHERE made_for = $2 AND merchant_id = $1',
+    [merchantId, madeFor],
+  )
+  if (!rows[0]) throw new DomainError('ALREADY_MEMBER')
+  return rows[0].id
+}

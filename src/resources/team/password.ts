@@ -1,0 +1,146 @@
+import { z } from 'zod'
+import { addressBlock } from '../../access/ip-whitelist.ts'
+import { hashOfProof, makeProof } from '../../access/proofs.ts'
+import { takeHit } from '../../access/rate-limit.ts'
+import { endSessions } from '../../access/sessions.ts'
+import { forgiveAccount } from '../../access/sign-in-waits.ts'
+import type { Context, Services } from '../../context.ts'
+import { transact } from '../../database/transact.ts'
+import { DomainError } from '../../shared/errors.ts'
+import { invalidInput, readInput, text, wholeNumber } from '../../shared/input.ts'
+import { limits } from '../../shared/limits.ts'
+import { memberEmail } from './invite.ts'
+import { writeLetter } from './letters.ts'
+import { ownAccount, withOwnPassword } from './own-account.ts'
+
+/** A password that somebody chooses: long, and otherwise free (ASVS 6.2; PCI DSS 8.3.6). */
+export const chosenPassword = text({ max: limits.passwordLengthMax }).refine(
+  (value) => Array.from(value).length >= limits.passwordLengthMin,
+  `must have at least ${limits.passwordLengthMin} characters`,
+)
+/** What a letter proves. */
+export const proofText = text({ min: 1, max: 100 })
+
+/** @throws DomainError INVALID_INPUT where it is what everybody would try first */
+export function checkPassword(password: string, { email, name }: { email: string; name: string }): void {
+  const bare = password.toLowerCase()
+  const isGuess = bare.includes(email) || bare === name.toLowerCase() || new Set(bare).size < 5
+  if (isGuess) throw invalidInput([{ field: 'password', message: 'is too easy to guess' }])
+}
+
+/**
+ * Changes the own password. The member's other sessions end.
+ * @throws DomainError INVALID_INPUT, UNAUTHENTICATED, FORBIDDEN (no person), CREDENTIALS_REJECTED,
+ *   RATE_LIMITED, OVERLOADED
+ */
+export async function changePassword(ctx: Context, current: string, chosen: string): Promise<void> {
+  const { sessionId } = ownAccount(ctx)
+  const { password } = readInput(z.object({ password: chosenPassword }), { password: chosen })
+  await withOwnPassword(ctx, { password: current }, async (member) => {
+    checkPassword(password, member)
+    const passwordHash = await ctx.access.passwords.hash(password)
+    await transact(ctx.database, async (tx) => {
+      await tx.query('UPDATE member_secret SET password_hash = $2, reset_hash = NULL WHERE member_id = $1', [
+        member.memberId,
+        passwordHash,
+      ])
+      await endSessions(tx, member.memberId, sessionId)
+    })
+  })
+}
+
+const resetRequestInput = z.object({
+  email: memberEmail,
+  merchantId: wholeNumber(1, 2_147_483_647).nullish(),
+})
+
+/**
+ * Asks for a letter by which a new password can be chosen. Whether there is such a member is looked up by a
+ * job: the answer, and its time, are the same.
+ * @throws DomainError INVALID_INPUT, RATE_LIMITED
+ */
+export async function requestPasswordReset(
+  ctx: Context,
+  raw: z.input<typeof resetRequestInput>,
+): Promise<void> {
+  const { email, merchantId } = readInput(resetRequestInput, raw)
+  const { pool } = ctx.database
+  const { resetsPerAccountMax, resetsPerAddressMax, resetsWindowMs: windowMs } = limits
+  const perAccount = { max: resetsPerAccountMax, windowMs }
+  const perAddress = { max: resetsPerAddressMax, windowMs }
+  const hits = [
+    await takeHit(pool, `reset:address:${addressBlock(ctx.clientAddress)}`, perAddress),
+    await takeHit(pool, `reset:account:${email}`, perAccount),
+  ]
+  const full = hits.find(({ allowed }) => !allowed)
+  if (full) throw new DomainError('RATE_LIMITED', undefined, { retryAfterS: full.resetS })
+  await pool.query('SELECT request_password_reset($1, $2)', [email, merchantId ?? null])
+}
+
+/** Writes the letter that `requestPasswordReset` asked for, to each such member; the last one is good. */
+export async function sendPasswordReset(
+  { database, access: { master } }: Pick<Services, 'database' | 'access'>,
+  email: string,
+  merchantId: number | null,
+): Promise<void> {
+  await transact(database, async (tx) => {
+    const { rows } = await tx.query<{
+      id: number
+      merchantId: number
+      name: string
+      merchant: string
+      locale: 'fr' | 'en'
+    }>(
+      `SELECT t.id, t.merchant_id AS "merchantId", t.name, m.name AS merchant, m.locale
+       FROM team_member t JOIN merchant m ON m.id = t.merchant_id
+       WHERE t.email = $1 AND t.status = 'active' AND m.status = 'active'
+         AND coalesce(t.merchant_id = $2, true)
+       ORDER BY t.id LIMIT $3`,
+      [email, merchantId, limits.resetLettersMax],
+    )
+    for (const { id, merchantId: shop, name, merchant, locale } of rows) {
+      const { proof, hash } = makeProof(master)
+      await tx.query(
+        `UPDATE member_secret SET reset_hash = $2, reset_expires_at = now() + $3 * interval '1 millisecond'
+         WHERE member_id = $1`,
+        [id, hash, limits.resetLifetimeMs],
+      )
+      const to = { name, address: email }
+      await writeLetter(tx, master, shop, { template: 'password-reset', locale, to, merchant, proof })
+    }
+  })
+}
+
+const resetInput = z.object({ token: proofText, password: chosenPassword })
+
+/**
+ * Sets a new password with the letter's token, once. Every session of the member ends; a second factor stays.
+ * @throws DomainError INVALID_INPUT (also: the token is unknown, used, or older than an hour), OVERLOADED
+ */
+export async function resetPassword(ctx: Context, raw: z.input<typeof resetInput>): Promise<void> {
+  const { token, password } = readInput(resetInput, raw)
+  const hash = hashOfProof(ctx.access.master, token)
+  const { rows } = await ctx.database.pool.query<{ id: number; email: string; name: string }>(
+    `SELECT t.id, t.email, t.name FROM member_secret s JOIN team_member t ON t.id = s.member_id
+     WHERE s.reset_hash = $1 AND s.reset_expires_at > now() AND t.status = 'active'`,
+    [hash],
+  )
+  const [member] = rows
+  if (!member) throw unusable()
+  checkPassword(password, member)
+  const passwordHash = await ctx.access.passwords.hash(password)
+  await transact(ctx.database, async (tx) => {
+    const used = await tx.query(
+      `UPDATE member_secret SET password_hash = $2, reset_hash = NULL
+       WHERE reset_hash = $1 AND reset_expires_at > now()`,
+      [hash, passwordHash],
+    )
+    if (used.rowCount === 0) throw unusable()
+    await endSessions(tx, member.id, null)
+    await forgiveAccount(tx, member.email)
+  })
+}
+
+function unusable(): DomainError {
+  return invalidInput([{ field: 'token', message: 'is no request that can still be answered' }])
+}

@@ -1,0 +1,131 @@
+import { mine } from '../../access/actor.ts'
+import { builder } from '../../graphql/builder.ts'
+import { MemberRole, wordEnum } from '../../graphql/enums.ts'
+import { refusals } from '../../graphql/errors.ts'
+import { behind, checkPage } from '../../graphql/pagination.ts'
+import { limits } from '../../shared/limits.ts'
+import { changeMemberRole } from './change-role.ts'
+import { inviteMember } from './invite.ts'
+import { listedMembers } from './list.ts'
+import { removeMember } from './remove.ts'
+import { memberIdOf } from './roster.ts'
+
+const MemberStatus = wordEnum(
+  'MemberStatus',
+  ['invited', 'active', 'removed'],
+  'Whether somebody has accepted the invitation to the team, and is still in it.',
+)
+
+const TeamMember = builder.prismaNode('TeamMember', {
+  id: { field: 'id' },
+  findUnique: (id, ctx) => ({ id_merchantId: { ...mine(ctx), id: memberIdOf(id) } }),
+  nullable: true,
+  scope: ['team'],
+  description: 'A person who works with the merchant account.',
+  fields: (t) => ({
+    databaseId: t.exposeInt('id', { description: 'Its id in REST.' }),
+    name: t.exposeString('name'),
+    email: t.exposeString('email', { description: 'In small letters.' }),
+    role: t.expose('role', { type: MemberRole }),
+    status: t.expose('status', { type: MemberStatus }),
+    hasSecondFactor: t.boolean({
+      description: 'Whether signing in takes a code as well.',
+      resolve: ({ secondFactorAt }) => secondFactorAt !== null,
+    }),
+    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was invited.' }),
+    joinedAt: t.expose('joinedAt', { type: 'DateTime', nullable: true }),
+    removedAt: t.expose('removedAt', { type: 'DateTime', nullable: true }),
+  }),
+})
+
+const idArg = { required: true, description: 'Its global id, or its id in REST.' } as const
+
+builder.queryFields((t) => ({
+  member: t.prismaField({
+    type: TeamMember,
+    nullable: true,
+    scope: ['team'],
+    description: 'One member of the team; nobody who was removed.',
+    args: { id: t.arg.id(idArg) },
+    resolve: (query, _root, { id }, ctx) =>
+      ctx.database.prisma.teamMember.findFirst({
+        ...query,
+        where: { id: memberIdOf(id), ...listedMembers(ctx) },
+      }),
+  }),
+  members: t.prismaConnection(
+    {
+      type: TeamMember,
+      cursor: 'id',
+      scope: ['team'],
+      defaultSize: limits.pageSizeDefault,
+      maxSize: limits.pageSizeMax,
+      description: 'Who is in the team or invited to it, newest first.',
+      args: { offset: t.arg.int({ description: 'Rows to pass over; cursors are faster.' }) },
+      totalCount: (_connection, args, ctx) => {
+        checkPage(args)
+        return ctx.database.prisma.teamMember.count({ where: listedMembers(ctx) })
+      },
+      resolve: ({ cursor, skip: _cursorItself, ...query }, _root, args, ctx) => {
+        const skip = checkPage(args)
+        const id = behind(cursor, query.take)
+        return ctx.database.prisma.teamMember.findMany({
+          ...query,
+          skip,
+          where: { ...listedMembers(ctx), ...(id && { id }) },
+          orderBy: { id: 'desc' },
+        })
+      },
+    },
+    { name: 'TeamMemberConnection', description: 'A page of the team.' },
+    { name: 'TeamMemberEdge' },
+  ),
+}))
+
+const InviteMemberInput = builder.inputType('InviteMemberInput', {
+  description: 'Somebody to work with the account (specification: POST /team/invite).',
+  fields: (t) => ({
+    name: t.string({ required: true, description: '1 to 200 characters.' }),
+    email: t.string({ required: true, description: 'Where the invitation goes; one account each.' }),
+    role: t.field({ type: MemberRole, description: 'VIEWER where left out.' }),
+  }),
+})
+
+builder.mutationFields((t) => ({
+  inviteMember: t.prismaField({
+    type: TeamMember,
+    nullable: true,
+    scope: ['team'],
+    description: 'Invites somebody to the team: a letter says where to choose a password, within 72 hours.',
+    errors: refusals('INVALID_INPUT', 'FORBIDDEN', 'ALREADY_MEMBER'),
+    args: { input: t.arg({ type: InviteMemberInput, required: true }) },
+    resolve: async (query, _root, { input }, ctx) => {
+      const { id } = await inviteMember(ctx, input)
+      return ctx.database.prisma.teamMember.findFirst({ ...query, where: { id, ...mine(ctx) } })
+    },
+  }),
+  changeMemberRole: t.prismaField({
+    type: TeamMember,
+    nullable: true,
+    scope: ['team'],
+    description: 'Gives a member another role. Its sessions end within a second; the last owner stays one.',
+    errors: refusals('INVALID_INPUT', 'NOT_FOUND', 'FORBIDDEN', 'STATE_CONFLICT'),
+    args: { id: t.arg.id(idArg), role: t.arg({ type: MemberRole, required: true }) },
+    resolve: async (query, _root, { id: rawId, role }, ctx) => {
+      const { id } = await changeMemberRole(ctx, rawId, { role })
+      return ctx.database.prisma.teamMember.findFirst({ ...query, where: { id, ...mine(ctx) } })
+    },
+  }),
+  removeMember: t.prismaField({
+    type: TeamMember,
+    nullable: true,
+    scope: ['team'],
+    description: 'Removes somebody from the team. Its sessions end within a second; the last owner stays.',
+    errors: refusals('NOT_FOUND', 'FORBIDDEN', 'STATE_CONFLICT'),
+    args: { id: t.arg.id(idArg) },
+    resolve: async (query, _root, { id: rawId }, ctx) => {
+      const { id } = await removeMember(ctx, rawId)
+      return ctx.database.prisma.teamMember.findFirst({ ...query, where: { id, ...mine(ctx) } })
+    },
+  }),
+}))

@@ -1,0 +1,89 @@
+import type pg from 'pg'
+import { actorOf, mine } from '../../access/actor.ts'
+import { roles, type Role } from '../../access/roles.ts'
+import type { Context } from '../../context.ts'
+import { readId, smallIdMax } from '../../graphql/ids.ts'
+import { DomainError } from '../../shared/errors.ts'
+import { limits } from '../../shared/limits.ts'
+import { ownAccount } from './own-account.ts'
+import { memberIdOf } from './roster.ts'
+
+/** A session that lives, as lists show it. */
+export interface LiveSession {
+  id: number
+  memberId: number
+  createdAt: Date
+  expiresAt: Date
+  lastUsedAt: Date | null
+  lastUsedFrom: string | null
+}
+
+/**
+ * The living sessions of a member: the caller's own, or those of somebody whom the caller manages.
+ * @param rawMemberId left out, the own ones
+ * @throws DomainError FORBIDDEN
+ */
+export async function listSessions(ctx: Context, rawMemberId: string | null): Promise<LiveSession[]> {
+  const memberId = rawMemberId === null ? ownAccount(ctx).memberId : memberIdOf(rawMemberId)
+  const { merchantPool } = ctx.database
+  if (memberId !== actorOf(ctx).memberId) await checkMaySee(ctx, merchantPool, memberId)
+  const { rows } = await merchantPool.query<LiveSession>(
+    `SELECT id, member_id AS "memberId", created_at AS "createdAt", expires_at AS "expiresAt",
+       last_used_at AS "lastUsedAt", last_used_from AS "lastUsedFrom"
+     FROM api_key WHERE kind = 'session' AND member_id = $2 AND merchant_id = $1 AND revoked_at IS NULL
+       AND expires_at > now() AND coalesce(last_used_at, created_at) > now() - $3 * interval '1 millisecond'
+     ORDER BY id DESC LIMIT $4`,
+    [mine(ctx).merchantId, memberId, limits.sessionIdleMs, limits.sessionsPerMemberMax],
+  )
+  return rows
+}
+
+/**
+ * Ends a session: an own one, or one of somebody whom the caller manages. Doing it again changes nothing.
+ * @param rawId its id
+ * @throws DomainError NOT_FOUND, FORBIDDEN
+ */
+export async function revokeSession(ctx: Context, rawId: string): Promise<void> {
+  const actor = actorOf(ctx)
+  const id = Number(readId('Session', rawId, smallIdMax))
+  const { pool } = ctx.database
+  const { rows } = await pool.query<{ memberId: number }>(
+    `SELECT member_id AS "memberId" FROM api_key WHERE id = $2 AND merchant_id = $1 AND kind = 'session'`,
+    [actor.merchantId, id],
+  )
+  const [session] = rows
+  if (!session) throw new DomainError('NOT_FOUND', 'There is no such session.')
+  if (session.memberId !== actor.memberId) await checkMaySee(ctx, pool, session.memberId)
+  await pool.query(
+    `UPDATE api_key SET revoked_at = now()
+     WHERE id = $2 AND merchant_id = $1 AND kind = 'session' AND revoked_at IS NULL`,
+    [actor.merchantId, id],
+  )
+}
+
+/** @throws DomainError NOT_FOUND, FORBIDDEN */
+async function checkMaySee(ctx: Context, pool: pg.Pool, memberId: number): Promise<void> {
+  const actor = actorOf(ctx)
+  if (!actor.scopes.has('team'))
+    throw new DomainError('FORBIDDEN', 'These are the sessions of somebody else.')
+  const { rows } = await pool.query<{ role: Role }>(
+    'SELECT role FROM team_member WHERE id = $2 AND merchant_id = $1',
+    [actor.merchantId, memberId],
+  )
+  const [member] = rows
+  if (!member) throw new DomainError('NOT_FOUND', 'There is no such member.')
+  const manages: readonly Role[] = roles[actor.role ?? 'admin'].manages
+  if (!manages.includes(member.role))
+    throw new DomainError('FORBIDDEN', 'That member is not yours to manage.')
+}
+
+/** Signs out: ends the session that calls. @throws DomainError FORBIDDEN where an API key calls */
+export async function signOut(ctx: Context): Promise<void> {
+  const { sessionId, merchantId } = ownAccount(ctx)
+  await ctx.database.pool.query(
+    `UPDATE api_key SET revoked_at = now()
+     WHERE id = $2 AND merchant_id = $1 AND kind = 'session' AND revoked_at IS NULL`,
+    [merchantId, sessionId],
+  )
+  ctx.access.credentials.forget(sessionId)
+}

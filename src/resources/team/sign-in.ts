@@ -1,0 +1,62 @@
+import type { Pool } from 'pg'
+import { z } from 'zod'
+import { openSession, type ProvenMember, sessionToken } from '../../access/sessions.ts'
+import type { IssuedToken } from '../../access/tokens.ts'
+import type { Context } from '../../context.ts'
+import { transact } from '../../database/transact.ts'
+import { readInput, text, wholeNumber } from '../../shared/input.ts'
+import { memberEmail } from './invite.ts'
+import { type Candidate, candidateColumns, checkAdmitted, whenProven } from './judge.ts'
+import { givenPassword } from './own-account.ts'
+
+const signInInput = z.object({
+  email: memberEmail,
+  password: givenPassword,
+  code: text({ min: 1, max: 32 }).nullish(),
+  merchantId: wholeNumber(1, 2_147_483_647).nullish(),
+})
+
+/** Somebody who has signed in, and the token of the session. */
+export interface SignedIn extends ProvenMember, IssuedToken {
+  name: string
+  hasSecondFactor: boolean
+}
+
+/**
+ * Signs a member in with the password, and with a code where a second factor is set up.
+ * @param raw.merchantId where the address belongs to several teams: which; left out, the oldest of them
+ * @throws DomainError INVALID_INPUT, RATE_LIMITED, CREDENTIALS_REJECTED, SECOND_FACTOR_REQUIRED (the password
+ *   is right), ACCOUNT_INACTIVE, ADDRESS_NOT_ALLOWED, OVERLOADED
+ * @see design: reliability, section 7
+ */
+export async function signInMember(ctx: Context, raw: z.input<typeof signInInput>): Promise<SignedIn> {
+  const { email, password, code, merchantId } = readInput(signInInput, raw)
+  const find = () => findMember(ctx.database.pool, email, merchantId ?? null)
+  return whenProven(ctx, { email, find, password, code: code ?? null }, async (member) => {
+    checkAdmitted(ctx, member)
+    const sessionId = await transact(ctx.database, (tx) => openSession(tx, member, ctx.clientAddress))
+    return welcome(ctx, member, sessionId)
+  })
+}
+
+/** By the e-mail address: of several teams the one that is named, or the oldest. */
+async function findMember(pool: Pool, address: string, merchantId: number | null): Promise<Candidate | null> {
+  const { rows } = await pool.query<Candidate>({
+    name: 'find-member',
+    text: `SELECT ${candidateColumns}
+           FROM team_member t JOIN member_secret s ON s.member_id = t.id
+           JOIN merchant m ON m.id = t.merchant_id
+           WHERE t.email = $1 AND t.status = 'active' AND coalesce(t.merchant_id = $2, true)
+           ORDER BY m.status = 'active' DESC, t.id LIMIT 1`,
+    values: [address, merchantId],
+  })
+  return rows[0] ?? null
+}
+
+/** What somebody hears whose session is committed. */
+export async function welcome(ctx: Context, member: Candidate, sessionId: number): Promise<SignedIn> {
+  ctx.sequencer.nudge()
+  const { memberId, merchantId, role, email, name, hasSecondFactor } = member
+  const token = await sessionToken(ctx.access, member, sessionId)
+  return { ...token, memberId, merchantId, role, email, name, hasSecondFactor }
+}

@@ -1,0 +1,221 @@
+import type { Services } from '../../context.ts'
+import type { EventType } from '../../events/catalogue.ts'
+import { limits } from '../../shared/limits.ts'
+import type { SendResult } from '../../shared/sender.ts'
+import { type LaneNotes, openLaneNotes, type Standing } from './lane-notes.ts'
+import { eventIdText, webhookBody } from './payload.ts'
+import { openWebhookSecret } from './secrets.ts'
+import { signedHeaders, type SigningSecrets } from './sign.ts'
+
+/** A lane that runs in this process. */
+interface Lane {
+  /** Something was added since it last looked. */
+  again: boolean
+  /** Its endpoint failed last time. */
+  failing: boolean
+}
+
+const lanes = new WeakMap<Services['flights'], Map<number, Lane>>()
+
+/**
+ * Sends an endpoint what is due, one after another in the order of the log, until nothing is. Of all
+ * processes one at a time does; where this one is at it already it looks once more. From the fifth failure in
+ * a row on only the oldest delivery is tried, at its time. A process that dies may have sent what is not
+ * noted: it is sent again, under the same id.
+ */
+export async function deliverDue(services: Services, endpointId: number): Promise<void> {
+  const here = lanes.get(services.flights) ?? new Map<number, Lane>()
+  lanes.set(services.flights, here)
+  const running = here.get(endpointId)
+  if (running) {
+    running.again = true
+    return
+  }
+  const lane: Lane = { again: false, failing: false }
+  here.set(endpointId, lane)
+  const stop = new AbortController()
+  const end = () => void setTimeout(() => stop.abort(), limits.landMs).unref()
+  services.ending.addEventListener('abort', end, { once: true })
+  try {
+    do {
+      lane.again = false
+      await services.webhookHolds.during(endpointId, (lost) =>
+        runLane(services, { endpointId, lane, here, lost, stop: stop.signal }),
+      )
+    } while (lane.again && !services.ending.aborted)
+  } finally {
+    services.ending.removeEventListener('abort', end)
+    here.delete(endpointId)
+  }
+}
+
+interface Run {
+  endpointId: number
+  lane: Lane
+  here: ReadonlyMap<number, Lane>
+  /** Aborts where another process may be at it. */
+  lost: AbortSignal
+  /** Aborts what is under way, a moment after the service began to end. */
+  stop: AbortSignal
+}
+
+async function runLane(services: Services, { endpointId, lane, here, lost, stop }: Run): Promise<void> {
+  const { pool } = services.webhookHolds
+  const over = () => lost.aborted || services.ending.aborted
+  const begun = performance.now()
+  const notes = openLaneNotes(services, endpointId)
+  for (;;) {
+    lane.again = false
+    const target = await readTarget(services, endpointId)
+    lane.failing = target !== null && target.failureCount > 0
+    // It stays due: it is enqueued again where there is room.
+    if (lane.failing && failingOf(here) > limits.webhookFailingLanesMax) return
+    const due = target ? await takeDue(services, endpointId, target.failureCount) : []
+    const isWhole = target !== null && (await sendAll(services, target, due, { notes, over, stop }))
+    await notes.flush()
+    if (over()) return
+    if (!(isWhole && due.length === limits.webhookTakeMax)) {
+      const { rows } = await pool.query<{ isDue: boolean }>({
+        name: 'rest_lane',
+        text: 'SELECT rest_lane($1) AS "isDue"',
+        values: [endpointId],
+      })
+      if (!rows[0]?.isDue) return
+    }
+    // Others wait for a place, and it had one for long.
+    if (here.size >= limits.webhookLanesMax && performance.now() - begun > limits.webhookLaneMs) return
+  }
+}
+
+function failingOf(here: ReadonlyMap<number, Lane>): number {
+  let failing = 0
+  for (const lane of here.values()) if (lane.failing) failing += 1
+  return failing
+}
+
+/**
+ * What is changed or removed meanwhile gets nothing of a long row that was read before.
+ * @returns false where the endpoint is to be looked at again before anything further is sent
+ */
+async function sendAll(
+  services: Services,
+  target: Target,
+  due: readonly Due[],
+  { notes, over, stop }: { notes: LaneNotes; over: () => boolean; stop: AbortSignal },
+): Promise<boolean> {
+  const begun = performance.now()
+  for (const delivery of due) {
+    if (over() || performance.now() - begun > limits.webhookLookMs) return false
+    const at = services.clock.now()
+    const result = await send(services, target, delivery, stop)
+    // It says nothing of the receiver.
+    if (result.error === 'aborted') return false
+    const { id, count } = delivery
+    if (result.isDelivered) {
+      await notes.add({ id, count, at, result, waitMs: null })
+    } else {
+      const waitMs = waitAfter(services.config.deliveries.retryScheduleS, count, result)
+      const standing = await notes.flush({ id, count, at, result, waitMs })
+      if (!goesOn(standing, result)) return false
+    }
+  }
+  return true
+}
+
+function goesOn({ isActive, failureCount }: Standing, { retryAfterMs }: SendResult): boolean {
+  return isActive && failureCount < limits.webhookProbeFrom && retryAfterMs === undefined
+}
+
+/** Until the next attempt; null where there is none. A tenth of chance: retries come in no waves. */
+function waitAfter(scheduleS: readonly number[], count: number, result: SendResult): number | null {
+  const waitS = scheduleS[count]
+  if (waitS === undefined || result.statusCode === gone) return null
+  const waitMs = waitS * 1_000 * (0.9 + Math.random() * 0.2)
+  return Math.round(Math.max(waitMs, result.retryAfterMs ?? 0))
+}
+
+/** The receiver wants this event no more. */
+const gone = 410
+
+function send(services: Services, target: Target, delivery: Due, stop: AbortSignal): Promise<SendResult> {
+  const { merchantId, url, secrets } = target
+  const { type, data, occurredAt, position } = delivery
+  const id = eventIdText(delivery.eventId)
+  const body = webhookBody({ id, type, data, occurredAt, merchantId, position })
+  const headers = signedHeaders({ id, type }, body, secrets, new Date())
+  return services.webhookSender.send({ url, headers, body }, stop)
+}
+
+/** Where a lane leads. */
+interface Target {
+  merchantId: number
+  url: string
+  failureCount: number
+  secrets: SigningSecrets
+}
+
+/** @returns null where nothing may be sent now: it is not active, gone, or asked to be left alone */
+async function readTarget(services: Services, id: number): Promise<Target | null> {
+  const { rows } = await services.webhookHolds.pool.query<
+    Omit<Target, 'secrets'> & { sealed: Buffer; previous: Buffer | null }
+  >({
+    name: 'lane_target',
+    text: `SELECT merchant_id AS "merchantId", url, failure_count AS "failureCount", secret_sealed AS sealed,
+        CASE WHEN previous_secret_until > service_now() THEN previous_secret_sealed END AS previous
+      FROM webhook_endpoint
+      WHERE id = $1 AND is_active AND slot IS NOT NULL
+        AND (paused_until IS NULL OR paused_until <= service_now())`,
+    values: [id],
+  })
+  const [row] = rows
+  if (!row) return null
+  const { sealed, previous, ...target } = row
+  const open = (bytes: Buffer) =>
+    openWebhookSecret(services.access.master, { merchantId: row.merchantId, id }, bytes)
+  return { ...target, secrets: { secret: open(sealed), previous: previous && open(previous) } }
+}
+
+/** A delivery that is due, and its event. */
+interface Due {
+  id: bigint
+  /** Attempts of its present run. */
+  count: number
+  type: EventType
+  position: bigint
+  eventId: bigint
+  data: object
+  occurredAt: Date
+}
+
+/** What is due of an endpoint, in the order of the log; of one that keeps failing the oldest, where it is. */
+async function takeDue({ webhookHolds }: Services, endpointId: number, failures: number): Promise<Due[]> {
+  const isProbing = failures >= limits.webhookProbeFrom
+  const { rows } = await webhookHolds.pool.query<Due>({
+    name: isProbing ? 'take_probe' : 'take_due',
+    text: isProbing ? takeText(oldest, '$2') : takeText(dueNow, '$2'),
+    values: [endpointId, isProbing ? 1 : limits.webhookTakeMax],
+  })
+  return rows
+}
+
+const pending = `SELECT * FROM webhook_delivery WHERE endpoint_id = $1 AND status = 'pending'`
+// A statement for each index: what is due at once, and what waits, by its time or in order.
+const dueNow = `
+  (${pending} AND next_attempt_at IS NULL ORDER BY position LIMIT $2)
+  UNION ALL
+  (${pending} AND next_attempt_at <= service_now() ORDER BY next_attempt_at LIMIT $2)`
+const oldest = `
+  (${pending} AND next_attempt_at IS NULL ORDER BY position LIMIT 1)
+  UNION ALL
+  (${pending} AND next_attempt_at IS NOT NULL ORDER BY position LIMIT 1)`
+
+function takeText(from: string, take: string): string {
+  return `SELECT d.id, d.attempt_count AS count, d.type, d.position, e.id AS "eventId", e.data,
+      e.created_at AS "occurredAt"
+    FROM (SELECT * FROM (${from}) AS either ORDER BY position LIMIT ${take}) AS d
+    JOIN LATERAL (
+      SELECT * FROM event v WHERE v.merchant_id = d.merchant_id AND v.position = d.position LIMIT 1
+    ) AS e ON true
+    WHERE d.next_attempt_at IS NULL OR d.next_attempt_at <= service_now()
+    ORDER BY d.position`
+}

@@ -1,0 +1,71 @@
+import { z } from 'zod'
+import { actorOf } from '../../access/actor.ts'
+import type { Context } from '../../context.ts'
+import { type EventType, events } from '../../events/catalogue.ts'
+import { invalidInput, oneOf, readInput, webAddress } from '../../shared/input.ts'
+import { limits } from '../../shared/limits.ts'
+import type { Secret } from '../../shared/secret.ts'
+import { checkWebhookUrl } from './address.ts'
+import { noSuchWebhook } from './find.ts'
+import { openWebhookSecret, sealWebhookSecret } from './secrets.ts'
+import { newWebhookSecret } from './sign.ts'
+
+/** What an endpoint is told of: names of the catalogue, each once. */
+const eventNames = z
+  .array(oneOf(Object.keys(events) as EventType[]), {
+    error: ({ input }) => (input == null ? 'is required' : 'must be a list of names of events'),
+  })
+  .min(1, 'must name at least one event')
+  .transform((names) => [...new Set(names)])
+
+export const webhookFields = { url: webAddress, events: eventNames }
+export const registerWebhookInput = z.object(webhookFields)
+type RegisterWebhookInput = z.input<typeof registerWebhookInput>
+
+/** An endpoint, and the secret that its deliveries are signed with: shown where it is made, never again. */
+export interface WebhookWithSecret {
+  id: number
+  secret: Secret
+}
+
+/**
+ * Registers an address that events are sent to. The database decides who gets the last of five places.
+ * @param raw.url judged by all that it leads to now, and again at each delivery
+ * @returns the secret too; begun again under its `Idempotency-Key`, the same one
+ * @throws DomainError INVALID_INPUT
+ * @see specification: Webhooks; decisions: Endpoints
+ */
+export async function registerWebhook(ctx: Context, raw: RegisterWebhookInput): Promise<WebhookWithSecret> {
+  const input = readInput(registerWebhookInput, raw)
+  const { merchantId } = actorOf(ctx)
+  const url = await checkWebhookUrl(input.url, ctx.config)
+  const { pool } = ctx.database
+  const { master } = ctx.access
+  // Its secret is sealed for its own row, so the row's id comes first.
+  const drawn = await pool.query<{ id: number }>("SELECT nextval('webhook_endpoint_id_seq')::int AS id")
+  const id = drawn.rows[0]?.id ?? -1
+  const sealed = sealWebhookSecret(master, { merchantId, id }, newWebhookSecret())
+  const { rows } = await pool.query<{ id: number | null; sealed: Buffer }>({
+    name: 'register_webhook',
+    text: 'SELECT id, secret_sealed AS sealed FROM register_webhook($1, $2, $3, $4, $5, $6, $7)',
+    values: [
+      merchantId,
+      id,
+      url,
+      input.events,
+      sealed,
+      ctx.effect?.id ?? null,
+      limits.webhooksPerMerchantMax,
+    ],
+  })
+  const [made] = rows
+  // Begun again, after what it had made was removed.
+  if (!made) throw noSuchWebhook()
+  if (made.id === null) throw tooMany()
+  return { id: made.id, secret: openWebhookSecret(master, { merchantId, id: made.id }, made.sealed) }
+}
+
+function tooMany(): Error {
+  const message = `would be one more than the ${limits.webhooksPerMerchantMax} that a merchant has at most`
+  return invalidInput([{ field: 'url', message }])
+}

@@ -1,0 +1,27 @@
+import { mine } from '../../access/actor.ts'
+import type { Context } from '../../context.ts'
+import { noSuchWebhook, webhookId } from './find.ts'
+
+/**
+ * Removes an endpoint: nothing is sent there any more, and its place is free.
+ * @param rawId a global id or the id of REST
+ * @throws DomainError NOT_FOUND
+ * @see specification: Webhooks
+ */
+export async function removeWebhook(ctx: Context, rawId: string): Promise<{ id: number }> {
+  const { database, effect } = ctx
+  // A request that goes on with what it began may have done it already.
+  const doneBefore = effect?.isResumed ? [{ removedAt: { gte: effect.since } }] : []
+  const found = await database.prisma.webhookEndpoint.findFirst({
+    where: { ...mine(ctx), id: webhookId(rawId), OR: [{ removedAt: null }, ...doneBefore] },
+    select: { id: true, merchantId: true },
+  })
+  if (!found) throw noSuchWebhook()
+  const { rowCount } = await database.pool.query({
+    name: 'remove_webhook',
+    text: 'SELECT FROM remove_webhook($1, $2)',
+    values: [found.merchantId, found.id],
+  })
+  if (rowCount === 0 && doneBefore.length === 0) throw noSuchWebhook()
+  return { id: found.id }
+}

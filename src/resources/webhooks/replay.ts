@@ -1,0 +1,98 @@
+import { z } from 'zod'
+import { mine } from '../../access/actor.ts'
+import type { Context } from '../../context.ts'
+import { type FieldProblem } from '../../shared/errors.ts'
+import { invalidInput, readInput } from '../../shared/input.ts'
+import { limits } from '../../shared/limits.ts'
+import { findWebhook } from './find.ts'
+
+const most = limits.webhookReplayMax
+const sequence = z.bigint().min(1n, 'must be at least 1').nullish()
+
+/** Which events are sent again: a stretch of the log, or some by their ids. */
+const replayInput = z
+  .object({
+    from: sequence,
+    to: sequence,
+    ids: z
+      .array(z.string())
+      .min(1, 'must name at least one event')
+      .max(most, `must name at most ${most}`)
+      .nullish(),
+  })
+  .check(({ value: { from, to, ids }, issues, value }) => {
+    const tell = (field: string, message: string) =>
+      issues.push({ code: 'custom', path: [field], message, input: value })
+    if ((from == null) !== (to == null))
+      tell(from == null ? 'from' : 'to', 'is required: both ends of the stretch')
+    else if ((from == null) === (ids == null)) tell('from', 'and to, or ids must be given: one of the two')
+    else if (from != null && to != null && to < from) tell('to', 'must not lie before from')
+    else if (from != null && to != null && to - from >= BigInt(most))
+      tell('to', `must lie less than ${most} after from`)
+  })
+type ReplayInput = z.input<typeof replayInput>
+
+/**
+ * Sends events to an endpoint again, or for the first time where they are older than it: in the order of the
+ * log, under the ids that they had. Of a type that it does not name none is sent.
+ * @param rawWebhookId a global id or the id of REST
+ * @param raw.from and raw.to: places in the log, both included; at most 10,000 events
+ * @param raw.ids of events, `evt_12`
+ * @returns how many are sent, or wait to be
+ * @throws DomainError INVALID_INPUT, also where an id is none of the merchant's events; NOT_FOUND
+ */
+export async function replayEvents(
+  ctx: Context,
+  rawWebhookId: string,
+  raw: ReplayInput,
+): Promise<{ id: number; count: number }> {
+  const { from, to, ids } = readInput(replayInput, raw)
+  const { id, merchantId } = await findWebhook(ctx, rawWebhookId)
+  const positions = ids ? await positionsOf(ctx, ids) : null
+  let count = 0
+  for (const [first, last, places] of positions ? someOf(positions) : stretchesOf(from ?? 1n, to ?? 0n)) {
+    const { rows } = await ctx.database.pool.query<{ count: number }>({
+      name: 'replay_events',
+      text: 'SELECT replay_events($1, $2, $3, $4, $5) AS count',
+      values: [merchantId, id, first, last, places],
+    })
+    count += rows[0]?.count ?? 0
+  }
+  return { id, count }
+}
+
+/** What one call asks for: a stretch of the log, or places in it. */
+type Asked = [first: bigint | null, last: bigint | null, places: readonly bigint[] | null]
+
+/** Choice: a call holds the endpoint for some 40 ms, and numbering everybody's events may wait for it. */
+const placesPerCall = 500
+
+function* stretchesOf(from: bigint, to: bigint): Generator<Asked> {
+  for (let first = from; first <= to; first += BigInt(placesPerCall)) {
+    const last = first + BigInt(placesPerCall - 1)
+    yield [first, last < to ? last : to, null]
+  }
+}
+
+function* someOf(positions: readonly bigint[]): Generator<Asked> {
+  for (let next = 0; next < positions.length; next += placesPerCall)
+    yield [null, null, positions.slice(next, next + placesPerCall)]
+}
+
+/** Events never go and never change: what was found stays true. @throws DomainError INVALID_INPUT */
+async function positionsOf(ctx: Context, ids: readonly string[]): Promise<bigint[]> {
+  const read = ids.map((id) => BigInt(/^evt_(\d{1,18})$/.exec(id)?.[1] ?? -1))
+  const rows = await ctx.database.prisma.event.findMany({
+    where: { ...mine(ctx), id: { in: read }, position: { not: null } },
+    select: { id: true, position: true },
+    orderBy: { position: 'asc' },
+  })
+  const positions = new Map(rows.map(({ id, position }) => [id, position]))
+  const unknown: FieldProblem[] = read.flatMap((id, place) =>
+    positions.has(id) ? [] : [{ field: `ids[${place}]`, message: 'is none of your events' }],
+  )
+  if (unknown.length > 0) throw invalidInput(unknown.slice(0, problemsMax))
+  return rows.flatMap(({ position }) => position ?? [])
+}
+
+const problemsMax = 100

@@ -1,0 +1,33 @@
+import type { Context } from '../../context.ts'
+import { limits } from '../../shared/limits.ts'
+import { findWebhook, noSuchWebhook } from './find.ts'
+import type { WebhookWithSecret } from './register.ts'
+import { openWebhookSecret, sealWebhookSecret } from './secrets.ts'
+import { newWebhookSecret } from './sign.ts'
+
+/**
+ * Gives an endpoint a new secret. For 24 hours its deliveries are signed with the old one too, unless that
+ * ends now. Rotated again in that time, the old one stays the same: whoever lost the new one before its
+ * receiver had it asks for another.
+ * @param rawId a global id or the id of REST
+ * @param oldEndsNow where the old one leaked
+ * @returns the new secret; begun again under its `Idempotency-Key`, the same one
+ * @throws DomainError NOT_FOUND
+ */
+export async function rotateWebhookSecret(
+  ctx: Context,
+  rawId: string,
+  oldEndsNow: boolean,
+): Promise<WebhookWithSecret> {
+  const { id, merchantId } = await findWebhook(ctx, rawId)
+  const { master } = ctx.access
+  const sealed = sealWebhookSecret(master, { merchantId, id }, newWebhookSecret())
+  const { rows } = await ctx.database.pool.query<{ sealed: Buffer }>({
+    name: 'rotate_webhook_secret',
+    text: 'SELECT secret_sealed AS sealed FROM rotate_webhook_secret($1, $2, $3, $4, $5)',
+    values: [merchantId, id, sealed, ctx.effect?.id ?? null, oldEndsNow ? 0 : limits.webhookOverlapMs],
+  })
+  const [rotated] = rows
+  if (!rotated) throw noSuchWebhook()
+  return { id, secret: openWebhookSecret(master, { merchantId, id }, rotated.sealed) }
+}

@@ -1,0 +1,76 @@
+import type { Context } from '../../context.ts'
+import { shareFlight } from '../../context.ts'
+import { DomainError } from '../../shared/errors.ts'
+import type { SendResult } from '../../shared/sender.ts'
+import { findWebhook, noSuchWebhook } from './find.ts'
+import { webhookBody } from './payload.ts'
+import { openWebhookSecret } from './secrets.ts'
+import { signedHeaders } from './sign.ts'
+
+/** What a receiver made of a sample event. */
+export interface Sample extends Pick<SendResult, 'isDelivered' | 'statusCode' | 'durationMs'> {
+  deliveryId: bigint
+}
+
+/**
+ * Sends the sample event `test` to an endpoint, whether it is active or not, and records what came of it: a
+ * delivery like any other, but that it says nothing for or against the endpoint. Those that are asked for
+ * while one is under way get the outcome of that.
+ * @param rawId a global id or the id of REST
+ * @throws DomainError NOT_FOUND, OVERLOADED where the service ends before the receiver answers
+ * @see specification: Webhooks; decisions: Endpoints
+ */
+export async function sendSample(ctx: Context, rawId: string): Promise<Sample> {
+  const place = await findWebhook(ctx, rawId)
+  return shareFlight(ctx, `webhook-test:${place.id}`, () => sendNow(ctx, place))
+}
+
+interface Target {
+  url: string
+  sealed: Buffer
+  previous: Buffer | null
+  deliveryId: bigint
+  at: Date
+}
+
+async function sendNow(ctx: Context, place: { id: number; merchantId: number }): Promise<Sample> {
+  const { merchantId, id } = place
+  const { pool } = ctx.database
+  const { rows } = await pool.query<Target>({
+    name: 'webhook_test_target',
+    text: `SELECT url, secret_sealed AS sealed,
+        CASE WHEN previous_secret_until > service_now() THEN previous_secret_sealed END AS previous,
+        nextval('webhook_delivery_id_seq') AS "deliveryId", service_now() AS at
+      FROM webhook_endpoint WHERE id = $1 AND merchant_id = $2 AND removed_at IS NULL`,
+    values: [id, merchantId],
+  })
+  const [target] = rows
+  if (!target) throw noSuchWebhook()
+  const { url, deliveryId } = target
+  const open = (sealed: Buffer) => openWebhookSecret(ctx.access.master, place, sealed)
+  const secrets = { secret: open(target.sealed), previous: target.previous && open(target.previous) }
+  const event = { id: `evt_test_${deliveryId}`, type: 'test' } as const
+  const data = { webhook_id: id, message: 'This is a sample: nothing has happened.' }
+  const body = webhookBody({ ...event, data, merchantId, position: null, occurredAt: target.at })
+  const headers = signedHeaders(event, body, secrets, new Date())
+  const told = await ctx.webhookSender.send({ url, headers, body }, ctx.ending)
+  if (told.error === 'aborted') throw new DomainError('OVERLOADED')
+  await pool.query({
+    name: 'record_webhook_test',
+    text: 'SELECT record_webhook_test($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)',
+    values: [
+      merchantId,
+      id,
+      deliveryId,
+      target.at,
+      told.isDelivered,
+      told.statusCode,
+      told.error,
+      told.durationMs,
+      told.answer,
+      told.address,
+    ],
+  })
+  const { isDelivered, statusCode, durationMs } = told
+  return { isDelivered, statusCode, durationMs, deliveryId }
+}

@@ -1,0 +1,134 @@
+import { Agent } from 'undici'
+import { RecentMap } from '../../access/recent-map.ts'
+import {
+  type Exchanged,
+  exchangeOnce,
+  type ExchangeRequest,
+  isUnreadable,
+  notSentBy,
+  retryAfterMs,
+} from '../../shared/http-exchange.ts'
+import { limits } from '../../shared/limits.ts'
+import type { Outgoing, Sender, SendError, SendResult } from '../../shared/sender.ts'
+import {
+  AddressRefused,
+  type AddressRules,
+  guardedConnector,
+  NameNotFound,
+  readWebhookUrl,
+} from './address.ts'
+
+/** Connections, as TLS wants them in tests, and the deadline of one exchange. */
+export interface SenderOptions extends AddressRules {
+  deadlineMs?: number
+  /** Certificates (PEM) that are believed instead of the well-known ones. */
+  ca?: string
+}
+
+/** Choice: leaves time for the request itself where the first of several addresses is silent. */
+const connectTimeoutMs = 5_000
+/**
+ * Choice: events of a busy endpoint follow each other faster; a connection that was idle for longer may be
+ * closed by its other end in the very moment in which we write.
+ */
+const keepAliveMs = 1_000
+const keepAliveMaxMs = 4_000
+
+/** Hosts whose last address is remembered. */
+const hostsMax = 5_000
+
+/**
+ * Makes the only way to receivers: to addresses that are allowed, over connections that are kept while events
+ * follow each other, no redirects, one deadline over all of it.
+ */
+export function createSender({ deadlineMs, ca, ...rules }: SenderOptions): Sender {
+  let isClosed = false
+  const addresses = new RecentMap<string, string>(hostsMax)
+  const options = { allowH2: false, timeout: connectTimeoutMs, ...(ca !== undefined && { ca }) }
+  const agent = new Agent({
+    pipelining: 1,
+    allowH2: false,
+    keepAliveTimeout: keepAliveMs,
+    keepAliveMaxTimeout: keepAliveMaxMs,
+    // One deadline over the whole exchange replaces both: they do not see a server that drips.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connect: guardedConnector(rules, options, (origin, address) => addresses.set(origin, address)),
+  })
+  return {
+    async send(message, signal) {
+      const startedAt = performance.now()
+      const url = readStored(message.url, rules.mode)
+      const told = url && (await exchangeOnce(agent, requestTo(url, message), bounds(signal)))
+      return {
+        ...(told ? read(told, isClosed) : nowhere),
+        address: (url && addresses.get(url.origin)) ?? null,
+        durationMs: Math.round(performance.now() - startedAt),
+      }
+    },
+    async close() {
+      isClosed = true
+      await agent.destroy()
+    },
+  }
+  function bounds(signal: AbortSignal | undefined) {
+    return {
+      deadlineMs: deadlineMs ?? limits.webhookDeadlineMs,
+      maxBytes: limits.webhookAnswerMaxBytes,
+      signal,
+    }
+  }
+}
+
+/** What was registered in a sandbox need not be allowed where the same database serves production. */
+function readStored(text: string, mode: AddressRules['mode']): URL | null {
+  try {
+    return readWebhookUrl(text, mode)
+  } catch (error) {
+    if (error instanceof AddressRefused) return null
+    throw error
+  }
+}
+
+function requestTo(url: URL, { headers, body }: Outgoing): ExchangeRequest {
+  return { origin: url.origin, path: url.pathname + url.search, method: 'POST', headers, body }
+}
+
+type Told = Omit<SendResult, 'address' | 'durationMs'>
+
+const nowhere: Told = {
+  isDelivered: false,
+  statusCode: null,
+  error: 'address_refused',
+  answer: '',
+  retryAfterMs: undefined,
+}
+
+function read(told: Exchanged, isClosed: boolean): Told {
+  if (!told.answer) return { ...nowhere, error: causeOf(told, isClosed) }
+  const { status, headers } = told.answer
+  const asksToWait = status === 429 || status === 503
+  return {
+    isDelivered: status >= 200 && status < 300,
+    statusCode: status,
+    error: null,
+    answer: safeText(told.body),
+    retryAfterMs: asksToWait ? retryAfterMs(headers, limits.webhookRetryAfterMaxMs) : undefined,
+  }
+}
+
+function causeOf({ isSent, error, stoppedBy }: Exchanged, isClosed: boolean): SendError {
+  if (isClosed || stoppedBy === 'caller') return 'aborted'
+  if (stoppedBy === 'deadline') return 'timeout'
+  if (error instanceof AddressRefused) return 'address_refused'
+  if (error instanceof NameNotFound) return 'dns'
+  if (!isSent) return notSentBy(error)
+  return isUnreadable(error) ? 'malformed' : 'reset'
+}
+
+/** The first 2 KiB as text: whole characters, and none that the database cannot keep. */
+function safeText(body: Buffer): string {
+  const kept = body.subarray(0, limits.webhookAnswerKeptBytes)
+  const isCut = kept.length < body.length
+  return new TextDecoder().decode(kept, { stream: isCut }).replaceAll('\0', '\uFFFD')
+}

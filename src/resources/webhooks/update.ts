@@ -1,0 +1,38 @@
+import { z } from 'zod'
+import type { Context } from '../../context.ts'
+import { readInput } from '../../shared/input.ts'
+import { checkWebhookUrl } from './address.ts'
+import { findWebhook, noSuchWebhook } from './find.ts'
+import { webhookFields } from './register.ts'
+
+export const updateWebhookInput = z.object({
+  url: webhookFields.url.nullish(),
+  events: webhookFields.events.nullish(),
+  isActive: z.boolean('must be true or false').nullish(),
+})
+type UpdateWebhookInput = z.input<typeof updateWebhookInput>
+
+/**
+ * Changes what is given of an endpoint, and leaves the rest as it is. Enabled, or with a new address, it
+ * begins anew: its failures are forgotten, and what waited is sent at once, in order. While it is not active
+ * what happens waits for it.
+ * @param rawId a global id or the id of REST
+ * @throws DomainError INVALID_INPUT, NOT_FOUND
+ * @see specification: Webhooks; decisions: Endpoints
+ */
+export async function updateWebhook(
+  ctx: Context,
+  rawId: string,
+  raw: UpdateWebhookInput,
+): Promise<{ id: number }> {
+  const input = readInput(updateWebhookInput, raw)
+  const { id, merchantId } = await findWebhook(ctx, rawId)
+  const url = input.url == null ? null : await checkWebhookUrl(input.url, ctx.config)
+  const { rowCount } = await ctx.database.pool.query({
+    name: 'change_webhook',
+    text: 'SELECT FROM change_webhook($1, $2, $3, $4, $5)',
+    values: [merchantId, id, url, input.events ?? null, input.isActive ?? null],
+  })
+  if (rowCount === 0) throw noSuchWebhook()
+  return { id }
+}

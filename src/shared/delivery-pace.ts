@@ -1,0 +1,32 @@
+import { z } from 'zod'
+
+/** How often deliveries to merchants' servers are tried (decisions: Deliveries). */
+export interface DeliveryPace {
+  /** Seconds from each failed attempt to the next; after the last the delivery is given up. */
+  retryScheduleS: readonly number[]
+  /** So many failed attempts in a row disable an endpoint. */
+  disableAfter: number
+}
+
+const usualSchedule = '10,60,300,900,3600,7200,14400,28800,43200,72000,86400'
+const waitMaxS = 30 * 86_400
+const stepsMax = 100
+
+/** The settings of it. */
+export const deliverySettings = {
+  WEBHOOK_RETRY_SCHEDULE: z
+    .string()
+    .default(usualSchedule)
+    .transform((text) => text.split(',').map((part) => (part.trim() === '' ? Number.NaN : Number(part))))
+    .refine(
+      (waits) =>
+        waits.length <= stepsMax &&
+        waits.every((wait) => Number.isInteger(wait) && wait > 0 && wait <= waitMaxS),
+      `must be a list of up to ${stepsMax} whole seconds with commas, each 1 to ${waitMaxS}`,
+    ),
+  WEBHOOK_DISABLE_AFTER: z.coerce.number().int().min(1).max(1_000).default(20),
+}
+
+export function readDeliveryPace(read: z.output<z.ZodObject<typeof deliverySettings>>): DeliveryPace {
+  return { retryScheduleS: read.WEBHOOK_RETRY_SCHEDULE, disableAfter: read.WEBHOOK_DISABLE_AFTER }
+}

@@ -1,0 +1,152 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { openMasterSecret } from '../../src/access/secrets.ts'
+import { sealWebhookSecret } from '../../src/resources/webhooks/secrets.ts'
+import { newWebhookSecret } from '../../src/resources/webhooks/sign.ts'
+import { startChild } from './child.ts'
+import type { Ground } from './ground.ts'
+import { type Product, startProduct } from './product.ts'
+import type { Workload } from './rounds.ts'
+
+/** More than are delivered in a second; what is left is given up before the next turn. */
+const eventsPerSecond = 8_000
+const queuedCount = 1_000
+
+interface LimitTook {
+  tookS: number
+  operations: number
+  p99Ms: number
+}
+
+/** Events that wait for one endpoint, against a bare loop that posts and notes each. */
+export const webhooks: Workload = async (ground) => {
+  const product = await startProduct(ground, 1)
+  const receiver = await startChild<{ url: string }>('webhooks-receiver.ts', {})
+  const { url } = receiver.ready
+  const limit = await startChild('webhooks-limit.ts', { databaseUrl: ground.url, url })
+  const lane = await openLane(ground, product, url)
+  const limitProcesses = [limit.pid]
+  const laneProcesses = [product.pid]
+  return {
+    sections: [
+      {
+        title: 'webhooks, one endpoint',
+        unit: 'deliveries/s',
+        entries: [
+          {
+            name: 'limit: sign, post, note',
+            processes: limitProcesses,
+            async measure(seconds) {
+              const { tookS, operations, p99Ms } = (await limit.ask({ seconds })) as LimitTook
+              return { value: operations / tookS, operations, p99Ms }
+            },
+          },
+          {
+            name: 'lane',
+            processes: laneProcesses,
+            goal: { ratioMin: 0.4 },
+            prepare: (seconds) => lane.queue(Math.ceil(seconds * eventsPerSecond)),
+            async measure(seconds) {
+              const begun = performance.now()
+              await lane.begin()
+              await sleep(seconds * 1_000)
+              const operations = await lane.delivered()
+              const value = operations / ((performance.now() - begun) / 1_000)
+              await lane.end()
+              return { value, operations, p99Ms: Number.NaN }
+            },
+          },
+        ],
+      },
+      {
+        title: `webhooks, ${queuedCount} that wait`,
+        unit: 's until all are there',
+        entries: [
+          {
+            name: 'limit: sign, post, note',
+            processes: limitProcesses,
+            async measure() {
+              const { tookS, operations, p99Ms } = (await limit.ask({ count: queuedCount })) as LimitTook
+              return { value: tookS, operations, p99Ms }
+            },
+          },
+          {
+            name: 'lane',
+            processes: laneProcesses,
+            goal: { valueMax: 5 },
+            prepare: () => lane.queue(queuedCount),
+            async measure() {
+              const begun = performance.now()
+              await lane.begin()
+              while ((await lane.delivered()) < queuedCount) await sleep(pollMs)
+              const value = (performance.now() - begun) / 1_000
+              await lane.end()
+              return { value, operations: queuedCount, p99Ms: Number.NaN }
+            },
+          },
+        ],
+      },
+    ],
+    notes: [
+      'limit: undici and pg: each event is signed and posted, its attempt is a row and a commit.',
+      'lane: read in order, signed, posted to the judged address, noted in groups; begins with the job.',
+      'Both post to the same receiver, one after another; its processor time is not counted.',
+    ],
+    async close() {
+      await limit.close()
+      await product.close()
+      await receiver.close()
+    },
+  }
+}
+
+const pollMs = 5
+
+/** An endpoint of the first merchant, whose events wait until a turn begins. */
+async function openLane({ owner }: Ground, { merchants, dataDir }: Product, url: string) {
+  const merchantId = merchants[0]?.merchantId ?? 0
+  const id = 1
+  const master = await openMasterSecret(null, dataDir)
+  await owner.query(
+    `INSERT INTO webhook_endpoint (id, merchant_id, slot, url, events, secret_sealed, is_active)
+     VALUES ($1, $2, 1, $3, '{payment_received}', $4, false)`,
+    [id, merchantId, url, sealWebhookSecret(master, { merchantId, id }, newWebhookSecret())],
+  )
+  let queued = 0
+  return {
+    async queue(count: number): Promise<void> {
+      queued = count
+      await owner.query(
+        `INSERT INTO event (merchant_id, type, data, created_at)
+         SELECT $1, 'payment_received', jsonb_build_object('transaction_id', n, 'reference', 'R-' || n,
+           'amount', 5000, 'currency', 'XOF', 'payment_method', 'OperatorA'), now()
+         FROM generate_series(1, $2::int) AS n`,
+        [merchantId, count],
+      )
+      for (let more = true; more; ) {
+        const { rows } = await owner.query<{ n: number }>('SELECT sequence_events(10000) AS n')
+        more = rows[0]?.n !== 0
+      }
+      await owner.query('ANALYZE webhook_delivery')
+    },
+    async begin(): Promise<void> {
+      await owner.query('UPDATE webhook_endpoint SET is_active = true')
+      await owner.query('SELECT resume_webhook($1)', [id])
+    },
+    /** Of those that were queued. */
+    async delivered(): Promise<number> {
+      const { rows } = await owner.query<{ n: string }>(
+        `SELECT count(*) AS n FROM webhook_delivery WHERE status = 'pending' AND next_attempt_at IS NULL`,
+      )
+      return queued - Number(rows[0]?.n)
+    },
+    /** Gives up the rest, once the lane has noted what was under way. */
+    async end(): Promise<void> {
+      await owner.query('UPDATE webhook_endpoint SET is_active = false, due_at = NULL')
+      await sleep(200)
+      await owner.query(
+        `UPDATE webhook_delivery SET status = 'dead', next_attempt_at = NULL, ended_at = now()
+         WHERE status = 'pending'`,
+      )
+    },
+  }
+}

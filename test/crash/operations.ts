@@ -1,0 +1,41 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { pick } from './plan.ts'
+import {
+  checkPayment,
+  type Client,
+  collect,
+  collectAgain,
+  collectTwice,
+  collectUnderKey,
+  newOrder,
+  type Operation,
+  readBalance,
+  readTransaction,
+} from './workload.ts'
+import { moneyOut } from './workload-out.ts'
+
+/** What the clients do, by weight. A new kind of money is a row here and one in `invariants.ts`. */
+const operations: readonly Operation[] = [
+  { name: 'collect', weight: 70, run: (client) => collect(client, newOrder(client)) },
+  { name: 'collect twice at once', weight: 6, run: collectTwice },
+  { name: 'collect again', weight: 6, run: collectAgain },
+  { name: 'collect under a key', weight: 8, run: collectUnderKey },
+  { name: 'read a transaction', weight: 8, run: readTransaction },
+  { name: 'check a payment', weight: 8, run: checkPayment },
+  { name: 'read the balance', weight: 2, run: readBalance },
+  ...moneyOut,
+]
+
+/** What one client waits after each answer: a person, not a benchmark. */
+const pauseMs = 60
+
+/** Works until it is told to stop. @param serving resolves while there is somebody to ask */
+export async function work(client: Client, serving: () => Promise<void>, stop: AbortSignal): Promise<void> {
+  const rows = operations.map((value) => ({ value, weight: value.weight }))
+  while (!stop.aborted) {
+    await serving()
+    if (stop.aborted) return
+    await pick(client.random, rows).run(client)
+    await sleep(pauseMs * client.random())
+  }
+}

@@ -1,0 +1,228 @@
+import { createClient } from 'graphql-ws'
+import { describe, expect, test } from 'vitest'
+import { WebSocket } from 'ws'
+import type { TestMerchant } from '../support/app.ts'
+import { eventually } from './eventually.ts'
+import { openStage } from './stage.ts'
+
+// Settings (decisions: Endpoints). Callers come from the address that a trusted proxy names.
+const stage = await openStage({ TRUSTED_PROXIES: '127.0.0.1' })
+const shop = await stage.merchant('Chez Awa')
+
+const home = { 'X-Forwarded-For': '192.0.2.7' }
+const elsewhere = { 'X-Forwarded-For': '203.0.113.9' }
+const put = (body: unknown, { token }: { token: string } = shop, headers: Record<string, string> = home) =>
+  stage.rest('PUT', '/settings', { token, body, headers })
+const settingsOf = async ({ token }: TestMerchant) =>
+  (await stage.rest('GET', '/settings', { token, headers: home })).body['data']
+
+async function alertsOf({ merchantId }: TestMerchant): Promise<Record<string, string>[]> {
+  const { rows } = await stage.database.owner.query<{ data: Record<string, string> }>(
+    `SELECT data FROM event WHERE merchant_id = $1 AND type = 'security_alert' ORDER BY id`,
+    [merchantId],
+  )
+  return rows.map(({ data }) => data)
+}
+
+describe('GET and PUT /settings', () => {
+  const defaults = {
+    business_name: 'Chez Awa',
+    notification_email: null,
+    payouts_require_approval: false,
+    approval_threshold: 0,
+    ip_whitelist: [],
+    locale: 'fr',
+  }
+
+  test('only what is sent changes, and GraphQL says the same', async () => {
+    expect(await settingsOf(shop)).toEqual(defaults)
+    const changed = { notification_email: 'Awa@shop.test', approval_threshold: 250_000, locale: 'en' }
+    const { status, body } = await put({ ...changed, unknown: 1 })
+    expect({ status, data: body['data'] }).toEqual({ status: 200, data: { ...defaults, ...changed } })
+    expect((await put({ business_name: 'Awa & Filles' })).body['data']).toMatchObject(changed)
+
+    const { body: answer } = await stage.graphql(
+      `mutation ($input: UpdateSettingsInput!) { updateSettings(input: $input) { ... on Settings {
+        businessName notificationEmail payoutsRequireApproval approvalThreshold ipWhitelist locale } } }`,
+      { input: { notificationEmail: '', businessName: null, locale: 'FR' } },
+      shop.token,
+    )
+    expect(answer['data'].updateSettings).toEqual({
+      businessName: 'Awa & Filles',
+      notificationEmail: null,
+      payoutsRequireApproval: false,
+      approvalThreshold: 250_000,
+      ipWhitelist: [],
+      locale: 'FR',
+    })
+  })
+
+  test('403 without the scope settings', async () => {
+    const { body } = await stage.rest('POST', '/auth', {
+      headers: { 'X-API-Key': shop.apiKey, 'X-API-Secret': shop.apiSecret, ...home },
+    })
+    const narrow = { token: body['data'].token as string }
+    const read = await stage.rest('GET', '/settings', { ...narrow, headers: home })
+    for (const answer of [read, await put({ locale: 'en' }, narrow)]) {
+      expect(answer).toMatchObject({ status: 403, body: { required_scopes: ['settings'] } })
+    }
+  })
+
+  test.each([
+    ['business_name', ' '],
+    ['business_name', 'x'.repeat(201)],
+    ['notification_email', 'awa'],
+    ['payouts_require_approval', 'yes'],
+    ['approval_threshold', -1],
+    ['approval_threshold', 10.5],
+    ['locale', 'bm'],
+    ['ip_whitelist', '192.0.2.7'],
+    ['ip_whitelist', Array.from({ length: 51 }, (_none, n) => `192.0.2.${n}`)],
+  ])('400 %s %j, and nothing changes', async (field, value) => {
+    const before = await settingsOf(shop)
+    const { status, body } = await put({ business_name: 'Other', [field]: value })
+    expect({ status, field: body['errors']?.[0].field }).toEqual({ status: 400, field })
+    expect(await settingsOf(shop)).toEqual(before)
+  })
+
+  test('payouts from the threshold on wait for a person from then on', async () => {
+    const merchant = await stage.merchant()
+    await stage.fund(merchant, 20_000)
+    await put({ payouts_require_approval: true, approval_threshold: 5_000 }, merchant)
+    const payout = { destination_phone: '70000001', payment_method: 'OperatorA' }
+    const approvals = []
+    for (const amount of [4_999, 5_000]) {
+      const { body } = await stage.rest('POST', '/payouts', {
+        token: merchant.token,
+        body: { ...payout, amount },
+      })
+      approvals.push(body['data'].approval)
+    }
+    expect(approvals).toEqual(['not_required', 'pending'])
+  })
+})
+
+describe('the whitelist', () => {
+  test.each([
+    'nonsense',
+    '',
+    '192.0.2.7/33',
+    '192.0.2.7/24',
+    '192.0.2.7/-1',
+    '192.0.2.07',
+    '2001:db8::1/32',
+    '2001:db8::/129',
+    'fe80::1%eth0',
+    '::ffff:192.0.2.7/64',
+    'example.com',
+    '192.0.2.7:80',
+  ])('400 the entry %j, named by its place', async (entry) => {
+    const { status, body } = await put({ ip_whitelist: ['192.0.2.7', entry] })
+    expect({ status, field: body['errors']?.[0].field }).toEqual({ status: 400, field: 'ip_whitelist[1]' })
+  })
+
+  test('entries have one spelling, and each stands there once', async () => {
+    const merchant = await stage.merchant()
+    const written = ['192.0.2.0/24', ' 198.51.100.4/32', '::ffff:192.0.2.0/120', '2001:DB8:0:0::/32']
+    const { body } = await put({ ip_whitelist: written }, merchant)
+    expect(body['data'].ip_whitelist).toEqual(['192.0.2.0/24', '198.51.100.4', '2001:db8::/32'])
+  })
+
+  test('400 one that would shut out the caller; whoever wrote it is still in', async () => {
+    for (const list of [['198.51.100.4'], ['198.51.100.0/24', '2001:db8::/32']]) {
+      const { status, body } = await put({ ip_whitelist: list })
+      expect({ status, message: body['message'] }).toEqual({
+        status: 400,
+        message: expect.stringContaining('192.0.2.7'),
+      })
+    }
+    expect(await settingsOf(shop)).toMatchObject({ ip_whitelist: [] })
+  })
+
+  test('within a second it holds for every door of every node, and the log tells of it', async () => {
+    const merchant = await stage.merchant()
+    const other = await stage.sibling()
+    const ended = socketEnd(other, merchant)
+    await expect.poll(() => ended.isOpen()).toBe(true)
+    const changedAt = performance.now()
+    await put({ ip_whitelist: ['192.0.2.7'] }, merchant)
+    await put({ ip_whitelist: ['192.0.2.7'], locale: 'en' }, merchant)
+
+    expect(await ended.code).toBe(4403)
+    expect(performance.now() - changedAt).toBeLessThan(1_500)
+    const { token, apiKey, apiSecret } = merchant
+    const pair = { 'X-API-Key': apiKey, 'X-API-Secret': apiSecret }
+    const graphql = () =>
+      fetch(`${other}/graphql`, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}`, ...elsewhere },
+        body: '{"query":"{ me { scopes } }"}',
+      })
+    await eventually(async () => expect((await graphql()).status).toBe(403), 1_000)
+    await eventually(
+      async () =>
+        expect((await stage.rest('GET', '/balance', { token, headers: elsewhere })).status).toBe(403),
+      1_000,
+    )
+    expect((await stage.rest('POST', '/auth', { headers: { ...pair, ...elsewhere } })).status).toBe(403)
+    expect((await stage.rest('POST', '/auth', { headers: { ...pair, ...home } })).status).toBe(200)
+    expect((await stage.rest('GET', '/balance', { token, headers: home })).status).toBe(200)
+
+    // However often it comes, and to which node: one address is told of once.
+    await eventually(async () =>
+      expect(await alertsOf(merchant)).toEqual([
+        {
+          kind: 'whitelist_changed',
+          message: expect.stringMatching(/by api_key:\d+: it has 1 entries\.$/),
+          ip: '192.0.2.7',
+        },
+        { kind: 'ip_blocked', message: expect.any(String), ip: '203.0.113.9' },
+      ]),
+    )
+  })
+
+  test('of many addresses ten are told', async () => {
+    const merchant = await stage.merchant()
+    const { blocked } = stage.app.services.access
+    for (let n = 0; n < 30; n += 1) blocked.note(merchant.merchantId, `198.51.100.${n}`)
+    await eventually(async () => expect(await alertsOf(merchant)).toHaveLength(10))
+    await eventually(async () => {
+      const { rowCount } = await stage.database.owner.query('SELECT FROM rate_limit WHERE name LIKE $1', [
+        `blocked:${merchant.merchantId}:%`,
+      ])
+      expect(rowCount).toBe(30)
+    })
+    expect(await alertsOf(merchant)).toHaveLength(10)
+  })
+})
+
+/** A live stream that comes from an address which the whitelist does not hold. */
+function socketEnd(url: string, { token }: TestMerchant) {
+  let open = false
+  const code = new Promise<number>((resolve) => {
+    class FromElsewhere extends WebSocket {
+      constructor(address: string, protocol: string) {
+        super(address, protocol, { headers: elsewhere })
+      }
+    }
+    const client = createClient({
+      url: `${url.replace('http', 'ws')}/graphql`,
+      webSocketImpl: FromElsewhere,
+      lazy: false,
+      retryAttempts: 0,
+      onNonLazyError: () => {},
+      connectionParams: { authorization: `Bearer ${token}` },
+      on: {
+        connected: () => {
+          open = true
+        },
+        closed: (event) => resolve((event as CloseEvent).code),
+      },
+    })
+    client.subscribe(
+      { query: 'subscription { transactionChanged { sequence } }' },
+      { next: () => {}, error: () => {}, complete: () => {} },
+    )
+  })
+  return { code, isOpen: () => open }
+}

@@ -1,0 +1,130 @@
+import { execFile } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { promisify } from 'node:util'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { events } from '../../src/events/catalogue.ts'
+import { newWebhookSecret } from '../../src/resources/webhooks/sign.ts'
+import { type Arrived, deliver } from '../resources/webhooks/receivers.ts'
+
+const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')
+const section = /\n## Webhooks\n([\s\S]*?)\n## /.exec(readme)?.[1] ?? ''
+
+/** Each with what surrounds the lines of the README: cases come in on standard input, verdicts go out. */
+const languages = [
+  {
+    name: 'node',
+    fence: 'js',
+    program: process.execPath,
+    file: 'verify.mjs',
+    around: (lines: string) => `${lines}
+import { readFileSync } from 'node:fs'
+const told = JSON.parse(readFileSync(0)).map(({ body, headers, secret }) => {
+  try { return verify(Buffer.from(body, 'base64'), headers, secret).id } catch (error) { return false }
+})
+console.log(JSON.stringify(told))`,
+  },
+  {
+    name: 'python3',
+    fence: 'python',
+    program: 'python3',
+    file: 'verify.py',
+    around: (lines: string) => `${lines}
+import sys
+def told(case):
+    try:
+        return verify(base64.b64decode(case['body']), case['headers'], case['secret'])['id']
+    except (ValueError, KeyError):
+        return False
+print(json.dumps([told(case) for case in json.load(sys.stdin)]))`,
+  },
+  {
+    name: 'php',
+    fence: 'php',
+    program: 'php',
+    file: 'verify.php',
+    around: (lines: string) => `<?php
+${lines}
+$told = array_map(function ($case) {
+    try { return verify(base64_decode($case['body']), $case['headers'], $case['secret'])['id']; }
+    catch (Exception $e) { return false; }
+}, json_decode(file_get_contents('php://stdin'), true));
+echo json_encode($told);`,
+  },
+]
+
+const isThere = (program: string) =>
+  existsSync(program) ||
+  (process.env['PATH'] ?? '').split(delimiter).some((dir) => existsSync(join(dir, program)))
+
+/** Deliveries as they came over a socket, each with the secret that it is held against and what is right. */
+async function makeCases() {
+  const [secret, next, other] = [newWebhookSecret(), newWebhookSecret(), newWebhookSecret()]
+  const body = Buffer.from(
+    '{"id":"evt_7","event":"payment_received", "data":{"reference":"café","amount":5e3}}',
+  )
+  const plain = await deliver(body, { secret })
+  const rotating = await deliver(body, { secret: next, previous: secret })
+  const stale = await deliver(body, { secret }, new Date(Date.now() - 10 * 60_000))
+  const early = await deliver(body, { secret }, new Date(Date.now() + 10 * 60_000))
+  const without = (name: string): Arrived => {
+    const { [name]: _gone, ...headers } = plain.headers
+    return { ...plain, headers }
+  }
+  const having = (headers: Record<string, string>): Arrived => ({
+    ...plain,
+    headers: { ...plain.headers, ...headers },
+  })
+  const rows: [Arrived, typeof secret, 'evt_7' | false][] = [
+    [plain, secret, 'evt_7'],
+    [rotating, secret, 'evt_7'],
+    [rotating, next, 'evt_7'],
+    [plain, other, false],
+    [rotating, other, false],
+    [{ ...plain, body: Buffer.from(body.toString().replace('5e3', '5e4')) }, secret, false],
+    [{ ...plain, body: Buffer.from(JSON.stringify(JSON.parse(body.toString()))) }, secret, false],
+    [stale, secret, false],
+    [early, secret, false],
+    [having({ 'webhook-id': 'evt_8' }), secret, false],
+    [having({ 'webhook-signature': 'v1,' }), secret, false],
+    [having({ 'webhook-signature': '' }), secret, false],
+    [having({ 'webhook-timestamp': 'now' }), secret, false],
+    [without('webhook-signature'), secret, false],
+    [without('webhook-timestamp'), secret, false],
+    [without('webhook-id'), secret, false],
+  ]
+  return {
+    input: rows.map(([{ body: raw, headers }, held]) => ({
+      body: raw.toString('base64'),
+      headers,
+      secret: held.reveal(),
+    })),
+    verdicts: rows.map(([, , verdict]) => verdict),
+  }
+}
+
+describe('the lines of the README that verify a delivery take what is right, and nothing else', () => {
+  for (const { name, fence, program, file, around } of languages) {
+    const [, lines = ''] = new RegExp(`\`\`\`${fence}\\n([\\s\\S]*?)\`\`\``).exec(section) ?? []
+
+    test.skipIf(!isThere(program))(`in ${name}`, async () => {
+      expect(lines.split('\n').filter(Boolean).length).toBeLessThanOrEqual(10)
+      const dir = mkdtempSync(join(tmpdir(), 'merchant-payments-verify-'))
+      onTestFinished(() => rmSync(dir, { recursive: true }))
+      writeFileSync(join(dir, file), around(lines))
+      const { input, verdicts } = await makeCases()
+      const running = promisify(execFile)(program, [join(dir, file)])
+      running.child.stdin?.end(JSON.stringify(input))
+      expect(JSON.parse((await running).stdout)).toEqual(verdicts)
+    })
+  }
+})
+
+test('the README names every event, and says of those that it lists what the catalogue says', () => {
+  for (const [name, { tells }] of Object.entries(events)) {
+    expect(section).toContain(`\`${name}\``)
+    const [, words] = new RegExp(`^\\| \`${name}\` \\| (.*) \\|$`, 'm').exec(section) ?? []
+    expect([undefined, tells]).toContain(words)
+  }
+})

@@ -1,0 +1,89 @@
+import { randomInt } from 'node:crypto'
+import { expect, onTestFinished, test } from 'vitest'
+import { MasterSecret } from '../../src/access/secrets.ts'
+import { startSimulator } from '../../src/operators/simulator/simulator.ts'
+import { makeMerchant } from '../access/merchants.ts'
+import { randomFrom } from '../crash/plan.ts'
+import { collectMany, item, settleMany } from '../ledger/money.ts'
+import { addEndpoint, receive, until, upTo } from '../resources/webhooks/lane-ground.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { type Home, newHome, type Running, startProgram } from './program.ts'
+
+// A thousand customers pay, written by the functions that the service itself calls; meanwhile the service,
+// which numbers and delivers their events, is killed five times, and the receiver drops three calls of ten.
+
+const paymentsCount = 1_000
+const atOnce = 20
+const killsCount = 5
+const secretKey = 'of webhooks through crashes, 1234'
+
+/** A service whose database and operators live on, whatever becomes of it. */
+async function openScene(): Promise<{ home: Home; db: TestDatabase; service: Running }> {
+  const db = await createTestDatabase()
+  const simulator = await startSimulator({ port: 0, controlToken: 'sandbox-control' })
+  const home = await newHome({
+    DATABASE_URL: db.url,
+    OPERATORS_URL: simulator.url,
+    SECRET_KEY: secretKey,
+    // Nothing is given up: fifteen times in a row it drops none.
+    WEBHOOK_RETRY_SCHEDULE: '1,'.repeat(15).slice(0, -1),
+    LOG_LEVEL: 'error',
+  })
+  const scene = { home, db, service: await startProgram(home) }
+  onTestFinished(async () => {
+    await scene.service.end('SIGTERM')
+    scene.service.destroy()
+    await simulator.close()
+    await db.drop()
+    await home.remove()
+  })
+  return scene
+}
+
+test('every event arrives, through five kills and a receiver that drops three calls of ten', async () => {
+  const seed = Number(process.env['CRASH_SEED'] ?? randomInt(1_000_000))
+  const random = randomFrom(seed)
+  const scene = await openScene()
+  const { pool } = scene.db.database
+  const receiver = await receive(() => (random() < 0.3 ? (response) => response.destroy() : 204))
+  const merchant = await makeMerchant(pool)
+  const { merchantId } = merchant
+  await addEndpoint(scene.db, new MasterSecret(Buffer.from(secretKey)), { merchantId, url: receiver.url })
+
+  async function pay(count: number): Promise<void> {
+    for (let paid = 0; paid < count; paid += atOnce) {
+      const made = await collectMany(
+        pool,
+        Array.from({ length: atOnce }, () => item(merchant)),
+      )
+      await settleMany(
+        pool,
+        made.map(({ transactionId }) => ({ id: transactionId ?? 0n, to: 'success' })),
+      )
+    }
+  }
+  for (let kills = 0; kills < killsCount; kills += 1) {
+    const paying = pay(paymentsCount / killsCount)
+    const before = receiver.calls.length
+    const enough = Math.floor(random() * 200)
+    await until(() => ({ isEnough: receiver.calls.length - before > enough }), { isEnough: true }, 30_000)
+    await scene.service.end('SIGKILL')
+    await paying
+    scene.service = await startProgram(scene.home)
+  }
+
+  const last = 2 * paymentsCount
+  const count = (rest: string) =>
+    pool.query<{ n: number }>(`SELECT count(*)::int AS n FROM ${rest}`).then(({ rows }) => rows[0]?.n)
+  const delivered = () => count(`webhook_delivery WHERE status = 'delivered'`)
+  await until(async () => ({ delivered: await delivered() }), { delivered: last }, 60_000)
+  expect(await count('event WHERE position IS NULL')).toBe(0)
+  expect(await count('webhook_delivery')).toBe(last)
+  expect(new Set(receiver.taken.map(({ sequence }) => sequence))).toEqual(new Set(upTo(last)))
+  // One id, one event; again only what was dropped, or what was not noted when the service was killed.
+  const events = new Map(receiver.calls.map(({ id, sequence }) => [id, sequence]))
+  expect(events.size).toBe(last)
+  expect(receiver.calls.filter(({ id, sequence }) => events.get(id) !== sequence)).toEqual([])
+  expect(receiver.taken.length - last).toBeLessThanOrEqual(killsCount * 100)
+  process.stdout.write(`${receiver.calls.length} calls, ${receiver.taken.length - last} taken again\n`)
+}, 120_000)
