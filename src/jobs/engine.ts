@@ -74,8 +74,8 @@ export function startEngine(options: EngineOptions): Engine {
 }
 
 /**
- * Runs until it is told to end, or ends by itself. Its sessions are its own: what the library does not give
- * back when its connections break would be missing from the next run, which then waits for ever.
+ * Runs until it is told to end, or ends by itself. Its sessions are its own: what it holds where it never
+ * comes to its end is missing from no other run.
  */
 async function runOnce(options: EngineOptions, closing: AbortSignal, onUp: () => void): Promise<void> {
   const { connection, role, sessionsMax, log } = options
@@ -104,6 +104,10 @@ async function runOn(
   events.on('pool:create', ({ workerPool }: { workerPool: WorkerPool }) => {
     alive.push(showAlive(pool, workerPool.id, log))
   })
+  // By itself: the end of a job could not be noted, for instance.
+  events.on('pool:gracefulShutdown', () => {
+    if (!closing.aborted) broken.abort()
+  })
   try {
     const runner: Runner = await run({
       pgPool: pool,
@@ -129,7 +133,7 @@ async function runOn(
     const over = AbortSignal.any([closing, broken.signal])
     over.addEventListener('abort', stop, { once: true })
     if (over.aborted) stop()
-    // One that broke may never come to its end; jobs of its that run on do nothing twice.
+    // One that broke may wait long for its own end; jobs of its that run on do nothing twice.
     const gone = new Promise((resolve) => broken.signal.addEventListener('abort', resolve, { once: true }))
     await Promise.race([runner.promise, gone.then(() => sleep(endMaxMs, undefined, { ref: false }))])
   } finally {

@@ -25,15 +25,16 @@ beforeEach(async () => {
 })
 afterEach(() => db.drop())
 
-/** An engine whose jobs are noted; a job of an operator in `fails` fails. */
+/** An engine whose jobs are noted; a job of an operator in `fails` fails, of one in `hangs` never ends. */
 function start(connection = db.connection): {
   engine: Engine
   ran: Provider[]
   fails: Set<Provider>
+  hangs: Set<Provider>
   close: () => Promise<void>
 } {
   const ran: Provider[] = []
-  const fails = new Set<Provider>()
+  const [fails, hangs] = [new Set<Provider>(), new Set<Provider>()]
   const engine = startEngine({
     connection,
     role: serviceRole,
@@ -43,6 +44,7 @@ function start(connection = db.connection): {
       'payouts.send': async ({ provider }) => {
         ran.push(provider)
         if (fails.has(provider)) throw new Error('as told')
+        if (hangs.has(provider)) await new Promise(() => {})
       },
     },
     log,
@@ -60,7 +62,7 @@ function start(connection = db.connection): {
   let closed: Promise<void> | undefined
   const close = () => (closed ??= Promise.all([engine.close(), recovery.close()]).then(() => {}))
   onTestFinished(() => close())
-  return { engine, ran, fails, close }
+  return { engine, ran, fails, hangs, close }
 }
 
 function enqueue(provider: Provider, client: pg.Pool | pg.PoolClient = db.owner): Promise<unknown> {
@@ -209,6 +211,22 @@ test('one that ends while the connection breaks that it listens on ends nothing 
   // What nobody waits for came by now.
   await sleep(50)
   expect(broken).toEqual([])
+})
+
+test('it works on where the end of a job cannot be noted while another job never ends', async () => {
+  const { ran, hangs } = start()
+  hangs.add('OperatorC')
+  await enqueue('OperatorC')
+  await seen(ran, 'OperatorC')
+  hangs.clear()
+  await db.owner.query(`REVOKE DELETE ON graphile_worker._private_jobs FROM ${serviceRole}`)
+  await enqueue('OperatorA')
+  await seen(ran, 'OperatorA')
+  await db.owner.query(`GRANT DELETE ON graphile_worker._private_jobs TO ${serviceRole}`)
+  await enqueue('OperatorB')
+  await seen(ran, 'OperatorB')
+  // What the engine held that is gone was let go, and ends now.
+  expect(await noneLeft()).toBe(0)
 })
 
 test('it works on although its first look for jobs failed', async () => {
