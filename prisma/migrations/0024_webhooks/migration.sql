@@ -13,6 +13,7 @@ CREATE TABLE "webhook_endpoint" (
     "previous_secret_until" TIMESTAMPTZ(3),
     "is_active" BOOLEAN NOT NULL DEFAULT true,
     "failure_count" INTEGER NOT NULL DEFAULT 0,
+    "failing_since" TIMESTAMPTZ(3),
     "disabled_at" TIMESTAMPTZ(3),
     "last_success_at" TIMESTAMPTZ(3),
     "last_failure_at" TIMESTAMPTZ(3),
@@ -20,6 +21,7 @@ CREATE TABLE "webhook_endpoint" (
     "due_at" TIMESTAMPTZ(3),
     "removed_at" TIMESTAMPTZ(3),
     "made_for" TEXT,
+    "rotated_for" TEXT,
     "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
     "updated_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
 
@@ -116,8 +118,8 @@ ALTER TABLE "webhook_attempt"
   ADD CONSTRAINT "webhook_attempt_nth" CHECK ("nth" >= 1),
   ADD CONSTRAINT "webhook_attempt_outcome" CHECK (num_nonnulls("status_code", "error") = 1);
 
--- The lanes: which endpoints to look at; of one endpoint what is due at once, in order, and what waits, by its time and
--- in order.
+-- The lanes: which endpoints to look at; of one endpoint what is due at once, in order, what waits, by its time and in
+-- order, and what was given up.
 CREATE INDEX "webhook_endpoint_due" ON "webhook_endpoint" ("due_at") WHERE "due_at" IS NOT NULL;
 CREATE INDEX "webhook_delivery_fresh" ON "webhook_delivery" ("endpoint_id", "position")
   WHERE "status" = 'pending' AND "next_attempt_at" IS NULL;
@@ -125,6 +127,7 @@ CREATE INDEX "webhook_delivery_waiting" ON "webhook_delivery" ("endpoint_id", "n
   WHERE "status" = 'pending' AND "next_attempt_at" IS NOT NULL;
 CREATE INDEX "webhook_delivery_waiting_oldest" ON "webhook_delivery" ("endpoint_id", "position")
   WHERE "status" = 'pending' AND "next_attempt_at" IS NOT NULL;
+CREATE INDEX "webhook_delivery_dead" ON "webhook_delivery" ("endpoint_id", "position") WHERE "status" = 'dead';
 
 ALTER TABLE "webhook_endpoint" SET (fillfactor = 50);
 
@@ -140,6 +143,8 @@ INSERT INTO "lifecycle_move" ("lifecycle", "from_status", "to_status") VALUES
 SELECT wall_in(name) FROM unnest(ARRAY['webhook_endpoint', 'webhook_delivery', 'webhook_attempt']::regclass[]) AS name;
 GRANT SELECT ON "webhook_endpoint", "webhook_delivery", "webhook_attempt" TO payments_service;
 GRANT SELECT ON "webhook_delivery", "webhook_attempt" TO payments_merchant;
-GRANT SELECT ("id", "merchant_id", "slot", "url", "events", "previous_secret_until", "is_active", "failure_count", "disabled_at",
-  "last_success_at", "last_failure_at", "paused_until", "due_at", "removed_at", "made_for", "created_at", "updated_at")
-  ON "webhook_endpoint" TO payments_merchant;
+GRANT SELECT ("id", "merchant_id", "slot", "url", "events", "previous_secret_until", "is_active", "failure_count",
+  "failing_since", "disabled_at", "last_success_at", "last_failure_at", "paused_until", "due_at", "removed_at", "made_for",
+  "rotated_for", "created_at", "updated_at") ON "webhook_endpoint" TO payments_merchant;
+-- The ids of what is sealed, and of tests, are drawn before they are written.
+GRANT USAGE ON SEQUENCE "webhook_endpoint_id_seq", "webhook_delivery_id_seq" TO payments_service;

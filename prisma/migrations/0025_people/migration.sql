@@ -11,7 +11,8 @@ CREATE TYPE "member_role" AS ENUM ('owner', 'admin', 'finance', 'viewer');
 CREATE TYPE "member_status" AS ENUM ('invited', 'active', 'removed');
 
 -- AlterTable
-ALTER TABLE "merchant" ADD COLUMN     "locale" "locale" NOT NULL DEFAULT 'fr';
+ALTER TABLE "merchant" ADD COLUMN     "locale" "locale" NOT NULL DEFAULT 'fr',
+ADD COLUMN     "notification_email" TEXT;
 
 -- AlterTable
 ALTER TABLE "api_key" ADD COLUMN     "expires_at" TIMESTAMPTZ(3),
@@ -115,6 +116,11 @@ ALTER TABLE "member_secret" ADD CONSTRAINT "member_secret_member_id_merchant_id_
 -- AddForeignKey
 ALTER TABLE "mail" ADD CONSTRAINT "mail_merchant_id_fkey" FOREIGN KEY ("merchant_id") REFERENCES "merchant"("id") ON DELETE RESTRICT ON UPDATE CASCADE;
 
+-- What a merchant sets for itself.
+ALTER TABLE "merchant"
+  ADD CONSTRAINT "merchant_notification_email" CHECK (char_length("notification_email") BETWEEN 3 AND 254),
+  ADD CONSTRAINT "merchant_ip_whitelist" CHECK (cardinality("ip_whitelist") <= 50);
+
 -- What a credential is decides what it has. Only a key has a secret: what stands for a person was proven by a password.
 ALTER TABLE "api_key" ADD CONSTRAINT "api_key_kind" CHECK (CASE "kind"
   WHEN 'key' THEN "secret_hash" IS NOT NULL AND "pepper_id" IS NOT NULL AND "member_id" IS NULL
@@ -161,10 +167,12 @@ BEGIN
   INSERT INTO event (merchant_id, type, data, created_at) VALUES (merchant, kind, what, service_now());
 END $$;
 
--- A letter is sent once the transaction that wrote it is committed, and tried again for two days.
+-- A letter is sent once the transaction that wrote it is committed, and tried again for two days. Letters leave one after
+-- another: a mail server that hangs keeps no other job from its place.
 CREATE FUNCTION enqueue_mail() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
-  PERFORM graphile_worker.add_job('mail.send', json_build_object('mailId', NEW.id), max_attempts => 15);
+  PERFORM graphile_worker.add_job(
+    'mail.send', json_build_object('mailId', NEW.id), queue_name => 'mail', max_attempts => 15);
   RETURN NULL;
 END $$;
 CREATE TRIGGER "mail_sending" AFTER INSERT ON "mail" FOR EACH ROW EXECUTE FUNCTION enqueue_mail();
@@ -174,8 +182,8 @@ CREATE TRIGGER "mail_sending" AFTER INSERT ON "mail" FOR EACH ROW EXECUTE FUNCTI
 CREATE FUNCTION request_password_reset(email text, merchant int) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
-  PERFORM graphile_worker.add_job(
-    'members.reset-password', json_build_object('email', email, 'merchantId', merchant), max_attempts => 5);
+  PERFORM graphile_worker.add_job('members.reset-password', json_build_object('email', email, 'merchantId', merchant),
+    queue_name => 'mail', max_attempts => 5);
 END $$;
 
 -- Forgets sessions a month after their end, what was sent after three, and failures of yesterday. @returns how many rows
@@ -202,8 +210,9 @@ GRANT SELECT, INSERT, UPDATE ON "team_member", "member_secret", "mail" TO paymen
 GRANT SELECT, INSERT, UPDATE, DELETE ON "sign_in_wait" TO payments_service;
 GRANT USAGE ON SEQUENCE "team_member_id_seq" TO payments_service;
 GRANT SELECT ON "team_member" TO payments_merchant;
--- All of a credential but what proves it.
-GRANT SELECT ("id", "merchant_id", "kind", "name", "scopes", "version", "member_id", "expires_at", "last_used_at",
+-- All of a credential but what proves it. The public half of a key says to its merchant which one it is; of a session it is
+-- a name that opens nothing.
+GRANT SELECT ("id", "merchant_id", "kind", "name", "key", "scopes", "version", "member_id", "expires_at", "last_used_at",
   "last_used_from", "revoked_at", "created_at") ON "api_key" TO payments_merchant;
 REVOKE EXECUTE ON FUNCTION change_member, note_access, enqueue_mail, request_password_reset, sweep_people FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION note_access, request_password_reset, sweep_people TO payments_service;

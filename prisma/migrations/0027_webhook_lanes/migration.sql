@@ -1,8 +1,7 @@
--- AlterTable
-ALTER TABLE "webhook_endpoint" ADD COLUMN     "failing_since" TIMESTAMPTZ(3);
+-- Written by hand: the tables stay as they are.
 
--- Below: written by hand. Deliveries of events to endpoints: made in the transaction that numbers the event, sent by one lane per endpoint. Whoever
--- adds to a lane or finds it empty holds the endpoint's row, so that nothing is overlooked between the two.
+-- Deliveries of events to endpoints, sent by one lane per endpoint. Whoever adds to a lane or finds it empty holds the
+-- endpoint's row, so that nothing is overlooked between the two.
 
 -- Enqueues the lanes of these endpoints, in the caller's transaction, where no job waits for its turn already.
 CREATE FUNCTION enqueue_lanes(endpoints int[]) RETURNS int
@@ -39,67 +38,6 @@ BEGIN
   )
   SELECT array_agg(id) INTO due FROM woken WHERE due_at <= at;
   IF due IS NOT NULL THEN PERFORM enqueue_lanes(due); END IF;
-END $$;
-
--- Makes the deliveries of the events of these merchants from these positions on: one for each endpoint that names their
--- type. Also for those that are not active: what happens meanwhile waits.
-CREATE FUNCTION make_deliveries(merchants int[], firsts bigint[]) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
-SET enable_hashjoin = off SET enable_mergejoin = off AS $$
-DECLARE
-  at timestamptz := service_now();
-  endpoints int[];
-BEGIN
-  PERFORM FROM webhook_endpoint w WHERE w.merchant_id = ANY (merchants) AND w.slot IS NOT NULL ORDER BY w.id FOR NO KEY UPDATE;
-  WITH made AS (
-    INSERT INTO webhook_delivery (merchant_id, endpoint_id, position, type, created_at)
-    SELECT e.merchant_id, w.id, e.position, e.type, at
-    FROM unnest(merchants, firsts) AS m (merchant_id, first)
-    JOIN webhook_endpoint w ON w.merchant_id = m.merchant_id AND w.slot IS NOT NULL
-    JOIN event e ON e.merchant_id = m.merchant_id AND e.position >= m.first AND e.type = ANY (w.events)
-    ORDER BY w.id, e.position
-    RETURNING endpoint_id
-  )
-  SELECT array_agg(DISTINCT endpoint_id) INTO endpoints FROM made;
-  IF endpoints IS NOT NULL THEN PERFORM wake_webhooks(endpoints); END IF;
-END $$;
-
--- As before, with the deliveries of what is numbered. Of merchants without an endpoint that is one look at an index.
-CREATE OR REPLACE FUNCTION sequence_events(take int) RETURNS int LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
-SET enable_hashjoin = off SET enable_mergejoin = off AS $$
-DECLARE
-  merchants int[];
-  firsts bigint[];
-  numbered_count int;
-BEGIN
-  PERFORM pg_advisory_xact_lock(72707370);
-  WITH fresh AS (
-    SELECT e.id, e.merchant_id FROM event e WHERE e.position IS NULL ORDER BY e.id LIMIT take
-  ), head AS (
-    INSERT INTO stream_head AS h (merchant_id, position)
-    SELECT merchant_id, count(*) FROM fresh GROUP BY merchant_id ORDER BY merchant_id
-    ON CONFLICT (merchant_id) DO UPDATE SET position = h.position + excluded.position
-    RETURNING h.merchant_id, h.position
-  ), numbered AS (
-    SELECT id, max(last_position) OVER (PARTITION BY merchant_id)
-      - count(id) OVER (PARTITION BY merchant_id ORDER BY id DESC ROWS UNBOUNDED PRECEDING) + 1 AS position
-    FROM (
-      SELECT id, merchant_id, NULL::bigint AS last_position FROM fresh
-      UNION ALL SELECT NULL, merchant_id, position FROM head
-    ) AS either
-  ), placed AS (
-    UPDATE event e SET position = numbered.position FROM numbered WHERE e.id = numbered.id
-    RETURNING e.merchant_id, e.position
-  )
-  SELECT array_agg(merchant_id), array_agg(first), sum(n) INTO merchants, firsts, numbered_count
-  FROM (SELECT merchant_id, min(position) AS first, count(*) AS n FROM placed GROUP BY merchant_id) AS one;
-  IF numbered_count IS NULL THEN RETURN 0; END IF;
-  IF EXISTS (SELECT FROM webhook_endpoint w WHERE w.merchant_id = ANY (merchants) AND w.slot IS NOT NULL) THEN
-    PERFORM make_deliveries(merchants, firsts);
-  END IF;
-  -- A notice holds 8,000 bytes; a longer list means "look at all of yours".
-  PERFORM pg_notify('events', CASE WHEN cardinality(merchants) <= 500 THEN array_to_string(merchants, ',') ELSE '*' END);
-  RETURN numbered_count;
 END $$;
 
 -- The lanes that are due and that nobody is at (each holds the session lock 72707376 of its endpoint), enqueued: retries,
@@ -259,10 +197,10 @@ BEGIN
   UPDATE webhook_endpoint w SET failing_since = NULL WHERE w.id = endpoint;
   PERFORM wake_webhooks(ARRAY[endpoint]);
 END $$;
-CREATE INDEX "webhook_delivery_dead" ON "webhook_delivery" ("endpoint_id", "position") WHERE "status" = 'dead';
 
 -- One step of forgetting: what waited for `kept_days` is given up, what was done with `swept_days` ago goes, with its
--- attempts. Among the oldest `take` rows: what is younger is looked at when it is among them.
+-- attempts. Among the oldest `take` rows: what is younger is looked at when it is among them. Only what is still as it was
+-- found, and never while somebody else holds it: a replay at that moment keeps what it makes pending.
 -- @returns how many rows went or were given up
 CREATE FUNCTION sweep_webhooks(take int, kept_days int, swept_days int) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
@@ -283,23 +221,25 @@ BEGIN
     WHERE o.created_at < at - kept_days * interval '1 day' LIMIT take
   ), dead AS (
     UPDATE webhook_delivery d SET status = 'dead', next_attempt_at = NULL, ended_at = at
-    WHERE d.id = ANY (ARRAY(SELECT id FROM late)) AND d.status = 'pending' RETURNING d.id
+    WHERE d.id = ANY (ARRAY(
+      SELECT p.id FROM webhook_delivery p
+      WHERE p.id = ANY (ARRAY(SELECT id FROM late)) AND p.status = 'pending' ORDER BY p.id FOR UPDATE SKIP LOCKED))
+    RETURNING d.id
   )
   SELECT count(*) INTO given_up FROM dead;
   old := ARRAY(
     SELECT d.id FROM (
       SELECT o.id, o.ended_at FROM webhook_delivery o ORDER BY o.id LIMIT 10 * take) AS d
     WHERE d.ended_at < at - swept_days * interval '1 day' LIMIT take);
+  old := ARRAY(
+    SELECT d.id FROM webhook_delivery d
+    WHERE d.id = ANY (old) AND d.ended_at < at - swept_days * interval '1 day' ORDER BY d.id FOR UPDATE SKIP LOCKED);
   DELETE FROM webhook_attempt a WHERE a.delivery_id = ANY (old);
   DELETE FROM webhook_delivery d WHERE d.id = ANY (old);
   GET DIAGNOSTICS gone = ROW_COUNT;
   RETURN given_up + gone;
 END $$;
 
-GRANT SELECT ("failing_since") ON "webhook_endpoint" TO payments_merchant;
--- The ids of what is sealed, and of tests, are drawn before they are written.
-GRANT USAGE ON SEQUENCE "webhook_endpoint_id_seq", "webhook_delivery_id_seq" TO payments_service;
-
-REVOKE EXECUTE ON FUNCTION enqueue_lanes, wake_webhooks, make_deliveries, enqueue_due_lanes, note_attempts, rest_lane,
-  resume_webhook, sweep_webhooks FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION enqueue_lanes, wake_webhooks, enqueue_due_lanes, note_attempts, rest_lane, resume_webhook,
+  sweep_webhooks FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION enqueue_due_lanes, note_attempts, rest_lane, sweep_webhooks TO payments_service;

@@ -1,9 +1,6 @@
--- AlterTable
-ALTER TABLE "webhook_endpoint" ADD COLUMN     "rotated_for" TEXT;
+-- Written by hand: the tables stay as they are.
 
--- Below: written by hand. What merchants do with their endpoints; each function is told whose it is.
-
-GRANT SELECT ("rotated_for") ON "webhook_endpoint" TO payments_merchant;
+-- What merchants do with their endpoints; each function is told whose it is.
 
 -- Registers an endpoint in the first of the merchant's free places; whoever else takes it at the same moment makes this
 -- one look again. Begun again for the same effect it is the one that is there. Without a place there is no id.
@@ -90,7 +87,8 @@ BEGIN
 END $$;
 
 -- Makes events pending for an endpoint again, or for the first time: those between two places of the log, or at some; of
--- the types that it names. What is pending already waits no longer. @returns how many
+-- the types that it names. What is pending already waits no longer; what had ended begins anew, and so do its thirty days.
+-- @returns how many
 CREATE FUNCTION replay_events(merchant int, endpoint int, first_place bigint, last_place bigint, places bigint[]) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 #variable_conflict use_column
@@ -109,7 +107,8 @@ BEGIN
   ORDER BY v.position
   ON CONFLICT (endpoint_id, position) DO UPDATE
     SET status = 'pending', next_attempt_at = NULL, ended_at = NULL,
-      attempt_count = CASE WHEN d.status = 'pending' THEN d.attempt_count ELSE 0 END;
+      attempt_count = CASE WHEN d.status = 'pending' THEN d.attempt_count ELSE 0 END,
+      created_at = CASE WHEN d.status = 'pending' THEN d.created_at ELSE excluded.created_at END;
   GET DIAGNOSTICS replayed = ROW_COUNT;
   PERFORM wake_webhooks(ARRAY[endpoint]);
   RETURN replayed;

@@ -1,9 +1,10 @@
--- Numbering, and the deliveries of what is numbered, at no cost that shows to merchants without an endpoint: what their
--- deliveries are made from is computed for the others alone.
+-- Written by hand: the tables stay as they are.
+
+-- Numbering makes the deliveries of what it numbers, in one transaction, at no cost that shows to merchants without an
+-- endpoint: what deliveries are made from is computed for the others alone.
 
 -- Makes the deliveries of what was numbered last, of which the merchant of each is given: one for each endpoint that names
 -- its type. Also for those that are not active: what happens meanwhile waits.
-DROP FUNCTION make_deliveries(int[], bigint[]);
 CREATE FUNCTION make_deliveries(merchants int[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
 SET enable_hashjoin = off SET enable_mergejoin = off AS $$
@@ -26,7 +27,7 @@ BEGIN
   IF endpoints IS NOT NULL THEN PERFORM wake_webhooks(endpoints); END IF;
 END $$;
 
--- As it was before there were webhooks, and one look at their endpoints.
+-- As before, and one look at the endpoints of those concerned.
 CREATE OR REPLACE FUNCTION sequence_events(take int) RETURNS int LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
 SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE

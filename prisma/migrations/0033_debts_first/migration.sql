@@ -4,7 +4,8 @@
 -- paid, and may be cancelled, which pays it. (A scheduled one that is due finds nothing available and ends as short.)
 CREATE INDEX "merchant_owing" ON "merchant_balance" ("merchant_id") WHERE "receivable" > 0;
 
--- Begins what is due, as before. Among the 512 that are due longest the merchants take turns.
+-- Begins what is due. Among the 512 that are due longest the merchants take turns; who is covered is judged row by row,
+-- which is cheap for one.
 CREATE OR REPLACE FUNCTION begin_payouts(operator provider, take int, fence_ms bigint, first_check_ms bigint)
 RETURNS TABLE (
   outcome text, payout_id bigint, request_id bigint, correlation_id uuid, merchant_id int, amount bigint, phone text,
@@ -103,7 +104,7 @@ BEGIN
   ORDER BY c.send_at, c.id;
 END $$;
 
--- Enqueues what may begin, as before.
+-- Enqueues what may begin; one that is due tells enough of an operator. It read all of them.
 CREATE OR REPLACE FUNCTION enqueue_due_payouts() RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
