@@ -38,7 +38,13 @@ export function openLaneHolds(pool: pg.Pool, log: Log): LaneHolds {
       log.warn({ err: error }, 'the session that holds the lanes is lost; they begin again')
       end()
     })
-    return { client, lost: lost.signal, end }
+    let asked: Promise<unknown> = Promise.resolve()
+    const ask = (query: pg.QueryConfig) => {
+      const answer = asked.then(() => client.query<{ held: boolean }>(query))
+      asked = answer.catch(() => {})
+      return answer
+    }
+    return { lost: lost.signal, end, ask }
   }
 
   async function held(): Promise<Holder> {
@@ -54,8 +60,8 @@ export function openLaneHolds(pool: pg.Pool, log: Log): LaneHolds {
   return {
     pool,
     async during(lane, work) {
-      const { client, lost, end } = await held()
-      const { rows } = await client.query<{ held: boolean }>({
+      const { lost, end, ask } = await held()
+      const { rows } = await ask({
         name: 'hold_lane',
         text: 'SELECT pg_try_advisory_lock($1, $2) AS held',
         values: [laneLock, lane],
@@ -65,9 +71,8 @@ export function openLaneHolds(pool: pg.Pool, log: Log): LaneHolds {
         return await work(lost)
       } finally {
         // A lock that cannot be given back goes with its session.
-        await client
-          .query({ name: 'leave_lane', text: 'SELECT pg_advisory_unlock($1, $2)', values: [laneLock, lane] })
-          .catch(end)
+        const values = [laneLock, lane]
+        await ask({ name: 'leave_lane', text: 'SELECT pg_advisory_unlock($1, $2) AS held', values }).catch(end)
       }
     },
     async close() {
@@ -79,7 +84,8 @@ export function openLaneHolds(pool: pg.Pool, log: Log): LaneHolds {
 }
 
 interface Holder {
-  client: pg.PoolClient
   lost: AbortSignal
   end: () => void
+  /** In turns: a session is asked one thing at a time. */
+  ask(query: pg.QueryConfig): Promise<pg.QueryResult<{ held: boolean }>>
 }
