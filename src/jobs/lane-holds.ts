@@ -72,7 +72,9 @@ export function openLaneHolds(pool: pg.Pool, log: Log): LaneHolds {
       } finally {
         // A lock that cannot be given back goes with its session.
         const values = [laneLock, lane]
-        await ask({ name: 'leave_lane', text: 'SELECT pg_advisory_unlock($1, $2) AS held', values }).catch(end)
+        await ask({ name: 'leave_lane', text: 'SELECT pg_advisory_unlock($1, $2) AS held', values }).catch(
+          end,
+        )
       }
     },
     async close() {
@@ -87,5 +89,5 @@ interface Holder {
   lost: AbortSignal
   end: () => void
   /** In turns: a session is asked one thing at a time. */
-  ask(query: pg.QueryConfig): Promise<pg.QueryResult<{ held: boolean }>>
+  ask: (query: pg.QueryConfig) => Promise<pg.QueryResult<{ held: boolean }>>
 }
