@@ -193,13 +193,16 @@ interface WebhookAlert {
 interface AccessAlert {
   /**
    * `whitelist_changed`: the addresses that may use the account are others now. `ip_blocked`: a valid
-   * credential came from none of them. `key_regenerated`: an API key has a new pair.
+   * credential came from none of them. `key_regenerated`: an API key has a new pair. `auth_failures`: signing
+   * in as one member failed too often. `role_raised`: a member may do more than before.
    */
-  kind: 'whitelist_changed' | 'ip_blocked' | 'key_regenerated'
+  kind: 'whitelist_changed' | 'ip_blocked' | 'key_regenerated' | 'auth_failures' | 'role_raised'
   /** One sentence. */
   message: string
   /** Where it came from, where that is known. */
   ip?: string
+  /** Of `auth_failures` and `role_raised`: which member. */
+  team_member_id?: number
 }
 
 /** What the log keeps of a new pair of an API key. */

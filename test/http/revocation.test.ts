@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { regenerateApiKey } from '../../src/access/api-keys.ts'
 import { deactivateMerchant } from '../../src/resources/merchants/deactivate.ts'
+import { makeMember } from '../access/members.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
 
 /** The promise: within a second, on every node; and what it takes to notice that. */
@@ -38,7 +39,7 @@ test('a token that expires ends its live streams on time', async () => {
 })
 
 /** Both kinds of live stream of one merchant, open. @returns what ends each, in words */
-async function openStreams(shop: TestMerchant): Promise<Promise<string>[]> {
+async function openStreams(shop: Pick<TestMerchant, 'merchantId' | 'token'>): Promise<Promise<string>[]> {
   const opened: Promise<void>[] = []
   const socketEnd = new Promise<string>((resolve) => {
     const client = createClient({
@@ -103,3 +104,24 @@ test('deactivating the account ends its live streams and answers 403', async () 
   expect(await Promise.all(ends.map(within))).toEqual(['4403', 'ACCOUNT_INACTIVE'])
   expect((await service.rest('GET', '/balance', { token: shop.token })).status).toBe(403)
 })
+
+test.each([
+  ['another role', 'PUT', '/role', { role: 'viewer' }],
+  ['removal', 'DELETE', '', undefined],
+])(
+  '%s, on another node, ends the live streams of a member within a second',
+  async (_how, method, path, body) => {
+    const shop = await service.merchant()
+    const other = await service.sibling()
+    const member = await makeMember(service.app.services.access, shop.merchantId, 'finance')
+    const ends = await openStreams(member)
+    const changed = await fetch(`${other}/merchant/api/team/${member.memberId}${path}`, {
+      method,
+      headers: { Authorization: `Bearer ${shop.token}`, 'Content-Type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    })
+    expect(changed.status).toBe(200)
+    expect(await Promise.all(ends.map(within))).toEqual(['4403', 'UNAUTHENTICATED'])
+    expect((await service.rest('GET', '/balance', { token: member.token })).status).toBe(401)
+  },
+)

@@ -119,6 +119,28 @@ test('the last owner is neither demoted nor removed; of 20 who try at once on tw
   expect(await setRole(last.memberId, 'admin', last.token)).toMatchObject({ status: 409 })
 })
 
+test('of two owners who remove each other at once one stays, in each of five teams', async () => {
+  for (let team = 0; team < 5; team += 1) {
+    const { merchantId } = await service.merchant()
+    const [first, second] = [await member(merchantId, 'owner'), await member(merchantId, 'owner')]
+    const tries = await Promise.all([
+      remove(second.memberId, first.token),
+      remove(first.memberId, second.token),
+    ])
+    const statuses = tries.map(({ status }) => status).toSorted((a, b) => a - b)
+    // The second is the last owner by then, or has been removed itself before it was heard.
+    expect([
+      [200, 401],
+      [200, 409],
+    ]).toContainEqual(statuses)
+    const { rows } = await service.database.owner.query(
+      `SELECT FROM team_member WHERE merchant_id = $1 AND role = 'owner' AND status = 'active'`,
+      [merchantId],
+    )
+    expect(rows).toHaveLength(1)
+  }
+})
+
 test('an admin manages all but owners; an API key names the first owner alone; finance nobody', async () => {
   const { token, merchantId } = await service.merchant()
   expect(await invite(somebody('owner'), token)).toMatchObject({ status: 201 })

@@ -63,13 +63,18 @@ export async function whenProven<T>(
   }
 }
 
-/** @throws DomainError ACCOUNT_INACTIVE, ADDRESS_NOT_ALLOWED */
+/**
+ * Whether somebody who is proven may come in. One who may not for its address is told to the merchant's log.
+ * @throws DomainError ACCOUNT_INACTIVE, ADDRESS_NOT_ALLOWED
+ */
 export function checkAdmitted(
-  ctx: Context,
-  { isMerchantActive, whitelist }: Pick<Candidate, 'isMerchantActive' | 'whitelist'>,
+  { access, clientAddress }: Context,
+  { merchantId, isMerchantActive, whitelist }: Candidate,
 ): void {
   if (!isMerchantActive) throw new DomainError('ACCOUNT_INACTIVE')
-  if (!isAddressAllowed(whitelist, ctx.clientAddress)) throw new DomainError('ADDRESS_NOT_ALLOWED')
+  if (isAddressAllowed(whitelist, clientAddress)) return
+  access.blocked.note(merchantId, clientAddress)
+  throw new DomainError('ADDRESS_NOT_ALLOWED')
 }
 
 /** The tenth failure in a row is told to the merchant. @returns what the caller hears */

@@ -1,0 +1,143 @@
+import { expect, test, vi } from 'vitest'
+import { limits } from '../../src/shared/limits.ts'
+import { inviteAsPlatform } from '../../src/resources/team/invite.ts'
+import { makeMember } from '../access/members.ts'
+import { receive } from '../resources/webhooks/lane-ground.ts'
+import type { TestMerchant } from '../support/app.ts'
+import { eventually } from './eventually.ts'
+import { openStage } from './stage.ts'
+
+// Every kind of `security_alert` (decisions: Endpoints), each by the way on which it comes about. A webhook
+// brings them: what it gets is what a merchant hears. Callers come from the address that a proxy names.
+
+// What a hash takes is of `passwords.test.ts`.
+vi.mock(import('../../src/shared/limits.ts'), async (original) => {
+  const module = await original()
+  const cheap = { passwordMemoryKib: 64, passwordPasses: 1 } as unknown as typeof module.limits
+  return { limits: { ...module.limits, ...cheap } }
+})
+
+const stage = await openStage({ TRUSTED_PROXIES: '127.0.0.1', WEBHOOK_DISABLE_AFTER: '1' })
+const { owner } = stage.database
+const { access } = stage.app.services
+const password = 'le soleil de Bamako'
+const home = { 'X-Forwarded-For': '192.0.2.7' }
+const elsewhere = { 'X-Forwarded-For': '203.0.113.9' }
+
+async function alertsOf({ merchantId }: TestMerchant): Promise<Record<string, unknown>[]> {
+  const { rows } = await owner.query<{ data: Record<string, unknown> }>(
+    `SELECT data FROM event WHERE merchant_id = $1 AND type = 'security_alert' ORDER BY id`,
+    [merchantId],
+  )
+  return rows.map(({ data }) => data)
+}
+/** Exactly this is told, or will be in a moment. */
+async function expectAlerts(shop: TestMerchant, alerts: object[]): Promise<void> {
+  await eventually(async () => expect(await alertsOf(shop)).toMatchObject(alerts))
+}
+
+async function memberOf({ merchantId }: TestMerchant, role: Parameters<typeof makeMember>[2]) {
+  const member = await makeMember(access, merchantId, role)
+  const { rows } = await owner.query<{ email: string }>(
+    `UPDATE member_secret s SET password_hash = $2 FROM team_member t
+     WHERE t.id = s.member_id AND t.id = $1 RETURNING t.email`,
+    [member.memberId, await access.passwords.hash(password)],
+  )
+  return { ...member, email: rows[0]?.email ?? '' }
+}
+
+/** A public mutation, from an address. @returns the name of its answer's type */
+async function ask(field: string, type: string, input: object, headers: object): Promise<string> {
+  const response = await fetch(`${stage.url}/graphql`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', ...headers },
+    body: JSON.stringify({
+      query: `mutation ($input: ${type}!) { ${field}(input: $input) { as: __typename } }`,
+      variables: { input },
+    }),
+  })
+  const { data } = (await response.json()) as { data: Record<string, { as: string }> }
+  return data[field]?.as ?? 'nothing'
+}
+const signIn = (email: string, given: string, headers: object) =>
+  ask('signIn', 'SignInInput', { email, password: given }, headers)
+
+/** Lets only `home` in. */
+async function closeTo(shop: TestMerchant): Promise<void> {
+  const body = { ip_whitelist: ['192.0.2.7'] }
+  const answer = await stage.rest('PUT', '/settings', { token: shop.token, body, headers: home })
+  expect(answer.status).toBe(200)
+}
+
+test('whitelist_changed and ip_blocked: a sign-in from elsewhere is told once, as a token is', async () => {
+  const shop = await stage.merchant()
+  const member = await memberOf(shop, 'finance')
+  await closeTo(shop)
+  for (let n = 0; n < 2; n += 1) {
+    expect(await signIn(member.email, password, elsewhere)).toBe('AddressNotAllowedError')
+  }
+  const alerts = [
+    { kind: 'whitelist_changed', ip: '192.0.2.7' },
+    { kind: 'ip_blocked', ip: '203.0.113.9', message: expect.stringContaining('203.0.113.9') },
+  ]
+  await expectAlerts(shop, alerts)
+  // Who lacks the password has shown nothing worth telling, and who was turned away need not wait.
+  expect(await signIn(member.email, 'wrong', { 'X-Forwarded-For': '203.0.113.10' })).toBe(
+    'CredentialsRejectedError',
+  )
+  await owner.query('DELETE FROM sign_in_wait')
+  expect(await signIn(member.email, password, home)).toBe('SignedIn')
+  const balance = { token: shop.token, headers: { 'X-Forwarded-For': '203.0.113.11' } }
+  expect(await stage.rest('GET', '/balance', balance)).toMatchObject({ status: 403 })
+  await expectAlerts(shop, [...alerts, { kind: 'ip_blocked', ip: '203.0.113.11' }])
+})
+
+test('ip_blocked: an invitation that is accepted from elsewhere is told, and stays good', async () => {
+  const shop = await stage.merchant()
+  await closeTo(shop)
+  const invited = { name: 'Awa', email: 'awa@shop.test', role: 'owner' } as const
+  const { proof: token } = await inviteAsPlatform(stage.app.services, shop.merchantId, invited)
+  const accept = (headers: object) =>
+    ask('acceptInvitation', 'AcceptInvitationInput', { token, password }, headers)
+  expect(await accept(elsewhere)).toBe('AddressNotAllowedError')
+  await expectAlerts(shop, [{ kind: 'whitelist_changed' }, { kind: 'ip_blocked', ip: '203.0.113.9' }])
+  expect(await accept(home)).toBe('SignedIn')
+})
+
+test('auth_failures: the tenth failure in a row', async () => {
+  const shop = await stage.merchant()
+  const { email, memberId } = await memberOf(shop, 'viewer')
+  for (let n = 1; n <= limits.signInAlertFailures; n += 1) {
+    expect(await alertsOf(shop)).toEqual([])
+    expect(await signIn(email, 'wrong', elsewhere)).toBe('CredentialsRejectedError')
+    await owner.query('UPDATE sign_in_wait SET until = now()')
+  }
+  await expectAlerts(shop, [{ kind: 'auth_failures', team_member_id: memberId, ip: '203.0.113.9' }])
+})
+
+test('key_regenerated', async () => {
+  const shop = await stage.merchant()
+  const { body } = await stage.graphql('{ apiKeys { nodes { id } } }', {}, shop.token)
+  const [{ id }] = body['data'].apiKeys.nodes
+  const document = 'mutation ($id: ID!) { regenerateApiKey(id: $id) { __typename } }'
+  expect(await stage.graphql(document, { id }, shop.token)).toMatchObject({ status: 200 })
+  await expectAlerts(shop, [{ kind: 'key_regenerated', ip: '127.0.0.1' }])
+})
+
+test('role_raised reaches a webhook; one that fails is webhook_disabled', async () => {
+  const shop = await stage.merchant()
+  const receiver = await receive(() => 500)
+  const wanted = { url: receiver.url, events: ['security_alert'] }
+  const { body } = await stage.rest('POST', '/webhooks', { token: shop.token, body: wanted })
+  const viewer = await memberOf(shop, 'viewer')
+  await stage.rest('PUT', `/team/${viewer.memberId}/role`, { token: shop.token, body: { role: 'finance' } })
+  const raised = { kind: 'role_raised', team_member_id: viewer.memberId, ip: '127.0.0.1' }
+  await expectAlerts(shop, [
+    raised,
+    { kind: 'webhook_disabled', webhook_id: body['data'].id, url: receiver.url },
+  ])
+  expect(receiver.calls).toMatchObject([{ event: 'security_alert' }])
+  // A lower role is no alert.
+  await stage.rest('PUT', `/team/${viewer.memberId}/role`, { token: shop.token, body: { role: 'viewer' } })
+  expect(await alertsOf(shop)).toHaveLength(2)
+})
