@@ -1,4 +1,5 @@
 import { DomainError } from '../shared/errors.ts'
+import type { Caps } from './caps.ts'
 import type { Role } from './roles.ts'
 import type { Scope } from './scopes.ts'
 
@@ -10,6 +11,8 @@ export interface Actor {
   /** Its version when the token was made; regenerating a key ends it. */
   apiKeyVersion: number
   scopes: ReadonlySet<Scope>
+  /** What the token is limited to; null where to nothing, and for a person. */
+  caps: Caps | null
   tokenId: string
   expiresAt: Date
   /** The person; null where a program calls with an API key. */

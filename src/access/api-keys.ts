@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { DomainError } from '../shared/errors.ts'
 import type { Secret } from '../shared/secret.ts'
+import type { Caps } from './caps.ts'
 import type { Scope } from './scopes.ts'
 import { currentPepperId, hashSecret, type MasterSecret, type Pair, pairFor } from './secrets.ts'
 
@@ -22,6 +23,7 @@ interface KeyWish {
   name: string
   scopes: readonly Scope[]
   expiresAt?: Date | null
+  caps?: Caps | null
   effectId?: string | null
 }
 
@@ -34,16 +36,29 @@ export async function createApiKey(
   master: MasterSecret,
   input: KeyWish,
 ): Promise<IssuedKey> {
-  const { merchantId, name, scopes, expiresAt = null, effectId = null } = input
+  const { merchantId, name, scopes, expiresAt = null, caps = null, effectId = null } = input
   const pair = pairFor(master, effectId)
   const { rows } = await client.query<{ id: number; isNew: boolean }>(
     `WITH made AS (
-       INSERT INTO api_key (merchant_id, name, scopes, key, secret_hash, pepper_id, expires_at)
-       SELECT id, $2, $3, $4, $5, $6, $7 FROM merchant WHERE id = $1
+       INSERT INTO api_key (merchant_id, name, scopes, key, secret_hash, pepper_id, expires_at,
+         max_per_payment, max_per_day, payment_methods, addresses)
+       SELECT id, $2, $3, $4, $5, $6, $7, $8, $9, $10::provider[], $11 FROM merchant WHERE id = $1
        ON CONFLICT (key) DO NOTHING RETURNING id)
      SELECT id, true AS "isNew" FROM made
      UNION ALL SELECT id, false FROM api_key WHERE key = $4 AND merchant_id = $1`,
-    [merchantId, name, [...new Set(scopes)], pair.key, hashOf(pair, master), currentPepperId, expiresAt],
+    [
+      merchantId,
+      name,
+      [...new Set(scopes)],
+      pair.key,
+      hashOf(pair, master),
+      currentPepperId,
+      expiresAt,
+      caps?.maxPerPayment ?? null,
+      caps?.maxPerDay ?? null,
+      caps?.paymentMethods ?? [],
+      caps?.addresses ?? [],
+    ],
   )
   return issued(rows, pair)
 }

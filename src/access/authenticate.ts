@@ -1,9 +1,18 @@
 import type pg from 'pg'
-import { DomainError, type FieldProblem, type RefusalCode, type RefusalDetail } from '../shared/errors.ts'
+import { z } from 'zod'
+import {
+  DomainError,
+  type FieldProblem,
+  type RefusalCode,
+  type RefusalDetail,
+  refusals,
+} from '../shared/errors.ts'
+import { readInput } from '../shared/input.ts'
 import { limits } from '../shared/limits.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Actor } from './actor.ts'
 import { BlockedAddresses } from './blocked-addresses.ts'
+import { type Caps, capsInput, narrow } from './caps.ts'
 import { CredentialWatch, type Standing } from './credentials.ts'
 import { addressBlock, type AddressMatcher, addressMatcher, isAddressAllowed } from './ip-whitelist.ts'
 import { LastUses } from './last-uses.ts'
@@ -63,12 +72,24 @@ export async function authenticate(
   const bearer = await access.tokens.verifyToken(token)
   const standing = await access.credentials.check(bearer)
   const { clientAddress } = request
-  if (!isAddressAllowed(standing.whitelist, clientAddress)) {
+  const problem = addressProblem(standing.whitelist, bearer.caps, clientAddress)
+  if (problem !== null) {
     access.blocked.note(bearer.merchantId, clientAddress)
-    throw new DomainError('ADDRESS_NOT_ALLOWED')
+    throw new DomainError('ADDRESS_NOT_ALLOWED', problem)
   }
   access.lastUses.note(bearer.apiKeyId, standing.lastUsedAt, clientAddress)
   return standing.role === null ? bearer : asMember(bearer, standing, standing.role)
+}
+
+/** Why a caller may not come from where it does; null where it may. */
+function addressProblem(
+  whitelist: readonly string[],
+  caps: Caps | null,
+  address: string | null,
+): string | null {
+  if (!isAddressAllowed(whitelist, address)) return refusals.ADDRESS_NOT_ALLOWED.message
+  if (isAddressAllowed(caps?.addresses ?? [], address)) return null
+  return 'This API key or token is limited to other addresses.'
 }
 
 /** The person whose session it is, with what the role gives now: the token alone gives nothing. */
@@ -86,6 +107,8 @@ export interface Exchange {
   secret: string | undefined
   scopes?: unknown
   expiresInHours?: unknown
+  /** Narrower ones than the key's. */
+  limits?: unknown
   clientAddress: string | null
 }
 
@@ -95,6 +118,8 @@ export interface ExchangeResult {
   expiresIn: number
   expiresAt: Date
   scopes: readonly Scope[]
+  /** What it is limited to: the key's limits, or narrower ones. */
+  caps: Caps | null
   /** For `rateLimitHeaders('auth', …)`. */
   rateLimit: RateLimitState
 }
@@ -123,9 +148,10 @@ export async function exchangeCredentials(access: Access, request: Exchange): Pr
     throw refusal('CREDENTIALS_REJECTED')
   }
   if (!found.isMerchantActive) throw refusal('ACCOUNT_INACTIVE')
-  if (!isAddressAllowed(found.whitelist, request.clientAddress)) {
+  const problem = addressProblem(found.whitelist, found, request.clientAddress)
+  if (problem !== null) {
     access.blocked.note(found.merchantId, request.clientAddress)
-    throw refusal('ADDRESS_NOT_ALLOWED')
+    throw refusal('ADDRESS_NOT_ALLOWED', problem)
   }
 
   const wish = readWish(request)
@@ -134,17 +160,19 @@ export async function exchangeCredentials(access: Access, request: Exchange): Pr
     const message = `The API key does not hold the scope ${lacking.join(', ')}.`
     throw refusal('FORBIDDEN', message, { requiredScopes: lacking })
   }
-  if (wish.problems.length > 0) throw refusal('INVALID_INPUT', undefined, { problems: wish.problems })
+  const { caps, problems: wider } = narrow(found, wish.caps)
+  const problems = [...wish.problems, ...wider]
+  if (problems.length > 0) throw refusal('INVALID_INPUT', undefined, { problems })
 
   const { id: apiKeyId, version: apiKeyVersion, merchantId } = found
   access.lastUses.note(apiKeyId, null, request.clientAddress)
-  const grant = { merchantId, apiKeyId, apiKeyVersion, scopes: wish.scopes, hours: wish.hours }
-  return { ...(await access.tokens.issueToken(grant)), scopes: wish.scopes, rateLimit }
+  const grant = { merchantId, apiKeyId, apiKeyVersion, scopes: wish.scopes, caps, hours: wish.hours }
+  return { ...(await access.tokens.issueToken(grant)), scopes: wish.scopes, caps, rateLimit }
 }
 
 const authPolicy = { max: limits.authAttemptsMax, windowMs: limits.authWindowMs }
 
-interface FoundKey extends StoredSecret {
+interface FoundKey extends StoredSecret, Caps {
   id: number
   merchantId: number
   version: number
@@ -161,7 +189,10 @@ async function findKey(pool: pg.Pool, key: string): Promise<FoundKey | null> {
     text: `SELECT k.id, k.merchant_id AS "merchantId", k.version, k.scopes, k.secret_hash AS "secretHash",
                   k.pepper_id AS "pepperId",
                   k.revoked_at IS NOT NULL OR coalesce(k.expires_at <= now(), false) AS "isRevoked",
-                  m.status = 'active' AS "isMerchantActive", m.ip_whitelist AS whitelist
+                  m.status = 'active' AS "isMerchantActive", m.ip_whitelist AS whitelist,
+                  k.max_per_payment AS "maxPerPayment", k.max_per_day AS "maxPerDay",
+                  nullif(k.payment_methods, '{}')::text[] AS "paymentMethods",
+                  nullif(k.addresses, '{}') AS addresses
            FROM api_key k JOIN merchant m ON m.id = k.merchant_id
            WHERE k.key = $1 AND k.kind = 'key'`,
     values: [key],
@@ -171,17 +202,19 @@ async function findKey(pool: pg.Pool, key: string): Promise<FoundKey | null> {
 
 interface Wish {
   scopes: Scope[]
+  caps: Caps | null
   hours: number
   problems: FieldProblem[]
 }
 
-function readWish({ scopes: names, expiresInHours }: Pick<Exchange, 'scopes' | 'expiresInHours'>): Wish {
+function readWish({ scopes: names, expiresInHours, limits: asLimited }: Exchange): Wish {
   const problems: FieldProblem[] = []
   const asked: readonly unknown[] = Array.isArray(names) ? [...new Set(names)] : []
   const known = asked.filter((name) => typeof name === 'string' && isScope(name))
   if (isGiven(names) && (asked.length === 0 || known.length < asked.length)) {
     problems.push({ field: 'scopes', message: `must be a list of one or more of ${scopes.join(', ')}` })
   }
+  const caps = readCaps(asLimited, problems)
   const { tokenHoursMin, tokenHoursMax, tokenHoursDefault } = limits
   const hours = isGiven(expiresInHours) ? Number(expiresInHours) : tokenHoursDefault
   const isNumber = !isGiven(expiresInHours) || Number.isInteger(expiresInHours)
@@ -189,7 +222,17 @@ function readWish({ scopes: names, expiresInHours }: Pick<Exchange, 'scopes' | '
     const message = `must be a whole number of hours from ${tokenHoursMin} to ${tokenHoursMax}`
     problems.push({ field: 'expiresInHours', message })
   }
-  return { scopes: isGiven(names) ? known : [...defaultScopes], hours, problems }
+  return { scopes: isGiven(names) ? known : [...defaultScopes], caps, hours, problems }
+}
+
+function readCaps(asked: unknown, problems: FieldProblem[]): Caps | null {
+  try {
+    return readInput(z.object({ limits: capsInput.nullish() }), { limits: asked }).limits ?? null
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error
+    problems.push(...(error.detail.problems ?? []))
+    return null
+  }
 }
 
 /** GraphQL clients write `null` for what they leave out. */

@@ -1,5 +1,8 @@
 import { BlockList, isIP, SocketAddress } from 'node:net'
 import ipaddr from 'ipaddr.js'
+import { z } from 'zod'
+import { text as textInput } from '../shared/input.ts'
+import { limits } from '../shared/limits.ts'
 import { RecentMap } from './recent-map.ts'
 
 /** Whether an address is in a list of networks. `null`, an address that nobody knows, is in none. */
@@ -89,6 +92,23 @@ export function canonicalEntry(entry: string): { entry: string } | { problem: st
   const range = `${start}/${prefix}`
   // Who writes 10.0.0.7/8 may have meant one address, and would let in sixteen million.
   return start === address ? { entry: range } : { problem: `must be ${range}, or one address of it` }
+}
+
+/** An entry of a list of addresses, in its one spelling. */
+export const networkEntry = textInput({ min: 1, max: limits.networkLengthMax }).transform((value, ctx) => {
+  const read = canonicalEntry(value.trim())
+  if ('entry' in read) return read.entry
+  ctx.addIssue({ code: 'custom', message: read.problem })
+  return z.NEVER
+})
+
+/** Whether all of an address or range lies in one of a list. */
+export function isWithin(entry: string, ranges: readonly string[]): boolean {
+  const inner = parseNetwork(entry)
+  return ranges.some((range) => {
+    const outer = parseNetwork(range)
+    return inner && outer && outer.prefix <= inner.prefix && addressMatcher([range])(inner.address)
+  })
 }
 
 /** The one spelling of an address: IPv6 shortened, in lower case, and IPv4 where it only wraps one. */

@@ -5,7 +5,9 @@ import { jwtVerify } from 'jose/jwt/verify'
 import { z } from 'zod'
 import { DomainError } from '../shared/errors.ts'
 import { limits } from '../shared/limits.ts'
+import { providers } from '../shared/providers.ts'
 import type { Actor } from './actor.ts'
+import type { Caps } from './caps.ts'
 import { RecentMap } from './recent-map.ts'
 import { isScope, type Scope } from './scopes.ts'
 import type { SigningKeys } from './signing-keys.ts'
@@ -17,6 +19,7 @@ export interface Grant {
   apiKeyId: number
   apiKeyVersion: number
   scopes: readonly Scope[]
+  caps?: Caps | null
   /** 1 to 720. */
   hours: number
 }
@@ -83,6 +86,14 @@ const toleranceS = 5
 /** What an id of ours can be: one beyond it would break the query that everybody's keys share. */
 const id = z.int().positive().max(2_147_483_647)
 
+/** Amounts as numbers; what is left out does not limit. */
+const capsClaim = z.object({
+  maxPerPayment: z.int().transform(BigInt).nullable().default(null),
+  maxPerDay: z.int().transform(BigInt).nullable().default(null),
+  paymentMethods: z.array(z.enum(providers)).nullable().default(null),
+  addresses: z.array(z.string()).nullable().default(null),
+})
+
 const claimsOfOurs = z.object({
   sub: z
     .string()
@@ -92,6 +103,7 @@ const claimsOfOurs = z.object({
   key: id,
   kv: id,
   scope: z.string(),
+  caps: capsClaim.optional(),
   iat: z.int(),
   nbf: z.int(),
   exp: z.int(),
@@ -106,6 +118,7 @@ async function issue(keys: SigningKeys, grant: Grant): Promise<IssuedToken> {
     key: grant.apiKeyId,
     kv: grant.apiKeyVersion,
     scope: grant.scopes.join(' '),
+    ...(grant.caps && { caps: claimOf(grant.caps) }),
   })
     .setProtectedHeader({ alg: algorithm, typ: type, kid })
     .setIssuer(issuer)
@@ -119,17 +132,23 @@ async function issue(keys: SigningKeys, grant: Grant): Promise<IssuedToken> {
   return { token, expiresIn, expiresAt: new Date((issuedAt + expiresIn) * 1_000) }
 }
 
+function claimOf(caps: Caps): object {
+  const parts = Object.entries(caps).filter(([, cap]) => cap !== null)
+  return Object.fromEntries(parts.map(([name, cap]) => [name, typeof cap === 'bigint' ? Number(cap) : cap]))
+}
+
 async function verify(keys: SigningKeys, token: string): Promise<Actor> {
   const payload = await verifiedPayload(keys, token)
   const claims = claimsOfOurs.safeParse(payload)
   if (!claims.success) throw new DomainError('UNAUTHENTICATED')
-  const { sub, key, kv, scope, exp, jti } = claims.data
+  const { sub, key, kv, scope, caps, exp, jti } = claims.data
   return {
     merchantId: sub,
     apiKeyId: key,
     apiKeyVersion: kv,
     // A scope that this version of the service does not know allows nothing.
     scopes: new Set(scope.split(' ').filter(isScope)),
+    caps: caps ?? null,
     tokenId: jti,
     expiresAt: new Date(exp * 1_000),
     memberId: null,

@@ -43,6 +43,11 @@ export const refusals = {
     message: 'Signing in takes a code of your authenticator application as well.',
   },
   FORBIDDEN: { status: 403, type: 'ForbiddenError', message: 'The token lacks a required scope.' },
+  LIMIT_EXCEEDED: {
+    status: 403,
+    type: 'LimitExceededError',
+    message: 'This is beyond what the API key or token is limited to. Nothing was recorded.',
+  },
   RATE_LIMITED: { status: 429, type: 'RateLimitedError', message: 'Too many requests. Try again later.' },
   NOT_FOUND: { status: 404, type: 'NotFoundError', message: 'There is nothing here under that name.' },
   METHOD_NOT_ALLOWED: {
@@ -168,6 +173,8 @@ export interface FieldProblem {
 export interface RefusalDetail {
   problems?: readonly FieldProblem[]
   requiredScopes?: readonly string[]
+  /** Which limit of the key or token it is, as `limits` names it. */
+  limit?: string
   existingTransaction?: { id: bigint; status: string }
   existingPayout?: { id: bigint; status: string }
   /** Seconds after which another try makes sense. */

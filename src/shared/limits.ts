@@ -69,6 +69,9 @@ export const limits = {
   apiKeysMax: 500,
   apiKeyLifetimeMaxMs: 10 * 366 * 24 * hour,
   apiKeyNameLengthMax: 100,
+  /** Highest limit that a key can have, and its addresses. Choice: a token of them stays a small header. */
+  capMaxXof: 1_000_000_000_000,
+  capAddressesMax: 20,
   /** Entries of an address whitelist (design: reliability, section 7). */
   ipWhitelistMax: 50,
   networkLengthMax: 64,

@@ -40,6 +40,7 @@ const actorOf = ({ merchantId, apiKeyId }: TestMerchant, more: Partial<Actor> = 
   memberId: null,
   role: null,
   readsOnly: false,
+  caps: null,
   ...more,
 })
 const ended = (actor: Actor, address: string | null = '192.0.2.1') =>

@@ -69,6 +69,7 @@ test('verifying gives the actor back, the first time and from memory', async () 
     memberId: null,
     role: null,
     readsOnly: false,
+    caps: null,
   }
   const first = await tokens.verifyToken(token)
   expect(first).toEqual(expected)

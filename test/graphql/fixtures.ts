@@ -163,7 +163,15 @@ export function createFixture(mode: 'sandbox' | 'production'): Fixture {
       const { scopes = ['balance', 'pay'], expiresInMs = 3_600_000, merchantId = 1 } = more
       const id = actors.size + 1
       const expiresAt = new Date(Date.now() + expiresInMs)
-      const key = { merchantId, apiKeyId: id, apiKeyVersion: 1, memberId: null, role: null, readsOnly: false }
+      const key = {
+        merchantId,
+        apiKeyId: id,
+        apiKeyVersion: 1,
+        memberId: null,
+        role: null,
+        readsOnly: false,
+        caps: null,
+      }
       actors.set(`token-${id}`, { ...key, tokenId: `t${id}`, scopes: new Set<Scope>(scopes), expiresAt })
       return `token-${id}`
     },

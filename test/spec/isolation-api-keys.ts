@@ -22,6 +22,7 @@ export const apiKeyRows: Readonly<Record<string, Row>> = {
   'Query.apiKeys(last)': { harmless: number },
   'Query.apiKeys(offset)': { harmless: number },
   'Mutation.createApiKey(input.name)': { harmless: 'is text of the caller' },
+  'Mutation.createApiKey(input.limits.addresses)': { harmless: 'are addresses of computers' },
   'Mutation.regenerateApiKey(id)': {
     attack: graphql(`mutation ($id: ID!) { regenerateApiKey(id: $id) ${answer} }`, ({ keyId }) => ({
       id: keyId,

@@ -175,6 +175,7 @@ export const matrix: Readonly<Record<string, Row>> = {
     attack: ({ apiSecret }, own) => signedIn({ apiKey: own.apiKey, apiSecret }),
   },
   'Mutation.authenticate(input.scopes)': { harmless: 'are words of ours' },
+  'Mutation.authenticate(input.limits.addresses)': { harmless: 'are addresses of computers' },
   'Mutation.collectPayment(input.reference)': {
     isWrite: true,
     attack: ({ reference }) => collected({ reference }),
@@ -193,6 +194,7 @@ export const matrix: Readonly<Record<string, Row>> = {
   'POST /auth input.apiKey': { attack: ({ apiKey }, own) => auth(apiKey, own.apiSecret) },
   'POST /auth input.apiSecret': { attack: ({ apiSecret }, own) => auth(own.apiKey, apiSecret) },
   'POST /auth input.scopes': { harmless: 'are words of ours' },
+  'POST /auth input.limits.addresses': { harmless: 'are addresses of computers' },
   'GET /payment/status/{reference} reference': {
     isCredential: true,
     attack: get(({ reference }) => `/payment/status/${reference}`),

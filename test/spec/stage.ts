@@ -38,8 +38,16 @@ export interface Stage extends TestApp {
   pay(merchant: Pick<TestMerchant, 'token'>, body?: object): Promise<RestAnswer>
   /** `POST /pay` that must be taken. @returns the envelope's data */
   paid(merchant: Pick<TestMerchant, 'token'>, body?: object): Promise<Record<string, unknown>>
-  /** `POST /deposit`: 1,000 XOF by OperatorA to one who confirms at once, where `body` says nothing else. */
-  deposit(merchant: Pick<TestMerchant, 'token'>, body?: object, base?: string): Promise<RestAnswer>
+  /**
+   * `POST /deposit`: 1,000 XOF by OperatorA to one who confirms at once, where `body` says nothing else; or
+   * another path.
+   */
+  deposit(
+    merchant: Pick<TestMerchant, 'token'>,
+    body?: object,
+    base?: string,
+    path?: string,
+  ): Promise<RestAnswer>
   /** Gives a merchant money to pay out. */
   fund(merchant: TestMerchant, amount: number): Promise<void>
   /** `GET /transactions/{id}`: the record of a payment. */
@@ -134,9 +142,14 @@ function merchantSide(service: TestApp) {
   return {
     pay,
     record,
-    async deposit(merchant: Pick<TestMerchant, 'token'>, body: object = {}, base = service.url) {
+    async deposit(
+      merchant: Pick<TestMerchant, 'token'>,
+      body: object = {},
+      base = service.url,
+      path = '/deposit',
+    ) {
       const asked = { amount: 1_000, payment_method: 'OperatorA', customer_phone: customer('00'), ...body }
-      const response = await fetch(`${base}/merchant/api/deposit`, {
+      const response = await fetch(`${base}/merchant/api${path}`, {
         method: 'POST',
         headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${merchant.token}` },
         body: JSON.stringify(asked),

@@ -9,6 +9,7 @@ export interface Envelope {
   data?: unknown
   errors?: readonly { field: string; message: string }[]
   required_scopes?: readonly string[]
+  limit?: string
   existing_transaction?: { id: number; status: string }
   existing_payout?: { id: number; status: string }
 }
@@ -19,6 +20,7 @@ export interface RefusalAnswer {
   message: string
   problems?: readonly FieldProblem[] | null
   requiredScopes?: readonly string[] | null
+  limit?: string | null
   existingTransaction?: { id: number; status: string } | null
   existingPayout?: { id: number; status: string } | null
   data?: unknown
@@ -32,7 +34,7 @@ export function accepted(requestId: string, data: unknown): Envelope {
 
 /** The envelope of a refusal; fields are named as REST names them. */
 export function refused(requestId: string, refusal: RefusalAnswer): { status: number; body: Envelope } {
-  const { problems, requiredScopes, existingTransaction, existingPayout, data } = refusal
+  const { problems, requiredScopes, limit, existingTransaction, existingPayout, data } = refusal
   return {
     status: refusals[refusal.code].status,
     body: {
@@ -43,6 +45,7 @@ export function refused(requestId: string, refusal: RefusalAnswer): { status: nu
         ? { errors: problems.map((p) => ({ field: snakeCase(p.field), message: p.message })) }
         : {}),
       ...(requiredScopes?.length ? { required_scopes: requiredScopes } : {}),
+      ...(limit ? { limit: snakeCase(limit) } : {}),
       ...(existingTransaction ? { existing_transaction: existingTransaction } : {}),
       ...(existingPayout ? { existing_payout: existingPayout } : {}),
       ...(data === undefined ? {} : { data }),

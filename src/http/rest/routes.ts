@@ -14,8 +14,9 @@ import { registerWebhookInput } from '../../resources/webhooks/register.ts'
 import { updateWebhookInput } from '../../resources/webhooks/update.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { pageInput, provider, readInput, reference, wholeNumber } from '../../shared/input.ts'
+import { providers } from '../../shared/providers.ts'
 import type { ListPage } from './list-headers.ts'
-import { body, query, readObject, type RestRequest } from './shape.ts'
+import { body, inSchemaWords, query, readObject, type RestRequest } from './shape.ts'
 
 /** A REST path, the operation of `documents.graphql` that it runs, and how the two fit together. */
 export interface Route {
@@ -61,7 +62,7 @@ export const routes: readonly Route[] = [
     operation: 'Authenticate',
     hasOwnLimit: true,
     variables: credentials,
-    data: unlessUnreadable,
+    data: tokenData,
   },
   {
     method: 'GET',
@@ -292,22 +293,42 @@ export const routes: readonly Route[] = [
  */
 function credentials(request: RestRequest): object {
   const [wishes, unreadable] = readWishes(request)
-  const { scopes, expiresInHours } = wishes
-  const word = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value))
+  const { scopes, expiresInHours, limits } = wishes
   return {
     input: {
       apiKey: request.headers['x-api-key'],
       apiSecret: request.headers['x-api-secret'],
-      scopes:
-        scopes === undefined || scopes === null
-          ? null
-          : Array.isArray(scopes)
-            ? scopes.map(word)
-            : [JSON.stringify(scopes)],
+      scopes: wordsOf(scopes),
       // `1e999` is JSON too, and reads as Infinity.
       expiresInHours: Number.isFinite(expiresInHours) ? expiresInHours : expiresInHours == null ? null : 0,
+      limits: limits == null ? null : limitsWish(limits),
     },
     unreadable,
+  }
+}
+
+/** A list of words; of what is none, one that nobody knows. */
+function wordsOf(list: unknown): string[] | null {
+  if (list === undefined || list === null) return null
+  if (!Array.isArray(list)) return [JSON.stringify(list)]
+  return list.map((entry) => (typeof entry === 'string' ? entry : JSON.stringify(entry)))
+}
+
+function limitsWish(asked: unknown): object {
+  const isObject = typeof asked === 'object' && !Array.isArray(asked)
+  // No amount can be 0, and no list empty.
+  const { maxPerPayment, maxPerDay, paymentMethods, addresses } = isObject
+    ? inSchemaWords(Object.entries(asked as object))
+    : { maxPerPayment: 0, maxPerDay: 0, paymentMethods: [], addresses: [] }
+  const amount = (value: unknown) => (value == null || Number.isSafeInteger(value) ? value : 0)
+  const methods = wordsOf(paymentMethods)
+  return {
+    maxPerPayment: amount(maxPerPayment),
+    maxPerDay: amount(maxPerDay),
+    paymentMethods: methods?.every((name) => (providers as readonly string[]).includes(name))
+      ? methods
+      : methods && [],
+    addresses: wordsOf(addresses),
   }
 }
 
@@ -321,9 +342,12 @@ function readWishes(request: RestRequest): [ReturnType<typeof readObject>, Domai
 }
 
 /** A token that was made for wishes nobody could read is never handed out. */
-function unlessUnreadable(token: object, { unreadable }: { unreadable: DomainError | null }): object {
+function tokenData(
+  { limits, ...token }: { limits: object | null },
+  { unreadable }: { unreadable: DomainError | null },
+): object {
   if (unreadable) throw unreadable
-  return token
+  return limits ? { ...token, limits: withoutNulls(limits) } : token
 }
 
 /** A debt is shown where there is one. */

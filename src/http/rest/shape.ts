@@ -41,7 +41,7 @@ export function readObject(request: RestRequest): Readonly<Record<string, unknow
 }
 
 /** REST knows its fields by their snake_case names alone; `customerPhone` is an unknown field there. */
-function inSchemaWords<T>(entries: readonly (readonly [string, T])[]): Record<string, T> {
+export function inSchemaWords<T>(entries: readonly (readonly [string, T])[]): Record<string, T> {
   return Object.fromEntries(
     entries.filter(([name]) => snakeCase(name) === name).map(([name, value]) => [camelCase(name), value]),
   )

@@ -4,6 +4,7 @@ import type { Context } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { DomainError } from '../../shared/errors.ts'
+import { KeyLimits, KeyLimitsInput } from './limits-schema.ts'
 
 const AccessToken = builder.objectRef<ExchangeResult>('AccessToken').implement({
   description: 'A short-lived bearer token.',
@@ -15,6 +16,12 @@ const AccessToken = builder.objectRef<ExchangeResult>('AccessToken').implement({
     expiresIn: t.exposeInt('expiresIn', { description: 'Seconds.' }),
     expiresAt: t.expose('expiresAt', { type: 'DateTime' }),
     scopes: t.stringList({ resolve: ({ scopes }) => [...scopes] }),
+    limits: t.field({
+      type: KeyLimits,
+      nullable: true,
+      description: 'What the token is limited to; null where to nothing.',
+      resolve: ({ caps }) => caps,
+    }),
   }),
 })
 
@@ -27,6 +34,10 @@ const AuthenticateInput = builder.inputType('AuthenticateInput', {
       description: "Part of the key's scopes; pay, deposit and balance where left out.",
     }),
     expiresInHours: t.float({ description: 'Whole hours from 1 to 720; 24 where left out.' }),
+    limits: t.field({
+      type: KeyLimitsInput,
+      description: "None wider than the key's, which the token has where they are left out.",
+    }),
   }),
 })
 
@@ -57,6 +68,7 @@ async function authenticate(
     apiSecret?: string | null | undefined
     scopes?: unknown
     expiresInHours?: unknown
+    limits?: unknown
   },
 ): Promise<ExchangeResult> {
   const noteLimit = (state: RateLimitState) => tellRateLimit(ctx.responseHeaders, 'auth', state)
@@ -66,6 +78,7 @@ async function authenticate(
       secret: input.apiSecret ?? undefined,
       scopes: input.scopes,
       expiresInHours: input.expiresInHours,
+      limits: input.limits,
       clientAddress: ctx.clientAddress,
     })
     noteLimit(result.rateLimit)

@@ -2,6 +2,7 @@ import type { PoolClient } from 'pg'
 import { z } from 'zod'
 import { actorOf, nameOf } from '../../access/actor.ts'
 import { createApiKey, type IssuedKey } from '../../access/api-keys.ts'
+import { capsInput } from '../../access/caps.ts'
 import { scopes } from '../../access/scopes.ts'
 import { prefixOf } from '../../access/secrets.ts'
 import type { Context } from '../../context.ts'
@@ -21,6 +22,7 @@ const createApiKeyInput = z.object({
     .refine((at) => at.getTime() > Date.now(), 'must lie ahead')
     .refine((at) => at.getTime() <= Date.now() + limits.apiKeyLifetimeMaxMs, 'must lie within ten years')
     .nullish(),
+  limits: capsInput.nullish(),
 })
 type CreateApiKeyInput = z.input<typeof createApiKeyInput>
 
@@ -28,12 +30,13 @@ type CreateApiKeyInput = z.input<typeof createApiKeyInput>
  * Gives the merchant another API key, and tells of it (`api_key_created`). It grants nothing that its maker
  * does not hold, and one that an API key makes ends no later than that.
  * @param raw.expiresAt machine time; as long as its maker, or for ever, where left out
+ * @param raw.limits what its tokens are limited to, for ever (see `Caps`)
  * @returns both halves, at the only moment when the secret one is known
  * @throws DomainError INVALID_INPUT, FORBIDDEN, STATE_CONFLICT where there are too many, UNAUTHENTICATED
  * @see decisions: Authentication
  */
 export async function createMerchantKey(ctx: Context, raw: CreateApiKeyInput): Promise<IssuedKey> {
-  const { name, ...input } = readInput(createApiKeyInput, raw)
+  const { name, limits: caps = null, ...input } = readInput(createApiKeyInput, raw)
   checkGrants(ctx, input.scopes)
   const { merchantId } = actorOf(ctx)
   return asMaker(ctx, async (tx, maker) => {
@@ -42,7 +45,7 @@ export async function createMerchantKey(ctx: Context, raw: CreateApiKeyInput): P
       const message = `must not be after ${maker.expiresAt.toISOString()}, when the key that makes it ends`
       throw invalidInput([{ field: 'expiresAt', message }])
     }
-    const wish = { merchantId, name, scopes: input.scopes, expiresAt, effectId: ctx.effect?.id ?? null }
+    const wish = { merchantId, name, scopes: input.scopes, expiresAt, caps, effectId: ctx.effect?.id ?? null }
     const made = await createApiKey(tx, ctx.access.master, wish)
     if (!made.isNew) return made
     await checkCount(tx, merchantId)

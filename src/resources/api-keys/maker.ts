@@ -38,9 +38,15 @@ const makerSql = `
   WHERE k.id = $1 AND k.merchant_id = $2 AND k.version = $3 AND k.revoked_at IS NULL
     AND coalesce(k.expires_at > now(), true) AND m.status = 'active'`
 
-/** A key grants nothing that its maker does not hold. @throws DomainError FORBIDDEN */
+/**
+ * A key grants nothing that its maker does not hold. Who is limited makes none: two of them would allow twice
+ * as much as one.
+ * @throws DomainError FORBIDDEN
+ */
 export function checkGrants(ctx: Context, scopes: readonly string[]): void {
-  const held: ReadonlySet<string> = actorOf(ctx).scopes
+  const { caps, scopes: granted } = actorOf(ctx)
+  if (caps) throw new DomainError('FORBIDDEN', 'A key or token that is limited makes and renews no API key.')
+  const held: ReadonlySet<string> = granted
   const lacking = scopes.filter((scope) => !held.has(scope))
   if (lacking.length === 0) return
   const message = `You do not hold what the key grants: ${lacking.join(', ')}.`

@@ -1,5 +1,6 @@
 import { mine } from '../../access/actor.ts'
 import type { IssuedKey } from '../../access/api-keys.ts'
+import { orNone } from '../../access/caps.ts'
 import { isScope } from '../../access/scopes.ts'
 import { prefixOf } from '../../access/secrets.ts'
 import type { Context } from '../../context.ts'
@@ -9,6 +10,7 @@ import { refusals } from '../../graphql/errors.ts'
 import { behind, checkPage } from '../../graphql/pagination.ts'
 import { limits } from '../../shared/limits.ts'
 import { createMerchantKey } from './create.ts'
+import { KeyLimits, KeyLimitsInput } from './limits-schema.ts'
 import { apiKeyIdOf } from './maker.ts'
 import { regenerateMerchantKey } from './regenerate.ts'
 import { revokeMerchantKey } from './revoke.ts'
@@ -42,6 +44,19 @@ const ApiKey = builder.prismaNode('ApiKey', {
       description: 'What its tokens may be allowed to do.',
       select: { scopes: true },
       resolve: ({ scopes }) => scopes.filter(isScope),
+    }),
+    limits: t.field({
+      type: KeyLimits,
+      nullable: true,
+      description: 'What its tokens are limited to, for ever; null where to nothing.',
+      select: { maxPerPayment: true, maxPerDay: true, paymentMethods: true, addresses: true },
+      resolve: ({ maxPerPayment, maxPerDay, paymentMethods, addresses }) =>
+        orNone({
+          maxPerPayment,
+          maxPerDay,
+          paymentMethods: paymentMethods.length > 0 ? paymentMethods : null,
+          addresses: addresses.length > 0 ? addresses : null,
+        }),
     }),
     isActive: t.boolean({
       description: 'Whether it was neither revoked nor has expired.',
@@ -121,6 +136,10 @@ const CreateApiKeyInput = builder.inputType('CreateApiKeyInput', {
       type: 'DateTime',
       description: 'Within ten years. Of a key that an API key makes, no later than that; else never.',
     }),
+    limits: t.field({
+      type: KeyLimitsInput,
+      description: 'They never change, also where the key is regenerated.',
+    }),
   }),
 })
 
@@ -131,7 +150,8 @@ builder.mutationFields((t) => ({
     type: IssuedApiKey,
     nullable: true,
     scope: ['settings'],
-    description: 'Makes an API key. It grants nothing that its maker does not hold.',
+    description:
+      'Makes an API key. It grants nothing that its maker does not hold; whoever is limited makes none.',
     errors: refusals('INVALID_INPUT', 'FORBIDDEN', 'STATE_CONFLICT'),
     args: { input: t.arg({ type: CreateApiKeyInput, required: true }) },
     resolve: (_root, { input }, ctx) => createMerchantKey(ctx, input),

@@ -215,6 +215,7 @@ builder.mutationFields((t) => ({
     errors: refusals(
       'INVALID_INPUT',
       'NOT_FOUND',
+      'LIMIT_EXCEEDED',
       'DUPLICATE_PAYOUT',
       'INSUFFICIENT_BALANCE',
       'PAYMENTS_OUT_HALTED',

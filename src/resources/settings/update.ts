@@ -1,7 +1,7 @@
 import type { PoolClient } from 'pg'
 import { z } from 'zod'
 import { type Actor, actorOf, nameOf } from '../../access/actor.ts'
-import { canonicalEntry, isAddressAllowed } from '../../access/ip-whitelist.ts'
+import { isAddressAllowed, networkEntry } from '../../access/ip-whitelist.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
 import { amount, email, invalidInput, oneOf, readInput, text } from '../../shared/input.ts'
@@ -10,20 +10,13 @@ import { limits } from '../../shared/limits.ts'
 /** What people of an account are written to in. */
 export const locales = ['fr', 'en'] as const
 
-const entry = text({ min: 1, max: limits.networkLengthMax }).transform((value, ctx) => {
-  const read = canonicalEntry(value.trim())
-  if ('entry' in read) return read.entry
-  ctx.addIssue({ code: 'custom', message: read.problem })
-  return z.NEVER
-})
-
 export const updateSettingsInput = z.object({
   businessName: text({ min: 1, max: limits.merchantNameLengthMax }).nullish(),
   notificationEmail: z.union([z.literal(''), email], 'must be an e-mail address, or empty').nullish(),
   payoutsRequireApproval: z.boolean('must be true or false').nullish(),
   approvalThreshold: amount({ min: 0, max: limits.approvalThresholdMaxXof }).nullish(),
   ipWhitelist: z
-    .array(entry, 'must be a list of addresses and CIDR ranges')
+    .array(networkEntry, 'must be a list of addresses and CIDR ranges')
     .max(limits.ipWhitelistMax, `must have at most ${limits.ipWhitelistMax} entries`)
     .transform((entries) => [...new Set(entries)])
     .nullish(),

@@ -35,10 +35,14 @@ export async function holdTeam(tx: pg.PoolClient, merchantId: number): Promise<S
 
 /**
  * Whether the caller may give somebody a role, take one away, or remove who has it. A program with an API key
- * is as good as an admin; where nobody owns the account yet it names the first owner too.
+ * is as good as an admin, and where nobody owns the account yet it names the first owner too; one that is
+ * limited gives nobody more than sight.
  * @throws DomainError FORBIDDEN
  */
 export function checkManages(actor: Actor, concerned: readonly Role[], hasOwner: boolean): void {
+  if (actor.caps && concerned.some((role) => role !== 'viewer')) {
+    throw new DomainError('FORBIDDEN', 'A key or token that is limited manages viewers alone.')
+  }
   const manages: readonly Role[] = roles[actor.role ?? 'admin'].manages
   const isFirst = actor.role === null && !hasOwner
   const beyond = concerned.find((role) => !manages.includes(role) && !(role === 'owner' && isFirst))

@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import type { Pool } from 'pg'
 import { z } from 'zod'
+import { actorOf } from '../../access/actor.ts'
 import { callerOf, whyTurnedAway } from '../../access/caller.ts'
+import { checkCaps } from '../../access/caps.ts'
 import type { Context } from '../../context.ts'
 import { shareStatement } from '../../database/batch.ts'
 import type { OpenRequest } from '../../operators/requests.ts'
@@ -53,7 +55,7 @@ export type CollectInput = z.input<typeof collectInput>
  * operator: by a prompt on the customer's phone, or a hosted page.
  * @param raw.amount whole XOF, 100 to 1,000,000
  * @returns the initiation, `pending`, or already `success` where the operator settles at once
- * @throws DomainError INVALID_INPUT, DUPLICATE_REFERENCE (with the existing transaction),
+ * @throws DomainError INVALID_INPUT, LIMIT_EXCEEDED, DUPLICATE_REFERENCE (with the existing transaction),
  *   OPERATOR_UNAVAILABLE (nothing
  * recorded), PAYMENT_REFUSED (recorded as failed; `detail.initiation`), OVERLOADED
  * @see specification: POST /pay
@@ -61,6 +63,7 @@ export type CollectInput = z.input<typeof collectInput>
 export async function collect(ctx: Context, raw: CollectInput): Promise<Initiation> {
   const caller = callerOf(ctx)
   const input = readInput(collectInput, raw)
+  checkCaps(actorOf(ctx), { amount: null, provider: input.paymentMethod })
   const operator = connectedOperator(ctx, input.paymentMethod)
   const item: Item = {
     ...caller,

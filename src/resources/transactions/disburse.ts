@@ -1,5 +1,6 @@
 import type { Pool } from 'pg'
 import { actorOf } from '../../access/actor.ts'
+import { type Allowance, allowanceOf, checkCaps, withinAllowance } from '../../access/caps.ts'
 import { whyTurnedAway } from '../../access/caller.ts'
 import { afterOthers, type Context } from '../../context.ts'
 import { shareStatement } from '../../database/batch.ts'
@@ -34,11 +35,12 @@ export interface DisburseItem extends Item {
  * waits for the outcome: on whatever node and in whatever way it becomes known, the log tells of it. After 20
  * s, or when the service ends, the answer is that it is under way; it then ends by itself.
  * @returns the initiation, `success` or `processing`
- * @throws DomainError DUPLICATE_REFERENCE, OPERATOR_UNAVAILABLE, PAYMENTS_OUT_HALTED, INSUFFICIENT_BALANCE,
- *   NOT_REFUNDABLE, REFUND_TOO_LARGE (nothing recorded), PAYMENT_REFUSED (recorded as failed, the money free
- *   again; `detail.initiation`), OVERLOADED
+ * @throws DomainError LIMIT_EXCEEDED, DUPLICATE_REFERENCE, OPERATOR_UNAVAILABLE, PAYMENTS_OUT_HALTED,
+ *   INSUFFICIENT_BALANCE, NOT_REFUNDABLE, REFUND_TOO_LARGE (nothing recorded), PAYMENT_REFUSED (recorded as
+ *   failed, the money free again; `detail.initiation`), OVERLOADED
  */
 export function disburse(ctx: Context, item: DisburseItem): Promise<Initiation> {
+  checkCaps(actorOf(ctx), item)
   return whileAnybodyWaits(ctx, async (until) => {
     const operator = connectedOperator(ctx, item.provider)
     // From before the fence stands, so that nothing leaves behind it.
@@ -85,8 +87,12 @@ async function record(
     if (existing) return repeated(ctx, item, existing)
     throw operatorUnavailable(start.retryAfterMs)
   }
+  const allowance = allowanceOf(actorOf(ctx))
   for (let tries = 0; tries < limits.batchSizeMax; tries += 1) {
-    const run = () => ctx.batches.run(depositMany, item)
+    const run = () =>
+      allowance
+        ? withinAllowance(ctx.batches.run(limitedDepositMany, { ...item, allowance }))
+        : ctx.batches.run(depositMany, item)
     // Of several refunds of one collection in a statement only the first is judged: they go one by one.
     const made = await (item.refundOfId === null ? run() : afterOthers(ctx, `refund:${item.refundOfId}`, run))
     switch (made.outcome) {
@@ -177,27 +183,56 @@ const depositMany = shareStatement(
   async (pool: Pool, items: readonly DisburseItem[]): Promise<Made[]> => {
     const { rows } = await pool.query<Made>({
       name: 'deposit_many',
-      text: `SELECT outcome, transaction_id AS "transactionId", request_id AS "requestId",
-        correlation_id AS "correlationId", created_at AS "createdAt"
-      FROM deposit_many($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9, $10, $11)`,
-      values: [
-        items.map((i) => i.merchantId),
-        items.map((i) => i.apiKeyId),
-        items.map((i) => i.apiKeyVersion),
-        items.map((i) => i.provider),
-        items.map((i) => i.phone),
-        items.map((i) => i.amount),
-        items.map((i) => i.reference),
-        items.map((i) => JSON.stringify(i.request)),
-        items.map((i) => i.refundOfId),
-        limits.operatorFenceMs,
-        limits.firstCheckMs,
-      ],
+      text: `SELECT ${madeColumns} FROM ${depositsOf}`,
+      values: valuesOf(items),
     })
     return rows
   },
   ({ merchantId }: DisburseItem) => merchantId,
 )
+
+/** The same for callers with a limit per day. Where one is beyond it, it alone fails: see `Batches`. */
+const limitedDepositMany = shareStatement(
+  async (pool: Pool, items: readonly LimitedItem[]): Promise<Made[]> => {
+    const { rows } = await pool.query<Made>({
+      name: 'limited_deposit_many',
+      text: `SELECT ${madeColumns}, CASE outcome WHEN 'made' THEN
+          take_allowance(($2::int[])[place], ($12::uuid[])[place], ($13::bigint[])[place],
+            ($6::bigint[])[place])
+        END
+      FROM ${depositsOf}`,
+      values: [
+        ...valuesOf(items),
+        items.map(({ allowance }) => allowance.tokenId),
+        items.map(({ allowance }) => allowance.maxPerDay),
+      ],
+    })
+    return rows
+  },
+  ({ merchantId }: LimitedItem) => merchantId,
+)
+
+type LimitedItem = DisburseItem & { allowance: Allowance }
+
+const madeColumns = `outcome, transaction_id AS "transactionId", request_id AS "requestId",
+  correlation_id AS "correlationId", created_at AS "createdAt"`
+const depositsOf = 'deposit_many($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9, $10, $11)'
+
+function valuesOf(items: readonly DisburseItem[]): unknown[] {
+  return [
+    items.map((i) => i.merchantId),
+    items.map((i) => i.apiKeyId),
+    items.map((i) => i.apiKeyVersion),
+    items.map((i) => i.provider),
+    items.map((i) => i.phone),
+    items.map((i) => i.amount),
+    items.map((i) => i.reference),
+    items.map((i) => JSON.stringify(i.request)),
+    items.map((i) => i.refundOfId),
+    limits.operatorFenceMs,
+    limits.firstCheckMs,
+  ]
+}
 
 function openRequest(item: DisburseItem, made: Extract<Made, { outcome: 'made' }>): OpenRequest {
   return {

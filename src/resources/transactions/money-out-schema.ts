@@ -10,6 +10,7 @@ import { PaymentInitiation } from './schema.ts'
 /** What both may be refused with. */
 const moneyOut = [
   'INVALID_INPUT',
+  'LIMIT_EXCEEDED',
   'DUPLICATE_REFERENCE',
   'INSUFFICIENT_BALANCE',
   'PAYMENT_REFUSED',

@@ -276,6 +276,7 @@ builder.mutationField('collectPayment', (t) =>
       'Asks a customer for money, by a prompt on the phone or a hosted page. Not paid until confirmed.',
     errors: refusals(
       'INVALID_INPUT',
+      'LIMIT_EXCEEDED',
       'DUPLICATE_REFERENCE',
       'PAYMENT_REFUSED',
       'OPERATOR_UNAVAILABLE',

@@ -1,0 +1,398 @@
+import { randomUUID } from 'node:crypto'
+import { createClient } from 'graphql-ws'
+import { expect, test } from 'vitest'
+import { WebSocket } from 'ws'
+import { scopes as allScopes } from '../../src/access/scopes.ts'
+import { makeMember } from '../access/members.ts'
+import type { RestAnswer, TestMerchant } from '../support/app.ts'
+import { customer, hour, openStage } from './stage.ts'
+
+// What an API key, and a token of it, may be limited to.
+const stage = await openStage({ TRUSTED_PROXIES: '127.0.0.1' })
+const { owner } = stage.database
+
+interface Pair {
+  key: string
+  secret: string
+  apiKey: { id: string; databaseId: number; limits: unknown }
+}
+
+const limitsOf = 'limits { maxPerPayment maxPerDay paymentMethods addresses }'
+const issued = `__typename ... on IssuedApiKey { key secret apiKey { id databaseId ${limitsOf} } }
+  ... on Refusal { code message }`
+
+/** The root field of the answer, in the shape that the test says; else the first error. */
+async function ask<T = unknown>(
+  document: string,
+  variables: object,
+  token: string,
+  base = stage.url,
+): Promise<T> {
+  const response = await fetch(`${base}/graphql`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', ...(token && { Authorization: `Bearer ${token}` }) },
+    body: JSON.stringify({ query: document, variables }),
+  })
+  const { data, errors } = (await response.json()) as { data?: Record<string, T>; errors?: T[] }
+  return (data ? Object.values(data)[0] : errors?.[0]) as T
+}
+const create = (shop: { token: string }, limits: object) =>
+  ask<Pair>(
+    `mutation ($input: CreateApiKeyInput!) { createApiKey(input: $input) { ${issued} } }`,
+    { input: { name: 'Till', scopes: allScopes.map((scope) => scope.toUpperCase()), limits } },
+    shop.token,
+  )
+const auth = (
+  { key, secret }: Pick<Pair, 'key' | 'secret'>,
+  body: object = {},
+  from = '192.0.2.7',
+): Promise<RestAnswer> =>
+  stage.rest('POST', '/auth', {
+    headers: { 'X-API-Key': key, 'X-API-Secret': secret, 'X-Forwarded-For': from },
+    body: { scopes: allScopes, ...body },
+  })
+async function tokenOf(pair: Pick<Pair, 'key' | 'secret'>, limits?: object, from?: string): Promise<string> {
+  const { body } = await auth(pair, limits && { limits }, from)
+  return body['data'].token as string
+}
+
+/** A merchant with money, and a key of it under limits. */
+async function limited(
+  limits: object,
+  amount = 1_000_000,
+): Promise<{ shop: TestMerchant; pair: Pair; token: string }> {
+  const shop = await stage.merchant()
+  await stage.fund(shop, amount)
+  const pair = await create(shop, limits)
+  return { shop, pair, token: await tokenOf(pair) }
+}
+
+const payout = (token: string, body: object = {}, base = stage.url): Promise<RestAnswer> =>
+  stage.deposit({ token }, body, base, '/payouts')
+const deposit = (token: string, body: object = {}, base = stage.url) => stage.deposit({ token }, body, base)
+const spent = async ({ merchantId }: TestMerchant) => {
+  const { rows } = await owner.query(
+    `SELECT whose, amount::int FROM key_spending WHERE merchant_id = $1 ORDER BY whose = 'key' DESC`,
+    [merchantId],
+  )
+  return rows.map(({ whose, amount }) => [whose === 'key' ? 'key' : 'token', amount])
+}
+const refused = (limit: string) => ({ status: 403, body: { success: false, limit } })
+
+test('a key says what it is limited to, and keeps it when it is regenerated', async () => {
+  const shop = await stage.merchant()
+  const limits = {
+    maxPerPayment: 5_000,
+    maxPerDay: 50_000,
+    paymentMethods: ['OperatorA', 'OperatorD'],
+    addresses: ['192.0.2.0/24', '2001:db8::1'],
+  }
+  const made = await create(shop, { ...limits, addresses: [...limits.addresses, '2001:DB8:0::1'] })
+  expect(made.apiKey.limits).toEqual(limits)
+  const again = await ask<Pair>(
+    `mutation ($id: ID!) { regenerateApiKey(id: $id) { ${issued} } }`,
+    { id: made.apiKey.id },
+    shop.token,
+  )
+  expect(again.apiKey).toEqual(made.apiKey)
+  const listed = await ask(`{ apiKeys { nodes { ${limitsOf} } } }`, {}, shop.token)
+  expect(listed).toEqual({ nodes: [{ limits }, { limits: null }] })
+  expect((await auth(again)).body['data'].limits).toEqual({
+    max_per_payment: 5_000,
+    max_per_day: 50_000,
+    payment_methods: limits.paymentMethods,
+    addresses: limits.addresses,
+  })
+  expect((await auth({ key: shop.apiKey, secret: shop.apiSecret })).body['data']).not.toHaveProperty('limits')
+})
+
+test('20 deposits of 10,000 at once under 50,000 a day: five pass, whatever door and process', async () => {
+  const { shop, pair, token } = await limited({ maxPerDay: 50_000 })
+  const bases = [stage.url, await stage.sibling()]
+  const amount = 10_000
+  const viaGraphQL = async (nth: number) => {
+    const document = `mutation ($phone: String!) { deposit(input: { amount: 10000, customerPhone: $phone,
+      paymentMethod: OperatorD }) { __typename ... on LimitExceededError { limit } } }`
+    const { limit } = await ask<{ limit?: string }>(
+      document,
+      { phone: customer('00') },
+      token,
+      bases[nth % 2],
+    )
+    return limit === 'maxPerDay' ? 403 : 200
+  }
+  const doors = [
+    async (nth: number) => (await deposit(token, { amount }, bases[nth % 2])).status,
+    viaGraphQL,
+    async (nth: number) => {
+      const { status } = await payout(token, { amount, destination_phone: customer('00') }, bases[nth % 2])
+      return status === 201 ? 200 : status
+    },
+  ]
+  const statuses = await Promise.all(
+    Array.from({ length: 20 }, (_none, nth) => (doors[nth % 3] as (typeof doors)[number])(nth >> 1)),
+  )
+  expect(statuses.toSorted((a, b) => a - b)).toEqual([...Array(5).fill(200), ...Array(15).fill(403)])
+  expect(await spent(shop)).toEqual([['key', 50_000]])
+  // Another token of the key has nothing left either; another key of the account has.
+  expect(await deposit(await tokenOf(pair), { amount })).toMatchObject(refused('max_per_day'))
+  expect(await deposit(shop.token, { amount })).toMatchObject({ status: 200 })
+})
+
+test('20 plain deposits of one process at once share statements, and five pass', async () => {
+  const { shop, token } = await limited({ maxPerDay: 50_000 })
+  const answers = await Promise.all(Array.from({ length: 20 }, () => deposit(token, { amount: 10_000 })))
+  expect(answers.filter(({ status }) => status === 200)).toHaveLength(5)
+  const [over] = answers.filter(({ status }) => status === 403)
+  expect(over?.body).toMatchObject({ limit: 'max_per_day', message: expect.stringContaining('0 XOF left') })
+  expect(await stage.available(shop)).toBe(950_000)
+})
+
+test('the day is the UTC day of the service; what was refused or repeated uses nothing of it', async () => {
+  const { shop, token } = await limited({ maxPerDay: 5_000 }, 4_000)
+  const reference = randomUUID()
+  expect(await deposit(token, { amount: 5_000 })).toMatchObject({ status: 400 })
+  expect(await spent(shop)).toEqual([])
+  await stage.fund(shop, 100_000)
+  expect(await deposit(token, { amount: 4_000, reference })).toMatchObject({ status: 200 })
+  // A repeat is told that it exists, though nothing is left for it.
+  expect(await deposit(token, { amount: 4_000, reference })).toMatchObject({ status: 409 })
+  const scheduled_at = new Date(Date.now() + 48 * hour).toISOString()
+  const body = { amount: 1_000, destination_phone: customer('00'), scheduled_at }
+  expect(await payout(token, { ...body, amount: 2_000 })).toMatchObject(refused('max_per_day'))
+  const made = await payout(token, body)
+  expect(made.status).toBe(201)
+  const cancelled = await ask(
+    'mutation ($id: ID!) { cancelPayout(id: $id) { __typename } }',
+    { id: String(made.body.data.id) },
+    token,
+  )
+  expect(cancelled).toEqual({ __typename: 'Payout' })
+  expect(await deposit(token)).toMatchObject(refused('max_per_day'))
+  await stage.advance(24 * hour)
+  expect(await deposit(token, { amount: 5_000 })).toMatchObject({ status: 200 })
+  // Of days before yesterday nothing is kept.
+  await owner.query(`UPDATE key_spending SET day = day - 2 WHERE merchant_id = $1`, [shop.merchantId])
+  expect(await deposit(token, { amount: 1_000 })).toMatchObject({ status: 200 })
+  expect(await spent(shop)).toEqual([['key', 1_000]])
+})
+
+test('a payment beyond a limit, or by another operator, is refused, and nothing is recorded', async () => {
+  const { shop, token } = await limited({ maxPerPayment: 5_000, paymentMethods: ['OperatorA'] })
+  const phone = customer('00')
+  const before = await stage.rowCounts()
+  const doors: [string, Promise<RestAnswer>][] = [
+    ['max_per_payment', deposit(token, { amount: 5_001 })],
+    ['payment_methods', deposit(token, { payment_method: 'OperatorD' })],
+    ['max_per_payment', payout(token, { amount: 5_001, destination_phone: phone })],
+    ['payment_methods', payout(token, { payment_method: 'OperatorB', destination_phone: phone })],
+    ['payment_methods', stage.pay({ token }, { payment_method: 'OperatorC' })],
+  ]
+  for (const [limit, answer] of doors) expect(await answer).toMatchObject(refused(limit))
+  // What the fields say is judged first.
+  expect(await deposit(token, { amount: 5_001, customer_phone: '1' })).toMatchObject({ status: 400 })
+  expect(await stage.rowCounts()).toEqual(before)
+  expect(await deposit(token, { amount: 5_000 })).toMatchObject({ status: 200 })
+  // What comes in is as large as it is.
+  const paid = await stage.paid({ token }, { amount: 9_000, customer_phone: customer('00') })
+  await expect.poll(() => stage.statusOf(shop, paid['transaction_id'])).toBe('success')
+  const refund = (amount: number) =>
+    ask(
+      `mutation ($id: ID!, $amount: Amount) { refundTransaction(id: $id, amount: $amount) {
+        ... on LimitExceededError { code limit message } ... on PaymentInitiation { status } } }`,
+      { id: String(paid['transaction_id']), amount },
+      token,
+    )
+  expect(await refund(5_001)).toEqual({
+    code: 'LIMIT_EXCEEDED',
+    limit: 'maxPerPayment',
+    message: 'This API key or token is limited to 5000 XOF per payment. Nothing was recorded.',
+  })
+  expect(await refund(4_000)).toEqual({ status: 'SUCCESS' })
+})
+
+test('refunds use the allowance of the day', async () => {
+  const { shop, token } = await limited({ maxPerDay: 3_000 })
+  const paid = await stage.paid(shop, { amount: 9_000, customer_phone: customer('00') })
+  await expect.poll(() => stage.statusOf(shop, paid['transaction_id'])).toBe('success')
+  const refund = () =>
+    ask(
+      `mutation ($id: ID!) { refundTransaction(id: $id, amount: 2000) { __typename } }`,
+      { id: String(paid['transaction_id']) },
+      token,
+    )
+  expect(await refund()).toEqual({ __typename: 'PaymentInitiation' })
+  expect(await refund()).toEqual({ __typename: 'LimitExceededError' })
+  expect(await spent(shop)).toEqual([['key', 2_000]])
+})
+
+test('a token may be narrower than its key, and uses both allowances', async () => {
+  const { shop, pair, token } = await limited({
+    maxPerDay: 10_000,
+    paymentMethods: ['OperatorA', 'OperatorD'],
+  })
+  const narrow = await auth(pair, { limits: { max_per_day: 4_000, payment_methods: ['OperatorA'] } })
+  expect(narrow.body['data'].limits).toEqual({ max_per_day: 4_000, payment_methods: ['OperatorA'] })
+  const till = narrow.body['data'].token as string
+  expect(await deposit(till, { payment_method: 'OperatorD' })).toMatchObject(refused('payment_methods'))
+  expect(await deposit(till, { amount: 3_000 })).toMatchObject({ status: 200 })
+  expect(await deposit(till, { amount: 2_000 })).toMatchObject(refused('max_per_day'))
+  expect(await deposit(token, { amount: 6_500 })).toMatchObject({ status: 200 })
+  // Of its own it has 1,000, and the key 500.
+  expect(await deposit(till, { amount: 1_000 })).toMatchObject(refused('max_per_day'))
+  expect(await spent(shop)).toEqual([
+    ['key', 9_500],
+    ['token', 3_000],
+  ])
+  // Of a key without limits as well, over GraphQL.
+  const wish = { apiKey: shop.apiKey, apiSecret: shop.apiSecret, scopes: ['deposit'] }
+  const minted = await ask<{ token: string }>(
+    `mutation ($input: AuthenticateInput!) { authenticate(input: $input) {
+      ... on AccessToken { token ${limitsOf} } } }`,
+    { input: { ...wish, limits: { maxPerDay: 1_500, maxPerPayment: null } } },
+    '',
+  )
+  expect(minted).toMatchObject({ limits: { maxPerDay: 1_500, maxPerPayment: null, addresses: null } })
+  expect((await deposit(minted.token)).status).toBe(200)
+  expect(await deposit(minted.token)).toMatchObject(refused('max_per_day'))
+  expect(await deposit(shop.token)).toMatchObject({ status: 200 })
+})
+
+test('a token is never wider than its key: 400 names each field', async () => {
+  const { pair } = await limited({
+    maxPerPayment: 5_000,
+    maxPerDay: 50_000,
+    paymentMethods: ['OperatorA'],
+    addresses: ['192.0.2.0/24', '2001:db8::/32'],
+  })
+  const wider = {
+    max_per_payment: 5_001,
+    max_per_day: 50_001,
+    payment_methods: ['OperatorA', 'OperatorB'],
+    addresses: ['192.0.2.9', '192.0.0.0/16'],
+  }
+  const { status, body } = await auth(pair, { limits: wider, expires_in_hours: 0 })
+  expect(status).toBe(400)
+  expect(body['errors'].map(({ field }: { field: string }) => field)).toEqual([
+    'expires_in_hours',
+    ...Object.keys(wider).map((field) => `limits.${field}`),
+  ])
+  const within = { addresses: ['192.0.2.9', '192.0.2.128/25', '2001:db8:1::/48'], max_per_day: 50_000 }
+  expect(await auth(pair, { limits: within })).toMatchObject({ status: 200 })
+})
+
+test.each([
+  [{ max_per_payment: 0 }, 'max_per_payment'],
+  [{ max_per_payment: 1.5 }, 'max_per_payment'],
+  [{ max_per_day: '5000' }, 'max_per_day'],
+  [{ max_per_day: 1e13 }, 'max_per_day'],
+  [{ payment_methods: [] }, 'payment_methods'],
+  [{ payment_methods: ['BankTransfer'] }, 'payment_methods'],
+  [{ payment_methods: 'OperatorA' }, 'payment_methods'],
+  [{ addresses: ['10.0.0.7/8'] }, 'addresses[0]'],
+  [{ addresses: ['nowhere'] }, 'addresses[0]'],
+  [{ addresses: Array.from({ length: 21 }, (_none, nth) => `192.0.2.${nth}`) }, 'addresses'],
+  ['none', 'max_per_payment'],
+])('400 limits %j', async (limits, field) => {
+  const { pair } = await (shared ??= limited({ maxPerDay: 5_000_000 }))
+  await owner.query('TRUNCATE rate_limit')
+  const { status, body } = await auth(pair, { limits })
+  expect(status).toBe(400)
+  expect(body['errors'][0].field).toBe(`limits.${field}`)
+  // Nobody hears about a wrong wish before the key is known.
+  expect(await auth({ ...pair, key: `mk_${'x'.repeat(22)}` }, { limits })).toMatchObject({ status: 401 })
+})
+let shared: ReturnType<typeof limited> | undefined
+
+test('addresses are asked at every door: /auth, REST, GraphQL, sockets, streams', async () => {
+  const shop = await stage.merchant()
+  const pair = await create(shop, { addresses: ['192.0.2.0/24'] })
+  const turnedAway = { status: 403, body: { message: expect.stringContaining('limited to other addresses') } }
+  expect(await auth(pair, {}, '198.51.100.1')).toMatchObject(turnedAway)
+  const token = await tokenOf(pair)
+  const own = await tokenOf(pair, { addresses: ['192.0.2.1'] })
+  const statusFrom = async (bearer: string, from: string) => {
+    const headers = { 'X-Forwarded-For': from, Authorization: `Bearer ${bearer}` }
+    const rest = await stage.rest('GET', '/balance', { headers })
+    const graphql = await fetch(`${stage.url}/graphql`, {
+      method: 'POST',
+      headers: { ...headers, 'Content-Type': 'application/json' },
+      body: '{"query":"{ balance { available } }"}',
+    })
+    const stream = await fetch(`${stage.url}/graphql`, {
+      method: 'POST',
+      headers: { ...headers, 'Content-Type': 'application/json', Accept: 'text/event-stream' },
+      body: '{"query":"subscription { transactionChanged { sequence } }"}',
+    })
+    const isStreaming = stream.headers.get('content-type')?.startsWith('text/event-stream') === true
+    const told = isStreaming && stream.ok ? await firstOf(stream) : await stream.text()
+    return [
+      rest.status,
+      (await graphql.text()).includes('ADDRESS_NOT_ALLOWED'),
+      told.includes('ADDRESS_NOT_ALLOWED'),
+      await socketFrom(bearer, from),
+    ]
+  }
+  const open = [200, false, false, 'acknowledged']
+  const shut = [403, true, true, 4403]
+  expect(await statusFrom(token, '192.0.2.9')).toEqual(open)
+  expect(await statusFrom(token, '198.51.100.1')).toEqual(shut)
+  expect(await statusFrom(own, '192.0.2.1')).toEqual(open)
+  expect(await statusFrom(own, '192.0.2.9')).toEqual(shut)
+})
+
+/** What a stream says first, comments included. */
+async function firstOf(stream: Response): Promise<string> {
+  const reader = stream.body?.getReader()
+  const first = await reader?.read()
+  await reader?.cancel()
+  return new TextDecoder().decode(first?.value)
+}
+
+function socketFrom(bearer: string, from: string): Promise<'acknowledged' | number> {
+  class From extends WebSocket {
+    constructor(url: string, protocol: string) {
+      super(url, protocol, { headers: { 'X-Forwarded-For': from } })
+    }
+  }
+  return new Promise((resolve) => {
+    const client = createClient({
+      url: `${stage.url.replace('http', 'ws')}/graphql`,
+      webSocketImpl: From,
+      lazy: false,
+      retryAttempts: 0,
+      onNonLazyError: () => {},
+      connectionParams: { authorization: `Bearer ${bearer}` },
+      on: {
+        connected: () => {
+          resolve('acknowledged')
+          void client.dispose()
+        },
+        closed: (event) => resolve((event as CloseEvent).code),
+      },
+    })
+  })
+}
+
+test('who is limited makes no key, renews none, and lets nobody in who is not', async () => {
+  const { shop, pair, token } = await limited({ maxPerPayment: 5_000 })
+  const narrow = await tokenOf({ key: shop.apiKey, secret: shop.apiSecret }, { max_per_payment: 5_000 })
+  for (const bearer of [token, narrow]) {
+    expect(await create({ token: bearer }, { maxPerPayment: 1 })).toMatchObject({ code: 'FORBIDDEN' })
+    const renewed = await ask(
+      `mutation ($id: ID!) { regenerateApiKey(id: $id) { ${issued} } }`,
+      { id: pair.apiKey.id },
+      bearer,
+    )
+    expect(renewed).toMatchObject({ code: 'FORBIDDEN' })
+    for (const [role, status] of [
+      ['finance', 403],
+      ['viewer', 201],
+    ] as const) {
+      const body = { name: 'Awa', email: `${role}-${bearer.slice(-8)}@example.com`, role }
+      expect(await stage.rest('POST', '/team/invite', { token: bearer, body })).toMatchObject({ status })
+    }
+  }
+  const member = await makeMember(stage.app.services.access, shop.merchantId, 'owner')
+  expect(await create(member, { maxPerPayment: 1 })).toMatchObject({ __typename: 'IssuedApiKey' })
+})
