@@ -46,18 +46,21 @@ export async function takeHit(
 }
 
 /**
- * Forgets the names without a hit in the longest window of all, 1,000 at a time.
- * @returns how many were forgotten; at most 100,000
+ * Forgets the names without a hit in the longest window, and the allowances that are whole again, 1,000 at
+ * a time.
+ * @returns how many were forgotten; at most 100,000 of each
  */
 export async function sweepRateLimits(
   pool: pg.Pool,
   longestWindowMs: number = limits.authWindowMs,
 ): Promise<number> {
   let forgotten = 0
-  for (let round = 0; round < 100; round += 1) {
-    const { rowCount } = await pool.query(sweepSql, [longestWindowMs, sweepBatch])
-    forgotten += rowCount ?? 0
-    if ((rowCount ?? 0) < sweepBatch) break
+  for (const [sql, ...values] of [[sweepHitsSql, longestWindowMs], [sweepAllowancesSql]] as const) {
+    for (let round = 0; round < 100; round += 1) {
+      const { rowCount } = await pool.query(sql, [sweepBatch, ...values])
+      forgotten += rowCount ?? 0
+      if ((rowCount ?? 0) < sweepBatch) break
+    }
   }
   return forgotten
 }
@@ -103,11 +106,15 @@ const takeHitSql = `
 const sweepBatch = 1_000
 
 /** Rows that a request holds at this moment are passed over. */
-const sweepSql = `
+const sweepHitsSql = `
   DELETE FROM rate_limit WHERE name IN (
     SELECT name FROM rate_limit
     WHERE NOT EXISTS (
       SELECT FROM unnest(hits) AS hit
-      WHERE hit > clock_timestamp() - make_interval(secs => $1::float8 / 1000) AND hit < 'infinity')
-    LIMIT $2
+      WHERE hit > clock_timestamp() - make_interval(secs => $2::float8 / 1000) AND hit < 'infinity')
+    LIMIT $1
     FOR UPDATE SKIP LOCKED)`
+
+const sweepAllowancesSql = `
+  DELETE FROM allowance WHERE name IN (
+    SELECT name FROM allowance WHERE whole_at < clock_timestamp() LIMIT $1 FOR UPDATE SKIP LOCKED)`

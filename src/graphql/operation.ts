@@ -50,7 +50,7 @@ type Variables = Readonly<Record<string, unknown>>
 /** The one way of a client's operation: HTTP, server-sent events and WebSockets only carry it. */
 export interface Operations {
   /** Reads and judges an operation; nothing of it runs. @returns the operation, or why it may not run */
-  read(request: OperationRequest, ctx: Context): Operation | GraphQLError[]
+  read(request: OperationRequest, ctx: Context): Promise<Operation | GraphQLError[]>
   /**
    * Runs it. @returns its result, or the stream of a subscription, which throws only GraphQLErrors that may
    * be shown; bugs are masked and logged
@@ -91,7 +91,7 @@ export function createOperations(
   }
 
   return {
-    read(request, ctx) {
+    async read(request, ctx) {
       try {
         const { query, operationName, variableValues } = readRequest(request)
         const document = readDocument(query, !maySeeSchema(ctx))
@@ -100,7 +100,7 @@ export function createOperations(
         const plan = accessPlan(schema, document, operationName)
         checkAccess(plan, ctx.actor, variableValues)
         if (plan.readsSchema && !maySeeSchema(ctx)) throw schemaHidden()
-        ctx.requestLimits.takeTurn(ctx, node.operation === 'mutation' ? 'write' : 'read', 'graphql')
+        await ctx.requestLimits.takeTurn(ctx, node.operation === 'mutation' ? 'write' : 'read', 'graphql')
         const cost = checkCost(schema, document, node, variableValues)
         return {
           schema,
@@ -110,7 +110,7 @@ export function createOperations(
           contextValue: ctx,
           kind: node.operation,
           cost,
-          remaining: takeObjects(ctx, cost),
+          remaining: await takeObjects(ctx, cost),
           priority: priorityOf(plan, node.operation, cost),
         }
       } catch (error) {
@@ -148,8 +148,8 @@ function schemaHidden(): GraphQLError {
  * Counts the objects of an operation, and 1 for the operation itself.
  * @returns what is left. @throws GraphQLError RATE_LIMITED
  */
-function takeObjects(ctx: Context, cost: number): number {
-  const { allowed, limit, remaining, resetS } = ctx.requestLimits.takeObjects(ctx, cost + 1)
+async function takeObjects(ctx: Context, cost: number): Promise<number> {
+  const { allowed, limit, remaining, resetS } = await ctx.requestLimits.takeObjects(ctx, cost + 1)
   if (allowed) return remaining
   throw new GraphQLError(`At most ${limit} objects a minute: try again in ${resetS} s.`, {
     extensions: {

@@ -62,9 +62,7 @@ async function send(ctx: Context, { name, table, message, response, taken }: Exc
     throw new DomainError('METHOD_NOT_ALLOWED')
   }
   ctx.admission.check('dashboard')
-  const caller = await signIn(ctx, message.headers.authorization)
-  checkRule(['balance'], `${name}.csv`, caller.actor)
-  ctx.requestLimits.takeTurn(caller, 'read', `Export ${name}`)
+  const caller = await admit(ctx, name, message.headers.authorization)
   const search = new URL(message.url ?? '/', 'http://localhost').searchParams
   const wishes = query(
     { params: {}, query: search, headers: message.headers, body: Buffer.alloc(0) },
@@ -87,6 +85,21 @@ async function send(ctx: Context, { name, table, message, response, taken }: Exc
   } finally {
     free()
   }
+}
+
+/** As a route of the table admits its callers. */
+async function admit(ctx: Context, name: string, authorization: string | undefined): Promise<Context> {
+  const route = `Export ${name}`
+  let caller = ctx
+  try {
+    caller = await signIn(ctx, authorization)
+    checkRule(['balance'], `${name}.csv`, caller.actor)
+  } catch (error) {
+    ctx.requestLimits.tellTurns(caller, 'read', route)
+    throw error
+  }
+  await ctx.requestLimits.takeTurn(caller, 'read', route)
+  return caller
 }
 
 /** The text of a table, page by page. */

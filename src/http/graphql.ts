@@ -117,7 +117,7 @@ function carryOperations(operations: Operations): Plugin<Exchange, Exchange> {
     },
     onParams({ request, context, setParamsHandler }) {
       setParamsHandler(async ({ params }) => {
-        const operation = operations.read(params, context.ctx)
+        const operation = await operations.read(params, context.ctx)
         if (Array.isArray(operation)) return { errors: operation }
         checkTransport(operation.kind, request)
         const result = operation.kind === 'mutation' ? mutate(operation, context) : operations.run(operation)

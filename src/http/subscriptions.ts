@@ -113,7 +113,7 @@ function createProtocol(services: Services, operations: Operations): Protocol<Co
       const anonymous = anonymousContext(services, client.extra.request, randomUUID())
       try {
         if (Object.keys(client.subscriptions).length > limits.webSocketOperationsMax) throw tooMany()
-        const read = operations.read(request, await signIn(anonymous, authorizationOf(client)))
+        const read = await operations.read(request, await signIn(anonymous, authorizationOf(client)))
         return Array.isArray(read) ? read : { ...read, outlet: socketOutlet(client.extra, id) }
       } catch (error) {
         return [toGraphQLError(error, anonymous.requestId, anonymous.log)]

@@ -82,6 +82,8 @@ export const limits = {
   lastUseEveryMs: 1 * minute,
   /** Merchants, tokens and addresses whose use is remembered by one process. */
   allowanceNamesMax: 20_000,
+  /** So long the database may take to count a request; then this process counts by itself. Choice. */
+  allowanceWaitMs: 250,
 
   /** People (design: reliability, section 7). */
   memberNameLengthMax: 200,

@@ -103,6 +103,9 @@ describe("the service's role", () => {
     )
     const may = [
       ...jobs,
+      'allowance: DELETE',
+      'allowance: INSERT',
+      'allowance: UPDATE',
       'api_key: INSERT',
       'api_key: UPDATE',
       'mail: INSERT',
@@ -264,6 +267,7 @@ describe('the owner too', () => {
 /** Tables of the platform itself; every other one carries its merchant. */
 const platform = [
   '_prisma_migrations',
+  'allowance',
   'audit_point',
   'lifecycle_move',
   'merchant',

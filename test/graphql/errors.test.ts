@@ -27,7 +27,7 @@ async function ask(query: string, resolve: Resolve, variables: object = {}) {
   const log = { error: (line: { err: unknown }) => logged.push(line.err) } as unknown as Log
   for (const field of Object.values(fields)) field.resolve = resolve
   const operations = createOperations(schema)
-  const operation = operations.read({ query, variables }, {
+  const operation = await operations.read({ query, variables }, {
     actor: null,
     config: { mode: 'sandbox' },
     admission: openAdmission(10_000, async () => {}),

@@ -18,8 +18,8 @@ const ctx = {
 } as Context
 
 /** @returns the cost, or the first error */
-function judge(query: string, variables: object = {}): number | GraphQLError {
-  const read = operations.read({ query, variables }, ctx)
+async function judge(query: string, variables: object = {}): Promise<number | GraphQLError> {
+  const read = await operations.read({ query, variables }, ctx)
   return Array.isArray(read) ? (read[0] as GraphQLError) : read.cost
 }
 const refused = (message: RegExp, code = 'COST_EXCEEDED') =>
@@ -53,28 +53,28 @@ describe('a document is bounded', () => {
       /5000 selections/,
     ],
   ]
-  test.each(bounds)('%s', (_name, query, message) => {
-    expect(judge(query)).toEqual(refused(message))
+  test.each(bounds)('%s', async (_name, query, message) => {
+    expect(await judge(query)).toEqual(refused(message))
   })
 
-  test('the widest that passes is judged fast', () => {
+  test('the widest that passes is judged fast', async () => {
     const equal = times(190, `hello(name: "${'x'.repeat(300)}")`)
     const took: number[] = []
     for (let round = 0; round < 5; round += 1) {
       const began = performance.now()
       // Another text each time: one that is known is not judged again.
-      expect(judge(`{ ${equal} } #${round}`)).toBe(0)
+      expect(await judge(`{ ${equal} } #${round}`)).toBe(0)
       took.push(performance.now() - began)
     }
     expect(Math.min(...took)).toBeLessThan(100)
   })
 
-  test('lists within lists of the introspection, and the schema many times over', () => {
+  test('lists within lists of the introspection, and the schema many times over', async () => {
     const lists =
       '{ __schema { types { fields { type { fields { type { fields { type { fields { name } } } } } } } } } }'
-    expect(judge(lists)).toEqual(refused(/Maximum introspection depth/, 'GRAPHQL_VALIDATION_FAILED'))
+    expect(await judge(lists)).toEqual(refused(/Maximum introspection depth/, 'GRAPHQL_VALIDATION_FAILED'))
     const schemas = Array.from({ length: 6 }, (_, n) => `s${n}: __schema { types { name } }`).join(' ')
-    expect(judge(`{ ${schemas} }`)).toMatchObject({ extensions: { cost: { requested: 12_000 } } })
+    expect(await judge(`{ ${schemas} }`)).toMatchObject({ extensions: { cost: { requested: 12_000 } } })
   })
 })
 
@@ -90,30 +90,30 @@ describe('the cost is the number of objects', () => {
     ['{ nodes(ids: ["1", "2", "3"]) { recipients(first: 5) { nodes { id } } } }', 3 + 15],
     ['{ batches(first: 100000) { nodes { id } } }', limits.pageSizeMax],
     ['{ batches(first: -1) { nodes { id } } }', limits.pageSizeMax],
-  ])('%s', (query, cost) => {
-    expect(judge(query)).toBe(cost)
+  ])('%s', async (query, cost) => {
+    expect(await judge(query)).toBe(cost)
   })
 
-  test('with variables, their defaults and none: each request is judged by its own', () => {
+  test('with variables, their defaults and none: each request is judged by its own', async () => {
     const query =
       'query ($n: Int = 5, $m: Int) ' +
       '{ batches(first: $n) { nodes { recipients(first: $m) { nodes { id } } } } }'
-    expect(judge(query)).toBe(5 + 5 * limits.pageSizeDefault)
-    expect(judge(query, { n: 2, m: 3 })).toBe(2 + 6)
-    expect(judge(query, { n: 100, m: 100 })).toMatchObject({
+    expect(await judge(query)).toBe(5 + 5 * limits.pageSizeDefault)
+    expect(await judge(query, { n: 2, m: 3 })).toBe(2 + 6)
+    expect(await judge(query, { n: 100, m: 100 })).toMatchObject({
       extensions: { code: 'COST_EXCEEDED', cost: { requested: 10_100, limit: limits.graphqlCostMax } },
     })
-    expect(judge(query, { n: 2, m: 3 })).toBe(2 + 6)
+    expect(await judge(query, { n: 2, m: 3 })).toBe(2 + 6)
   })
 
-  test('tools may read the schema', () => {
-    expect(judge(getIntrospectionQuery())).toBe(limits.graphqlCostMax / 5)
+  test('tools may read the schema', async () => {
+    expect(await judge(getIntrospectionQuery())).toBe(limits.graphqlCostMax / 5)
   })
 })
 
-test('the deepest document that is allowed passes, one level more does not', () => {
-  expect(judge(nested(4, '{ recipients(first: 1) { totalCount } }'))).toBe(5)
-  expect(judge(nested(5, '{ id }'))).toEqual(refused(/levels deep/))
+test('the deepest document that is allowed passes, one level more does not', async () => {
+  expect(await judge(nested(4, '{ recipients(first: 1) { totalCount } }'))).toBe(5)
+  expect(await judge(nested(5, '{ id }'))).toEqual(refused(/levels deep/))
 })
 
 describe('a merchant has a number of objects per minute', () => {
@@ -129,28 +129,30 @@ describe('a merchant has a number of objects per minute', () => {
     )
 
   /** What is used comes back meanwhile: on a busy machine it takes some more. */
-  const untilRefused = (caller: Context) =>
-    Array.from({ length: 30 }, () => read(caller)).find((answer) => Array.isArray(answer))
+  const untilRefused = async (caller: Context) =>
+    (await Promise.all(Array.from({ length: 30 }, () => read(caller)))).find((answer) =>
+      Array.isArray(answer),
+    )
 
-  test('what is over it is refused, with the time to wait; others go on', () => {
+  test('what is over it is refused, with the time to wait; others go on', async () => {
     const shop = contextOf(1)
     const left: unknown[] = []
-    for (let count = 0; count < 9; count += 1) left.push((read(shop) as Operation).remaining)
+    for (let count = 0; count < 9; count += 1) left.push(((await read(shop)) as Operation).remaining)
     expect(left).toEqual(left.toSorted((a, b) => Number(b) - Number(a)))
     expect(Number(left.at(-1))).toBeLessThan(50_000)
-    const refusal = untilRefused(shop)
+    const refusal = await untilRefused(shop)
     expect(refusal).toMatchObject([
       { extensions: { code: 'RATE_LIMITED', retryAfter: expect.any(Number), cost: { requested: 10_000 } } },
     ])
     expect(shop.responseHeaders.get('Retry-After')).toMatch(/^[1-9]$/)
-    expect(read(contextOf(2))).toMatchObject({ cost: 10_000 })
-    expect(read(contextOf(null))).toMatchObject({ cost: 10_000 })
+    expect(await read(contextOf(2))).toMatchObject({ cost: 10_000 })
+    expect(await read(contextOf(null))).toMatchObject({ cost: 10_000 })
   })
 
-  test('a caller without a token counts by its address', () => {
+  test('a caller without a token counts by its address', async () => {
     const caller = contextOf(null, '192.0.2.7')
-    expect(untilRefused(caller)).toMatchObject([{ extensions: { code: 'RATE_LIMITED' } }])
-    expect(read(contextOf(null, '192.0.2.8'))).toMatchObject({ cost: 10_000 })
+    expect(await untilRefused(caller)).toMatchObject([{ extensions: { code: 'RATE_LIMITED' } }])
+    expect(await read(contextOf(null, '192.0.2.8'))).toMatchObject({ cost: 10_000 })
   })
 })
 
@@ -159,7 +161,7 @@ test('an answer that is too large is not sent', async () => {
   const names = Array.from({ length: 29 }, (_, n) => `a${n}: id`).join(' ')
   const query = `query ($ids: [ID!]!) { nodes(ids: $ids) { id ${names} } }`
   const run = async (ids: string[]) =>
-    operations.run(operations.read({ query, variables: { ids } }, ctx) as never)
+    operations.run((await operations.read({ query, variables: { ids } }, ctx)) as never)
   expect(await run(['1'])).toMatchObject({ data: { nodes: [{ id: '1' }] } })
   const refusal = await run([id])
   expect(refusal).toMatchObject({ errors: [{ extensions: { code: 'COST_EXCEEDED' } }] })

@@ -90,7 +90,7 @@ async function ask(query: string, scopes: readonly Scope[] | null) {
   }
   const ctx = { ...door, actor, requestId: 'r', log: createLog('silent') } as unknown as Context
   const operations = createOperations(build(cards))
-  const operation = operations.read({ query }, ctx)
+  const operation = await operations.read({ query }, ctx)
   const result = Array.isArray(operation) ? { errors: operation } : await operations.run(operation)
   if ('deliver' in result) throw new Error('no subscription was asked for')
   return { data: result.data, codes: (result.errors ?? []).map(({ extensions }) => extensions['code']) }

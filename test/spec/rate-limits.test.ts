@@ -1,6 +1,7 @@
 import { createClient } from 'graphql-ws'
 import { describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
+import { routes } from '../../src/http/rest/routes.ts'
 import type { RestAnswer } from '../support/app.ts'
 import { openStage } from './stage.ts'
 
@@ -44,6 +45,23 @@ describe('a merchant', () => {
     for (const { headers } of refused) expect(headers.get('retry-after')).toBe('1')
     const reason = (body: RestAnswer['body']) => String(body.errors?.[0].message ?? body.message)
     for (const { body } of refused) expect(reason(body)).toMatch(/too many/i)
+  })
+
+  test('is counted over all nodes', async () => {
+    const [shop, other] = [await stage.merchant(), await stage.sibling()]
+    let turn = 0
+    const { passed, refused, most } = await rush(writes, async () => {
+      turn += 1
+      if (turn % 2) return stage.pay(shop)
+      const { status, headers } = await fetch(`${other}/merchant/api/pay`, {
+        method: 'POST',
+        headers: { Authorization: `Bearer ${shop.token}` },
+      })
+      return { status, headers, body: null }
+    })
+    expect(passed.length).toBeGreaterThanOrEqual(writes)
+    expect(passed.length).toBeLessThanOrEqual(most)
+    expect(refused.length).toBe(40 - passed.length)
   })
 
   test('reads on while it may not write, and its neighbour does not notice', async () => {
@@ -126,4 +144,30 @@ describe('an address', () => {
     const ask = () => stage.graphql('{ serviceStatus { status } }')
     expect(statuses(await many(perAddress + 1, ask))).toEqual([200, 200, 200, 429])
   })
+})
+
+test('every answer of a limited route says how many more may come, whatever was wrong', async () => {
+  const shop = await stage.merchant()
+  const headers = { 'X-API-Key': shop.apiKey, 'X-API-Secret': shop.apiSecret }
+  const none = await stage.rest('POST', '/auth', { headers, body: { scopes: ['pay'] } })
+  const narrow = none.body['data'].token as string
+  const large = { headers, body: { scopes: 'x'.repeat(200_000) } }
+  const asks = routes.flatMap(({ method, path, hasOwnLimit }) =>
+    (hasOwnLimit
+      ? [{}, { headers }, { headers, body: '{' }, { headers, body: { scopes: ['none'] } }, large]
+      : [{}, { token: 'none' }, { token: narrow }, { token: shop.token }]
+    ).map((options) => ({ method, path: path.replace(/\{\w+\}/, '1'), options })),
+  )
+  const silent = []
+  const seen = new Set<number>()
+  for (const { method, path, options } of asks) {
+    const answer = await stage.rest(method, path, options)
+    seen.add(answer.status)
+    const [policy, left] = [answer.headers.get('ratelimit-policy'), answer.headers.get('ratelimit')]
+    const name = /^"(\w+)";q=\d+;w=\d+$/.exec(policy ?? '')?.[1]
+    const isTold = name !== undefined && new RegExp(`^"${name}";r=\\d+;t=\\d+$`).test(left ?? '')
+    if (!isTold) silent.push({ method, path, status: answer.status, policy, left })
+  }
+  expect(silent).toEqual([])
+  expect([...seen].toSorted((a, b) => a - b)).toEqual(expect.arrayContaining([200, 400, 401, 403, 413]))
 })

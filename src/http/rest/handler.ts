@@ -72,9 +72,10 @@ function serve(route: Route, prepared: Prepared): Work {
     if (route.anyOrigin) ctx.responseHeaders.set('Access-Control-Allow-Origin', '*')
     // Before anything is done for it; its place it takes when all of it is here.
     ctx.admission.check(priority)
-    const caller = await admit(ctx, prepared, message.headers.authorization)
-    if (!route.hasOwnLimit) ctx.requestLimits.takeTurn(caller, kind, route.operation)
+    const caller = await admit(ctx, { route, kind, prepared }, message.headers.authorization)
     const request = await readRequest(message, params)
+    // Who counts its callers itself hears of it first.
+    if (request.body === null && !route.hasOwnLimit) throw new DomainError('BODY_TOO_LARGE')
     const variables = route.variables(request)
     const run = (once: Context) => runRoute(route, prepared, { variables, query: request.query }, once)
     if (kind === 'read') return ctx.admission.run(priority, () => run(caller))
@@ -106,12 +107,27 @@ function withDatabaseWords(schema: GraphQLSchema): GraphQLSchema {
   })
 }
 
-/** Who asks, and may they: before the body is even looked at. */
-async function admit(ctx: Context, prepared: Prepared, authorization: string | undefined): Promise<Context> {
-  const demandsNothing = prepared.plan.demands.length === 0
-  const signedIn = demandsNothing ? ctx : await signIn(ctx, authorization)
-  checkAccess(prepared.plan, signedIn.actor, {})
-  return signedIn
+/**
+ * Who asks, may they, and not too often: before the body is even looked at. Whatever comes of it, the answer
+ * of a limited route says how many more may come.
+ */
+async function admit(
+  ctx: Context,
+  { route, kind, prepared }: { route: Route; kind: 'read' | 'write'; prepared: Prepared },
+  authorization: string | undefined,
+): Promise<Context> {
+  const { requestLimits } = ctx
+  const { hasOwnLimit, operation } = route
+  let caller = ctx
+  try {
+    if (prepared.plan.demands.length > 0) caller = await signIn(ctx, authorization)
+    checkAccess(prepared.plan, caller.actor, {})
+  } catch (error) {
+    if (!hasOwnLimit) requestLimits.tellTurns(caller, kind, operation)
+    throw error
+  }
+  if (!hasOwnLimit) await requestLimits.takeTurn(caller, kind, operation)
+  return caller
 }
 
 /** An answer as it goes out: names and values of its headers in turn. */
@@ -163,13 +179,11 @@ async function readRequest(
   message: IncomingMessage,
   params: Readonly<Record<string, string>>,
 ): Promise<RestRequest> {
-  const body = await readBody(message)
-  if (body === null) throw new DomainError('BODY_TOO_LARGE')
   return {
     params,
     query: new URL(message.url ?? '/', 'http://localhost').searchParams,
     headers: message.headers,
-    body,
+    body: await readBody(message),
   }
 }
 

@@ -9,8 +9,8 @@ export interface RestRequest {
   params: Readonly<Record<string, string>>
   query: URLSearchParams
   headers: IncomingHttpHeaders
-  /** Raw body; empty where there is none. */
-  body: Buffer
+  /** Raw body; empty where there is none, null where it is too large. */
+  body: Buffer | null
 }
 
 /**
@@ -29,11 +29,12 @@ export function query<T extends z.ZodType>(request: RestRequest, schema: T): z.o
 
 /**
  * The body's fields under camelCase names; without a body, none. @throws DomainError INVALID_INPUT,
- * UNSUPPORTED_MEDIA_TYPE
+ * UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE
  */
-export function readObject(request: RestRequest): Readonly<Record<string, unknown>> {
-  if (request.body.length === 0) return {}
-  const json = readJson(request)
+export function readObject({ body: bytes, headers }: RestRequest): Readonly<Record<string, unknown>> {
+  if (bytes === null) throw new DomainError('BODY_TOO_LARGE')
+  if (bytes.length === 0) return {}
+  const json = readJson(bytes, headers)
   if (typeof json !== 'object' || json === null || Array.isArray(json)) {
     throw new DomainError('INVALID_INPUT', 'The request body must be a JSON object.')
   }
@@ -49,7 +50,7 @@ export function inSchemaWords<T>(entries: readonly (readonly [string, T])[]): Re
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-function readJson({ body: bytes, headers }: RestRequest): unknown {
+function readJson(bytes: Buffer, headers: IncomingHttpHeaders): unknown {
   const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase()
   const encoding = headers['content-encoding']?.toLowerCase() ?? 'identity'
   if (
