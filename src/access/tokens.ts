@@ -86,8 +86,8 @@ const toleranceS = 5
 /** What an id of ours can be: one beyond it would break the query that everybody's keys share. */
 const id = z.int().positive().max(2_147_483_647)
 
-/** Amounts as numbers; what is left out does not limit. */
-const capsClaim = z.object({
+/** Amounts as numbers; what is left out does not limit. A limit that nobody understands opens nothing. */
+const capsClaim = z.strictObject({
   maxPerPayment: z.int().transform(BigInt).nullable().default(null),
   maxPerDay: z.int().transform(BigInt).nullable().default(null),
   paymentMethods: z.array(z.enum(providers)).nullable().default(null),

@@ -150,14 +150,15 @@ test('unknown key, wrong secret, revoked key and nothing at all hear the same wo
   }
 })
 
-test('an unknown key costs the same statements as a wrong secret', async () => {
+test('an unknown key costs the same statements as a wrong secret, and as many rows', async () => {
   const shop = await makeMerchant(db.database.pool)
-  const asked: string[] = []
+  const asked: [string, number | null][] = []
   const pool: typeof db.database.pool = Object.create(db.database.pool, {
     query: {
-      value: (config: { name: string; text: string }) => {
-        asked.push(config.name)
-        return db.database.pool.query(config)
+      value: async (config: { name: string; text: string }) => {
+        const answer = await db.database.pool.query(config)
+        asked.push([config.name, answer.rowCount])
+        return answer
       },
     },
   })
@@ -168,9 +169,12 @@ test('an unknown key costs the same statements as a wrong secret', async () => {
     return [...asked]
   }
   const forWrongSecret = await statementsOf(shop.key)
-  expect(forWrongSecret).toEqual(['find-api-key', 'take-hit'])
+  expect(forWrongSecret).toEqual([
+    ['find-api-key', 1],
+    ['take-hit', 1],
+  ])
   expect(await statementsOf(makeApiKey())).toEqual(forWrongSecret)
-  expect(await statementsOf('no key of ours')).toEqual(['take-hit'])
+  expect(await statementsOf('no key of ours')).toEqual([['take-hit', 1]])
 })
 
 test('20 attempts per key over both nodes, wrong ones included, then 429 with the time to wait', async () => {

@@ -76,6 +76,19 @@ test('verifying gives the actor back, the first time and from memory', async () 
   expect(await tokens.verifyToken(token)).toBe(first)
 })
 
+test('a token carries its limits; one whose limits are not understood is refused', async () => {
+  const caps = {
+    maxPerPayment: 5_000n,
+    maxPerDay: null,
+    paymentMethods: ['OperatorA'] as const,
+    addresses: ['192.0.2.0/24'],
+  }
+  const { token } = await tokens.issueToken({ ...grant, caps })
+  expect(await tokens.verifyToken(token)).toMatchObject({ caps })
+  for (const strange of [{ paymentMethods: ['OperatorE'] }, { maxPerDay: 'much' }, { maxPerHour: 1 }, []])
+    await expect(tokens.verifyToken(await sign({ caps: strange }))).rejects.toMatchObject(refused)
+})
+
 test('what the altered tokens are altered from is accepted', async () => {
   for (const token of [await sign(), signAsIs(header())]) {
     expect(await tokens.verifyToken(token)).toMatchObject({ merchantId: 12 })
