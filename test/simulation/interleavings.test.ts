@@ -28,7 +28,7 @@ import { judge } from './world.ts'
 
 const minute = 60_000
 const day = 24 * 60 * minute
-afterAll(() => Promise.all(worlds.map(({ db }) => db.drop())))
+afterAll(() => Promise.all(worlds.splice(0).map(({ db }) => db.drop())))
 beforeAll(() => void process.stdout.write(`interleavings: SEED=${seed}\n`))
 
 const paid = {
