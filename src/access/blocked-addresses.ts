@@ -47,5 +47,5 @@ export class BlockedAddresses {
   }
 }
 
-/** The longest window whose hits are kept. */
+/** Choice: as long as attempts at a secret are counted. */
 const windowMs = limits.authWindowMs

@@ -52,7 +52,7 @@ export async function takeHit(
  */
 export async function sweepRateLimits(
   pool: pg.Pool,
-  longestWindowMs: number = limits.authWindowMs,
+  longestWindowMs: number = Math.max(limits.authWindowMs, limits.resetsWindowMs),
 ): Promise<number> {
   let forgotten = 0
   for (const [sql, ...values] of [[sweepHitsSql, longestWindowMs], [sweepAllowancesSql]] as const) {

@@ -3,6 +3,7 @@ import type pg from 'pg'
 import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
 import type { Access } from './authenticate.ts'
+import { addressBlock } from './ip-whitelist.ts'
 import { type Role, roles } from './roles.ts'
 import type { IssuedToken } from './tokens.ts'
 
@@ -38,6 +39,22 @@ export async function openSession(
   const told = { team_member_id: memberId, email, ip: address }
   await tx.query(`SELECT note_access($1, 'team_login', $2)`, [merchantId, told])
   return id
+}
+
+/** Whether a member who was signed in before has never been so from this address, as far as is remembered. */
+export async function isNewAddress(
+  tx: pg.PoolClient,
+  memberId: number,
+  sessionId: number,
+  address: string | null,
+): Promise<boolean> {
+  const { rows } = await tx.query<{ address: string | null }>(
+    `SELECT DISTINCT last_used_from AS address FROM api_key
+     WHERE member_id = $1 AND kind = 'session' AND id <> $2`,
+    [memberId, sessionId],
+  )
+  const here = addressBlock(address)
+  return rows.length > 0 && !rows.some((known) => addressBlock(known.address) === here)
 }
 
 /** The access token of a session that is committed. What it allows is looked up with each request. */

@@ -106,6 +106,8 @@ export const limits = {
   resetsPerAccountMax: 3,
   resetsPerAddressMax: 20,
   resetsWindowMs: 1 * hour,
+  /** Letters of sign-ins from new addresses, of one member in that window. Choice. */
+  newAddressLettersMax: 3,
   /** Teams that one request writes to. */
   resetLettersMax: 5,
   /** How often what is over is forgotten: sessions, letters, failures. */

@@ -141,3 +141,34 @@ test('role_raised reaches a webhook; one that fails is webhook_disabled', async 
   await stage.rest('PUT', `/team/${viewer.memberId}/role`, { token: shop.token, body: { role: 'viewer' } })
   expect(await alertsOf(shop)).toHaveLength(2)
 })
+
+test('a member hears by letter of a sign-in from a new address, three times in an hour at most', async () => {
+  const shop = await stage.merchant('Chez Awa')
+  const { email } = await memberOf(shop, 'finance')
+  const letters = async () => {
+    const { rows } = await owner.query(
+      `SELECT FROM mail WHERE merchant_id = $1 AND template = 'new-address'`,
+      [shop.merchantId],
+    )
+    return rows.length
+  }
+  const counts = []
+  for (const from of [
+    '192.0.2.1',
+    '192.0.2.1',
+    '2001:db8:1:1::1',
+    '2001:db8:1:1:ffff::9',
+    '192.0.2.1',
+    '192.0.2.2',
+    '192.0.2.3',
+  ]) {
+    expect(await signIn(email, password, { 'X-Forwarded-For': from })).toBe('SignedIn')
+    counts.push(await letters())
+  }
+  expect(counts).toEqual([1, 1, 2, 2, 2, 3, 3])
+  const read = async () => (await fetch(`${stage.url}/mail`)).text()
+  await expect
+    .poll(read, { timeout: 10_000, interval: 50 })
+    .toMatch(/192\.0\.2\.2, \d+ \S+ \d{4} à \d\d:\d\d \(UTC\)/)
+  expect(await read()).toContain('Nouvelle connexion : Chez Awa')
+})

@@ -26,6 +26,10 @@ afterAll(async () => {
 })
 
 const password = 'le soleil de Bamako'
+const tooEasy = {
+  message: expect.stringMatching(/^password is too easy to guess/),
+  problems: [{ field: 'password' }],
+}
 let people = 0
 
 /** What a letter to somebody proves: it stands behind the `#` of its link. */
@@ -51,9 +55,12 @@ async function invited(role: string): Promise<{ email: string; token: string }> 
 
 const signedInFields =
   '... on SignedIn { token expiresIn merchantId memberId name email role hasSecondFactor }'
+const named = '... on InvalidInputError { problems { field } }'
 const selections: Readonly<Record<string, string>> = {
   signIn: signedInFields,
-  acceptInvitation: signedInFields,
+  acceptInvitation: `${signedInFields} ${named}`,
+  changePassword: named,
+  resetPassword: named,
   startTotp: '... on TotpSetup { secret uri }',
   confirmTotp: '... on RecoveryCodes { codes }',
 }
@@ -100,7 +107,9 @@ test('an invitation is a letter in French, accepted once; then signing in works'
   expect(letter).toMatchObject({ subject: 'Invitation : Épicerie', to: expect.stringContaining(email) })
   expect(letter.text).toContain(`${service.url}/join?lang=fr#${token}`)
   expect(await accept({ token, password: 'short' })).toMatchObject({ code: 'INVALID_INPUT' })
-  expect(await accept({ token, password: `x${email}x` })).toMatchObject({ code: 'INVALID_INPUT' })
+  for (const guess of [`x${email}x`, 'Épicerie-2024', 'fanta 123456', 'motdepasse2024']) {
+    expect(await accept({ token, password: guess })).toMatchObject(tooEasy)
+  }
   const both = await Promise.all([accept({ token, password }), accept({ token, password })])
   expect(kinds(both)).toEqual(['InvalidInputError', 'SignedIn'])
   const member = await signIn({ email: email.toUpperCase(), password })
@@ -208,6 +217,7 @@ test('a new password by letter: once, sessions end, and no answer tells of an ad
   expect(await requestReset({ email })).toEqual(unknown)
   expect(unknown).toEqual({ __typename: 'Acknowledgement' })
   const proof = await proofFor(email, /mot de passe/)
+  expect(await reset({ token: proof, password: 'Chez Épicerie 1' })).toMatchObject(tooEasy)
   const chosen = 'le fleuve Niger est long'
   const both = await Promise.all([
     reset({ token: proof, password: chosen }),
@@ -234,6 +244,7 @@ test('a changed password ends the other sessions; signing out ends the own', asy
     )
   expect(await change('wrong', 'une autre nuit à Mopti')).toMatchObject({ code: 'CREDENTIALS_REJECTED' })
   await forgive()
+  expect(await change(password, 'azertyuiop123')).toMatchObject(tooEasy)
   expect(await change(password, 'une autre nuit à Mopti')).toMatchObject({ __typename: 'Acknowledgement' })
   await dead(other.token)
   expect(await alive(token)).toBe(200)

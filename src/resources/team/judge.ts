@@ -11,6 +11,9 @@ export interface Candidate extends ProvenMember {
   name: string
   passwordHash: string | null
   hasSecondFactor: boolean
+  /** The merchant's name. */
+  merchant: string
+  locale: 'fr' | 'en'
   isMerchantActive: boolean
   whitelist: readonly string[]
 }
@@ -18,7 +21,7 @@ export interface Candidate extends ProvenMember {
 /** Columns of a candidate, of `team_member t`, `member_secret s` and `merchant m`. */
 export const candidateColumns = `t.id AS "memberId", t.merchant_id AS "merchantId", t.role, t.email, t.name,
   s.password_hash AS "passwordHash", t.second_factor_at IS NOT NULL AS "hasSecondFactor",
-  m.status = 'active' AS "isMerchantActive", m.ip_whitelist AS whitelist`
+  m.name AS merchant, m.locale, m.status = 'active' AS "isMerchantActive", m.ip_whitelist AS whitelist`
 
 interface Claimed {
   email: string

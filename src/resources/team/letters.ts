@@ -5,15 +5,24 @@ import type { MasterSecret } from '../../access/secrets.ts'
 import type { OutgoingMail } from '../../mail/mailer.ts'
 
 /** What a letter says, before it is put into words. */
-export interface Letter {
-  template: 'invitation' | 'password-reset'
+export type Letter = {
   locale: 'fr' | 'en'
   to: { name: string; address: string }
   /** The merchant's name. */
   merchant: string
-  /** What only the receiver must have. */
-  proof: string
-}
+} & (
+  | {
+      template: 'invitation' | 'password-reset'
+      /** What only the receiver must have. */
+      proof: string
+    }
+  | {
+      template: 'new-address'
+      /** The address that somebody signed in from, and when (ISO 8601). */
+      where: string
+      at: string
+    }
+)
 
 /**
  * Writes a letter in the transaction of what it tells of; once that is committed a job sends it
@@ -42,30 +51,44 @@ export function openLetter(master: MasterSecret, id: string, sealed: Uint8Array)
 
 /** A letter in words. The proof stands behind a `#`: no server on the way writes that down. */
 export function wordLetter(id: string, letter: Letter, publicUrl: string): OutgoingMail {
-  const { template, locale, to, merchant, proof } = letter
+  const { template, locale, to, merchant } = letter
   const { page, words } = templates[template]
-  const { subject, lines } = words[locale]({ merchant, name: to.name })
-  const link = `${publicUrl}/${page}?lang=${locale}#${proof}`
-  return { id, to, subject, text: lines.join('\n').replace('LINK', link) }
+  const told =
+    letter.template === 'new-address'
+      ? `${letter.where}, ${wordTime(letter.at, locale)}`
+      : `${publicUrl}/${page}?lang=${locale}#${letter.proof}`
+  const { subject, lines } = words[locale]({ merchant, name: to.name, told })
+  return { id, to, subject, text: lines.join('\n') }
+}
+
+function wordTime(at: string, locale: 'fr' | 'en'): string {
+  const format = { dateStyle: 'long', timeStyle: 'short', timeZone: 'UTC' } as const
+  return `${new Date(at).toLocaleString(locale === 'fr' ? 'fr' : 'en-GB', format)} (UTC)`
+}
+
+interface Given {
+  merchant: string
+  name: string
+  /** The link, or where and when it happened. */
+  told: string
 }
 
 interface Words {
   subject: string
-  /** `LINK` stands for the address. */
   lines: readonly string[]
 }
 
 interface Template {
-  /** The page that the letter leads to. */
-  page: string
-  words: Record<'fr' | 'en', (given: { merchant: string; name: string }) => Words>
+  /** The page that the letter leads to, if any. */
+  page: string | null
+  words: Record<'fr' | 'en', (given: Given) => Words>
 }
 
 const templates: Record<Letter['template'], Template> = {
   invitation: {
     page: 'join',
     words: {
-      fr: ({ merchant, name }) => ({
+      fr: ({ merchant, name, told }) => ({
         subject: `Invitation : ${merchant}`,
         lines: [
           `Bonjour ${name},`,
@@ -73,12 +96,12 @@ const templates: Record<Letter['template'], Template> = {
           `${merchant} vous invite à travailler avec son compte de paiements.`,
           'Choisissez votre mot de passe à cette adresse, dans les 72 heures :',
           '',
-          'LINK',
+          told,
           '',
           "Si vous n'attendiez pas cette invitation, ne faites rien.",
         ],
       }),
-      en: ({ merchant, name }) => ({
+      en: ({ merchant, name, told }) => ({
         subject: `Invitation: ${merchant}`,
         lines: [
           `Hello ${name},`,
@@ -86,7 +109,7 @@ const templates: Record<Letter['template'], Template> = {
           `${merchant} invites you to work with its payments account.`,
           'Choose your password at this address, within 72 hours:',
           '',
-          'LINK',
+          told,
           '',
           'If you did not expect this invitation, do nothing.',
         ],
@@ -96,28 +119,57 @@ const templates: Record<Letter['template'], Template> = {
   'password-reset': {
     page: 'reset-password',
     words: {
-      fr: ({ merchant, name }) => ({
+      fr: ({ merchant, name, told }) => ({
         subject: `Nouveau mot de passe : ${merchant}`,
         lines: [
           `Bonjour ${name},`,
           '',
           `Choisissez un nouveau mot de passe pour le compte de ${merchant} à cette adresse, dans l'heure :`,
           '',
-          'LINK',
+          told,
           '',
           "Si vous n'avez rien demandé, ne faites rien : votre mot de passe reste le même.",
         ],
       }),
-      en: ({ merchant, name }) => ({
+      en: ({ merchant, name, told }) => ({
         subject: `New password: ${merchant}`,
         lines: [
           `Hello ${name},`,
           '',
           `To choose a new password for the account of ${merchant}, open this address within an hour:`,
           '',
-          'LINK',
+          told,
           '',
           'If you asked for nothing, do nothing: your password stays as it is.',
+        ],
+      }),
+    },
+  },
+  'new-address': {
+    page: null,
+    words: {
+      fr: ({ merchant, name, told }) => ({
+        subject: `Nouvelle connexion : ${merchant}`,
+        lines: [
+          `Bonjour ${name},`,
+          '',
+          `Une connexion à votre accès au compte de ${merchant} vient d'une adresse nouvelle :`,
+          '',
+          told,
+          '',
+          "Si c'était vous, ne faites rien. Sinon, changez votre mot de passe et prévenez votre équipe.",
+        ],
+      }),
+      en: ({ merchant, name, told }) => ({
+        subject: `New sign-in: ${merchant}`,
+        lines: [
+          `Hello ${name},`,
+          '',
+          `Somebody signed in as you to the account of ${merchant}, from a new address:`,
+          '',
+          told,
+          '',
+          'If it was you, do nothing. If not, change your password and tell your team.',
         ],
       }),
     },

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isGuessable } from '../../access/guessable-passwords.ts'
 import { addressBlock } from '../../access/ip-whitelist.ts'
 import { hashOfProof, makeProof } from '../../access/proofs.ts'
 import { takeHit } from '../../access/rate-limit.ts'
@@ -21,11 +22,19 @@ export const chosenPassword = text({ max: limits.passwordLengthMax }).refine(
 /** What a letter proves. */
 export const proofText = text({ min: 1, max: 100 })
 
-/** @throws DomainError INVALID_INPUT where it is what everybody would try first */
-export function checkPassword(password: string, { email, name }: { email: string; name: string }): void {
-  const bare = password.toLowerCase()
-  const isGuess = bare.includes(email) || bare === name.toLowerCase() || new Set(bare).size < 5
-  if (isGuess) throw invalidInput([{ field: 'password', message: 'is too easy to guess' }])
+/** Whose password it is to be. */
+interface Chooser {
+  email: string
+  name: string
+  /** The merchant's name. */
+  merchant: string
+}
+
+/** @throws DomainError INVALID_INPUT where it is what somebody would try first */
+export function checkPassword(password: string, { email, name, merchant }: Chooser): void {
+  if (!password.toLowerCase().includes(email) && !isGuessable(password, [email, name, merchant])) return
+  const message = 'is too easy to guess: it is little more than a common word, a row of keys, or a name'
+  throw invalidInput([{ field: 'password', message }])
 }
 
 /**
@@ -120,8 +129,9 @@ const resetInput = z.object({ token: proofText, password: chosenPassword })
 export async function resetPassword(ctx: Context, raw: z.input<typeof resetInput>): Promise<void> {
   const { token, password } = readInput(resetInput, raw)
   const hash = hashOfProof(ctx.access.master, token)
-  const { rows } = await ctx.database.pool.query<{ id: number; email: string; name: string }>(
-    `SELECT t.id, t.email, t.name FROM member_secret s JOIN team_member t ON t.id = s.member_id
+  const { rows } = await ctx.database.pool.query<Chooser & { id: number }>(
+    `SELECT t.id, t.email, t.name, m.name AS merchant
+     FROM member_secret s JOIN team_member t ON t.id = s.member_id JOIN merchant m ON m.id = t.merchant_id
      WHERE s.reset_hash = $1 AND s.reset_expires_at > now() AND t.status = 'active'`,
     [hash],
   )

@@ -1,12 +1,15 @@
-import type { Pool } from 'pg'
+import type { Pool, PoolClient } from 'pg'
 import { z } from 'zod'
-import { openSession, type ProvenMember, sessionToken } from '../../access/sessions.ts'
+import { takeHit } from '../../access/rate-limit.ts'
+import { isNewAddress, openSession, type ProvenMember, sessionToken } from '../../access/sessions.ts'
 import type { IssuedToken } from '../../access/tokens.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
 import { readInput, text, wholeNumber } from '../../shared/input.ts'
+import { limits } from '../../shared/limits.ts'
 import { memberEmail } from './invite.ts'
 import { type Candidate, candidateColumns, checkAdmitted, whenProven } from './judge.ts'
+import { writeLetter } from './letters.ts'
 import { givenPassword } from './own-account.ts'
 
 const signInInput = z.object({
@@ -23,7 +26,8 @@ export interface SignedIn extends ProvenMember, IssuedToken {
 }
 
 /**
- * Signs a member in with the password, and with a code where a second factor is set up.
+ * Signs a member in with the password, and with a code where a second factor is set up. From an address that
+ * is new for the member, the member is told by a letter.
  * @param raw.merchantId where the address belongs to several teams: which; left out, the oldest of them
  * @throws DomainError INVALID_INPUT, RATE_LIMITED, CREDENTIALS_REJECTED, SECOND_FACTOR_REQUIRED (the password
  *   is right), ACCOUNT_INACTIVE, ADDRESS_NOT_ALLOWED, OVERLOADED
@@ -34,8 +38,28 @@ export async function signInMember(ctx: Context, raw: z.input<typeof signInInput
   const find = () => findMember(ctx.database.pool, email, merchantId ?? null)
   return whenProven(ctx, { email, find, password, code: code ?? null }, async (member) => {
     checkAdmitted(ctx, member)
-    const sessionId = await transact(ctx.database, (tx) => openSession(tx, member, ctx.clientAddress))
+    const sessionId = await transact(ctx.database, async (tx) => {
+      const id = await openSession(tx, member, ctx.clientAddress)
+      if (await isNewAddress(tx, member.memberId, id, ctx.clientAddress)) await tellMember(tx, ctx, member)
+      return id
+    })
     return welcome(ctx, member, sessionId)
+  })
+}
+
+/** A letter to whoever it is: if it was somebody else, the member hears of it. */
+async function tellMember(tx: PoolClient, ctx: Context, member: Candidate): Promise<void> {
+  const { memberId, merchantId, merchant, locale, name, email } = member
+  const policy = { max: limits.newAddressLettersMax, windowMs: limits.resetsWindowMs }
+  const { allowed } = await takeHit(tx, `new-address:${memberId}`, policy)
+  if (!allowed) return
+  await writeLetter(tx, ctx.access.master, merchantId, {
+    template: 'new-address',
+    locale,
+    to: { name, address: email },
+    merchant,
+    where: ctx.clientAddress ?? '?',
+    at: new Date().toISOString(),
   })
 }
 
