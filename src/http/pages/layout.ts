@@ -23,17 +23,19 @@ export function page(language: Language, title: string, content: Part): Part {
 <title>${title}</title>
 <style>
 body{font:17px/1.5 system-ui,sans-serif;max-width:34rem;margin:0 auto;padding:1.5rem;
-  color:#14213d;background:#fff}
+  color:#14213d;background:#fff;overflow-wrap:anywhere}
 h1{font-size:1.6rem;line-height:1.2}a{color:#0b57d0}ul{list-style:none;padding:0}
 li a{display:block;padding:.8rem 1rem;margin:.5rem 0;border:1px solid #c5cbd8;
   border-radius:.6rem;text-decoration:none}
-label{display:block;margin:1rem 0}input,button{font:inherit;box-sizing:border-box;width:100%;padding:.7rem;
+label{display:block;margin:1rem 0 .3rem}.problem{margin:.3rem 0 1rem;color:#b3261e}
+input,button{font:inherit;box-sizing:border-box;width:100%;padding:.7rem;
   border:1px solid #c5cbd8;border-radius:.6rem}
-button{background:#0b57d0;color:#fff;border:0}pre{white-space:pre-wrap;overflow-wrap:anywhere;font:inherit}
+button{background:#0b57d0;color:#fff;border:0}pre{white-space:pre-wrap;font:inherit}
+:focus-visible{outline:3px solid #0b57d0;outline-offset:2px}[aria-invalid=true]{border-color:#b3261e}
 article{border-top:1px solid #c5cbd8;padding:1rem 0}
 @media (prefers-color-scheme:dark){
   body{background:#10141c;color:#e8ecf4}a{color:#8ab4f8}li a,input{border-color:#3a4252}
-  input{background:#10141c;color:#e8ecf4}
+  input{background:#10141c;color:#e8ecf4}.problem{color:#f2b8b5}:focus-visible{outline-color:#8ab4f8}
 }
 </style>
 </head>
