@@ -254,11 +254,10 @@ async function advanceClock(
   services: Services,
   control: SimulatorControl,
   clock: SandboxClock,
-  ms: number,
-  move?: string,
+  ...[ms, move, record]: Parameters<SandboxClock['advance']>
 ): Promise<Date> {
   await control.advanceClock(ms, move)
-  const now = await clock.advance(ms, move)
+  const now = await clock.advance(ms, move, record)
   for (const provider of providers) services.wakeJob(resolveJob(provider))
   services.wakeJob(payoutsDueJob)
   services.wakeJob(webhooksDueJob)

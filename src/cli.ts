@@ -12,6 +12,7 @@ const usage = `Administers the service, beside a running one or without it.
   member invite --merchant N --email E --name "X" [--role owner]
                                         invites somebody to the team of an account
   audit                                 proves the books; a broken invariant halts payments out
+  audit-log verify --merchant N         follows the chain of an account's audit log
   payments-out halt --reason "why"      lets no money leave
   payments-out resume --reason "why"    lets it leave again
   schema                                prints schema.graphql

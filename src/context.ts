@@ -1,11 +1,13 @@
 import type { Access } from './access/authenticate.ts'
 import type { Admission } from './access/admission.ts'
+import type { Door } from './access/audit-log.ts'
 import type { Actor } from './access/actor.ts'
 import type { Effect } from './access/idempotency-keys.ts'
 import type { RequestLimits } from './access/request-limits.ts'
 import type { Addresses, Config } from './config.ts'
 import type { Batches } from './database/batch.ts'
 import type { Database } from './database/client.ts'
+import type { RecordMove } from './database/sandbox-clock.ts'
 import type { Feed } from './events/feed.ts'
 import type { Sequencer } from './events/sequencer.ts'
 import type { Mailer } from './mail/mailer.ts'
@@ -54,9 +56,10 @@ export interface Services {
 export interface Sandbox {
   /**
    * Moves the service's and the simulator's time forward, once for each `move` that has a name.
+   * @param record writes that down, in the transaction that does it
    * @returns the service's time after that
    */
-  advanceClock(ms: number, move?: string): Promise<Date>
+  advanceClock(ms: number, move?: string, record?: RecordMove): Promise<Date>
 }
 
 /** What every verb and every resolver receives: the services, and who is asking. */
@@ -66,6 +69,8 @@ export interface Context extends Services {
   /** UUID, the same in the answer, the log and the error. */
   requestId: string
   clientAddress: string | null
+  /** The way in by which the request came. */
+  door: Door
   /**
    * Of a request that came with an `Idempotency-Key`: what a verb makes for it takes its identity from here
    * (a reference, a cause), so that beginning it again finds the first instead of making a second.

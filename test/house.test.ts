@@ -52,7 +52,10 @@ const environmentReaders: ReadonlySet<string> = new Set([
 const allMerchants: Readonly<Record<string, string>> = {
   'src/http/callbacks.ts': 'an operator names a request of ours, and no merchant',
   'src/http/idempotency.ts': 'claims, by functions that are told the merchant',
+  'src/resources/api-keys/authenticate-schema.ts': 'nobody is signed in yet: the key names the merchant',
   'src/resources/api-keys/maker.ts': 'changes keys of the merchant that the token names',
+  'src/resources/beneficiaries/create.ts': 'past no wall: a transaction of `merchantPool`',
+  'src/resources/beneficiaries/update.ts': 'past no wall: a transaction of `merchantPool`',
   'src/resources/jobs.ts': 'jobs',
   'src/resources/merchants/check-balance.ts': 'records, by a function that is told the merchant',
   'src/resources/merchants/create.ts': 'administration',

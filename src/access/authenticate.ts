@@ -113,6 +113,8 @@ export interface Exchange {
 }
 
 export interface ExchangeResult {
+  merchantId: number
+  apiKeyId: number
   token: string
   /** Seconds. */
   expiresIn: number
@@ -167,7 +169,8 @@ export async function exchangeCredentials(access: Access, request: Exchange): Pr
   const { id: apiKeyId, version: apiKeyVersion, merchantId } = found
   access.lastUses.note(apiKeyId, null, request.clientAddress)
   const grant = { merchantId, apiKeyId, apiKeyVersion, scopes: wish.scopes, caps, hours: wish.hours }
-  return { ...(await access.tokens.issueToken(grant)), scopes: wish.scopes, caps, rateLimit }
+  const issued = await access.tokens.issueToken(grant)
+  return { ...issued, merchantId, apiKeyId, scopes: wish.scopes, caps, rateLimit }
 }
 
 const authPolicy = { max: limits.authAttemptsMax, windowMs: limits.authWindowMs }

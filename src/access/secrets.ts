@@ -49,6 +49,11 @@ export class MasterSecret {
     return createSecretKey(this.#derive('operator-callbacks'))
   }
 
+  /** The key that proves the heads of audit logs. */
+  get auditKey(): KeyObject {
+    return createSecretKey(this.#derive('audit-log'))
+  }
+
   #derive(purpose: string, length = 32): Buffer {
     return Buffer.from(hkdfSync('sha256', this.#root, 'merchant-payments', purpose, length))
   }

@@ -1,17 +1,21 @@
-import type { Pool } from 'pg'
+import type { Pool, PoolClient } from 'pg'
 import type { Clock } from '../shared/clock.ts'
 import { limits } from '../shared/limits.ts'
+import { transact } from './transact.ts'
 
 /** The sandbox's clock: the machine's time and an offset that all processes share through the database. */
 export interface SandboxClock extends Clock {
   /**
    * Moves the time forward for every process, once for each `move` that has a name.
+   * @param record is told, in the same transaction, by how much the clock was ahead before and after, in ms
    * @returns the time after that
    */
-  advance(ms: number, move?: string): Promise<Date>
+  advance(ms: number, move?: string, record?: RecordMove): Promise<Date>
   /** Reads the offset that another process may have changed. */
   refresh(): Promise<void>
 }
+
+export type RecordMove = (tx: PoolClient, before: number, after: number) => Promise<void>
 
 export async function openSandboxClock(pool: Pool): Promise<SandboxClock> {
   let offsetMs = 0
@@ -28,9 +32,25 @@ export async function openSandboxClock(pool: Pool): Promise<SandboxClock> {
   return {
     now,
     refresh,
-    async advance(ms, move) {
-      const { rows } = await pool.query<{ offset: bigint }>(
-        `WITH moved AS (
+    async advance(ms, move, record) {
+      take(await transact({ pool }, (tx) => moveBy(tx, { ms, move, record })))
+      return now()
+    },
+  }
+}
+
+interface Move {
+  ms: number
+  move: string | undefined
+  record: RecordMove | undefined
+}
+
+async function moveBy(tx: PoolClient, { ms, move, record }: Move): Promise<{ offset: bigint } | undefined> {
+  const known = await tx.query<{ offset: bigint }>(
+    'SELECT offset_ms AS "offset" FROM sandbox_clock FOR UPDATE',
+  )
+  const { rows } = await tx.query<{ offset: bigint }>(
+    `WITH moved AS (
            INSERT INTO sandbox_clock AS c (offset_ms, moves) VALUES ($1, array_remove(ARRAY[$2::text], NULL))
            ON CONFLICT (singleton) DO UPDATE SET
              offset_ms = c.offset_ms + CASE WHEN c.moves && excluded.moves THEN 0 ELSE excluded.offset_ms END,
@@ -38,10 +58,8 @@ export async function openSandboxClock(pool: Pool): Promise<SandboxClock> {
                ELSE (c.moves || excluded.moves)[cardinality(c.moves || excluded.moves) - $3 + 1:] END
            RETURNING offset_ms AS "offset"
          ) SELECT "offset", pg_notify('clock', '') FROM moved`,
-        [ms, move ?? null, limits.clockMovesKept],
-      )
-      take(rows[0])
-      return now()
-    },
-  }
+    [ms, move ?? null, limits.clockMovesKept],
+  )
+  await record?.(tx, Number(known.rows[0]?.offset ?? 0n), Number(rows[0]?.offset ?? 0n))
+  return rows[0]
 }

@@ -36,7 +36,7 @@ export function openExports(services: Services): Door {
     if (!path.startsWith(restPrefix) || !Object.hasOwn(exports, name)) return false
     const table = exports[name]
     if (!table) return false
-    const ctx = anonymousContext(services, message, requestIdOf(message))
+    const ctx = anonymousContext(services, message, requestIdOf(message), 'rest')
     void send(ctx, { name, table, message, response, taken })
       .catch((error: unknown) => refuse(ctx, response, error))
       .finally(() => {

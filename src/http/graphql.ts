@@ -51,7 +51,8 @@ export function createGraphqlHandler(options: {
     const requestId = requestIdOf(message)
     response.setHeader('X-Request-Id', requestId)
     response.setHeader('X-API-Version', apiVersion)
-    const exchange: Exchange = { message, ctx: anonymousContext(services, message, requestId), events: null }
+    const ctx = anonymousContext(services, message, requestId, 'graphql')
+    const exchange: Exchange = { message, ctx, events: null }
     try {
       const answered = await yoga.handleNodeRequest(message, exchange)
       response.setHeaders(exchange.ctx.responseHeaders)

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import type { HttpBindings as NodeBindings } from '@hono/node-server'
 import { clientAddress } from '../access/ip-whitelist.ts'
 import { authenticate } from '../access/authenticate.ts'
+import type { Door } from '../access/audit-log.ts'
 import type { Context, Services } from '../context.ts'
 import { limits } from '../shared/limits.ts'
 
@@ -20,11 +21,17 @@ export function requestIdOf(message: IncomingMessage): string {
 }
 
 /** A context for one request in which nobody has signed in yet. */
-export function anonymousContext(services: Services, message: IncomingMessage, requestId: string): Context {
+export function anonymousContext(
+  services: Services,
+  message: IncomingMessage,
+  requestId: string,
+  door: Door,
+): Context {
   return {
     ...services,
     actor: null,
     requestId,
+    door,
     clientAddress: clientAddress(
       message.socket.remoteAddress,
       message.headers['x-forwarded-for'],

@@ -65,7 +65,7 @@ export function serveSubscriptions(options: {
 
   function upgrade(request: IncomingMessage, raw: Duplex, head: Buffer): void {
     if (request.url?.split('?', 1)[0] !== '/graphql') return refuse(raw, '404 Not Found')
-    const { clientAddress } = anonymousContext(services, request, randomUUID())
+    const { clientAddress } = anonymousContext(services, request, randomUUID(), 'websocket')
     const place = { key: `address ${clientAddress}`, max: limits.webSocketsPerAddressMax, whose: 'address' }
     const leave = takePlaces(taken, [place])
     if (typeof leave !== 'function') return refuse(raw, '429 Too Many Requests')
@@ -110,7 +110,7 @@ function createProtocol(services: Services, operations: Operations): Protocol<Co
       extra.leave()
     },
     async onSubscribe(client, id, request) {
-      const anonymous = anonymousContext(services, client.extra.request, randomUUID())
+      const anonymous = anonymousContext(services, client.extra.request, randomUUID(), 'websocket')
       try {
         if (Object.keys(client.subscriptions).length > limits.webSocketOperationsMax) throw tooMany()
         const read = await operations.read(request, await signIn(anonymous, authorizationOf(client)))
@@ -204,7 +204,7 @@ function frameHead(length: number): Buffer {
  */
 async function admit(services: Services, client: Client<Params, Connection>): Promise<boolean> {
   const { extra } = client
-  const anonymous = anonymousContext(services, extra.request, randomUUID())
+  const anonymous = anonymousContext(services, extra.request, randomUUID(), 'websocket')
   try {
     const ctx = await signIn(anonymous, authorizationOf(client))
     if (!ctx.actor || extra.socket.readyState !== extra.socket.OPEN) return true

@@ -1,3 +1,4 @@
+import { sealAuditLog } from '../access/audit-seal.ts'
 import { sweepIdempotencyKeys } from '../access/idempotency-keys.ts'
 import { sweepRateLimits } from '../access/rate-limit.ts'
 import { type Services, shareFlight } from '../context.ts'
@@ -75,6 +76,11 @@ export function serviceJobs(services: Services): readonly Job[] {
         }
         return false
       },
+    },
+    {
+      name: 'audit-log.seal',
+      everyMs: limits.auditSealEveryMs,
+      run: () => sealAuditLog(services.database.pool, services.access.master.auditKey),
     },
     {
       name: 'idempotency-keys.sweep',

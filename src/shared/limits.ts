@@ -325,6 +325,11 @@ export const limits = {
   auditEveryMs: 1 * minute,
   auditWholeEveryMs: 24 * hour,
   auditTimeoutMs: 5 * minute,
+  /** Audit logs are sealed so often (at most 5 s behind: design), so many entries at once. */
+  auditSealEveryMs: 2 * second,
+  auditSealMax: 1_000,
+  /** Entries that one request follows; whoever has more goes on from there. */
+  auditVerifyMax: 20_000,
   /** How often what changed in the numbers of transactions is added to their counts, and how much at once. */
   countsFoldMs: 1 * second,
   countsFoldMax: 20_000,

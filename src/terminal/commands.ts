@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { verifyAuditLog } from '../access/audit-seal.ts'
 import type { Role } from '../access/roles.ts'
 import type { Services } from '../context.ts'
 import { auditLedger } from '../ledger/audit.ts'
@@ -78,6 +79,7 @@ export const commands: Readonly<Record<string, (services: AdminServices, flags: 
   'member invite': inviteSomebody,
   audit,
   'ledger verify': audit,
+  'audit-log verify': verifyLogs,
   'payments-out halt': async (services, flags) => {
     const { reason } = readInput(reasonInput, flags)
     const done = await haltPaymentsOut(services.database.pool, reason)
@@ -127,6 +129,24 @@ async function audit(services: AdminServices): Promise<Done> {
     answer: { holds: problems.length === 0, problems },
     words: names.map((name) => verdict(name, problems)).join('\n'),
     failed: problems.length > 0,
+  }
+}
+
+/** Follows the chain of an account's audit log to its end. */
+async function verifyLogs(services: AdminServices, { merchant }: Flags): Promise<Done> {
+  const { merchant: merchantId } = readInput(merchantInput, { merchant })
+  const { auditKey } = services.access.master
+  const { pool } = services.database
+  const options = { after: 0n, most: Number.POSITIVE_INFINITY }
+  const { fault, upTo } = await verifyAuditLog(pool, auditKey, merchantId, options)
+  const entries = Number(upTo)
+  const place = fault && { sequence: Number(fault.position), problem: fault.problem }
+  return {
+    answer: { merchant_id: merchantId, intact: fault === null, entries, fault: place },
+    words: fault
+      ? `The audit log of merchant ${merchantId} is broken at entry ${fault.position}: ${fault.problem}.`
+      : `The audit log of merchant ${merchantId} is intact: ${entries} entries.`,
+    failed: fault !== null,
   }
 }
 

@@ -27,6 +27,7 @@ beforeAll(async () => {
     actor: await services.access.tokens.verifyToken(shop.token),
     requestId: '0198c0de-0000-7000-8000-000000000000',
     clientAddress: '127.0.0.1',
+    door: 'graphql',
     effect: null,
     language: 'en',
     responseHeaders: new Map(),

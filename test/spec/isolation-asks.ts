@@ -56,10 +56,12 @@ export interface Known {
   memberEmail: string
   /** Where the same is signed in. */
   sessionId: string
+  /** Cursor of an entry of its audit log. */
+  auditCursor: string
 }
 
 /** Rows whose ids are drawn for nothing. */
-export type RowKind = 'id' | 'person' | 'payout' | 'hook' | 'sent' | 'member' | 'session'
+export type RowKind = 'id' | 'person' | 'payout' | 'hook' | 'sent' | 'member' | 'session' | 'noted'
 
 export interface Ask {
   /** Below `/merchant/api`, or a GraphQL document. */

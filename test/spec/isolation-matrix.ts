@@ -13,6 +13,7 @@ import {
 } from 'graphql'
 import { routes } from '../../src/http/rest/routes.ts'
 import { type Ask, get, graphql, type Row } from './isolation-asks.ts'
+import { auditLogRows } from './isolation-audit-log.ts'
 import { apiKeyRows } from './isolation-api-keys.ts'
 import { beneficiaryRows } from './isolation-beneficiaries.ts'
 import { moneyOutRows } from './isolation-money-out.ts'
@@ -231,6 +232,7 @@ export const matrix: Readonly<Record<string, Row>> = {
   ...teamRows,
   ...settingsRows,
   ...apiKeyRows,
+  ...auditLogRows,
 
   // Headers stand in no table.
   'header Idempotency-Key': {

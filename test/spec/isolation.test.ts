@@ -116,9 +116,11 @@ async function knownOf(shop: TestMerchant, name: string, payments: Payments): Pr
   const [leaving] = out.body['data'].payouts.edges
   const webhook = await webhookOf(service, token, name)
   const colleague = await colleagueOf(service, shop, name)
+  const log = await service.graphql('{ auditLog(first: 1) { edges { cursor } } }', {}, token)
   return {
     ...webhook,
     ...colleague,
+    auditCursor: log.body['data'].auditLog.edges[0].cursor,
     apiKey: shop.apiKey,
     apiSecret: shop.apiSecret,
     merchantId,
@@ -151,11 +153,11 @@ async function nothingLike(known: Known): Promise<Known> {
     `SELECT nextval('transaction_id_seq')::text AS id, nextval('beneficiary_id_seq')::text AS person,
        nextval('payout_id_seq')::text AS payout, nextval('webhook_endpoint_id_seq')::text AS hook,
        nextval('webhook_delivery_id_seq')::text AS sent, nextval('team_member_id_seq')::text AS member,
-       nextval('api_key_id_seq')::text AS session`,
+       nextval('api_key_id_seq')::text AS session, nextval('audit_entry_id_seq')::text AS noted`,
   )
   const [made] = rows
   if (!made) throw new Error('no ids')
-  const { id, person, payout, hook, sent, member, session } = made
+  const { id, person, payout, hook, sent, member, session, noted } = made
   const renamed = (encoded: string, was = known.id, becomes = id) =>
     Buffer.from(Buffer.from(encoded, 'base64').toString().replace(was, becomes)).toString('base64')
   return {
@@ -189,6 +191,7 @@ async function nothingLike(known: Known): Promise<Known> {
     deliveryId: sent,
     deliveryNode: renamed(known.deliveryNode, known.deliveryId, sent),
     eventId: 'evt_987654321',
+    auditCursor: noted,
     ...nobodyLike(known, member, session, renamed),
   }
 }

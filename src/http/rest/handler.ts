@@ -152,7 +152,7 @@ async function answerTo(
   message: IncomingMessage,
   work: (ctx: Context) => Promise<Answer>,
 ): Promise<Written> {
-  const ctx = anonymousContext(services, message, requestIdOf(message))
+  const ctx = anonymousContext(services, message, requestIdOf(message), 'rest')
   try {
     return writeAnswer(ctx, await work(ctx))
   } catch (error) {

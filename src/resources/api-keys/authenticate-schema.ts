@@ -1,4 +1,5 @@
 import { exchangeCredentials, type ExchangeResult } from '../../access/authenticate.ts'
+import { recordChange, recordingOf } from '../../access/audit-log.ts'
 import { type RateLimitState, tellRateLimit } from '../../access/rate-limit.ts'
 import type { Context } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'
@@ -82,10 +83,22 @@ async function authenticate(
       clientAddress: ctx.clientAddress,
     })
     noteLimit(result.rateLimit)
+    await recordToken(ctx, result)
     return result
   } catch (error) {
     const state = error instanceof DomainError ? error.detail['rateLimit'] : undefined
     if (state) noteLimit(state as RateLimitState)
     throw error
   }
+}
+
+/** A token that is not on record is handed to nobody. */
+function recordToken(
+  ctx: Context,
+  { merchantId, apiKeyId, scopes, expiresAt, caps }: ExchangeResult,
+): Promise<void> {
+  const recording = recordingOf(ctx, 'authenticate', { merchantId, apiKeyId, memberId: null })
+  const after = { scopes, expires_at: expiresAt, limits: caps }
+  const change = { target: ['api_key', apiKeyId], after } as const
+  return recordChange(ctx.database.pool, recording, change)
 }

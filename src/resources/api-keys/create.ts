@@ -2,6 +2,7 @@ import type { PoolClient } from 'pg'
 import { z } from 'zod'
 import { actorOf, nameOf } from '../../access/actor.ts'
 import { createApiKey, type IssuedKey } from '../../access/api-keys.ts'
+import { recordingOf, recordMade } from '../../access/audit-log.ts'
 import { capsInput } from '../../access/caps.ts'
 import { scopes } from '../../access/scopes.ts'
 import { prefixOf } from '../../access/secrets.ts'
@@ -50,6 +51,7 @@ export async function createMerchantKey(ctx: Context, raw: CreateApiKeyInput): P
     if (!made.isNew) return made
     await checkCount(tx, merchantId)
     await tellCreated(tx, ctx, made, input.scopes)
+    await recordMade(tx, recordingOf(ctx, 'createApiKey'), ['api_key', made.apiKeyId])
     return made
   })
 }

@@ -1,5 +1,6 @@
 import { actorOf, nameOf } from '../../access/actor.ts'
 import { type IssuedKey, regenerateApiKey } from '../../access/api-keys.ts'
+import { recordedChange, recordingOf } from '../../access/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { tellCreated } from './create.ts'
@@ -28,11 +29,10 @@ export async function regenerateMerchantKey(ctx: Context, rawId: string): Promis
     if (!key) throw new DomainError('NOT_FOUND', 'There is no such API key, or it has ended.')
     checkGrants(ctx, key.scopes)
     if (apiKeyId !== actor.apiKeyId) checkLife(maker, key.expiresAt)
-    const made = await regenerateApiKey(tx, ctx.access.master, {
-      merchantId,
-      apiKeyId,
-      effectId: ctx.effect?.id ?? null,
-    })
+    const wish = { merchantId, apiKeyId, effectId: ctx.effect?.id ?? null }
+    const made = await recordedChange(tx, recordingOf(ctx, 'regenerateApiKey'), ['api_key', apiKeyId], () =>
+      regenerateApiKey(tx, ctx.access.master, wish),
+    )
     if (!made.isNew) return made
     await tellCreated(tx, ctx, made, key.scopes)
     const alert = {

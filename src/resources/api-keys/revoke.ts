@@ -1,4 +1,5 @@
 import { actorOf } from '../../access/actor.ts'
+import { recordedChange, recordingOf } from '../../access/audit-log.ts'
 import { revokeApiKey } from '../../access/api-keys.ts'
 import type { Context } from '../../context.ts'
 import { apiKeyIdOf, asMaker } from './maker.ts'
@@ -12,7 +13,11 @@ import { apiKeyIdOf, asMaker } from './maker.ts'
 export async function revokeMerchantKey(ctx: Context, rawId: string): Promise<number> {
   const { merchantId } = actorOf(ctx)
   const apiKeyId = apiKeyIdOf(rawId)
-  await asMaker(ctx, (tx) => revokeApiKey(tx, { merchantId, apiKeyId }))
+  await asMaker(ctx, (tx) =>
+    recordedChange(tx, recordingOf(ctx, 'revokeApiKey'), ['api_key', apiKeyId], () =>
+      revokeApiKey(tx, { merchantId, apiKeyId }),
+    ),
+  )
   ctx.access.credentials.forget(apiKeyId)
   return apiKeyId
 }

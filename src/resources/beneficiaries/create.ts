@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import { mine } from '../../access/actor.ts'
+import { recordingOf, recordMade } from '../../access/audit-log.ts'
 import type { Context } from '../../context.ts'
+import { transact } from '../../database/transact.ts'
 import { oneOf, readInput, text } from '../../shared/input.ts'
 import { invariant } from '../../shared/invariant.ts'
 import { limits } from '../../shared/limits.ts'
@@ -31,19 +33,21 @@ export async function createBeneficiary(ctx: Context, raw: CreateBeneficiaryInpu
   const { category, ...input } = readInput(createBeneficiaryInput, raw)
   const now = ctx.clock.now()
   const madeFor = ctx.effect?.id ?? null
-  const { beneficiary } = ctx.database.prisma
-  const row = {
-    ...mine(ctx),
-    ...input,
-    ...(category && { category }),
-    madeFor,
-    createdAt: now,
-    updatedAt: now,
-  }
-  const [made] = await beneficiary.createManyAndReturn({ data: [row], skipDuplicates: true })
+  const { name, account, paymentMethod } = input
+  const { merchantId } = mine(ctx)
+  const made = await transact({ pool: ctx.database.merchantPool }, async (tx) => {
+    const { rows } = await tx.query<{ id: number }>(
+      `INSERT INTO beneficiary (merchant_id, name, account, payment_method, category, made_for, created_at,
+         updated_at)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $7) ON CONFLICT DO NOTHING RETURNING id`,
+      [merchantId, name, account, paymentMethod, category ?? 'customer', madeFor, now],
+    )
+    if (rows[0]) await recordMade(tx, recordingOf(ctx, 'createBeneficiary'), ['beneficiary', rows[0].id])
+    return rows[0]
+  })
   if (made) return made
   // The same request made it when it was first begun.
-  const known = await beneficiary.findFirst({ where: { ...mine(ctx), madeFor } })
+  const known = await ctx.database.prisma.beneficiary.findFirst({ where: { ...mine(ctx), madeFor } })
   invariant(known, 'what one effect made is there')
   return known
 }

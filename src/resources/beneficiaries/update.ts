@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import { mine } from '../../access/actor.ts'
+import { recordedChange, recordingOf } from '../../access/audit-log.ts'
 import type { Context } from '../../context.ts'
+import { transact } from '../../database/transact.ts'
 import { readId, smallIdMax } from '../../graphql/ids.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { readInput } from '../../shared/input.ts'
@@ -37,16 +39,38 @@ export async function updateBeneficiary(
     if (!before) throw new DomainError('NOT_FOUND', 'There is no such beneficiary.')
     const place = { account: before.account, paymentMethod: before.paymentMethod }
     const judged = input.account != null || input.paymentMethod != null
-    const data = { ...given, ...(judged && readInput(placeInput, { ...place, ...given })) }
+    const data: Partial<typeof before> = {
+      ...given,
+      ...(judged && readInput(placeInput, { ...place, ...given })),
+    }
     // What was judged together is written only while it is so: another change may have come in between.
-    const [changed] = await ctx.database.prisma.beneficiary.updateManyAndReturn({
-      where: { ...where, ...(judged && place) },
-      data: { ...data, updatedAt: ctx.clock.now() },
-    })
-    if (changed) return changed
+    const { rowCount } = await transact({ pool: ctx.database.merchantPool }, (tx) =>
+      recordedChange(tx, recordingOf(ctx, 'updateBeneficiary'), ['beneficiary', before.id], () =>
+        tx.query(updateSql, [
+          before.id,
+          before.merchantId,
+          data.name,
+          data.account,
+          data.paymentMethod,
+          data.category,
+          data.isActive,
+          ctx.clock.now(),
+          judged ? place.account : null,
+          judged ? place.paymentMethod : null,
+        ]),
+      ),
+    )
+    if (rowCount) return { id: before.id }
   }
   throw new DomainError('OVERLOADED')
 }
+
+const updateSql = `
+  UPDATE beneficiary SET name = coalesce($3, name), account = coalesce($4, account),
+    payment_method = coalesce($5, payment_method), category = coalesce($6, category),
+    is_active = coalesce($7, is_active), updated_at = $8
+  WHERE id = $1 AND merchant_id = $2 AND coalesce(account = $9, true)
+    AND coalesce(payment_method = $10, true)`
 
 /** Each try that fails means that another's change was made: as many as may be under way at once. */
 const triesMax = 200

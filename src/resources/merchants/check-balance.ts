@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { actorOf } from '../../access/actor.ts'
+import { recordChange, recordingOf } from '../../access/audit-log.ts'
 import type { Context } from '../../context.ts'
+import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
@@ -26,15 +28,16 @@ export async function checkBalance(ctx: Context, provider: Provider): Promise<Xo
       ctx.log.debug({ provider, status, error, durationMs }, 'operator balance asked'),
   })
   const known = outcome.kind === 'ok'
-  await ctx.database.pool.query({
-    name: 'record_balance_check',
-    text: 'SELECT record_balance_check($1, $2, $3, $4)',
-    values: [
+  const reference = `bc_${randomBytes(16).toString('hex')}`
+  await transact(ctx.database, async (tx) => {
+    await tx.query('SELECT record_balance_check($1, $2, $3, $4)', [
       merchantId,
       provider,
-      `bc_${randomBytes(16).toString('hex')}`,
+      reference,
       known ? null : 'OPERATOR_UNAVAILABLE',
-    ],
+    ])
+    const change = { target: ['operator', provider], after: { reference } } as const
+    await recordChange(tx, recordingOf(ctx, 'balance'), change)
   })
   if (!known)
     throw new DomainError('OPERATOR_UNREACHABLE', 'The operator could not be reached. Ask again in a moment.')

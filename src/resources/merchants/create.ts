@@ -1,6 +1,7 @@
 import type { PoolClient } from 'pg'
 import { z } from 'zod'
 import { createApiKey } from '../../access/api-keys.ts'
+import { type Door, platformRecording, recordMade } from '../../access/audit-log.ts'
 import { scopes } from '../../access/scopes.ts'
 import type { Services } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
@@ -29,7 +30,7 @@ export async function createMerchant(
   raw: z.input<typeof merchantInput>,
 ): Promise<NewMerchant> {
   const { name } = readInput(merchantInput, raw)
-  return transact(services.database, (tx) => insertMerchant(tx, services, name))
+  return transact(services.database, (tx) => insertMerchant(tx, services, name, 'terminal'))
 }
 
 /**
@@ -46,7 +47,7 @@ export async function createFirstMerchant(
     await tx.query('SELECT pg_advisory_xact_lock($1)', [firstMerchantLock])
     const { rows } = await tx.query('SELECT FROM merchant LIMIT 1')
     if (rows.length > 0) return null
-    const made = await insertMerchant(tx, services, name)
+    const made = await insertMerchant(tx, services, name, 'service')
     await fund(tx, made.merchantId, `funding:first:${made.merchantId}`, funds)
     return made
   })
@@ -58,6 +59,7 @@ async function insertMerchant(
   tx: PoolClient,
   { access }: Pick<Services, 'access'>,
   name: string,
+  door: Door,
 ): Promise<NewMerchant> {
   const { rows } = await tx.query<{ id: number }>('INSERT INTO merchant (name) VALUES ($1) RETURNING id', [
     name,
@@ -65,5 +67,6 @@ async function insertMerchant(
   const merchantId = rows[0]?.id
   invariant(merchantId, 'a new merchant has an id')
   const { key, secret } = await createApiKey(tx, access.master, { merchantId, name: 'default', scopes })
+  await recordMade(tx, platformRecording(merchantId, 'merchant create', door), ['merchant', merchantId])
   return { merchantId, apiKey: key, apiSecret: secret }
 }

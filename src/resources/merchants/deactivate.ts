@@ -1,4 +1,6 @@
+import { platformRecording, recordedChange } from '../../access/audit-log.ts'
 import type { Services } from '../../context.ts'
+import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 
 /**
@@ -10,10 +12,15 @@ export async function deactivateMerchant(
   services: Pick<Services, 'database'>,
   merchantId: number,
 ): Promise<void> {
-  const { rowCount } = await services.database.pool.query(
-    `UPDATE merchant SET status = 'inactive', deactivated_at = coalesce(deactivated_at, service_now())
-     WHERE id = $1`,
-    [merchantId],
+  const recording = platformRecording(merchantId, 'merchant deactivate')
+  const { rowCount } = await transact(services.database, (tx) =>
+    recordedChange(tx, recording, ['merchant', merchantId], () =>
+      tx.query(
+        `UPDATE merchant SET status = 'inactive', deactivated_at = coalesce(deactivated_at, service_now())
+         WHERE id = $1`,
+        [merchantId],
+      ),
+    ),
   )
   if (rowCount === 0) throw new DomainError('NOT_FOUND', `There is no merchant ${merchantId}.`)
 }

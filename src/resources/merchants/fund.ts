@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
+import { platformRecording, recordChange, type Recording } from '../../access/audit-log.ts'
 import type { Services } from '../../context.ts'
+import { transact } from '../../database/transact.ts'
 import { type Balance, readBalance } from '../../ledger/balance.ts'
 import { fund } from '../../ledger/post.ts'
 import { DomainError } from '../../shared/errors.ts'
@@ -12,7 +14,8 @@ export const fundInput = z.object({ amount: amount({ min: 1, max: limits.fundAmo
 /**
  * Credits a sandbox merchant through the ledger, from the account `funding`.
  * @param raw.amount whole XOF
- * @param id what is given under the same id is given once
+ * @param options.id what is given under the same id is given once
+ * @param options.recording who does it; left out, the platform
  * @returns the balance after it
  * @throws DomainError INVALID_INPUT, NOT_FOUND
  */
@@ -20,12 +23,17 @@ export async function fundMerchant(
   services: Pick<Services, 'database'>,
   merchantId: number,
   raw: z.input<typeof fundInput>,
-  id: string = randomUUID(),
+  { id, recording }: { id?: string | undefined; recording?: Recording } = {},
 ): Promise<Balance> {
   const input = readInput(fundInput, raw)
   const { pool } = services.database
   const { rowCount } = await pool.query('SELECT FROM merchant WHERE id = $1', [merchantId])
   if (rowCount === 0) throw new DomainError('NOT_FOUND', `There is no merchant ${merchantId}.`)
-  await fund(pool, merchantId, `funding:${id}`, input.amount)
+  const cause = `funding:${id ?? randomUUID()}`
+  await transact(services.database, async (tx) => {
+    if (!(await fund(tx, merchantId, cause, input.amount))) return
+    const by = recording ?? platformRecording(merchantId, 'merchant fund')
+    await recordChange(tx, by, { target: ['merchant', merchantId], after: { funded: Number(input.amount) } })
+  })
   return readBalance(pool, merchantId)
 }

@@ -1,4 +1,6 @@
+import { platformRecording, recordChange } from '../../access/audit-log.ts'
 import type { Services } from '../../context.ts'
+import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 
 /** Payouts that one statement cancels. */
@@ -28,11 +30,17 @@ export async function cancelPayoutsOf(
   }
   let cancelled = 0
   for (;;) {
-    const step = await pool.query<{ n: number }>('SELECT cancel_payouts_of($1, $2) AS n', [
-      merchantId,
-      stepMax,
-    ])
-    const count = step.rows[0]?.n ?? 0
+    const count = await transact({ pool }, async (tx) => {
+      const { rows: step } = await tx.query<{ n: number }>('SELECT cancel_payouts_of($1, $2) AS n', [
+        merchantId,
+        stepMax,
+      ])
+      const n = step[0]?.n ?? 0
+      const recording = platformRecording(merchantId, 'merchant cancel-payouts')
+      const change = { target: ['merchant', merchantId], after: { payouts_cancelled: n } } as const
+      if (n > 0) await recordChange(tx, recording, change)
+      return n
+    })
     cancelled += count
     if (count < stepMax) return cancelled
   }

@@ -1,4 +1,5 @@
 import { mine } from '../../access/actor.ts'
+import { manyParameters, recordingOf, recordManySql } from '../../access/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { DomainError } from '../../shared/errors.ts'
 import type { PayoutStatus } from './states.ts'
@@ -21,8 +22,10 @@ export async function cancelPayout(ctx: Context, id: bigint): Promise<{ id: bigi
   if (theirs.rowCount === 0) throw noSuchPayout()
   const { rows } = await pool.query<{ moved: boolean; status: PayoutStatus }>({
     name: 'cancel_payout',
-    text: 'SELECT moved, status FROM cancel_payout($1, $2)',
-    values: [merchantId, id],
+    text: `WITH cancelled AS MATERIALIZED (SELECT moved, status FROM cancel_payout($1, $2)),
+      ${recordManySql(3, cancelledEntry)}
+      SELECT moved, status FROM cancelled`,
+    values: [merchantId, id, ...manyParameters([recordingOf(ctx, 'cancelPayout')])],
   })
   const [found] = rows
   if (!found) throw noSuchPayout()
@@ -37,6 +40,9 @@ export async function cancelPayout(ctx: Context, id: bigint): Promise<{ id: bigi
   ctx.sequencer.nudge()
   return { id }
 }
+
+const cancelledEntry = `SELECT 1, 'payout:' || $2, '{"status":"pending"}'::jsonb,
+  '{"status":"cancelled"}'::jsonb FROM cancelled WHERE moved`
 
 function noSuchPayout(): DomainError {
   return new DomainError('NOT_FOUND', 'There is no such payout.')

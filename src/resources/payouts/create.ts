@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Pool } from 'pg'
 import { z } from 'zod'
 import { actorOf, mine, nameOf } from '../../access/actor.ts'
+import { manyParameters, type Recording, recordingOf, recordManySql } from '../../access/audit-log.ts'
 import { type Allowance, allowanceOf, checkCaps, withinAllowance } from '../../access/caps.ts'
 import { type Caller, callerOf, whyTurnedAway } from '../../access/caller.ts'
 import type { Context } from '../../context.ts'
@@ -98,6 +99,7 @@ export async function createPayout(
   const made = await record(ctx, {
     ...caller,
     ...destination,
+    recording: recordingOf(ctx, 'createPayout'),
     maker: nameOf(actor),
     amount: input.amount,
     reference: named,
@@ -216,6 +218,7 @@ function repeated(ctx: Context, existing: Existing | undefined, input: Input): {
 }
 
 interface Item extends Caller, Destination {
+  recording: Recording
   maker: string
   amount: Xof
   reference: string
@@ -238,7 +241,7 @@ const createPayouts = shareStatement(
   async (pool: Pool, items: readonly Item[]): Promise<Made[]> => {
     const { rows } = await pool.query<Made>({
       name: 'create_payouts',
-      text: `SELECT outcome, payout_id AS id FROM ${payoutsOf}`,
+      text: `${recorded} SELECT outcome, payout_id AS id FROM made ORDER BY place`,
       values: valuesOf(items),
     })
     return rows
@@ -251,11 +254,11 @@ const createLimitedPayouts = shareStatement(
   async (pool: Pool, items: readonly LimitedItem[]): Promise<Made[]> => {
     const { rows } = await pool.query<Made>({
       name: 'create_limited_payouts',
-      text: `SELECT outcome, payout_id AS id, CASE outcome WHEN 'made' THEN
-          take_allowance(($2::int[])[place], ($14::uuid[])[place], ($15::bigint[])[place],
+      text: `${recorded} SELECT outcome, payout_id AS id, CASE outcome WHEN 'made' THEN
+          take_allowance(($2::int[])[place], ($20::uuid[])[place], ($21::bigint[])[place],
             ($6::bigint[])[place])
         END
-      FROM ${payoutsOf}`,
+      FROM made ORDER BY place`,
       values: [
         ...valuesOf(items),
         items.map(({ allowance }) => allowance.tokenId),
@@ -269,8 +272,13 @@ const createLimitedPayouts = shareStatement(
 
 type LimitedItem = Item & { allowance: Allowance }
 
-const payoutsOf = `create_payouts($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9::timestamptz[], $10,
-  $11, $12, $13)`
+const madeEntries = `SELECT place, 'payout:' || payout_id, NULL::jsonb,
+  jsonb_build_object('amount', ($6::bigint[])[place], 'reference', ($7::text[])[place])
+  FROM made WHERE outcome = 'made'`
+const recorded = `WITH made AS MATERIALIZED (
+    SELECT * FROM create_payouts($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9::timestamptz[], $10,
+      $11, $12, $13)),
+  ${recordManySql(14, madeEntries)}`
 
 function valuesOf(items: readonly Item[]): unknown[] {
   return [
@@ -287,5 +295,6 @@ function valuesOf(items: readonly Item[]): unknown[] {
     items.map((i) => i.beneficiaryName),
     items.map((i) => i.maker),
     limits.approvalLifetimeMs,
+    ...manyParameters(items.map((i) => i.recording)),
   ]
 }

@@ -1,4 +1,5 @@
 import { mine } from '../../access/actor.ts'
+import { recordChange, recordingOf } from '../../access/audit-log.ts'
 import { type Context, type Sandbox } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'
 import { DomainError } from '../../shared/errors.ts'
@@ -16,7 +17,13 @@ builder.mutationFields((t) => ({
     resolve: (_root, { by }, ctx) => {
       if (by <= 0 || by > limits.clockStepMs)
         throw invalidInput([{ field: 'by', message: 'must be more than nothing and at most 400 days' }])
-      return sandboxOf(ctx).advanceClock(by, ctx.effect?.id)
+      return sandboxOf(ctx).advanceClock(by, ctx.effect?.id, (tx, before, after) =>
+        recordChange(tx, recordingOf(ctx, 'sandboxAdvanceClock'), {
+          target: ['sandbox', 'clock'],
+          before: { ahead_ms: before },
+          after: { ahead_ms: after },
+        }),
+      )
     },
   }),
   sandboxFund: t.field({
@@ -27,7 +34,8 @@ builder.mutationFields((t) => ({
     args: { amount: t.arg({ type: 'Amount', required: true }) },
     resolve: async (_root, { amount }, ctx) => {
       sandboxOf(ctx)
-      return (await fundMerchant(ctx, mine(ctx).merchantId, { amount }, ctx.effect?.id)).available
+      const options = { id: ctx.effect?.id, recording: recordingOf(ctx, 'sandboxFund') }
+      return (await fundMerchant(ctx, mine(ctx).merchantId, { amount }, options)).available
     },
   }),
 }))

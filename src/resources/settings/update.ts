@@ -1,6 +1,7 @@
 import type { PoolClient } from 'pg'
 import { z } from 'zod'
 import { type Actor, actorOf, nameOf } from '../../access/actor.ts'
+import { recordedChange, recordingOf } from '../../access/audit-log.ts'
 import { isAddressAllowed, networkEntry } from '../../access/ip-whitelist.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
@@ -55,7 +56,9 @@ export async function updateSettings(ctx: Context, raw: UpdateSettingsInput): Pr
       'SELECT ip_whitelist AS whitelist FROM merchant WHERE id = $1 FOR NO KEY UPDATE',
       [actor.merchantId],
     )
-    await tx.query(updateSql, values)
+    await recordedChange(tx, recordingOf(ctx, 'updateSettings'), ['merchant', actor.merchantId], () =>
+      tx.query(updateSql, values),
+    )
     const was = before.rows[0]?.whitelist ?? []
     if (ipWhitelist && ipWhitelist.join() !== was.join()) await tellChange(tx, ctx, actor, ipWhitelist)
   })

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { recordedChange, recordingOf } from '../../access/audit-log.ts'
 import { hashOfProof } from '../../access/proofs.ts'
 import { openSession } from '../../access/sessions.ts'
 import type { Context } from '../../context.ts'
@@ -40,10 +41,13 @@ export async function acceptInvitation(ctx: Context, raw: z.input<typeof acceptI
       [hash, passwordHash],
     )
     if (used.rowCount === 0) throw unusable()
-    const joined = await tx.query<{ name: string; role: Candidate['role'] }>(
-      `UPDATE team_member SET status = 'active', joined_at = service_now(), name = coalesce($2, name)
-       WHERE id = $1 AND status = 'invited' RETURNING name, role`,
-      [invited.memberId, name ?? null],
+    const recording = recordingOf(ctx, 'acceptInvitation', { ...invited, apiKeyId: 0 })
+    const joined = await recordedChange(tx, recording, ['member', invited.memberId], () =>
+      tx.query<{ name: string; role: Candidate['role'] }>(
+        `UPDATE team_member SET status = 'active', joined_at = service_now(), name = coalesce($2, name)
+         WHERE id = $1 AND status = 'invited' RETURNING name, role`,
+        [invited.memberId, name ?? null],
+      ),
     )
     const [row] = joined.rows
     if (!row) throw unusable()

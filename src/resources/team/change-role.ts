@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { actorOf } from '../../access/actor.ts'
+import { recordedChange, recordingOf } from '../../access/audit-log.ts'
 import { isHigher, roleNames } from '../../access/roles.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
@@ -30,7 +31,9 @@ export async function changeMemberRole(
     checkManages(actor, [member.role, role], hasOwner)
     if (member.role === role) return { id: member.id }
     if (member.isLastOwner) throw lastOwner()
-    await tx.query('UPDATE team_member SET role = $2 WHERE id = $1', [member.id, role])
+    await recordedChange(tx, recordingOf(ctx, 'changeMemberRole'), ['member', member.id], () =>
+      tx.query('UPDATE team_member SET role = $2 WHERE id = $1', [member.id, role]),
+    )
     if (isHigher(role, member.role)) {
       const told = {
         kind: 'role_raised',

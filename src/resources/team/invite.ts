@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import { actorOf } from '../../access/actor.ts'
+import { platformRecording, type Recording, recordingOf, recordMade } from '../../access/audit-log.ts'
 import { makeProof } from '../../access/proofs.ts'
 import { type Role, roleNames } from '../../access/roles.ts'
 import type { Context, Services } from '../../context.ts'
@@ -36,7 +37,8 @@ export async function inviteMember(ctx: Context, raw: InviteMemberInput): Promis
     const shop = await holdTeam(tx, actor.merchantId)
     checkManages(actor, [role], shop.hasOwner)
     const person = { ...input, role, madeFor: ctx.effect?.id ?? null }
-    const { id } = await addMember(tx, ctx, { merchantId: actor.merchantId, shop, person })
+    const recording = recordingOf(ctx, 'inviteMember')
+    const { id } = await addMember(tx, ctx, { recording, shop, person })
     return { id }
   })
 }
@@ -56,7 +58,7 @@ export async function inviteAsPlatform(
   return transact(services.database, async (tx) => {
     const shop = await holdTeam(tx, merchantId)
     const made = await addMember(tx, services, {
-      merchantId,
+      recording: platformRecording(merchantId, 'member invite'),
       shop,
       person: { ...input, role, madeFor: null },
     })
@@ -65,7 +67,7 @@ export async function inviteAsPlatform(
 }
 
 interface Newcomer {
-  merchantId: number
+  recording: Recording
   shop: Shop
   person: { name: string; email: string; role: Role; madeFor: string | null }
 }
@@ -74,8 +76,9 @@ interface Newcomer {
 async function addMember(
   tx: pg.PoolClient,
   { access: { master } }: Pick<Services, 'access'>,
-  { merchantId, shop, person }: Newcomer,
+  { recording, shop, person }: Newcomer,
 ): Promise<{ id: number; proof: string }> {
+  const { merchantId } = recording
   const { name, email: address, role, madeFor } = person
   const added = await tx.query<{ id: number }>(
     `INSERT INTO team_member (merchant_id, name, email, role, made_for, created_at)
@@ -93,6 +96,7 @@ async function addMember(
   const { name: merchant, locale } = shop
   const letter = { template: 'invitation', locale, to: { name, address }, merchant, proof } as const
   await writeLetter(tx, master, merchantId, letter)
+  await recordMade(tx, recording, ['member', id])
   return { id, proof }
 }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { recordChange, recordingOf } from '../../access/audit-log.ts'
 import { isGuessable } from '../../access/guessable-passwords.ts'
 import { addressBlock } from '../../access/ip-whitelist.ts'
 import { hashOfProof, makeProof } from '../../access/proofs.ts'
@@ -54,6 +55,7 @@ export async function changePassword(ctx: Context, current: string, chosen: stri
         passwordHash,
       ])
       await endSessions(tx, member.memberId, sessionId)
+      await recordChange(tx, recordingOf(ctx, 'changePassword'), { target: ['member', member.memberId] })
     })
   })
 }
@@ -129,8 +131,8 @@ const resetInput = z.object({ token: proofText, password: chosenPassword })
 export async function resetPassword(ctx: Context, raw: z.input<typeof resetInput>): Promise<void> {
   const { token, password } = readInput(resetInput, raw)
   const hash = hashOfProof(ctx.access.master, token)
-  const { rows } = await ctx.database.pool.query<Chooser & { id: number }>(
-    `SELECT t.id, t.email, t.name, m.name AS merchant
+  const { rows } = await ctx.database.pool.query<Chooser & { id: number; merchantId: number }>(
+    `SELECT t.id, t.merchant_id AS "merchantId", t.email, t.name, m.name AS merchant
      FROM member_secret s JOIN team_member t ON t.id = s.member_id JOIN merchant m ON m.id = t.merchant_id
      WHERE s.reset_hash = $1 AND s.reset_expires_at > now() AND t.status = 'active'`,
     [hash],
@@ -148,6 +150,8 @@ export async function resetPassword(ctx: Context, raw: z.input<typeof resetInput
     if (used.rowCount === 0) throw unusable()
     await endSessions(tx, member.id, null)
     await forgiveAccount(tx, member.email)
+    const recording = recordingOf(ctx, 'resetPassword', { ...member, memberId: member.id, apiKeyId: 0 })
+    await recordChange(tx, recording, { target: ['member', member.id] })
   })
 }
 

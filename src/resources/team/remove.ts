@@ -1,4 +1,5 @@
 import { actorOf } from '../../access/actor.ts'
+import { recordedChange, recordingOf } from '../../access/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
 import { lastOwner } from './change-role.ts'
@@ -19,10 +20,12 @@ export async function removeMember(ctx: Context, rawId: string): Promise<{ id: n
     const member = await readMember(tx, merchantId, memberIdOf(rawId))
     checkManages(actor, [member.role], hasOwner)
     if (member.isLastOwner) throw lastOwner()
-    await tx.query(
-      `UPDATE team_member SET status = 'removed', removed_at = service_now(), second_factor_at = NULL
-       WHERE id = $1`,
-      [member.id],
+    await recordedChange(tx, recordingOf(ctx, 'removeMember'), ['member', member.id], () =>
+      tx.query(
+        `UPDATE team_member SET status = 'removed', removed_at = service_now(), second_factor_at = NULL
+         WHERE id = $1`,
+        [member.id],
+      ),
     )
     await tx.query(
       `UPDATE member_secret SET password_hash = NULL, totp_sealed = NULL, recovery_hashes = '{}',

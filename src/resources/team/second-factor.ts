@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { recordChange, recordedChange, recordingOf } from '../../access/audit-log.ts'
 import { makeRecoveryCodes } from '../../access/proofs.ts'
 import { seal } from '../../access/seal.ts'
 import { base32, totpUri } from '../../access/totp.ts'
@@ -25,15 +26,19 @@ export interface TotpSetup {
 export async function startSecondFactor(ctx: Context, password: string): Promise<TotpSetup> {
   const { memberId, email } = await withOwnPassword(ctx, { password }, async (member) => member)
   const secret = randomBytes(secretBytes)
-  const { rows } = await ctx.database.pool.query<{ name: string }>(
-    `UPDATE member_secret s SET totp_sealed = $2, totp_step = 0
-     FROM team_member t JOIN merchant m ON m.id = t.merchant_id
-     WHERE s.member_id = $1 AND t.id = s.member_id AND t.second_factor_at IS NULL AND t.status = 'active'
-     RETURNING m.name`,
-    [memberId, seal(ctx.access.master.sealingKey, secret, totpPlace(memberId))],
-  )
-  if (!rows[0]) throw new DomainError('STATE_CONFLICT', 'A second factor is set up already.')
-  return { secret: base32(secret), uri: totpUri(rows[0].name, email, secret) }
+  const issuer = await transact(ctx.database, async (tx) => {
+    const { rows } = await tx.query<{ name: string }>(
+      `UPDATE member_secret s SET totp_sealed = $2, totp_step = 0
+       FROM team_member t JOIN merchant m ON m.id = t.merchant_id
+       WHERE s.member_id = $1 AND t.id = s.member_id AND t.second_factor_at IS NULL AND t.status = 'active'
+       RETURNING m.name`,
+      [memberId, seal(ctx.access.master.sealingKey, secret, totpPlace(memberId))],
+    )
+    if (!rows[0]) throw new DomainError('STATE_CONFLICT', 'A second factor is set up already.')
+    await recordChange(tx, recordingOf(ctx, 'startTotp'), { target: ['member', memberId] })
+    return rows[0].name
+  })
+  return { secret: base32(secret), uri: totpUri(issuer, email, secret) }
 }
 
 /**
@@ -47,9 +52,11 @@ export async function confirmSecondFactor(ctx: Context, code: string): Promise<s
   const { codes, hashes } = makeRecoveryCodes(master, memberId)
   await transact(ctx.database, async (tx) => {
     if (!(await provesTotp(tx, master, memberId, code))) throw wrongCode()
-    const { rowCount } = await tx.query(
-      `UPDATE team_member SET second_factor_at = service_now() WHERE id = $1 AND second_factor_at IS NULL`,
-      [memberId],
+    const { rowCount } = await recordedChange(tx, recordingOf(ctx, 'confirmTotp'), ['member', memberId], () =>
+      tx.query(
+        `UPDATE team_member SET second_factor_at = service_now() WHERE id = $1 AND second_factor_at IS NULL`,
+        [memberId],
+      ),
     )
     if (rowCount === 0) throw new DomainError('STATE_CONFLICT', 'A second factor is set up already.')
     await tx.query('UPDATE member_secret SET recovery_hashes = $2 WHERE member_id = $1', [memberId, hashes])
@@ -66,9 +73,11 @@ export async function confirmSecondFactor(ctx: Context, code: string): Promise<s
 export async function endSecondFactor(ctx: Context, password: string, code: string): Promise<void> {
   const { memberId } = await withOwnPassword(ctx, { password, code }, async (member) => member)
   await transact(ctx.database, async (tx) => {
-    const { rowCount } = await tx.query(
-      'UPDATE team_member SET second_factor_at = NULL WHERE id = $1 AND second_factor_at IS NOT NULL',
-      [memberId],
+    const { rowCount } = await recordedChange(tx, recordingOf(ctx, 'disableTotp'), ['member', memberId], () =>
+      tx.query(
+        'UPDATE team_member SET second_factor_at = NULL WHERE id = $1 AND second_factor_at IS NOT NULL',
+        [memberId],
+      ),
     )
     if (rowCount === 0) throw new DomainError('STATE_CONFLICT', 'There is no second factor.')
     await tx.query(

@@ -1,7 +1,9 @@
 import type pg from 'pg'
 import { actorOf, mine } from '../../access/actor.ts'
+import { recordedChange, recordingOf } from '../../access/audit-log.ts'
 import { roles, type Role } from '../../access/roles.ts'
 import type { Context } from '../../context.ts'
+import { transact } from '../../database/transact.ts'
 import { readId, smallIdMax } from '../../graphql/ids.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
@@ -54,10 +56,19 @@ export async function revokeSession(ctx: Context, rawId: string): Promise<void> 
   const [session] = rows
   if (!session) throw new DomainError('NOT_FOUND', 'There is no such session.')
   if (session.memberId !== actor.memberId) await checkMaySee(ctx, pool, session.memberId)
-  await pool.query(
-    `UPDATE api_key SET revoked_at = now()
-     WHERE id = $2 AND merchant_id = $1 AND kind = 'session' AND revoked_at IS NULL`,
-    [actor.merchantId, id],
+  await endSession(ctx, 'revokeSession', id)
+}
+
+/** Ends a session of the caller's merchant. */
+async function endSession(ctx: Context, operation: string, id: number): Promise<void> {
+  await transact(ctx.database, (tx) =>
+    recordedChange(tx, recordingOf(ctx, operation), ['session', id], () =>
+      tx.query(
+        `UPDATE api_key SET revoked_at = now()
+         WHERE id = $2 AND merchant_id = $1 AND kind = 'session' AND revoked_at IS NULL`,
+        [mine(ctx).merchantId, id],
+      ),
+    ),
   )
 }
 
@@ -79,11 +90,7 @@ async function checkMaySee(ctx: Context, pool: pg.Pool, memberId: number): Promi
 
 /** Signs out: ends the session that calls. @throws DomainError FORBIDDEN where an API key calls */
 export async function signOut(ctx: Context): Promise<void> {
-  const { sessionId, merchantId } = ownAccount(ctx)
-  await ctx.database.pool.query(
-    `UPDATE api_key SET revoked_at = now()
-     WHERE id = $2 AND merchant_id = $1 AND kind = 'session' AND revoked_at IS NULL`,
-    [merchantId, sessionId],
-  )
+  const { sessionId } = ownAccount(ctx)
+  await endSession(ctx, 'signOut', sessionId)
   ctx.access.credentials.forget(sessionId)
 }

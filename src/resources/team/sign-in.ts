@@ -1,5 +1,6 @@
 import type { Pool, PoolClient } from 'pg'
 import { z } from 'zod'
+import { recordingOf, recordMade } from '../../access/audit-log.ts'
 import { takeHit } from '../../access/rate-limit.ts'
 import { isNewAddress, openSession, type ProvenMember, sessionToken } from '../../access/sessions.ts'
 import type { IssuedToken } from '../../access/tokens.ts'
@@ -40,6 +41,7 @@ export async function signInMember(ctx: Context, raw: z.input<typeof signInInput
     checkAdmitted(ctx, member)
     const sessionId = await transact(ctx.database, async (tx) => {
       const id = await openSession(tx, member, ctx.clientAddress)
+      await recordMade(tx, recordingOf(ctx, 'signIn', { ...member, apiKeyId: id }), ['session', id])
       if (await isNewAddress(tx, member.memberId, id, ctx.clientAddress)) await tellMember(tx, ctx, member)
       return id
     })

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Pool } from 'pg'
 import { z } from 'zod'
+import { manyParameters, recordingOf, recordManySql } from '../../access/audit-log.ts'
 import { actorOf } from '../../access/actor.ts'
 import { callerOf, whyTurnedAway } from '../../access/caller.ts'
 import { checkCaps } from '../../access/caps.ts'
@@ -30,6 +31,7 @@ import {
   type Initiation,
   isOwn,
   type Item,
+  madeEntries,
   operatorUnavailable,
   requestData,
   sendOnce,
@@ -67,6 +69,7 @@ export async function collect(ctx: Context, raw: CollectInput): Promise<Initiati
   const operator = connectedOperator(ctx, input.paymentMethod)
   const item: Item = {
     ...caller,
+    recording: recordingOf(ctx, 'collectPayment'),
     provider: input.paymentMethod,
     phone: input.customerPhone,
     amount: input.amount,
@@ -138,9 +141,12 @@ const collectMany = shareStatement(
   async (pool: Pool, items: readonly Item[]): Promise<Made[]> => {
     const { rows } = await pool.query<Made>({
       name: 'collect_many',
-      text: `SELECT outcome, transaction_id AS "transactionId", request_id AS "requestId",
-        correlation_id AS "correlationId", created_at AS "createdAt", expires_at AS "expiresAt"
-      FROM collect_many($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9, $10, $11)`,
+      text: `WITH made AS MATERIALIZED (
+          SELECT * FROM collect_many($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9, $10, $11)),
+        ${recordManySql(12, madeEntries)}
+        SELECT outcome, transaction_id AS "transactionId", request_id AS "requestId",
+          correlation_id AS "correlationId", created_at AS "createdAt", expires_at AS "expiresAt"
+        FROM made ORDER BY place`,
       values: [
         items.map((i) => i.merchantId),
         items.map((i) => i.apiKeyId),
@@ -153,6 +159,7 @@ const collectMany = shareStatement(
         limits.collectionLifetimeMs,
         limits.operatorFenceMs,
         limits.firstCheckMs,
+        ...manyParameters(items.map((i) => i.recording)),
       ],
     })
     return rows

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
+import { recordingOf } from '../../access/audit-log.ts'
 import { callerOf } from '../../access/caller.ts'
 import type { Context } from '../../context.ts'
 import { amount, currencyField, phone, provider, readInput, reference, text } from '../../shared/input.ts'
@@ -31,6 +32,7 @@ export async function deposit(ctx: Context, raw: DepositInput): Promise<Initiati
   const input = readInput(depositInput, raw)
   return disburse(ctx, {
     ...caller,
+    recording: recordingOf(ctx, 'deposit'),
     provider: input.paymentMethod,
     phone: input.customerPhone,
     amount: input.amount,

@@ -1,5 +1,6 @@
 import type { Pool } from 'pg'
 import { actorOf } from '../../access/actor.ts'
+import { manyParameters, recordManySql } from '../../access/audit-log.ts'
 import { type Allowance, allowanceOf, checkCaps, withinAllowance } from '../../access/caps.ts'
 import { whyTurnedAway } from '../../access/caller.ts'
 import { afterOthers, type Context } from '../../context.ts'
@@ -21,6 +22,7 @@ import {
   type Initiation,
   isOwn,
   type Item,
+  madeEntries,
   operatorUnavailable,
   sendOnce,
 } from './initiation.ts'
@@ -183,7 +185,7 @@ const depositMany = shareStatement(
   async (pool: Pool, items: readonly DisburseItem[]): Promise<Made[]> => {
     const { rows } = await pool.query<Made>({
       name: 'deposit_many',
-      text: `SELECT ${madeColumns} FROM ${depositsOf}`,
+      text: `${recorded} SELECT ${madeColumns} FROM made ORDER BY place`,
       values: valuesOf(items),
     })
     return rows
@@ -196,11 +198,11 @@ const limitedDepositMany = shareStatement(
   async (pool: Pool, items: readonly LimitedItem[]): Promise<Made[]> => {
     const { rows } = await pool.query<Made>({
       name: 'limited_deposit_many',
-      text: `SELECT ${madeColumns}, CASE outcome WHEN 'made' THEN
-          take_allowance(($2::int[])[place], ($12::uuid[])[place], ($13::bigint[])[place],
+      text: `${recorded} SELECT ${madeColumns}, CASE outcome WHEN 'made' THEN
+          take_allowance(($2::int[])[place], ($18::uuid[])[place], ($19::bigint[])[place],
             ($6::bigint[])[place])
         END
-      FROM ${depositsOf}`,
+      FROM made ORDER BY place`,
       values: [
         ...valuesOf(items),
         items.map(({ allowance }) => allowance.tokenId),
@@ -216,7 +218,9 @@ type LimitedItem = DisburseItem & { allowance: Allowance }
 
 const madeColumns = `outcome, transaction_id AS "transactionId", request_id AS "requestId",
   correlation_id AS "correlationId", created_at AS "createdAt"`
-const depositsOf = 'deposit_many($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9, $10, $11)'
+const recorded = `WITH made AS MATERIALIZED (
+    SELECT * FROM deposit_many($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9, $10, $11)),
+  ${recordManySql(12, madeEntries)}`
 
 function valuesOf(items: readonly DisburseItem[]): unknown[] {
   return [
@@ -231,6 +235,7 @@ function valuesOf(items: readonly DisburseItem[]): unknown[] {
     items.map((i) => i.refundOfId),
     limits.operatorFenceMs,
     limits.firstCheckMs,
+    ...manyParameters(items.map((i) => i.recording)),
   ]
 }
 

@@ -1,3 +1,4 @@
+import type { Recording } from '../../access/audit-log.ts'
 import type { Caller } from '../../access/caller.ts'
 import { type Context, shareFlight } from '../../context.ts'
 import { failureOf } from '../../graphql/failure.ts'
@@ -27,6 +28,7 @@ export interface Initiation {
 
 /** What is to be made, and for whom. */
 export interface Item extends Caller {
+  recording: Recording
   provider: Provider
   phone: string
   amount: Xof
@@ -130,3 +132,8 @@ export async function sendOnce(
 export function requestData(asked: Record<string, unknown>): OpenRequest['request'] {
   return Object.fromEntries(Object.entries(asked).filter(([, value]) => value != null))
 }
+
+/** The audit entries of what a statement made: see `recordManySql`. Amounts are $6, references $7. */
+export const madeEntries = `SELECT place, 'transaction:' || transaction_id, NULL::jsonb,
+  jsonb_build_object('amount', ($6::bigint[])[place], 'reference', ($7::text[])[place])
+  FROM made WHERE outcome = 'made'`

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import { mine } from '../../access/actor.ts'
+import { recordingOf } from '../../access/audit-log.ts'
 import { callerOf } from '../../access/caller.ts'
 import type { Context } from '../../context.ts'
 import { readId } from '../../graphql/ids.ts'
@@ -47,6 +48,7 @@ export async function refundTransaction(ctx: Context, raw: RefundInput): Promise
   assertRefundable(sum, original.left)
   return disburse(ctx, {
     ...caller,
+    recording: recordingOf(ctx, 'refundTransaction'),
     provider: original.provider,
     phone: original.payer,
     amount: sum,

@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import { actorOf } from '../../access/actor.ts'
+import { recordingOf, recordMade } from '../../access/audit-log.ts'
 import type { Context } from '../../context.ts'
+import { transact } from '../../database/transact.ts'
 import { type EventType, events } from '../../events/catalogue.ts'
 import { invalidInput, oneOf, readInput, webAddress } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
@@ -45,20 +47,16 @@ export async function registerWebhook(ctx: Context, raw: RegisterWebhookInput): 
   const drawn = await pool.query<{ id: number }>("SELECT nextval('webhook_endpoint_id_seq')::int AS id")
   const id = drawn.rows[0]?.id ?? -1
   const sealed = sealWebhookSecret(master, { merchantId, id }, newWebhookSecret())
-  const { rows } = await pool.query<{ id: number | null; sealed: Buffer }>({
-    name: 'register_webhook',
-    text: 'SELECT id, secret_sealed AS sealed FROM register_webhook($1, $2, $3, $4, $5, $6, $7)',
-    values: [
-      merchantId,
-      id,
-      url,
-      input.events,
-      sealed,
-      ctx.effect?.id ?? null,
-      limits.webhooksPerMerchantMax,
-    ],
+  const effect = ctx.effect?.id ?? null
+  const made = await transact(ctx.database, async (tx) => {
+    const { rows } = await tx.query<{ id: number | null; sealed: Buffer }>({
+      name: 'register_webhook',
+      text: 'SELECT id, secret_sealed AS sealed FROM register_webhook($1, $2, $3, $4, $5, $6, $7)',
+      values: [merchantId, id, url, input.events, sealed, effect, limits.webhooksPerMerchantMax],
+    })
+    if (rows[0]?.id === id) await recordMade(tx, recordingOf(ctx, 'registerWebhook'), ['webhook', id])
+    return rows[0]
   })
-  const [made] = rows
   // Begun again, after what it had made was removed.
   if (!made) throw noSuchWebhook()
   if (made.id === null) throw tooMany()

@@ -1,5 +1,7 @@
 import { mine } from '../../access/actor.ts'
+import { recordedChange, recordingOf } from '../../access/audit-log.ts'
 import type { Context } from '../../context.ts'
+import { transact } from '../../database/transact.ts'
 import { noSuchWebhook, webhookId } from './find.ts'
 
 /**
@@ -17,11 +19,15 @@ export async function removeWebhook(ctx: Context, rawId: string): Promise<{ id: 
     select: { id: true, merchantId: true },
   })
   if (!found) throw noSuchWebhook()
-  const { rowCount } = await database.pool.query({
-    name: 'remove_webhook',
-    text: 'SELECT FROM remove_webhook($1, $2)',
-    values: [found.merchantId, found.id],
-  })
+  const { rowCount } = await transact(database, (tx) =>
+    recordedChange(tx, recordingOf(ctx, 'removeWebhook'), ['webhook', found.id], () =>
+      tx.query({
+        name: 'remove_webhook',
+        text: 'SELECT FROM remove_webhook($1, $2)',
+        values: [found.merchantId, found.id],
+      }),
+    ),
+  )
   if (rowCount === 0 && doneBefore.length === 0) throw noSuchWebhook()
   return { id: found.id }
 }

@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import { mine } from '../../access/actor.ts'
+import { recordChange, recordingOf } from '../../access/audit-log.ts'
 import type { Context } from '../../context.ts'
+import { transact } from '../../database/transact.ts'
 import { type FieldProblem } from '../../shared/errors.ts'
 import { invalidInput, readInput } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
@@ -49,13 +51,22 @@ export async function replayEvents(
   const { from, to, ids } = readInput(replayInput, raw)
   const { id, merchantId } = await findWebhook(ctx, rawWebhookId)
   const positions = ids ? await positionsOf(ctx, ids) : null
+  const asked = ids ? { events: ids.length } : { from: Number(from), to: Number(to) }
+  const change = { target: ['webhook', id], after: asked } as const
   let count = 0
+  let parts = 0
   for (const [first, last, places] of positions ? someOf(positions) : stretchesOf(from ?? 1n, to ?? 0n)) {
-    const { rows } = await ctx.database.pool.query<{ count: number }>({
+    const call = {
       name: 'replay_events',
       text: 'SELECT replay_events($1, $2, $3, $4, $5) AS count',
       values: [merchantId, id, first, last, places],
+    }
+    const { rows } = await transact(ctx.database, async (tx) => {
+      // What was asked for is on record from its first part on.
+      if (parts === 0) await recordChange(tx, recordingOf(ctx, 'replayEvents'), change)
+      return tx.query<{ count: number }>(call)
     })
+    parts += 1
     count += rows[0]?.count ?? 0
   }
   return { id, count }

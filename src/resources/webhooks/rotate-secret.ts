@@ -1,4 +1,6 @@
+import { recordChange, recordingOf } from '../../access/audit-log.ts'
 import type { Context } from '../../context.ts'
+import { transact } from '../../database/transact.ts'
 import { limits } from '../../shared/limits.ts'
 import { findWebhook, noSuchWebhook } from './find.ts'
 import type { WebhookWithSecret } from './register.ts'
@@ -22,12 +24,18 @@ export async function rotateWebhookSecret(
   const { id, merchantId } = await findWebhook(ctx, rawId)
   const { master } = ctx.access
   const sealed = sealWebhookSecret(master, { merchantId, id }, newWebhookSecret())
-  const { rows } = await ctx.database.pool.query<{ sealed: Buffer }>({
-    name: 'rotate_webhook_secret',
-    text: 'SELECT secret_sealed AS sealed FROM rotate_webhook_secret($1, $2, $3, $4, $5)',
-    values: [merchantId, id, sealed, ctx.effect?.id ?? null, oldEndsNow ? 0 : limits.webhookOverlapMs],
+  const rotated = await transact(ctx.database, async (tx) => {
+    const { rows } = await tx.query<{ sealed: Buffer }>({
+      name: 'rotate_webhook_secret',
+      text: 'SELECT secret_sealed AS sealed FROM rotate_webhook_secret($1, $2, $3, $4, $5)',
+      values: [merchantId, id, sealed, ctx.effect?.id ?? null, oldEndsNow ? 0 : limits.webhookOverlapMs],
+    })
+    const change = { target: ['webhook', id], after: { old_secret_ended: oldEndsNow } } as const
+    // Another one: the same request had rotated it before.
+    if (rows[0]?.sealed.equals(sealed))
+      await recordChange(tx, recordingOf(ctx, 'rotateWebhookSecret'), change)
+    return rows[0]
   })
-  const [rotated] = rows
   if (!rotated) throw noSuchWebhook()
   return { id, secret: openWebhookSecret(master, { merchantId, id }, rotated.sealed) }
 }

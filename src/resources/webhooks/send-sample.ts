@@ -1,5 +1,7 @@
+import { recordChange, recordingOf } from '../../access/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { shareFlight } from '../../context.ts'
+import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import type { SendResult } from '../../shared/sender.ts'
 import { findWebhook, noSuchWebhook } from './find.ts'
@@ -55,21 +57,25 @@ async function sendNow(ctx: Context, place: { id: number; merchantId: number }):
   const headers = signedHeaders(event, body, secrets, new Date())
   const told = await ctx.webhookSender.send({ url, headers, body }, ctx.ending)
   if (told.error === 'aborted') throw new DomainError('OVERLOADED')
-  await pool.query({
-    name: 'record_webhook_test',
-    text: 'SELECT record_webhook_test($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)',
-    values: [
-      merchantId,
-      id,
-      deliveryId,
-      target.at,
-      told.isDelivered,
-      told.statusCode,
-      told.error,
-      told.durationMs,
-      told.answer,
-      told.address,
-    ],
+  await transact(ctx.database, async (tx) => {
+    await tx.query({
+      name: 'record_webhook_test',
+      text: 'SELECT record_webhook_test($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)',
+      values: [
+        merchantId,
+        id,
+        deliveryId,
+        target.at,
+        told.isDelivered,
+        told.statusCode,
+        told.error,
+        told.durationMs,
+        told.answer,
+        told.address,
+      ],
+    })
+    const change = { target: ['webhook', id], after: { delivery_id: Number(deliveryId) } } as const
+    await recordChange(tx, recordingOf(ctx, 'sendTestEvent'), change)
   })
   const { isDelivered, statusCode, durationMs } = told
   return { isDelivered, statusCode, durationMs, deliveryId }

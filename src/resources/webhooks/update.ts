@@ -1,5 +1,7 @@
 import { z } from 'zod'
+import { recordedChange, recordingOf } from '../../access/audit-log.ts'
 import type { Context } from '../../context.ts'
+import { transact } from '../../database/transact.ts'
 import { readInput } from '../../shared/input.ts'
 import { checkWebhookUrl } from './address.ts'
 import { findWebhook, noSuchWebhook } from './find.ts'
@@ -28,11 +30,15 @@ export async function updateWebhook(
   const input = readInput(updateWebhookInput, raw)
   const { id, merchantId } = await findWebhook(ctx, rawId)
   const url = input.url == null ? null : await checkWebhookUrl(input.url, ctx.config)
-  const { rowCount } = await ctx.database.pool.query({
-    name: 'change_webhook',
-    text: 'SELECT FROM change_webhook($1, $2, $3, $4, $5)',
-    values: [merchantId, id, url, input.events ?? null, input.isActive ?? null],
-  })
+  const { rowCount } = await transact(ctx.database, (tx) =>
+    recordedChange(tx, recordingOf(ctx, 'updateWebhook'), ['webhook', id], () =>
+      tx.query({
+        name: 'change_webhook',
+        text: 'SELECT FROM change_webhook($1, $2, $3, $4, $5)',
+        values: [merchantId, id, url, input.events ?? null, input.isActive ?? null],
+      }),
+    ),
+  )
   if (rowCount === 0) throw noSuchWebhook()
   return { id }
 }

@@ -1,0 +1,94 @@
+import { createHash, createHmac, type KeyObject, timingSafeEqual } from 'node:crypto'
+
+/** What happened, as it is sealed. */
+export interface ChainedEntry {
+  id: bigint
+  merchantId: number
+  actor: string
+  operation: string
+  target: string
+  address: string | null
+  requestId: string | null
+  door: string
+  /** JSON, as PostgreSQL writes `jsonb`. */
+  before: string | null
+  after: string | null
+  /** Milliseconds since 1970. */
+  atMs: bigint
+}
+
+/** A place in the chain, and the hash that all up to it comes to. */
+export interface Link {
+  position: bigint
+  hash: Uint8Array
+}
+
+/** A link and its entry; of an entry that is gone everything is null. */
+export type SealedEntry = Link & { entryId: bigint } & (ChainedEntry | { [Name in keyof ChainedEntry]: null })
+
+/** The last link as it is kept, and what proves that this installation wrote it. */
+export interface Head extends Link {
+  proof: Uint8Array
+}
+
+/** Where a chain is broken, and how. */
+export interface Fault {
+  position: bigint
+  /** Null where the entry itself is gone. */
+  entryId: bigint | null
+  problem: 'missing' | 'altered' | 'repeated' | 'truncated' | 'beyond the head' | 'head forged' | 'unsealed'
+}
+
+/** What the first entry follows. */
+export const chainStart: Link = { position: 0n, hash: new Uint8Array(32) }
+
+/**
+ * SHA-256 over an entry, its place, and the hash of the one before. What is hashed is a JSON list of texts,
+ * which two different entries never share.
+ */
+export function chain(previous: Link, entry: ChainedEntry): Link {
+  const position = previous.position + 1n
+  const { id, merchantId, actor, operation, target, address, requestId, door, before, after, atMs } = entry
+  const parts = [merchantId, position, id, actor, operation, target, address, requestId, door, before, after]
+  const text = JSON.stringify(['audit:v1', ...parts, atMs].map((part) => part && String(part)))
+  return { position, hash: createHash('sha256').update(previous.hash).update(text).digest() }
+}
+
+/** HMAC-SHA-256 of a head: whoever has the database alone writes no other one. */
+export function proveHead(key: KeyObject, merchantId: number, { position, hash }: Link): Buffer {
+  return createHmac('sha256', key).update(`audit-head:v1:${merchantId}:${position}:`).update(hash).digest()
+}
+
+/** @param entries with their links, in order. @returns the last link, or the first fault */
+export function follow(from: Link, entries: Iterable<SealedEntry>): { link: Link; fault: Fault | null } {
+  let link = from
+  for (const entry of entries) {
+    const { position, entryId } = entry
+    const expected = link.position + 1n
+    const fault = (problem: Fault['problem'], at: bigint, id: bigint | null) => ({
+      link,
+      fault: { position: at, entryId: id, problem },
+    })
+    if (position > expected) return fault('missing', expected, null)
+    if (position < expected) return fault('repeated', position, entryId)
+    if (entry.id === null) return fault('missing', position, entryId)
+    const next = chain(link, entry)
+    if (!isSame(next.hash, entry.hash)) return fault('altered', position, entryId)
+    link = next
+  }
+  return { link, fault: null }
+}
+
+/** Holds the end of a chain against its head. @param head null where none was kept */
+export function judgeEnd(key: KeyObject, merchantId: number, end: Link, head: Head | null): Fault | null {
+  const position = head?.position ?? 0n
+  const fault = (problem: Fault['problem'], at: bigint): Fault => ({ position: at, entryId: null, problem })
+  if (head && !isSame(proveHead(key, merchantId, head), head.proof)) return fault('head forged', position)
+  if (end.position < position) return fault('truncated', end.position + 1n)
+  if (end.position > position) return fault('beyond the head', position + 1n)
+  return head && !isSame(head.hash, end.hash) ? fault('altered', position) : null
+}
+
+function isSame(one: Uint8Array, other: Uint8Array): boolean {
+  return one.length === other.length && timingSafeEqual(one, other)
+}

@@ -1,0 +1,182 @@
+import type { KeyObject } from 'node:crypto'
+import type { Pool } from 'pg'
+import { transact } from '../database/transact.ts'
+import { limits } from '../shared/limits.ts'
+import {
+  chain,
+  chainStart,
+  type ChainedEntry,
+  type Fault,
+  follow,
+  type Head,
+  judgeEnd,
+  type Link,
+  proveHead,
+  type SealedEntry,
+} from './audit-chain.ts'
+
+const entryColumns = `e.id, e.merchant_id AS "merchantId", e.actor, e.operation, e.target, e.address,
+  e.request_id AS "requestId", e.door, e.before::text AS before, e.after::text AS after,
+  (extract(epoch FROM e.at) * 1000)::bigint AS "atMs"`
+
+/**
+ * Chains the entries that were committed since the last time, merchant by merchant. Every process may run
+ * it: one has the turn, and whoever is killed leaves nothing half done.
+ * @param key `MasterSecret.auditKey`
+ * @returns whether there may be more
+ */
+export async function sealAuditLog(pool: Pool, key: KeyObject): Promise<boolean> {
+  // Most times there is nothing, and no turn to take.
+  const waiting = await pool.query({
+    name: 'unsealed_entries',
+    text: 'SELECT FROM audit_unsealed LIMIT 1',
+  })
+  if (waiting.rowCount === 0) return false
+  return transact({ pool }, async (tx) => {
+    const turn = await tx.query<{ free: boolean }>('SELECT pg_try_advisory_xact_lock(72707381) AS free')
+    if (!turn.rows[0]?.free) return false
+    // A statement of its own: it sees what was sealed before the turn came.
+    const { rows } = await tx.query<ChainedEntry & { headPosition: bigint | null; headHash: Buffer | null }>({
+      name: 'entries_to_seal',
+      text: `SELECT ${entryColumns}, h.position AS "headPosition", h.hash AS "headHash"
+        FROM (SELECT * FROM audit_unsealed ORDER BY merchant_id, entry_id LIMIT $1) AS u
+        JOIN audit_entry e ON e.merchant_id = u.merchant_id AND e.id = u.entry_id
+        LEFT JOIN audit_head h ON h.merchant_id = u.merchant_id ORDER BY u.merchant_id, u.entry_id`,
+      values: [limits.auditSealMax],
+    })
+    const heads = new Map<number, Link>()
+    const links = rows.map((entry) => {
+      const { headPosition: position, headHash: hash } = entry
+      const kept = position !== null && hash !== null ? { position, hash } : chainStart
+      const link = chain(heads.get(entry.merchantId) ?? kept, entry)
+      heads.set(entry.merchantId, link)
+      return link
+    })
+    const ends = [...heads]
+    await tx.query({
+      name: 'seal_audit_log',
+      text: 'SELECT seal_audit_log($1, $2, $3, $4, $5, $6, $7, $8)',
+      values: [
+        rows.map(({ merchantId }) => merchantId),
+        rows.map(({ id }) => id),
+        links.map(({ position }) => position),
+        links.map(({ hash }) => hash),
+        ends.map(([merchantId]) => merchantId),
+        ends.map(([, { position }]) => position),
+        ends.map(([, { hash }]) => hash),
+        ends.map(([merchantId, link]) => proveHead(key, merchantId, link)),
+      ],
+    })
+    return rows.length === limits.auditSealMax
+  })
+}
+
+/** What a look at a merchant's chain found. */
+export interface ChainVerdict {
+  fault: Fault | null
+  /** How far it was followed. */
+  upTo: bigint
+  /** Whether that is its end; else go on `after` it. */
+  isComplete: boolean
+  /** When its head was written; null where there is none. */
+  sealedAt: Date | null
+}
+
+/**
+ * Follows a merchant's chain and holds its end against the head.
+ * @param pool sees at least this merchant's rows
+ * @param options.after the place of the last entry that was proven before, 0 for the whole chain
+ * @param options.most entries that are read, at most
+ */
+export async function verifyAuditLog(
+  pool: Pool,
+  key: KeyObject,
+  merchantId: number,
+  { after, most }: { after: bigint; most: number },
+): Promise<ChainVerdict> {
+  let head = await readHead(pool, merchantId)
+  let link = await readLink(pool, merchantId, after)
+  const verdict = (fault: Fault | null, isComplete: boolean): ChainVerdict => ({
+    fault,
+    upTo: link?.position ?? after,
+    isComplete,
+    sealedAt: head?.sealedAt ?? null,
+  })
+  if (!link) return verdict({ position: after, entryId: null, problem: 'missing' }, true)
+  for (let left = most; left > 0; ) {
+    const entries = await readSeals(pool, merchantId, link.position, Math.min(left, pageMax))
+    const followed = follow(link, entries)
+    link = followed.link
+    if (followed.fault) return verdict(followed.fault, true)
+    left -= entries.length
+    if (entries.length > 0) continue
+    if (link.position > (head?.position ?? 0n)) {
+      // The chain may have grown since its head was read, and again since.
+      head = await readHead(pool, merchantId)
+      left -= 1
+      if (head && head.position > link.position) continue
+    }
+    const fault = judgeEnd(key, merchantId, link, head)
+    if (fault) return verdict(fault, true)
+    const stray = await findStray(pool, merchantId)
+    return verdict(
+      stray === null ? null : { position: link.position, entryId: stray, problem: 'unsealed' },
+      true,
+    )
+  }
+  return verdict(null, false)
+}
+
+const pageMax = 1_000
+
+async function readHead(pool: Pool, merchantId: number): Promise<(Head & { sealedAt: Date }) | null> {
+  const { rows } = await pool.query<Head & { sealedAt: Date }>(
+    'SELECT position, hash, proof, sealed_at AS "sealedAt" FROM audit_head WHERE merchant_id = $1',
+    [merchantId],
+  )
+  return rows[0] ?? null
+}
+
+async function readLink(pool: Pool, merchantId: number, position: bigint): Promise<Link | null> {
+  if (position === 0n) return chainStart
+  const { rows } = await pool.query<Link>(
+    'SELECT position, hash FROM audit_seal WHERE merchant_id = $1 AND position = $2',
+    [merchantId, position],
+  )
+  return rows[0] ?? null
+}
+
+async function readSeals(
+  pool: Pool,
+  merchantId: number,
+  after: bigint,
+  most: number,
+): Promise<SealedEntry[]> {
+  const { rows } = await pool.query<SealedEntry>(
+    `SELECT ${entryColumns}, s.position, s.hash, s.entry_id AS "entryId"
+     FROM audit_seal s LEFT JOIN audit_entry e ON e.merchant_id = s.merchant_id AND e.id = s.entry_id
+     WHERE s.merchant_id = $1 AND s.position > $2 ORDER BY s.position LIMIT $3`,
+    [merchantId, after, most],
+  )
+  return rows
+}
+
+/**
+ * Whether there are as many entries as links and entries that wait for theirs: somebody may have put one
+ * beside the chain.
+ * @returns one that is in no chain and does not wait
+ */
+async function findStray(pool: Pool, merchantId: number): Promise<bigint | null> {
+  const { rows } = await pool.query<{ id: bigint }>(
+    `SELECT e.id FROM audit_entry e
+     WHERE e.merchant_id = $1
+       AND (SELECT count(*) FROM audit_entry WHERE merchant_id = $1) <>
+         (SELECT count(*) FROM audit_seal WHERE merchant_id = $1) +
+         (SELECT count(*) FROM audit_unsealed WHERE merchant_id = $1)
+       AND NOT EXISTS (SELECT FROM audit_unsealed u WHERE u.merchant_id = $1 AND u.entry_id = e.id)
+       AND NOT EXISTS (SELECT FROM audit_seal s WHERE s.merchant_id = $1 AND s.entry_id = e.id)
+     ORDER BY e.id LIMIT 1`,
+    [merchantId],
+  )
+  return rows[0]?.id ?? null
+}

@@ -1,0 +1,134 @@
+import { mine } from '../../access/actor.ts'
+import type { Fault } from '../../access/audit-chain.ts'
+import { type ChainVerdict, verifyAuditLog } from '../../access/audit-seal.ts'
+import { builder } from '../../graphql/builder.ts'
+import { limits } from '../../shared/limits.ts'
+import { invalidInput } from '../../shared/input.ts'
+import { listAuditLog } from './list.ts'
+
+const Entry = builder.prismaObject('AuditEntry', {
+  scope: ['settings'],
+  description: 'A change that somebody made. It was written with the change, and never changes itself.',
+  fields: (t) => ({
+    databaseId: t.field({ type: 'SafeInt', resolve: ({ id }) => id }),
+    at: t.expose('at', { type: 'DateTime', description: "Real time, whatever a sandbox's clock says." }),
+    actor: t.exposeString('actor', {
+      description: 'Who: `member:7`, `api_key:12`, or `platform`, which runs this service.',
+    }),
+    operation: t.exposeString('operation', {
+      description: 'What was asked for: a mutation of this schema, whatever the way in, or a command.',
+    }),
+    target: t.exposeString('target', { description: 'What it was done to, by its id in REST: `webhook:3`.' }),
+    address: t.exposeString('address', { nullable: true, description: 'From where.' }),
+    requestId: t.exposeString('requestId', {
+      nullable: true,
+      description: 'The `X-Request-Id` of the answer.',
+    }),
+    door: t.exposeString('door', {
+      description: 'The way in: rest, graphql, websocket, terminal or service.',
+    }),
+    before: t.field({
+      type: 'JSONObject',
+      nullable: true,
+      description: 'Of what changed, as it was. Secrets are never shown.',
+      resolve: ({ before }) => before as object | null,
+    }),
+    after: t.field({
+      type: 'JSONObject',
+      nullable: true,
+      description: 'The same as it is since.',
+      resolve: ({ after }) => after as object | null,
+    }),
+    isPayment: t.exposeBoolean('isPayment', { description: 'Whether a payment was made.' }),
+  }),
+})
+
+const Entries = builder.connectionObject(
+  { type: Entry, name: 'AuditEntryConnection', description: 'A page of the audit log.' },
+  { name: 'AuditEntryEdge' },
+)
+
+const AuditLogFilter = builder.inputType('AuditLogFilter', {
+  description: 'Which entries; all that is given holds.',
+  fields: (t) => ({
+    actor: t.string({ description: '`member:7`, `api_key:12`, `platform`.' }),
+    operation: t.string({ description: 'The name of a mutation.' }),
+    isPayment: t.boolean({
+      description: 'Only payments, or all else: among many payments an actor is found quickly without them.',
+    }),
+    target: t.string({ description: '`webhook:3`.' }),
+    from: t.field({ type: 'DateTime', description: 'The first moment.' }),
+    to: t.field({ type: 'DateTime', description: 'The first moment after.' }),
+  }),
+})
+
+const FaultType = builder.objectRef<Fault>('AuditLogFault').implement({
+  description: 'The first place at which an audit log is broken.',
+  fields: (t) => ({
+    sequence: t.field({ type: 'SafeInt', resolve: ({ position }) => position }),
+    databaseId: t.field({
+      type: 'SafeInt',
+      nullable: true,
+      description: 'Of the entry, where it is known.',
+      resolve: ({ entryId }) => entryId,
+    }),
+    problem: t.exposeString('problem', {
+      description: 'missing, altered, repeated, truncated, beyond the head, head forged or unsealed.',
+    }),
+  }),
+})
+
+const Verdict = builder.objectRef<ChainVerdict>('AuditLogVerdict').implement({
+  description: 'What came of following the chain of an audit log.',
+  fields: (t) => ({
+    isIntact: t.boolean({
+      description: 'Whether all that was followed is as it was written.',
+      resolve: ({ fault }) => fault === null,
+    }),
+    fault: t.field({ type: FaultType, nullable: true, resolve: ({ fault }) => fault }),
+    upTo: t.field({
+      type: 'SafeInt',
+      description: 'The place of the last entry that was found right.',
+      resolve: ({ upTo }) => upTo,
+    }),
+    isComplete: t.exposeBoolean('isComplete', {
+      description: 'Whether the end was reached; else ask again, with `after: upTo`.',
+    }),
+    sealedAt: t.expose('sealedAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'When the last entry was sealed.',
+    }),
+  }),
+})
+
+builder.queryFields((t) => ({
+  auditLog: t.field({
+    type: Entries,
+    nullable: true,
+    scope: ['settings'],
+    description: 'Who changed what, from where and when; newest first.',
+    args: {
+      first: t.arg.int({ description: '1 to 100; 20 where left out.' }),
+      after: t.arg.string({ description: 'Cursor of the last entry that you have.' }),
+      filter: t.arg({ type: AuditLogFilter }),
+    },
+    resolve: (_root, args, ctx) => listAuditLog(ctx, args),
+  }),
+  verifyAuditLog: t.field({
+    type: Verdict,
+    nullable: true,
+    scope: ['settings'],
+    description: `Computes the chain of the audit log anew, ${limits.auditVerifyMax} entries at a time.`,
+    args: {
+      after: t.arg({ type: 'SafeInt', description: 'A place up to which you have proven it; else 0.' }),
+    },
+    resolve: (_root, { after }, ctx) => {
+      const from = BigInt(after ?? 0)
+      if (from < 0n) throw invalidInput([{ field: 'after', message: 'must be 0 or more' }])
+      const { auditKey } = ctx.access.master
+      const options = { after: from, most: limits.auditVerifyMax }
+      return verifyAuditLog(ctx.database.merchantPool, auditKey, mine(ctx).merchantId, options)
+    },
+  }),
+}))

@@ -1,0 +1,399 @@
+import { Writable } from 'node:stream'
+import { pino } from 'pino'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { sealAuditLog, verifyAuditLog } from '../../src/access/audit-seal.ts'
+import { routes } from '../../src/http/rest/routes.ts'
+import { schema } from '../../src/resources/schema.ts'
+import { readLetter } from '../../src/http/pages/mail.ts'
+import { commands } from '../../src/terminal/commands.ts'
+import { startTestApp, type TestApp } from '../support/app.ts'
+import { type MailServer, startMailServer } from '../support/mail-server.ts'
+import { type Ground, openGround, type Shop } from './audited-ground.ts'
+import { eventually } from './eventually.ts'
+import { type Case, mutations, type Prepare, restWrites } from './audited-operations.ts'
+
+// Every operation once: what it leaves in the audit log, what it leaves there when it is refused, and that
+// none of the secrets that went to and fro lies anywhere it does not belong.
+
+const logged = vi.hoisted(() => ({ lines: [] as string[] }))
+vi.mock(import('../../src/telemetry/log.ts'), () => ({
+  createLog: () => {
+    const sink = new Writable({
+      write(chunk, _encoding, done) {
+        logged.lines.push(String(chunk))
+        done()
+      },
+    })
+    return pino({ level: 'trace', base: null }, sink)
+  },
+}))
+// What a hash takes is of `passwords.test.ts`.
+vi.mock(import('../../src/shared/limits.ts'), async (original) => {
+  const module = await original()
+  const cheap = { passwordMemoryKib: 64, passwordPasses: 1 } as unknown as typeof module.limits
+  return { limits: { ...module.limits, ...cheap } }
+})
+
+let mail: MailServer
+let service: TestApp
+let ground: Ground
+beforeAll(async () => {
+  mail = await startMailServer()
+  service = await startTestApp({ SMTP_URL: mail.url, MAIL_FROM: 'Paiements <no-reply@pay.test>' })
+  ground = openGround(service, mail)
+  await service.database.owner.query(`
+    CREATE TABLE unrecorded (merchant_id int PRIMARY KEY);
+    CREATE FUNCTION refuse_entry() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
+      IF EXISTS (SELECT FROM unrecorded u WHERE u.merchant_id = NEW.merchant_id) THEN
+        RAISE EXCEPTION 'no entry for %', NEW USING ERRCODE = 'integrity_constraint_violation';
+      END IF;
+      RETURN NEW;
+    END $$;
+    CREATE TRIGGER refuse_entry BEFORE INSERT ON audit_entry FOR EACH ROW EXECUTE FUNCTION refuse_entry()`)
+})
+afterAll(async () => {
+  await service.close()
+  await mail.close()
+})
+
+interface EntryRow {
+  actor: string
+  operation: string
+  target: string
+  address: string
+  requestId: string
+  door: string
+  before: object | null
+  after: object | null
+}
+
+async function entriesOf({ merchantId }: Pick<Shop, 'merchantId'>): Promise<EntryRow[]> {
+  const { rows } = await service.database.owner.query<EntryRow>(
+    `SELECT actor, operation, target, address, request_id AS "requestId", door, before, after
+     FROM audit_entry WHERE merchant_id = $1 ORDER BY id`,
+    [merchantId],
+  )
+  return rows
+}
+
+const errorBodies: string[] = []
+
+/** What stands of a shop where operations write, but for what moves by itself. */
+async function standing({ merchantId }: Pick<Shop, 'merchantId'>): Promise<unknown> {
+  const tables = [
+    'team_member',
+    'member_secret',
+    'api_key',
+    'beneficiary',
+    'transaction',
+    'payout',
+    'movement',
+  ]
+  tables.push('operator_request', 'merchant_balance', 'webhook_endpoint', 'webhook_delivery', 'audit_entry')
+  const moving = `'last_used_at' - 'last_used_from' - 'position' - 'hash' - 'totp_step'`
+  const parts = tables.map(
+    (name) =>
+      `SELECT '${name}' AS name, to_jsonb(t) - ${moving} AS row FROM ${name} t WHERE merchant_id = $1`,
+  )
+  parts.push(`SELECT 'merchant', to_jsonb(t) FROM merchant t WHERE id = $1`)
+  const { rows } = await service.database.owner.query(`${parts.join(' UNION ALL ')} ORDER BY 1, 2`, [
+    merchantId,
+  ])
+  return rows
+}
+
+/** As if no entry could be written for a shop. */
+async function withoutEntries({ merchantId }: Shop, work: () => Promise<void>): Promise<void> {
+  const { owner } = service.database
+  await owner.query('INSERT INTO unrecorded VALUES ($1)', [merchantId])
+  await work()
+  await owner.query('DELETE FROM unrecorded WHERE merchant_id = $1', [merchantId])
+}
+
+/**
+ * Runs a case that is refused, then one that cannot be recorded, and then one that succeeds.
+ * @returns what that added to the log, and what it has to add
+ */
+async function tryOut(operation: string, prepare: Prepare): Promise<{ added: object[]; due: object }> {
+  const shop = await ground.shop()
+  const prepared: Case = await prepare(ground, shop)
+  const { ask, actor, target } = prepared
+  const viewer = await ground.member(shop, 'viewer')
+  const before = await entriesOf(shop)
+  const stood = await standing(shop)
+  const refused = await ground.send(prepared.refused ?? { ...ask, token: viewer.token })
+  expect(refused).toMatchObject({ data: null })
+  errorBodies.push(refused.text)
+  expect(await standing(shop)).toEqual(stood)
+  await service.database.owner.query('DELETE FROM sign_in_wait')
+  await withoutEntries(shop, async () => {
+    if (prepared.isGoodOnce) return
+    const failed = await ground.send(ask)
+    expect(failed).toMatchObject({ data: null })
+    errorBodies.push(failed.text)
+    expect(await standing(shop)).toEqual(stood)
+  })
+
+  const done = await ground.send(ask)
+  expect(done).toMatchObject({ data: expect.anything() })
+  const added = (await entriesOf(shop)).slice(before.length)
+  const named = typeof target === 'function' ? target(done.data) : target
+  const due = {
+    actor,
+    operation,
+    target: expect.stringMatching(new RegExp(named.includes(':') ? `^${named}$` : `^${named}:\\d+$`)),
+    address: '127.0.0.1',
+    requestId: done.requestId,
+    door: ask.field === undefined ? 'rest' : 'graphql',
+  }
+  return { added, due }
+}
+
+const names = Object.keys(schema.getMutationType()?.getFields() ?? {})
+const writes = routes.filter(({ method }) => method !== 'GET')
+
+test('every mutation and every writing route has its row', () => {
+  expect(Object.keys(mutations).toSorted()).toEqual(names.toSorted())
+  const paths = writes.map(({ method, path }) => `${method} ${path}`)
+  expect(
+    Object.keys(restWrites)
+      .filter((row) => !row.startsWith('GET'))
+      .toSorted(),
+  ).toEqual(paths.toSorted())
+})
+
+describe.concurrent('leaves one entry, and none when it is refused; without one it does not happen:', () => {
+  const rows = Object.entries(mutations)
+  test.each(rows.flatMap(([name, row]) => ('exempt' in row ? [] : [[name, row] as const])))(
+    '%s',
+    async (name, row) => {
+      const { added, due } = await tryOut(name, row(name))
+      expect(added).toMatchObject([due])
+    },
+  )
+
+  test.each(Object.entries(restWrites))('%s', async (name, row) => {
+    const [method = '', path = ''] = name.split(' ')
+    const route = routes.find((each) => each.path === path.split('?')[0] && each.method === method)
+    const operation = operationOf(route?.operation ?? '')
+    const { added, due } = await tryOut(operation, row(method, path))
+    expect(added).toMatchObject([due])
+  })
+})
+
+test('the log shows what changed, as it was and as it is, and nothing else', async () => {
+  const shop = await ground.shop()
+  const { token, merchantId } = shop
+  const owner = await ground.member(shop, 'owner')
+  const settings = { business_name: 'Chez Awa', approval_threshold: 5_000, locale: 'fr' }
+  await ground.done({ method: 'PUT', path: '/settings', body: settings, token: owner.token })
+  await ground.done({ method: 'PUT', path: '/settings', body: settings, token })
+  const { databaseId: id } = await ground.done({
+    field: 'createBeneficiary',
+    variables: { input: { name: 'Awa', account: '70000001', paymentMethod: 'OperatorA' } },
+    token,
+  })
+  await ground.done({ method: 'PUT', path: `/beneficiaries/${id}`, body: { is_active: false }, token })
+  const shown = async (filter: string, given = token) => {
+    const entry = '{ actor operation target address door before after }'
+    const { body } = await service.graphql(`{ auditLog(filter: {${filter}}) { nodes ${entry} } }`, {}, given)
+    return body['data']?.auditLog?.nodes ?? body
+  }
+  const changed = { actor: `member:${owner.memberId}`, operation: 'updateSettings', door: 'rest' }
+  expect(await shown('operation: "updateSettings"')).toMatchObject([
+    {
+      ...changed,
+      target: `merchant:${merchantId}`,
+      address: '127.0.0.1',
+      before: { approval_threshold: 0 },
+      after: { business_name: 'Chez Awa', approval_threshold: 5_000 },
+    },
+  ])
+  expect(await shown(`actor: "member:${owner.memberId}"`)).toMatchObject([changed])
+  expect(await shown(`target: "beneficiary:${id}"`)).toMatchObject([
+    { operation: 'updateBeneficiary', before: { is_active: true }, after: { is_active: false } },
+    { operation: 'createBeneficiary', before: null, after: { account: '+22370000001', is_active: true } },
+  ])
+  expect(await shown('to: "2020-01-01T00:00:00Z"')).toEqual([])
+  expect(await shown('from: "2020-01-01T00:00:00Z"')).toHaveLength(5)
+  const viewer = await ground.member(shop, 'viewer')
+  expect(await shown('', viewer.token)).toMatchObject({ errors: [{ extensions: { code: 'FORBIDDEN' } }] })
+})
+
+test('what the command line of the platform changes is on record too', async () => {
+  const shop = await ground.shop()
+  const merchant = String(shop.merchantId)
+  const command = (name: string, flags: object) => commands[name]?.(service.app.services, flags)
+  const before = await entriesOf(shop)
+  await command('merchant fund', { id: merchant, amount: '5000' })
+  await command('member invite', { merchant, email: 'owner@shop.test', name: 'Awa', role: 'owner' })
+  await ground.done({
+    method: 'POST',
+    path: '/payouts',
+    body: { amount: 1_000, destination_phone: '70000000', payment_method: 'OperatorA', scheduled_at: later },
+    token: shop.token,
+  })
+  for (const name of ['merchant deactivate', 'merchant deactivate', 'merchant cancel-payouts'])
+    await command(name, { id: merchant })
+  const added = (await entriesOf(shop)).slice(before.length)
+  const platform = { actor: 'platform', door: 'terminal', address: null, requestId: null }
+  expect(before[0]).toMatchObject({ ...platform, operation: 'merchant create' })
+  expect(added.filter(({ operation }) => operation !== 'createPayout')).toMatchObject([
+    { ...platform, operation: 'merchant fund', after: { funded: 5_000 } },
+    { ...platform, operation: 'member invite', after: { email: 'owner@shop.test', role: 'owner' } },
+    { ...platform, operation: 'merchant deactivate', after: { status: 'inactive' } },
+    { ...platform, operation: 'merchant cancel-payouts', after: { payouts_cancelled: 1 } },
+  ])
+  await sealAll()
+  expect(await command('audit-log verify', { merchant })).toMatchObject({
+    answer: { intact: true, entries: before.length + 5, fault: null },
+    failed: false,
+  })
+})
+
+const later = new Date(Date.now() + 86_400_000).toISOString()
+
+/** Seals what there is, as several processes at once. */
+async function sealAll(): Promise<void> {
+  const { pool } = service.database.database
+  const { auditKey } = service.app.services.access.master
+  await eventually(async () => {
+    await Promise.all([1, 2, 3].map(() => sealAuditLog(pool, auditKey)))
+    const { rowCount } = await service.database.owner.query('SELECT FROM audit_unsealed')
+    expect(rowCount).toBe(0)
+  })
+}
+
+const chainOf = async ({ token }: Pick<Shop, 'token'>) => {
+  const fields = 'isIntact isComplete upTo fault { sequence databaseId problem }'
+  const { body } = await service.graphql(`{ verifyAuditLog { ${fields} } }`, {}, token)
+  return body['data'].verifyAuditLog
+}
+
+test('every log is one chain; the database itself lets nobody change it', async () => {
+  await sealAll()
+  const { owner, database } = service.database
+  const { rows } = await owner.query<{ merchantId: number; position: bigint; n: bigint }>(
+    `SELECT merchant_id AS "merchantId", h.position, count(*) AS n
+     FROM audit_entry JOIN audit_head h USING (merchant_id) GROUP BY merchant_id, h.position`,
+  )
+  expect(rows.length).toBeGreaterThan(40)
+  const { auditKey } = service.app.services.access.master
+  for (const { merchantId, position, n } of rows) {
+    const verdict = await verifyAuditLog(database.pool, auditKey, merchantId, { after: 0n, most: 5 })
+    expect(verdict).toMatchObject({ fault: null, isComplete: n < 5n })
+    const rest = await verifyAuditLog(database.pool, auditKey, merchantId, { after: verdict.upTo, most: 99 })
+    expect(rest).toMatchObject({ fault: null, isComplete: true, upTo: position })
+    expect(position).toBe(n)
+  }
+  const attempts = ['UPDATE audit_entry SET actor = $$x$$', 'DELETE FROM audit_entry', 'TRUNCATE audit_entry']
+  attempts.push('UPDATE audit_seal SET hash = $$x$$', 'DELETE FROM audit_seal', 'TRUNCATE audit_seal')
+  attempts.push('UPDATE audit_head SET position = 0', 'DELETE FROM audit_head')
+  for (const attempt of attempts) {
+    await expect(owner.query(attempt)).rejects.toMatchObject({ code: '23000' })
+    await expect(database.pool.query(attempt)).rejects.toMatchObject({ code: '42501' })
+  }
+})
+
+/** What the owner of the database could try; `at(n)` is the entry at place n. */
+const at = (n: number) => `(SELECT entry_id FROM audit_seal WHERE merchant_id = $1 AND position = ${n})`
+const tampering: Readonly<Record<string, readonly [statement: string, fault: object]>> = {
+  'an edit': [
+    `UPDATE audit_entry SET after = '{"amount": 1}' WHERE merchant_id = $1 AND id = ${at(3)}`,
+    { sequence: 3, problem: 'altered' },
+  ],
+  'an entry deleted': [
+    `DELETE FROM audit_entry WHERE merchant_id = $1 AND id = ${at(2)}`,
+    { sequence: 2, problem: 'missing' },
+  ],
+  'an entry deleted with its link': [
+    `WITH link AS (DELETE FROM audit_seal WHERE merchant_id = $1 AND position = 2 RETURNING entry_id)
+     DELETE FROM audit_entry WHERE merchant_id = $1 AND id IN (SELECT entry_id FROM link)`,
+    { sequence: 2, problem: 'missing' },
+  ],
+  'an entry added': [
+    `INSERT INTO audit_entry (merchant_id, actor, operation, target, door)
+     VALUES ($1, 'x', 'x', 'x', 'rest')`,
+    { sequence: 7, problem: 'unsealed' },
+  ],
+  'a link repeated': [
+    `INSERT INTO audit_seal SELECT merchant_id, 8, entry_id, hash
+     FROM audit_seal WHERE merchant_id = $1 AND position = 7`,
+    { sequence: 8, problem: 'altered' },
+  ],
+  'the tail cut off': [
+    'DELETE FROM audit_seal WHERE merchant_id = $1 AND position > 4',
+    { sequence: 5, problem: 'truncated' },
+  ],
+  'all of it gone': ['DELETE FROM audit_seal WHERE merchant_id = $1', { sequence: 1, problem: 'truncated' }],
+  'the head gone': [
+    'DELETE FROM audit_head WHERE merchant_id = $1',
+    { sequence: 1, problem: 'beyond the head' },
+  ],
+  'the head set back': [
+    'UPDATE audit_head SET position = 5 WHERE merchant_id = $1',
+    { sequence: 5, problem: 'head forged' },
+  ],
+  'two swapped': [
+    `UPDATE audit_seal SET entry_id = CASE position WHEN 2 THEN ${at(3)} ELSE ${at(2)} END
+     WHERE merchant_id = $1 AND position IN (2, 3)`,
+    { sequence: 2, problem: 'altered' },
+  ],
+}
+
+test.each(Object.entries(tampering))(
+  'whoever switches the guards off is found out: %s',
+  async (_name, [statement, fault]) => {
+    const shop = await ground.shop()
+    const { token, merchantId } = shop
+    for (let n = 1; n <= 5; n += 1)
+      await ground.done({ method: 'PUT', path: '/settings', body: { approval_threshold: n }, token })
+    await sealAll()
+    expect(await chainOf(shop)).toMatchObject({ isIntact: true, isComplete: true, upTo: 7 })
+    const client = await service.database.owner.connect()
+    await client.query('BEGIN')
+    await client.query('SET LOCAL session_replication_role = replica')
+    const touched = await client.query(statement, [merchantId])
+    await client.query('COMMIT')
+    client.release()
+    expect(touched.rowCount).toBeGreaterThan(0)
+    expect(await chainOf(shop)).toMatchObject({ isIntact: false, fault })
+  },
+)
+
+test('no secret lies in a log, in the audit log, in an event, in an error or in a wrong letter', async () => {
+  const { owner } = service.database
+  const rowsOf = async (table: string) => {
+    const { rows } = await owner.query<{ row: string }>(`SELECT t::text AS row FROM ${table} t`)
+    return rows.map(({ row }) => row).join('\n')
+  }
+  const places = {
+    log: logged.lines.join(''),
+    audit: await rowsOf('audit_entry'),
+    events: await rowsOf('event'),
+    errors: errorBodies.join('\n'),
+    jobs: (await rowsOf('graphile_worker._private_jobs')) + (await rowsOf('transaction')),
+    mails: mail.mails.map(({ data }) => readLetter(data).text.replaceAll(/#\S+/g, '#')).join('\n'),
+  }
+  expect(ground.secrets.size).toBeGreaterThan(150)
+  for (const [place, text] of Object.entries(places)) {
+    expect(text.length).toBeGreaterThan(100)
+    const found = [...ground.secrets].filter((secret) => isIn(secret, text))
+    expect({ place, found }).toEqual({ place, found: [] })
+  }
+  // The search finds what is there.
+  expect(places.mails).toContain('Awa')
+})
+
+/** A secret as it was, as JSON writes it, or as it is written in an address; six digits stand alone. */
+function isIn(secret: string, text: string): boolean {
+  if (/^\d{6}$/.test(secret)) return new RegExp(`\\b${secret}\\b`).test(text)
+  return [secret, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1)].some((each) =>
+    text.includes(each),
+  )
+}
+
+/** The root field that a document of REST runs has its name, but for the capital. */
+function operationOf(name: string): string {
+  return name.charAt(0).toLowerCase() + name.slice(1)
+}
