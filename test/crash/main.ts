@@ -5,6 +5,7 @@ import { constants } from 'node:os'
 import { findPlanted, namedPlants } from './planted.ts'
 import type { Plant } from './plants.ts'
 import { runStorm, type Storm } from './storm.ts'
+import { lastWarnings } from './under-test.ts'
 import { runProgram, UsageError, wholeNumber } from '../support/command-line.ts'
 
 const usage = `Kills the service and its database while clients work: no franc may be lost or made.
@@ -83,7 +84,9 @@ function report(storm: Storm): void {
       `${storm.events} events; drained in ${Math.round(storm.drainMs)} ms`,
   )
   for (const { invariant, words } of storm.violations) say(`  VIOLATED: ${invariant}: ${words}`)
-  if (storm.logPath) say(`  log: ${storm.logPath}; again: npm run crash -- --seeds 1 --seed ${storm.seed}`)
+  if (!storm.logPath) return
+  say(`  log: ${storm.logPath}; again: npm run crash -- --seeds 1 --seed ${storm.seed}`)
+  for (const line of lastWarnings(storm.logPath, 80)) say(`  | ${line}`)
 }
 
 /** @returns 0 where every planted bug was found */

@@ -96,7 +96,7 @@ export function createService(options: {
         }
         failed += 1
         if (performance.now() > deadline)
-          throw new StuckError(`the service does not come back: ${lastWords(logPath)}`)
+          throw new StuckError(`the service does not come back: ${lastWarnings(logPath, 5).join(' ')}`)
         await sleep(100)
       }
     },
@@ -115,6 +115,7 @@ export function createService(options: {
   }
 }
 
-function lastWords(logPath: string): string {
-  return readFileSync(logPath, 'utf8').trimEnd().split('\n').slice(-5).join(' ')
+/** The end of its log, which has warnings and errors only: of a run in CI it is all that is left. */
+export function lastWarnings(logPath: string, count: number): string[] {
+  return readFileSync(logPath, 'utf8').trimEnd().split('\n').slice(-count)
 }
