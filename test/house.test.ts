@@ -61,6 +61,7 @@ const allMerchants: Readonly<Record<string, string>> = {
   'src/resources/merchants/create.ts': 'administration',
   'src/resources/merchants/deactivate.ts': 'administration',
   'src/resources/merchants/fund.ts': 'administration; a sandbox, too, has one owner',
+  'src/resources/payouts/approve.ts': 'decides, by a function that is told the merchant',
   'src/resources/payouts/cancel-all.ts': 'administration',
   'src/resources/payouts/cancel.ts': 'cancels, by a function that is told the merchant',
   'src/resources/reverse-disbursement.ts': 'operators take back of every merchant',

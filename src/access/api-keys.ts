@@ -24,6 +24,8 @@ interface KeyWish {
   scopes: readonly Scope[]
   expiresAt?: Date | null
   caps?: Caps | null
+  /** The member who is shown the pair, if it is one. */
+  issuedToId?: number | null
   effectId?: string | null
 }
 
@@ -36,13 +38,21 @@ export async function createApiKey(
   master: MasterSecret,
   input: KeyWish,
 ): Promise<IssuedKey> {
-  const { merchantId, name, scopes, expiresAt = null, caps = null, effectId = null } = input
+  const {
+    merchantId,
+    name,
+    scopes,
+    expiresAt = null,
+    caps = null,
+    issuedToId = null,
+    effectId = null,
+  } = input
   const pair = pairFor(master, effectId)
   const { rows } = await client.query<{ id: number; isNew: boolean }>(
     `WITH made AS (
        INSERT INTO api_key (merchant_id, name, scopes, key, secret_hash, pepper_id, expires_at,
-         max_per_payment, max_per_day, payment_methods, addresses)
-       SELECT id, $2, $3, $4, $5, $6, $7, $8, $9, $10::provider[], $11 FROM merchant WHERE id = $1
+         max_per_payment, max_per_day, payment_methods, addresses, issued_to_id)
+       SELECT id, $2, $3, $4, $5, $6, $7, $8, $9, $10::provider[], $11, $12 FROM merchant WHERE id = $1
        ON CONFLICT (key) DO NOTHING RETURNING id)
      SELECT id, true AS "isNew" FROM made
      UNION ALL SELECT id, false FROM api_key WHERE key = $4 AND merchant_id = $1`,
@@ -58,6 +68,7 @@ export async function createApiKey(
       caps?.maxPerDay ?? null,
       caps?.paymentMethods ?? [],
       caps?.addresses ?? [],
+      issuedToId,
     ],
   )
   return issued(rows, pair)
@@ -71,19 +82,19 @@ export async function createApiKey(
 export async function regenerateApiKey(
   client: Queryable,
   master: MasterSecret,
-  input: { merchantId: number; apiKeyId: number; effectId?: string | null },
+  input: Pick<KeyWish, 'merchantId' | 'issuedToId' | 'effectId'> & { apiKeyId: number },
 ): Promise<IssuedKey> {
-  const { merchantId, apiKeyId, effectId = null } = input
+  const { merchantId, apiKeyId, issuedToId = null, effectId = null } = input
   const pair = pairFor(master, effectId)
   const { rows } = await client.query<{ id: number; isNew: boolean }>(
     `WITH made AS (
-       UPDATE api_key SET key = $3, secret_hash = $4, pepper_id = $5, version = version + 1
+       UPDATE api_key SET key = $3, secret_hash = $4, pepper_id = $5, version = version + 1, issued_to_id = $6
        WHERE id = $2 AND merchant_id = $1 AND kind = 'key' AND revoked_at IS NULL AND key <> $3
        RETURNING id)
      SELECT id, true AS "isNew" FROM made
      UNION ALL SELECT id, false FROM api_key
        WHERE id = $2 AND merchant_id = $1 AND revoked_at IS NULL AND key = $3`,
-    [merchantId, apiKeyId, pair.key, hashOf(pair, master), currentPepperId],
+    [merchantId, apiKeyId, pair.key, hashOf(pair, master), currentPepperId, issuedToId],
   )
   return issued(rows, pair)
 }

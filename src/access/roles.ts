@@ -4,6 +4,8 @@ interface RoleRow {
   scopes: readonly Scope[]
   /** It sees what it may, and changes nothing but its own way of signing in. */
   readsOnly: boolean
+  /** Whether it may approve what waits for a person; the database says so as well. */
+  approves: boolean
   /** Whom it may invite, change and remove; with the scope `team`. */
   manages: readonly RoleName[]
 }
@@ -25,10 +27,10 @@ const money: readonly Scope[] = [
  * anything: no token carries more than the role has at that moment.
  */
 export const roles = {
-  owner: { scopes, readsOnly: false, manages: ['owner', 'admin', 'finance', 'viewer'] },
-  admin: { scopes, readsOnly: false, manages: ['admin', 'finance', 'viewer'] },
-  finance: { scopes: money, readsOnly: false, manages: [] },
-  viewer: { scopes: money, readsOnly: true, manages: [] },
+  owner: { scopes, readsOnly: false, approves: true, manages: ['owner', 'admin', 'finance', 'viewer'] },
+  admin: { scopes, readsOnly: false, approves: true, manages: ['admin', 'finance', 'viewer'] },
+  finance: { scopes: money, readsOnly: false, approves: true, manages: [] },
+  viewer: { scopes: money, readsOnly: true, approves: false, manages: [] },
 } as const satisfies Record<RoleName, RoleRow>
 
 export type Role = keyof typeof roles

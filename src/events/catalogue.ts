@@ -17,15 +17,8 @@ const deposit = [
   'customer_phone',
   'refund_of',
 ]
-const payout = [
-  'payout_id',
-  'reference',
-  'amount',
-  'currency',
-  'payment_method',
-  'destination_phone',
-  'failure_reason',
-]
+const approved = ['payout_id', 'reference', 'amount', 'currency', 'payment_method', 'destination_phone']
+const payout = [...approved, 'failure_reason']
 
 /** What the log tells of one kind of event. */
 interface EventKind {
@@ -98,11 +91,16 @@ export const events = {
     webhook: payout,
   },
   payout_cancelled: {
-    tells: 'A payout was cancelled, or nobody approved it in time.',
+    tells: 'A payout was cancelled or rejected, or nobody approved it in time.',
     about: 'payout',
-    webhook: payout,
+    webhook: [...payout, 'approval', 'rejection_reason'],
   },
   payout_reversed: { tells: 'The operator gave a payout back.', about: 'payout', webhook: payout },
+  approval_given: {
+    tells: 'Somebody approved what waits for approval; others may have to as well.',
+    about: null,
+    webhook: [...approved, 'approval', 'approved_by', 'approvals', 'approvals_required'],
+  },
   bulk_pay_done: {
     tells: 'The last recipient of a batch is paid, failed or cancelled.',
     about: null,
@@ -176,6 +174,18 @@ export interface PayoutEventData {
   scheduled_at?: string
   failure_reason?: string
   beneficiary_id?: number
+  /** Of one that somebody rejected: the id of the member, and what they said. */
+  rejected_by?: number
+  rejection_reason?: string
+}
+
+/** What the log keeps of an approval: of the payout as it stood then, and whose it was. */
+export interface ApprovalEventData extends PayoutEventData {
+  /** The id of the member. */
+  approved_by: number
+  /** So many count, of so many. */
+  approvals: number
+  approvals_required: number
 }
 
 /** What the log keeps of an alert. */
@@ -214,7 +224,9 @@ export interface ApiKeyCreatedData {
 }
 
 /** One line of a merchant's log. */
-export interface LogEvent<Data = TransactionEventData | PayoutEventData | SecurityAlertData> {
+export interface LogEvent<
+  Data = TransactionEventData | PayoutEventData | ApprovalEventData | SecurityAlertData,
+> {
   /** Its own, over all merchants. */
   id: bigint
   /** 1, 2, 3, ... per merchant, without a gap. */
@@ -232,4 +244,13 @@ export function isPayoutEvent(event: LogEvent): event is LogEvent<PayoutEventDat
 /** Whether an event tells of a collection or a deposit. */
 export function isTransactionEvent(event: LogEvent): event is LogEvent<TransactionEventData> {
   return events[event.type].about === 'transaction'
+}
+
+/** Whether an event tells of a change of what waits for approval: it came, was approved, or was let go. */
+export function isApprovalEvent(event: LogEvent): event is LogEvent<PayoutEventData | ApprovalEventData> {
+  if (event.type === 'approval_given') return true
+  const begins = event.type === 'payout_pending'
+  const ends = event.type === 'payout_cancelled'
+  if (!isPayoutEvent(event) || !(begins || ends)) return false
+  return ['pending', 'rejected', 'expired'].includes(event.data.approval)
 }

@@ -24,6 +24,9 @@ export const limits = {
   approvalThresholdMaxXof: 1_000_000_000_000,
   /** What nobody approved by then is cancelled (decisions: Money and states). */
   approvalLifetimeMs: 7 * 24 * hour,
+  /** People who must approve one thing, at most (issue 6), and how long the reason of a rejection may be. */
+  approvalsRequiredMax: 3,
+  rejectionReasonLengthMax: 200,
 
   /** Largest gift to a sandbox merchant. Choice: a billion francs, so that sums stay exact in JSON. */
   fundAmountMaxXof: 1_000_000_000,

@@ -214,6 +214,12 @@ describe('the wall', () => {
        WHERE grantee = 'payments_merchant' AND privilege_type = 'UPDATE'`,
     )
     expect(rows.map(({ may }) => may).toSorted()).toEqual([
+      'approval_verdict: SELECT',
+      'audit_entry: SELECT',
+      'audit_head: SELECT',
+      'audit_seal: SELECT',
+      'audit_unsealed: INSERT',
+      'audit_unsealed: SELECT',
       'beneficiary.account: UPDATE',
       'beneficiary.category: UPDATE',
       'beneficiary.is_active: UPDATE',

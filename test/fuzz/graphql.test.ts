@@ -56,9 +56,9 @@ Object.assign(usual, {
   role: fc.constantFrom('FINANCE', 'VIEWER'),
 })
 
-/** Fields about people, and those of them that a person uses for the own account. */
-const people = /member|session|signIn|signOut|invitation|password|totp/i
-const ownAccount = /^sessions$|changePassword|Totp/
+/** Fields about people, and those that a person uses. */
+const people = /member|session|signIn|signOut|invitation|password|totp|approvePayout|rejectPayout/i
+const ofPersons = /^sessions$|changePassword|Totp|approvePayout|rejectPayout|updateSettings/
 
 type RootField = GraphQLField<unknown, unknown>
 
@@ -79,7 +79,7 @@ describe('1,000 random calls: never a 5xx, errors with codes only, nothing writt
     600_000,
   )
 
-  test.each(['transactionChanged', 'payoutChanged', 'events'])(
+  test.each(['transactionChanged', 'payoutChanged', 'approvalsChanged', 'events'])(
     'subscription %s',
     async (name) => {
       const field = schema.getSubscriptionType()?.getFields()[name]
@@ -110,7 +110,7 @@ function callsOf(kind: string, field: RootField): fc.Arbitrary<Shot> {
     { weight: 12, arbitrary: fields(named, 'names') },
     { weight: 1, arbitrary: nastyValue },
   )
-  const asked = ownAccount.test(field.name) ? headersOf(target.person.token) : headers
+  const asked = ofPersons.test(field.name) ? headersOf(target.person.token) : headers
   return fc.record({ variables, headers: asked }).map(({ variables: values, headers: sent }) => ({
     method: 'POST',
     path: '/graphql',

@@ -135,6 +135,8 @@ export const usual: Record<string, fc.Arbitrary<unknown>> = {
   ids: fc.constantFrom(['evt_1'], ['evt_2', 'evt_1'], [btoa('Payout:1')], []),
   businessName: fc.constant('Chez Awa'),
   notificationEmail: fc.constantFrom('awa@example.com', ''),
+  digest: fc.constant('a'.repeat(64)),
+  approvalsRequired: fc.integer({ min: 1, max: 3 }),
   approvalThreshold: fc.integer({ min: 0, max: 1_000_000 }),
   // All who call here come from there.
   ipWhitelist: fc.constantFrom(['10.0.0.0/8'], ['2001:db8::/32', '0.0.0.0/0'], ['10.0.0.1/8'], []),

@@ -5,7 +5,7 @@ import { cancelPayoutsOf } from '../../src/resources/payouts/cancel-all.ts'
 import { deactivate } from '../access/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { balanceOf, eventTypes, fundedMerchant, problemsOf } from './money.ts'
-import { openPayout, setAside, settlePayouts } from './money-out.ts'
+import { approveByHand, openPayout, setAside, settlePayouts } from './money-out.ts'
 
 let db: TestDatabase
 let pool: pg.Pool
@@ -65,6 +65,7 @@ describe('the lifecycle holds, whoever asks', () => {
   )('approval: %s to %s', async (from, to) => {
     const over = from === 'rejected' || from === 'expired'
     const id = await standing(over ? 'cancelled' : 'pending', from)
+    await approveByHand(db.owner, id)
     const change = db.owner.query(
       `UPDATE payout SET approval = $2::approval_status,
          status = CASE WHEN $2::text IN ('rejected', 'expired') THEN 'cancelled' ELSE status END
@@ -95,6 +96,8 @@ describe('the lifecycle holds, whoever asks', () => {
     `send_at = now()`,
     `maker = 'nobody'`,
     `approval_digest = sha256('x')`,
+    'approvals_required = 2',
+    'maker_member_id = 1',
   ])('what a payout is about never changes: %s', async (change) => {
     const id = await standing('pending', 'pending')
     const changing = db.owner.query(`UPDATE payout SET ${change} WHERE id = $1`, [id])

@@ -61,6 +61,18 @@ const contract: readonly { name: string; statements: number; document: string }[
     document: '{ payouts(first: 20) { nodes { reference ledgerEntries { step amount } } } }',
   },
   {
+    name: 'a page of payouts, and who approved each',
+    statements: 2,
+    document: `{ payouts(first: 20) { nodes { reference
+      approval { status reason canApprove approvedBy { member { name } } rejectedBy { at } } } } }`,
+  },
+  {
+    name: 'what waits for approval with its total, and who decided',
+    statements: 3,
+    document: `{ approvalsWaiting(first: 20) { totalCount nodes { ... on Payout { amount beneficiary { name }
+      approval { digest canApprove approvedBy { counts } } } } } }`,
+  },
+  {
     name: 'the total of a kind of payouts alone',
     statements: 1,
     document: '{ payouts(filter: { status: PENDING, paymentMethod: OperatorA }) { totalCount } }',
@@ -125,6 +137,7 @@ beforeAll(async () => {
   const { token } = shop
   const person = { name: 'Awa', account: '70009901', payment_method: 'OperatorA' }
   const saved = await service.rest('POST', '/beneficiaries', { token, body: person })
+  await service.rest('PUT', '/settings', { token, body: { payouts_require_approval: true } })
   for (let n = 1; n <= 12; n += 1) {
     const scheduled = { amount: 1_000, scheduled_at: new Date(Date.now() + 86_400_000) }
     const body = { ...scheduled, beneficiary_id: saved.body['data'].id, reference: `count-${n}` }
@@ -141,8 +154,15 @@ beforeAll(async () => {
 afterAll(() => service.close())
 
 /** Statements of Prisma, and those by hand: numbers and places of a list, entries, sums. */
-const counted =
-  /"public"\.|FROM (transaction_count|movement)|GROUP BY refund_of_id|transaction_(of_kind_)?at\(|stream_head/
+const counted = new RegExp(
+  [
+    '"public"\\.',
+    'FROM (transaction_count|movement|approval_verdict)',
+    'GROUP BY refund_of_id',
+    'transaction_(of_kind_)?at\\(',
+    'stream_head',
+  ].join('|'),
+)
 
 test.each(contract)('$name takes $statements statements', async ({ document, statements }) => {
   // Prisma quotes the schema; those written by hand ask the counts for a number or a place. Jobs do neither.

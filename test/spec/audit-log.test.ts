@@ -87,6 +87,7 @@ async function standing({ merchantId }: Pick<Shop, 'merchantId'>): Promise<unkno
     'beneficiary',
     'transaction',
     'payout',
+    'approval_verdict',
     'movement',
   ]
   tables.push('operator_request', 'merchant_balance', 'webhook_endpoint', 'webhook_delivery', 'audit_entry')

@@ -115,6 +115,23 @@ const made =
   (kind: string, at: (data: Data) => unknown): Named =>
   (data) =>
     `${kind}:${String(at(data))}`
+/** A mutation of somebody who signed in, about a payout that waits; an API key is refused. */
+const byApprover =
+  (more: (approval: Data) => Record<string, unknown>) =>
+  (field: string): Prepare =>
+  async (ground, shop) => {
+    const asking = { input: { payoutsRequireApproval: true } }
+    await ground.done({ field: 'updateSettings', variables: asking, token: shop.token })
+    const { databaseId: id, approval } = await ground.done({
+      field: 'createPayout',
+      variables: { input: { ...payout, scheduledAt: tomorrow() } },
+      token: shop.token,
+    })
+    const { token, memberId } = await ground.member(shop, 'owner')
+    const ask = { field, variables: { id, ...more(approval) }, token }
+    const refused = { ...ask, token: shop.token }
+    return { ask, actor: `member:${memberId}`, target: `payout:${id}`, refused }
+  }
 const theShop: Named = (_data, _given, { merchantId }) => `merchant:${merchantId}`
 
 /** By the names of the mutations. */
@@ -250,6 +267,9 @@ export const mutations: Readonly<Record<string, ((field: string) => Prepare) | {
     const { databaseId } = await ground.done({ field: 'createPayout', variables: { input }, token })
     return { id: databaseId }
   }, idOf('payout')),
+
+  approvePayout: byApprover(({ digest }) => ({ digest })),
+  rejectPayout: byApprover(() => ({ reason: 'not ours' })),
 
   sandboxFund: byKey(() => ({ amount: 5 }), theShop),
   sandboxAdvanceClock: byKey(

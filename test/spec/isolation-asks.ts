@@ -84,6 +84,8 @@ export interface Row {
   attack?: Attack
   /** Knowing the name is the right to ask: whoever it is hears the same. */
   isCredential?: true
+  /** Somebody who signed in asks, for no API token may. */
+  byPerson?: true
   /** It makes something of the caller's own. */
   isWrite?: true
 }

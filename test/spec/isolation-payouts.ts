@@ -35,6 +35,16 @@ const followed = (after: string): Ask => ({
   isStream: true,
 })
 
+const decided = (call: string) => `mutation ($id: ID!) { ${call} { __typename ... on Payout ${record}
+  ... on Refusal { code message } } }`
+const waiting = `{ totalCount edges { cursor node { ... on Payout ${record} } } }`
+const changes = (after: string): Ask => ({
+  document: `subscription ($after: String) { approvalsChanged(after: $after) {
+    sequence memberId reason payout { destinationPhone } } }`,
+  variables: { after },
+  isStream: true,
+})
+
 const number = 'counts rows of the caller'
 const unsupported = 'is refused whatever it is'
 
@@ -86,6 +96,26 @@ export const payoutRows: Readonly<Record<string, Row>> = {
   'Mutation.cancelPayout(id)': { attack: ({ payoutId }) => cancelled(payoutId) },
   'Subscription.payoutChanged(after)': { attack: ({ sequence }) => followed(sequence) },
 
+  'Mutation.approvePayout(id)': {
+    byPerson: true,
+    attack: graphql(decided(`approvePayout(id: $id, digest: "${'0'.repeat(64)}")`), ({ payoutId }) => ({
+      id: payoutId,
+    })),
+  },
+  'Mutation.approvePayout(digest)': { harmless: 'is compared with what the payout has' },
+  'Mutation.rejectPayout(id)': {
+    byPerson: true,
+    attack: graphql(decided('rejectPayout(id: $id, reason: "no")'), ({ payoutId }) => ({ id: payoutId })),
+  },
+  'Mutation.rejectPayout(reason)': { harmless: 'is text of the caller' },
+  'Query.approvalsWaiting(first)': { harmless: number },
+  'Query.approvalsWaiting(after)': {
+    attack: graphql(`query ($c: String) { approvalsWaiting(after: $c) ${waiting} }`, ({ payoutId }) => ({
+      c: `0_${payoutId}`,
+    })),
+  },
+  'Subscription.approvalsChanged(after)': { attack: ({ sequence }) => changes(sequence) },
+
   'POST /payouts input.reference': {
     isWrite: true,
     attack: ({ payoutReference }) => posted({ ...inRest, reference: payoutReference }),
@@ -124,5 +154,13 @@ export const payoutRows: Readonly<Record<string, Row>> = {
     attack: graphql(`{ payouts(filter: { status: PENDING }) ${list} }`, () => ({})),
   },
   'nothing: the payouts in REST': { attack: get(() => '/payouts?limit=50') },
+  'nothing: a payout by its global id, to approve it': {
+    byPerson: true,
+    attack: graphql(decided(`approvePayout(id: $id, digest: "${'0'.repeat(64)}")`), ({ payoutNode }) => ({
+      id: payoutNode,
+    })),
+  },
+  'nothing: what waits for approval': { attack: graphql(`{ approvalsWaiting ${waiting} }`, () => ({})) },
+  'nothing: the whole log of approvals': { attack: () => changes('0') },
   'nothing: the whole log of payouts': { attack: () => followed('0') },
 }

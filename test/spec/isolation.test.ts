@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { schema } from '../../src/resources/schema.ts'
+import { makeMember } from '../access/members.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
 import { eventually } from './eventually.ts'
 import {
@@ -104,7 +105,10 @@ async function knownOf(shop: TestMerchant, name: string, payments: Payments): Pr
     token,
   )
   const [person] = people.body['data'].beneficiaries.edges
-  // For a day to come, so that nothing moves it.
+  // For a day to come, and waiting for approval, so that nothing moves it.
+  await service.database.owner.query('UPDATE merchant SET payouts_require_approval = true WHERE id = $1', [
+    merchantId,
+  ])
   const payout = {
     amount: Math.max(amount, 1_000),
     beneficiary_id: person.node.databaseId,
@@ -252,6 +256,8 @@ async function digestOf(merchantId: number): Promise<Record<string, string>> {
 /** Who tries, and whom it hears the answers of that it must hear. */
 interface Callers {
   stranger: TestMerchant
+  /** Token of somebody who signed in there. */
+  person: string
   self: Known
   /** Two more, of which one makes what the other makes under names that are nobody's. */
   writers: readonly [Caller, Caller]
@@ -267,6 +273,7 @@ async function makeCallers(): Promise<Callers> {
   const name = `stranger-${stranger.merchantId}`
   return {
     stranger,
+    person: (await makeMember(service.app.services.access, stranger.merchantId, 'finance')).token,
     self: await knownOf(stranger, name, { amount: 5_000, phone: '70000088', count: 2 }),
     writers: [await makeWriter(), await makeWriter()],
   }
@@ -281,14 +288,13 @@ async function makeWriter(): Promise<Caller> {
 
 /** What `row` tells who names the victim's, and what it must tell. */
 async function hear(row: Row, attack: Attack, callers: Callers): Promise<[Heard, string, string]> {
-  const { stranger, self, writers } = callers
+  const { stranger, person, self, writers } = callers
   const reader: Caller = { merchant: stranger, self }
   const [first, second] = row.isWrite ? writers : [reader, reader]
+  const tokenOf = ({ merchant }: Caller) => (row.byPerson ? person : merchant.token)
   const [heard, expected] = await Promise.all([
-    send(attack(victim, first.self), first.merchant.token),
-    row.isCredential
-      ? send(attack(victim, self), null)
-      : send(attack(nothing, second.self), second.merchant.token),
+    send(attack(victim, first.self), tokenOf(first)),
+    row.isCredential ? send(attack(victim, self), null) : send(attack(nothing, second.self), tokenOf(second)),
   ])
   if (row.isCredential) return [heard, comparable(heard, victim), comparable(expected, victim)]
   const texts = [comparable(heard, victim), comparable(expected, nothing)] as const

@@ -1,6 +1,7 @@
 import { createClient } from 'graphql-ws'
 import { describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
+import { makeMember } from '../access/members.ts'
 import type { TestMerchant } from '../support/app.ts'
 import { eventually } from './eventually.ts'
 import { openStage } from './stage.ts'
@@ -30,6 +31,7 @@ describe('GET and PUT /settings', () => {
     notification_email: null,
     payouts_require_approval: false,
     approval_threshold: 0,
+    approvals_required: 1,
     ip_whitelist: [],
     locale: 'fr',
   }
@@ -43,7 +45,8 @@ describe('GET and PUT /settings', () => {
 
     const { body: answer } = await stage.graphql(
       `mutation ($input: UpdateSettingsInput!) { updateSettings(input: $input) { ... on Settings {
-        businessName notificationEmail payoutsRequireApproval approvalThreshold ipWhitelist locale } } }`,
+        businessName notificationEmail payoutsRequireApproval approvalThreshold
+        approvalsRequired ipWhitelist locale } } }`,
       { input: { notificationEmail: '', businessName: null, locale: 'FR' } },
       shop.token,
     )
@@ -52,6 +55,7 @@ describe('GET and PUT /settings', () => {
       notificationEmail: null,
       payoutsRequireApproval: false,
       approvalThreshold: 250_000,
+      approvalsRequired: 1,
       ipWhitelist: [],
       locale: 'FR',
     })
@@ -75,6 +79,10 @@ describe('GET and PUT /settings', () => {
     ['payouts_require_approval', 'yes'],
     ['approval_threshold', -1],
     ['approval_threshold', 10.5],
+    ['approvals_required', 0],
+    ['approvals_required', 4],
+    ['approvals_required', '2'],
+    ['approvals_required', 1.5],
     ['locale', 'bm'],
     ['ip_whitelist', '192.0.2.7'],
     ['ip_whitelist', Array.from({ length: 51 }, (_none, n) => `192.0.2.${n}`)],
@@ -99,6 +107,57 @@ describe('GET and PUT /settings', () => {
       approvals.push(body['data'].approval)
     }
     expect(approvals).toEqual(['not_required', 'pending'])
+  })
+})
+
+describe('who may loosen approvals', () => {
+  const asked = { payouts_require_approval: true, approval_threshold: 5_000, approvals_required: 2 }
+  const looser = [
+    { payouts_require_approval: false },
+    { approval_threshold: 5_001 },
+    { approvals_required: 1 },
+  ]
+
+  test('an API key asks for them and for more of them, and never for less', async () => {
+    const merchant = await stage.merchant()
+    // While none are asked for, nothing is loosened.
+    for (const change of [{ approvals_required: 3, approval_threshold: 9_000 }, asked]) {
+      expect(await put(change, merchant)).toMatchObject({ status: 200 })
+    }
+    for (const change of looser) {
+      expect(await put({ ...change, business_name: 'Other' }, merchant)).toMatchObject({
+        status: 403,
+        body: { success: false, message: expect.stringContaining('signed-in owner or admin') },
+      })
+    }
+    const mutation = `mutation { updateSettings(input: { payoutsRequireApproval: false }) {
+      ... on ForbiddenError { code } } }`
+    const { body } = await stage.graphql(mutation, {}, merchant.token)
+    expect(body['data'].updateSettings).toEqual({ code: 'FORBIDDEN' })
+    expect(await settingsOf(merchant)).toMatchObject({ ...asked, business_name: 'Boutique' })
+    for (const change of [asked, { approval_threshold: 1_000 }, { approvals_required: 3 }]) {
+      expect(await put(change, merchant)).toMatchObject({ status: 200 })
+    }
+  })
+
+  test.each(['owner', 'admin'] as const)('an %s who signed in may', async (role) => {
+    const merchant = await stage.merchant()
+    const person = await makeMember(stage.app.services.access, merchant.merchantId, role)
+    await put(asked, merchant)
+    for (const change of looser.toReversed()) {
+      expect(await put(change, person)).toMatchObject({ status: 200 })
+    }
+  })
+
+  test('of two at once none passes the other: what it loosens is judged as it stands', async () => {
+    const merchant = await stage.merchant()
+    const answers = await Promise.all([
+      put({ payouts_require_approval: true }, merchant),
+      put({ approval_threshold: 9_000 }, merchant),
+    ])
+    const { approval_threshold: threshold } = await settingsOf(merchant)
+    expect(threshold).toBe(answers[1]?.status === 200 ? 9_000 : 0)
+    expect(answers[0]?.status).toBe(200)
   })
 })
 

@@ -46,8 +46,15 @@ export async function createMerchantKey(ctx: Context, raw: CreateApiKeyInput): P
       const message = `must not be after ${maker.expiresAt.toISOString()}, when the key that makes it ends`
       throw invalidInput([{ field: 'expiresAt', message }])
     }
-    const wish = { merchantId, name, scopes: input.scopes, expiresAt, caps, effectId: ctx.effect?.id ?? null }
-    const made = await createApiKey(tx, ctx.access.master, wish)
+    const made = await createApiKey(tx, ctx.access.master, {
+      merchantId,
+      name,
+      scopes: input.scopes,
+      expiresAt,
+      caps,
+      issuedToId: maker.memberId,
+      effectId: ctx.effect?.id ?? null,
+    })
     if (!made.isNew) return made
     await checkCount(tx, merchantId)
     await tellCreated(tx, ctx, made, input.scopes)

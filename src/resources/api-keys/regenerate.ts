@@ -29,7 +29,8 @@ export async function regenerateMerchantKey(ctx: Context, rawId: string): Promis
     if (!key) throw new DomainError('NOT_FOUND', 'There is no such API key, or it has ended.')
     checkGrants(ctx, key.scopes)
     if (apiKeyId !== actor.apiKeyId) checkLife(maker, key.expiresAt)
-    const wish = { merchantId, apiKeyId, effectId: ctx.effect?.id ?? null }
+    const issuedToId = maker.memberId
+    const wish = { merchantId, apiKeyId, issuedToId, effectId: ctx.effect?.id ?? null }
     const made = await recordedChange(tx, recordingOf(ctx, 'regenerateApiKey'), ['api_key', apiKeyId], () =>
       regenerateApiKey(tx, ctx.access.master, wish),
     )

@@ -13,24 +13,11 @@ import { currency } from '../../shared/money.ts'
 import { cancelPayout } from './cancel.ts'
 import { createPayout } from './create.ts'
 import { countPayouts, payoutsWhere } from './list.ts'
-import { type ApprovalStatus, approvalStates, payoutStates } from './states.ts'
+import { payoutStates } from './states.ts'
 
 const PayoutStatus = stateEnum('PayoutStatus', payoutStates, 'Where a payout stands.')
-const ApprovalStatusEnum = stateEnum('ApprovalStatus', approvalStates, 'Whether a person lets a payout go.')
 
-const Approval = builder.objectRef<{ status: ApprovalStatus; expiresAt: Date | null }>('Approval').implement({
-  description: 'Whether a person lets a payout go, where its merchant asks for that.',
-  fields: (t) => ({
-    status: t.expose('status', { type: ApprovalStatusEnum }),
-    expiresAt: t.expose('expiresAt', {
-      type: 'DateTime',
-      nullable: true,
-      description: 'The payout is cancelled where nobody decided by then.',
-    }),
-  }),
-})
-
-const Payout = builder.prismaNode('Payout', {
+export const Payout = builder.prismaNode('Payout', {
   id: { field: 'id' },
   findUnique: (id, ctx) => ({ id_merchantId: { ...mine(ctx), id: readId('Payout', id) } }),
   nullable: true,
@@ -60,11 +47,6 @@ const Payout = builder.prismaNode('Payout', {
       type: 'DateTime',
       nullable: true,
       description: 'The day that it was scheduled for; null where it goes at once.',
-    }),
-    approval: t.field({
-      type: Approval,
-      select: { approval: true, approvalExpiresAt: true },
-      resolve: ({ approval, approvalExpiresAt }) => ({ status: approval, expiresAt: approvalExpiresAt }),
     }),
     beneficiary: t.relation('beneficiary', {
       nullable: true,
@@ -114,7 +96,7 @@ const PayoutFilter = builder.inputType('PayoutFilter', {
   }),
 })
 
-const idWords = 'Its global id, or its id in REST.'
+export const idWords = 'Its global id, or its id in REST.'
 
 builder.queryFields((t) => ({
   payout: t.prismaField({

@@ -19,6 +19,7 @@ const Settings = builder.prismaObject('Merchant', {
       description: 'Whether payouts of `approvalThreshold` and more wait for a person.',
     }),
     approvalThreshold: t.expose('approvalThreshold', { type: 'Amount', description: 'Whole XOF.' }),
+    approvalsRequired: t.exposeInt('approvalsRequired', { description: 'How many people: 1 to 3.' }),
     ipWhitelist: t.exposeStringList('ipWhitelist', {
       description: 'Addresses and CIDR ranges that may use the account; none lets all in.',
     }),
@@ -44,6 +45,7 @@ const UpdateSettingsInput = builder.inputType('UpdateSettingsInput', {
     notificationEmail: t.string({ description: 'Empty removes it.' }),
     payoutsRequireApproval: t.boolean(),
     approvalThreshold: t.field({ type: 'Amount', description: 'Whole XOF; of 0 every payout waits.' }),
+    approvalsRequired: t.int({ description: '1 to 3 people who must approve each.' }),
     ipWhitelist: t.stringList({
       description:
         'At most 50 IPv4 or IPv6 addresses and CIDR ranges, yours among them. It holds within a second.',
@@ -57,8 +59,8 @@ builder.mutationField('updateSettings', (t) =>
     type: Settings,
     nullable: true,
     scope: ['settings'],
-    description: 'Changes what is given of the settings of the account.',
-    errors: refusals('INVALID_INPUT'),
+    description: 'Changes what is given of the settings. No API key loosens approvals that are asked for.',
+    errors: refusals('INVALID_INPUT', 'FORBIDDEN'),
     args: { input: t.arg({ type: UpdateSettingsInput, required: true }) },
     resolve: async (query, _root, { input }, ctx) => {
       await updateSettings(ctx, input)
