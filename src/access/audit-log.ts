@@ -150,16 +150,18 @@ function recordingParameters(recording: Recording): unknown[] {
 const recordingTypes = ['int', 'text', 'text', 'uuid', 'text', 'text']
 
 /**
- * The entries of the payments that one statement makes, in that statement: no further way to the database
- * where payments are made. To be put behind the query `made`, which it reads.
+ * The entries of what one statement does, in that statement: no further way to the database where money
+ * moves. To be put behind the query that does it, which it reads.
  * @param first the number of the first of its six parameters, `manyParameters`
- * @param entry of `made`: its `place` among the items from 1, `target`, `before` and `after`
+ * @param entry of that query: its `place` among the items from 1, `target`, `before` and `after`
+ * @param isPayment whether these are payments being made, of which there are very many
  */
-export function recordManySql(first: number, entry: string): string {
+export function recordManySql(first: number, entry: string, isPayment = false): string {
   const given = recordingTypes.map((type, nth) => `($${first + nth}::${type}[])[m.place]`).join(', ')
   return `entries AS (
       INSERT INTO audit_entry (${recordingColumns}, is_payment, target, before, after)
-      SELECT ${given}, true, m.target, m.before, m.after FROM (${entry}) AS m(place, target, before, after)
+      SELECT ${given}, ${isPayment}, m.target, m.before, m.after
+      FROM (${entry}) AS m(place, target, before, after)
       RETURNING merchant_id, id),
     unsealed AS (
       INSERT INTO audit_unsealed (merchant_id, entry_id) SELECT merchant_id, id FROM entries)`

@@ -278,7 +278,7 @@ const madeEntries = `SELECT place, 'payout:' || payout_id, NULL::jsonb,
 const recorded = `WITH made AS MATERIALIZED (
     SELECT * FROM create_payouts($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9::timestamptz[], $10,
       $11, $12, $13)),
-  ${recordManySql(14, madeEntries)}`
+  ${recordManySql(14, madeEntries, true)}`
 
 function valuesOf(items: readonly Item[]): unknown[] {
   return [

@@ -143,7 +143,7 @@ const collectMany = shareStatement(
       name: 'collect_many',
       text: `WITH made AS MATERIALIZED (
           SELECT * FROM collect_many($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9, $10, $11)),
-        ${recordManySql(12, madeEntries)}
+        ${recordManySql(12, madeEntries, true)}
         SELECT outcome, transaction_id AS "transactionId", request_id AS "requestId",
           correlation_id AS "correlationId", created_at AS "createdAt", expires_at AS "expiresAt"
         FROM made ORDER BY place`,

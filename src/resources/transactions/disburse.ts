@@ -220,7 +220,7 @@ const madeColumns = `outcome, transaction_id AS "transactionId", request_id AS "
   correlation_id AS "correlationId", created_at AS "createdAt"`
 const recorded = `WITH made AS MATERIALIZED (
     SELECT * FROM deposit_many($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9, $10, $11)),
-  ${recordManySql(12, madeEntries)}`
+  ${recordManySql(12, madeEntries, true)}`
 
 function valuesOf(items: readonly DisburseItem[]): unknown[] {
   return [
