@@ -4,6 +4,7 @@ import { readLetter } from '../../src/http/pages/mail.ts'
 import { schema } from '../../src/resources/schema.ts'
 import { makeMember } from '../access/members.ts'
 import type { TestApp, TestMerchant } from '../support/app.ts'
+import { eventually } from './eventually.ts'
 import type { MailServer } from '../support/mail-server.ts'
 
 // What runs every operation once: a shop for each, people with passwords, and the secrets that were told.
@@ -53,8 +54,8 @@ export interface Ground {
     role: 'owner' | 'viewer',
   ) => Promise<{ memberId: number; sessionId: number; token: string }>
   invite(shop: Shop): Promise<{ email: string; proof: string; memberId: number }>
-  /** What a letter to somebody proves: the first, where nothing else is said. */
-  proofFor(address: string, letters?: number): Promise<string>
+  /** What a letter to somebody proves, which links to a page. */
+  proofFor(address: string, page?: 'join' | 'reset-password'): Promise<string>
   requestReset(person: Person): Promise<string>
 }
 
@@ -122,16 +123,20 @@ export function openGround(service: TestApp, mail: MailServer): Ground {
       const { token } = await ground.done({ field: 'acceptInvitation', variables: { input } })
       return { email, memberId, password, token }
     },
-    async proofFor(address, letters = 1) {
-      const find = () => mail.mails.filter(({ to }) => to === address)[letters - 1]
-      await expect.poll(find, { timeout: 5_000, interval: 20 }).toBeTruthy()
-      const proof = /#(\S+)/.exec(readLetter(find()?.data ?? '').text)?.[1] ?? ''
+    async proofFor(address, page = 'join') {
+      const link = new RegExp(`/${page}\\?lang=fr#(\\S+)`)
+      const find = () =>
+        mail.mails
+          .filter(({ to }) => to === address)
+          .map(({ data }) => link.exec(readLetter(data).text)?.[1])
+          .find((proof) => proof !== undefined)
+      const proof = await eventually(() => find() ?? Promise.reject(new Error('no letter yet')))
       secrets.add(proof)
       return proof
     },
     async requestReset({ email }) {
       await ground.done({ field: 'requestPasswordReset', variables: { input: { email } } })
-      return ground.proofFor(email, 2)
+      return ground.proofFor(email, 'reset-password')
     },
   }
   return ground

@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { actorOf } from '../../access/actor.ts'
-import { recordChange, recordingOf } from '../../access/audit-log.ts'
+import { manyParameters, recordingOf, recordManySql } from '../../access/audit-log.ts'
 import type { Context } from '../../context.ts'
-import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
@@ -29,17 +28,23 @@ export async function checkBalance(ctx: Context, provider: Provider): Promise<Xo
   })
   const known = outcome.kind === 'ok'
   const reference = `bc_${randomBytes(16).toString('hex')}`
-  await transact(ctx.database, async (tx) => {
-    await tx.query('SELECT record_balance_check($1, $2, $3, $4)', [
+  await ctx.database.pool.query({
+    name: 'record_balance_check',
+    text: `WITH asked AS MATERIALIZED (SELECT record_balance_check($1, $2, $3, $4)),
+      ${recordManySql(5, askedEntry)}
+      SELECT FROM asked`,
+    values: [
       merchantId,
       provider,
       reference,
       known ? null : 'OPERATOR_UNAVAILABLE',
-    ])
-    const change = { target: ['operator', provider], after: { reference } } as const
-    await recordChange(tx, recordingOf(ctx, 'balance'), change)
+      ...manyParameters([recordingOf(ctx, 'balance')]),
+    ],
   })
   if (!known)
     throw new DomainError('OPERATOR_UNREACHABLE', 'The operator could not be reached. Ask again in a moment.')
   return outcome.available ?? outcome.current
 }
+
+const askedEntry = `SELECT 1, 'operator:' || $2::provider, NULL::jsonb,
+  jsonb_build_object('reference', $3::text) FROM asked`
