@@ -48,7 +48,7 @@ function leftAfter(amount: number, used: number, allowance: Allowance): Left {
 }
 
 /** Whole units that are free where so much is used. */
-export function freeOf(used: number, { max }: Allowance): number {
+function freeOf(used: number, { max }: Allowance): number {
   return Math.max(0, Math.floor(max - used))
 }
 

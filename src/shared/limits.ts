@@ -87,6 +87,8 @@ export const limits = {
   allowanceNamesMax: 20_000,
   /** So long the database may take to count a request; then this process counts by itself. Choice. */
   allowanceWaitMs: 250,
+  /** For so long a process gives out what it has in advance: a tenth of an allowance at most. Choice. */
+  allowanceAdvanceMs: 100,
 
   /** People (design: reliability, section 7). */
   memberNameLengthMax: 200,

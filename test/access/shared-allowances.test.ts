@@ -97,3 +97,30 @@ test('while the database fails or hangs each process counts by itself, from what
   expect(await node.take('hung', 1, twenty)).toEqual({ remaining: 19, retryAfterS: 0 })
   expect(performance.now() - begun).toBeGreaterThanOrEqual(limits.allowanceWaitMs - 5)
 })
+
+test('who asks again and again is given in advance what it used before, and no more in all', async () => {
+  let asked = 0
+  const batches = openBatches(db.database.pool)
+  const node = nodeWith({
+    run: (statement, item) => {
+      asked += 1
+      return batches.run(statement, item)
+    },
+  })
+  const [other] = nodes()
+  const thousand = { max: 1_000, refillMs: 3_600_000 }
+  let allowed = 0
+  const left: number[] = []
+  for (let uses = 0; ; uses += 1) {
+    const { retryAfterS, remaining } = await node.take('steady', 1, thousand)
+    if (retryAfterS > 0) break
+    left.push(remaining)
+    allowed += 1
+    if (uses % 10 === 0) allowed += allowedOf([await other.take('steady', 1, thousand)])
+  }
+  expect(allowed).toBeLessThanOrEqual(1_000)
+  // What was given in advance and not used is lost; one that asks without a pause loses little.
+  expect(allowed).toBeGreaterThan(800)
+  expect(asked).toBeLessThan(allowed / 2)
+  expect(left).toEqual(left.toSorted((a, b) => b - a))
+})
