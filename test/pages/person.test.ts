@@ -1,20 +1,11 @@
-import { existsSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { type BrowserContext, chromium } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { cannotLook, openBrowser, type TestBrowser } from '../support/browser.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
-
-const chromiumPath = '/usr/bin/chromium'
-/** `.ci/run` installs it; a machine without it tests everything but the pages, and says so. */
-const cannotLook = !existsSync(chromiumPath) && !process.env['CI']
 
 /** A person with a small telephone and no JavaScript, in real Chromium. */
 let service: TestApp
 let shop: TestMerchant
-let browser: BrowserContext
-let profile: string
+let browser: TestBrowser
 function pay(method: string, phone: string, reference: string) {
   return service.rest('POST', '/pay', {
     token: shop.token,
@@ -39,37 +30,17 @@ async function stateOf(reference: string, wanted: string): Promise<string> {
 
 describe.skipIf(cannotLook)('on a small telephone, without JavaScript', () => {
   beforeAll(async () => {
-    profile = await mkdtemp(join(tmpdir(), 'chromium-'))
-    ;[service, browser] = await Promise.all([
-      startTestApp(),
-      chromium.launchPersistentContext(profile, {
-        executablePath: chromiumPath,
-        headless: true,
-        viewport: { width: 340, height: 640 },
-        javaScriptEnabled: false,
-        locale: 'fr-ML',
-        args: [
-          '--no-sandbox',
-          '--disable-gpu',
-          '--disable-quic',
-          '--no-first-run',
-          '--disable-background-networking',
-          '--disable-component-update',
-          '--disable-sync',
-        ],
-      }),
-    ])
+    ;[service, browser] = await Promise.all([startTestApp(), openBrowser({ width: 340, javaScript: false })])
     shop = await service.merchant()
   }, 60_000)
   afterAll(async () => {
     await browser.close()
     await service.close()
-    await rm(profile, { recursive: true, force: true })
   })
 
   test('a person confirms the prompt on the phone page with the right PIN', async () => {
     await pay('OperatorA', '70090000', 'person-1')
-    const page = await browser.newPage()
+    const page = await browser.context.newPage()
     await page.goto(`${service.simulator.url}/phone/+22370090000`)
     expect(await page.locator('html').getAttribute('lang')).toBe('fr')
     // French groups digits by a narrow no-break space.
@@ -84,7 +55,7 @@ describe.skipIf(cannotLook)('on a small telephone, without JavaScript', () => {
 
   test('a person refuses the prompt: the payment failed', async () => {
     await pay('OperatorD', '70090001', 'person-2')
-    const page = await browser.newPage()
+    const page = await browser.context.newPage()
     await page.goto(`${service.simulator.url}/phone/+22370090001`)
     await page.click('button[value=refuse]')
     expect(await stateOf('person-2', 'failed')).toBe('failed')
@@ -93,7 +64,7 @@ describe.skipIf(cannotLook)('on a small telephone, without JavaScript', () => {
 
   test('a person pays on the hosted checkout page and comes back to the shop', async () => {
     const { body } = await pay('OperatorB', '70090002', 'person-3')
-    const page = await browser.newPage()
+    const page = await browser.context.newPage()
     await page.goto(body.data.payment_url)
     const overflow = await page
       .locator('body')
@@ -110,7 +81,7 @@ describe.skipIf(cannotLook)('on a small telephone, without JavaScript', () => {
 
   test('a person cancels on the hosted checkout page: the payment failed', async () => {
     const { body } = await pay('OperatorB', '70090003', 'person-4')
-    const page = await browser.newPage()
+    const page = await browser.context.newPage()
     await page.goto(`${body.data.payment_url}?lang=en`)
     await page.click('button[value=cancel]')
     expect(page.url()).toBe(`${service.url}/?cancelled`)
