@@ -5,6 +5,7 @@ import type { TestProject } from 'vitest/node'
 import { startEmbedded } from '../../src/database/embedded.ts'
 import { ensureGenerated } from '../../src/database/hydrate.ts'
 import { migrate, readMigrations } from '../../src/database/migrate.ts'
+import { doneWith } from './database.ts'
 import { databaseUrl } from './database-url.ts'
 
 declare module 'vitest' {
@@ -20,8 +21,8 @@ const setupLock = 827_105
 
 /**
  * Once per run: a PostgreSQL for tests, kept between runs, with a template database for today's migrations.
- * The databases that earlier runs left are dropped now, so that those of a failed test can be looked at until
- * then.
+ * Databases are dropped when the run ends. Those that earlier runs left are dropped now, so that those of a
+ * failed test can be looked at until then.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   ensureGenerated()
@@ -39,6 +40,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   await client.query('select pg_advisory_unlock($1)', [setupLock])
   project.provide('testServer', { url, template, run: rows[0]?.pid ?? 0 })
   return async () => {
+    await dropDone(client)
     await client.end()
     await server?.stop()
   }
@@ -55,6 +57,15 @@ async function prepareTemplate(client: pg.Client, url: string): Promise<string> 
   await migrate(databaseUrl(url, making))
   await client.query(`alter database ${making} rename to ${template}`)
   return template
+}
+
+async function dropDone(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ datname: string }>(
+    `select datname from pg_database
+     where datconnlimit = $1 and datname like 'test\\_' || pg_backend_pid() || '\\_%'`,
+    [doneWith],
+  )
+  for (const { datname } of rows) await client.query(`drop database "${datname}" with (force)`)
 }
 
 /**
