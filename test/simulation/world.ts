@@ -162,6 +162,7 @@ export function contextOf(services: Services, merchant: TestMerchant): Context {
     effect: null,
     language: 'en',
     responseHeaders: new Map(),
+    door: 'graphql',
   } as unknown as Context
 }
 
