@@ -289,6 +289,8 @@ test('an ordinary account that owns its database has the same walls', async () =
   await empty.owner.query(`CREATE ROLE ${account} LOGIN PASSWORD 'secret'`)
   onTestFinished(async () => {
     await empty.drop()
+    // Nobody goes who owns something.
+    await db.owner.query(`DROP DATABASE ${new URL(empty.url).pathname.slice(1)}`)
     await db.owner.query(`DROP ROLE ${account}`)
   })
   const url = new URL(empty.url)
