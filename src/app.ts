@@ -156,7 +156,7 @@ async function openServices(ground: Ground, addresses: Addresses, closers: Close
     batches,
     access,
     admission: openAdmission(config.pace.inFlightMax, () => probe(database)),
-    requestLimits: createRequestLimits(config.pace, { batches, log }),
+    requestLimits: createRequestLimits(config.pace, { pool, log }),
     mailer: openMailer(config.mail),
     operators,
     sequencer,

@@ -15,7 +15,7 @@ export interface RateLimitState {
   windowS: number
   /** Hits that are still free. */
   remaining: number
-  /** Whole seconds until one more is free; of an allowance that is not used up, until it is whole. */
+  /** Whole seconds until one more is free; of the general limits, until the window ends. */
   resetS: number
 }
 
@@ -46,21 +46,18 @@ export async function takeHit(
 }
 
 /**
- * Forgets the names without a hit in the longest window, and the allowances that are whole again, 1,000 at
- * a time.
- * @returns how many were forgotten; at most 100,000 of each
+ * Forgets the names without a hit in the longest window, 1,000 at a time.
+ * @returns how many were forgotten; at most 100,000
  */
 export async function sweepRateLimits(
   pool: pg.Pool,
   longestWindowMs: number = Math.max(limits.authWindowMs, limits.resetsWindowMs),
 ): Promise<number> {
   let forgotten = 0
-  for (const [sql, ...values] of [[sweepHitsSql, longestWindowMs], [sweepAllowancesSql]] as const) {
-    for (let round = 0; round < 100; round += 1) {
-      const { rowCount } = await pool.query(sql, [sweepBatch, ...values])
-      forgotten += rowCount ?? 0
-      if ((rowCount ?? 0) < sweepBatch) break
-    }
+  for (let round = 0; round < 100; round += 1) {
+    const { rowCount } = await pool.query(sweepSql, [sweepBatch, longestWindowMs])
+    forgotten += rowCount ?? 0
+    if ((rowCount ?? 0) < sweepBatch) break
   }
   return forgotten
 }
@@ -106,7 +103,7 @@ const takeHitSql = `
 const sweepBatch = 1_000
 
 /** Rows that a request holds at this moment are passed over. */
-const sweepHitsSql = `
+const sweepSql = `
   DELETE FROM rate_limit WHERE name IN (
     SELECT name FROM rate_limit
     WHERE NOT EXISTS (
@@ -114,7 +111,3 @@ const sweepHitsSql = `
       WHERE hit > clock_timestamp() - make_interval(secs => $2::float8 / 1000) AND hit < 'infinity')
     LIMIT $1
     FOR UPDATE SKIP LOCKED)`
-
-const sweepAllowancesSql = `
-  DELETE FROM allowance WHERE name IN (
-    SELECT name FROM allowance WHERE whole_at < clock_timestamp() LIMIT $1 FOR UPDATE SKIP LOCKED)`

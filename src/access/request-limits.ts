@@ -1,12 +1,12 @@
-import type { Batches } from '../database/batch.ts'
+import type pg from 'pg'
 import { DomainError } from '../shared/errors.ts'
+import { limits } from '../shared/limits.ts'
 import type { RequestPace } from '../shared/pace.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Actor } from './actor.ts'
-import type { Allowance, Left } from './allowances.ts'
 import { addressBlock } from './ip-whitelist.ts'
 import { type RateLimitState, tellRateLimit } from './rate-limit.ts'
-import { SharedAllowances } from './shared-allowances.ts'
+import { openLimiterStore, SharedLimiter } from './shared-limiter.ts'
 
 /** Who asks, and where its answer's headers are kept. */
 export interface Caller {
@@ -16,8 +16,8 @@ export interface Caller {
 }
 
 /**
- * The general limits of requests, over all nodes: of a merchant, whichever token it uses, and of an address
- * without one.
+ * The general limits of requests, over all nodes: of a token, of its merchant over all tokens, and of an
+ * address without one.
  * @see design: reliability, section 7
  */
 export interface RequestLimits {
@@ -25,56 +25,57 @@ export interface RequestLimits {
   takeTurn(caller: Caller, kind: Kind, route: string): Promise<void>
   /** Tells who was turned away for another reason how many may come. Nothing is counted. */
   tellTurns(caller: Caller, kind: Kind, route: string): void
-  /** Counts what a GraphQL operation may give. */
+  /** Counts what a GraphQL operation may give. @returns the limit that leaves least */
   takeObjects(caller: Caller, objects: number): Promise<RateLimitState>
 }
 
 type Kind = 'write' | 'read'
+type Counted = Kind | 'objects'
 
 export function createRequestLimits(
   pace: Omit<RequestPace, 'inFlightMax'>,
-  { batches, log }: { batches: Pick<Batches, 'run'>; log: Log },
+  { pool, log }: { pool: Pick<pg.Pool, 'query'>; log: Log },
 ): RequestLimits {
-  const allowances = new SharedAllowances(batches, log)
-  const policies = {
-    write: { name: 'writes', max: pace.writesPerSecond, refillMs: 1_000 },
-    read: { name: 'reads', max: pace.readsPerSecond, refillMs: 1_000 },
-    public: { name: 'public', max: pace.publicPerMinute, refillMs: 60_000 },
-    objects: { name: 'objects', max: pace.objectsPerMinute, refillMs: 60_000 },
+  const store = openLimiterStore(pool, log)
+  const both = (name: string, max: number, windowS: number) => {
+    const ofToken = { name: `token-${name}`, max: Math.ceil(max * limits.tokenShare), windowS }
+    return {
+      whole: new SharedLimiter({ name, max, windowS }, store),
+      token: new SharedLimiter(ofToken, store),
+    }
   }
-  const nameOf = ({ actor, clientAddress }: Caller, { name }: Policy, route: string) =>
-    `${name} ${actor ? `merchant ${actor.merchantId}` : `address ${addressBlock(clientAddress)} ${route}`}`
-  const policyOf = ({ actor }: Caller, kind: Kind) => policies[actor ? kind : 'public']
-  const tell = ({ responseHeaders }: Caller, policy: Policy, left: Left) => {
-    const state = stateOf(policy, left)
-    tellRateLimit(responseHeaders, policy.name, state)
-    return state
+  const limiters = {
+    write: both('writes', pace.writesPerSecond, 1),
+    read: both('reads', pace.readsPerSecond, 1),
+    objects: both('objects', pace.objectsPerMinute, 60),
   }
-  const take = async (caller: Caller, policy: Policy, amount: number, route: string) =>
-    tell(caller, policy, await allowances.take(nameOf(caller, policy, route), amount, policy))
+  const asks = new SharedLimiter({ name: 'public', max: pace.publicPerMinute, windowS: 60 }, store, true)
+
+  /** Whose points are used, the token's first: what it is refused its merchant still has. */
+  function keysOf({ actor, clientAddress }: Caller, kind: Counted, route: string) {
+    const { whole, token } = limiters[kind]
+    if (actor) return [[token, actor.tokenId] as const, [whole, `merchant ${actor.merchantId}`] as const]
+    return [[kind === 'objects' ? whole : asks, `address ${addressBlock(clientAddress)} ${route}`] as const]
+  }
+  async function take(caller: Caller, kind: Counted, amount: number, route: string): Promise<RateLimitState> {
+    const states = []
+    for (const [limiter, key] of keysOf(caller, kind, route)) {
+      const state = await limiter.take(key, amount)
+      tellRateLimit(caller.responseHeaders, limiter.policy.name, state)
+      if (!state.allowed) return state
+      states.push(state)
+    }
+    return states.reduce((least, state) => (state.remaining < least.remaining ? state : least))
+  }
   return {
     async takeTurn(caller, kind, route) {
-      const { allowed, resetS } = await take(caller, policyOf(caller, kind), 1, route)
+      const { allowed, resetS } = await take(caller, kind, 1, route)
       if (!allowed) throw new DomainError('RATE_LIMITED', undefined, { retryAfterS: resetS })
     },
     tellTurns(caller, kind, route) {
-      const policy = policyOf(caller, kind)
-      tell(caller, policy, allowances.look(nameOf(caller, policy, route), policy))
+      for (const [limiter, key] of keysOf(caller, kind, route))
+        tellRateLimit(caller.responseHeaders, limiter.policy.name, limiter.look(key))
     },
-    takeObjects: (caller, objects) => take(caller, policies.objects, objects, 'graphql'),
-  }
-}
-
-type Policy = Allowance & { name: string }
-
-/** The state of an allowance, in the words of the answer's headers. */
-function stateOf({ max, refillMs }: Allowance, left: Left): RateLimitState {
-  const { remaining, retryAfterS } = left
-  return {
-    allowed: retryAfterS === 0,
-    limit: max,
-    windowS: Math.ceil(refillMs / 1_000),
-    remaining,
-    resetS: retryAfterS || Math.ceil(((max - remaining) * refillMs) / max / 1_000),
+    takeObjects: (caller, objects) => take(caller, 'objects', objects, 'graphql'),
   }
 }

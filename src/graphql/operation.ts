@@ -9,7 +9,7 @@ import {
   specifiedRules,
   validate,
 } from 'graphql'
-import { Allowances } from '../access/allowances.ts'
+import { RateLimiterMemory } from 'rate-limiter-flexible'
 import { RecentMap } from '../access/recent-map.ts'
 import type { Priority } from '../access/admission.ts'
 import type { Context } from '../context.ts'
@@ -73,7 +73,10 @@ export function createOperations(
   const ground: SubscriptionGround = {
     channels: new Map(),
     kinds: new Map(),
-    allowances: new Allowances(),
+    openings: new RateLimiterMemory({
+      points: limits.subscriptionOpensMax,
+      duration: limits.subscriptionOpensWindowS,
+    }),
     stallMs,
     show,
   }

@@ -12,7 +12,7 @@ import {
   validateSubscriptionArgs,
   visit,
 } from 'graphql'
-import type { Allowances } from '../access/allowances.ts'
+import type { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import { actorOf } from '../access/actor.ts'
 import type { Context } from '../context.ts'
 import { invariant } from '../shared/invariant.ts'
@@ -27,7 +27,8 @@ export interface SubscriptionGround {
   channels: Channels
   /** How many channels each merchant has. */
   kinds: Map<string, number>
-  allowances: Allowances
+  /** How many each token opened of late. */
+  openings: RateLimiterMemory
   /** What a caller may see of a result; an answer that is too large is refused. */
   show: (result: ExecutionResult, ctx: Context) => ExecutionResult
   /** How long a reader may stall. */
@@ -41,10 +42,10 @@ export interface SubscriptionGround {
  */
 export async function openSubscription(
   operation: Operation,
-  { channels, kinds, allowances, show, stallMs }: SubscriptionGround,
+  { channels, kinds, openings, show, stallMs }: SubscriptionGround,
 ): Promise<ExecutionResult | FrameStream> {
   const { contextValue: ctx } = operation
-  takeOpening(allowances, ctx)
+  await takeOpening(openings, ctx)
   const validated = validateSubscriptionArgs(operation)
   if (!('schema' in validated)) return { errors: validated }
   const args: ValidatedSubscriptionArgs = validated
@@ -79,12 +80,12 @@ function takeKind(kinds: Map<string, number>, ctx: Context): () => void {
 }
 
 /** A merchant's openings are counted among its reads. @throws GraphQLError RATE_LIMITED */
-function takeOpening(allowances: Allowances, ctx: Context): void {
-  const allowance = { max: limits.subscriptionOpensMax, refillMs: limits.subscriptionOpensWindowMs }
-  const { retryAfterS } = allowances.take(actorOf(ctx).tokenId, 1, allowance)
-  if (retryAfterS === 0) return
-  throw new GraphQLError(`Too many subscriptions at once: try again in ${retryAfterS} s.`, {
-    extensions: { code: 'RATE_LIMITED', retryAfter: retryAfterS },
+async function takeOpening(openings: RateLimiterMemory, ctx: Context): Promise<void> {
+  await openings.consume(actorOf(ctx).tokenId).catch(({ msBeforeNext }: RateLimiterRes) => {
+    const retryAfter = Math.ceil(msBeforeNext / 1_000)
+    throw new GraphQLError(`Too many subscriptions at once: try again in ${retryAfter} s.`, {
+      extensions: { code: 'RATE_LIMITED', retryAfter },
+    })
   })
 }
 

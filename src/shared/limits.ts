@@ -87,8 +87,8 @@ export const limits = {
   allowanceNamesMax: 20_000,
   /** So long the database may take to count a request; then this process counts by itself. Choice. */
   allowanceWaitMs: 250,
-  /** For so long a process gives out what it has in advance: a tenth of an allowance at most. Choice. */
-  allowanceAdvanceMs: 100,
+  /** Of what a merchant may ask, for one token: while it runs wild the others go on. Choice. */
+  tokenShare: 0.8,
 
   /** People (design: reliability, section 7). */
   memberNameLengthMax: 200,
@@ -255,7 +255,7 @@ export const limits = {
   subscriptionKindsPerMerchantMax: 32,
   /** Opened by a token: 5 a second. Choice: whoever lost its connection twice opens all of them again. */
   subscriptionOpensMax: 40,
-  subscriptionOpensWindowMs: 8 * second,
+  subscriptionOpensWindowS: 8,
   /** A reader whose connection stays full for this long is cut off; it comes back with its cursor. */
   streamStallMs: 30 * second,
   eventPageMax: 100,

@@ -185,8 +185,8 @@ export function testLimits(objectsPerMinute = 100_000): RequestLimits {
   const many = 1_000_000
   const pace = { writesPerSecond: many, readsPerSecond: many, publicPerMinute: many, objectsPerMinute }
   // Without a database each process counts by itself.
-  const batches = { run: () => Promise.reject(new Error('no database')) }
-  return createRequestLimits(pace, { batches, log: createLog('silent') })
+  const pool = { query: () => Promise.reject(new Error('no database')) }
+  return createRequestLimits(pace, { pool, log: createLog('silent') })
 }
 
 /** Serves for one test file. @param attach puts the door on the server, and says what closes it */

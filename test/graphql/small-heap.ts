@@ -35,13 +35,13 @@ function ours(): RequestListener {
   const { batches } = schema.getQueryType()?.getFields() ?? {}
   if (batches) batches.resolve = (_root, args) => list(args as { first?: number })
   const log = createLog('silent')
-  const nobody = { run: () => Promise.reject(new Error('no database')) }
+  const nobody = { query: () => Promise.reject(new Error('no database')) }
   const services = {
     config: { mode: 'production' },
     log,
     access: { isTrustedProxy: () => false },
     admission: openAdmission(10_000, async () => {}),
-    requestLimits: createRequestLimits(readConfig({}).pace, { batches: nobody, log }),
+    requestLimits: createRequestLimits(readConfig({}).pace, { pool: nobody, log }),
   } as unknown as Services
   return createGraphqlHandler({ services, operations: createOperations(schema), isDraining: () => false })
 }
