@@ -6,8 +6,8 @@ import { newHome, startProgram } from '../terminal/program.ts'
 import type { Entry, Workload } from './rounds.ts'
 
 const bare = `require('node:http').createServer().listen(0, '127.0.0.1', () => console.log('ready'))`
-/** After this time what the start left behind is tidied up. */
-const idleMs = 3_000
+/** After this time what the start left behind is tidied up, and given back. */
+const idleMs = 10_000
 
 /** A warm start to the first screen, against a bare server; then what lies idle in memory. */
 export const start: Workload = async () => {
