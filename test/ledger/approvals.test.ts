@@ -116,7 +116,7 @@ test('the last approval enqueues what is due; what is for a day to come waits', 
 describe('nobody decides', () => {
   test.each([
     ['whose session was revoked', 'UPDATE api_key SET revoked_at = now() WHERE id = $1'],
-    ['whose session is over', 'UPDATE api_key SET expires_at = now() WHERE id = $1'],
+    ['whose session is over', `UPDATE api_key SET expires_at = now() - interval '1 second' WHERE id = $1`],
     [
       'who was removed',
       `UPDATE team_member SET status = 'removed', removed_at = now()
