@@ -54,7 +54,7 @@ test.each([
   ['another role', `UPDATE team_member SET role = 'viewer' WHERE id = $member`],
   ['a higher role', `UPDATE team_member SET role = 'owner' WHERE id = $member`],
   ['removal', `UPDATE team_member SET status = 'removed', removed_at = now() WHERE id = $member`],
-  ['12 hours', 'UPDATE api_key SET expires_at = now() WHERE id = $session'],
+  ['12 hours', `UPDATE api_key SET expires_at = now() - interval '1 second' WHERE id = $session`],
   [
     'an hour without a request',
     `UPDATE api_key SET last_used_at = now() - interval '61 min' WHERE id = $session`,
@@ -127,7 +127,9 @@ test('an API key past its day is dead', async () => {
   const { apiKeyId } = await createApiKey(db.database.pool, master, input)
   const grant = { merchantId, apiKeyId, apiKeyVersion: 1, scopes, hours: 1 }
   const { token } = await access.tokens.issueToken(grant)
-  await db.owner.query('UPDATE api_key SET expires_at = now() WHERE id = $1', [apiKeyId])
+  await db.owner.query(`UPDATE api_key SET expires_at = now() - interval '1 second' WHERE id = $1`, [
+    apiKeyId,
+  ])
   const entered = authenticate(access, { authorization: `Bearer ${token}`, clientAddress })
   await expect(entered).rejects.toMatchObject(refused)
 })

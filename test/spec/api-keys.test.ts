@@ -162,9 +162,10 @@ test('a key that expires makes none that lives longer, and is dead when it has',
       problems: [{ field: 'expiresAt' }],
     })
 
-  await stage.database.owner.query('UPDATE api_key SET expires_at = now() WHERE id = $1', [
-    made.apiKey.databaseId,
-  ])
+  await stage.database.owner.query(
+    `UPDATE api_key SET expires_at = now() - interval '1 second' WHERE id = $1`,
+    [made.apiKey.databaseId],
+  )
   expect(await auth(made, ['balance'])).toMatchObject({ status: 401 })
   expect(await create(token, {})).toMatchObject({ extensions: { code: 'UNAUTHENTICATED' } })
   await eventually(

@@ -132,7 +132,7 @@ test('a letter that the mail server turns away is sent again', async () => {
 test('an invitation of another day is refused', async () => {
   const { email, token } = await invited('viewer')
   await service.database.owner.query(
-    `UPDATE member_secret SET invitation_expires_at = now()
+    `UPDATE member_secret SET invitation_expires_at = now() - interval '1 second'
      WHERE member_id = (SELECT id FROM team_member WHERE email = $1)`,
     [email],
   )
