@@ -280,7 +280,7 @@ describe('since the point', () => {
     await settleDown()
     await damage(db.owner, `UPDATE operator_request SET state = 'refused' WHERE transaction_id = $1`, [paid])
     expect(await auditLedger(db.database, { whole: false })).toEqual({ whole: false, problems: [] })
-    await db.owner.query(`UPDATE audit_point SET whole_proven_at = now() - interval '1 day'`)
+    await db.owner.query(`UPDATE audit_point SET whole_proven_at = now() - interval '25 hours'`)
     expect(await auditLedger(db.database, { whole: false })).toMatchObject({
       whole: true,
       problems: [{ invariant: 'statuses_agree_with_requests' }],

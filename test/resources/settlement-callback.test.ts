@@ -138,5 +138,5 @@ test('a callback has a question of its own where an older one is under way', asy
   await callback(opened, 'settled')
   await job?.run()
   slow.resolve(answers.pending)
-  await expect.poll(async () => (await stands(opened)).status).toBe('success')
+  await expect.poll(async () => (await stands(opened)).status, { timeout: 5_000 }).toBe('success')
 })
