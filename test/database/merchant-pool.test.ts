@@ -220,6 +220,8 @@ describe('the wall', () => {
       'audit_seal: SELECT',
       'audit_unsealed: INSERT',
       'audit_unsealed: SELECT',
+      'batch: SELECT',
+      'batch_recipient: SELECT',
       'beneficiary.account: UPDATE',
       'beneficiary.category: UPDATE',
       'beneficiary.is_active: UPDATE',

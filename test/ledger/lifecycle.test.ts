@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { batchStates, recipientStates } from '../../src/resources/batches/states.ts'
 import { approvalStates, payoutStates } from '../../src/resources/payouts/states.ts'
 import { type TransactionStatus, transactionStates } from '../../src/resources/transactions/states.ts'
 import { deliveryStates } from '../../src/resources/webhooks/states.ts'
@@ -31,7 +32,14 @@ async function standing(status: TransactionStatus, type: 'pay' | 'deposit' = 'pa
   return rows[0]?.id ?? 0n
 }
 
-const lifecycles: States<string>[] = [transactionStates, payoutStates, approvalStates, deliveryStates]
+const lifecycles: States<string>[] = [
+  transactionStates,
+  payoutStates,
+  approvalStates,
+  batchStates,
+  recipientStates,
+  deliveryStates,
+]
 
 test.each(lifecycles)('the database holds exactly the moves of states.ts: $name', async (states) => {
   const { rows } = await db.owner.query<{ move: string }>(
