@@ -192,13 +192,13 @@ function openPools({ connection, log }: Ground): Database {
 function openWebhooks(
   { config, connection, log }: Ground,
   closers: Closers,
-): Pick<Services, 'webhookSender' | 'webhookHolds'> {
+): Pick<Services, 'webhookSender' | 'laneHolds'> {
   const webhookSender = createSender({ mode: config.mode })
   closers.push(() => webhookSender.close())
   const pool = openPool(connection, lanePoolMax, serviceRole, (event, err) => log.warn({ err }, event))
-  const webhookHolds = openLaneHolds(pool, log)
-  closers.push(() => webhookHolds.close())
-  return { webhookSender, webhookHolds }
+  const laneHolds = openLaneHolds(pool, log)
+  closers.push(() => laneHolds.close())
+  return { webhookSender, laneHolds }
 }
 
 /** As every request asks: on a session of each pool. */

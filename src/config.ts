@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { deliverySettings, type DeliveryPace, readDeliveryPace } from './shared/delivery-pace.ts'
 import { type MailSettings, mailSettings, readMail } from './shared/mail-settings.ts'
+import { type NumberRanges, rangeSettings } from './shared/number-ranges.ts'
 import { paceSettings, readPace, type RequestPace } from './shared/pace.ts'
 import { type Provider, providers } from './shared/providers.ts'
 import { Secret } from './shared/secret.ts'
@@ -82,6 +83,8 @@ export interface Config {
   pace: RequestPace
   deliveries: DeliveryPace
   mail: MailSettings
+  /** Which operator a number suggests where nobody says. */
+  numberRanges: NumberRanges
   logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent'
   /** The operator simulator of the sandbox: started here on this port, or one that runs elsewhere. */
   simulator: {
@@ -116,6 +119,7 @@ const settings = z.object({
   ...paceSettings,
   ...deliverySettings,
   ...mailSettings,
+  ...rangeSettings,
   LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
   OPERATORS_PORT: port.default(4010),
   OPERATORS_URL: address.optional(),
@@ -209,6 +213,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     trustedProxies,
     pace: readPace(read.MODE, read),
     deliveries: readDeliveryPace(read),
+    numberRanges: read.NUMBER_RANGES,
     mail: readMail(read, production ? null : join(resolve(read.DATA_DIR), 'mail')),
     logLevel: read.LOG_LEVEL,
     simulator,

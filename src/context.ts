@@ -33,8 +33,8 @@ export interface Services {
   sequencer: Sequencer
   /** Brings events to merchants' own servers. */
   webhookSender: Sender
-  /** Whose lanes this process is at; its sessions are theirs alone. */
-  webhookHolds: LaneHolds
+  /** Which lanes this process is at: endpoints by their ids, bulk pay as 0. Its sessions are theirs alone. */
+  laneHolds: LaneHolds
   feed: Feed
   /** Work that several callers want at once and one does: name → the work under way. */
   flights: Map<string, Promise<unknown>>

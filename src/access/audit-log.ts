@@ -96,6 +96,8 @@ const pictures = {
   session: 'SELECT member_id, expires_at, revoked_at FROM api_key WHERE id = $2 AND merchant_id = $1',
   beneficiary: `SELECT name, account, payment_method, category, is_active
     FROM beneficiary WHERE id = $2 AND merchant_id = $1`,
+  batch: `SELECT title, status, approval, recipient_count, total_amount, cancelled_count
+    FROM batch WHERE id = $2 AND merchant_id = $1`,
   webhook: `SELECT url, events, is_active, removed_at
     FROM webhook_endpoint WHERE id = $2 AND merchant_id = $1`,
 } as const

@@ -98,12 +98,23 @@ export function checkCaps(
   { caps }: { caps: Caps | null },
   { amount: asked, provider }: { amount: Xof | null; provider: Provider },
 ): void {
-  if (caps?.paymentMethods && !caps.paymentMethods.includes(provider)) {
-    throw beyond('paymentMethods', `is limited to payments by ${caps.paymentMethods.join(', ')}`)
-  }
+  if (caps?.paymentMethods?.includes(provider) === false) throw beyondCap(caps, 'paymentMethods')
   if (asked !== null && caps?.maxPerPayment != null && asked > caps.maxPerPayment) {
-    throw beyond('maxPerPayment', `is limited to ${caps.maxPerPayment} XOF per payment`)
+    throw beyondCap(caps, 'maxPerPayment')
   }
+}
+
+/** What a payment is refused with that is beyond a limit of its caller. */
+export function beyondCap(
+  caps: Pick<Caps, 'maxPerPayment' | 'paymentMethods'> | null,
+  limit: 'maxPerPayment' | 'paymentMethods',
+): DomainError {
+  return beyond(
+    limit,
+    limit === 'paymentMethods'
+      ? `is limited to payments by ${caps?.paymentMethods?.join(', ')}`
+      : `is limited to ${caps?.maxPerPayment} XOF per payment`,
+  )
 }
 
 function beyond(limit: keyof Caps, words: string): DomainError {

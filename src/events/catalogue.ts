@@ -19,13 +19,23 @@ const deposit = [
 ]
 const approved = ['payout_id', 'reference', 'amount', 'currency', 'payment_method', 'destination_phone']
 const payout = [...approved, 'failure_reason']
+const batch = [
+  'batch_id',
+  'status',
+  'recipient_count',
+  'succeeded_count',
+  'failed_count',
+  'cancelled_count',
+  'total_amount',
+  'paid_amount',
+]
 
 /** What the log tells of one kind of event. */
 interface EventKind {
   /** One sentence. */
   tells: string
-  /** What it is about: `null` where that is neither a transaction nor a payout. */
-  about: 'transaction' | 'payout' | null
+  /** What it is about: `null` where that is none of these. */
+  about: 'transaction' | 'payout' | 'batch' | null
   /** What a webhook says of it: these fields of its data, where they are there. */
   webhook: readonly string[]
 }
@@ -101,19 +111,40 @@ export const events = {
     about: null,
     webhook: [...approved, 'approval', 'approved_by', 'approvals', 'approvals_required'],
   },
+  batch_draft: {
+    tells: 'A batch was made, or recipients were added to it.',
+    about: 'batch',
+    webhook: batch,
+  },
+  batch_pending_approval: {
+    tells: 'A batch waits for people to approve it; its money is set aside.',
+    about: 'batch',
+    webhook: batch,
+  },
+  batch_processing: {
+    tells: 'The recipients of a batch are being paid.',
+    about: 'batch',
+    webhook: batch,
+  },
+  batch_progress: {
+    tells: 'Recipients of a batch are paid, failed or cancelled; others are not yet.',
+    about: 'batch',
+    webhook: [...batch, 'processing_count'],
+  },
+  batch_cancelled: {
+    tells: 'A batch was cancelled or rejected before anybody was paid, or nobody approved it in time.',
+    about: 'batch',
+    webhook: [...batch, 'approval', 'rejection_reason'],
+  },
   bulk_pay_done: {
     tells: 'The last recipient of a batch is paid, failed or cancelled.',
+    about: 'batch',
+    webhook: batch,
+  },
+  recipient_reversed: {
+    tells: 'The operator gave back what a recipient of a batch was paid.',
     about: null,
-    webhook: [
-      'batch_id',
-      'status',
-      'recipient_count',
-      'succeeded_count',
-      'failed_count',
-      'cancelled_count',
-      'total_amount',
-      'paid_amount',
-    ],
+    webhook: ['batch_id', 'recipient_id', 'name', 'account', 'amount', 'currency', 'payment_method'],
   },
   payment_link_used: {
     tells: 'Somebody paid by a payment link.',
@@ -188,6 +219,29 @@ export interface ApprovalEventData extends PayoutEventData {
   approvals_required: number
 }
 
+/** What the log keeps of a batch at the moment of an event; frozen, whatever becomes of the batch. */
+export interface BatchEventData {
+  batch_id: number
+  title?: string
+  status: string
+  previous_status?: string
+  approval: string
+  currency: string
+  recipient_count: number
+  /** At their operators at that moment. */
+  processing_count: number
+  succeeded_count: number
+  failed_count: number
+  cancelled_count: number
+  total_amount: number
+  paid_amount: number
+  /** Since when its recipients are sent their money. */
+  started_at?: string
+  /** Of one that somebody rejected: the id of the member, and what they said. */
+  rejected_by?: number
+  rejection_reason?: string
+}
+
 /** What the log keeps of an alert. */
 export type SecurityAlertData = WebhookAlert | AccessAlert
 
@@ -225,7 +279,7 @@ export interface ApiKeyCreatedData {
 
 /** One line of a merchant's log. */
 export interface LogEvent<
-  Data = TransactionEventData | PayoutEventData | ApprovalEventData | SecurityAlertData,
+  Data = TransactionEventData | PayoutEventData | ApprovalEventData | BatchEventData | SecurityAlertData,
 > {
   /** Its own, over all merchants. */
   id: bigint

@@ -71,17 +71,20 @@ export function pathOf({ url = '/' }: IncomingMessage): string | null {
 }
 
 /** Reads a request body. Null where it is over the limit (the rest is then not read), or broken off. */
-export function readBody(message: IncomingMessage): Promise<Buffer | null> {
+export function readBody(
+  message: IncomingMessage,
+  maxBytes: number = limits.bodyMaxBytes,
+): Promise<Buffer | null> {
   const { 'content-length': length, 'transfer-encoding': encoding } = message.headers
   if (length === undefined && encoding === undefined) return Promise.resolve(Buffer.alloc(0))
-  if (Number(length ?? 0) > limits.bodyMaxBytes || message.destroyed) return Promise.resolve(null)
+  if (Number(length ?? 0) > maxBytes || message.destroyed) return Promise.resolve(null)
   return new Promise((resolve) => {
     const parts: Buffer[] = []
     let size = 0
     const take = (part: Buffer) => {
       size += part.length
       parts.push(part)
-      if (size > limits.bodyMaxBytes) end(null)
+      if (size > maxBytes) end(null)
     }
     const end = (body: Buffer | null) => {
       message.off('data', take)

@@ -7,6 +7,8 @@ import type { Provider } from '../shared/providers.ts'
 export interface JobPayloads {
   /** Payouts of an operator are due (`enqueue_sends`). */
   'payouts.send': { provider: Provider }
+  /** Recipients of batches are to be sent their money (`enqueue_batches`). */
+  'batches.send': Record<string, never>
   /** There may be something to send to an endpoint (`enqueue_lanes`). */
   'webhooks.deliver': { endpointId: number }
   /** A letter was written. */

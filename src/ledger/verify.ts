@@ -17,6 +17,9 @@ export const invariants = {
     'No collection is given back more than was paid, and what is given back whole says so.',
   approvals_cover_what_is_paid: 'What needs a person’s approval has one, of what it is.',
   payouts_are_counted: 'The payouts that are counted are those that are there.',
+  batches_are_counted: 'What a batch counts is what its recipients are.',
+  batches_end_once:
+    'What a batch set aside, its recipients were paid or it was given back, as they say, once.',
 } as const
 export type Invariant = keyof typeof invariants
 

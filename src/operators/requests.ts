@@ -6,8 +6,8 @@ import type { Provider } from '../shared/providers.ts'
 import type { FailureReason } from './failure-reasons.ts'
 import type { CallbackHint, OperationKind, OperatorHandle } from './operator.ts'
 
-/** What a request is for: a transaction, of a customer who pays or is paid, or a payout. */
-export type Subject = 'collection' | 'deposit' | 'payout'
+/** What a request is for: a transaction, of one who pays or is paid, a payout, or a batch's recipient. */
+export type Subject = 'collection' | 'deposit' | 'payout' | 'recipient'
 
 /**
  * A request to an operator that is not known to be over. Its identity was stored before the first byte left.
@@ -53,22 +53,26 @@ export interface OpenRequest {
 export function causeOf({
   subject,
   subjectId,
-}: Pick<OpenRequest, 'subject' | 'subjectId'>): `transaction:${bigint}` | `payout:${bigint}` {
-  return subject === 'payout' ? `payout:${subjectId}` : `transaction:${subjectId}`
+}: Pick<OpenRequest, 'subject' | 'subjectId'>): `${'transaction' | 'payout' | 'recipient'}:${bigint}` {
+  return subject === 'payout' || subject === 'recipient'
+    ? `${subject}:${subjectId}`
+    : `transaction:${subjectId}`
 }
 
 /** The requests that a statement took (`taken`), each with what it is for. */
 const readTaken = `SELECT r.id, r.merchant_id AS "merchantId",
-    CASE WHEN r.payout_id IS NOT NULL THEN 'payout'
+    CASE WHEN r.payout_id IS NOT NULL THEN 'payout' WHEN r.recipient_id IS NOT NULL THEN 'recipient'
       WHEN r.kind = 'collect' THEN 'collection' ELSE 'deposit' END AS subject,
-    coalesce(r.payout_id, r.transaction_id) AS "subjectId", r.provider, r.kind, r.amount, r.phone, r.handle
+    coalesce(r.payout_id, r.recipient_id, r.transaction_id) AS "subjectId", r.provider, r.kind, r.amount,
+    r.phone, r.handle
       || jsonb_build_object('correlationId', r.correlation_id, 'clientRef', r.correlation_id) AS handle,
     r.state, r.attempt, now() AS "claimedAt", r.check_count AS "checkCount",
     r.created_at AS "createdAt",
     extract(epoch FROM now() - r.fence_until)::float8 * 1000 + ${limits.operatorFenceMs} AS "sinceSentMs",
     t.expires_at AS "expiresAt",
-    coalesce(t.request_data, p.request_data) AS request, coalesce(t.status::text, p.status::text) AS status,
-    coalesce(t.settled_at, p.settled_at) AS "settledAt", r.handle->>'claimed' AS claimed,
+    coalesce(t.request_data, p.request_data, '{}') AS request,
+    coalesce(t.status::text, p.status::text, b.status::text) AS status,
+    coalesce(t.settled_at, p.settled_at, b.settled_at) AS "settledAt", r.handle->>'claimed' AS claimed,
     extract(epoch FROM service_now() - (r.handle->>'toldAt')::timestamptz)::float8 * 1000 AS "sinceToldMs",
     r.handle->>'turnedAway' AS "turnedAway"
   FROM taken r
@@ -77,7 +81,10 @@ const readTaken = `SELECT r.id, r.merchant_id AS "merchantId",
   ) t ON true
   LEFT JOIN LATERAL (
     SELECT p.* FROM payout p WHERE p.id = r.payout_id AND p.merchant_id = r.merchant_id LIMIT 1
-  ) p ON true`
+  ) p ON true
+  LEFT JOIN LATERAL (
+    SELECT b.* FROM batch_recipient b WHERE b.id = r.recipient_id AND b.merchant_id = r.merchant_id LIMIT 1
+  ) b ON true`
 
 /**
  * Takes requests that are due to be asked about, oldest first. Until `limits.operatorQueryIntervalMs` have
@@ -264,7 +271,8 @@ export async function watchRequest(pool: Pool, id: bigint, nextMs: number | null
     text: `UPDATE operator_request r
       SET next_check_at = CASE WHEN NOT EXISTS (
             SELECT FROM movement m
-            WHERE m.cause = coalesce('transaction:' || r.transaction_id, 'payout:' || r.payout_id)
+            WHERE m.cause = coalesce('transaction:' || r.transaction_id, 'payout:' || r.payout_id,
+                'recipient:' || r.recipient_id)
               AND m.step IN ('reverse', 'shortfall'))
           THEN service_now() + $2 * interval '1 millisecond' END
       WHERE r.id = $1 AND r.state = 'settled'

@@ -9,6 +9,7 @@ import { auditLedger } from '../ledger/audit.ts'
 import { causeOf, claimDue } from '../operators/requests.ts'
 import { limits } from '../shared/limits.ts'
 import type { Provider } from '../shared/providers.ts'
+import { sendDueRecipients } from './batches/send.ts'
 import { seeToDuePayouts } from './payouts/due.ts'
 import { sendDuePayouts } from './payouts/send.ts'
 import { checkRequest } from './settlement.ts'
@@ -23,6 +24,7 @@ import { enqueueDueLanes, sweepWebhooks } from './webhooks/due.ts'
 export function serviceTasks(services: Services): Tasks {
   return {
     'payouts.send': ({ provider }) => sendDuePayouts(services, provider),
+    'batches.send': () => sendDueRecipients(services),
     'webhooks.deliver': ({ endpointId }) => deliverDue(services, endpointId),
     'mail.send': ({ mailId }) => sendMail(services, mailId),
     'members.reset-password': ({ email, merchantId }) => sendPasswordReset(services, email, merchantId),

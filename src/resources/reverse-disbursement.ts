@@ -7,7 +7,7 @@ import { proofOf } from './outcome.ts'
 
 /**
  * Takes a disbursement back that its operator gave back, on the operator's own answer: what left is available
- * again. A deposit becomes `reversed`; a payout stays `completed`, and says when it came back. Status,
+ * again. A deposit becomes `reversed`; a payout and a recipient stay paid, and say when it came back. Status,
  * movement, event and the end of the operator request are one commit; a repetition changes nothing.
  *
  * Choice: what a refund gave back of a collection stays said of it, `reversed` included, and somebody is
@@ -46,24 +46,23 @@ const reverseMany = shareStatement(async (pool: Pool, items: readonly Item[]): P
   return rows.map((row) => row.moved)
 })
 
+/** Where the status of each kind stands. */
+const standings = {
+  deposit: 'SELECT status, refund_of_id AS "refundOf" FROM transaction WHERE id = $1',
+  payout: 'SELECT status, NULL AS "refundOf" FROM payout WHERE id = $1',
+  recipient: 'SELECT status, NULL AS "refundOf" FROM batch_recipient WHERE id = $1',
+} as const
+
 async function readStanding(
   pool: Pool,
-  subject: 'deposit' | 'payout',
+  subject: keyof typeof standings,
   id: bigint,
 ): Promise<{ status: string; refundOf: bigint | null }> {
-  const { rows } = await pool.query<{ status: string; refundOf: bigint | null }>(
-    subject === 'deposit'
-      ? {
-          name: 'deposit_standing',
-          text: 'SELECT status, refund_of_id AS "refundOf" FROM transaction WHERE id = $1',
-          values: [id],
-        }
-      : {
-          name: 'payout_standing',
-          text: 'SELECT status, NULL AS "refundOf" FROM payout WHERE id = $1',
-          values: [id],
-        },
-  )
+  const { rows } = await pool.query<{ status: string; refundOf: bigint | null }>({
+    name: `${subject}_standing`,
+    text: standings[subject],
+    values: [id],
+  })
   const [row] = rows
   if (!row) throw new Error(`${subject} ${id} is not there`)
   return row

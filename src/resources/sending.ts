@@ -1,4 +1,4 @@
-import type { Services } from '../context.ts'
+import { type Services, shareFlight } from '../context.ts'
 import { exchangeRecorder } from '../operators/exchanges.ts'
 import { failureReasons } from '../operators/failure-reasons.ts'
 import type { CallContext, Evidence, InitiateOutcome, NotSent, Refusal } from '../operators/operator.ts'
@@ -33,16 +33,71 @@ export interface Sent {
  * before; an answer that does not come, or that nobody understands, is never a failure: the request is asked
  * about until it is known.
  * @param deadline from before the right to send was taken: nothing leaves after it
+ * @param onAnswered called when the operator has answered or will not, before that is noted
  */
 export async function sendRequest(
   services: Services,
   request: OpenRequest,
   lane: CallContext['lane'],
   deadline: Date,
+  onAnswered?: () => void,
 ): Promise<Sent> {
   const operator = operatorOf(services, request)
-  const outcome = await start(services, operator, request, callContext(services, request, lane, deadline))
+  const sending = start(services, operator, request, callContext(services, request, lane, deadline))
+  const outcome = await (onAnswered ? sending.finally(onAnswered) : sending)
   return bringAnswer(services, operator, request, outcome)
+}
+
+/** A disbursement that was begun just now, as the statement that began it tells of it. */
+export interface BegunRow {
+  requestId: bigint
+  merchantId: number
+  amount: bigint
+  phone: string
+  correlationId: string
+  createdAt: Date
+}
+
+/** The request of what was begun just now, to be sent for the first time. */
+export function begunRequest(
+  row: BegunRow,
+  about: Pick<OpenRequest, 'subject' | 'subjectId' | 'provider' | 'request'>,
+): OpenRequest {
+  const { requestId: id, merchantId, amount, phone, correlationId, createdAt } = row
+  return {
+    ...about,
+    id,
+    merchantId,
+    kind: 'disburse',
+    amount,
+    phone,
+    handle: { correlationId, clientRef: correlationId },
+    state: 'sending',
+    attempt: 1,
+    checkCount: 0,
+    createdAt,
+    expiresAt: null,
+    status: subjects[about.subject].open,
+    settledAt: null,
+    claimed: null,
+  }
+}
+
+/** Sends what was begun just now. Never throws: an answer that could not be noted is asked for. */
+export async function sendBegun(
+  services: Services,
+  request: OpenRequest,
+  deadline: Date,
+  onAnswered?: () => void,
+): Promise<void> {
+  try {
+    await shareFlight(services, `send:${request.id}`, () =>
+      sendRequest(services, request, 'background', deadline, onAnswered),
+    )
+  } catch (error) {
+    const about = causeOf(request)
+    services.log.error({ err: error, about }, 'an answer of an operator was not noted')
+  }
 }
 
 function start(

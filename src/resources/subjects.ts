@@ -3,6 +3,8 @@ import type { Evidence } from '../operators/operator.ts'
 import type { Subject } from '../operators/requests.ts'
 import { limits } from '../shared/limits.ts'
 import type { States } from '../shared/states.ts'
+import { settleRecipient } from './batches/settle.ts'
+import { recipientStates } from './batches/states.ts'
 import type { Ending } from './outcome.ts'
 import { settlePayout } from './payouts/settle.ts'
 import { payoutStates } from './payouts/states.ts'
@@ -61,5 +63,15 @@ export const subjects: Readonly<Record<Subject, SubjectRow>> = {
     resendAbsentForMs: Number.POSITIVE_INFINITY,
     settle: settlePayout,
     reverse: (services, id, evidence) => reverseDisbursement(services, 'payout', id, evidence),
+  },
+  recipient: {
+    states: recipientStates,
+    open: 'processing',
+    success: 'success',
+    unsentForMs: limits.payoutUnsentForMs,
+    waitsForFloat: true,
+    resendAbsentForMs: Number.POSITIVE_INFINITY,
+    settle: settleRecipient,
+    reverse: (services, id, evidence) => reverseDisbursement(services, 'recipient', id, evidence),
   },
 }

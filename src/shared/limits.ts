@@ -163,7 +163,19 @@ export const limits = {
   payoutsPaceMs: 20,
   /** What payouts led to within this time is one statement. */
   payoutsSettlePaceMs: 10,
-  /** How often it is looked for payouts that are due. */
+  /** Recipients of a batch and of one call at most (decisions: Endpoints); problems that are listed. */
+  batchRecipientsMax: 10_000,
+  batchProblemsShown: 100,
+  batchTitleLengthMax: 200,
+  recipientNameLengthMax: 200,
+  /** Recipients of one batch whose operators are being asked (issue 7), and of one operator. */
+  batchInFlightMax: 8,
+  recipientsInFlightMax: 32,
+  /** Answers that wait to be noted before further recipients are sent. */
+  recipientsUnnotedMax: 512,
+  /** What recipients led to within this time is one statement, and one event of each batch. */
+  recipientsSettlePaceMs: 40,
+  /** How often it is looked for payouts and recipients that are due. */
   payoutsDueEveryMs: 1 * second,
   /** How often the jobs of processes that are gone are taken back. */
   jobsRecoverEveryMs: 1 * second,
@@ -187,6 +199,8 @@ export const limits = {
 
   /** Bodies (decisions: 413). Choice: the largest `/pay` body is below 8 KiB. */
   bodyMaxBytes: 100 * 1_024,
+  /** Of a call that brings recipients (decisions: Endpoints). */
+  recipientsBodyMaxBytes: 5 * 1_024 * 1_024,
   jsonDepthMax: 20,
   headerMaxBytes: 16 * 1_024,
   /** A client that dribbles its request is let go. (design: reliability, section 8) */

@@ -68,6 +68,12 @@ function freshPayout(more: object = {}): () => object {
   }
 }
 
+const somebody = { name: 'Awa', account: '+22370110000', amount: 1_000n, paymentMethod: 'OperatorA' }
+
+function freshBatch(more: object = {}): () => object {
+  return () => ({ input: { title: `made-${(made += 1)}`, recipients: [somebody], ...more } })
+}
+
 let made = 0
 /** Of a mutation each run takes its own; what must differ then is told apart by nothing else. */
 function fresh(more: object = {}): () => object {
@@ -125,6 +131,20 @@ const asked: Record<string, readonly (() => object)[]> = {
     () => ({ limit: 100, offset: -1, filter: null }),
   ],
   Payout: [() => ({ id: 1 }), () => ({ id: 999_999 }), () => ({ id: null })],
+  CreateBatch: [
+    freshBatch(),
+    freshBatch({ recipients: [] }),
+    freshBatch({ recipients: [{ name: 'Awa', account: 'nobody', amount: 1n }] }),
+    freshBatch({ recipients: [{ name: 'Awa' }] }),
+  ],
+  Batch: [() => ({ id: 1 }), () => ({ id: 999_999 }), () => ({ id: null })],
+  AddRecipients: [
+    () => ({ id: 1, recipients: [] }),
+    () => ({ id: 999_999, recipients: [somebody] }),
+    () => ({ id: 1 }),
+  ],
+  ProcessBatch: [() => ({ id: 999_999 }), () => ({ id: 'nobody-s' }), () => ({})],
+  CancelBatch: [() => ({ id: 999_999 }), () => ({ id: 'nobody-s' }), () => ({})],
   CreateBeneficiary: [
     () => ({ input: { name: `made-${(made += 1)}`, account: '70009902', paymentMethod: 'OperatorB' } }),
     () => ({ input: { name: 'Moussa', account: 'ML013', paymentMethod: 'OperatorB' } }),

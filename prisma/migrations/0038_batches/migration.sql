@@ -151,7 +151,7 @@ ALTER TABLE "operator_request"
 
 CREATE UNIQUE INDEX "operator_request_recipient" ON "operator_request" ("recipient_id") WHERE "recipient_id" IS NOT NULL;
 -- Who is still to be sent something. Not by status: what is settled then stays where it is in every index.
-CREATE INDEX "batch_recipient_unsent" ON "batch_recipient" ("batch_id", "payment_method", "id") WHERE "sent_at" IS NULL;
+CREATE INDEX "batch_recipient_unsent" ON "batch_recipient" ("payment_method", "batch_id", "id") WHERE "sent_at" IS NULL;
 CREATE INDEX "batch_processing" ON "batch" ("id") WHERE "status" = 'processing';
 CREATE INDEX "batch_awaiting" ON "batch" ("approval_expires_at") WHERE "status" = 'pending_approval';
 CREATE INDEX "batch_waiting" ON "batch" ("merchant_id", "approval_expires_at", "id") WHERE "status" = 'pending_approval';

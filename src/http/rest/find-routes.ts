@@ -1,4 +1,4 @@
-import type { Route } from './routes.ts'
+import type { Route } from './route.ts'
 
 /** What there is at a path: each method's work, and what the parts in braces stand for. */
 export interface Place<Work> {

@@ -14,7 +14,8 @@ import { type Answer, answerOnce } from '../idempotency.ts'
 import { accepted, type RefusalAnswer, refused } from './envelope.ts'
 import { findRoutes } from './find-routes.ts'
 import { listHeaders } from './list-headers.ts'
-import { type Route, routes, withoutNulls } from './routes.ts'
+import { type Route, withoutNulls } from './route.ts'
+import { routes } from './routes.ts'
 import type { RestRequest } from './shape.ts'
 
 /** Where every REST path begins (specification: General rules). */
@@ -73,10 +74,10 @@ function serve(route: Route, prepared: Prepared): Work {
     // Before anything is done for it; its place it takes when all of it is here.
     ctx.admission.check(priority)
     const caller = await admit(ctx, { route, kind, prepared }, message.headers.authorization)
-    const request = await readRequest(message, params)
+    const request = await readRequest(message, params, route.bodyMaxBytes)
     // Who counts its callers itself hears of it first.
     if (request.body === null && !route.hasOwnLimit) throw new DomainError('BODY_TOO_LARGE')
-    const variables = route.variables(request)
+    const variables = await route.variables(request)
     const run = (once: Context) => runRoute(route, prepared, { variables, query: request.query }, once)
     if (kind === 'read') return ctx.admission.run(priority, () => run(caller))
     const write = { message, operation, input: variables }
@@ -178,12 +179,13 @@ function writeAnswer(ctx: Context, answer: Answer): Written {
 async function readRequest(
   message: IncomingMessage,
   params: Readonly<Record<string, string>>,
+  bodyMaxBytes?: number,
 ): Promise<RestRequest> {
   return {
     params,
     query: new URL(message.url ?? '/', 'http://localhost').searchParams,
     headers: message.headers,
-    body: await readBody(message),
+    body: await readBody(message, bodyMaxBytes),
   }
 }
 

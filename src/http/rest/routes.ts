@@ -15,43 +15,9 @@ import { updateWebhookInput } from '../../resources/webhooks/update.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { pageInput, provider, readInput, reference, wholeNumber } from '../../shared/input.ts'
 import { providers } from '../../shared/providers.ts'
-import type { ListPage } from './list-headers.ts'
+import { bulkRoutes } from './bulk-routes.ts'
+import { bareList, idOf, pageOf, type Route, withoutNulls } from './route.ts'
 import { body, inSchemaWords, query, readObject, type RestRequest } from './shape.ts'
-
-/** A REST path, the operation of `documents.graphql` that it runs, and how the two fit together. */
-export interface Route {
-  method: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  /** Below `/merchant/api`; a part in braces is a parameter. */
-  path: string
-  /** Status of a success. */
-  status: 200 | 201 | 202
-  operation: string
-  /** The operation's variables. @throws DomainError INVALID_INPUT */
-  variables: (request: RestRequest) => object
-  /** The envelope's `data` of the operation's root field; left out, the field itself. */
-  data?: (result: never, variables: never) => unknown
-  /** The answer is `data` itself, without an envelope (specification: GET /payment/status/{reference}). */
-  bare?: true
-  /** A page of any origin may read the answer: it is public, and a payer's browser polls it. */
-  anyOrigin?: true
-  /** The operation counts its callers itself. */
-  hasOwnLimit?: true
-  /** The page of a list whose `data` is a bare array: headers tell of the rest. */
-  list?: (result: never, variables: never) => ListPage
-  /** Where the new thing is, below `/merchant/api`: the `Location` of the answer. */
-  location?: (result: never) => string
-  /** The status depends on the answer. */
-  statusOf?: (result: never) => number
-}
-
-/** A list whose `data` is a bare array. */
-const bareList = {
-  data: (result: { nodes: readonly object[] }) => result.nodes,
-  list: (result: { totalCount: number }, variables: Omit<ListPage, 'total'>) => ({
-    ...variables,
-    total: result.totalCount,
-  }),
-}
 
 /** Every REST path of the service. The scope of each is that of its operation, as the schema says. */
 export const routes: readonly Route[] = [
@@ -155,6 +121,7 @@ export const routes: readonly Route[] = [
     variables: idOf,
     data: payoutData,
   },
+  ...bulkRoutes,
   {
     method: 'POST',
     path: '/beneficiaries',
@@ -355,29 +322,8 @@ function balanceData({ receivable, ...balance }: { receivable?: number }): objec
   return withoutNulls({ ...balance, receivable: receivable || null })
 }
 
-/** The id in the path. @throws DomainError INVALID_INPUT */
-function idOf(request: RestRequest): { id: number } {
-  return readInput(z.object({ id: wholeNumber(1, Number.MAX_SAFE_INTEGER) }), request.params)
-}
-
 /** A payout as the specification has it: `approval` is a word, beside it the time that is left. */
 function payoutData(payout: object): object {
   const { approval, ...rest } = payout as { approval: { status: string; expires_at: string | null } }
   return withoutNulls({ ...rest, approval: approval.status, approval_expires_at: approval.expires_at })
-}
-
-/** REST leaves out what GraphQL gives as null. */
-export function withoutNulls(result: object): object {
-  return Object.fromEntries(Object.entries(result).filter(([, value]) => value !== null))
-}
-
-/** A page under its own name, with its place in the list. */
-function pageOf(name: string, nodeData: (node: object) => object = (node) => node) {
-  return (
-    { totalCount: total, nodes }: { totalCount: number; nodes: readonly object[] },
-    { limit, offset }: { limit: number; offset: number },
-  ): object => ({
-    [name]: nodes.map(nodeData),
-    pagination: { total, limit, offset, has_more: offset + nodes.length < total },
-  })
 }

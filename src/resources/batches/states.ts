@@ -37,3 +37,6 @@ export const recipientStates = defineStates('recipient', 'pending', {
   failed: {},
   cancelled: {},
 })
+
+export type BatchStatus = (typeof batchStates.statuses)[number]
+export type RecipientStatus = (typeof recipientStates.statuses)[number]

@@ -4,12 +4,15 @@ import type { Services } from '../../context.ts'
 const expiriesMax = 100
 
 /**
- * Sees to the payouts whose time has come: what is due is enqueued (what was scheduled, approved or held up;
- * also what became due while nothing ran), what nobody approved in time is cancelled.
+ * Sees to the payouts and batches whose time has come: what is due is enqueued (what was scheduled, approved
+ * or held up; also what became due while nothing ran), what nobody approved in time is cancelled.
  * @returns whether there is more to do
  */
 export async function seeToDuePayouts({ database, sequencer }: Services): Promise<boolean> {
-  await database.pool.query({ name: 'enqueue_due_payouts', text: 'SELECT enqueue_due_payouts()' })
+  await database.pool.query({
+    name: 'enqueue_due_payouts',
+    text: 'SELECT enqueue_due_payouts(), enqueue_due_batches()',
+  })
   const { rows } = await database.pool.query<{ expired: number }>({
     name: 'expire_approvals',
     text: 'SELECT expire_approvals($1) AS expired',

@@ -1,9 +1,9 @@
 import type { Pool } from 'pg'
-import { type Services, shareFlight } from '../../context.ts'
+import type { Services } from '../../context.ts'
 import type { OpenRequest } from '../../operators/requests.ts'
 import { limits } from '../../shared/limits.ts'
 import type { Provider } from '../../shared/providers.ts'
-import { sendDeadline, sendRequest } from '../sending.ts'
+import { type BegunRow, begunRequest, sendBegun, sendDeadline } from '../sending.ts'
 
 /** Who sends the payouts of an operator here, and is woken where there may be more. */
 const lanes = new WeakMap<Services['flights'], Map<Provider, () => void>>()
@@ -46,7 +46,7 @@ export async function sendDuePayouts(services: Services, provider: Provider): Pr
       isFull = requests.sends.length === room
       for (const request of requests.sends) {
         underWay += 1
-        void send(services, request, requests.deadline).finally(freed)
+        void sendBegun(services, request, requests.deadline).finally(freed)
       }
       look ||= requests.ended > 0
       if (!look && underWay > 0) await new Promise<void>((resolve) => (resume = resolve))
@@ -66,15 +66,9 @@ interface Begun {
   deadline: Date
 }
 
-interface BegunRow {
+interface PayoutRow extends BegunRow {
   outcome: 'begun' | 'short'
-  requestId: bigint
   payoutId: bigint
-  merchantId: number
-  amount: bigint
-  phone: string
-  correlationId: string
-  createdAt: Date
   request: OpenRequest['request']
 }
 
@@ -88,14 +82,17 @@ async function beginDue(services: Services, provider: Provider, take: number): P
   if (rows.length > 0) services.sequencer.nudge()
   const begun = rows.filter(({ outcome }) => outcome === 'begun')
   return {
-    sends: begun.map((row) => openRequest(row, provider)),
+    sends: begun.map((row) => {
+      const { payoutId: subjectId, request } = row
+      return begunRequest(row, { subject: 'payout', subjectId, provider, request })
+    }),
     ended: rows.length - begun.length,
     deadline,
   }
 }
 
-async function begin(pool: Pool, provider: Provider, take: number): Promise<BegunRow[]> {
-  const { rows } = await pool.query<BegunRow>({
+async function begin(pool: Pool, provider: Provider, take: number): Promise<PayoutRow[]> {
+  const { rows } = await pool.query<PayoutRow>({
     name: 'begin_payouts',
     text: `SELECT outcome, request_id AS "requestId", payout_id AS "payoutId",
         merchant_id AS "merchantId", amount, phone, correlation_id AS "correlationId",
@@ -104,39 +101,4 @@ async function begin(pool: Pool, provider: Provider, take: number): Promise<Begu
     values: [provider, take, limits.operatorFenceMs, limits.firstCheckMs],
   })
   return rows
-}
-
-function openRequest(row: BegunRow, provider: Provider): OpenRequest {
-  const { requestId: id, merchantId, amount, phone, correlationId, createdAt, request } = row
-  return {
-    id,
-    merchantId,
-    subject: 'payout',
-    subjectId: row.payoutId,
-    provider,
-    kind: 'disburse',
-    amount,
-    phone,
-    handle: { correlationId, clientRef: correlationId },
-    state: 'sending',
-    attempt: 1,
-    checkCount: 0,
-    createdAt,
-    expiresAt: null,
-    request,
-    status: 'processing',
-    settledAt: null,
-    claimed: null,
-  }
-}
-
-/** Never throws: an answer that could not be noted is asked for. */
-async function send(services: Services, request: OpenRequest, deadline: Date): Promise<void> {
-  try {
-    await shareFlight(services, `send:${request.id}`, () =>
-      sendRequest(services, request, 'background', deadline),
-    )
-  } catch (error) {
-    services.log.error({ err: error, payoutId: request.subjectId }, 'an answer of an operator was not noted')
-  }
 }

@@ -39,7 +39,7 @@ export async function deliverDue(services: Services, endpointId: number): Promis
   try {
     do {
       lane.again = false
-      await services.webhookHolds.during(endpointId, (lost) =>
+      await services.laneHolds.during(endpointId, (lost) =>
         runLane(services, { endpointId, lane, here, lost, stop: stop.signal }),
       )
     } while (lane.again && !services.ending.aborted)
@@ -60,7 +60,7 @@ interface Run {
 }
 
 async function runLane(services: Services, { endpointId, lane, here, lost, stop }: Run): Promise<void> {
-  const { pool } = services.webhookHolds
+  const { pool } = services.laneHolds
   const over = () => lost.aborted || services.ending.aborted
   const begun = performance.now()
   const notes = openLaneNotes(services, endpointId)
@@ -156,7 +156,7 @@ interface Target {
 
 /** @returns null where nothing may be sent now: it is not active, gone, or asked to be left alone */
 async function readTarget(services: Services, id: number): Promise<Target | null> {
-  const { rows } = await services.webhookHolds.pool.query<
+  const { rows } = await services.laneHolds.pool.query<
     Omit<Target, 'secrets'> & { sealed: Buffer; previous: Buffer | null }
   >({
     name: 'lane_target',
@@ -188,9 +188,9 @@ interface Due {
 }
 
 /** What is due of an endpoint, in the order of the log; of one that keeps failing the oldest, where it is. */
-async function takeDue({ webhookHolds }: Services, endpointId: number, failures: number): Promise<Due[]> {
+async function takeDue({ laneHolds }: Services, endpointId: number, failures: number): Promise<Due[]> {
   const isProbing = failures >= limits.webhookProbeFrom
-  const { rows } = await webhookHolds.pool.query<Due>({
+  const { rows } = await laneHolds.pool.query<Due>({
     name: isProbing ? 'take_probe' : 'take_due',
     text: isProbing ? takeText(oldest, '$2') : takeText(dueNow, '$2'),
     values: [endpointId, isProbing ? 1 : limits.webhookTakeMax],

@@ -85,7 +85,7 @@ export function openLaneNotes(services: Services, endpointId: number): LaneNotes
 
 async function writeNotes(services: Services, endpointId: number, notes: readonly Note[]): Promise<Standing> {
   const results = notes.map(({ result }) => result)
-  const { rows } = await services.webhookHolds.pool.query<Standing & { isDisabled: boolean }>({
+  const { rows } = await services.laneHolds.pool.query<Standing & { isDisabled: boolean }>({
     name: 'note_attempts',
     text: `SELECT is_active AS "isActive", failure_count AS "failureCount", is_disabled AS "isDisabled"
       FROM note_attempts($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,

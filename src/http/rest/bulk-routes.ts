@@ -1,0 +1,72 @@
+import { addRecipientsInput } from '../../resources/batches/add-recipients.ts'
+import { createBatchInput } from '../../resources/batches/create.ts'
+import { readRows } from '../../resources/batches/recipients.ts'
+import { limits } from '../../shared/limits.ts'
+import { idOf, type Route, withoutNulls } from './route.ts'
+import { body, inSchemaWords } from './shape.ts'
+
+/** The paths of bulk pay. */
+export const bulkRoutes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: '/bulk/batches',
+    status: 201,
+    operation: 'CreateBatch',
+    bodyMaxBytes: limits.recipientsBodyMaxBytes,
+    variables: async (request) => {
+      const { recipients, ...input } = body(request, createBatchInput)
+      return { input: { ...input, recipients: await readRows(rowsOf(recipients)) } }
+    },
+    location: ({ batch }: { batch: { id: number } }) => `/bulk/batches/${batch.id}`,
+    data: batchData,
+  },
+  {
+    method: 'GET',
+    path: '/bulk/batches/{id}',
+    status: 200,
+    operation: 'Batch',
+    variables: idOf,
+    data: withoutNulls,
+  },
+  {
+    method: 'POST',
+    path: '/bulk/batches/{id}/recipients',
+    status: 200,
+    operation: 'AddRecipients',
+    bodyMaxBytes: limits.recipientsBodyMaxBytes,
+    variables: async (request) => {
+      const { recipients } = body(request, addRecipientsInput)
+      return { ...idOf(request), recipients: await readRows(rowsOf(recipients)) }
+    },
+    data: batchData,
+  },
+  {
+    method: 'POST',
+    path: '/bulk/batches/{id}/process',
+    status: 202,
+    operation: 'ProcessBatch',
+    variables: idOf,
+    data: batchData,
+  },
+  {
+    method: 'POST',
+    path: '/bulk/batches/{id}/cancel',
+    status: 200,
+    operation: 'CancelBatch',
+    variables: idOf,
+    data: () => undefined,
+  },
+]
+
+/** Recipients under the names of the schema; what is no object is judged as it is. */
+function rowsOf(recipients: unknown): unknown {
+  if (!Array.isArray(recipients)) return recipients
+  return recipients.map((row: unknown) =>
+    typeof row === 'object' && row !== null && !Array.isArray(row) ? inSchemaWords(Object.entries(row)) : row,
+  )
+}
+
+/** The summary of a batch. */
+function batchData({ batch }: { batch: object }): object {
+  return withoutNulls(batch)
+}

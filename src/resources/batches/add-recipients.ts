@@ -1,0 +1,85 @@
+import { z } from 'zod'
+import { actorOf, mine, nameOf } from '../../access/actor.ts'
+import { recordedChange, recordingOf } from '../../access/audit-log.ts'
+import { callerOf, whyTurnedAway } from '../../access/caller.ts'
+import type { Context } from '../../context.ts'
+import { transact } from '../../database/transact.ts'
+import { DomainError } from '../../shared/errors.ts'
+import { limits } from '../../shared/limits.ts'
+import type { Provider } from '../../shared/providers.ts'
+import { noSuchBatch } from './create.ts'
+import { readRecipients, recipientColumns, type RecipientInput, tooMany } from './recipients.ts'
+import type { BatchStatus } from './states.ts'
+
+/** What it takes (specification: POST /bulk/batches/{id}/recipients). */
+export const addRecipientsInput = z.object({
+  recipients: z.unknown().refine((given) => given != null, 'is required'),
+})
+
+/**
+ * Adds recipients to a draft, all or none.
+ * @throws DomainError INVALID_INPUT that names the places, NOT_FOUND, STATE_CONFLICT where it is no draft,
+ *   UNAUTHENTICATED
+ * @see specification: POST /bulk/batches/{id}/recipients
+ */
+export async function addRecipients(
+  ctx: Context,
+  id: number,
+  raw: readonly RecipientInput[],
+): Promise<{ id: number }> {
+  const { merchantId, apiKeyId, apiKeyVersion } = callerOf(ctx)
+  const usual = await usualMethod(ctx, id)
+  const recipients = await readRecipients(ctx, raw, usual)
+  const added = await transact(ctx.database, (tx) =>
+    recordedChange(tx, recordingOf(ctx, 'addRecipients'), ['batch', id], async () => {
+      const { rows } = await tx.query<Added>({
+        name: 'add_recipients',
+        text: `SELECT outcome, status, recipient_count AS "recipientCount"
+          FROM add_recipients($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::provider[], $11)`,
+        values: [
+          merchantId,
+          apiKeyId,
+          apiKeyVersion,
+          nameOf(actorOf(ctx)),
+          ctx.effect?.id ?? null,
+          id,
+          ...recipientColumns(recipients),
+          limits.batchRecipientsMax,
+        ],
+      })
+      return rows[0]
+    }),
+  )
+  if (!added) throw noSuchBatch()
+  switch (added.outcome) {
+    case 'unauthenticated':
+      throw await whyTurnedAway(ctx)
+    case 'conflict':
+      throw new DomainError(
+        'STATE_CONFLICT',
+        `Recipients are added to a draft only: this batch is ${added.status}.`,
+      )
+    case 'too_many':
+      throw tooMany(limits.batchRecipientsMax - added.recipientCount)
+    case 'added':
+    case 'repeated':
+      ctx.sequencer.nudge()
+      return { id }
+  }
+}
+
+interface Added {
+  outcome: 'added' | 'repeated' | 'unauthenticated' | 'conflict' | 'too_many'
+  status: BatchStatus
+  recipientCount: number
+}
+
+/** @throws DomainError NOT_FOUND */
+async function usualMethod(ctx: Context, id: number): Promise<Provider | null> {
+  const batch = await ctx.database.prisma.batch.findFirst({
+    where: { id, ...mine(ctx) },
+    select: { paymentMethod: true },
+  })
+  if (!batch) throw noSuchBatch()
+  return batch.paymentMethod
+}

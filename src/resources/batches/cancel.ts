@@ -1,0 +1,38 @@
+import { mine } from '../../access/actor.ts'
+import { recordedChange, recordingOf } from '../../access/audit-log.ts'
+import type { Context } from '../../context.ts'
+import { transact } from '../../database/transact.ts'
+import { DomainError } from '../../shared/errors.ts'
+import { noSuchBatch } from './create.ts'
+import type { BatchStatus } from './states.ts'
+
+/**
+ * Cancels what was not sent of a batch: all of a draft, or of what waits for approval; of one that is
+ * processed those whose turn has not come. What was set aside for them is free again. Those at their
+ * operators end as these say, and the batch with the last of them.
+ * @throws DomainError NOT_FOUND, STATE_CONFLICT where it has ended or is being cancelled
+ * @see specification: POST /bulk/batches/{id}/cancel
+ */
+export async function cancelBatch(ctx: Context, id: number): Promise<{ id: number }> {
+  const { merchantId } = mine(ctx)
+  const cancelled = await transact(ctx.database, (tx) =>
+    recordedChange(tx, recordingOf(ctx, 'cancelBatch'), ['batch', id], async () => {
+      const { rows } = await tx.query<{ moved: boolean; status: BatchStatus }>({
+        name: 'cancel_batch',
+        text: 'SELECT moved, status FROM cancel_batch($1, $2)',
+        values: [merchantId, id],
+      })
+      return rows[0]
+    }),
+  )
+  if (!cancelled) throw noSuchBatch()
+  const { moved, status } = cancelled
+  // A request that goes on with what it began may have done it already.
+  const isOwn = ctx.effect?.isResumed === true && ['cancelled', 'processing'].includes(status)
+  if (!moved && !isOwn) {
+    const words = status === 'processing' ? 'is being cancelled already' : `is ${status}`
+    throw new DomainError('STATE_CONFLICT', `This batch ${words}: there is nothing to cancel.`)
+  }
+  ctx.sequencer.nudge()
+  return { id }
+}

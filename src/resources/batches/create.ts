@@ -1,0 +1,86 @@
+import type { PoolClient } from 'pg'
+import { z } from 'zod'
+import { actorOf, nameOf } from '../../access/actor.ts'
+import { recordingOf, recordMade } from '../../access/audit-log.ts'
+import { callerOf, whyTurnedAway } from '../../access/caller.ts'
+import type { Context } from '../../context.ts'
+import { transact } from '../../database/transact.ts'
+import { DomainError } from '../../shared/errors.ts'
+import { readInput, text } from '../../shared/input.ts'
+import { limits } from '../../shared/limits.ts'
+import type { Provider } from '../../shared/providers.ts'
+import {
+  type Recipient,
+  recipientColumns,
+  type RecipientInput,
+  readRecipients,
+  recipientMethod,
+} from './recipients.ts'
+
+/** What a batch takes beside its recipients (specification: POST /bulk/batches). */
+export const createBatchInput = z.object({
+  title: text({ min: 1, max: limits.batchTitleLengthMax }).nullish(),
+  paymentMethod: recipientMethod.nullish(),
+  recipients: z.unknown(),
+})
+
+export interface CreateBatchInput {
+  title?: string | null | undefined
+  /** Of those that bring none of their own. */
+  paymentMethod?: Provider | null | undefined
+  recipients?: readonly RecipientInput[] | null | undefined
+}
+
+/**
+ * Makes a draft with the recipients that are known by now, all or none. Two with one account are two.
+ * @throws DomainError INVALID_INPUT that names the places, UNAUTHENTICATED
+ * @see specification: POST /bulk/batches
+ */
+export async function createBatch(ctx: Context, raw: CreateBatchInput): Promise<{ id: number }> {
+  const draft = await readDraft(ctx, raw)
+  const made = await transact(ctx.database, (tx) => writeDraft(ctx, tx, draft))
+  ctx.sequencer.nudge()
+  return made
+}
+
+export interface Draft {
+  title: string | null
+  paymentMethod: Provider | null
+  recipients: readonly Recipient[]
+}
+
+/** @throws DomainError INVALID_INPUT */
+export async function readDraft(ctx: Context, raw: CreateBatchInput): Promise<Draft> {
+  const { title = null, paymentMethod = null, recipients } = readInput(createBatchInput, raw)
+  return { title, paymentMethod, recipients: await readRecipients(ctx, recipients, paymentMethod) }
+}
+
+/** Writes a draft and its entry in the audit log. @throws DomainError UNAUTHENTICATED */
+export async function writeDraft(ctx: Context, tx: PoolClient, draft: Draft): Promise<{ id: number }> {
+  const { merchantId, apiKeyId, apiKeyVersion } = callerOf(ctx)
+  const { rows } = await tx.query<{ outcome: 'made' | 'repeated' | 'unauthenticated'; id: number }>({
+    name: 'create_batch',
+    text: `SELECT outcome, batch_id AS id FROM create_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
+      $11::provider[])`,
+    values: [
+      merchantId,
+      apiKeyId,
+      apiKeyVersion,
+      nameOf(actorOf(ctx)),
+      ctx.effect?.id ?? null,
+      draft.title,
+      draft.paymentMethod,
+      ...recipientColumns(draft.recipients),
+    ],
+  })
+  const [made] = rows
+  if (!made || made.outcome === 'unauthenticated') throw await whyTurnedAway(ctx)
+  const { id } = made
+  if (made.outcome === 'made') await recordMade(tx, recordingOf(ctx, 'createBatch'), ['batch', id])
+  return { id }
+}
+
+/** A batch of nobody, or of another merchant. */
+export function noSuchBatch(): DomainError {
+  return new DomainError('NOT_FOUND', 'There is no such batch.')
+}

@@ -1,0 +1,98 @@
+import type { PoolClient } from 'pg'
+import { actorOf, nameOf } from '../../access/actor.ts'
+import { recordedChange, recordingOf } from '../../access/audit-log.ts'
+import { callerOf, whyTurnedAway } from '../../access/caller.ts'
+import { allowanceOf, beyondCap, withinAllowance } from '../../access/caps.ts'
+import type { Context } from '../../context.ts'
+import { transact } from '../../database/transact.ts'
+import { insufficientBalance } from '../../ledger/balance.ts'
+import { DomainError } from '../../shared/errors.ts'
+import { invalidInput } from '../../shared/input.ts'
+import { limits } from '../../shared/limits.ts'
+import { noSuchBatch } from './create.ts'
+import type { BatchStatus } from './states.ts'
+
+/**
+ * Pays the recipients of a draft. Its whole total is set aside first, or nothing happens; then they are sent
+ * (`batches/send.ts`), or people decide first where the settings ask for that.
+ * @throws DomainError NOT_FOUND, STATE_CONFLICT where it is no draft, INVALID_INPUT where it has nobody,
+ *   LIMIT_EXCEEDED, PAYMENTS_OUT_HALTED, INSUFFICIENT_BALANCE (it stays a draft), UNAUTHENTICATED
+ * @see specification: POST /bulk/batches/{id}/process
+ */
+export async function processBatch(ctx: Context, id: number): Promise<{ id: number }> {
+  await transact(ctx.database, (tx) => beginBatch(ctx, tx, id))
+  ctx.sequencer.nudge()
+  ctx.wakeJob('payouts.due')
+  return { id }
+}
+
+/**
+ * Does so in a transaction of the caller's, with its entry in the audit log.
+ * @returns what becomes of it
+ * @throws as `processBatch`
+ */
+export async function beginBatch(ctx: Context, tx: PoolClient, id: number): Promise<BatchStatus> {
+  const { merchantId, apiKeyId, apiKeyVersion } = callerOf(ctx)
+  const actor = actorOf(ctx)
+  const allowance = allowanceOf(actor)
+  const work = async () => {
+    const { rows } = await tx.query<{ outcome: Outcome; status: BatchStatus }>({
+      name: 'process_batch',
+      text: `SELECT outcome, status
+        FROM process_batch($1, $2, $3, $4, $5, $6, $7::provider[], $8, $9::provider[], $10, $11)`,
+      values: [
+        merchantId,
+        apiKeyId,
+        apiKeyVersion,
+        nameOf(actor),
+        id,
+        limits.approvalLifetimeMs,
+        ctx.operators.list().map(({ provider }) => provider),
+        actor.caps?.maxPerPayment ?? null,
+        actor.caps?.paymentMethods ?? null,
+        allowance?.tokenId ?? null,
+        allowance?.maxPerDay ?? null,
+      ],
+    })
+    return rows[0]
+  }
+  const recording = recordingOf(ctx, 'processBatch')
+  const begun = await withinAllowance(recordedChange(tx, recording, ['batch', id], work))
+  if (!begun) throw noSuchBatch()
+  const { outcome, status } = begun
+  switch (outcome) {
+    case 'processing':
+    case 'pending_approval':
+      return outcome
+    case 'unauthenticated':
+      throw await whyTurnedAway(ctx)
+    case 'conflict':
+      // A request that goes on with what it began may have done it already.
+      if (ctx.effect?.isResumed && status !== 'cancelled') return status
+      throw new DomainError('STATE_CONFLICT', `Only a draft can be processed: this batch is ${status}.`)
+    case 'empty':
+      throw invalidInput([{ field: 'recipients', message: 'must not be empty: there is nobody to be paid' }])
+    case 'unconnected':
+      throw invalidInput([{ field: 'recipients', message: 'have an operator that is no longer connected' }])
+    case 'beyond_operators':
+      throw beyondCap(actor.caps, 'paymentMethods')
+    case 'beyond_payment':
+      throw beyondCap(actor.caps, 'maxPerPayment')
+    case 'halted':
+      throw new DomainError('PAYMENTS_OUT_HALTED')
+    case 'short':
+      throw await insufficientBalance(ctx.database.merchantPool, merchantId)
+  }
+}
+
+type Outcome =
+  | 'processing'
+  | 'pending_approval'
+  | 'unauthenticated'
+  | 'conflict'
+  | 'empty'
+  | 'unconnected'
+  | 'beyond_operators'
+  | 'beyond_payment'
+  | 'halted'
+  | 'short'

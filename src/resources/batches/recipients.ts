@@ -1,0 +1,140 @@
+import { z } from 'zod'
+import { mine } from '../../access/actor.ts'
+import type { Context } from '../../context.ts'
+import type { FieldProblem } from '../../shared/errors.ts'
+import { amount, invalidInput, phone, snakeCase, text } from '../../shared/input.ts'
+import { limits } from '../../shared/limits.ts'
+import type { Xof } from '../../shared/money.ts'
+import { suggestProvider } from '../../shared/number-ranges.ts'
+import { type Provider, providers } from '../../shared/providers.ts'
+import { giveWay } from '../../shared/turns.ts'
+
+/** By which operator people are paid. */
+export const recipientMethod = z.enum(providers, {
+  error: ({ input }) =>
+    input === 'BankTransfer' ? 'BankTransfer is not yet supported' : `must be one of ${providers.join(', ')}`,
+})
+
+const recipientInput = z.object(
+  {
+    name: text({ min: 1, max: limits.recipientNameLengthMax }),
+    account: phone,
+    amount: amount({ min: limits.disburseAmountMinXof, max: limits.payoutAmountMaxXof }),
+    paymentMethod: recipientMethod.nullish(),
+  },
+  'must be an object',
+)
+export type RecipientInput = z.input<typeof recipientInput>
+
+/** Somebody to be paid, whose operator is known. */
+export interface Recipient {
+  name: string
+  /** E.164 */
+  account: string
+  amount: Xof
+  paymentMethod: Provider
+}
+
+/**
+ * Reads the recipients of a call by their fields alone, all or none.
+ * @throws DomainError INVALID_INPUT that names the places, `recipients[3].amount`: the first hundred
+ * @see decisions: Endpoints
+ */
+export async function readRows(raw: unknown): Promise<z.output<typeof recipientInput>[]> {
+  if (raw == null) return []
+  if (!Array.isArray(raw)) throw refuse([{ field: 'recipients', message: 'must be a list' }])
+  if (raw.length > limits.batchRecipientsMax) throw tooMany(limits.batchRecipientsMax)
+  const problems: FieldProblem[] = []
+  const read: z.output<typeof recipientInput>[] = []
+  for (const [place, each] of raw.entries()) {
+    const result = recipientInput.safeParse(each)
+    if (result.success) read.push(result.data)
+    else {
+      const found = result.error.issues.map(({ path, message }) => ({ field: fieldOf(place, path), message }))
+      problems.push(...found)
+    }
+    // Ten thousand of them hold up nobody else.
+    const turn = giveWay()
+    if (turn) await turn
+  }
+  if (problems.length > 0) throw refuse(problems)
+  return read
+}
+
+/**
+ * Reads the recipients of a call. Where neither a recipient nor the batch says by which operator, it is that
+ * of the merchant's saved beneficiary with this account, else the one that the number suggests.
+ * @param usual of those that bring none of their own
+ * @throws DomainError INVALID_INPUT, as `readRows`
+ * @see decisions: Endpoints
+ */
+export async function readRecipients(
+  ctx: Context,
+  raw: unknown,
+  usual: Provider | null,
+): Promise<Recipient[]> {
+  const read = await readRows(raw)
+  const methodOf = await findMethods(ctx, read, usual)
+  const problems: FieldProblem[] = []
+  const recipients = read.flatMap((each, place): Recipient[] => {
+    const paymentMethod = methodOf(each)
+    if (paymentMethod !== null && ctx.operators.find(paymentMethod)) return [{ ...each, paymentMethod }]
+    const message =
+      paymentMethod === null
+        ? 'is required: the number suggests no operator'
+        : `is ${paymentMethod}, which is not connected to this service`
+    problems.push({ field: fieldOf(place, ['paymentMethod']), message })
+    return []
+  })
+  if (problems.length > 0) throw refuse(problems)
+  return recipients
+}
+
+/** What a batch is given beyond what it has room for. */
+export function tooMany(left: number) {
+  const most = limits.batchRecipientsMax
+  const message = `must have at most ${most} entries in one batch: there is room for ${left}`
+  return refuse([{ field: 'recipients', message }])
+}
+
+function refuse(problems: FieldProblem[]) {
+  return invalidInput(problems.slice(0, limits.batchProblemsShown))
+}
+
+function fieldOf(place: number, path: readonly PropertyKey[]): string {
+  return [`recipients[${place}]`, ...path.map((part) => snakeCase(String(part)))].join('.')
+}
+
+type Unsettled = Pick<z.output<typeof recipientInput>, 'account' | 'paymentMethod'>
+
+async function findMethods(
+  ctx: Context,
+  recipients: readonly Unsettled[],
+  usual: Provider | null,
+): Promise<(recipient: Unsettled) => Provider | null> {
+  const open = recipients.filter(({ paymentMethod }) => paymentMethod == null && usual === null)
+  const saved = new Map<string, Provider>()
+  if (open.length > 0) {
+    const { rows } = await ctx.database.merchantPool.query<{ account: string; paymentMethod: Provider }>({
+      name: 'methods_of_beneficiaries',
+      text: `SELECT DISTINCT ON (account) account, payment_method AS "paymentMethod" FROM beneficiary
+        WHERE merchant_id = $1 AND account = ANY ($2) AND payment_method <> 'BankTransfer' AND is_active
+        ORDER BY account, id DESC`,
+      values: [mine(ctx).merchantId, [...new Set(open.map(({ account }) => account))]],
+    })
+    for (const { account, paymentMethod } of rows) saved.set(account, paymentMethod)
+  }
+  const { numberRanges } = ctx.config
+  return ({ account, paymentMethod }) =>
+    paymentMethod ?? usual ?? saved.get(account) ?? suggestProvider(numberRanges, account)
+}
+
+/** The columns of recipients, as the statements that write them take them. */
+export function recipientColumns(recipients: readonly Recipient[]): unknown[][] {
+  return [
+    recipients.map(({ name }) => name),
+    recipients.map(({ account }) => account),
+    recipients.map(({ amount: asked }) => asked),
+    recipients.map(({ paymentMethod }) => paymentMethod),
+  ]
+}

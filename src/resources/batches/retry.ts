@@ -1,0 +1,47 @@
+import { actorOf, nameOf } from '../../access/actor.ts'
+import { recordingOf, recordMade } from '../../access/audit-log.ts'
+import { callerOf, whyTurnedAway } from '../../access/caller.ts'
+import type { Context } from '../../context.ts'
+import { transact } from '../../database/transact.ts'
+import { DomainError } from '../../shared/errors.ts'
+import { noSuchBatch } from './create.ts'
+
+/**
+ * Makes a draft of those who failed in a batch that has ended: who, how much and by which operator as there.
+ *
+ * Choice: one such draft until it is cancelled, so that nobody is paid twice by two people who retry.
+ * @throws DomainError NOT_FOUND, STATE_CONFLICT (not ended, nobody failed, retried already), UNAUTHENTICATED
+ */
+export async function retryFailed(ctx: Context, batchId: number): Promise<{ id: number }> {
+  const { merchantId, apiKeyId, apiKeyVersion } = callerOf(ctx)
+  const made = await transact(ctx.database, async (tx) => {
+    const { rows } = await tx.query<{ outcome: Outcome; id: number }>({
+      name: 'retry_batch',
+      text: `SELECT outcome, batch_id AS id
+        FROM create_batch($1, $2, $3, $4, $5, NULL, NULL, NULL, NULL, NULL, NULL, $6)`,
+      values: [merchantId, apiKeyId, apiKeyVersion, nameOf(actorOf(ctx)), ctx.effect?.id ?? null, batchId],
+    })
+    const [row] = rows
+    if (row?.outcome === 'made') {
+      await recordMade(tx, recordingOf(ctx, 'retryFailed'), ['batch', row.id])
+    }
+    return row
+  })
+  if (!made) throw noSuchBatch()
+  switch (made.outcome) {
+    case 'unauthenticated':
+      throw await whyTurnedAway(ctx)
+    case 'open':
+      throw new DomainError('STATE_CONFLICT', 'Only a batch that has ended can be retried.')
+    case 'nothing':
+      throw new DomainError('STATE_CONFLICT', 'Nobody failed in this batch.')
+    case 'retried':
+      throw new DomainError('STATE_CONFLICT', `Those who failed are in batch ${made.id} already.`)
+    case 'made':
+    case 'repeated':
+      ctx.sequencer.nudge()
+      return { id: made.id }
+  }
+}
+
+type Outcome = 'made' | 'repeated' | 'unauthenticated' | 'open' | 'nothing' | 'retried'

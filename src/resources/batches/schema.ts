@@ -1,0 +1,239 @@
+import { mine } from '../../access/actor.ts'
+import type { Context } from '../../context.ts'
+import { builder } from '../../graphql/builder.ts'
+import { PaymentMethod, stateEnum } from '../../graphql/enums.ts'
+import { refusals } from '../../graphql/errors.ts'
+import { Failure, failureOf } from '../../graphql/failure.ts'
+import { readId, smallIdMax } from '../../graphql/ids.ts'
+import { currency } from '../../shared/money.ts'
+import { addRecipients } from './add-recipients.ts'
+import { cancelBatch } from './cancel.ts'
+import { createBatch } from './create.ts'
+import { processBatch } from './process.ts'
+import { retryFailed } from './retry.ts'
+import { batchStates, recipientStates } from './states.ts'
+
+const BatchStatus = stateEnum('BatchStatus', batchStates, 'Where a batch stands.')
+const RecipientStatus = stateEnum('RecipientStatus', recipientStates, 'Where a recipient of a batch stands.')
+
+export const Batch = builder.prismaNode('Batch', {
+  id: { field: 'id' },
+  findUnique: (id, ctx) => ({ id_merchantId: { ...mine(ctx), id: batchId(id) } }),
+  nullable: true,
+  scope: ['bulk_pay'],
+  description: 'Many people who are paid together.',
+  fields: (t) => ({
+    databaseId: t.exposeInt('id', { description: 'Its id in REST.' }),
+    title: t.exposeString('title', { nullable: true }),
+    status: t.expose('status', { type: BatchStatus }),
+    currency: t.string({ resolve: () => currency }),
+    recipientCount: t.exposeInt('recipientCount'),
+    totalAmount: t.expose('totalAmount', { type: 'Amount', description: 'Whole XOF, of all of them.' }),
+    processingCount: t.exposeInt('processingCount', {
+      description: 'At their operators now; an outcome that is not known is one of these.',
+    }),
+    succeededCount: t.exposeInt('succeededCount'),
+    failedCount: t.exposeInt('failedCount'),
+    cancelledCount: t.exposeInt('cancelledCount'),
+    paidAmount: t.expose('paidAmount', {
+      type: 'Amount',
+      description: 'Whole XOF that left the balance; an operator may pay less than was asked for.',
+    }),
+    returnedAmount: t.expose('returnedAmount', {
+      type: 'Amount',
+      description: 'What of it operators gave back later; it is available again.',
+    }),
+    retryOf: t.relation('retryOf', {
+      nullable: true,
+      description: 'The batch whose failed recipients this one pays anew.',
+    }),
+    createdAt: t.expose('createdAt', { type: 'DateTime' }),
+    startedAt: t.expose('startedAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'Since when its recipients are sent their money.',
+    }),
+    processedAt: t.expose('processedAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'When it ended, whichever way.',
+    }),
+  }),
+})
+
+builder.prismaNode('BatchRecipient', {
+  id: { field: 'id' },
+  findUnique: (id, ctx) => ({ id_merchantId: { ...mine(ctx), id: readId('BatchRecipient', id) } }),
+  nullable: true,
+  scope: ['bulk_pay'],
+  description: 'Somebody whom a batch pays.',
+  fields: (t) => ({
+    databaseId: t.field({
+      type: 'SafeInt',
+      resolve: ({ id }) => id,
+      select: { id: true },
+      description: 'Its id in REST.',
+    }),
+    name: t.exposeString('name'),
+    account: t.exposeString('account', { description: 'E.164.' }),
+    amount: t.expose('amount', { type: 'Amount', description: 'Whole XOF that were asked for.' }),
+    currency: t.string({ resolve: () => currency }),
+    paymentMethod: t.expose('paymentMethod', { type: PaymentMethod }),
+    status: t.expose('status', { type: RecipientStatus }),
+    settledAmount: t.expose('settledAmount', {
+      type: 'Amount',
+      nullable: true,
+      description: 'Whole XOF that left the balance.',
+    }),
+    operatorReference: t.exposeString('operatorReference', {
+      nullable: true,
+      description: "The operator's number for the money, as on the recipient's receipt.",
+    }),
+    failureReason: t.exposeString('failureReason', { nullable: true }),
+    failure: t.field({
+      type: Failure,
+      nullable: true,
+      description: 'Why it was not paid, and what can be done.',
+      select: { failureReason: true },
+      resolve: ({ failureReason }) => failureOf(failureReason),
+    }),
+    sentAt: t.expose('sentAt', { type: 'DateTime', nullable: true, description: 'When its turn came.' }),
+    settledAt: t.expose('settledAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'When it ended, whichever way.',
+    }),
+    reversedAt: t.expose('reversedAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'When the operator gave it back; the money is available again.',
+    }),
+    batch: t.relation('batch'),
+  }),
+})
+
+export const idWords = 'Its global id, or its id in REST.'
+
+/** @throws DomainError INVALID_INPUT */
+export function batchId(raw: string): number {
+  return Number(readId('Batch', raw, smallIdMax))
+}
+
+builder.queryField('batch', (t) =>
+  t.prismaField({
+    type: Batch,
+    nullable: true,
+    scope: ['bulk_pay'],
+    description: 'One batch.',
+    args: { id: t.arg.id({ required: true, description: idWords }) },
+    resolve: (query, _root, { id }, ctx) =>
+      ctx.database.prisma.batch.findFirst({ ...query, where: { id: batchId(id), ...mine(ctx) } }),
+  }),
+)
+
+/** What became of a batch. */
+interface Payload {
+  id: number
+}
+
+const BatchPayload = builder.objectRef<Payload>('BatchPayload').implement({
+  description: 'The batch that a mutation made or changed.',
+  fields: (t) => ({
+    batch: t.prismaField({
+      type: Batch,
+      resolve: (query, { id }, _args, ctx) => readBatch(ctx, query, id),
+    }),
+  }),
+})
+
+function readBatch(ctx: Context, query: object, id: number) {
+  return ctx.database.prisma.batch.findFirstOrThrow({ ...query, where: { id, ...mine(ctx) } })
+}
+
+const RecipientInput = builder.inputType('RecipientInput', {
+  description: 'Somebody to be paid.',
+  fields: (t) => ({
+    name: t.string({ required: true, description: '1 to 200 characters.' }),
+    account: t.string({ required: true, description: 'A mobile number of Mali, in any usual writing.' }),
+    amount: t.field({ type: 'Amount', required: true, description: 'Whole XOF, 1,000 to 100,000,000.' }),
+    paymentMethod: t.field({
+      type: PaymentMethod,
+      description:
+        "Left out: that of the batch, else of the merchant's beneficiary with this account, else the one " +
+        'that the number suggests.',
+    }),
+  }),
+})
+
+const CreateBatchInput = builder.inputType('CreateBatchInput', {
+  description: 'A batch (specification: POST /bulk/batches).',
+  fields: (t) => ({
+    title: t.string({ description: 'At most 200 characters.' }),
+    paymentMethod: t.field({ type: PaymentMethod, description: 'Of those that bring none of their own.' }),
+    recipients: t.field({ type: [RecipientInput], description: 'At most 10,000; more may be added.' }),
+  }),
+})
+
+builder.mutationFields((t) => ({
+  createBatch: t.field({
+    type: BatchPayload,
+    nullable: true,
+    scope: ['bulk_pay'],
+    description: 'Makes a draft of a batch, with all its recipients or none.',
+    errors: refusals('INVALID_INPUT', 'UNAUTHENTICATED'),
+    args: { input: t.arg({ type: CreateBatchInput, required: true }) },
+    resolve: (_root, { input }, ctx) => createBatch(ctx, input),
+  }),
+  addRecipients: t.field({
+    type: BatchPayload,
+    nullable: true,
+    scope: ['bulk_pay'],
+    description: 'Adds recipients to a draft, all or none.',
+    errors: refusals('INVALID_INPUT', 'NOT_FOUND', 'STATE_CONFLICT', 'UNAUTHENTICATED'),
+    args: {
+      id: t.arg.id({ required: true, description: idWords }),
+      recipients: t.arg({ type: [RecipientInput], required: true, description: 'At most 10,000 in all.' }),
+    },
+    resolve: (_root, { id, recipients }, ctx) => addRecipients(ctx, batchId(id), recipients),
+  }),
+  processBatch: t.field({
+    type: BatchPayload,
+    nullable: true,
+    scope: ['bulk_pay'],
+    movesMoney: true,
+    description:
+      'Pays the recipients of a draft: its whole total is set aside first, or nothing happens. Where the ' +
+      'settings ask for approval, people decide before anybody is paid.',
+    errors: refusals(
+      'INVALID_INPUT',
+      'NOT_FOUND',
+      'STATE_CONFLICT',
+      'LIMIT_EXCEEDED',
+      'INSUFFICIENT_BALANCE',
+      'PAYMENTS_OUT_HALTED',
+      'UNAUTHENTICATED',
+    ),
+    args: { id: t.arg.id({ required: true, description: idWords }) },
+    resolve: (_root, { id }, ctx) => processBatch(ctx, batchId(id)),
+  }),
+  cancelBatch: t.field({
+    type: BatchPayload,
+    nullable: true,
+    scope: ['bulk_pay'],
+    description:
+      'Cancels what was not sent: all of a draft, the rest of a batch that is PROCESSING. Those at their ' +
+      'operators end as these say.',
+    errors: refusals('NOT_FOUND', 'STATE_CONFLICT'),
+    args: { id: t.arg.id({ required: true, description: idWords }) },
+    resolve: (_root, { id }, ctx) => cancelBatch(ctx, batchId(id)),
+  }),
+  retryFailed: t.field({
+    type: BatchPayload,
+    nullable: true,
+    scope: ['bulk_pay'],
+    description: 'Makes a draft of those who failed in a batch that has ended; one, until it is cancelled.',
+    errors: refusals('NOT_FOUND', 'STATE_CONFLICT', 'UNAUTHENTICATED'),
+    args: { batchId: t.arg.id({ required: true, description: idWords }) },
+    resolve: (_root, args, ctx) => retryFailed(ctx, batchId(args.batchId)),
+  }),
+}))

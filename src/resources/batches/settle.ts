@@ -1,0 +1,51 @@
+import type { Pool } from 'pg'
+import type { Services } from '../../context.ts'
+import { shareStatement } from '../../database/batch.ts'
+import { limits } from '../../shared/limits.ts'
+import { type Ending, noteOtherOutcome, outcomeColumns } from '../outcome.ts'
+import type { RecipientStatus } from './states.ts'
+
+/** What stands after the outcome of a recipient was brought. */
+interface Settlement {
+  /** Whether this call moved it. */
+  moved: boolean
+  status: RecipientStatus
+}
+
+/**
+ * Brings a recipient that was sent its outcome: the one code path that ends one, whoever learned it. Paid,
+ * its money leaves what was set aside for the batch; refused, it is free again. Status, movements, the counts
+ * of the batch, its event and the end of the operator request are one commit; a repetition changes nothing.
+ * The last one ends the batch.
+ */
+export async function settleRecipient(services: Services, id: bigint, outcome: Ending): Promise<Settlement> {
+  const settlement = await services.batches.run(settleMany, { id, outcome })
+  if (settlement.moved) services.sequencer.nudge()
+  else if (settlement.status !== outcome.status)
+    noteOtherOutcome(services, `recipient:${id}`, settlement.status, outcome, true)
+  return settlement
+}
+
+interface Item {
+  id: bigint
+  outcome: Ending
+}
+
+/** Nobody waits for a recipient as one waits for a deposit: those that end within a moment end together. */
+const settleMany = shareStatement(
+  async (pool: Pool, items: readonly Item[]): Promise<Settlement[]> => {
+    const { rows } = await pool.query<Settlement>({
+      name: 'settle_recipients',
+      text: `SELECT moved, status
+        FROM settle_recipients($1, $2::recipient_status[], $3, $4, $5, $6, $7, $8::jsonb[], $9, $10)`,
+      values: [
+        items.map((i) => i.id),
+        items.map((i) => i.outcome.status),
+        ...outcomeColumns(items.map((i) => i.outcome)),
+      ],
+    })
+    return rows
+  },
+  undefined,
+  limits.recipientsSettlePaceMs,
+)
