@@ -7,9 +7,9 @@ import {
   type PayoutEventData,
 } from '../../events/catalogue.ts'
 import { builder } from '../../graphql/builder.ts'
-import { EventType, MemberRole, stateEnum } from '../../graphql/enums.ts'
+import { MemberRole, stateEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
-import { liveStream, readCursor } from '../../graphql/live-stream.ts'
+import { afterWords, followLog, LogChange } from '../../graphql/log-changes.ts'
 import { checkPage } from '../../graphql/pagination.ts'
 import { limits } from '../../shared/limits.ts'
 import {
@@ -199,18 +199,9 @@ type Told = LogEvent<PayoutEventData | ApprovalEventData>
 
 const Change = builder.objectRef<Told>('ApprovalChange').implement({
   description: 'A change of something that waits for approval, as it was at that moment.',
+  interfaces: [LogChange],
   scope: ['payout'],
   fields: (t) => ({
-    sequence: t.field({
-      type: 'SafeInt',
-      description: 'Place in the one log of the merchant, which has no gap.',
-      resolve: ({ position }) => position,
-    }),
-    cursor: t.string({
-      description: 'Give it as `after` to go on from here.',
-      resolve: ({ position }) => String(position),
-    }),
-    type: t.expose('type', { type: EventType }),
     status: t.field({ type: Status, resolve: ({ data }) => data.approval as ApprovalStatus }),
     approvals: t.int({
       nullable: true,
@@ -227,7 +218,6 @@ const Change = builder.objectRef<Told>('ApprovalChange').implement({
       description: 'Why it was rejected.',
       resolve: ({ data }) => data.rejection_reason ?? null,
     }),
-    occurredAt: t.expose('occurredAt', { type: 'DateTime' }),
     payout: t.prismaField({
       type: Payout,
       nullable: true,
@@ -248,21 +238,8 @@ builder.subscriptionField('approvalsChanged', (t) =>
     description:
       'What begins to wait for approval, is approved, rejected, cancelled or expires, in order. ' +
       'It can be resumed.',
-    args: {
-      after: t.arg.string({
-        description: 'Cursor of the last change that you have; without it, what comes next.',
-      }),
-    },
-    subscribe: async (_root, { after }, ctx) => {
-      const { merchantId } = mine(ctx)
-      const start = await ctx.feed.start(merchantId, readCursor(after ?? ctx.lastEventId))
-      return liveStream<LogEvent>(ctx, {
-        ...start,
-        read: (from, signal) => ctx.feed.subscribe({ merchantId, after: from, signal }),
-        positionOf: ({ position }) => position,
-        wants: isApprovalEvent,
-      })
-    },
+    args: { after: t.arg.string({ description: afterWords }) },
+    subscribe: (_root, { after }, ctx) => followLog(ctx, after, isApprovalEvent),
     resolve: (event) => event as Told,
   }),
 )

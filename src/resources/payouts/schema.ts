@@ -1,11 +1,11 @@
 import { mine } from '../../access/actor.ts'
 import { isPayoutEvent, type LogEvent, type PayoutEventData } from '../../events/catalogue.ts'
 import { builder } from '../../graphql/builder.ts'
-import { EventType, PayoutMethod, stateEnum } from '../../graphql/enums.ts'
+import { PayoutMethod, stateEnum } from '../../graphql/enums.ts'
 import { refusals, refusalType } from '../../graphql/errors.ts'
 import { Failure, failureOf } from '../../graphql/failure.ts'
 import { readId } from '../../graphql/ids.ts'
-import { liveStream, readCursor } from '../../graphql/live-stream.ts'
+import { afterWords, followLog, LogChange } from '../../graphql/log-changes.ts'
 import { beyond, checkPage } from '../../graphql/pagination.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
@@ -240,20 +240,9 @@ const asMade = {
 
 const PayoutChange = builder.objectRef<LogEvent<PayoutEventData>>('PayoutChange').implement({
   description: 'A change of a payout, as it was at that moment.',
+  interfaces: [LogChange],
   scope: ['payout'],
   fields: (t) => ({
-    sequence: t.field({
-      type: 'SafeInt',
-      description:
-        'Place in the one log of the merchant, which has no gap. What lies between two changes is of ' +
-        'other kinds: see `events`.',
-      resolve: ({ position }) => position,
-    }),
-    cursor: t.string({
-      description: 'Give it as `after` to go on from here.',
-      resolve: ({ position }) => String(position),
-    }),
-    type: t.expose('type', { type: EventType }),
     status: t.field({ type: PayoutStatus, resolve: ({ data }) => data.status as never }),
     previousStatus: t.field({
       type: PayoutStatus,
@@ -264,7 +253,6 @@ const PayoutChange = builder.objectRef<LogEvent<PayoutEventData>>('PayoutChange'
     amount: t.field({ type: 'Amount', resolve: ({ data }) => BigInt(data.amount) }),
     paymentMethod: t.field({ type: PayoutMethod, resolve: ({ data }) => data.payment_method as never }),
     failureReason: t.string({ nullable: true, resolve: ({ data }) => data.failure_reason ?? null }),
-    occurredAt: t.expose('occurredAt', { type: 'DateTime' }),
     payout: t.prismaField({
       type: Payout,
       nullable: true,
@@ -283,21 +271,8 @@ builder.subscriptionField('payoutChanged', (t) =>
     type: PayoutChange,
     scope: ['payout'],
     description: 'Every change of every payout, in order. It can be resumed: nothing is lost or repeated.',
-    args: {
-      after: t.arg.string({
-        description: 'Cursor of the last change that you have; without it, what comes next.',
-      }),
-    },
-    subscribe: async (_root, { after }, ctx) => {
-      const { merchantId } = mine(ctx)
-      const start = await ctx.feed.start(merchantId, readCursor(after ?? ctx.lastEventId))
-      return liveStream<LogEvent>(ctx, {
-        ...start,
-        read: (from, signal) => ctx.feed.subscribe({ merchantId, after: from, signal }),
-        positionOf: ({ position }) => position,
-        wants: isPayoutEvent,
-      })
-    },
+    args: { after: t.arg.string({ description: afterWords }) },
+    subscribe: (_root, { after }, ctx) => followLog(ctx, after, isPayoutEvent),
     resolve: (event) => event as LogEvent<PayoutEventData>,
   }),
 )

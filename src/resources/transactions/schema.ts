@@ -1,11 +1,11 @@
 import { mine } from '../../access/actor.ts'
 import { isTransactionEvent, type LogEvent, type TransactionEventData } from '../../events/catalogue.ts'
 import { builder } from '../../graphql/builder.ts'
-import { EventType, PaymentMethod, stateEnum, wordEnum } from '../../graphql/enums.ts'
+import { PaymentMethod, stateEnum, wordEnum } from '../../graphql/enums.ts'
 import { refusals, refusalType } from '../../graphql/errors.ts'
 import { Failure, failureOf } from '../../graphql/failure.ts'
 import { readId } from '../../graphql/ids.ts'
-import { liveStream, readCursor } from '../../graphql/live-stream.ts'
+import { afterWords, followLog, LogChange } from '../../graphql/log-changes.ts'
 import { beyond, checkPage } from '../../graphql/pagination.ts'
 import { failureReasons } from '../../operators/failure-reasons.ts'
 import { limits } from '../../shared/limits.ts'
@@ -291,20 +291,9 @@ builder.mutationField('collectPayment', (t) =>
 
 const TransactionChange = builder.objectRef<LogEvent<TransactionEventData>>('TransactionChange').implement({
   description: 'A change of a transaction, as it was at that moment.',
+  interfaces: [LogChange],
   scope: ['balance'],
   fields: (t) => ({
-    sequence: t.field({
-      type: 'SafeInt',
-      description:
-        'Place in the one log of the merchant, which has no gap. What lies between two changes is of ' +
-        'other kinds: see `events`.',
-      resolve: ({ position }) => position,
-    }),
-    cursor: t.string({
-      description: 'Give it as `after` to go on from here.',
-      resolve: ({ position }) => String(position),
-    }),
-    type: t.expose('type', { type: EventType }),
     status: t.field({ type: TransactionStatus, resolve: ({ data }) => data.status as never }),
     previousStatus: t.field({
       type: TransactionStatus,
@@ -316,7 +305,6 @@ const TransactionChange = builder.objectRef<LogEvent<TransactionEventData>>('Tra
     paymentMethod: t.field({ type: PaymentMethod, resolve: ({ data }) => data.payment_method as never }),
     late: t.boolean({ resolve: ({ data }) => data.late === true }),
     failureReason: t.string({ nullable: true, resolve: ({ data }) => data.failure_reason ?? null }),
-    occurredAt: t.expose('occurredAt', { type: 'DateTime' }),
     transaction: t.prismaField({
       type: Transaction,
       nullable: true,
@@ -336,21 +324,8 @@ builder.subscriptionField('transactionChanged', (t) =>
     scope: ['balance'],
     description:
       'Every change of every transaction, in order. It can be resumed: nothing is lost or repeated.',
-    args: {
-      after: t.arg.string({
-        description: 'Cursor of the last change that you have; without it, what comes next.',
-      }),
-    },
-    subscribe: async (_root, { after }, ctx) => {
-      const { merchantId } = mine(ctx)
-      const start = await ctx.feed.start(merchantId, readCursor(after ?? ctx.lastEventId))
-      return liveStream<LogEvent>(ctx, {
-        ...start,
-        read: (from, signal) => ctx.feed.subscribe({ merchantId, after: from, signal }),
-        positionOf: ({ position }) => position,
-        wants: isTransactionEvent,
-      })
-    },
+    args: { after: t.arg.string({ description: afterWords }) },
+    subscribe: (_root, { after }, ctx) => followLog(ctx, after, isTransactionEvent),
     resolve: (event) => event as LogEvent<TransactionEventData>,
   }),
 )

@@ -2,7 +2,8 @@ import { mine } from '../../access/actor.ts'
 import type { EventType as EventName } from '../../events/catalogue.ts'
 import { builder } from '../../graphql/builder.ts'
 import { EventType } from '../../graphql/enums.ts'
-import { liveStream, readCursor } from '../../graphql/live-stream.ts'
+import { readCursor } from '../../graphql/live-stream.ts'
+import { followLog } from '../../graphql/log-changes.ts'
 import { checkPage } from '../../graphql/pagination.ts'
 import { invariant } from '../../shared/invariant.ts'
 import { limits } from '../../shared/limits.ts'
@@ -80,15 +81,7 @@ builder.subscriptionField('events', (t) =>
     scope: ['webhooks'],
     description: 'Every event of the log, in order. It can be resumed: nothing is lost or repeated.',
     args: { after: t.arg.string({ description: `${afterWords}; without it, what comes next.` }) },
-    subscribe: async (_root, { after }, ctx) => {
-      const { merchantId } = mine(ctx)
-      const start = await ctx.feed.start(merchantId, readCursor(after ?? ctx.lastEventId))
-      return liveStream(ctx, {
-        ...start,
-        read: (from, signal) => ctx.feed.subscribe({ merchantId, after: from, signal }),
-        positionOf: ({ position }) => position,
-      })
-    },
+    subscribe: (_root, { after }, ctx) => followLog(ctx, after),
     resolve: ({ data, occurredAt, ...event }, _args, ctx) => ({
       ...event,
       ...mine(ctx),
