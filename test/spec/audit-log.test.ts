@@ -88,6 +88,8 @@ async function standing({ merchantId }: Pick<Shop, 'merchantId'>): Promise<unkno
     'beneficiary',
     'transaction',
     'payout',
+    'batch',
+    'batch_recipient',
     'approval_verdict',
     'movement',
   ]

@@ -105,6 +105,28 @@ async function collected(ground: Ground, shop: Shop): Promise<number> {
   return id
 }
 
+const recipient = { name: 'Awa', account: phone, amount: 1_000, paymentMethod: 'OperatorA' }
+
+/** A draft for somebody, of a shop that can pay it. */
+async function draft(ground: Ground, shop: Shop, account = phone): Promise<number> {
+  await funded(ground, shop)
+  const variables = { input: { recipients: [{ ...recipient, account }] } }
+  const made = await ground.done({ field: 'createBatch', variables, token: shop.token })
+  return made['batch'].databaseId
+}
+
+/** A batch whose only recipient was refused. */
+async function failedBatch(ground: Ground, shop: Shop): Promise<number> {
+  const { token } = shop
+  const id = await draft(ground, shop, '70020000')
+  await ground.done({ field: 'processBatch', variables: { id }, token })
+  await eventually(async () => {
+    const { status } = await ground.done({ path: `/bulk/batches/${id}`, token })
+    if (status !== 'failed') throw new Error(status)
+  })
+  return id
+}
+
 const tomorrow = () => new Date(Date.now() + 86_400_000).toISOString()
 const payout = { amount: 1_000, destinationPhone: phone, paymentMethod: 'OperatorA' }
 const idOf =
@@ -268,6 +290,21 @@ export const mutations: Readonly<Record<string, ((field: string) => Prepare) | {
     return { id: databaseId }
   }, idOf('payout')),
 
+  createBatch: byKey(
+    () => ({ input: { title: 'Salaries', recipients: [recipient] } }),
+    made('batch', ({ batch }) => batch.databaseId),
+  ),
+  addRecipients: byKey(
+    async (ground, shop) => ({ id: await draft(ground, shop), recipients: [recipient] }),
+    idOf('batch'),
+  ),
+  processBatch: byKey(async (ground, shop) => ({ id: await draft(ground, shop) }), idOf('batch')),
+  cancelBatch: byKey(async (ground, shop) => ({ id: await draft(ground, shop) }), idOf('batch')),
+  retryFailed: byKey(
+    async (ground, shop) => ({ batchId: await failedBatch(ground, shop) }),
+    made('batch', ({ batch }) => batch.databaseId),
+  ),
+
   approvePayout: byApprover(({ digest }) => ({ digest })),
   rejectPayout: byApprover(() => ({ reason: 'not ours' })),
 
@@ -290,6 +327,8 @@ const route =
 
 const answered = (kind: string, name = 'id') => made(kind, (data) => data[name])
 
+const rowed = { name: 'Awa', account: phone, amount: 1_000, payment_method: 'OperatorA' }
+
 /** By method and path. */
 export const restWrites: Readonly<Record<string, (method: string, path: string) => Prepare>> = {
   'POST /auth':
@@ -307,6 +346,10 @@ export const restWrites: Readonly<Record<string, (method: string, path: string) 
     () => 'payout',
     funded,
   ),
+  'POST /bulk/batches': route({ recipients: [rowed] }, answered('batch')),
+  'POST /bulk/batches/{id}/recipients': route({ recipients: [rowed] }, idOf('batch'), draft),
+  'POST /bulk/batches/{id}/process': route(undefined, idOf('batch'), draft),
+  'POST /bulk/batches/{id}/cancel': route(undefined, idOf('batch'), draft),
   'POST /beneficiaries': route(
     { name: 'Awa', account: phone, payment_method: 'OperatorA' },
     () => 'beneficiary',

@@ -1,3 +1,6 @@
+import type { Pool } from 'pg'
+import { expect } from 'vitest'
+
 // What a stranger knows of a merchant, and how it tries with it: the words of the isolation matrix.
 
 /** Everything that names a merchant or its things. */
@@ -37,6 +40,12 @@ export interface Known {
   payoutNode: string
   payoutCursor: string
   payoutReference: string
+  /** REST id of one of its batches. */
+  batchId: string
+  /** Global id of the same. */
+  batchNode: string
+  /** Global id of somebody whom that pays. */
+  recipientNode: string
   /** REST id of its endpoint, and the address that this has. */
   webhookId: string
   webhookUrl: string
@@ -61,7 +70,17 @@ export interface Known {
 }
 
 /** Rows whose ids are drawn for nothing. */
-export type RowKind = 'id' | 'person' | 'payout' | 'hook' | 'sent' | 'member' | 'session' | 'noted'
+export type RowKind =
+  | 'id'
+  | 'person'
+  | 'payout'
+  | 'batch'
+  | 'paid'
+  | 'hook'
+  | 'sent'
+  | 'member'
+  | 'session'
+  | 'noted'
 
 export interface Ask {
   /** Below `/merchant/api`, or a GraphQL document. */
@@ -118,6 +137,8 @@ export function comparable({ status, text }: Heard, named: Known): string {
     named.payoutNode,
     named.payoutCursor,
     named.payoutReference,
+    named.batchNode,
+    named.recipientNode,
     named.webhookUrl,
     named.webhookNode,
     named.webhookCursor,
@@ -131,4 +152,24 @@ export function comparable({ status, text }: Heard, named: Known): string {
     .replaceAll(/whsec_[\w+/]{43}=/g, '<secret>')
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
     .replaceAll(/"remaining":\d+/g, '"remaining":"<less>"')
+}
+
+/** All that is stored of a merchant, but for what only counts or proves it. */
+export async function digestOf(owner: Pool, merchantId: number): Promise<Record<string, string>> {
+  const { rows } = await owner.query<{ name: string }>(
+    `SELECT c.relname AS name
+     FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'merchant_id'
+     WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r'
+       AND c.relname !~ '^(audit|transaction)_'`,
+  )
+  expect(rows.length).toBeGreaterThan(8)
+  const digests: Record<string, string> = {}
+  for (const { name } of rows) {
+    const { rows: found } = await owner.query<{ digest: string }>(
+      `SELECT md5(string_agg(t::text, '|' ORDER BY t::text)) AS digest FROM ${name} t WHERE merchant_id = $1`,
+      [merchantId],
+    )
+    digests[name] = found[0]?.digest ?? 'no rows'
+  }
+  return digests
 }

@@ -15,6 +15,7 @@ import { routes } from '../../src/http/rest/routes.ts'
 import { type Ask, get, graphql, type Row } from './isolation-asks.ts'
 import { auditLogRows } from './isolation-audit-log.ts'
 import { apiKeyRows } from './isolation-api-keys.ts'
+import { batchRows } from './isolation-batches.ts'
 import { beneficiaryRows } from './isolation-beneficiaries.ts'
 import { moneyOutRows } from './isolation-money-out.ts'
 import { payoutRows } from './isolation-payouts.ts'
@@ -228,6 +229,7 @@ export const matrix: Readonly<Record<string, Row>> = {
   },
   ...moneyOutRows,
   ...payoutRows,
+  ...batchRows,
   ...webhookRows,
   ...teamRows,
   ...settingsRows,

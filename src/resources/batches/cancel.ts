@@ -15,6 +15,13 @@ import type { BatchStatus } from './states.ts'
  */
 export async function cancelBatch(ctx: Context, id: number): Promise<{ id: number }> {
   const { merchantId } = mine(ctx)
+  // Row-level security sees to it as well that it is theirs; the function that cancels stands above it.
+  const theirs = await ctx.database.merchantPool.query({
+    name: 'own_batch',
+    text: 'SELECT FROM batch WHERE id = $1 AND merchant_id = $2',
+    values: [id, merchantId],
+  })
+  if (theirs.rowCount === 0) throw noSuchBatch()
   const cancelled = await transact(ctx.database, (tx) =>
     recordedChange(tx, recordingOf(ctx, 'cancelBatch'), ['batch', id], async () => {
       const { rows } = await tx.query<{ moved: boolean; status: BatchStatus }>({

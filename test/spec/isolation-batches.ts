@@ -1,0 +1,122 @@
+import type { TestApp } from '../support/app.ts'
+import { type Ask, get, graphql, type Known, type Row } from './isolation-asks.ts'
+
+// The rows of the isolation matrix about bulk pay.
+
+const record = '{ id databaseId title status recipientCount totalAmount createdAt }'
+const person = '{ id databaseId name account amount batch { title } }'
+const byId = `query ($id: ID!) { batch(id: $id) ${record} }`
+const changed = (call: string) => `mutation ($id: ID!) { ${call} { __typename
+  ... on BatchPayload { batch ${record} } ... on Refusal { code message } } }`
+const added = changed(
+  'addRecipients(id: $id, recipients: [{ name: "Moussa", account: "70000001", amount: 1000 }])',
+)
+const created = (input: object, more: object = {}): Ask => ({
+  document: `mutation ($input: CreateBatchInput!) { createBatch(input: $input) { __typename
+    ... on BatchPayload { batch { databaseId status recipientCount } } ... on Refusal { code message } } }`,
+  variables: { input: { recipients: [{ ...moussa, ...more }], ...input } },
+})
+const moussa = { name: 'Moussa', account: '70000001', amount: 1_000 }
+const posted = (path: string, body: object = {}): Ask => ({
+  method: 'POST',
+  path: `/bulk/batches${path}`,
+  body,
+})
+
+const text = 'is text of the caller'
+const ownBatch = 'is about the batch that is named'
+
+export const batchRows: Readonly<Record<string, Row>> = {
+  'Query.batch(id)': { attack: graphql(byId, ({ batchId }) => ({ id: batchId })) },
+  'Mutation.createBatch(input.title)': { harmless: text },
+  'Mutation.createBatch(input.recipients.name)': { harmless: text },
+  'Mutation.createBatch(input.recipients.account)': {
+    isWrite: true,
+    attack: ({ phone }) => created({}, { account: phone }),
+  },
+  'Mutation.addRecipients(id)': { attack: graphql(added, ({ batchId }) => ({ id: batchId })) },
+  'Mutation.addRecipients(recipients.name)': { harmless: ownBatch },
+  'Mutation.addRecipients(recipients.account)': { harmless: ownBatch },
+  'Mutation.processBatch(id)': {
+    attack: graphql(changed('processBatch(id: $id)'), ({ batchId }) => ({ id: batchId })),
+  },
+  'Mutation.cancelBatch(id)': {
+    attack: graphql(changed('cancelBatch(id: $id)'), ({ batchId }) => ({ id: batchId })),
+  },
+  'Mutation.retryFailed(batchId)': {
+    attack: graphql(changed('retryFailed(batchId: $id)'), ({ batchId }) => ({ id: batchId })),
+  },
+
+  'POST /bulk/batches input.title': { harmless: text },
+  'POST /bulk/batches input.recipients.name': { harmless: text },
+  'POST /bulk/batches input.recipients.account': {
+    isWrite: true,
+    attack: ({ phone }) => posted('', { recipients: [{ ...moussa, account: phone }] }),
+  },
+  'GET /bulk/batches/{id} id': { attack: get(({ batchId }) => `/bulk/batches/${batchId}`) },
+  'POST /bulk/batches/{id}/recipients id': {
+    attack: ({ batchId }) => posted(`/${batchId}/recipients`, { recipients: [moussa] }),
+  },
+  'POST /bulk/batches/{id}/recipients recipients.name': { harmless: ownBatch },
+  'POST /bulk/batches/{id}/recipients recipients.account': { harmless: ownBatch },
+  'POST /bulk/batches/{id}/process id': { attack: ({ batchId }) => posted(`/${batchId}/process`) },
+  'POST /bulk/batches/{id}/cancel id': { attack: ({ batchId }) => posted(`/${batchId}/cancel`) },
+
+  'nothing: a batch by its global id': { attack: graphql(byId, ({ batchNode }) => ({ id: batchNode })) },
+  'nothing: a batch as a node': {
+    attack: graphql(`query ($id: ID!) { node(id: $id) { id ... on Batch ${record} } }`, ({ batchNode }) => ({
+      id: batchNode,
+    })),
+  },
+  'nothing: a recipient as a node': {
+    attack: graphql(
+      `query ($id: ID!) { node(id: $id) { id ... on BatchRecipient ${person} } }`,
+      ({ recipientNode }) => ({ id: recipientNode }),
+    ),
+  },
+  'nothing: a batch by its global id, to cancel it': {
+    attack: graphql(changed('cancelBatch(id: $id)'), ({ batchNode }) => ({ id: batchNode })),
+  },
+}
+
+type Batch = Pick<Known, 'batchId' | 'batchNode' | 'recipientNode'>
+
+/** A draft for somebody, of more than there is, so that nothing moves it. */
+export async function batchOf(
+  service: TestApp,
+  token: string,
+  name: string,
+  paid: { phone: string; amount: number },
+): Promise<Batch> {
+  const { phone: account, amount } = paid
+  const recipients = [{ name: `Awa of ${name}`, account, amount: 100 * amount }]
+  const body = { title: `Salaries of ${name}`, recipients }
+  const made = await service.rest('POST', '/bulk/batches', { token, body })
+  const { id } = made.body['data']
+  const read = await service.graphql('query ($id: ID!) { batch(id: $id) { id } }', { id }, token)
+  const { rows } = await service.database.owner.query<{ id: string }>(
+    'SELECT id FROM batch_recipient WHERE batch_id = $1',
+    [id],
+  )
+  return {
+    batchId: String(id),
+    batchNode: read.body['data'].batch.id,
+    recipientNode: globalId(rows[0]?.id),
+  }
+}
+
+/** The same names, of nothing. @param renamed a name with another id in it */
+export function noBatchLike(
+  known: Known,
+  batch: string,
+  recipient: string,
+  renamed: (name: string, was: string, becomes: string) => string,
+): Batch {
+  return {
+    batchId: batch,
+    batchNode: renamed(known.batchNode, known.batchId, batch),
+    recipientNode: globalId(recipient),
+  }
+}
+
+const globalId = (id: string | undefined) => Buffer.from(`BatchRecipient:${id}`).toString('base64')
