@@ -1,18 +1,31 @@
+import type { Pool } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { auditLedger } from '../../src/ledger/audit.ts'
 import { type Invariant, verifyLedger } from '../../src/ledger/verify.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { type BooksOut, keepBooksOut, plantsOut } from './plants-out.ts'
+import { keepBooksOfBatches, plantsOfBatches } from './plants-batches.ts'
+import { keepBooksOut, plantsOut } from './plants-out.ts'
+
+const keepBooks = async (pool: Pool, owner: Pool) => ({
+  out: await keepBooksOut(pool, owner),
+  batches: await keepBooksOfBatches(pool, owner),
+})
+type Books = Awaited<ReturnType<typeof keepBooks>>
+type Plant = readonly [what: string, names: Invariant, plant: (books: Books) => string[]]
+const plants: readonly Plant[] = [
+  ...plantsOut.map(([what, name, plant]): Plant => [what, name, ({ out }) => plant(out)]),
+  ...plantsOfBatches.map(([what, name, plant]): Plant => [what, name, ({ batches }) => plant(batches)]),
+]
 
 let db: TestDatabase
-let old: BooksOut
-let books: BooksOut
+let old: Books
+let books: Books
 beforeAll(async () => {
   db = await createTestDatabase()
-  old = await keepBooksOut(db.database.pool, db.owner)
+  old = await keepBooks(db.database.pool, db.owner)
   // Proven, and the point moves on to its end.
   for (let turn = 0; turn < 3; turn += 1) await auditLedger(db.database, { whole: false })
-  books = await keepBooksOut(db.database.pool, db.owner)
+  books = await keepBooks(db.database.pool, db.owner)
 })
 afterAll(() => db.drop())
 
@@ -36,14 +49,16 @@ test('sound books break none, whole or since the point', async () => {
   expect([await found(true, []), await found(false, [])]).toEqual([new Set(), new Set()])
 })
 
-test.each(plantsOut)('the audit names %s', async (_what, name, plant) => {
-  // The counts are held against every row, once a day.
-  for (const whole of name === 'payouts_are_counted' ? [true] : [false, true])
+/** Held against every row, once a day. */
+const foundByTheWhole = ['a payout that is not counted', 'a draft that was made in silence']
+
+test.each(plants)('the audit names %s', async (what, name, plant) => {
+  for (const whole of foundByTheWhole.includes(what) ? [true] : [false, true])
     expect(await found(whole, plant(books))).toContain(name)
 })
 
 test('what is old is found by the whole proof', async () => {
-  for (const [, name, plant] of plantsOut) {
+  for (const [, name, plant] of plants) {
     expect(await found(true, plant(old))).toContain(name)
   }
 })
