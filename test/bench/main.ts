@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { bulk } from './bulk.ts'
 import { collect } from './collect.ts'
 import { deposit } from './deposit.ts'
 import { openGround } from './ground.ts'
@@ -14,6 +15,7 @@ import { table } from './table.ts'
 import { numberAboveZero, runProgram, UsageError, wholeNumber } from '../support/command-line.ts'
 
 const workloads: Readonly<Record<string, Workload>> = {
+  bulk,
   collect,
   deposit,
   settle,

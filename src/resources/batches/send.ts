@@ -2,9 +2,10 @@ import type { Services } from '../../context.ts'
 import { limits } from '../../shared/limits.ts'
 import type { Provider } from '../../shared/providers.ts'
 import { type BegunRow, begunRequest, sendBegun, sendDeadline } from '../sending.ts'
+import { type Begun, type Lanes, openLanes } from './lanes.ts'
 
 /** The lane of bulk pay; the others have the ids of webhook endpoints, from 1 on. */
-const lane = 0
+const bulkLane = 0
 
 /** Who sends recipients here, and is told where there may be more. */
 const underWayHere = new WeakMap<Services['flights'], Sending>()
@@ -31,7 +32,7 @@ export async function sendDueRecipients(services: Services): Promise<void> {
   try {
     while (again && !services.ending.aborted) {
       again = false
-      await services.laneHolds.during(lane, (lost) => sendWhileHeld(services, sending, lost))
+      await services.laneHolds.during(bulkLane, (lost) => sendWhileHeld(services, sending, lost))
       sending.look = lookAgain
     }
   } finally {
@@ -40,13 +41,9 @@ export async function sendDueRecipients(services: Services): Promise<void> {
 }
 
 async function sendWhileHeld(services: Services, sending: Sending, lost: AbortSignal): Promise<void> {
-  const calls = countCalls()
   const over = AbortSignal.any([lost, services.ending])
-  let unnoted = 0
   let look = true
   let resume = () => {}
-  /** Calls under way when it looked last. */
-  let atLook = 0
   let pause: NodeJS.Timeout | undefined
   const wake = () => {
     clearTimeout(pause)
@@ -56,58 +53,35 @@ async function sendWhileHeld(services: Services, sending: Sending, lost: AbortSi
   }
   sending.look = wake
   over.addEventListener('abort', wake, { once: true })
+  /** Taken and not answered when it looked last. */
+  let atLook = 0
+  let unnoted = 0
+  const lanes = openLanes(over, (begun, onAnswered) => {
+    const { request, deadline } = begun
+    void sendBegun(services, request, deadline, onAnswered)
+      .finally(onAnswered)
+      .finally(() => {
+        unnoted -= 1
+        if (unnoted === 0 || unnoted === limits.recipientsUnnotedMax / 2) wake()
+      })
+  })
   /** Places that become free within a moment are filled by one statement. */
-  const freed = () => {
-    if (calls.total() <= atLook / 2) wake()
+  lanes.onAnswered = () => {
+    if (lanes.open() <= atLook / 2) wake()
     else pause ??= setTimeout(wake, limits.payoutsPaceMs)
-  }
-  const noted = () => {
-    unnoted -= 1
-    if (unnoted === 0 || unnoted === limits.recipientsUnnotedMax / 2) wake()
   }
   try {
     while (look && !over.aborted) {
       look = false
-      const begun = unnoted <= limits.recipientsUnnotedMax ? await beginDue(services, calls) : []
-      for (const { batchId, request, deadline } of begun) {
-        const answered = calls.begin(batchId, request.provider)
-        unnoted += 1
-        void sendBegun(services, request, deadline, () => {
-          answered()
-          freed()
-        })
-          .finally(answered)
-          .finally(noted)
-      }
-      atLook = calls.total()
+      const begun = unnoted <= limits.recipientsUnnotedMax ? await beginDue(services, lanes) : []
+      unnoted += begun.length
+      for (const each of begun) lanes.add(each)
+      atLook = lanes.open()
       if (!look && unnoted > 0) await new Promise<void>((resolve) => (resume = resolve))
     }
   } finally {
     clearTimeout(pause)
     over.removeEventListener('abort', wake)
-  }
-}
-
-interface Calls {
-  total(): number
-  of(provider: Provider): number
-  /** @returns what ends it, once */
-  begin(batchId: number, provider: Provider): () => void
-  list(): readonly { batchId: number; provider: Provider }[]
-}
-
-/** The calls under way, each by its batch and operator. */
-function countCalls(): Calls {
-  const calls = new Set<{ batchId: number; provider: Provider }>()
-  return {
-    total: () => calls.size,
-    of: (provider) => [...calls].filter((call) => call.provider === provider).length,
-    begin(batchId, provider) {
-      const call = { batchId, provider }
-      calls.add(call)
-      return () => void calls.delete(call)
-    },
-    list: () => [...calls],
   }
 }
 
@@ -117,30 +91,36 @@ interface RecipientRow extends BegunRow {
   provider: Provider
 }
 
-async function beginDue(services: Services, calls: Calls) {
+async function beginDue(services: Services, lanes: Lanes): Promise<Begun[]> {
+  const busy = lanes.list()
   const open = services.operators.list().flatMap(({ provider }) => {
     const operator = services.operators.find(provider)
-    const room = limits.recipientsInFlightMax - calls.of(provider)
+    const own = busy.filter((lane) => lane.provider === provider)
+    const most: number = limits.recipientsInFlightMax
+    const room = own.reduce((left, lane) => left + lane.ahead - lane.open, most)
     if (!operator || room <= 0 || !operator.canStart('disburse', 'background').ok) return []
     // From before the right to send is taken: nothing may leave after the fence.
     return [{ provider, room, deadline: sendDeadline(operator, 'disburse') }]
   })
   if (open.length === 0) return []
-  const busy = calls.list()
+  const taken = busy.flatMap((lane) => Array.from({ length: lane.open }, () => lane))
   const { rows } = await services.database.pool.query<RecipientRow>({
     name: 'begin_recipients',
     text: `SELECT recipient_id AS "recipientId", batch_id AS "batchId", merchant_id AS "merchantId",
         operator AS provider, request_id AS "requestId", correlation_id AS "correlationId", amount, phone,
         created_at AS "createdAt"
-      FROM begin_recipients($1::provider[], $2, $3, $4::provider[], $5, $6, $7)`,
+      FROM begin_recipients($1::provider[], $2, $3, $4::provider[], $5, $6, $7, $8, $9::provider[], $10)`,
     values: [
       open.map(({ provider }) => provider),
       open.map(({ room }) => room),
-      busy.map(({ batchId }) => batchId),
-      busy.map(({ provider }) => provider),
+      taken.map(({ batchId }) => batchId),
+      taken.map(({ provider }) => provider),
       limits.batchInFlightMax,
       limits.operatorFenceMs,
       limits.firstCheckMs,
+      busy.map(({ batchId }) => batchId),
+      busy.map(({ provider }) => provider),
+      busy.map(({ ahead }) => ahead),
     ],
   })
   const deadlines = new Map(open.map(({ provider, deadline }) => [provider, deadline]))

@@ -1,0 +1,101 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { limits } from '../../src/shared/limits.ts'
+import { startChild } from './child.ts'
+import { numbered } from './collect.ts'
+import type { Ground } from './ground.ts'
+import { startProduct } from './product.ts'
+import type { Measurement, Workload } from './rounds.ts'
+
+/** A batch with so many is never done within a turn. */
+const recipients = limits.batchRecipientsMax
+
+/** One batch that is paid by a fast operator, against a bare loop. */
+export const bulk: Workload = async (ground) => {
+  const product = await startProduct(ground, 1)
+  const { owner } = ground
+  await owner.query(
+    `INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+     SELECT id, 'funding:bench-' || id, 'fund', 'funding', 'available', 900000000000, now() FROM merchant`,
+  )
+  const limit = await startChild('bulk-limit.ts', {
+    databaseUrl: ground.url,
+    operatorsUrl: product.operatorsUrl,
+    callsAtOnce: limits.batchInFlightMax,
+  })
+  let batch = 0
+  return {
+    sections: [
+      {
+        title: `bulk, one batch of ${recipients}`,
+        unit: 'recipients/s',
+        entries: [
+          {
+            name: 'limit: calls, one UPDATE of 500',
+            processes: [limit.pid],
+            prepare: async () => {
+              await owner.query(
+                `INSERT INTO limit_recipient (phone, amount, correlation_id)
+                 SELECT '+22370000001', 1000, gen_random_uuid() FROM generate_series(1, $1::int)`,
+                [recipients],
+              )
+              await owner.query('ANALYZE limit_recipient')
+            },
+            measure: async (seconds) => (await limit.ask({ seconds })) as Measurement,
+          },
+          {
+            name: 'engine',
+            processes: [product.pid],
+            goal: { ratioMin: 0.4 },
+            prepare: async () => {
+              batch = await makeDraft(ground)
+            },
+            async measure(seconds) {
+              const begun = performance.now()
+              await owner.query(
+                `SELECT process_batch(1, k.id, k.version, 'api_key:1', $1, 604800000,
+                   enum_range(NULL::provider), NULL, NULL, NULL, NULL)
+                 FROM api_key k WHERE k.merchant_id = 1`,
+                [batch],
+              )
+              await sleep(seconds * 1_000)
+              const operations = await paid(ground, batch)
+              const value = operations / ((performance.now() - begun) / 1_000)
+              await owner.query('SELECT cancel_batch(1, $1)', [batch])
+              await numbered(ground)
+              return { value, operations, p99Ms: Number.NaN }
+            },
+          },
+        ],
+      },
+    ],
+    notes: [
+      `limit: pg and undici: ${limits.batchInFlightMax} calls at once, 500 of their answers in one UPDATE.`,
+      `engine: begun, sent through the driver and its guards, settled, numbered; as many calls at once.`,
+      'Both ask OperatorD of the same simulator; its processor time is not counted.',
+    ],
+    async close() {
+      await limit.close()
+      await product.close()
+      const { rows } = await owner.query('SELECT * FROM audit_ledger(true) LIMIT 5')
+      if (rows.length > 0) throw new Error(`The ledger does not hold: ${JSON.stringify(rows)}`)
+    },
+  }
+}
+
+async function paid({ owner }: Ground, batch: number): Promise<number> {
+  const { rows } = await owner.query<{ n: number }>('SELECT succeeded_count AS n FROM batch WHERE id = $1', [
+    batch,
+  ])
+  return rows[0]?.n ?? 0
+}
+
+async function makeDraft({ owner }: Ground): Promise<number> {
+  const { rows } = await owner.query<{ id: number }>(
+    `SELECT made.batch_id AS id FROM api_key k, LATERAL create_batch(1, k.id, k.version, 'api_key:1', NULL,
+       NULL, NULL, array_fill('Awa'::text, ARRAY[$1::int]), array_fill('+22370000001'::text, ARRAY[$1::int]),
+       array_fill(1000::bigint, ARRAY[$1::int]), array_fill('OperatorD'::provider, ARRAY[$1::int])) AS made
+     WHERE k.merchant_id = 1`,
+    [recipients],
+  )
+  return rows[0]?.id ?? 0
+}
