@@ -15,13 +15,13 @@ import { table } from './table.ts'
 import { numberAboveZero, runProgram, UsageError, wholeNumber } from '../support/command-line.ts'
 
 const workloads: Readonly<Record<string, Workload>> = {
-  bulk,
   collect,
   deposit,
   settle,
   list,
   nested,
   payouts,
+  bulk,
   start,
   subscribe,
   webhooks,

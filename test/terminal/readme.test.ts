@@ -25,6 +25,7 @@ test('the first payments of the README, in and out, work as they stand there', a
   const [, out] = /## Paying customers, and paying back\n[\s\S]*?```sh\n([\s\S]*?)```/.exec(readme) ?? []
   const [, books] = /## The books\n[\s\S]*?```sh\n([\s\S]*?)```/.exec(readme) ?? []
   const [, withdrawn] = /## Payouts\n[\s\S]*?```sh\n([\s\S]*?)```/.exec(readme) ?? []
+  const [, bulk] = /## Bulk pay\n[\s\S]*?```sh\n([\s\S]*?)```/.exec(readme) ?? []
   const [, registered] = /## Webhooks\n[\s\S]*?```sh\n(TOKEN[\s\S]*?)```/.exec(readme) ?? []
   home = await newHome()
   service = await startProgram(home)
@@ -37,6 +38,7 @@ test('the first payments of the README, in and out, work as they stand there', a
     out,
     books,
     withdrawn,
+    bulk,
     registered,
   ]
   const { stdout } = await run(home, 'bash', ['-c', lines.join('\necho\n')])
@@ -49,6 +51,7 @@ test('the first payments of the README, in and out, work as they stand there', a
   })
   expect(stdout).toMatch(/"status":"pending","reference":"rent-3"/)
   expect(stdout).toMatch(/"destination_phone":"\+22370000003","status":"pending","reference":"cement-1"/)
+  expect(stdout).toMatch(/"status":"(processing|completed)","title":"Salaries","recipient_count":2/)
   expect(stdout).toMatch(/"statement":\{"opening":\{"balance":0\},"totalIn":\d+,/)
   expect(stdout).toMatch(/^\d+,deposit,OperatorA,\+22370000001,2000,2000,XOF,success,gift-1,/m)
   expect(stdout).toMatch(/,closing,.*\r?$/m)
