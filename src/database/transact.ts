@@ -29,6 +29,27 @@ export async function transact<Result>(
   }
 }
 
+/**
+ * Does all that `work` would do and undoes it: what it would come to is known, and nothing was written. It
+ * holds what `work` locks until then.
+ */
+export async function rehearse<Result>(
+  database: { readonly pool: pg.Pool },
+  work: (tx: pg.PoolClient) => Promise<Result>,
+): Promise<Result> {
+  let known: { result: Result } | null = null
+  const undo = new Error('A rehearsal is undone.')
+  try {
+    await transact(database, async (tx) => {
+      known = { result: await work(tx) }
+      throw undo
+    })
+  } catch (error) {
+    if (error !== undo) throw error
+  }
+  return (known as unknown as { result: Result }).result
+}
+
 async function runOnce<Result>(pool: pg.Pool, work: (tx: pg.PoolClient) => Promise<Result>): Promise<Result> {
   const tx = await pool.connect()
   let broken = false

@@ -25,6 +25,9 @@ export class EffectsPlugin<Types extends SchemaTypes> extends BasePlugin<Types> 
     return async (source, args, ctx, info) => {
       const { effect } = ctx as unknown as Context
       if (!effect) return resolve(source, args, ctx, info)
+      // What is undone uses no key up, and never finds what was made under it.
+      if ('dryRun' in args && args.dryRun === true)
+        return resolve(source, args, { ...ctx, effect: null }, info)
       effect.outcome = 'unknown'
       try {
         const result = await resolve(source, args, ctx, info)

@@ -166,6 +166,15 @@ export const limits = {
   /** Recipients of a batch and of one call at most (decisions: Endpoints); problems that are listed. */
   batchRecipientsMax: 10_000,
   batchProblemsShown: 100,
+  /** Accounts that a batch has more than once: of these so many are listed. */
+  batchDuplicatesShown: 100,
+  /**
+   * A dry run asks an operator about so many numbers, so many at once, and waits for it so long. Choice:
+   * what a person waits for; the operator's questions about payments keep most of their lane.
+   */
+  dryRunLookupsMax: 100,
+  dryRunLookupsAtOnce: 4,
+  dryRunLookupMs: 3 * second,
   batchTitleLengthMax: 200,
   recipientNameLengthMax: 200,
   /** Recipients of one batch whose operators are being asked (issue 7), and of one operator. */

@@ -134,6 +134,7 @@ const asked: Record<string, readonly (() => object)[]> = {
   CreateBatch: [
     freshBatch(),
     freshBatch({ recipients: [] }),
+    () => ({ ...freshBatch({ recipients: [somebody, somebody] })(), dryRun: true }),
     freshBatch({ recipients: [{ name: 'Awa', account: 'nobody', amount: 1n }] }),
     freshBatch({ recipients: [{ name: 'Awa' }] }),
   ],

@@ -1,9 +1,11 @@
+import { z } from 'zod'
 import { addRecipientsInput } from '../../resources/batches/add-recipients.ts'
 import { createBatchInput } from '../../resources/batches/create.ts'
 import { readRows } from '../../resources/batches/recipients.ts'
+import { truth } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { idOf, type Route, withoutNulls } from './route.ts'
-import { body, inSchemaWords } from './shape.ts'
+import { body, inSchemaWords, query, type RestRequest } from './shape.ts'
 
 /** The paths of bulk pay. */
 export const bulkRoutes: readonly Route[] = [
@@ -15,10 +17,11 @@ export const bulkRoutes: readonly Route[] = [
     bodyMaxBytes: limits.recipientsBodyMaxBytes,
     variables: async (request) => {
       const { recipients, ...input } = body(request, createBatchInput)
-      return { input: { ...input, recipients: await readRows(rowsOf(recipients)) } }
+      return { ...dryRunOf(request), input: { ...input, recipients: await readRows(rowsOf(recipients)) } }
     },
-    location: ({ batch }: { batch: { id: number } }) => `/bulk/batches/${batch.id}`,
+    location: ({ batch }: Changed) => batch && `/bulk/batches/${batch.id}`,
     data: batchData,
+    statusOf: ({ dryRun }: Changed) => (dryRun ? 200 : 201),
   },
   {
     method: 'GET',
@@ -45,8 +48,9 @@ export const bulkRoutes: readonly Route[] = [
     path: '/bulk/batches/{id}/process',
     status: 202,
     operation: 'ProcessBatch',
-    variables: idOf,
+    variables: (request) => ({ ...dryRunOf(request), ...idOf(request) }),
     data: batchData,
+    statusOf: ({ dryRun }: Changed) => (dryRun ? 200 : 202),
   },
   {
     method: 'POST',
@@ -66,7 +70,19 @@ function rowsOf(recipients: unknown): unknown {
   )
 }
 
-/** The summary of a batch. */
-function batchData({ batch }: { batch: object }): object {
-  return withoutNulls(batch)
+/** @throws DomainError INVALID_INPUT */
+function dryRunOf(request: RestRequest): { dryRun: boolean } {
+  return query(request, z.object({ dryRun: truth.default(false) }))
+}
+
+/** A change of a batch, or what it would come to. */
+interface Changed {
+  batch: { id: number } | null
+  dryRun?: object | null
+  warnings?: readonly object[]
+}
+
+/** The summary of a batch or of its dry run, and what may be a mistake in what was sent. */
+function batchData({ batch, dryRun, warnings = [] }: Changed): object {
+  return { ...withoutNulls(dryRun ?? batch ?? {}), ...(warnings.length > 0 && { warnings }) }
 }

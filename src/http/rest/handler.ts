@@ -204,7 +204,8 @@ async function runRoute(
     const page = route.list(field as never, variables as never)
     for (const [name, value] of listHeaders(address, query, page)) ctx.responseHeaders.set(name, value)
   }
-  if (route.location) ctx.responseHeaders.set('Location', `${restPrefix}${route.location(field as never)}`)
+  const location = route.location?.(field as never) ?? null
+  if (location !== null) ctx.responseHeaders.set('Location', `${restPrefix}${location}`)
   const data = route.data ? route.data(field as never, variables as never) : field
   const status = route.statusOf?.(field as never) ?? route.status
   if (route.bare) return { status, body: data }

@@ -26,7 +26,7 @@ export interface Route {
   /** The page of a list whose `data` is a bare array: headers tell of the rest. */
   list?: (result: never, variables: never) => ListPage
   /** Where the new thing is, below `/merchant/api`: the `Location` of the answer. */
-  location?: (result: never) => string
+  location?: (result: never) => string | null
   /** The status depends on the answer. */
   statusOf?: (result: never) => number
 }

@@ -8,6 +8,8 @@ import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
 import type { Provider } from '../../shared/providers.ts'
 import { noSuchBatch } from './create.ts'
+import { countAccounts, warnOfDuplicates } from './duplicates.ts'
+import type { BatchChange } from './forecast.ts'
 import { readRecipients, recipientColumns, type RecipientInput, tooMany } from './recipients.ts'
 import type { BatchStatus } from './states.ts'
 
@@ -17,7 +19,7 @@ export const addRecipientsInput = z.object({
 })
 
 /**
- * Adds recipients to a draft, all or none.
+ * Adds recipients to a draft, all or none. One whose account it has already is one more, and warned of.
  * @throws DomainError INVALID_INPUT that names the places, NOT_FOUND, STATE_CONFLICT where it is no draft,
  *   UNAUTHENTICATED
  * @see specification: POST /bulk/batches/{id}/recipients
@@ -26,7 +28,7 @@ export async function addRecipients(
   ctx: Context,
   id: number,
   raw: readonly RecipientInput[],
-): Promise<{ id: number }> {
+): Promise<BatchChange> {
   const { merchantId, apiKeyId, apiKeyVersion } = callerOf(ctx)
   const usual = await usualMethod(ctx, id)
   const recipients = await readRecipients(ctx, raw, usual)
@@ -64,7 +66,7 @@ export async function addRecipients(
     case 'added':
     case 'repeated':
       ctx.sequencer.nudge()
-      return { id }
+      return { id, warnings: warnOfDuplicates(recipients, await countAccounts(ctx, id, recipients)) }
   }
 }
 

@@ -4,11 +4,13 @@ import { actorOf, nameOf } from '../../access/actor.ts'
 import { recordingOf, recordMade } from '../../access/audit-log.ts'
 import { callerOf, whyTurnedAway } from '../../access/caller.ts'
 import type { Context } from '../../context.ts'
-import { transact } from '../../database/transact.ts'
+import { rehearse, transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { readInput, text } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import type { Provider } from '../../shared/providers.ts'
+import { warnOfDuplicates } from './duplicates.ts'
+import { type BatchChange, completeForecast, foresee } from './forecast.ts'
 import {
   type Recipient,
   recipientColumns,
@@ -32,15 +34,29 @@ export interface CreateBatchInput {
 }
 
 /**
- * Makes a draft with the recipients that are known by now, all or none. Two with one account are two.
+ * Makes a draft with the recipients that are known by now, all or none. Two with one account are two, and are
+ * warned of.
  * @throws DomainError INVALID_INPUT that names the places, UNAUTHENTICATED
  * @see specification: POST /bulk/batches
  */
-export async function createBatch(ctx: Context, raw: CreateBatchInput): Promise<{ id: number }> {
+export async function createBatch(ctx: Context, raw: CreateBatchInput): Promise<BatchChange> {
   const draft = await readDraft(ctx, raw)
-  const made = await transact(ctx.database, (tx) => writeDraft(ctx, tx, draft))
+  const { id } = await transact(ctx.database, (tx) => writeDraft(ctx, tx, draft))
   ctx.sequencer.nudge()
-  return made
+  return { id, warnings: warnOfDuplicates(draft.recipients) }
+}
+
+/**
+ * Makes the draft and undoes it: what it would come to is known, and nothing was written.
+ * @throws as `createBatch`
+ */
+export async function rehearseCreate(ctx: Context, raw: CreateBatchInput): Promise<BatchChange> {
+  const draft = await readDraft(ctx, raw)
+  const outline = await rehearse(ctx.database, async (tx) =>
+    foresee(ctx, tx, (await writeDraft(ctx, tx, draft)).id),
+  )
+  const forecast = await completeForecast(ctx, outline)
+  return { id: null, forecast, warnings: warnOfDuplicates(draft.recipients) }
 }
 
 export interface Draft {

@@ -4,12 +4,13 @@ import { recordedChange, recordingOf } from '../../access/audit-log.ts'
 import { callerOf, whyTurnedAway } from '../../access/caller.ts'
 import { allowanceOf, beyondCap, withinAllowance } from '../../access/caps.ts'
 import type { Context } from '../../context.ts'
-import { transact } from '../../database/transact.ts'
+import { rehearse, transact } from '../../database/transact.ts'
 import { insufficientBalance } from '../../ledger/balance.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { noSuchBatch } from './create.ts'
+import { type BatchChange, completeForecast, foresee } from './forecast.ts'
 import type { BatchStatus } from './states.ts'
 
 /**
@@ -24,6 +25,19 @@ export async function processBatch(ctx: Context, id: number): Promise<{ id: numb
   ctx.sequencer.nudge()
   ctx.wakeJob('payouts.due')
   return { id }
+}
+
+/**
+ * Begins it and undoes that: what it would come to is known, and nothing was written.
+ * @throws as `processBatch`
+ */
+export async function rehearseProcess(ctx: Context, id: number): Promise<BatchChange> {
+  const outline = await rehearse(ctx.database, async (tx) => {
+    const before = await foresee(ctx, tx, id)
+    const becomes = await beginBatch(ctx, tx, id)
+    return before && { ...before, approvalRequired: becomes === 'pending_approval' }
+  })
+  return { id, forecast: await completeForecast(ctx, outline) }
 }
 
 /**

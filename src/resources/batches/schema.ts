@@ -5,11 +5,15 @@ import { PaymentMethod, stateEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { Failure, failureOf } from '../../graphql/failure.ts'
 import { readId, smallIdMax } from '../../graphql/ids.ts'
+import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
 import { addRecipients } from './add-recipients.ts'
 import { cancelBatch } from './cancel.ts'
-import { createBatch } from './create.ts'
-import { processBatch } from './process.ts'
+import { createBatch, rehearseCreate } from './create.ts'
+import { duplicatesOf } from './duplicates.ts'
+import { BatchForecast, DuplicateAccount, InputWarning } from './forecast-schema.ts'
+import type { BatchChange } from './forecast.ts'
+import { processBatch, rehearseProcess } from './process.ts'
 import { retryFailed } from './retry.ts'
 import { batchStates, recipientStates } from './states.ts'
 
@@ -42,6 +46,13 @@ export const Batch = builder.prismaNode('Batch', {
     returnedAmount: t.expose('returnedAmount', {
       type: 'Amount',
       description: 'What of it operators gave back later; it is available again.',
+    }),
+    duplicates: t.field({
+      type: [DuplicateAccount],
+      select: { id: true },
+      description: 'Accounts that it has more than once, all of which are paid: the first 100.',
+      resolve: ({ id }, _args, ctx) => duplicatesOf(ctx, id),
+      extensions: { lengthMax: limits.batchDuplicatesShown },
     }),
     retryOf: t.relation('retryOf', {
       nullable: true,
@@ -131,17 +142,26 @@ builder.queryField('batch', (t) =>
   }),
 )
 
-/** What became of a batch. */
-interface Payload {
-  id: number
-}
-
-const BatchPayload = builder.objectRef<Payload>('BatchPayload').implement({
-  description: 'The batch that a mutation made or changed.',
+const BatchPayload = builder.objectRef<BatchChange>('BatchPayload').implement({
+  description: 'The batch that a mutation made or changed, or what a dry run of it would come to.',
   fields: (t) => ({
     batch: t.prismaField({
       type: Batch,
-      resolve: (query, { id }, _args, ctx) => readBatch(ctx, query, id),
+      nullable: true,
+      description: 'As it stands; null after a dry run that would have made one.',
+      resolve: (query, { id }, _args, ctx) => (id === null ? null : readBatch(ctx, query, id)),
+    }),
+    dryRun: t.field({
+      type: BatchForecast,
+      nullable: true,
+      description: 'What it would come to; null where it was no dry run.',
+      resolve: ({ forecast }) => forecast ?? null,
+    }),
+    warnings: t.field({
+      type: [InputWarning],
+      description: 'What was taken and may be a mistake: accounts that come again. The first 100.',
+      resolve: ({ warnings }) => [...(warnings ?? [])],
+      extensions: { lengthMax: limits.batchDuplicatesShown },
     }),
   }),
 })
@@ -174,6 +194,10 @@ const CreateBatchInput = builder.inputType('CreateBatchInput', {
   }),
 })
 
+const dryRunWords =
+  'True: all of it is judged and done as it would be, then undone. Nothing is written, and no ' +
+  'Idempotency-Key used up.'
+
 builder.mutationFields((t) => ({
   createBatch: t.field({
     type: BatchPayload,
@@ -181,8 +205,12 @@ builder.mutationFields((t) => ({
     scope: ['bulk_pay'],
     description: 'Makes a draft of a batch, with all its recipients or none.',
     errors: refusals('INVALID_INPUT', 'UNAUTHENTICATED'),
-    args: { input: t.arg({ type: CreateBatchInput, required: true }) },
-    resolve: (_root, { input }, ctx) => createBatch(ctx, input),
+    args: {
+      input: t.arg({ type: CreateBatchInput, required: true }),
+      dryRun: t.arg.boolean({ description: dryRunWords }),
+    },
+    resolve: (_root, { input, dryRun }, ctx) =>
+      dryRun ? rehearseCreate(ctx, input) : createBatch(ctx, input),
   }),
   addRecipients: t.field({
     type: BatchPayload,
@@ -213,8 +241,12 @@ builder.mutationFields((t) => ({
       'PAYMENTS_OUT_HALTED',
       'UNAUTHENTICATED',
     ),
-    args: { id: t.arg.id({ required: true, description: idWords }) },
-    resolve: (_root, { id }, ctx) => processBatch(ctx, batchId(id)),
+    args: {
+      id: t.arg.id({ required: true, description: idWords }),
+      dryRun: t.arg.boolean({ description: dryRunWords }),
+    },
+    resolve: (_root, { id, dryRun }, ctx) =>
+      dryRun ? rehearseProcess(ctx, batchId(id)) : processBatch(ctx, batchId(id)),
   }),
   cancelBatch: t.field({
     type: BatchPayload,

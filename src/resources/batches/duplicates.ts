@@ -1,0 +1,88 @@
+import DataLoader from 'dataloader'
+import { mine } from '../../access/actor.ts'
+import type { Queryable } from '../../access/api-keys.ts'
+import type { Context } from '../../context.ts'
+import type { FieldProblem } from '../../shared/errors.ts'
+import { limits } from '../../shared/limits.ts'
+import type { Xof } from '../../shared/money.ts'
+
+/** An account that a batch has more than once. */
+export interface Duplicate {
+  account: string
+  recipientCount: number
+  totalAmount: Xof
+}
+
+type Paid = readonly { account: string }[]
+
+/**
+ * Names the places of a call whose account stands somewhere before them, in the call or in the draft.
+ * @param counts how often the batch has the accounts of which it has several, those of the call included;
+ *   left out where it has nothing but those
+ */
+export function warnOfDuplicates(call: Paid, counts?: ReadonlyMap<string, number>): FieldProblem[] {
+  const places = Map.groupBy(call.keys(), (place) => call[place]?.account)
+  return [...call.entries()]
+    .flatMap(([place, { account }]) => {
+      const own = places.get(account) ?? []
+      const [first = place] = own
+      if (first !== place) return [warning(place, `is the same as that of recipients[${first}]`)]
+      return (counts?.get(account) ?? 0) > own.length ? [warning(place, 'is in the batch already')] : []
+    })
+    .slice(0, limits.batchDuplicatesShown)
+}
+
+function warning(place: number, words: string): FieldProblem {
+  return { field: `recipients[${place}].account`, message: `${words}: both are paid` }
+}
+
+/** How often a batch has the accounts of a call of which it has several. */
+export async function countAccounts(ctx: Context, id: number, call: Paid): Promise<Map<string, number>> {
+  const { rows } = await ctx.database.merchantPool.query<{ account: string; count: number }>({
+    name: 'count_accounts',
+    text: `SELECT account, count(*)::int AS count FROM batch_recipient
+      WHERE batch_id = $1 AND merchant_id = $2 AND account = ANY ($3) GROUP BY account HAVING count(*) > 1`,
+    values: [id, mine(ctx).merchantId, [...new Set(call.map(({ account }) => account))]],
+  })
+  return new Map(rows.map(({ account, count }) => [account, count]))
+}
+
+const loaders = new WeakMap<Context, DataLoader<number, Duplicate[]>>()
+
+/** The accounts that a batch has more than once, in the order in which they came: the first hundred. */
+export function duplicatesOf(ctx: Context, id: number): Promise<Duplicate[]> {
+  const loader =
+    loaders.get(ctx) ??
+    new DataLoader<number, Duplicate[]>(
+      async (ids) => {
+        const found = await readDuplicates(ctx.database.merchantPool, mine(ctx).merchantId, ids)
+        return ids.map((each) => found.get(each) ?? [])
+      },
+      { cache: false },
+    )
+  loaders.set(ctx, loader)
+  return loader.load(id)
+}
+
+/** Those of several batches, by their ids. */
+export async function readDuplicates(
+  database: Queryable,
+  merchantId: number,
+  ids: readonly number[],
+): Promise<Map<number, Duplicate[]>> {
+  const { rows } = await database.query<Duplicate & { batchId: number }>({
+    name: 'duplicates_of_batches',
+    text: `SELECT batch_id AS "batchId", account, count AS "recipientCount", total AS "totalAmount"
+      FROM (
+        SELECT d.*, row_number() OVER (PARTITION BY d.batch_id ORDER BY d.first) AS nth
+        FROM (
+          SELECT batch_id, account, count(*)::int AS count, sum(amount)::bigint AS total, min(id) AS first
+          FROM batch_recipient WHERE batch_id = ANY ($1) AND merchant_id = $2
+          GROUP BY batch_id, account HAVING count(*) > 1
+        ) AS d
+      ) AS d
+      WHERE nth <= $3 ORDER BY batch_id, nth`,
+    values: [ids, merchantId, limits.batchDuplicatesShown],
+  })
+  return Map.groupBy(rows, ({ batchId }) => batchId)
+}
