@@ -7,6 +7,7 @@ import { createOperations } from '../graphql/operation.ts'
 import { callbackRoutes } from './callbacks.ts'
 import { openExports } from './exports.ts'
 import { createGraphqlHandler } from './graphql.ts'
+import { openTemplates } from './import/templates.ts'
 import { pageRoutes } from './pages/home.ts'
 import type { HttpBindings } from './request.ts'
 import { notFound, openRest } from './rest/handler.ts'
@@ -26,7 +27,7 @@ export function createListener(services: Services, schema: GraphQLSchema, http: 
   const graphql = createGraphqlHandler({ services, operations, isDraining: () => http.isDraining() })
   const sockets = serveSubscriptions({ services, operations, server: http.server })
   const rest = openRest(services, schema)
-  const exports = openExports(services)
+  const downloads = [openExports(services), openTemplates(services)]
   const app = new Hono<HttpBindings>()
   app.route('/', callbackRoutes(services))
   app.route('/', pageRoutes(services, schema))
@@ -40,7 +41,9 @@ export function createListener(services: Services, schema: GraphQLSchema, http: 
     listener: (message, response) => {
       const path = message.url?.split('?', 1)[0]
       if (path === '/graphql') graphql(message, response)
-      else if (!rest(message, response) && !exports(message, response)) void others(message, response)
+      // First the files: `/bulk/batches/template.csv` is no id of a batch.
+      else if (!downloads.some((door) => door(message, response)) && !rest(message, response))
+        void others(message, response)
     },
     close: () => sockets.close(),
   }

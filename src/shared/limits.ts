@@ -214,6 +214,13 @@ export const limits = {
   /** Of a call that brings recipients (decisions: Endpoints). */
   recipientsBodyMaxBytes: 5 * 1_024 * 1_024,
   jsonDepthMax: 20,
+  /** Files of recipients (decisions: 5 MiB), and what a workbook may unpack into. Choice: ten times ours. */
+  batchRecipientsMax: 10_000,
+  importFileMaxBytes: 5 * 1_024 * 1_024,
+  importUnpackedMaxBytes: 32 * 1_024 * 1_024,
+  /** Lines of a table, empty ones included, and the bytes of one. Choice: time that strangers may take. */
+  importLinesMax: 50_000,
+  importLineMaxBytes: 16 * 1_024,
   headerMaxBytes: 16 * 1_024,
   /** A client that dribbles its request is let go. (design: reliability, section 8) */
   headersTimeoutMs: 10 * second,

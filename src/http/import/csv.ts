@@ -1,0 +1,84 @@
+import { isUtf8 } from 'node:buffer'
+import { Readable } from 'node:stream'
+import { setImmediate as othersFirst } from 'node:timers/promises'
+import { CsvError, type Info, parse } from 'csv-parse'
+import { invalidInput } from '../../shared/input.ts'
+import { limits } from '../../shared/limits.ts'
+import { fileProblem, type Row } from './row.ts'
+
+/**
+ * The lines of a CSV file as spreadsheets of any language write it: separated by commas, semicolons or tabs,
+ * in UTF-8, UTF-16 or Windows-1252.
+ * @throws DomainError INVALID_INPUT that names the line, or the file
+ */
+export async function* csvRows(file: Buffer): AsyncGenerator<Row, void> {
+  const encoding = encodingOf(file)
+  const head = new TextDecoder(encoding).decode(file.subarray(0, limits.importLineMaxBytes)).trimStart()
+  // What a web page calls a spreadsheet is often a page itself.
+  if (head.startsWith('<')) throw fileProblem(`is a web page, not a table: ${expected}`)
+  const parser = parse({
+    delimiter: delimiterOf(head),
+    record_delimiter: ['\r\n', '\n', '\r'],
+    relax_column_count: true,
+    relax_quotes: true,
+    skip_empty_lines: true,
+    max_record_size: limits.importLineMaxBytes,
+    info: true,
+  })
+  try {
+    const lines: AsyncIterable<Line> = Readable.from(piecesOf(file, encoding)).pipe(parser)
+    for await (const { record, info } of lines) {
+      const line = lineOf(info)
+      if (line > limits.importLinesMax) {
+        throw fileProblem(`has more than ${limits.importLinesMax} lines: delete the empty ones`)
+      }
+      if (record.some((cell) => cell.trim() !== '')) yield { line, cells: record, isHidden: false }
+    }
+  } catch (error) {
+    if (!(error instanceof CsvError)) throw error
+    const field = `lines[${lineOf(parser.info) + 1}]`
+    throw invalidInput([{ field, message: 'is too long, or has a quotation mark that is never closed' }])
+  }
+}
+
+/** What to send, in a sentence. */
+export const expected = 'send the table as CSV or XLSX'
+
+interface Line {
+  record: string[]
+  info: Info
+}
+
+/** A spreadsheet shows a line break within quotes inside a line; empty lines count. */
+function lineOf({ records, empty_lines }: Info): number {
+  return records + empty_lines
+}
+
+/** Excel writes UTF-16 when it is asked for "Unicode text", and Windows-1252 when it is not asked. */
+function encodingOf(file: Buffer): string {
+  if (file[0] === 0xff && file[1] === 0xfe) return 'utf-16le'
+  if (file.includes(0)) throw fileProblem(`is no table: ${expected}`)
+  return isUtf8(file) ? 'utf-8' : 'windows-1252'
+}
+
+/** That of the three separators which stands most often in the first line, quoted text apart. */
+function delimiterOf(head: string): string {
+  const [first = ''] = head.replaceAll(/"[^"]*"/g, '').split(/[\r\n]/, 1)
+  const often = (separator: string) => first.split(separator).length
+  return [',', ';', '\t'].reduce((most, other) => (often(other) > often(most) ? other : most))
+}
+
+/** Small pieces, between which others have their turn. */
+async function* piecesOf(file: Buffer, encoding: string): AsyncGenerator<string, void> {
+  const decoder = new TextDecoder(encoding)
+  for (let at = 0; at < file.length; at += pieceBytes) {
+    const text = decoder.decode(file.subarray(at, at + pieceBytes), { stream: true })
+    if (text !== '') yield text
+    await othersFirst()
+  }
+  const rest = decoder.decode()
+  if (rest !== '') yield rest
+}
+
+/** Choice: some milliseconds of work, whatever stands in it. */
+const pieceBytes = 4 * 1_024

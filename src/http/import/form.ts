@@ -1,0 +1,107 @@
+import type { IncomingMessage } from 'node:http'
+import { Busboy, type BusboyInstance } from '@fastify/busboy'
+import { DomainError } from '../../shared/errors.ts'
+import { invalidInput } from '../../shared/input.ts'
+import { limits } from '../../shared/limits.ts'
+
+/** What a form brought: its texts by name, but for empty ones, and its file. */
+export interface Form {
+  texts: ReadonlyMap<string, string>
+  file: Buffer
+}
+
+/**
+ * Reads a form with one file, in the field `file`, as it comes in; other files are passed over.
+ * @throws DomainError UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, INVALID_INPUT
+ */
+export async function readForm(message: IncomingMessage): Promise<Form> {
+  const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = message.headers
+  if (!/^multipart\/form-data\s*;/i.test(type) || encoding !== 'identity') {
+    const words = 'Send a form with the file: Content-Type: multipart/form-data, with the field file.'
+    throw new DomainError('UNSUPPORTED_MEDIA_TYPE', words)
+  }
+  if (Number(message.headers['content-length'] ?? 0) > bodyMaxBytes) throw new DomainError('BODY_TOO_LARGE')
+  try {
+    return await new Promise<Form>((resolve, reject) =>
+      gather(message, openParser(type), { resolve, reject }),
+    )
+  } finally {
+    // Whoever answers passes over the rest.
+    message.unpipe().pause()
+  }
+}
+
+/** The file with what a form puts around it. */
+const bodyMaxBytes = limits.importFileMaxBytes + 64 * 1_024
+
+/** Choice: our forms have four fields; a stranger's may have some more. */
+const formLimits = {
+  fileSize: limits.importFileMaxBytes,
+  fieldSize: 2_048,
+  fields: 20,
+  parts: 20,
+  headerPairs: 20,
+  headerSize: 4 * 1_024,
+}
+
+function openParser(type: string): BusboyInstance {
+  try {
+    return new Busboy({ headers: { 'content-type': type }, limits: formLimits })
+  } catch {
+    throw malformed()
+  }
+}
+
+interface Ending {
+  resolve: (form: Form) => void
+  reject: (why: Error) => void
+}
+
+function gather(message: IncomingMessage, parser: BusboyInstance, { resolve, reject }: Ending): void {
+  const texts = new Map<string, string>()
+  const store = new ArrayBuffer(0, { maxByteLength: limits.importFileMaxBytes })
+  let files = 0
+  let size = 0
+  const refuse = (field: string, problem: string) => reject(invalidInput([{ field, message: problem }]))
+  parser.on('field', (name, text, _nameCut, isCut) => {
+    if (isCut) refuse(name, 'is too long')
+    else if (texts.has(name)) refuse(name, 'is there twice')
+    else if (text !== '') texts.set(name, text)
+  })
+  parser.on('file', (name, file) => {
+    file.on('error', () => reject(malformed()))
+    if (name !== 'file') return void file.resume()
+    if (++files > 1) refuse('file', 'is there twice: send one file at a time')
+    file.on('limit', () => reject(new DomainError('BODY_TOO_LARGE')))
+    file.on('data', (part: Buffer) => {
+      if (files === 1) append(store, part)
+    })
+  })
+  for (const event of ['partsLimit', 'fieldsLimit'] as const) {
+    parser.on(event, () => refuse('', 'The form has too many fields'))
+  }
+  parser.on('error', () => reject(malformed()))
+  parser.on('finish', () => {
+    if (files === 0) refuse('file', 'is required, as a file')
+    else resolve({ texts, file: Buffer.from(store) })
+  })
+  message.on('data', (part: Buffer) => {
+    size += part.length
+    if (size > bodyMaxBytes) reject(new DomainError('BODY_TOO_LARGE'))
+  })
+  // Whoever hung up in the middle hears nothing, and is no fault of ours.
+  message.once('error', () => reject(malformed()))
+  message.once('close', () => reject(malformed()))
+  message.pipe(parser)
+}
+
+/** Makes room as bytes come, so that they are held once. */
+function append(store: ArrayBuffer, part: Buffer): void {
+  const at = store.byteLength
+  store.resize(at + part.length)
+  new Uint8Array(store, at).set(part)
+}
+
+function malformed(): DomainError {
+  return new DomainError('INVALID_INPUT', 'The request body is no well-formed form.')
+}

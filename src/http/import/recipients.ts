@@ -1,0 +1,166 @@
+import type { FieldProblem } from '../../shared/errors.ts'
+import { invalidInput, snakeCase } from '../../shared/input.ts'
+import { limits } from '../../shared/limits.ts'
+import { type Cell, fileProblem, type Row, type Unusable } from './row.ts'
+
+/** Recipients as a table has them, not judged yet, and where each stands. */
+export interface Listed {
+  recipients: readonly Recipient[]
+  /** A problem in words of the table, with its column: `recipients[3].amount` → `lines[7].amount`. */
+  place: (problem: FieldProblem) => FieldProblem
+}
+
+/** A value that is no text or number is refused by whoever judges it, as any of the wrong type is. */
+type Recipient = Partial<Record<Field, Cell>>
+
+/**
+ * The columns that are read, as REST calls them, and what their titles may be: accents, case and spaces do
+ * not matter.
+ */
+const titles = {
+  name: ['name', 'nom'],
+  account: ['account', 'phone', 'numero', 'telephone'],
+  amount: ['amount', 'montant'],
+  payment_method: ['payment_method', 'operator', 'operateur'],
+} as const
+type Field = keyof typeof titles
+const fields = Object.keys(titles) as Field[]
+const optional: ReadonlySet<Field> = new Set(['payment_method'])
+
+interface Column {
+  at: number
+  /** As its first line calls it. */
+  title: string
+}
+
+/** The table's columns, and how many it has with a title. */
+interface Head {
+  columns: ReadonlyMap<Field, Column>
+  width: number
+}
+
+/**
+ * Reads a table of recipients, CSV or XLSX by what is in it, whatever its name or type.
+ * @throws DomainError INVALID_INPUT where it is no such table; what is wrong with a recipient is not judged
+ */
+export async function readRecipients(file: Buffer): Promise<Listed> {
+  let head: Head | null = null
+  const recipients: Recipient[] = []
+  const lines: number[] = []
+  for await (const row of await rowsOf(file)) {
+    if (!head) {
+      head = readHead(row)
+      continue
+    }
+    if (recipients.length === limits.batchRecipientsMax) {
+      throw fileProblem(`has more than ${limits.batchRecipientsMax} recipients: send it in parts`)
+    }
+    recipients.push(recipientOf(row, head))
+    lines.push(row.line)
+  }
+  if (recipients.length === 0) {
+    throw fileProblem('has no recipients: its first line names the columns, then one line for each')
+  }
+  return { recipients, place: (problem) => place(problem, { recipients, lines, head }) }
+}
+
+/** Loaded when they are needed first: few processes ever read a file. */
+async function rowsOf(file: Buffer): Promise<AsyncIterable<Row>> {
+  const signature = file.toString('latin1', 0, 4)
+  // Also what Excel locks with a password.
+  if (signature === '\xd0\xcf\x11\xe0') {
+    throw fileProblem('is an old Excel file, or has a password: save it as XLSX or CSV, without one')
+  }
+  if (signature === 'PK\x03\x04') return (await import('./xlsx.ts')).xlsxRows(file)
+  return (await import('./csv.ts')).csvRows(file)
+}
+
+/** @throws DomainError INVALID_INPUT that names the columns which are missing, or stand twice */
+function readHead({ cells }: Row): Head {
+  const columns = new Map<Field, Column>()
+  const problems: string[] = []
+  for (const [at, cell] of cells.entries()) {
+    const title = typeof cell === 'string' ? cell.trim() : ''
+    const field = fields.find((each) => (titles[each] as readonly string[]).includes(plain(title)))
+    const first = field && columns.get(field)
+    if (first) problems.push(`has two columns for one thing: ${first.title} and ${title}`)
+    else if (field) columns.set(field, { at, title })
+  }
+  for (const field of fields) {
+    if (columns.has(field) || optional.has(field)) continue
+    problems.push(`has no column ${titles[field].join(' or ')} in its first line`)
+  }
+  if (problems.length > 0) throw invalidInput(problems.map((message) => ({ field: 'file', message })))
+  return { columns, width: cells.length }
+}
+
+/** `Numéro ` → `numero`, `Payment method` → `payment_method`. */
+function plain(title: string): string {
+  return title
+    .normalize('NFD')
+    .replaceAll(/\p{M}/gu, '')
+    .toLowerCase()
+    .replaceAll(/[\s-]+/g, '_')
+}
+
+function recipientOf({ cells, isHidden }: Row, { columns, width }: Head): Recipient {
+  const recipient: Recipient = {}
+  for (const [field, { at }] of columns) {
+    const cell = cells[at]
+    if (cell === undefined || (typeof cell === 'string' && cell.trim() === '')) continue
+    recipient[field] = typeof cell === 'object' ? cell : readers[field](cell)
+  }
+  if (isHidden) recipient.amount = { unusable: 'is in a hidden line: show the line, or delete it' }
+  else if (cells.slice(width).some((cell) => typeof cell === 'string' && cell.trim() !== '')) {
+    // `1,500` without quotation marks is two fields, of which the first is another amount.
+    recipient.amount = { unusable: 'stands in a line with more fields than the first line names' }
+  }
+  return recipient
+}
+
+const readers: Readonly<Record<Field, (cell: string | number) => Cell>> = {
+  name: oneText,
+  // Excel makes a number of what looks like one.
+  account: oneText,
+  amount: (cell) => (typeof cell === 'number' ? cell : amountOf(cell)),
+  payment_method: oneText,
+}
+
+function oneText(cell: string | number): string {
+  return String(cell).trim()
+}
+
+/** `5000`, `5 000` and `5 000 F CFA`. What else it could mean is for nobody to guess. */
+function amountOf(text: string): number | Unusable {
+  const [, digits] =
+    /^(\d{1,15}|\d{1,3}(?: \d{3}){1,4})(?: ?(?:F ?CFA|XOF|CFA|F))?$/i.exec(
+      text.trim().replaceAll(/\s/g, ' '),
+    ) ?? []
+  if (digits !== undefined) return Number(digits.replaceAll(' ', ''))
+  return { unusable: 'must be whole francs, such as 5000 or 5 000 F CFA, without a comma or a point' }
+}
+
+interface Table {
+  recipients: readonly Recipient[]
+  lines: readonly number[]
+  head: Head | null
+}
+
+function place({ field, message }: FieldProblem, { recipients, lines, head }: Table): FieldProblem {
+  const [, index, name] = /^recipients\[(\d+)\](?:\.(\w+))?$/.exec(field) ?? []
+  if (index === undefined) return { field: field === 'recipients' ? 'file' : field, message }
+  const line = `lines[${lines[Number(index)]}]`
+  if (name === undefined) return { field: line, message }
+  const title = snakeCase(name) as Field
+  const value = recipients[Number(index)]?.[title]
+  const told = typeof value === 'object' ? value.unusable : message
+  const column = head?.columns.get(title)
+  const where = column ? ` (column ${letterOf(column.at)}, ${column.title})` : ''
+  return { field: `${line}.${title}`, message: `${told}${where}` }
+}
+
+/** 0 → A, 26 → AA: as spreadsheets call their columns. */
+function letterOf(column: number): string {
+  const before = column < 26 ? '' : letterOf(Math.floor(column / 26) - 1)
+  return before + String.fromCharCode(65 + (column % 26))
+}

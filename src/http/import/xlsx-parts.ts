@@ -1,0 +1,47 @@
+import { crc32 } from 'node:zlib'
+import { type Entry, fromBufferPromise, type ZipFile } from 'yauzl'
+import { limits } from '../../shared/limits.ts'
+import { fileProblem } from './row.ts'
+
+/** The parts of a workbook by their paths, as bytes; null where there is none. */
+export type Parts = (path: string) => AsyncIterable<Buffer> | null
+
+/**
+ * Finds the parts of a workbook. What they unpack into is bounded before it is unpacked: more than the
+ * archive says never comes out of it.
+ * @throws Error where this is no archive; its parts, where they are damaged
+ */
+export async function openParts(file: Buffer): Promise<Parts> {
+  const archive = await fromBufferPromise(file)
+  const entries = new Map<string, Entry>()
+  for await (const entry of archive.eachEntry()) {
+    if (entries.size >= partsMax) throw new Error('too many parts')
+    entries.set(entry.fileName, entry)
+  }
+  let unpacked = 0
+  return (path) => {
+    const entry = entries.get(path)
+    if (!entry) return null
+    unpacked += entry.uncompressedSize
+    if (unpacked > limits.importUnpackedMaxBytes) {
+      const size = limits.importUnpackedMaxBytes / 1_024 ** 2
+      throw fileProblem(`unpacks into more than ${size} MiB: keep the table alone in it`)
+    }
+    return unpack(archive, entry)
+  }
+}
+
+async function* unpack(archive: ZipFile, entry: Entry): AsyncGenerator<Buffer, void> {
+  const parts = await archive.openReadStreamPromise(entry)
+  // An error that comes when nobody reads any more is nobody's.
+  parts.on('error', () => {})
+  let sum = 0
+  for await (const part of parts as AsyncIterable<Buffer>) {
+    sum = crc32(part, sum)
+    yield part
+  }
+  if (sum !== entry.crc32) throw new Error('a part is not what it was')
+}
+
+/** A large workbook has some hundred. */
+const partsMax = 2_000

@@ -1,0 +1,215 @@
+import { DomainError } from '../../shared/errors.ts'
+import { limits } from '../../shared/limits.ts'
+import { type Cell, fileProblem, type Row } from './row.ts'
+import { openParts, type Parts } from './xlsx-parts.ts'
+import { hearXml, type Listener, readXml } from './xml.ts'
+
+/**
+ * The lines of the first sheet that a workbook shows. Nothing is worked out: a formula is no value, whatever
+ * it gave when somebody looked last.
+ * @throws DomainError INVALID_INPUT that names the file
+ */
+export async function* xlsxRows(file: Buffer): AsyncGenerator<Row, void> {
+  try {
+    const parts = await openParts(file)
+    const path = await findSheet(parts)
+    const book = { texts: await readTexts(parts), dateStyles: await readDateStyles(parts) }
+    const sheet = parts(path)
+    if (!sheet) throw new Error('no sheet')
+    const rows: Row[] = []
+    for await (const _ of readXml(sheet, sheetListener(rows, book))) yield* rows.splice(0)
+  } catch (error) {
+    // A file that somebody sent: whatever is wrong with it is no fault of ours.
+    if (error instanceof DomainError) throw error
+    throw fileProblem('is no XLSX workbook, or a damaged one: save it again')
+  }
+}
+
+/** What the cells of all sheets refer to. */
+interface Book {
+  texts: readonly string[]
+  dateStyles: ReadonlySet<number>
+}
+
+async function findSheet(parts: Parts): Promise<string> {
+  const sheets: { id: string | undefined; isShown: boolean }[] = []
+  const targets = new Map<string, string>()
+  const workbook = parts('xl/workbook.xml')
+  const relations = parts('xl/_rels/workbook.xml.rels')
+  if (!workbook || !relations) throw new Error('no workbook')
+  await hearXml(workbook, {
+    open(name, attributes) {
+      if (name !== 'sheet') return
+      const [, id] = Object.entries(attributes).find(([key]) => key.endsWith(':id')) ?? []
+      sheets.push({ id, isShown: (attributes['state'] ?? 'visible') === 'visible' })
+    },
+  })
+  await hearXml(relations, {
+    open(name, { Id, Target }) {
+      if (name === 'Relationship' && Id !== undefined && Target !== undefined) targets.set(Id, Target)
+    },
+  })
+  const target = targets.get(sheets.find(({ isShown }) => isShown)?.id ?? '')
+  if (target === undefined) throw new Error('no sheet')
+  return new URL(target, 'file:///xl/').pathname.slice(1)
+}
+
+/** The texts that the cells of a workbook share, by their numbers. */
+async function readTexts(parts: Parts): Promise<string[]> {
+  const texts: string[] = []
+  const shared = parts('xl/sharedStrings.xml')
+  if (!shared) return texts
+  const heard = textListener()
+  await hearXml(shared, {
+    ...heard.listener,
+    close(name) {
+      heard.listener.close(name)
+      if (name === 'si') texts.push(heard.take())
+    },
+  })
+  return texts
+}
+
+/** Gathers what stands in `t` and `v`, but for how a word is pronounced. */
+function textListener() {
+  let text = ''
+  let isHeard = false
+  let isPhonetic = false
+  return {
+    listener: {
+      open(name: string) {
+        if (name === 'rPh') isPhonetic = true
+        isHeard = (name === 't' || name === 'v') && !isPhonetic
+      },
+      text: (part: string) => {
+        if (isHeard && text.length < textLengthMax) text += part
+      },
+      close(name: string) {
+        if (name === 'rPh') isPhonetic = false
+        isHeard = false
+      },
+    },
+    take() {
+      const taken = text
+      text = ''
+      return taken
+    },
+  }
+}
+
+/** The styles that show a number as a date or a time. */
+async function readDateStyles(parts: Parts): Promise<Set<number>> {
+  const dates = new Set<number>()
+  const styles = parts('xl/styles.xml')
+  if (!styles) return dates
+  const formats = new Map<string, string>()
+  let isOfCells = false
+  let count = 0
+  await hearXml(styles, {
+    open(name, { numFmtId = '', formatCode = '' }) {
+      if (name === 'numFmt') formats.set(numFmtId, formatCode)
+      if (name === 'cellXfs') isOfCells = true
+      if (name !== 'xf' || !isOfCells) return
+      const own = formats.get(numFmtId)
+      if (own === undefined ? dateFormats.test(numFmtId) : showsDate(own)) dates.add(count)
+      count += 1
+    },
+    close(name) {
+      if (name === 'cellXfs') isOfCells = false
+    },
+  })
+  return dates
+}
+
+/** The formats of dates and times that every workbook has (ECMA-376, part 1, 18.8.30). */
+const dateFormats = /^(?:1[4-9]|2[0-2]|2[7-9]|3[0-6]|4[5-7]|5[0-8])$/
+
+/** Text, colours and spaces apart, only dates and times have such letters. */
+function showsDate(format: string): boolean {
+  return /[dmyhs]/i.test(format.replaceAll(/"[^"]*"|\[[^\]]*\]|[\\_*]./g, ''))
+}
+
+/** Turns what is heard of a sheet into rows. */
+function sheetListener(rows: Row[], book: Book): Listener {
+  let row: { line: number; cells: (Cell | undefined)[]; isHidden: boolean } = emptyRow(0, false)
+  let column = -1
+  let cell: Omit<RawCell, 'text'> = { type: 'n', style: 0, isFormula: false }
+  const heard = textListener()
+  return {
+    open(name, { r, hidden, t = 'n', s = '0' }) {
+      heard.listener.open(name)
+      if (name === 'row') {
+        row = emptyRow(lineNumber(r, row.line), hidden === '1' || hidden === 'true')
+        column = -1
+      } else if (name === 'c') {
+        column = columnNumber(r, column)
+        cell = { type: t, style: Number(s), isFormula: false }
+        heard.take()
+      } else if (name === 'f') cell.isFormula = true
+    },
+    text: heard.listener.text,
+    close(name) {
+      heard.listener.close(name)
+      if (name === 'c') row.cells[column] = cellOf({ ...cell, text: heard.take() }, book)
+      else if (name === 'row' && row.cells.some((each) => each !== undefined)) rows.push(row)
+    },
+  }
+}
+
+function emptyRow(line: number, isHidden: boolean): { line: number; cells: []; isHidden: boolean } {
+  return { line, cells: [], isHidden }
+}
+
+interface RawCell {
+  type: string
+  style: number
+  isFormula: boolean
+  text: string
+}
+
+/** What a cell shows; undefined where it is empty. @throws Error where it says what no workbook says */
+function cellOf({ type, style, isFormula, text }: RawCell, { texts, dateStyles }: Book): Cell | undefined {
+  if (isFormula) {
+    // Lines that are made ready in advance show nothing until they are used.
+    return type === 'str' && text.trim() === ''
+      ? undefined
+      : { unusable: 'is a formula: put its value in its place' }
+  }
+  if (type === 's') return textOf(texts[Number(text || 'none')])
+  if (type === 'inlineStr' || type === 'str') return textOf(text)
+  if (text === '') return undefined
+  if (type === 'e') return { unusable: `is an error of the spreadsheet (${text})` }
+  if (type === 'd' || dateStyles.has(style)) return { unusable: 'is a date' }
+  if (type === 'b') return { unusable: 'is a truth value' }
+  const number = Number(text)
+  if (type !== 'n' || !Number.isFinite(number)) throw new Error('no value')
+  return number
+}
+
+function textOf(text: string | undefined): string | undefined {
+  if (text === undefined) throw new Error('no such text')
+  return text.trim() === '' ? undefined : text
+}
+
+function lineNumber(given: string | undefined, before: number): number {
+  const line = given === undefined ? before + 1 : Number(given)
+  if (!Number.isInteger(line) || line <= before || line > linesMax) throw new Error('no line')
+  return line
+}
+
+/** `B7` → 1. */
+function columnNumber(given: string | undefined, before: number): number {
+  const [, letters] = /^([A-Z]{1,3})\d+$/.exec(given ?? '') ?? []
+  if (given !== undefined && letters === undefined) throw new Error('no cell')
+  const column = letters
+    ? Array.from(letters).reduce((sum, letter) => sum * 26 + letter.charCodeAt(0) - 64, 0) - 1
+    : before + 1
+  if (column >= columnsMax) throw new Error('no column')
+  return column
+}
+
+/** A sheet ends there. */
+const linesMax = 1_048_576
+const columnsMax = 16_384
+/** More than any field of ours may have: what is too long stays too long. */
+const textLengthMax = 2 * limits.beneficiaryNameLengthMax

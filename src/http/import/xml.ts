@@ -1,0 +1,67 @@
+import sax from 'sax'
+
+/** Who hears what stands in an XML text, by names without their prefixes. */
+export interface Listener {
+  open?: (name: string, attributes: Readonly<Record<string, string>>) => void
+  /** Long text comes in parts. */
+  text?: (text: string) => void
+  close?: (name: string) => void
+}
+
+/**
+ * Reads an XML text part by part; between two of them its reader takes what the listener has gathered.
+ * Nothing is kept of what was read: no depth, number or length in it makes this hold more than some
+ * kilobytes.
+ * @throws Error where it is not well-formed, has a document type (which could define entities), or is of a
+ *   shape that no workbook has
+ */
+export async function* readXml(parts: AsyncIterable<Buffer>, listener: Listener): AsyncGenerator<void, void> {
+  const parser = Object.assign(sax.parser(true), handlersFor(listener))
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  for await (const part of parts) {
+    parser.write(decoder.decode(part, { stream: true }))
+    yield
+  }
+  parser.write(decoder.decode()).close()
+  yield
+}
+
+/** What sax calls. Its own stack and attributes are all that grows with a text: both are bounded here. */
+function handlersFor(listener: Listener) {
+  let depth = 0
+  let attributesOfTag = 0
+  const refuse = (why: string) => {
+    throw new Error(why)
+  }
+  return {
+    onerror: (error: Error) => refuse(error.message),
+    ondoctype: () => refuse('a document type'),
+    onopentagstart: () => {
+      attributesOfTag = 0
+      if (++depth > depthMax) refuse('too deep')
+    },
+    onattribute: () => {
+      if (++attributesOfTag > attributesMax) refuse('too many attributes')
+    },
+    onopentag: ({ name, attributes }: sax.Tag) => listener.open?.(localName(name), attributes),
+    ontext: listener.text,
+    oncdata: listener.text,
+    onclosetag: (name: string) => {
+      depth -= 1
+      listener.close?.(localName(name))
+    },
+  }
+}
+
+/** Reads an XML text whole. */
+export async function hearXml(parts: AsyncIterable<Buffer>, listener: Listener): Promise<void> {
+  for await (const _ of readXml(parts, listener));
+}
+
+function localName(name: string): string {
+  return name.slice(name.indexOf(':') + 1)
+}
+
+/** Workbooks are a dozen levels deep, with two dozen attributes. */
+const depthMax = 100
+const attributesMax = 100

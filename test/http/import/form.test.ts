@@ -1,0 +1,173 @@
+import { once } from 'node:events'
+import { createServer, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import fc from 'fast-check'
+import { afterAll, describe, expect, test } from 'vitest'
+import { readForm } from '../../../src/http/import/form.ts'
+import { passOver } from '../../../src/http/request.ts'
+import { DomainError, refusals } from '../../../src/shared/errors.ts'
+import { limits } from '../../../src/shared/limits.ts'
+
+// A server that tells what it read, or why not.
+const server = createServer((message, response) => {
+  void readForm(message)
+    .then(
+      ({ texts, file }) => ({
+        status: 200,
+        told: { texts: Object.fromEntries(texts), file: file.toString('latin1') },
+      }),
+      (error: unknown) =>
+        error instanceof DomainError
+          ? { status: refusals[error.code].status, told: { message: error.message } }
+          : { status: 500, told: { message: String(error) } },
+    )
+    .then(({ status, told }) => {
+      response.writeHead(status).end(JSON.stringify(told))
+      if (!message.complete) passOver(message)
+    })
+})
+server.listen(0, '127.0.0.1')
+await once(server, 'listening')
+const { port } = server.address() as AddressInfo
+afterAll(() => server.close())
+
+interface Told {
+  status: number
+  told: { texts: Record<string, string>; file: string; message: string }
+}
+async function send(
+  body: FormData | string | Uint8Array<ArrayBuffer>,
+  headers: Record<string, string> = {},
+): Promise<Told> {
+  const response = await fetch(`http://127.0.0.1:${port}`, { method: 'POST', body, headers })
+  return { status: response.status, told: (await response.json()) as Told['told'] }
+}
+const form = (...fields: [string, string | Blob][]) => {
+  const made = new FormData()
+  for (const [name, value] of fields) made.append(name, value as string)
+  return made
+}
+const table = new Blob(['nom;montant\r\n'])
+const multipart = { 'Content-Type': 'multipart/form-data; boundary=b' }
+const part = (name: string, value: string) =>
+  `--b\r\nContent-Disposition: form-data; name="${name}"; filename="f"\r\n\r\n${value}\r\n`
+
+test('a file, and texts beside it', async () => {
+  const sent = form(
+    ['title', 'Août'],
+    ['dry_run', ''],
+    ['other', 'x'],
+    ['picture', new Blob(['p'])],
+    ['file', table],
+  )
+  expect(await send(sent)).toEqual({
+    status: 200,
+    told: { texts: { title: 'Août', other: 'x' }, file: 'nom;montant\r\n' },
+  })
+})
+
+test('a file of 5 MiB, to the byte; not one more', async () => {
+  const largest = 'a'.repeat(limits.importFileMaxBytes)
+  expect((await send(form(['file', new Blob([largest])]))).told.file).toBe(largest)
+  expect((await send(form(['file', new Blob([largest, 'b'])]))).status).toBe(413)
+})
+
+describe('what is no such form is refused', () => {
+  test.each<[string, FormData | string, Record<string, string>, number, string]>([
+    ['JSON', '{}', { 'Content-Type': 'application/json' }, 415, 'Send a form with the file'],
+    ['no type', '', {}, 415, 'Send a form with the file'],
+    [
+      'a form of letters',
+      'file=x',
+      { 'Content-Type': 'application/x-www-form-urlencoded' },
+      415,
+      'Send a form',
+    ],
+    ['packed', part('file', 'x'), { ...multipart, 'Content-Encoding': 'gzip' }, 415, 'Send a form'],
+    [
+      'no boundary',
+      part('file', 'x'),
+      { 'Content-Type': 'multipart/form-data; charset=utf-8' },
+      400,
+      'no well-formed form',
+    ],
+    ['nothing', '', multipart, 400, 'no well-formed form'],
+    ['no end', part('file', 'x'), multipart, 400, 'no well-formed form'],
+    [
+      'another boundary',
+      `${part('file', 'x')}--b--`.replaceAll('--b', '--c'),
+      multipart,
+      400,
+      'no well-formed form',
+    ],
+    ['no file', form(['title', 'x']), {}, 400, 'file is required'],
+    ['a text in its place', form(['file', 'nom;montant']), {}, 400, 'file is required'],
+    ['two files', form(['file', table], ['file', table]), {}, 400, 'file is there twice'],
+    ['a text twice', form(['title', 'x'], ['title', 'y'], ['file', table]), {}, 400, 'title is there twice'],
+    ['a text without end', form(['title', 'x'.repeat(3_000)], ['file', table]), {}, 400, 'title is too long'],
+    [
+      'fields without end',
+      form(...Array.from({ length: 30 }, (_, n): [string, string] => [`f${n}`, 'x']), ['file', table]),
+      {},
+      400,
+      'too many fields',
+    ],
+    [
+      'files without end',
+      form(...Array.from({ length: 30 }, (_, n): [string, Blob] => [`f${n}`, table]), ['file', table]),
+      {},
+      400,
+      'too many fields',
+    ],
+    [
+      'a long file of another name',
+      form(['other', new Blob(['a'.repeat(6_000_000)])], ['file', table]),
+      {},
+      413,
+      'too large',
+    ],
+  ])('%s', async (_what, body, headers, status, words) => {
+    const { status: given, told } = await send(body, headers)
+    expect([given, told.message]).toEqual([status, expect.stringContaining(words)])
+  })
+
+  test('6 MiB without a length, before all of it came', async () => {
+    const sending = request({ port, method: 'POST', headers: multipart })
+    const answered = once(sending, 'response')
+    sending.write(part('file', 'x'.repeat(limits.importFileMaxBytes + 1)))
+    const [response] = (await answered) as [{ statusCode: number }]
+    expect(response.statusCode).toBe(413)
+    sending.destroy()
+  })
+
+  test('names that objects have anyway are names like others', async () => {
+    const { status, told } = await send(form(['__proto__', 'x'], ['constructor', 'y'], ['file', table]))
+    expect([status, told.texts['constructor']]).toEqual([200, 'y'])
+  })
+})
+
+test('whatever bytes come: never a 5xx, and never silence', async () => {
+  const pieces = fc.constantFrom(
+    '--b',
+    '--b--',
+    '\r\n',
+    '\r\n\r\n',
+    '--',
+    'Content-Disposition: form-data; name="file"; filename="f"',
+    'Content-Disposition: form-data; name=',
+    'Content-Type: text/plain; charset=',
+    'utf-16le',
+    '"',
+    ':',
+    'x',
+    '\0',
+    'Content-Transfer-Encoding: base64',
+  )
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.oneof(pieces, fc.string()), { maxLength: 30 }), async (given) => {
+      const { status } = await send(given.join(''), multipart)
+      expect([200, 400]).toContain(status)
+    }),
+    { numRuns: 300 },
+  )
+})

@@ -1,0 +1,131 @@
+import { deflateRawSync } from 'node:zlib'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { readRecipients } from '../../../src/http/import/recipients.ts'
+import { DomainError } from '../../../src/shared/errors.ts'
+import { limits } from '../../../src/shared/limits.ts'
+import { line, sheetOf, text, titles, workbook } from './workbook.ts'
+
+/** Reads what nobody should have sent. @returns the words of the refusal */
+async function refusalOf(file: Buffer): Promise<string> {
+  const refused = await readRecipients(file).catch((error: unknown) => error)
+  expect(refused).toBeInstanceOf(DomainError)
+  expect(refused).toMatchObject({ code: 'INVALID_INPUT' })
+  return (refused as DomainError).message
+}
+
+const five = '<c><v>5000</v></c>'
+const honest = workbook({ rows: titles + line(2, five) + line(3, five) })
+const damaged = 'file is no XLSX workbook, or a damaged one: save it again.'
+/** A workbook with a sheet of these rows, and what stands before it. */
+const sheetBook = (rows: string, before = '') => workbook({ sheet: before + sheetOf(rows) })
+const laugh = (n: number) => `<!ENTITY b${n} "${`&b${n - 1};`.repeat(10)}">`
+const more = Array.from({ length: 20 }, (_, n) => laugh(n + 1)).join('')
+const laughs = `<!DOCTYPE w [<!ENTITY b0 "ha">${more}]>`
+
+describe('workbooks of people who mean no good', () => {
+  test.each<[string, Buffer]>([
+    ['billion laughs', sheetBook(titles + line(2, text('&b19;')), laughs)],
+    ['a document type that defines nothing', sheetBook(titles + line(2, five), '<!DOCTYPE worksheet>')],
+    ['an entity that nobody defined', sheetBook(titles + line(2, text('&x;')))],
+    ['a million levels', sheetBook('<a>'.repeat(1_000_000))],
+    [
+      'a million attributes',
+      sheetBook(`<row ${Array.from({ length: 1_000_000 }, (_, n) => `a${n}=""`).join(' ')}/>`),
+    ],
+    ['an attribute of a million letters', sheetBook(`<row a="${'a'.repeat(1_000_000)}"/>`)],
+    ['lines that go back', workbook({ rows: titles + line(9, five) + line(2, five) })],
+    ['the same line twice', workbook({ rows: titles + line(2, five) + line(2, five) })],
+    ['a line beyond all', workbook({ rows: titles + line(1e9, five) })],
+    ['a column beyond all', workbook({ rows: `<row>${text('nom', 'ZZZ1')}</row>` })],
+    ['a text that is not there', workbook({ rows: `${titles}<row><c t="s"><v>7</v></c></row>` })],
+    ['a number that is none', workbook({ rows: titles + line(2, '<c><v>5OOO</v></c>') })],
+    ['no sheet', workbook({ sheets: '' })],
+    ['a sheet elsewhere', workbook({ sheets: '<sheet r:id="r9"/>' })],
+    ['XML that does not end', workbook({ sheet: '<worksheet><sheetData>' })],
+    ['bytes that are no text', workbook({ sheet: 'x' }).fill(0xff, 400, 420)],
+    ['another archive', workbook({}).subarray(0, 300)],
+    ['one that breaks off', honest.subarray(0, honest.length - 30)],
+    ['one without its beginning', Buffer.concat([Buffer.from('PK\x03\x04'), honest.subarray(200)])],
+  ])('%s', async (_what, file) => {
+    expect(await refusalOf(file)).toBe(damaged)
+  })
+
+  test('what unpacks into more than 32 MiB is refused before it is unpacked', async () => {
+    const bomb = sheetBook(titles + ' '.repeat(limits.importUnpackedMaxBytes))
+    expect(bomb.length).toBeLessThan(100_000)
+    const started = performance.now()
+    expect(await refusalOf(bomb)).toContain('unpacks into more than 32 MiB')
+    expect(performance.now() - started).toBeLessThan(200)
+  })
+
+  test('an archive that says less than what is in it is not believed', async () => {
+    const book = sheetBook(titles + line(2, five))
+    // The part's own size, in the directory, behind the packed one.
+    const packed = deflateRawSync(sheetOf(titles + line(2, five))).length
+    const at = book.lastIndexOf('xl/worksheets/sheet1.xml') - 22
+    expect(book.readUInt32LE(at - 4)).toBe(packed)
+    book.writeUInt32LE(10, at)
+    expect(await refusalOf(book)).toBe(damaged)
+  })
+
+  test('an amount that was changed on its way is noticed', async () => {
+    const rows = titles + line(2, five)
+    const book = workbook({ rows })
+    const sum = book.lastIndexOf('xl/worksheets/sheet1.xml') - 30
+    book.writeUInt32LE((book.readUInt32LE(sum) ^ 1) >>> 0, sum)
+    expect(await refusalOf(book)).toBe(damaged)
+  })
+
+  test('a million empty rows are passed over while others have their turn', async () => {
+    const rows = titles + '<row/>'.repeat(900_000) + '<row>x</row>'
+    let turns = 0
+    const timer = setInterval(() => (turns += 1), 1)
+    expect(await refusalOf(workbook({ rows }))).toContain('file has no recipients')
+    clearInterval(timer)
+    expect(turns).toBeGreaterThan(20)
+  })
+})
+
+describe('tables of people who mean no good', () => {
+  test.each<[string, string, string]>([
+    ['nothing but separators', ';'.repeat(limits.importFileMaxBytes), 'file has no recipients'],
+    ['nothing but letters', 'a'.repeat(limits.importFileMaxBytes), 'lines[1] is too long'],
+    ['nothing but quotation marks', '"'.repeat(limits.importFileMaxBytes), 'lines[1] is too long'],
+    ['nothing but line breaks', '\n'.repeat(limits.importFileMaxBytes), 'file has no recipients'],
+    ['lines of every length', ';\n'.repeat(limits.importFileMaxBytes / 2), 'file has more than 50000 lines'],
+  ])('%s: 5 MiB end in time, and others have their turn', async (_what, table, words) => {
+    let turns = 0
+    const timer = setInterval(() => (turns += 1), 1)
+    const started = performance.now()
+    expect(await refusalOf(Buffer.from(table))).toContain(words)
+    const took = performance.now() - started
+    clearInterval(timer)
+    expect(took).toBeLessThan(10_000)
+    expect(turns).toBeGreaterThan(took / 200)
+  })
+})
+
+test('whatever is changed in a file: it is read, or refused in words', async () => {
+  const table = Buffer.from('nom;numéro;montant\r\nAwa;70000001;5 000\r\n"Fanta";70000002;7500 F CFA\r\n')
+  const change = fc.record({
+    file: fc.constantFrom(honest, table),
+    changes: fc.array(fc.tuple(fc.nat(), fc.nat(255)), { minLength: 1, maxLength: 8 }),
+    end: fc.option(fc.nat(), { freq: 4 }),
+  })
+  await fc.assert(
+    fc.asyncProperty(fc.oneof(change, fc.uint8Array({ maxLength: 300 })), async (given) => {
+      let file = Buffer.from('file' in given ? given.file : given)
+      if ('file' in given) {
+        for (const [at, value] of given.changes) file[at % file.length] = value
+        if (given.end !== null) file = file.subarray(0, given.end % file.length)
+      }
+      const { recipients } = await readRecipients(file).catch((error: unknown) => {
+        if (error instanceof DomainError && error.code === 'INVALID_INPUT') return { recipients: [] }
+        throw error
+      })
+      for (const { amount } of recipients) expect(amount).not.toBeNaN()
+    }),
+    { numRuns: 1_500 },
+  )
+})
