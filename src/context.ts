@@ -40,7 +40,10 @@ export interface Services {
   flights: Map<string, Promise<unknown>>
   /** Aborted when the service begins to end: whoever waits for an outcome answers without it. */
   ending: AbortSignal
-  /** How many live streams each token (`token:<id>`) and each merchant (`merchant:<id>`) has open here. */
+  /**
+   * How many live streams each token (`token:<id>`) and each merchant (`merchant:<id>`) has open here, and
+   * how many files it is sending (`imports:<id>`).
+   */
   streams: Map<string, number>
   /** Moves the sandbox clock; null in production. */
   sandbox: Sandbox | null

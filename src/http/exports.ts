@@ -4,6 +4,7 @@ import type { Scope } from '../access/scopes.ts'
 import type { Context, Services } from '../context.ts'
 import { asMerchant } from '../database/merchant-pool.ts'
 import type { Cell, Export } from '../resources/export.ts'
+import { recipientsExport } from '../resources/batches/export.ts'
 import { payoutsExport } from '../resources/payouts/export.ts'
 import { statementExport } from '../resources/statement/export.ts'
 import { transactionsExport } from '../resources/transactions/export.ts'
@@ -19,6 +20,7 @@ const exports: Readonly<Record<string, [Export, Scope]>> = {
   transactions: [transactionsExport, 'balance'],
   payouts: [payoutsExport, 'balance'],
   statement: [statementExport, 'balance'],
+  recipients: [recipientsExport, 'bulk_pay'],
 }
 
 /**

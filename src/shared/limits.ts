@@ -214,9 +214,9 @@ export const limits = {
   /** Of a call that brings recipients (decisions: Endpoints). */
   recipientsBodyMaxBytes: 5 * 1_024 * 1_024,
   jsonDepthMax: 20,
-  /** Files of recipients (decisions: 5 MiB), and what a workbook may unpack into. Choice: ten times ours. */
-  batchRecipientsMax: 10_000,
-  importFileMaxBytes: 5 * 1_024 * 1_024,
+  /** Files of recipients. Choice: two at a time, for each is held while it comes in. */
+  importsPerMerchantMax: 2,
+  /** What a workbook of recipients may unpack into. Choice: ten times that of the largest that is taken. */
   importUnpackedMaxBytes: 32 * 1_024 * 1_024,
   /** Lines of a table, empty ones included, and the bytes of one. Choice: time that strangers may take. */
   importLinesMax: 50_000,

@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer'
 import { Readable } from 'node:stream'
-import { setImmediate as othersFirst } from 'node:timers/promises'
 import { CsvError, type Info, parse } from 'csv-parse'
 import { invalidInput } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
+import { giveWay } from '../../shared/turns.ts'
 import { fileProblem, type Row } from './row.ts'
 
 /**
@@ -74,7 +74,7 @@ async function* piecesOf(file: Buffer, encoding: string): AsyncGenerator<string,
   for (let at = 0; at < file.length; at += pieceBytes) {
     const text = decoder.decode(file.subarray(at, at + pieceBytes), { stream: true })
     if (text !== '') yield text
-    await othersFirst()
+    await giveWay()
   }
   const rest = decoder.decode()
   if (rest !== '') yield rest

@@ -32,11 +32,11 @@ export async function readForm(message: IncomingMessage): Promise<Form> {
 }
 
 /** The file with what a form puts around it. */
-const bodyMaxBytes = limits.importFileMaxBytes + 64 * 1_024
+const bodyMaxBytes = limits.recipientsBodyMaxBytes + 64 * 1_024
 
 /** Choice: our forms have four fields; a stranger's may have some more. */
 const formLimits = {
-  fileSize: limits.importFileMaxBytes,
+  fileSize: limits.recipientsBodyMaxBytes,
   fieldSize: 2_048,
   fields: 20,
   parts: 20,
@@ -59,7 +59,7 @@ interface Ending {
 
 function gather(message: IncomingMessage, parser: BusboyInstance, { resolve, reject }: Ending): void {
   const texts = new Map<string, string>()
-  const store = new ArrayBuffer(0, { maxByteLength: limits.importFileMaxBytes })
+  const store = new ArrayBuffer(0, { maxByteLength: limits.recipientsBodyMaxBytes })
   let files = 0
   let size = 0
   const refuse = (field: string, problem: string) => reject(invalidInput([{ field, message: problem }]))
@@ -91,7 +91,9 @@ function gather(message: IncomingMessage, parser: BusboyInstance, { resolve, rej
   })
   // Whoever hung up in the middle hears nothing, and is no fault of ours.
   message.once('error', () => reject(malformed()))
-  message.once('close', () => reject(malformed()))
+  message.once('close', () => {
+    if (!message.complete) reject(malformed())
+  })
   message.pipe(parser)
 }
 

@@ -2,26 +2,35 @@ import { z } from 'zod'
 import { addRecipientsInput } from '../../resources/batches/add-recipients.ts'
 import { createBatchInput } from '../../resources/batches/create.ts'
 import { readRows } from '../../resources/batches/recipients.ts'
+import type { FieldProblem } from '../../shared/errors.ts'
 import { truth } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { idOf, type Route, withoutNulls } from './route.ts'
 import { body, inSchemaWords, query, type RestRequest } from './shape.ts'
 
+const create: Route = {
+  method: 'POST',
+  path: '/bulk/batches',
+  status: 201,
+  operation: 'CreateBatch',
+  bodyMaxBytes: limits.recipientsBodyMaxBytes,
+  variables: async (request) => {
+    const { recipients, ...input } = body(request, createBatchInput)
+    return { ...dryRunOf(request), input: { ...input, recipients: await readRows(rowsOf(recipients)) } }
+  },
+  location: ({ batch }: Changed) => batch && `/bulk/batches/${batch.id}`,
+  data: batchData,
+  statusOf: ({ dryRun }: Changed) => (dryRun ? 200 : 201),
+}
+
 /** The paths of bulk pay. */
 export const bulkRoutes: readonly Route[] = [
+  create,
   {
-    method: 'POST',
-    path: '/bulk/batches',
-    status: 201,
-    operation: 'CreateBatch',
-    bodyMaxBytes: limits.recipientsBodyMaxBytes,
-    variables: async (request) => {
-      const { recipients, ...input } = body(request, createBatchInput)
-      return { ...dryRunOf(request), input: { ...input, recipients: await readRows(rowsOf(recipients)) } }
-    },
-    location: ({ batch }: Changed) => batch && `/bulk/batches/${batch.id}`,
-    data: batchData,
-    statusOf: ({ dryRun }: Changed) => (dryRun ? 200 : 201),
+    ...create,
+    path: '/bulk/batches/import',
+    // Loaded with the first file.
+    form: async (ctx, message) => (await import('../import/batch-form.ts')).readBatchForm(ctx, message),
   },
   {
     method: 'GET',
@@ -70,19 +79,23 @@ function rowsOf(recipients: unknown): unknown {
   )
 }
 
-/** @throws DomainError INVALID_INPUT */
+const dryRunInput = z.object({ dryRun: truth.default(false) })
+
+/** A form says it among its fields. @throws DomainError INVALID_INPUT */
 function dryRunOf(request: RestRequest): { dryRun: boolean } {
-  return query(request, z.object({ dryRun: truth.default(false) }))
+  const isInForm = request.form?.fields['dry_run'] !== undefined
+  return isInForm ? body(request, dryRunInput) : query(request, dryRunInput)
 }
 
 /** A change of a batch, or what it would come to. */
 interface Changed {
   batch: { id: number } | null
   dryRun?: object | null
-  warnings?: readonly object[]
+  warnings?: readonly FieldProblem[]
 }
 
 /** The summary of a batch or of its dry run, and what may be a mistake in what was sent. */
-function batchData({ batch, dryRun, warnings = [] }: Changed): object {
-  return { ...withoutNulls(dryRun ?? batch ?? {}), ...(warnings.length > 0 && { warnings }) }
+function batchData({ batch, dryRun, warnings = [] }: Changed, _variables: object, { form }: RestRequest): object {
+  const told = form ? warnings.map(form.place) : warnings
+  return { ...withoutNulls(dryRun ?? batch ?? {}), ...(told.length > 0 && { warnings: told }) }
 }

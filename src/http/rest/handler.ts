@@ -8,6 +8,7 @@ import { toGraphQLError } from '../../graphql/errors.ts'
 import { priorityOf } from '../../graphql/priority.ts'
 import { execute, parseValid, type Prepared, prepare } from '../../graphql/execute.ts'
 import { DomainError, refusals } from '../../shared/errors.ts'
+import { invalidInput } from '../../shared/input.ts'
 import { apiVersion } from '../../shared/version.ts'
 import { anonymousContext, passOver, pathOf, readBody, requestIdOf, signIn } from '../request.ts'
 import { type Answer, answerOnce } from '../idempotency.ts'
@@ -74,11 +75,11 @@ function serve(route: Route, prepared: Prepared): Work {
     // Before anything is done for it; its place it takes when all of it is here.
     ctx.admission.check(priority)
     const caller = await admit(ctx, { route, kind, prepared }, message.headers.authorization)
-    const request = await readRequest(message, params, route.bodyMaxBytes)
+    const request = await readRequest(caller, { route, message, params })
     // Who counts its callers itself hears of it first.
     if (request.body === null && !route.hasOwnLimit) throw new DomainError('BODY_TOO_LARGE')
-    const variables = await route.variables(request)
-    const run = (once: Context) => runRoute(route, prepared, { variables, query: request.query }, once)
+    const variables = await readVariables(route, request)
+    const run = (once: Context) => runRoute(route, prepared, { variables, request }, once)
     if (kind === 'read') return ctx.admission.run(priority, () => run(caller))
     const write = { message, operation, input: variables }
     return ctx.admission.run(priority, () => answerOnce(caller, write, run))
@@ -177,36 +178,51 @@ function writeAnswer(ctx: Context, answer: Answer): Written {
 }
 
 async function readRequest(
-  message: IncomingMessage,
-  params: Readonly<Record<string, string>>,
-  bodyMaxBytes?: number,
+  caller: Context,
+  { route, message, params }: Pick<RestRequest, 'params'> & { route: Route; message: IncomingMessage },
 ): Promise<RestRequest> {
   return {
     params,
     query: new URL(message.url ?? '/', 'http://localhost').searchParams,
     headers: message.headers,
-    body: await readBody(message, bodyMaxBytes),
+    ...(route.form
+      ? { body: Buffer.alloc(0), form: await route.form(caller, message) }
+      : { body: await readBody(message, route.bodyMaxBytes) }),
+  }
+}
+
+async function readVariables(route: Route, request: RestRequest): Promise<object> {
+  try {
+    return await route.variables(request)
+  } catch (error) {
+    if (!request.form || !(error instanceof DomainError) || !error.detail.problems) throw error
+    throw invalidInput(error.detail.problems.map(request.form.place))
   }
 }
 
 async function runRoute(
   route: Route,
   prepared: Prepared,
-  { variables, query }: { variables: object; query: URLSearchParams },
+  { variables, request }: { variables: object; request: RestRequest },
   ctx: Context,
 ): Promise<Answer> {
   const root = (await execute(prepared, variables, ctx)) as Record<string, unknown> | null
   if (root === null) throw new DomainError('NOT_FOUND')
   const { __typename: _type, ...field } = root
-  if ('code' in field) return refused(ctx.requestId, refusalFrom(field, ctx))
+  if ('code' in field) {
+    const refusal = refusalFrom(field, ctx)
+    if (request.form && refusal.problems) throw invalidInput(refusal.problems.map(request.form.place))
+    return refused(ctx.requestId, refusal)
+  }
   if (route.list) {
     const address = `${ctx.addresses.publicUrl}${restPrefix}${route.path}`
     const page = route.list(field as never, variables as never)
-    for (const [name, value] of listHeaders(address, query, page)) ctx.responseHeaders.set(name, value)
+    for (const [name, value] of listHeaders(address, request.query, page))
+      ctx.responseHeaders.set(name, value)
   }
   const location = route.location?.(field as never) ?? null
   if (location !== null) ctx.responseHeaders.set('Location', `${restPrefix}${location}`)
-  const data = route.data ? route.data(field as never, variables as never) : field
+  const data = route.data ? route.data(field as never, variables as never, request) : field
   const status = route.statusOf?.(field as never) ?? route.status
   if (route.bare) return { status, body: data }
   return { status, body: { ...accepted(ctx.requestId, data), success: status < 400 } }

@@ -1,7 +1,9 @@
+import type { IncomingMessage } from 'node:http'
 import { z } from 'zod'
+import type { Context } from '../../context.ts'
 import { readInput, wholeNumber } from '../../shared/input.ts'
 import type { ListPage } from './list-headers.ts'
-import type { RestRequest } from './shape.ts'
+import type { FormFields, RestRequest } from './shape.ts'
 
 /** A REST path, the operation of `documents.graphql` that it runs, and how the two fit together. */
 export interface Route {
@@ -15,8 +17,10 @@ export interface Route {
   variables: (request: RestRequest) => object | Promise<object>
   /** Left out, that of every body. */
   bodyMaxBytes?: number
+  /** Its body is a form, and read by this. @throws DomainError */
+  form?: (ctx: Context, message: IncomingMessage) => Promise<FormFields>
   /** The envelope's `data` of the operation's root field; left out, the field itself. */
-  data?: (result: never, variables: never) => unknown
+  data?: (result: never, variables: never, request: RestRequest) => unknown
   /** The answer is `data` itself, without an envelope (specification: GET /payment/status/{reference}). */
   bare?: true
   /** A page of any origin may read the answer: it is public, and a payer's browser polls it. */

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { z } from 'zod'
-import { DomainError } from '../../shared/errors.ts'
+import { DomainError, type FieldProblem } from '../../shared/errors.ts'
 import { camelCase, invalidInput, readInput, snakeCase } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 
@@ -11,6 +11,15 @@ export interface RestRequest {
   headers: IncomingHttpHeaders
   /** Raw body; empty where there is none, null where it is too large. */
   body: Buffer | null
+  /** What a form brought in its stead. */
+  form?: FormFields | undefined
+}
+
+/** What a form with a file asks for, in the fields of a JSON body. */
+export interface FormFields {
+  fields: Readonly<Record<string, unknown>>
+  /** Names a problem of a field as whoever made the file knows it. */
+  place: (problem: FieldProblem) => FieldProblem
 }
 
 /**
@@ -31,7 +40,8 @@ export function query<T extends z.ZodType>(request: RestRequest, schema: T): z.o
  * The body's fields under camelCase names; without a body, none. @throws DomainError INVALID_INPUT,
  * UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE
  */
-export function readObject({ body: bytes, headers }: RestRequest): Readonly<Record<string, unknown>> {
+export function readObject({ body: bytes, headers, form }: RestRequest): Readonly<Record<string, unknown>> {
+  if (form) return inSchemaWords(Object.entries(form.fields))
   if (bytes === null) throw new DomainError('BODY_TOO_LARGE')
   if (bytes.length === 0) return {}
   const json = readJson(bytes, headers)

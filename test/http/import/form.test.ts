@@ -67,7 +67,7 @@ test('a file, and texts beside it', async () => {
 })
 
 test('a file of 5 MiB, to the byte; not one more', async () => {
-  const largest = 'a'.repeat(limits.importFileMaxBytes)
+  const largest = 'a'.repeat(limits.recipientsBodyMaxBytes)
   expect((await send(form(['file', new Blob([largest])]))).told.file).toBe(largest)
   expect((await send(form(['file', new Blob([largest, 'b'])]))).status).toBe(413)
 })
@@ -134,7 +134,7 @@ describe('what is no such form is refused', () => {
   test('6 MiB without a length, before all of it came', async () => {
     const sending = request({ port, method: 'POST', headers: multipart })
     const answered = once(sending, 'response')
-    sending.write(part('file', 'x'.repeat(limits.importFileMaxBytes + 1)))
+    sending.write(part('file', 'x'.repeat(limits.recipientsBodyMaxBytes + 1)))
     const [response] = (await answered) as [{ statusCode: number }]
     expect(response.statusCode).toBe(413)
     sending.destroy()

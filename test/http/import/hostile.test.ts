@@ -89,11 +89,15 @@ describe('workbooks of people who mean no good', () => {
 
 describe('tables of people who mean no good', () => {
   test.each<[string, string, string]>([
-    ['nothing but separators', ';'.repeat(limits.importFileMaxBytes), 'file has no recipients'],
-    ['nothing but letters', 'a'.repeat(limits.importFileMaxBytes), 'lines[1] is too long'],
-    ['nothing but quotation marks', '"'.repeat(limits.importFileMaxBytes), 'lines[1] is too long'],
-    ['nothing but line breaks', '\n'.repeat(limits.importFileMaxBytes), 'file has no recipients'],
-    ['lines of every length', ';\n'.repeat(limits.importFileMaxBytes / 2), 'file has more than 50000 lines'],
+    ['nothing but separators', ';'.repeat(limits.recipientsBodyMaxBytes), 'file has no recipients'],
+    ['nothing but letters', 'a'.repeat(limits.recipientsBodyMaxBytes), 'lines[1] is too long'],
+    ['nothing but quotation marks', '"'.repeat(limits.recipientsBodyMaxBytes), 'lines[1] is too long'],
+    ['nothing but line breaks', '\n'.repeat(limits.recipientsBodyMaxBytes), 'file has no recipients'],
+    [
+      'lines of every length',
+      ';\n'.repeat(limits.recipientsBodyMaxBytes / 2),
+      'file has more than 50000 lines',
+    ],
   ])('%s: 5 MiB end in time, and others have their turn', async (_what, table, words) => {
     let turns = 0
     const timer = setInterval(() => (turns += 1), 1)

@@ -1,0 +1,34 @@
+import type { IncomingMessage } from 'node:http'
+import { mine } from '../../access/actor.ts'
+import { takePlaces } from '../../access/places.ts'
+import { afterOthers, type Context } from '../../context.ts'
+import { DomainError } from '../../shared/errors.ts'
+import { limits } from '../../shared/limits.ts'
+import type { FormFields } from '../rest/shape.ts'
+import { readForm } from './form.ts'
+import { readRecipients } from './recipients.ts'
+
+/**
+ * Reads the form of `POST /bulk/batches/import`: the recipients in its file, beside them `title`,
+ * `payment_method` and `dry_run`. One file is read at a time: what it unpacks into is held once.
+ * @throws DomainError RATE_LIMITED, UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, INVALID_INPUT
+ */
+export async function readBatchForm(ctx: Context, message: IncomingMessage): Promise<FormFields> {
+  const free = takePlaces(ctx.streams, [
+    { key: `imports:${mine(ctx).merchantId}`, max: limits.importsPerMerchantMax, whose: 'merchant' },
+  ])
+  if (typeof free !== 'function') throw tooMany()
+  try {
+    const { texts, file } = await readForm(message)
+    const { recipients, place } = await afterOthers(ctx, 'imports', () => readRecipients(file))
+    const fields = ['title', 'payment_method', 'dry_run'].map((name) => [name, texts.get(name)] as const)
+    return { fields: { ...Object.fromEntries(fields), recipients }, place }
+  } finally {
+    free()
+  }
+}
+
+function tooMany(): DomainError {
+  const message = `An account sends ${limits.importsPerMerchantMax} files at a time: let one end first.`
+  return new DomainError('RATE_LIMITED', message, { retryAfterS: limits.overloadRetryS })
+}
