@@ -18,7 +18,8 @@ export interface Ask {
   variables?: Record<string, unknown>
   method?: string
   path?: string
-  body?: object
+  /** A form stands as it is. */
+  body?: object | string
   headers?: Record<string, string>
   token?: string | undefined
 }
@@ -72,7 +73,7 @@ export function openGround(service: TestApp, mail: MailServer): Ground {
     const response = await fetch(`${service.url}${isRest ? `/merchant/api${ask.path}` : '/graphql'}`, {
       method: isRest ? (ask.method ?? 'GET') : 'POST',
       headers: { ...authorization, 'Content-Type': 'application/json', ...ask.headers },
-      ...(body && { body: JSON.stringify(body) }),
+      ...(body && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     })
     const text = await response.text()
     const read = JSON.parse(text)

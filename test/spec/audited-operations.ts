@@ -1,4 +1,5 @@
 import { totpCode } from '../../src/access/totp.ts'
+import { formHeaders, formOf } from '../support/form.ts'
 import { eventually } from './eventually.ts'
 import type { Ask, Data, Ground, Person, Shop } from './audited-ground.ts'
 
@@ -317,11 +318,17 @@ export const mutations: Readonly<Record<string, ((field: string) => Prepare) | {
 
 /** A route, called by the shop's API key; `makeId` makes what its path names. */
 const route =
-  (body: object | undefined, target: Named, makeId?: (ground: Ground, shop: Shop) => Promise<unknown>) =>
+  (
+    body: object | string | undefined,
+    target: Named,
+    makeId?: (ground: Ground, shop: Shop) => Promise<unknown>,
+  ) =>
   (method: string, path: string): Prepare =>
   async (ground, shop) => {
     const id = await makeId?.(ground, shop)
-    const ask = { method, path: path.replace('{id}', String(id)), token: shop.token, ...(body && { body }) }
+    const headers = typeof body === 'string' ? formHeaders : {}
+    const at = path.replace('{id}', String(id))
+    const ask = { method, path: at, token: shop.token, headers, ...(body && { body }) }
     return { ask, actor: shop.key, target: (data) => target(data, { id }, shop) }
   }
 
@@ -347,6 +354,7 @@ export const restWrites: Readonly<Record<string, (method: string, path: string) 
     funded,
   ),
   'POST /bulk/batches': route({ recipients: [rowed] }, answered('batch')),
+  'POST /bulk/batches/import': route(formOf('name,account,amount\nAwa,70000001,1000'), answered('batch')),
   'POST /bulk/batches/{id}/recipients': route({ recipients: [rowed] }, idOf('batch'), draft),
   'POST /bulk/batches/{id}/process': route(undefined, idOf('batch'), draft),
   'POST /bulk/batches/{id}/cancel': route(undefined, idOf('batch'), draft),

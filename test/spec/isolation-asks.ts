@@ -86,7 +86,8 @@ export interface Ask {
   /** Below `/merchant/api`, or a GraphQL document. */
   method?: string
   path?: string
-  body?: object
+  /** A form stands as it is. */
+  body?: object | string
   headers?: Record<string, string>
   document?: string
   variables?: object

@@ -1,4 +1,5 @@
 import type { TestApp } from '../support/app.ts'
+import { formHeaders, formOf } from '../support/form.ts'
 import { type Ask, get, graphql, type Known, type Row } from './isolation-asks.ts'
 
 // The rows of the isolation matrix about bulk pay.
@@ -53,6 +54,17 @@ export const batchRows: Readonly<Record<string, Row>> = {
     isWrite: true,
     attack: ({ phone }) => posted('', { recipients: [{ ...moussa, account: phone }] }),
   },
+  'POST /bulk/batches/import input.title': { harmless: text },
+  'POST /bulk/batches/import input.recipients.name': { harmless: text },
+  'POST /bulk/batches/import input.recipients.account': {
+    isWrite: true,
+    attack: ({ phone }) => ({
+      method: 'POST',
+      path: '/bulk/batches/import',
+      headers: formHeaders,
+      body: formOf(`name,account,amount\nMoussa,${phone},1000`),
+    }),
+  },
   'GET /bulk/batches/{id} id': { attack: get(({ batchId }) => `/bulk/batches/${batchId}`) },
   'POST /bulk/batches/{id}/recipients id': {
     attack: ({ batchId }) => posted(`/${batchId}/recipients`, { recipients: [moussa] }),
@@ -62,6 +74,12 @@ export const batchRows: Readonly<Record<string, Row>> = {
   'POST /bulk/batches/{id}/process id': { attack: ({ batchId }) => posted(`/${batchId}/process`) },
   'POST /bulk/batches/{id}/cancel id': { attack: ({ batchId }) => posted(`/${batchId}/cancel`) },
 
+  'nothing: the export of recipients': {
+    attack: get(({ batchId }) => `/exports/recipients.csv?batch_id=${batchId}`),
+  },
+  'nothing: the export of recipients by a global id': {
+    attack: get(({ batchNode }) => `/exports/recipients.csv?batch_id=${encodeURIComponent(batchNode)}`),
+  },
   'nothing: a batch by its global id': { attack: graphql(byId, ({ batchNode }) => ({ id: batchNode })) },
   'nothing: a batch as a node': {
     attack: graphql(`query ($id: ID!) { node(id: $id) { id ... on Batch ${record} } }`, ({ batchNode }) => ({

@@ -221,7 +221,7 @@ async function send(ask: Ask, token: string | null): Promise<Heard> {
       ...(ask.isStream && { Accept: 'text/event-stream' }),
       ...ask.headers,
     },
-    ...(body && { body: JSON.stringify(body) }),
+    ...(body && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     signal: silence.signal,
   })
   // A stream has no end of its own.
