@@ -92,6 +92,26 @@ describe('201 a draft of the recipients in a file, as of those in JSON', () => {
   })
 })
 
+test('a dry run tells what it would come to, and writes nothing', async () => {
+  const before = await written()
+  const { status, headers, body } = await send(people, { dry_run: 'true' })
+  expect([status, headers.get('Location')]).toEqual([200, null])
+  expect(body['data']).toMatchObject({ recipient_count: 2, total_amount: 12_500 })
+  expect((await send(people, { dry_run: 'perhaps' })).body['errors'][0].field).toBe('dry_run')
+  expect(await written()).toEqual(before)
+  expect((await send(people, { dry_run: 'false' })).status).toBe(201)
+})
+
+test('an account that comes again is warned of by its line', async () => {
+  const { body } = await send(table('', 'Awa;70000001;5000;OperatorA', 'Awa;70 00 00 01;5000;OperatorA'))
+  expect(body['data'].warnings).toEqual([
+    {
+      field: 'lines[4].account',
+      message: 'is the same as that of lines[3]: both are paid (column B, numéro)',
+    },
+  ])
+})
+
 describe('a refusal names the line and the column, and leaves nothing behind', () => {
   const refusedFor = async (file: File, texts?: Texts): Promise<RestAnswer['body']> => {
     const before = await written()

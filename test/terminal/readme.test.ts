@@ -52,6 +52,8 @@ test('the first payments of the README, in and out, work as they stand there', a
   expect(stdout).toMatch(/"status":"pending","reference":"rent-3"/)
   expect(stdout).toMatch(/"destination_phone":"\+22370000003","status":"pending","reference":"cement-1"/)
   expect(stdout).toMatch(/"status":"(processing|completed)","title":"Salaries","recipient_count":2/)
+  expect(stdout).toMatch(/"status":"draft","title":"August","recipient_count":2,"total_amount":12500/)
+  expect(stdout).toMatch(/^\d+,\d+,Awa,\+22370000001,2000,\d*,XOF,OperatorA,/m)
   expect(stdout).toMatch(/"statement":\{"opening":\{"balance":0\},"totalIn":\d+,/)
   expect(stdout).toMatch(/^\d+,deposit,OperatorA,\+22370000001,2000,2000,XOF,success,gift-1,/m)
   expect(stdout).toMatch(/,closing,.*\r?$/m)

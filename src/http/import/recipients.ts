@@ -146,7 +146,8 @@ interface Table {
   head: Head | null
 }
 
-function place({ field, message }: FieldProblem, { recipients, lines, head }: Table): FieldProblem {
+function place({ field, message: words }: FieldProblem, { recipients, lines, head }: Table): FieldProblem {
+  const message = words.replaceAll(/recipients\[(\d+)\]/g, (_all, index) => `lines[${lines[Number(index)]}]`)
   const [, index, name] = /^recipients\[(\d+)\](?:\.(\w+))?$/.exec(field) ?? []
   if (index === undefined) return { field: field === 'recipients' ? 'file' : field, message }
   const line = `lines[${lines[Number(index)]}]`

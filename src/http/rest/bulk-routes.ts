@@ -95,7 +95,11 @@ interface Changed {
 }
 
 /** The summary of a batch or of its dry run, and what may be a mistake in what was sent. */
-function batchData({ batch, dryRun, warnings = [] }: Changed, _variables: object, { form }: RestRequest): object {
+function batchData(
+  { batch, dryRun, warnings = [] }: Changed,
+  _variables: object,
+  { form }: RestRequest,
+): object {
   const told = form ? warnings.map(form.place) : warnings
   return { ...withoutNulls(dryRun ?? batch ?? {}), ...(told.length > 0 && { warnings: told }) }
 }
