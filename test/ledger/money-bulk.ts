@@ -113,21 +113,35 @@ export interface BegunRecipient {
 }
 
 /** A call under way. */
-export interface Call {
+interface Call {
   batchId: number
   operator: Provider
+}
+
+/** So many more than may be under way. */
+interface Ahead extends Call {
+  count: number
 }
 
 /** Runs `begin_recipients` itself: of each of `open` so many; of a batch 8 at most, with those in `busy`. */
 export async function beginRecipients(
   pool: Client,
-  { open = allProviders, room = 32, busy = [] as readonly Call[] } = {},
+  more: { open?: readonly Provider[]; room?: number; busy?: readonly Call[]; ahead?: readonly Ahead[] } = {},
 ): Promise<BegunRecipient[]> {
+  const { open = allProviders, room = 32, busy = [], ahead = [] } = more
   const { rows } = await pool.query<BegunRecipient>(
     `SELECT recipient_id AS "recipientId", batch_id AS "batchId", merchant_id AS "merchantId", operator,
        request_id AS "requestId", correlation_id AS "correlationId"
-     FROM begin_recipients($1::provider[], $2, $3, $4::provider[], 8, 30000, 12000)`,
-    [open, open.map(() => room), busy.map(({ batchId }) => batchId), busy.map(({ operator }) => operator)],
+     FROM begin_recipients($1::provider[], $2, $3, $4::provider[], 8, 30000, 12000, $5, $6::provider[], $7)`,
+    [
+      open,
+      open.map(() => room),
+      busy.map(({ batchId }) => batchId),
+      busy.map(({ operator }) => operator),
+      ahead.map(({ batchId }) => batchId),
+      ahead.map(({ operator }) => operator),
+      ahead.map(({ count }) => count),
+    ],
   )
   return rows
 }

@@ -10,6 +10,15 @@ import type { TestMerchant } from '../access/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { collectMany, fundedMerchant, item, reverseMany, settleMany } from './money.ts'
 import {
+  addRecipients,
+  beginRecipients,
+  cancelBatch,
+  createBatch,
+  payees,
+  processBatch,
+  settleRecipients,
+} from './money-bulk.ts'
+import {
   beginPayouts,
   cancelPayout,
   createPayouts,
@@ -64,6 +73,7 @@ const made = {
   collections: [] as bigint[],
   deposits: [] as bigint[],
   payouts: [] as bigint[],
+  recipients: [] as bigint[],
   requests: [] as bigint[],
 }
 type Made = keyof typeof made
@@ -145,12 +155,44 @@ const goingOut = [
     const causes = [
       ...some(made.deposits).map((id) => `transaction:${id}`),
       ...some(made.payouts).map((id) => `payout:${id}`),
+      ...some(made.recipients).map((id) => `recipient:${id}`),
     ]
     return reverseDisbursements(
       pool,
       causes.toSorted(() => chance(3) - 1),
     )
   },
+]
+
+/** Drafts and batches, each with whose they are. */
+const inTurn: { id: number; owner: TestMerchant }[] = []
+const withOwner = (act: (owner: TestMerchant, id: number) => Promise<unknown>) => () =>
+  Promise.all(some(inTurn).map(({ id, owner }) => act(owner, id)))
+
+const inBulk = [
+  async () => {
+    const owner = one(merchants)
+    const [retried] = chance(2) ? some(inTurn.filter((each) => each.owner === owner)) : []
+    const people = retried ? [] : few(() => one(payees(1, { provider: one(['OperatorA', 'OperatorB']) })))
+    const answer = await createBatch(pool, owner, people, retried && { retried: retried.id })
+    if (answer?.outcome === 'made') inTurn.push({ id: answer.batchId ?? 0, owner })
+  },
+  withOwner((owner, id) => addRecipients(pool, owner, id, payees(1))),
+  withOwner((owner, id) => processBatch(pool, owner, id)),
+  withOwner((owner, id) => processBatch(pool, owner, id)),
+  async () => {
+    const begun = await beginRecipients(pool, { room: 4 })
+    keep(
+      'recipients',
+      begun.map(({ recipientId }) => recipientId),
+    )
+    keep(
+      'requests',
+      begun.map(({ requestId }) => requestId),
+    )
+  },
+  () => settleRecipients(pool, outcomes('recipients', 'success', 'success', 'failed')),
+  withOwner((owner, id) => (chance(3) ? Promise.resolve() : cancelBatch(pool, owner.merchantId, id))),
 ]
 
 const aroundThem = [
@@ -175,19 +217,26 @@ const aroundThem = [
 const ends = [
   ...['success', 'failed', 'reversed'].flatMap((status) => [`pay ${status}`, `deposit ${status}`]),
   ...['completed', 'failed', 'cancelled', 'back'].map((status) => `payout ${status}`),
+  ...['success', 'failed', 'cancelled', 'back'].map((status) => `recipient ${status}`),
+  ...['completed', 'partially_completed', 'failed', 'cancelled'].map((status) => `batch ${status}`),
 ]
 
 async function missingEnds(): Promise<string[]> {
   const { rows } = await db.owner.query<{ ended: string }>(
     `SELECT DISTINCT transaction_type || ' ' || status AS ended FROM transaction
      UNION
-     SELECT 'payout ' || CASE WHEN reversed_at IS NULL THEN status::text ELSE 'back' END FROM payout`,
+     SELECT 'payout ' || CASE WHEN reversed_at IS NULL THEN status::text ELSE 'back' END FROM payout
+     UNION
+     SELECT 'recipient ' || CASE WHEN reversed_at IS NULL THEN status::text ELSE 'back' END
+     FROM batch_recipient
+     UNION
+     SELECT 'batch ' || status FROM batch`,
   )
   return ends.filter((end) => rows.every(({ ended }) => ended !== end))
 }
 
 test('everybody at once, in any order: nobody waits for who waits for them', async () => {
-  const acts: (() => Promise<unknown>)[] = [...comingIn, ...goingOut, ...aroundThem]
+  const acts: (() => Promise<unknown>)[] = [...comingIn, ...goingOut, ...inBulk, ...aroundThem]
   const until = Date.now() + stormMs
   const errors: unknown[] = []
   // Where the machine is slow, until it came to all of it.
@@ -203,8 +252,8 @@ test('everybody at once, in any order: nobody waits for who waits for them', asy
     }
   }
   await Promise.all([watcher(), ...Array.from({ length: 24 }, caller)])
-  expect(missing).toEqual([])
   expect(errors).toEqual([])
+  expect(missing).toEqual([])
   await db.owner.query('SELECT sequence_events(1000000)')
   expect(await verifyLedger(db.database.pool)).toEqual([])
   // Also those that a shared statement began again after.

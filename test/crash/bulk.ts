@@ -1,0 +1,288 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import { scopes } from '../../src/access/scopes.ts'
+import { verifyLedger } from '../../src/ledger/verify.ts'
+import { providers } from '../../src/shared/providers.ts'
+import { balanceOf, fundedMerchant } from '../ledger/money.ts'
+import { call, type Home, newHome, type Running, signIn, startProgram } from '../terminal/program.ts'
+import { type Operators, operatorsControlToken } from './operator.ts'
+import { pick, randomFrom } from './plan.ts'
+
+export interface BulkStormOptions {
+  databaseUrl: string
+  /** The same database, with the rights of its owner. */
+  owner: pg.Pool
+  operators: Operators
+  recipients: number
+  /** Kills (-9) of the process that sends at that moment, evenly over the run. */
+  kills: number
+  /** With the waits of `short-limits.ts`. */
+  isShort: boolean
+  say(line: string): void
+}
+
+export interface BulkStorm {
+  /** What is wrong; empty where nobody was paid twice or not at all. */
+  violations: string[]
+  counts: Readonly<Record<string, number>>
+  paid: number
+  /** Operator calls beyond the first of their recipient. */
+  resends: number
+  /** From `process` to the end of the batch, kills and starts included. */
+  ms: number
+  /** The highest memory that any process of the service held, in MB. */
+  peakMb: number
+}
+
+/**
+ * Who is paid at once, soon, less than asked; who is refused; whose answer is lost, late or wrong. Nobody may
+ * lean on an operator that knows a repeated request again (`operator.ts`). Whom our own float does not cover
+ * (02, 51) waits for it a day: they are none.
+ */
+const payees: readonly { value: string; weight: number }[] = [
+  { value: '0000', weight: 620 },
+  { value: '0001', weight: 60 },
+  { value: '0100', weight: 20 },
+  { value: '0400', weight: 20 },
+  { value: '0300', weight: 60 },
+  { value: '0500', weight: 30 },
+  { value: '2000', weight: 30 },
+  { value: '2201', weight: 10 },
+  { value: '2300', weight: 30 },
+  { value: '2401', weight: 20 },
+  { value: '2501', weight: 5 },
+  { value: '2601', weight: 10 },
+  { value: '3000', weight: 20 },
+  { value: '3103', weight: 20 },
+  { value: '3200', weight: 10 },
+  { value: '3300', weight: 15 },
+  { value: '3400', weight: 10 },
+  { value: '3500', weight: 10 },
+  { value: '4140', weight: 20 },
+]
+/** Answered after every deadline. There are few: each keeps one of the places of its batch so long. */
+const slow = (isShort: boolean) => [{ value: isShort ? '2103' : '2118', weight: isShort ? 5 : 2 }]
+
+const endMaxMs = 15 * 60_000
+
+/**
+ * Pays one batch over all four operators by two processes of the service over one database, kills the one
+ * that sends again and again, and holds what became of everybody against the operators' own book.
+ */
+export async function stormBulk(options: BulkStormOptions): Promise<BulkStorm> {
+  const { owner, operators, recipients, kills } = options
+  const nodes = createNodes(options)
+  try {
+    await operators.lie(false)
+    await Promise.all([nodes.start(0), nodes.start(1)])
+    const people = recipientsOf(options)
+    const funds = people.reduce((sum, { amount }) => sum + amount, 0) + 1_000
+    const merchant = await fundedMerchant(owner, BigInt(funds))
+    const tokens = await signIn(nodes.home(0), merchant.key, merchant.secret.reveal(), scopes)
+    const made = await call(nodes.home(0), 'POST', '/bulk/batches', tokens, { recipients: people })
+    const id: unknown = made.body['data']?.id
+    if (typeof id !== 'number') throw new Error(`no batch: ${JSON.stringify(made).slice(0, 500)}`)
+    const begun = performance.now()
+    const answers = await Promise.all(
+      [0, 1].map((n) => call(nodes.home(n), 'POST', `/bulk/batches/${id}/process`, tokens)),
+    )
+    const isOnce = [202, 409].every((code) => answers.some(({ status }) => status === code))
+    const violations = isOnce ? [] : [`processed twice at once: ${JSON.stringify(answers)}`]
+    const wait = watchOf(options, id, async () => {
+      const document = 'mutation { sandboxAdvanceClock(by: "PT2M") }'
+      await fetch(`${nodes.home(0).url}/graphql`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...tokens },
+        body: JSON.stringify({ query: document }),
+      })
+    })
+    let victim = 0
+    for (let kill = 1; kill <= kills; kill += 1) {
+      const ended = await wait((recipients * kill) / (kills + 1))
+      const sender = await senderOf(operators)
+      // Who was killed last sends no more.
+      victim = sender === null ? 1 - victim : nodes.at(sender)
+      options.say(
+        `${Math.round(performance.now() - begun)} ms: ${ended} ended, process ${victim + 1} is killed`,
+      )
+      await nodes.kill(victim)
+      await nodes.start(victim)
+    }
+    await wait(recipients)
+    const ms = performance.now() - begun
+    const found = await inspect(options, id, { merchantId: merchant.merchantId, funds })
+    const summary = (await call(nodes.home(0), 'GET', `/bulk/batches/${id}`, tokens)).body['data']
+    const { success = 0, failed = 0 } = found.counts
+    if (
+      summary.succeeded_count !== success ||
+      summary.failed_count !== failed ||
+      summary.paid_amount !== found.paid
+    )
+      found.violations.push(`its summary says ${JSON.stringify(summary)}`)
+    return { ...found, violations: [...violations, ...found.violations], ms, peakMb: nodes.peakMb() }
+  } finally {
+    await nodes.close()
+  }
+}
+
+/** The same people for the same number of them. */
+function recipientsOf({ recipients, isShort }: BulkStormOptions) {
+  const random = randomFrom(recipients)
+  const mix = [...payees, ...slow(isShort)]
+  return Array.from({ length: recipients }, (_, n) => ({
+    name: `Awa ${n}`,
+    account: `+22370${pick(
+      random,
+      mix.map((each) => ({ ...each, value: each.value })),
+    )}${String(n % 100).padStart(2, '0')}`,
+    amount: 1_000 + (n % 977),
+    payment_method: providers[n % providers.length],
+  }))
+}
+
+/** The two processes, with the secret that merchants of tests are made under. */
+function createNodes({ databaseUrl, operators, isShort }: BulkStormOptions) {
+  const nodes: { home: Home; running: Running | null }[] = []
+  let peakKb = 0
+  const at = (n: number) => {
+    const node = nodes[n]
+    if (!node) throw new Error(`there is no process ${n}`)
+    return node
+  }
+  const look = ({ running }: { running: Running | null }) => {
+    if (!running?.child.pid) return
+    const said = readFileSync(`/proc/${running.child.pid}/status`, 'utf8')
+    peakKb = Math.max(peakKb, Number(/VmHWM:\s+(\d+) kB/.exec(said)?.[1] ?? 0))
+  }
+  return {
+    home: (n: number) => at(n).home,
+    at: (url: string) => nodes.findIndex(({ home }) => new URL(home.url).port === new URL(url).port),
+    async start(n: number): Promise<void> {
+      nodes[n] ??= {
+        home: await newHome({
+          DATABASE_URL: databaseUrl,
+          OPERATORS_URL: operators.url,
+          OPERATORS_CONTROL_TOKEN: operatorsControlToken,
+          SECRET_KEY: '\u0007'.repeat(32),
+          LOG_LEVEL: 'error',
+        }),
+        running: null,
+      }
+      const limits = isShort ? ['--import', join(import.meta.dirname, 'short-limits.ts')] : []
+      at(n).running = await startProgram(at(n).home, ['node', ...limits, 'src/main.ts'])
+    },
+    async kill(n: number): Promise<void> {
+      look(at(n))
+      await at(n).running?.end('SIGKILL')
+    },
+    peakMb() {
+      for (const node of nodes) look(node)
+      return Math.round(peakKb / 1_024)
+    },
+    async close(): Promise<void> {
+      await Promise.all(nodes.map(async ({ running }) => running?.end('SIGTERM')))
+      for (const { running } of nodes) running?.destroy()
+      await Promise.all(nodes.map(({ home }) => home.remove()))
+    },
+  }
+}
+
+/** Which process sends: it wants to be told at its own address, where the operator tells at all. */
+async function senderOf(operators: Operators): Promise<string | null> {
+  const answer = await fetch(`${operators.url}/_sim/requests`, {
+    headers: { 'x-control-token': operatorsControlToken },
+  })
+  const seen = (await answer.json()) as { method: string; headers: Record<string, string> }[]
+  const last = seen.findLast(({ method, headers }) => method === 'POST' && headers['x-callback-url'])
+  return last?.headers['x-callback-url'] ?? null
+}
+
+/** Waits until so many have ended. Where nothing goes on by itself any more, time passes. */
+function watchOf({ owner, isShort }: BulkStormOptions, id: number, passTime: () => Promise<void>) {
+  return async function wait(count: number): Promise<number> {
+    let seen = -1
+    let since = performance.now()
+    for (const deadline = since + endMaxMs; ; await sleep(50)) {
+      const { rows } = await owner.query<{ ended: number }>(
+        'SELECT succeeded_count + failed_count AS ended FROM batch WHERE id = $1',
+        [id],
+      )
+      const ended = rows[0]?.ended ?? 0
+      if (ended >= count) return ended
+      if (ended !== seen) since = performance.now()
+      seen = ended
+      if (performance.now() - since > (isShort ? 500 : 2_000)) {
+        await passTime()
+        since = performance.now()
+      }
+      if (performance.now() > deadline)
+        throw new Error(`after ${endMaxMs} ms ${ended} of ${count} have ended`)
+    }
+  }
+}
+
+interface Row {
+  id: bigint
+  status: string
+  amount: number
+  settled: number | null
+  operator: string
+  identity: string | null
+  attempt: number | null
+}
+
+/** Holds everybody against the operators' book, and the batch against everybody. */
+async function inspect(
+  { owner, operators }: BulkStormOptions,
+  id: number,
+  { merchantId, funds }: { merchantId: number; funds: number },
+): Promise<Pick<BulkStorm, 'violations' | 'counts' | 'paid' | 'resends'>> {
+  const { rows } = await owner.query<Row>(
+    `SELECT r.id, r.status, r.amount::float8 AS amount, r.settled_amount::float8 AS settled,
+       r.payment_method AS operator, q.correlation_id AS identity, q.attempt
+     FROM batch_recipient r LEFT JOIN operator_request q ON q.recipient_id = r.id WHERE r.batch_id = $1`,
+    [id],
+  )
+  const book = operators.book()
+  const known = new Set(rows.map(({ identity }) => identity))
+  const violations = [
+    ...rows.flatMap((row) => disagreement(row, book)),
+    ...[...book.keys()].flatMap((name) => (known.has(name) ? [] : [`${name} is nobody of this batch`])),
+    ...(await operators.problems()),
+    ...(await verifyLedger(owner)).map(({ invariant, problem }) => `${invariant}: ${problem}`),
+  ]
+  const counts: Record<string, number> = {}
+  for (const { status } of rows) counts[status] = (counts[status] ?? 0) + 1
+  const paid = rows.reduce((sum, { settled }) => sum + (settled ?? 0), 0)
+  const theirs = [...book.values()].flat().filter(({ state }) => state === 'completed')
+  const sum = theirs.reduce((total, { amount }) => total + amount, 0)
+  if (sum !== paid || theirs.length !== (counts['success'] ?? 0))
+    violations.push(`the operators paid ${sum} to ${theirs.length}, we say ${paid} to ${counts['success']}`)
+  const { available, reserved } = await balanceOf(owner, merchantId)
+  if (Number(available) !== funds - paid || reserved !== 0n)
+    violations.push(`${available} available, ${reserved} reserved, of ${funds} with ${paid} paid`)
+  const told = await owner.query<{ data: Record<string, unknown> }>(
+    `SELECT data FROM event WHERE type = 'bulk_pay_done' AND data->>'batch_id' = $1`,
+    [id],
+  )
+  const [done, ...more] = told.rows.map(({ data }) => data)
+  if (!done || more.length > 0 || done['paid_amount'] !== paid)
+    violations.push(`bulk_pay_done: ${JSON.stringify(told.rows)}`)
+  const resends = rows.reduce((total, { attempt }) => total + (attempt ?? 1) - 1, 0)
+  return { violations, counts, paid, resends }
+}
+
+function disagreement(row: Row, book: ReturnType<Operators['book']>): string[] {
+  const executions = (row.identity === null ? null : book.get(row.identity)) ?? []
+  const paid = executions.filter(({ state }) => state === 'completed')
+  const isOpen = executions.some(({ state }) => state === 'pending')
+  const isRight =
+    row.status === 'success'
+      ? paid.length === 1 && paid[0]?.amount === row.settled && paid[0]?.operator === row.operator && !isOpen
+      : row.status === 'failed' && paid.length === 0 && !isOpen
+  return isRight
+    ? []
+    : [`recipient ${row.id} is ${row.status}, paid ${row.settled}: ${JSON.stringify(executions)}`]
+}
