@@ -144,6 +144,12 @@ const asked: Record<string, readonly (() => object)[]> = {
     () => ({ id: 999_999, recipients: [somebody] }),
     () => ({ id: 1 }),
   ],
+  BatchRecipients: [
+    () => ({ id: 1, limit: 2, offset: 1, filter: {} }),
+    () => ({ id: 1, limit: 2, offset: 0, filter: { status: 'PENDING', name: 'awa' } }),
+    () => ({ id: 1, limit: 101, offset: 0 }),
+    () => ({ id: 999_999, limit: 2, offset: 0 }),
+  ],
   ProcessBatch: [() => ({ id: 999_999 }), () => ({ id: 'nobody-s' }), () => ({})],
   CancelBatch: [() => ({ id: 999_999 }), () => ({ id: 'nobody-s' }), () => ({})],
   CreateBeneficiary: [

@@ -73,6 +73,36 @@ const contract: readonly { name: string; statements: number; document: string }[
       approval { digest canApprove approvedBy { counts } } } } } }`,
   },
   {
+    name: 'a page of batches with a page of the recipients of each, and both totals',
+    statements: 3,
+    document: `{ batches(first: 20) { totalCount nodes { databaseId title status recipientCount totalAmount
+      pendingCount recipients(first: 50) { totalCount nodes { databaseId name account amount status
+        failure { who } settledAt } pageInfo { hasNextPage endCursor } } } } }`,
+  },
+  {
+    name: 'a page of batches, and how many of each failed',
+    statements: 1,
+    document: `{ batches(first: 20) { nodes { recipients(filter: { status: FAILED }) { totalCount } } } }`,
+  },
+  {
+    name: 'a page of batches, and how many of each an operator pays',
+    statements: 2,
+    document: `{ batches(first: 20) { nodes {
+      recipients(filter: { paymentMethod: OperatorA }) { totalCount } } } }`,
+  },
+  {
+    name: 'a page of batches with two pages of recipients of each, what operators said of them, and batches',
+    statements: 6,
+    document: `{ batches(first: 20) { nodes {
+      all: recipients(last: 5) { edges { cursor node { evidence { state } batch { title } } } }
+      waiting: recipients(filter: { status: PENDING }) { nodes { name evidence { attempts } } } } } }`,
+  },
+  {
+    name: 'the recipients of a batch, by REST',
+    statements: 2,
+    document: '{ batch(id: 1) { recipients(first: 20, offset: 2) { totalCount nodes { name } } } }',
+  },
+  {
     name: 'the total of a kind of payouts alone',
     statements: 1,
     document: '{ payouts(filter: { status: PENDING, paymentMethod: OperatorA }) { totalCount } }',
@@ -143,6 +173,9 @@ beforeAll(async () => {
     const body = { ...scheduled, beneficiary_id: saved.body['data'].id, reference: `count-${n}` }
     await service.rest('POST', '/payouts', { token, body })
   }
+  const recipients = Array.from({ length: 12 }, () => ({ ...person, amount: 1_000 }))
+  for (let n = 1; n <= 12; n += 1)
+    await service.rest('POST', '/bulk/batches', { token, body: { recipients } })
   for (let id = 1; id <= 2; id += 1) {
     const hooks = { url: 'https://shop.example/', events: ['payment_pending', 'payout_pending'] }
     await service.rest('POST', '/webhooks', { token, body: hooks })
@@ -157,7 +190,8 @@ afterAll(() => service.close())
 const counted = new RegExp(
   [
     '"public"\\.',
-    'FROM (transaction_count|movement|approval_verdict)',
+    'FROM (transaction_count|movement|approval_verdict|operator_request WHERE recipient)',
+    'recipients_(page|total)\\(',
     'GROUP BY refund_of_id',
     'transaction_(of_kind_)?at\\(',
     'stream_head',

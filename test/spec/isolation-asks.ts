@@ -44,8 +44,10 @@ export interface Known {
   batchId: string
   /** Global id of the same. */
   batchNode: string
+  batchCursor: string
   /** Global id of somebody whom that pays. */
   recipientNode: string
+  recipientCursor: string
   /** REST id of its endpoint, and the address that this has. */
   webhookId: string
   webhookUrl: string
@@ -139,7 +141,9 @@ export function comparable({ status, text }: Heard, named: Known): string {
     named.payoutCursor,
     named.payoutReference,
     named.batchNode,
+    named.batchCursor,
     named.recipientNode,
+    named.recipientCursor,
     named.webhookUrl,
     named.webhookNode,
     named.webhookCursor,

@@ -17,6 +17,11 @@ const created = (input: object, more: object = {}): Ask => ({
     ... on BatchPayload { batch { databaseId status recipientCount } } ... on Refusal { code message } } }`,
   variables: { input: { recipients: [{ ...moussa, ...more }], ...input } },
 })
+const page = `{ nodes ${record} pageInfo { startCursor endCursor } }`
+const list = `{ totalCount nodes ${record} }`
+const whom = `{ totalCount nodes ${person} pageInfo { startCursor endCursor } }`
+const recipients = (args: string) =>
+  `query ($c: String) { batches(first: 50) { nodes { recipients(${args}) ${whom} } } }`
 const moussa = { name: 'Moussa', account: '70000001', amount: 1_000 }
 const posted = (path: string, body: object = {}): Ask => ({
   method: 'POST',
@@ -25,10 +30,39 @@ const posted = (path: string, body: object = {}): Ask => ({
 })
 
 const text = 'is text of the caller'
+const number = 'counts rows of the caller'
 const ownBatch = 'is about the batch that is named'
 
 export const batchRows: Readonly<Record<string, Row>> = {
   'Query.batch(id)': { attack: graphql(byId, ({ batchId }) => ({ id: batchId })) },
+  'Query.batches(after)': {
+    attack: graphql(`query ($c: String) { batches(first: 50, after: $c) ${page} }`, ({ batchCursor }) => ({
+      c: batchCursor,
+    })),
+  },
+  'Query.batches(before)': {
+    attack: graphql(`query ($c: String) { batches(last: 50, before: $c) ${page} }`, ({ batchCursor }) => ({
+      c: batchCursor,
+    })),
+  },
+  'Query.batches(first)': { harmless: number },
+  'Query.batches(last)': { harmless: number },
+  'Query.batches(offset)': { harmless: number },
+  'Batch.recipients(after)': {
+    attack: graphql(recipients('first: 50, after: $c'), ({ recipientCursor }) => ({ c: recipientCursor })),
+  },
+  'Batch.recipients(before)': {
+    attack: graphql(recipients('last: 50, before: $c'), ({ recipientCursor }) => ({ c: recipientCursor })),
+  },
+  'Batch.recipients(first)': { harmless: number },
+  'Batch.recipients(last)': { harmless: number },
+  'Batch.recipients(offset)': { harmless: number },
+  'Batch.recipients(filter.account)': {
+    attack: graphql(recipients('filter: { account: $c }'), ({ phone }) => ({ c: phone })),
+  },
+  'Batch.recipients(filter.name)': {
+    attack: graphql(recipients('filter: { name: $c }'), ({ beneficiary }) => ({ c: beneficiary })),
+  },
   'Mutation.createBatch(input.title)': { harmless: text },
   'Mutation.createBatch(input.recipients.name)': { harmless: text },
   'Mutation.createBatch(input.recipients.account)': {
@@ -71,6 +105,13 @@ export const batchRows: Readonly<Record<string, Row>> = {
   },
   'POST /bulk/batches/{id}/recipients recipients.name': { harmless: ownBatch },
   'POST /bulk/batches/{id}/recipients recipients.account': { harmless: ownBatch },
+  'GET /bulk/batches/{id}/recipients id': {
+    attack: get(({ batchId }) => `/bulk/batches/${batchId}/recipients`),
+  },
+  'GET /bulk/batches/{id}/recipients limit': { harmless: number },
+  'GET /bulk/batches/{id}/recipients offset': { harmless: number },
+  'GET /bulk/batches/{id}/recipients filter.account': { harmless: ownBatch },
+  'GET /bulk/batches/{id}/recipients filter.name': { harmless: ownBatch },
   'POST /bulk/batches/{id}/process id': { attack: ({ batchId }) => posted(`/${batchId}/process`) },
   'POST /bulk/batches/{id}/cancel id': { attack: ({ batchId }) => posted(`/${batchId}/cancel`) },
 
@@ -92,12 +133,22 @@ export const batchRows: Readonly<Record<string, Row>> = {
       ({ recipientNode }) => ({ id: recipientNode }),
     ),
   },
+  'nothing: a recipient, and what its operator said': {
+    attack: graphql(
+      `query ($id: ID!) { node(id: $id) { ... on BatchRecipient { evidence { correlationId } } } }`,
+      ({ recipientNode }) => ({ id: recipientNode }),
+    ),
+  },
+  'nothing: the batches': { attack: graphql(`{ batches ${list} }`, () => ({})) },
+  'nothing: the batches of a status, and their recipients': {
+    attack: graphql(`{ batches(filter: { status: DRAFT }) { nodes { recipients ${whom} } } }`, () => ({})),
+  },
   'nothing: a batch by its global id, to cancel it': {
     attack: graphql(changed('cancelBatch(id: $id)'), ({ batchNode }) => ({ id: batchNode })),
   },
 }
 
-type Batch = Pick<Known, 'batchId' | 'batchNode' | 'recipientNode'>
+type Batch = Pick<Known, 'batchId' | 'batchNode' | 'batchCursor' | 'recipientNode' | 'recipientCursor'>
 
 /** A draft for somebody, of more than there is, so that nothing moves it. */
 export async function batchOf(
@@ -107,19 +158,23 @@ export async function batchOf(
   paid: { phone: string; amount: number },
 ): Promise<Batch> {
   const { phone: account, amount } = paid
-  const recipients = [{ name: `Awa of ${name}`, account, amount: 100 * amount }]
-  const body = { title: `Salaries of ${name}`, recipients }
+  const rows = [{ name: `Awa of ${name}`, account, amount: 100 * amount }]
+  const body = { title: `Salaries of ${name}`, recipients: rows }
   const made = await service.rest('POST', '/bulk/batches', { token, body })
   const { id } = made.body['data']
-  const read = await service.graphql('query ($id: ID!) { batch(id: $id) { id } }', { id }, token)
-  const { rows } = await service.database.owner.query<{ id: string }>(
-    'SELECT id FROM batch_recipient WHERE batch_id = $1',
-    [id],
+  const read = await service.graphql(
+    '{ batches { edges { cursor node { id recipients { edges { cursor node { id } } } } } } }',
+    {},
+    token,
   )
+  const [{ cursor, node }] = read.body['data'].batches.edges
+  const [recipient] = node.recipients.edges
   return {
     batchId: String(id),
-    batchNode: read.body['data'].batch.id,
-    recipientNode: globalId(rows[0]?.id),
+    batchNode: node.id,
+    batchCursor: cursor,
+    recipientNode: recipient.node.id,
+    recipientCursor: recipient.cursor,
   }
 }
 
@@ -133,8 +188,13 @@ export function noBatchLike(
   return {
     batchId: batch,
     batchNode: renamed(known.batchNode, known.batchId, batch),
-    recipientNode: globalId(recipient),
+    batchCursor: renamed(known.batchCursor, known.batchId, batch),
+    recipientNode: withId(known.recipientNode, recipient),
+    recipientCursor: withId(known.recipientCursor, recipient),
   }
 }
 
-const globalId = (id: string | undefined) => Buffer.from(`BatchRecipient:${id}`).toString('base64')
+function withId(encoded: string, id: string): string {
+  const decoded = Buffer.from(encoded, 'base64').toString()
+  return Buffer.from(decoded.replace(/\d+$/, id)).toString('base64')
+}

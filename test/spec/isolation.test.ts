@@ -364,7 +364,7 @@ test.each(Object.entries(firstWalls).slice(1))(
       seen.push('Query.beneficiary(id)', 'Mutation.updateBeneficiary(id)', 'GET /beneficiaries/{id} id')
       seen.push('Query.webhook(id)', 'Mutation.rotateWebhookSecret(id)', 'Mutation.removeWebhook(id)')
       seen.push('Query.member(id)', 'GET /team/{id} id')
-      seen.push('Query.batch(id)', 'GET /bulk/batches/{id} id')
+      seen.push('Query.batch(id)', 'Query.batches(after)', 'GET /bulk/batches/{id} id')
       seen.push('Query.payout(id)', 'Query.payouts(filter.reference)', 'GET /payouts/{id} id')
       expect(named).toEqual(expect.arrayContaining([...seen, 'GET /transactions/{id} id']))
     })

@@ -1,11 +1,12 @@
 import { z } from 'zod'
 import { addRecipientsInput } from '../../resources/batches/add-recipients.ts'
 import { createBatchInput } from '../../resources/batches/create.ts'
+import { recipientFilterInput } from '../../resources/batches/recipient-pages.ts'
 import { readRows } from '../../resources/batches/recipients.ts'
 import type { FieldProblem } from '../../shared/errors.ts'
-import { truth } from '../../shared/input.ts'
+import { pageInput, truth } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
-import { idOf, type Route, withoutNulls } from './route.ts'
+import { bareList, idOf, type Route, withoutNulls } from './route.ts'
 import { body, inSchemaWords, query, type RestRequest } from './shape.ts'
 
 const create: Route = {
@@ -53,6 +54,20 @@ export const bulkRoutes: readonly Route[] = [
     data: batchData,
   },
   {
+    method: 'GET',
+    path: '/bulk/batches/{id}/recipients',
+    status: 200,
+    operation: 'BatchRecipients',
+    variables: (request) => ({
+      ...idOf(request),
+      ...query(request, pageInput),
+      filter: query(request, recipientFilterInput),
+    }),
+    data: ({ recipients }: Recipients) => recipients.nodes.map(withoutNulls),
+    list: ({ recipients }: Recipients, page: { limit: number; offset: number }) =>
+      bareList.list(recipients, page),
+  },
+  {
     method: 'POST',
     path: '/bulk/batches/{id}/process',
     status: 202,
@@ -77,6 +92,11 @@ function rowsOf(recipients: unknown): unknown {
   return recipients.map((row: unknown) =>
     typeof row === 'object' && row !== null && !Array.isArray(row) ? inSchemaWords(Object.entries(row)) : row,
   )
+}
+
+/** A page of the recipients of a batch. */
+interface Recipients {
+  recipients: { totalCount: number; nodes: readonly object[] }
 }
 
 const dryRunInput = z.object({ dryRun: truth.default(false) })

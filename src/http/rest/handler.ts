@@ -215,7 +215,8 @@ async function runRoute(
     return refused(ctx.requestId, refusal)
   }
   if (route.list) {
-    const address = `${ctx.addresses.publicUrl}${restPrefix}${route.path}`
+    const path = route.path.replaceAll(/\{(\w+)\}/g, (_all, name: string) => request.params[name] ?? '')
+    const address = `${ctx.addresses.publicUrl}${restPrefix}${path}`
     const page = route.list(field as never, variables as never)
     for (const [name, value] of listHeaders(address, request.query, page))
       ctx.responseHeaders.set(name, value)

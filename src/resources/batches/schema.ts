@@ -3,8 +3,8 @@ import type { Context } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'
 import { PaymentMethod, stateEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
-import { Failure, failureOf } from '../../graphql/failure.ts'
 import { readId, smallIdMax } from '../../graphql/ids.ts'
+import { behind, checkPage } from '../../graphql/pagination.ts'
 import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
 import { addRecipients } from './add-recipients.ts'
@@ -13,12 +13,23 @@ import { createBatch, rehearseCreate } from './create.ts'
 import { duplicatesOf } from './duplicates.ts'
 import { BatchForecast, DuplicateAccount, InputWarning } from './forecast-schema.ts'
 import type { BatchChange } from './forecast.ts'
+import { batchesWhere } from './list.ts'
 import { processBatch, rehearseProcess } from './process.ts'
+import { countsOf } from './recipient-pages.ts'
 import { retryFailed } from './retry.ts'
-import { batchStates, recipientStates } from './states.ts'
+import { batchStates } from './states.ts'
 
-const BatchStatus = stateEnum('BatchStatus', batchStates, 'Where a batch stands.')
-const RecipientStatus = stateEnum('RecipientStatus', recipientStates, 'Where a recipient of a batch stands.')
+export const BatchStatus = stateEnum('BatchStatus', batchStates, 'Where a batch stands.')
+
+/** What `countsOf` reads. */
+export const countsSelect = {
+  id: true,
+  recipientCount: true,
+  processingCount: true,
+  succeededCount: true,
+  failedCount: true,
+  cancelledCount: true,
+} as const
 
 export const Batch = builder.prismaNode('Batch', {
   id: { field: 'id' },
@@ -33,6 +44,11 @@ export const Batch = builder.prismaNode('Batch', {
     currency: t.string({ resolve: () => currency }),
     recipientCount: t.exposeInt('recipientCount'),
     totalAmount: t.expose('totalAmount', { type: 'Amount', description: 'Whole XOF, of all of them.' }),
+    pendingCount: t.int({
+      description: 'Those whose turn has not come.',
+      select: countsSelect,
+      resolve: (batch) => countsOf(batch).pending,
+    }),
     processingCount: t.exposeInt('processingCount', {
       description: 'At their operators now; an outcome that is not known is one of these.',
     }),
@@ -72,57 +88,6 @@ export const Batch = builder.prismaNode('Batch', {
   }),
 })
 
-builder.prismaNode('BatchRecipient', {
-  id: { field: 'id' },
-  findUnique: (id, ctx) => ({ id_merchantId: { ...mine(ctx), id: readId('BatchRecipient', id) } }),
-  nullable: true,
-  scope: ['bulk_pay'],
-  description: 'Somebody whom a batch pays.',
-  fields: (t) => ({
-    databaseId: t.field({
-      type: 'SafeInt',
-      resolve: ({ id }) => id,
-      select: { id: true },
-      description: 'Its id in REST.',
-    }),
-    name: t.exposeString('name'),
-    account: t.exposeString('account', { description: 'E.164.' }),
-    amount: t.expose('amount', { type: 'Amount', description: 'Whole XOF that were asked for.' }),
-    currency: t.string({ resolve: () => currency }),
-    paymentMethod: t.expose('paymentMethod', { type: PaymentMethod }),
-    status: t.expose('status', { type: RecipientStatus }),
-    settledAmount: t.expose('settledAmount', {
-      type: 'Amount',
-      nullable: true,
-      description: 'Whole XOF that left the balance.',
-    }),
-    operatorReference: t.exposeString('operatorReference', {
-      nullable: true,
-      description: "The operator's number for the money, as on the recipient's receipt.",
-    }),
-    failureReason: t.exposeString('failureReason', { nullable: true }),
-    failure: t.field({
-      type: Failure,
-      nullable: true,
-      description: 'Why it was not paid, and what can be done.',
-      select: { failureReason: true },
-      resolve: ({ failureReason }) => failureOf(failureReason),
-    }),
-    sentAt: t.expose('sentAt', { type: 'DateTime', nullable: true, description: 'When its turn came.' }),
-    settledAt: t.expose('settledAt', {
-      type: 'DateTime',
-      nullable: true,
-      description: 'When it ended, whichever way.',
-    }),
-    reversedAt: t.expose('reversedAt', {
-      type: 'DateTime',
-      nullable: true,
-      description: 'When the operator gave it back; the money is available again.',
-    }),
-    batch: t.relation('batch'),
-  }),
-})
-
 export const idWords = 'Its global id, or its id in REST.'
 
 /** @throws DomainError INVALID_INPUT */
@@ -130,8 +95,13 @@ export function batchId(raw: string): number {
   return Number(readId('Batch', raw, smallIdMax))
 }
 
-builder.queryField('batch', (t) =>
-  t.prismaField({
+const BatchFilter = builder.inputType('BatchFilter', {
+  description: 'Which batches a list shows; what is left out does not matter.',
+  fields: (t) => ({ status: t.field({ type: BatchStatus }) }),
+})
+
+builder.queryFields((t) => ({
+  batch: t.prismaField({
     type: Batch,
     nullable: true,
     scope: ['bulk_pay'],
@@ -140,7 +110,37 @@ builder.queryField('batch', (t) =>
     resolve: (query, _root, { id }, ctx) =>
       ctx.database.prisma.batch.findFirst({ ...query, where: { id: batchId(id), ...mine(ctx) } }),
   }),
-)
+  batches: t.prismaConnection(
+    {
+      type: Batch,
+      cursor: 'id',
+      maxSize: limits.pageSizeMax,
+      defaultSize: limits.pageSizeDefault,
+      scope: ['bulk_pay'],
+      description: 'Batches, newest first.',
+      args: {
+        filter: t.arg({ type: BatchFilter }),
+        offset: t.arg.int({ description: 'Rows to pass over; cursors are faster.' }),
+      },
+      totalCount: (_connection, args, ctx) => {
+        checkPage(args)
+        return ctx.database.prisma.batch.count({ where: batchesWhere(ctx, args.filter) })
+      },
+      resolve: ({ cursor, skip: _cursorItself, ...query }, _root, args, ctx) => {
+        const skip = checkPage(args)
+        const id = behind(cursor, query.take)
+        return ctx.database.prisma.batch.findMany({
+          ...query,
+          skip,
+          where: { ...batchesWhere(ctx, args.filter), ...(id && { id }) },
+          orderBy: { id: 'desc' },
+        })
+      },
+    },
+    { name: 'BatchConnection', description: 'A page of batches.' },
+    { name: 'BatchEdge' },
+  ),
+}))
 
 const BatchPayload = builder.objectRef<BatchChange>('BatchPayload').implement({
   description: 'The batch that a mutation made or changed, or what a dry run of it would come to.',

@@ -1,0 +1,33 @@
+import DataLoader from 'dataloader'
+import type { OperatorRequest } from '../../../prisma/generated/prisma/client.ts'
+import { mine } from '../../access/actor.ts'
+import type { Context } from '../../context.ts'
+
+/** What an operator was asked about a recipient, without what it was asked with. */
+export type Asked = Pick<
+  OperatorRequest,
+  'state' | 'correlationId' | 'attempt' | 'checkCount' | 'acceptedAt' | 'createdAt'
+>
+
+const loaders = new WeakMap<Context, DataLoader<bigint, Asked | null>>()
+
+/** What the operator was asked; null before a recipient's turn. One statement for all of them. */
+export function loadAsked(ctx: Context, recipientId: bigint): Promise<Asked | null> {
+  const known = loaders.get(ctx)
+  if (known) return known.load(recipientId)
+  const loader = new DataLoader<bigint, Asked | null>((ids) => readAsked(ctx, ids), { cache: false })
+  loaders.set(ctx, loader)
+  return loader.load(recipientId)
+}
+
+async function readAsked(ctx: Context, ids: readonly bigint[]) {
+  const { rows } = await ctx.database.merchantPool.query<Asked & { id: bigint }>({
+    name: 'asked_of_recipients',
+    text: `SELECT recipient_id AS id, state, correlation_id AS "correlationId", attempt,
+        check_count AS "checkCount", accepted_at AS "acceptedAt", created_at AS "createdAt"
+      FROM operator_request WHERE recipient_id = ANY ($2) AND merchant_id = $1`,
+    values: [mine(ctx).merchantId, ids],
+  })
+  const byId = new Map(rows.map((row) => [row.id, row]))
+  return ids.map((id) => byId.get(id) ?? null)
+}

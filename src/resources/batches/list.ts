@@ -1,0 +1,17 @@
+import { z } from 'zod'
+import { mine } from '../../access/actor.ts'
+import type { Context } from '../../context.ts'
+import { oneOf, readInput } from '../../shared/input.ts'
+import { batchStates } from './states.ts'
+
+const batchFilterInput = z.object({ status: oneOf(batchStates.statuses).nullish() })
+type BatchFilter = z.input<typeof batchFilterInput>
+
+/**
+ * The batches that a filter means: always of the caller's merchant only.
+ * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
+ */
+export function batchesWhere(ctx: Context, raw: BatchFilter | null | undefined) {
+  const { status } = readInput(batchFilterInput, raw ?? {})
+  return { ...mine(ctx), ...(status && { status }) }
+}

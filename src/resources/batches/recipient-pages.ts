@@ -1,0 +1,183 @@
+import { formatPrismaCursor, parsePrismaCursor } from '@pothos/plugin-prisma'
+import DataLoader from 'dataloader'
+import { z } from 'zod'
+import type { Batch, BatchRecipient } from '../../../prisma/generated/prisma/client.ts'
+import { mine } from '../../access/actor.ts'
+import type { Context } from '../../context.ts'
+import { beyond, checkPage } from '../../graphql/pagination.ts'
+import { oneOf, phone, provider, readInput, text } from '../../shared/input.ts'
+import { limits } from '../../shared/limits.ts'
+import { recipientStates } from './states.ts'
+
+/** Which recipients of a batch a list shows. */
+export const recipientFilterInput = z.object({
+  status: oneOf(recipientStates.statuses).nullish(),
+  paymentMethod: provider.nullish(),
+  account: phone.nullish(),
+  name: text({ min: 1, max: limits.recipientNameLengthMax }).nullish(),
+})
+
+interface RecipientsPage {
+  first?: number | null | undefined
+  after?: string | null | undefined
+  last?: number | null | undefined
+  before?: string | null | undefined
+  offset?: number | null | undefined
+  filter?: z.input<typeof recipientFilterInput> | null | undefined
+}
+
+/** What a batch knows of its recipients without looking at them. */
+export type Counted = Pick<
+  Batch,
+  'id' | 'recipientCount' | 'processingCount' | 'succeededCount' | 'failedCount' | 'cancelledCount'
+>
+
+/**
+ * A page of the recipients of a batch, newest first, and how many there are: neither is read before somebody
+ * asks for it. The same page of all batches that one operation asks for is one statement.
+ * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
+ */
+export function pageOfRecipients(ctx: Context, batch: Counted, page: RecipientsPage) {
+  const skip = checkPage(page)
+  const filter = readInput(recipientFilterInput, page.filter ?? {})
+  const size = page.first ?? page.last ?? limits.pageSizeDefault
+  const isBackward = page.last != null || (page.before != null && page.first == null)
+  const wish: Wish = {
+    ...filter,
+    above: placeOf(page.before, -1)?.toString() ?? everywhere.above,
+    below: placeOf(page.after, 1)?.toString() ?? everywhere.below,
+    // One more tells whether there are others.
+    take: size + 1,
+    skip,
+    isBackward,
+  }
+  let found: Promise<Page> | undefined
+  const read = () => (found ??= loaderOf(ctx, 'rows', wish, readRows).load(batch.id).then(connect))
+  const connect = (rows: BatchRecipient[]): Page => {
+    const shown = isBackward ? rows.slice(0, size).toReversed() : rows.slice(0, size)
+    const edges = shown.map((node) => ({ cursor: formatPrismaCursor({ ...node }, 'id'), node }))
+    const hasMore = rows.length > size
+    return {
+      edges,
+      pageInfo: {
+        hasNextPage: isBackward ? page.before != null : hasMore,
+        hasPreviousPage: isBackward ? hasMore : page.after != null,
+        startCursor: edges.at(0)?.cursor ?? null,
+        endCursor: edges.at(-1)?.cursor ?? null,
+      },
+    }
+  }
+  return {
+    get edges() {
+      return read().then(({ edges }) => edges)
+    },
+    get pageInfo() {
+      return read().then(({ pageInfo }) => pageInfo)
+    },
+    totalCount: () => {
+      const { status, ...others } = filter
+      if (Object.values(others).some((value) => value != null))
+        return loaderOf(ctx, 'count', { ...everywhere, ...filter }, countRows).load(batch.id)
+      return status ? countsOf(batch)[status] : batch.recipientCount
+    },
+  }
+}
+
+/** How many recipients of a batch stand where. */
+export function countsOf(batch: Counted) {
+  const { recipientCount, processingCount, succeededCount, failedCount, cancelledCount } = batch
+  return {
+    pending: recipientCount - processingCount - succeededCount - failedCount - cancelledCount,
+    processing: processingCount,
+    success: succeededCount,
+    failed: failedCount,
+    cancelled: cancelledCount,
+  }
+}
+
+interface Page {
+  edges: { cursor: string; node: BatchRecipient }[]
+  pageInfo: {
+    hasNextPage: boolean
+    hasPreviousPage: boolean
+    startCursor: string | null
+    endCursor: string | null
+  }
+}
+
+/** A page, whatever the batch. Ids as text: it names its loader. */
+interface Wish extends z.output<typeof recipientFilterInput> {
+  above: string
+  below: string
+  take: number
+  skip: number
+  isBackward: boolean
+}
+
+/** All of a batch. */
+const everywhere = { above: '0', below: String(2n ** 63n - 1n), take: 0, skip: 0, isBackward: false }
+
+/** @throws DomainError INVALID_INPUT */
+function placeOf(cursor: string | null | undefined, way: 1 | -1): bigint | null {
+  if (cursor == null) return null
+  const ids = beyond({ id: parsePrismaCursor(cursor) }, way)
+  return ids && ('gt' in ids ? ids.gt : ids.lt)
+}
+
+type Loader<T> = DataLoader<number, T>
+type Read<T> = (ctx: Context, batchIds: readonly number[], wish: Wish) => Promise<T[]>
+const loaders = new WeakMap<Context, Map<string, Loader<unknown>>>()
+
+function loaderOf<T>(ctx: Context, kind: string, wish: Wish, read: Read<T>): Loader<T> {
+  const known = loaders.get(ctx) ?? new Map<string, Loader<unknown>>()
+  loaders.set(ctx, known)
+  const name = `${kind}:${JSON.stringify(wish)}`
+  const loader =
+    (known.get(name) as Loader<T> | undefined) ??
+    // A live stream asks again, and means what is there by then.
+    new DataLoader<number, T>((batchIds) => read(ctx, batchIds, wish), { cache: false })
+  known.set(name, loader)
+  return loader
+}
+
+const columns = `r.id, r.merchant_id AS "merchantId", r.batch_id AS "batchId", r.name, r.account, r.amount,
+  r.payment_method AS "paymentMethod", r.status, r.operator_reference AS "operatorReference",
+  r.failure_reason AS "failureReason", r.failure_message AS "failureMessage",
+  r.settled_amount AS "settledAmount", r.evidence_source AS "evidenceSource", r.sent_at AS "sentAt",
+  r.settled_at AS "settledAt", r.reversed_at AS "reversedAt"`
+
+async function readRows(ctx: Context, batchIds: readonly number[], wish: Wish) {
+  const { above, below, isBackward, take, skip } = wish
+  const { rows } = await ctx.database.merchantPool.query<BatchRecipient>({
+    name: 'recipients_page',
+    text: `SELECT ${columns} FROM unnest($2::int[]) AS asked (batch_id),
+      recipients_page($1, asked.batch_id, $3, $4, $5, $6, $7, $8, $9, $10, $11) AS r`,
+    values: [...valuesOf(ctx, batchIds, wish), above, below, isBackward, take, skip],
+  })
+  const byBatch = Map.groupBy(rows, ({ batchId }) => batchId)
+  return batchIds.map((id) => byBatch.get(id) ?? [])
+}
+
+async function countRows(ctx: Context, batchIds: readonly number[], wish: Wish) {
+  const { rows } = await ctx.database.merchantPool.query<{ batchId: number; n: number }>({
+    name: 'recipients_total',
+    text: `SELECT asked.batch_id AS "batchId", recipients_total($1, asked.batch_id, $3, $4, $5, $6) AS n
+      FROM unnest($2::int[]) AS asked (batch_id)`,
+    values: valuesOf(ctx, batchIds, wish),
+  })
+  const byBatch = new Map(rows.map(({ batchId, n }) => [batchId, n]))
+  return batchIds.map((id) => byBatch.get(id) ?? 0)
+}
+
+function valuesOf(ctx: Context, batchIds: readonly number[], wish: Wish) {
+  const { status, paymentMethod, account, name } = wish
+  return [
+    mine(ctx).merchantId,
+    // Asked for under two names, a batch is still read once.
+    [...new Set(batchIds)],
+    status ?? null,
+    paymentMethod ?? null,
+    account ?? null,
+    name ?? null,
+  ]
+}

@@ -1,0 +1,272 @@
+import { beforeAll, expect, test } from 'vitest'
+import { asMerchant } from '../../src/database/merchant-pool.ts'
+import type { TestMerchant } from '../support/app.ts'
+import { bulkOn, row } from './bulk-ground.ts'
+import { openStage } from './stage.ts'
+
+// What is read of batches and their recipients.
+
+const stage = await openStage()
+const { call, shop, draft, process, ended } = bulkOn(stage)
+
+async function ask(merchant: TestMerchant, document: string, variables: object = {}) {
+  const { body } = await stage.graphql(document, variables, merchant.token)
+  expect(body['errors']).toBeUndefined()
+  return body['data']
+}
+
+/** A batch that was paid in part: four paid, two without a wallet. */
+let merchant: TestMerchant
+let paid: number
+beforeAll(async () => {
+  merchant = await shop()
+  const rows = ['00', '03', '00', '03', '00', '00'].map((scenario, place) =>
+    row(scenario, { name: `Awa Traoré ${place}`, payment_method: place < 3 ? 'OperatorA' : 'OperatorB' }),
+  )
+  paid = await draft(merchant, rows, { title: 'Salaires' })
+  await process(merchant, paid)
+  await ended(merchant, paid)
+})
+
+test('200 the recipients of a batch: a bare array, newest first, its headers tell of the rest', async () => {
+  const answer = await call(merchant, 'GET', `/${paid}/recipients?limit=2&offset=1`)
+  expect(answer.status).toBe(200)
+  expect(answer.body['data']).toEqual([
+    {
+      id: expect.any(Number),
+      name: 'Awa Traoré 4',
+      account: expect.stringMatching(/^\+22370/),
+      amount: 2_000,
+      payment_method: 'OperatorB',
+      status: 'success',
+      settled_amount: 2_000,
+      settled_at: expect.stringMatching(/Z$/),
+    },
+    expect.objectContaining({ status: 'failed', failure_reason: 'PAYEE_NOT_FOUND' }),
+  ])
+  expect(answer.headers.get('x-total-count')).toBe('6')
+  expect(answer.headers.get('link')).toContain(
+    `/bulk/batches/${paid}/recipients?limit=2&offset=3>; rel="next"`,
+  )
+  expect(answer.headers.get('x-graphql-operation')).toBe('BatchRecipients')
+})
+
+test('200 the recipients of a status', async () => {
+  const failed = await call(merchant, 'GET', `/${paid}/recipients?status=failed`)
+  expect(failed.body['data'].map(({ name }: { name: string }) => name)).toEqual([
+    'Awa Traoré 3',
+    'Awa Traoré 1',
+  ])
+  expect(failed.headers.get('x-total-count')).toBe('2')
+  const pending = await call(merchant, 'GET', `/${paid}/recipients?status=pending`)
+  expect(pending.body['data']).toEqual([])
+})
+
+test.each([
+  ['limit=101', 'limit'],
+  ['limit=0', 'limit'],
+  ['offset=-1', 'offset'],
+  ['offset=x', 'offset'],
+  ['status=gone', 'status'],
+])('400 %s', async (query, field) => {
+  const { status, body } = await call(merchant, 'GET', `/${paid}/recipients?${query}`)
+  expect(status).toBe(400)
+  expect(body['errors']).toMatchObject([{ field }])
+})
+
+test('404 the recipients of a batch that is not theirs', async () => {
+  const other = await shop(0)
+  expect((await call(other, 'GET', `/${paid}/recipients`)).status).toBe(404)
+  expect((await call(merchant, 'GET', '/2000000000/recipients')).status).toBe(404)
+})
+
+const batchOf = 'query ($id: ID!) { batch(id: $id)'
+const filtered = 'query ($id: ID!, $filter: RecipientFilter) { batch(id: $id)'
+
+test.each([
+  [{ status: 'FAILED' }, 2],
+  [{ paymentMethod: 'OperatorB' }, 3],
+  [{ paymentMethod: 'OperatorB', status: 'SUCCESS' }, 2],
+  [{ name: 'TRAORÉ 4' }, 1],
+  [{ name: 'traore' }, 6],
+  [{ name: '%' }, 0],
+  [{ name: 'Awa', paymentMethod: 'OperatorC' }, 0],
+])('a dashboard sees the recipients that %o means, and how many', async (filter, count) => {
+  const { batch } = await ask(
+    merchant,
+    `${filtered} { recipients(filter: $filter) { totalCount nodes { name } } } }`,
+    { id: paid, filter },
+  )
+  expect(batch.recipients.totalCount).toBe(count)
+  expect(batch.recipients.nodes).toHaveLength(count)
+})
+
+test('a dashboard finds a recipient by the number', async () => {
+  const read = `${filtered} { recipients(filter: $filter) { totalCount nodes { account } } } }`
+  const all = await ask(merchant, read, { id: paid })
+  const [{ account }] = all.batch.recipients.nodes
+  const filter = { account: account.slice(4) }
+  const { batch } = await ask(merchant, read, { id: paid, filter })
+  expect(batch.recipients).toEqual({ totalCount: 1, nodes: [{ account }] })
+})
+
+test('a dashboard sees what the operator said of each', async () => {
+  const evidence =
+    'evidence { state correlationId attempts checks source operatorReference message settledAt createdAt }'
+  const { batch } = await ask(
+    merchant,
+    `${batchOf} { pendingCount succeededCount
+      recipients(first: 3) { nodes { status operatorReference failure { who } batch { title }
+        ${evidence} } } } }`,
+    { id: paid },
+  )
+  const [, done, refused] = batch.recipients.nodes
+  expect(batch).toMatchObject({ pendingCount: 0, succeededCount: 4 })
+  expect(done).toMatchObject({
+    status: 'SUCCESS',
+    batch: { title: 'Salaires' },
+    evidence: { state: 'SETTLED', attempts: 1, operatorReference: done.operatorReference },
+  })
+  expect(refused).toMatchObject({
+    status: 'FAILED',
+    failure: { who: 'MERCHANT' },
+    evidence: { state: 'REFUSED', source: 'initiate', message: expect.any(String) },
+  })
+  const waiting = await draft(merchant, [row()])
+  const asDraft = await ask(merchant, `${batchOf} { pendingCount recipients { nodes { ${evidence} } } } }`, {
+    id: waiting,
+  })
+  expect(asDraft.batch).toEqual({ pendingCount: 1, recipients: { nodes: [{ evidence: null }] } })
+})
+
+test('a recipient is a node, with its batch', async () => {
+  const { batch } = await ask(merchant, `${batchOf} { id recipients { nodes { id name } } } }`, { id: paid })
+  const [first] = batch.recipients.nodes
+  const read = 'query ($id: ID!) { node(id: $id) { id ... on BatchRecipient { name batch { id } } } }'
+  expect((await ask(merchant, read, { id: first.id })).node).toEqual({ ...first, batch: { id: batch.id } })
+})
+
+const page =
+  'edges { cursor node { databaseId } } pageInfo { hasNextPage hasPreviousPage startCursor endCursor }'
+
+/** Goes through a list by its cursors. @returns the ids as they came, and the sizes of the pages */
+async function walk(whose: TestMerchant, field: (args: string) => string, forward: boolean) {
+  const ids: number[] = []
+  let cursor: string | null = null
+  for (let hasMore = true; hasMore; ) {
+    const place = cursor === null ? '' : `, ${forward ? 'after' : 'before'}: "${cursor}"`
+    const data = await ask(whose, field(`${forward ? 'first' : 'last'}: 4${place}`))
+    const { edges, pageInfo } = data.list ?? data.batch.list
+    const found = edges.map(({ node }: { node: { databaseId: number } }) => node.databaseId)
+    ids.splice(forward ? ids.length : 0, 0, ...found)
+    cursor = forward ? pageInfo.endCursor : pageInfo.startCursor
+    hasMore = forward ? pageInfo.hasNextPage : pageInfo.hasPreviousPage
+  }
+  return ids
+}
+
+test.each([true, false])('recipients and batches by cursors, forward: %s', async (forward) => {
+  const other = await shop(0)
+  const batches: number[] = []
+  for (let n = 0; n < 9; n += 1) batches.push(await draft(other, [row()]))
+  const many = await draft(
+    other,
+    Array.from({ length: 10 }, () => row()),
+  )
+  batches.push(many)
+  expect(await walk(other, (args) => `{ list: batches(${args}) { ${page} } }`, forward)).toEqual(
+    batches.toReversed(),
+  )
+  const walked = await walk(
+    other,
+    (args) => `{ batch(id: ${many}) { list: recipients(${args}) { ${page} } } }`,
+    forward,
+  )
+  const listed = await call(other, 'GET', `/${many}/recipients?limit=100`)
+  expect(walked).toEqual(listed.body['data'].map(({ id }: { id: number }) => id))
+})
+
+test('batches of a status, with their exact number', async () => {
+  const other = await shop(0)
+  const kept = await draft(other, [row()])
+  const gone = await draft(other, [row()])
+  await stage.rest('POST', `/bulk/batches/${gone}/cancel`, { token: other.token })
+  const document = `{ all: batches { totalCount } waiting: batches(filter: { status: DRAFT }) {
+    totalCount nodes { databaseId } } }`
+  expect(await ask(other, document)).toEqual({
+    all: { totalCount: 2 },
+    waiting: { totalCount: 1, nodes: [{ databaseId: kept }] },
+  })
+})
+
+test('a cursor of nobody is refused', async () => {
+  for (const cursor of ['x', btoa('GPC:S:x'), btoa('GPC:S:')]) {
+    const { body } = await stage.graphql(
+      `{ batch(id: ${paid}) { recipients(after: "${cursor}") { nodes { id } } } }`,
+      {},
+      merchant.token,
+    )
+    expect(body['errors'][0].extensions.code).toMatch(/INPUT/)
+  }
+})
+
+test('a page lies as near at the end of ten thousand as at the beginning', async () => {
+  const other = await shop(0)
+  const { owner } = stage.database
+  const { rows } = await owner.query<{ id: number }>(
+    `WITH made AS (
+       INSERT INTO batch (merchant_id, maker, created_at, recipient_count, total_amount)
+       VALUES ($1, 'api_key:1', now(), 10000, 10000000) RETURNING *, batch AS self
+     ), told AS (
+       INSERT INTO event (merchant_id, type, data, created_at)
+       SELECT $1, 'batch_draft', batch_told(made.self, NULL), made.created_at FROM made
+     ), added AS (
+       INSERT INTO batch_recipient (merchant_id, batch_id, name, account, amount, payment_method)
+       SELECT $1, made.id, 'Awa ' || n, '+22370000000', 1000, 'OperatorA'
+       FROM made, generate_series(1, 10000) AS n
+     ) SELECT id FROM made`,
+    [other.merchantId],
+  )
+  const [made] = rows
+  const deep = await ask(
+    other,
+    `{ batch(id: ${made?.id}) { recipients(first: 100, offset: 9900) { totalCount
+      edges { cursor node { name } } pageInfo { hasNextPage } } } }`,
+  )
+  const { edges, ...rest } = deep.batch.recipients
+  expect(rest).toEqual({ totalCount: 10_000, pageInfo: { hasNextPage: false } })
+  expect(edges.map(({ node }: { node: { name: string } }) => node.name)).toEqual(
+    Array.from({ length: 100 }, (_none, n) => `Awa ${100 - n}`),
+  )
+  const middle = await owner.query<{ id: bigint }>(
+    'SELECT id FROM batch_recipient WHERE batch_id = $1 ORDER BY id OFFSET 5000 LIMIT 1',
+    [made?.id],
+  )
+  const { id } = middle.rows[0] ?? { id: 0n }
+  for (const analyse of ['', 'ANALYZE batch_recipient']) {
+    await owner.query(analyse)
+    // A hundred rows are in a dozen blocks, all of them in some hundreds.
+    expect(await blocksOf(other, [made?.id, 0, id, false])).toBeLessThan(30)
+    expect(await blocksOf(other, [made?.id, id, String(2n ** 63n - 1n), true])).toBeLessThan(30)
+  }
+})
+
+/** How many blocks a page of a hundred reads: of a batch, between two ids, from behind or not. */
+async function blocksOf({ merchantId }: TestMerchant, where: unknown[]): Promise<number> {
+  const read = {
+    text: `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)
+      SELECT id FROM recipients_page($1, $2, NULL, NULL, NULL, NULL, $3, $4, $5, 100, 0)`,
+    values: [merchantId, ...where],
+  }
+  const { merchantPool } = stage.app.services.database
+  const explain = () =>
+    asMerchant(merchantId, () =>
+      merchantPool.query<{ 'QUERY PLAN': [{ Plan: Record<string, number> }] }>(read),
+    )
+  // The first time of a session reads catalogs.
+  await explain()
+  const { rows } = await explain()
+  const plan = rows[0]?.['QUERY PLAN'][0].Plan
+  expect(plan?.['Actual Rows']).toBe(100)
+  return plan?.['Shared Hit Blocks'] ?? Infinity
+}
