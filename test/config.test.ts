@@ -133,6 +133,16 @@ describe('readConfig', () => {
   })
 })
 
+test('the ranges of numbers are a list of beginnings and operators', () => {
+  expect(readConfig({ NUMBER_RANGES: '7=OperatorB, 66=OperatorC' }).numberRanges).toEqual([
+    { prefix: '7', provider: 'OperatorB' },
+    { prefix: '66', provider: 'OperatorC' },
+  ])
+  const wrong = ['7', '7=', '=OperatorA', 'x=OperatorA', '+2237=OperatorA', '7=OperatorE', '7=BankTransfer']
+  for (const list of [...wrong, '7=OperatorA,', '7=OperatorA;6=OperatorB', '7=OperatorA,7=OperatorB'])
+    expect(() => readConfig({ NUMBER_RANGES: list })).toThrow('NUMBER_RANGES')
+})
+
 test('deliveries are tried again at the times of the list', () => {
   expect(readConfig({}).deliveries).toEqual({
     retryScheduleS: [10, 60, 300, 900, 3_600, 7_200, 14_400, 28_800, 43_200, 72_000, 86_400],

@@ -180,7 +180,11 @@ function readRequest({ query, operationName, variables }: OperationRequest) {
 
 function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false
-  return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1))
+  if (levels === 0) return true
+  if (Array.isArray(value)) return value.some((inner) => isDeeper(inner, levels - 1))
+  // Of five megabytes of variables no further copy is made.
+  for (const name in value) if (isDeeper((value as Variables)[name], levels - 1)) return true
+  return false
 }
 
 function badRequest(message: string): GraphQLError {

@@ -7,6 +7,7 @@ import type { FrameStream } from '../graphql/broadcast.ts'
 import { toGraphQLError } from '../graphql/errors.ts'
 import type { Operation, Operations } from '../graphql/operation.ts'
 import { refusals } from '../shared/errors.ts'
+import { limits } from '../shared/limits.ts'
 import { apiVersion } from '../shared/version.ts'
 import { answerOnce } from './idempotency.ts'
 import { anonymousContext, readBody, requestIdOf, signIn } from './request.ts'
@@ -114,7 +115,7 @@ function carryOperations(operations: Operations): Plugin<Exchange, Exchange> {
       // Before anything is read, so that a bad token is told apart from a bad request.
       serverContext.ctx = await signIn(serverContext.ctx, serverContext.message.headers.authorization)
       if (request.method === 'GET') setRequestParser(() => paramsOfUrl(request.url))
-      if (request.method === 'POST') setRequestParser(() => paramsOfBody(serverContext.message))
+      if (request.method === 'POST') setRequestParser(() => paramsOfBody(serverContext))
     },
     onParams({ request, context, setParamsHandler }) {
       setParamsHandler(async ({ params }) => {
@@ -201,7 +202,8 @@ function paramsOfUrl(url: string): GraphQLParams {
   } as GraphQLParams
 }
 
-async function paramsOfBody(message: IncomingMessage): Promise<GraphQLParams> {
+/** Whoever pays many people brings all of them in one call; documents are as short as everybody's. */
+async function paramsOfBody({ message, ctx }: Exchange): Promise<GraphQLParams> {
   const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = message.headers
   if (
     !/^application\/(graphql\+)?json\s*(;\s*charset="?utf-8"?\s*)?$/i.test(type) ||
@@ -209,10 +211,13 @@ async function paramsOfBody(message: IncomingMessage): Promise<GraphQLParams> {
   ) {
     throw refusal('UNSUPPORTED_MEDIA_TYPE')
   }
-  const body = await readBody(message)
+  const bringsMany = ctx.actor?.scopes.has('bulk_pay') === true
+  const body = await readBody(message, bringsMany ? limits.recipientsBodyMaxBytes : limits.bodyMaxBytes)
   if (body === null) throw refusal('BODY_TOO_LARGE')
   const params = parseJson(body.toString('utf8'), 'The request body')
   if (Array.isArray(params)) throw badRequest('Operations are sent one by one, not in batches.')
+  const { query } = (params ?? {}) as GraphQLParams
+  if (typeof query === 'string' && query.length > limits.bodyMaxBytes) throw refusal('BODY_TOO_LARGE')
   return params as GraphQLParams
 }
 

@@ -214,6 +214,9 @@ export const limits = {
   /** Of a call that brings recipients (decisions: Endpoints). */
   recipientsBodyMaxBytes: 5 * 1_024 * 1_024,
   jsonDepthMax: 20,
+  /** Fields of one object, and the length of a name that can be one of ours. */
+  jsonNamesMax: 10_000,
+  jsonNameLengthMax: 100,
   /** Files of recipients. Choice: two at a time, for each is held while it comes in. */
   importsPerMerchantMax: 2,
   /** What a workbook of recipients may unpack into. Choice: ten times that of the largest that is taken. */

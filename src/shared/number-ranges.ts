@@ -17,7 +17,11 @@ export const rangeSettings = {
     .string()
     .default('7=OperatorA,8=OperatorA,6=OperatorC,9=OperatorC,5=OperatorD')
     .transform((list) => list.split(',').map((pair) => pair.trim()))
-    .pipe(z.array(entry)),
+    .pipe(z.array(entry))
+    .refine(
+      (ranges) => new Set(ranges.map(({ prefix }) => prefix)).size === ranges.length,
+      'must name each beginning once',
+    ),
 }
 
 /**

@@ -7,7 +7,7 @@ import type { FieldProblem } from '../../shared/errors.ts'
 import { pageInput, truth } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { bareList, idOf, type Route, withoutNulls } from './route.ts'
-import { body, inSchemaWords, query, type RestRequest } from './shape.ts'
+import { body, inSchemaWords, largeBody, query, type RestRequest } from './shape.ts'
 
 const create: Route = {
   method: 'POST',
@@ -16,8 +16,8 @@ const create: Route = {
   operation: 'CreateBatch',
   bodyMaxBytes: limits.recipientsBodyMaxBytes,
   variables: async (request) => {
-    const { recipients, ...input } = body(request, createBatchInput)
-    return { ...dryRunOf(request), input: { ...input, recipients: await readRows(rowsOf(recipients)) } }
+    const { recipients, ...input } = await largeBody(request, createBatchInput)
+    return { ...dryRunOf(request), input: { ...input, recipients: await readRows(recipients, inRowWords) } }
   },
   location: ({ batch }: Changed) => batch && `/bulk/batches/${batch.id}`,
   data: batchData,
@@ -48,8 +48,8 @@ export const bulkRoutes: readonly Route[] = [
     operation: 'AddRecipients',
     bodyMaxBytes: limits.recipientsBodyMaxBytes,
     variables: async (request) => {
-      const { recipients } = body(request, addRecipientsInput)
-      return { ...idOf(request), recipients: await readRows(rowsOf(recipients)) }
+      const { recipients } = await largeBody(request, addRecipientsInput)
+      return { ...idOf(request), recipients: await readRows(recipients, inRowWords) }
     },
     data: batchData,
   },
@@ -86,12 +86,10 @@ export const bulkRoutes: readonly Route[] = [
   },
 ]
 
-/** Recipients under the names of the schema; what is no object is judged as it is. */
-function rowsOf(recipients: unknown): unknown {
-  if (!Array.isArray(recipients)) return recipients
-  return recipients.map((row: unknown) =>
-    typeof row === 'object' && row !== null && !Array.isArray(row) ? inSchemaWords(Object.entries(row)) : row,
-  )
+/** A recipient under the names of the schema; what is no object is judged as it is. */
+function inRowWords(row: unknown): unknown {
+  const isObject = typeof row === 'object' && row !== null && !Array.isArray(row)
+  return isObject ? inSchemaWords(Object.entries(row)) : row
 }
 
 /** A page of the recipients of a batch. */

@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import { DomainError, type FieldProblem } from '../../shared/errors.ts'
 import { camelCase, invalidInput, readInput, snakeCase } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
+import { giveWay } from '../../shared/turns.ts'
 
 /** A request as a route's row sees it. */
 export interface RestRequest {
@@ -31,6 +32,16 @@ export function body<T extends z.ZodType>(request: RestRequest, schema: T): z.ou
   return readInput(schema, readObject(request))
 }
 
+/** The same of a body that may be large, without holding up whoever else is there. */
+export async function largeBody<T extends z.ZodType>(request: RestRequest, schema: T): Promise<z.output<T>> {
+  const { json, problem } = readJson(request)
+  for (let step = problem.next(); ; step = problem.next()) {
+    if (step.done) return readInput(schema, fieldsOf(json, step.value))
+    const turn = giveWay()
+    if (turn) await turn
+  }
+}
+
 /** The address's parameters in the words of the schema. @throws DomainError INVALID_INPUT */
 export function query<T extends z.ZodType>(request: RestRequest, schema: T): z.output<T> {
   return readInput(schema, inSchemaWords([...request.query]))
@@ -40,11 +51,13 @@ export function query<T extends z.ZodType>(request: RestRequest, schema: T): z.o
  * The body's fields under camelCase names; without a body, none. @throws DomainError INVALID_INPUT,
  * UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE
  */
-export function readObject({ body: bytes, headers, form }: RestRequest): Readonly<Record<string, unknown>> {
-  if (form) return inSchemaWords(Object.entries(form.fields))
-  if (bytes === null) throw new DomainError('BODY_TOO_LARGE')
-  if (bytes.length === 0) return {}
-  const json = readJson(bytes, headers)
+export function readObject(request: RestRequest): Readonly<Record<string, unknown>> {
+  const { json, problem } = readJson(request)
+  for (let step = problem.next(); ; step = problem.next()) if (step.done) return fieldsOf(json, step.value)
+}
+
+function fieldsOf(json: unknown, problem: string | null): Readonly<Record<string, unknown>> {
+  if (problem !== null) throw invalidInput([{ field: '', message: problem }])
   if (typeof json !== 'object' || json === null || Array.isArray(json)) {
     throw new DomainError('INVALID_INPUT', 'The request body must be a JSON object.')
   }
@@ -54,13 +67,19 @@ export function readObject({ body: bytes, headers, form }: RestRequest): Readonl
 /** REST knows its fields by their snake_case names alone; `customerPhone` is an unknown field there. */
 export function inSchemaWords<T>(entries: readonly (readonly [string, T])[]): Record<string, T> {
   return Object.fromEntries(
-    entries.filter(([name]) => snakeCase(name) === name).map(([name, value]) => [camelCase(name), value]),
+    entries
+      .filter(([name]) => name.length <= limits.jsonNameLengthMax && snakeCase(name) === name)
+      .map(([name, value]) => [camelCase(name), value]),
   )
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-function readJson(bytes: Buffer, headers: IncomingHttpHeaders): unknown {
+/** The value of a body, and the search for what is wrong with its form: a piece of it at each step. */
+function readJson({ body: bytes, headers, form }: RestRequest) {
+  if (form) return { json: form.fields as unknown, problem: structureProblem('') }
+  if (bytes === null) throw new DomainError('BODY_TOO_LARGE')
+  if (bytes.length === 0) return { json: {}, problem: structureProblem('') }
   const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase()
   const encoding = headers['content-encoding']?.toLowerCase() ?? 'identity'
   if (
@@ -69,33 +88,38 @@ function readJson(bytes: Buffer, headers: IncomingHttpHeaders): unknown {
   ) {
     throw new DomainError('UNSUPPORTED_MEDIA_TYPE')
   }
-  let text: string
-  let json: unknown
   try {
-    text = utf8.decode(bytes)
-    json = JSON.parse(text)
+    const text = utf8.decode(bytes)
+    return { json: JSON.parse(text) as unknown, problem: structureProblem(text) }
   } catch {
     throw new DomainError('INVALID_INPUT', 'The request body is no well-formed JSON.')
   }
-  const problem = structureProblem(text)
-  if (problem !== null) throw invalidInput([{ field: '', message: problem }])
-  return json
 }
+
+/** Of so many parts of the text each step of the search takes. */
+const partsPerStep = 2_000
 
 /**
  * What `JSON.parse` lets pass: nesting that would exhaust the stack of whoever walks it, and an object that
- * names a field twice, of which one reader takes the first and another the last.
+ * names a field twice, of which one reader takes the first and another the last; and more fields than anybody
+ * has, which each take longer to look at than to send.
  * @param text well-formed JSON: in anything else the search for the end of a string takes quadratic time
  */
-function structureProblem(text: string): string | null {
+function* structureProblem(text: string): Generator<undefined, string | null> {
+  let parts = 0
   /** The names of each object that is open here; null for a list. */
   const open: (Set<string> | null)[] = []
   for (const [token, name] of text.matchAll(/"((?:[^"\\]|\\.)*)"\s*:|"(?:[^"\\]|\\.)*"|[[\]{}]/gs)) {
+    parts += 1
+    if (parts % partsPerStep === 0) yield
     if (name !== undefined) {
       const names = open.at(-1)
       const plain = name.includes('\\') ? String(JSON.parse(`"${name}"`)) : name
-      if (names?.has(plain)) return `The body names ${JSON.stringify(plain)} twice`
+      if (names?.has(plain))
+        return `The body names ${JSON.stringify(plain.slice(0, limits.jsonNameLengthMax))} twice`
       names?.add(plain)
+      if ((names?.size ?? 0) > limits.jsonNamesMax)
+        return `An object of the body has more than ${limits.jsonNamesMax} fields`
     } else if (token === '{' || token === '[') {
       open.push(token === '{' ? new Set() : null)
       if (open.length > limits.jsonDepthMax)

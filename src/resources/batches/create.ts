@@ -23,7 +23,7 @@ import {
 export const createBatchInput = z.object({
   title: text({ min: 1, max: limits.batchTitleLengthMax }).nullish(),
   paymentMethod: recipientMethod.nullish(),
-  recipients: z.unknown(),
+  recipients: z.unknown().optional(),
 })
 
 export interface CreateBatchInput {

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { mine } from '../../access/actor.ts'
 import type { Context } from '../../context.ts'
 import type { FieldProblem } from '../../shared/errors.ts'
-import { amount, invalidInput, phone, snakeCase, text } from '../../shared/input.ts'
+import { amount, invalidInput, phone, text } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import type { Xof } from '../../shared/money.ts'
 import { suggestProvider } from '../../shared/number-ranges.ts'
@@ -37,17 +37,21 @@ export interface Recipient {
 
 /**
  * Reads the recipients of a call by their fields alone, all or none.
+ * @param inWords brings one under the names of the schema
  * @throws DomainError INVALID_INPUT that names the places, `recipients[3].amount`: the first hundred
  * @see decisions: Endpoints
  */
-export async function readRows(raw: unknown): Promise<z.output<typeof recipientInput>[]> {
+export async function readRows(
+  raw: unknown,
+  inWords: (row: unknown) => unknown = (row) => row,
+): Promise<z.output<typeof recipientInput>[]> {
   if (raw == null) return []
   if (!Array.isArray(raw)) throw refuse([{ field: 'recipients', message: 'must be a list' }])
   if (raw.length > limits.batchRecipientsMax) throw tooMany(limits.batchRecipientsMax)
   const problems: FieldProblem[] = []
   const read: z.output<typeof recipientInput>[] = []
   for (const [place, each] of raw.entries()) {
-    const result = recipientInput.safeParse(each)
+    const result = recipientInput.safeParse(inWords(each))
     if (result.success) read.push(result.data)
     else {
       const found = result.error.issues.map(({ path, message }) => ({ field: fieldOf(place, path), message }))
@@ -102,7 +106,7 @@ function refuse(problems: FieldProblem[]) {
 }
 
 function fieldOf(place: number, path: readonly PropertyKey[]): string {
-  return [`recipients[${place}]`, ...path.map((part) => snakeCase(String(part)))].join('.')
+  return [`recipients[${place}]`, ...path.map(String)].join('.')
 }
 
 type Unsettled = Pick<z.output<typeof recipientInput>, 'account' | 'paymentMethod'>
