@@ -8,7 +8,7 @@ const usage = `Administers the service, beside a running one or without it.
   merchant create --name "Shop"         opens an account, with an API key that holds every scope
   merchant fund --id N --amount A       credits a sandbox account, whole XOF
   merchant deactivate --id N            ends an account's access within a second
-  merchant cancel-payouts --id N        cancels what a deactivated account had not paid out yet
+  merchant cancel-payouts --id N        cancels what a deactivated account had not paid out yet, batches too
   member invite --merchant N --email E --name "X" [--role owner]
                                         invites somebody to the team of an account
   audit                                 proves the books; a broken invariant halts payments out

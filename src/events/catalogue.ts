@@ -109,7 +109,16 @@ export const events = {
   approval_given: {
     tells: 'Somebody approved what waits for approval; others may have to as well.',
     about: null,
-    webhook: [...approved, 'approval', 'approved_by', 'approvals', 'approvals_required'],
+    webhook: [
+      ...approved,
+      'batch_id',
+      'recipient_count',
+      'total_amount',
+      'approval',
+      'approved_by',
+      'approvals',
+      'approvals_required',
+    ],
   },
   batch_draft: {
     tells: 'A batch was made, or recipients were added to it.',
@@ -210,15 +219,6 @@ export interface PayoutEventData {
   rejection_reason?: string
 }
 
-/** What the log keeps of an approval: of the payout as it stood then, and whose it was. */
-export interface ApprovalEventData extends PayoutEventData {
-  /** The id of the member. */
-  approved_by: number
-  /** So many count, of so many. */
-  approvals: number
-  approvals_required: number
-}
-
 /** What the log keeps of a batch at the moment of an event; frozen, whatever becomes of the batch. */
 export interface BatchEventData {
   batch_id: number
@@ -240,6 +240,15 @@ export interface BatchEventData {
   /** Of one that somebody rejected: the id of the member, and what they said. */
   rejected_by?: number
   rejection_reason?: string
+}
+
+/** What the log keeps of something that waits for people, and of what they decided about it. */
+export type ApprovalEventData = (PayoutEventData | BatchEventData) & {
+  /** Of an approval: the id of the member. */
+  approved_by?: number
+  /** Of an approval: so many count, of so many. */
+  approvals?: number
+  approvals_required?: number
 }
 
 /** What the log keeps of an alert. */
@@ -279,7 +288,7 @@ export interface ApiKeyCreatedData {
 
 /** One line of a merchant's log. */
 export interface LogEvent<
-  Data = TransactionEventData | PayoutEventData | ApprovalEventData | BatchEventData | SecurityAlertData,
+  Data = TransactionEventData | PayoutEventData | BatchEventData | ApprovalEventData | SecurityAlertData,
 > {
   /** Its own, over all merchants. */
   id: bigint
@@ -300,11 +309,16 @@ export function isTransactionEvent(event: LogEvent): event is LogEvent<Transacti
   return events[event.type].about === 'transaction'
 }
 
+const approvalMoves: ReadonlySet<EventType> = new Set([
+  'payout_pending',
+  'payout_cancelled',
+  'batch_pending_approval',
+  'batch_cancelled',
+])
+
 /** Whether an event tells of a change of what waits for approval: it came, was approved, or was let go. */
-export function isApprovalEvent(event: LogEvent): event is LogEvent<PayoutEventData | ApprovalEventData> {
+export function isApprovalEvent(event: LogEvent): event is LogEvent<ApprovalEventData> {
   if (event.type === 'approval_given') return true
-  const begins = event.type === 'payout_pending'
-  const ends = event.type === 'payout_cancelled'
-  if (!isPayoutEvent(event) || !(begins || ends)) return false
+  if (!approvalMoves.has(event.type) || !('approval' in event.data)) return false
   return ['pending', 'rejected', 'expired'].includes(event.data.approval)
 }

@@ -18,8 +18,19 @@ import type { Scope } from '../access/scopes.ts'
 import { refusals } from '../shared/errors.ts'
 import { limits } from '../shared/limits.ts'
 
-/** Who may use a field or a type: anyone, anyone signed in, or tokens that hold all of these scopes. */
-export type AccessRule = 'public' | 'authenticated' | readonly [Scope, ...Scope[]]
+/**
+ * Who may use a field or a type: anyone, anyone signed in, or tokens that hold all of these scopes, or one.
+ */
+export type AccessRule =
+  | 'public'
+  | 'authenticated'
+  | readonly [Scope, ...Scope[]]
+  | { readonly anyOf: readonly [Scope, ...Scope[]] }
+
+/** The lists of scopes of which a token must hold one, and all that is in it. */
+export function alternatives(rule: Exclude<AccessRule, string>): readonly (readonly Scope[])[] {
+  return 'anyOf' in rule ? rule.anyOf.map((scope) => [scope]) : [rule]
+}
 
 /**
  * One demand of an operation: a rule, where it stands, and the `@skip`/`@include` variables that may lift it.
@@ -95,10 +106,12 @@ export function checkRule(rule: AccessRule, coordinate: string, actor: Actor | n
       extensions: { code: 'UNAUTHENTICATED', coordinate },
     })
   }
-  if (rule === 'authenticated' || rule.every((scope) => actor.scopes.has(scope))) return
-  const words = rule.join(', ')
+  if (rule === 'authenticated') return
+  const anyOf = alternatives(rule)
+  if (anyOf.some((scopes) => scopes.every((scope) => actor.scopes.has(scope)))) return
+  const words = anyOf.map((scopes) => scopes.join(', ')).join(' or ')
   throw new GraphQLError(`The token lacks a required scope: ${words}.`, {
-    extensions: { code: 'FORBIDDEN', requiredScopes: rule, anyOf: [rule], coordinate },
+    extensions: { code: 'FORBIDDEN', requiredScopes: anyOf.flat(), anyOf, coordinate },
   })
 }
 

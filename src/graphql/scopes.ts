@@ -10,7 +10,7 @@ import SchemaBuilder, {
 import { DirectiveLocation, GraphQLDirective, GraphQLList, GraphQLNonNull, GraphQLString } from 'graphql'
 import type { GraphQLFieldResolver, GraphQLTypeResolver } from 'graphql'
 import type { Context } from '../context.ts'
-import { type AccessRule, checkMayChange, checkRule, isChange } from './access-plan.ts'
+import { type AccessRule, alternatives, checkMayChange, checkRule, isChange } from './access-plan.ts'
 
 declare global {
   export namespace PothosSchemaTypes {
@@ -179,7 +179,7 @@ function withRule(extensions: object | null | undefined, rule: AccessRule): Reco
   const directives =
     rule === 'public' || rule === 'authenticated'
       ? { [rule]: {} }
-      : { requiresScopes: { scopes: [[...rule]] } }
+      : { requiresScopes: { scopes: alternatives(rule) } }
   const known: { directives?: object } | null | undefined = extensions
   return { ...known, accessRule: rule, directives: { ...known?.directives, ...directives } }
 }

@@ -8,6 +8,7 @@ import { type Invariant, invariants, type LedgerProblem } from '../ledger/verify
 import { createMerchant } from '../resources/merchants/create.ts'
 import { deactivateMerchant } from '../resources/merchants/deactivate.ts'
 import { fundMerchant } from '../resources/merchants/fund.ts'
+import { cancelBatchesOf } from '../resources/batches/cancel-all.ts'
 import { cancelPayoutsOf } from '../resources/payouts/cancel-all.ts'
 import { inviteAsPlatform } from '../resources/team/invite.ts'
 import { formatXof } from '../shared/money.ts'
@@ -71,9 +72,10 @@ export const commands: Readonly<Record<string, (services: AdminServices, flags: 
   'merchant cancel-payouts': async (services, { id }) => {
     const merchantId = readInput(merchantIdInput, { id }).id
     const cancelled = await cancelPayoutsOf(services, merchantId)
+    const batches = await cancelBatchesOf(services, merchantId)
     return {
-      answer: { merchant_id: merchantId, cancelled },
-      words: `${cancelled} payouts of merchant ${merchantId} are cancelled.`,
+      answer: { merchant_id: merchantId, cancelled, batches_cancelled: batches },
+      words: `${cancelled} payouts and ${batches} batches of merchant ${merchantId} are cancelled.`,
     }
   },
   'member invite': inviteSomebody,

@@ -57,8 +57,8 @@ Object.assign(usual, {
 })
 
 /** Fields about people, and those that a person uses. */
-const people = /member|session|signIn|signOut|invitation|password|totp|approvePayout|rejectPayout/i
-const ofPersons = /^sessions$|changePassword|Totp|approvePayout|rejectPayout|updateSettings/
+const people = /member|session|signIn|signOut|invitation|password|totp|^(approve|reject)(Payout|Batch)$/i
+const ofPersons = /^sessions$|changePassword|Totp|(approve|reject)(Payout|Batch)|updateSettings/
 
 type RootField = GraphQLField<unknown, unknown>
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { batchStates, recipientStates } from '../../src/resources/batches/states.ts'
-import { approvalStates, payoutStates } from '../../src/resources/payouts/states.ts'
+import { approvalStates } from '../../src/resources/approvals/states.ts'
+import { payoutStates } from '../../src/resources/payouts/states.ts'
 import { type TransactionStatus, transactionStates } from '../../src/resources/transactions/states.ts'
 import { deliveryStates } from '../../src/resources/webhooks/states.ts'
 import type { States } from '../../src/shared/states.ts'

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { approvalStates, payoutStates } from '../../src/resources/payouts/states.ts'
+import { approvalStates } from '../../src/resources/approvals/states.ts'
+import { payoutStates } from '../../src/resources/payouts/states.ts'
 import { cancelPayoutsOf } from '../../src/resources/payouts/cancel-all.ts'
 import { deactivate } from '../access/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'

@@ -67,10 +67,11 @@ const contract: readonly { name: string; statements: number; document: string }[
       approval { status reason canApprove approvedBy { member { name } } rejectedBy { at } } } } }`,
   },
   {
-    name: 'what waits for approval with its total, and who decided',
-    statements: 3,
+    name: 'what waits for approval, of both kinds with its total, and who decided',
+    statements: 5,
     document: `{ approvalsWaiting(first: 20) { totalCount nodes { ... on Payout { amount beneficiary { name }
-      approval { digest canApprove approvedBy { counts } } } } } }`,
+      approval { digest canApprove approvedBy { counts } } }
+      ... on Batch { totalAmount approval { digest canApprove approvedBy { counts } } } } } }`,
   },
   {
     name: 'a page of batches with a page of the recipients of each, and both totals',
@@ -176,6 +177,9 @@ beforeAll(async () => {
   const recipients = Array.from({ length: 12 }, () => ({ ...person, amount: 1_000 }))
   for (let n = 1; n <= 12; n += 1)
     await service.rest('POST', '/bulk/batches', { token, body: { recipients } })
+  // Two of them wait for approval.
+  await service.graphql('mutation { sandboxFund(amount: 24000) { __typename } }', {}, token)
+  for (const id of [1, 2]) await service.rest('POST', `/bulk/batches/${id}/process`, { token })
   for (let id = 1; id <= 2; id += 1) {
     const hooks = { url: 'https://shop.example/', events: ['payment_pending', 'payout_pending'] }
     await service.rest('POST', '/webhooks', { token, body: hooks })

@@ -2,7 +2,9 @@ import { createHash } from 'node:crypto'
 import { createClient } from 'graphql-ws'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { WebSocket } from 'ws'
+import type { TestMerchant } from '../support/app.ts'
 import { type Answer, approvalsOn } from './approvals-ground.ts'
+import { batchApprovalsOn } from './batch-approvals-ground.ts'
 import { day, payoutsOn } from './payouts-ground.ts'
 import { customer, openStage } from './stage.ts'
 
@@ -10,6 +12,14 @@ import { customer, openStage } from './stage.ts'
 const stage = await openStage()
 const { payOut, cancel, ahead } = payoutsOn(stage)
 const { ask, team, waiting, approve, reject } = approvalsOn(stage)
+const batches = batchApprovalsOn(stage)
+
+/** A token of the merchant's key that holds these alone. */
+async function tokenFor({ apiKey, apiSecret }: TestMerchant, ...scopes: string[]): Promise<string> {
+  const headers = { 'X-API-Key': apiKey, 'X-API-Secret': apiSecret }
+  const { body } = await stage.rest('POST', '/auth', { headers, body: { scopes } })
+  return body['data'].token
+}
 
 test('what is approved can be computed from what is read', async () => {
   const { merchant, person } = await team()
@@ -71,17 +81,79 @@ describe('approvalsWaiting', () => {
     }
     expect(await ask(one.token, document, { after: `${'9'.repeat(14)}_1` })).toMatchObject({ nodes: [] })
   })
+
+  const both = `query ($first: Int, $after: String) { approvalsWaiting(first: $first, after: $after) {
+    totalCount edges { cursor node { kind: __typename } } } }`
+
+  interface Page {
+    totalCount: number
+    edges: { cursor: string; node: { kind: string } }[]
+  }
+
+  test('lists payouts and batches in one order, page by page, also of one moment', async () => {
+    const { merchant } = await team()
+    const made = []
+    for (const kind of ['b', 'p', 'p', 'b', 'p', 'b'] as const) {
+      const { id } = kind === 'p' ? await waiting(merchant) : await batches.waiting(merchant)
+      made.push({ kind, id })
+    }
+    // What it is about cannot change; here the guards are off, so that all of them but the first two expire
+    // at one moment.
+    const moment = new Date(Date.now() + 30 * day)
+    const tables = { p: 'payout', b: 'batch' }
+    for (const { kind, id } of made.slice(2)) {
+      const table = tables[kind]
+      await stage.database.owner.query(`ALTER TABLE ${table} DISABLE TRIGGER ${table}_guard`)
+      await stage.database.owner.query(`UPDATE ${table} SET approval_expires_at = $2 WHERE id = $1`, [
+        id,
+        moment,
+      ])
+      await stage.database.owner.query(`ALTER TABLE ${table} ENABLE TRIGGER ${table}_guard`)
+    }
+    const [first, second, ...same] = made
+    const ordered = [first, second, ...same.filter(({ kind }) => kind === 'p')]
+    ordered.push(...same.filter(({ kind }) => kind === 'b'))
+    const expected = ordered.map((one) => `${one?.kind === 'b' ? 'b' : ''}${one?.id}`)
+    for (const size of [1, 2, 4, 6]) {
+      const seen: string[] = []
+      for (let after: string | null = null; seen.length < 6; ) {
+        const page = (await ask(merchant.token, both, { first: size, after })) as unknown as Page
+        expect(page.totalCount).toBe(6)
+        expect(page.edges.length).toBe(Math.min(size, 6 - seen.length))
+        seen.push(...page.edges.map(({ cursor }) => cursor.split('_')[1] ?? ''))
+        after = page.edges.at(-1)?.cursor ?? null
+      }
+      expect(seen).toEqual(expected)
+    }
+  })
+
+  test('shows the kinds that the token may see, and refuses who may see neither', async () => {
+    const { merchant } = await team()
+    const batch = await batches.waiting(merchant)
+    const payout = await waiting(merchant)
+    const seenBy = async (...scopes: string[]) => {
+      const page = (await ask(await tokenFor(merchant, ...scopes), both)) as unknown as Page
+      return [page.totalCount, ...page.edges.map(({ node }) => node.kind)]
+    }
+    expect(await seenBy('payout')).toEqual([1, 'Payout'])
+    expect(await seenBy('bulk_pay')).toEqual([1, 'Batch'])
+    expect(await seenBy('bulk_pay', 'payout')).toEqual([2, 'Batch', 'Payout'])
+    const neither = await tokenFor(merchant, 'pay')
+    expect(await ask(neither, both)).toEqual({ code: 'FORBIDDEN' })
+    expect(await ask(await tokenFor(merchant, 'payout'), batchesOnly)).toEqual({ code: 'FORBIDDEN' })
+    expect(await ask(await tokenFor(merchant, 'bulk_pay'), batchesOnly)).toEqual({
+      nodes: [{ databaseId: batch.id, approval: { digest: batch.digest, canApprove: false } }],
+    })
+    expect(payout.id).toBeGreaterThan(0)
+  })
+
+  const batchesOnly = `{ approvalsWaiting { nodes { ... on Batch { databaseId
+    approval { digest canApprove } } } } }`
 })
 
 test('approvalsChanged tells what waits, who decided, and how it ended, in order', async () => {
   const { merchant, person } = await team(2)
   const [one, two] = [await person(), await person()]
-  const client = createClient({
-    url: `${stage.url.replace('http', 'ws')}/graphql`,
-    webSocketImpl: WebSocket,
-    connectionParams: { authorization: `Bearer ${one.token}` },
-  })
-  onTestFinished(() => void client.dispose())
   const query = `subscription { approvalsChanged(after: "0") { type status approvals memberId reason
     payout { databaseId approval { canApprove } } } }`
   const [good, bad, gone] = [await waiting(merchant), await waiting(merchant), await waiting(merchant)]
@@ -90,14 +162,16 @@ test('approvalsChanged tells what waits, who decided, and how it ended, in order
   await reject(one, bad, 'no')
   await approve(two, good)
   await cancel(merchant, gone.id)
-  const heard: unknown[] = []
-  for await (const { data, errors } of client.iterate({ query })) {
-    expect(errors).toBeUndefined()
-    const { payout, ...change } = (data ?? {})['approvalsChanged'] as Answer
-    const { type, status, approvals, memberId, reason } = change
-    heard.push([type, (payout as Answer)['databaseId'], status, approvals, memberId, reason])
-    if (heard.length === 7) break
-  }
+  const heard = (await hear(one.token, query, 7)).map(
+    ({ type, payout, status, approvals, memberId, reason }) => [
+      type,
+      (payout as Answer)['databaseId'],
+      status,
+      approvals,
+      memberId,
+      reason,
+    ],
+  )
   expect(heard).toEqual([
     ['PAYOUT_PENDING', good.id, 'PENDING', null, null, null],
     ['PAYOUT_PENDING', bad.id, 'PENDING', null, null, null],
@@ -108,3 +182,61 @@ test('approvalsChanged tells what waits, who decided, and how it ended, in order
     ['PAYOUT_CANCELLED', gone.id, 'PENDING', null, null, null],
   ])
 })
+
+test('approvalsChanged tells of batches too, and of what the token may see', async () => {
+  const { merchant, person } = await team(2)
+  const [one, two] = [await person(), await person()]
+  const good = await batches.waiting(merchant)
+  const bad = await batches.waiting(merchant)
+  await batches.approve(one, good)
+  const payout = await waiting(merchant)
+  await batches.reject(two, bad, 'no')
+  await batches.approve(two, good)
+  const gone = await batches.waiting(merchant)
+  await stage.rest('POST', `/bulk/batches/${gone.id}/cancel`, { token: merchant.token })
+  await cancel(merchant, payout.id)
+  const query = `subscription { approvalsChanged(after: "0") { type status approvals memberId
+    payout { databaseId } batch { databaseId approval { required } } } }`
+  const line = ({ type, status, approvals, memberId, payout: paid, batch }: Answer) => [
+    type,
+    ((batch ?? paid) as Answer)['databaseId'],
+    status,
+    approvals,
+    memberId,
+  ]
+  const told = [
+    ['BATCH_PENDING_APPROVAL', good.id, 'PENDING', null, null],
+    ['BATCH_PENDING_APPROVAL', bad.id, 'PENDING', null, null],
+    ['APPROVAL_GIVEN', good.id, 'PENDING', 1, one.memberId],
+    ['PAYOUT_PENDING', payout.id, 'PENDING', null, null],
+    ['BATCH_CANCELLED', bad.id, 'REJECTED', null, two.memberId],
+    ['APPROVAL_GIVEN', good.id, 'APPROVED', 2, two.memberId],
+    ['BATCH_PENDING_APPROVAL', gone.id, 'PENDING', null, null],
+    ['BATCH_CANCELLED', gone.id, 'PENDING', null, null],
+    ['PAYOUT_CANCELLED', payout.id, 'PENDING', null, null],
+  ]
+  expect((await hear(one.token, query, told.length)).map(line)).toEqual(told)
+  const typeOnly = 'subscription { approvalsChanged(after: "0") { type } }'
+  const typesHeardBy = async (scope: string, count: number) =>
+    (await hear(await tokenFor(merchant, scope), typeOnly, count)).map(({ type }) => type)
+  expect(await typesHeardBy('payout', 2)).toEqual(['PAYOUT_PENDING', 'PAYOUT_CANCELLED'])
+  const ofBatches = told.filter(([, id]) => id !== payout.id).map(([type]) => type)
+  expect(await typesHeardBy('bulk_pay', ofBatches.length)).toEqual(ofBatches)
+})
+
+/** The first changes that a client of WebSockets hears. */
+async function hear(token: string, query: string, count: number): Promise<Answer[]> {
+  const client = createClient({
+    url: `${stage.url.replace('http', 'ws')}/graphql`,
+    webSocketImpl: WebSocket,
+    connectionParams: { authorization: `Bearer ${token}` },
+  })
+  onTestFinished(() => void client.dispose())
+  const heard: Answer[] = []
+  for await (const { data, errors } of client.iterate({ query })) {
+    expect(errors).toBeUndefined()
+    heard.push((data ?? {})['approvalsChanged'] as Answer)
+    if (heard.length === count) break
+  }
+  return heard
+}

@@ -138,23 +138,30 @@ const made =
   (kind: string, at: (data: Data) => unknown): Named =>
   (data) =>
     `${kind}:${String(at(data))}`
-/** A mutation of somebody who signed in, about a payout that waits; an API key is refused. */
+/** A mutation of somebody who signed in, about a payout or a batch that waits; an API key is refused. */
 const byApprover =
-  (more: (approval: Data) => Record<string, unknown>) =>
+  (
+    kind: string,
+    wait: (ground: Ground, shop: Shop) => Promise<Data>,
+    more: (approval: Data) => Record<string, unknown>,
+  ) =>
   (field: string): Prepare =>
   async (ground, shop) => {
     const asking = { input: { payoutsRequireApproval: true } }
     await ground.done({ field: 'updateSettings', variables: asking, token: shop.token })
-    const { databaseId: id, approval } = await ground.done({
-      field: 'createPayout',
-      variables: { input: { ...payout, scheduledAt: tomorrow() } },
-      token: shop.token,
-    })
+    const { databaseId: id, approval } = await wait(ground, shop)
     const { token, memberId } = await ground.member(shop, 'owner')
     const ask = { field, variables: { id, ...more(approval) }, token }
     const refused = { ...ask, token: shop.token }
-    return { ask, actor: `member:${memberId}`, target: `payout:${id}`, refused }
+    return { ask, actor: `member:${memberId}`, target: `${kind}:${id}`, refused }
   }
+const payoutThatWaits = (ground: Ground, { token }: Shop) =>
+  ground.done({ field: 'createPayout', variables: { input: { ...payout, scheduledAt: tomorrow() } }, token })
+const batchThatWaits = async (ground: Ground, shop: Shop) => {
+  const variables = { id: await draft(ground, shop) }
+  await ground.done({ field: 'processBatch', variables, token: shop.token })
+  return ground.done({ field: 'batch', variables, token: shop.token })
+}
 const theShop: Named = (_data, _given, { merchantId }) => `merchant:${merchantId}`
 
 /** By the names of the mutations. */
@@ -306,8 +313,10 @@ export const mutations: Readonly<Record<string, ((field: string) => Prepare) | {
     made('batch', ({ batch }) => batch.databaseId),
   ),
 
-  approvePayout: byApprover(({ digest }) => ({ digest })),
-  rejectPayout: byApprover(() => ({ reason: 'not ours' })),
+  approvePayout: byApprover('payout', payoutThatWaits, ({ digest }) => ({ digest })),
+  approveBatch: byApprover('batch', batchThatWaits, ({ digest }) => ({ digest })),
+  rejectBatch: byApprover('batch', batchThatWaits, () => ({ reason: 'not ours' })),
+  rejectPayout: byApprover('payout', payoutThatWaits, () => ({ reason: 'not ours' })),
 
   sandboxFund: byKey(() => ({ amount: 5 }), theShop),
   sandboxAdvanceClock: byKey(

@@ -9,6 +9,8 @@ const person = '{ id databaseId name account amount batch { title } }'
 const byId = `query ($id: ID!) { batch(id: $id) ${record} }`
 const changed = (call: string) => `mutation ($id: ID!) { ${call} { __typename
   ... on BatchPayload { batch ${record} } ... on Refusal { code message } } }`
+const decided = (call: string) => `mutation ($id: ID!) { ${call} { __typename ... on Batch ${record}
+  ... on Refusal { code message } } }`
 const added = changed(
   'addRecipients(id: $id, recipients: [{ name: "Moussa", account: "70000001", amount: 1000 }])',
 )
@@ -32,6 +34,8 @@ const posted = (path: string, body: object = {}): Ask => ({
 const text = 'is text of the caller'
 const number = 'counts rows of the caller'
 const ownBatch = 'is about the batch that is named'
+
+const waiting = `{ totalCount edges { cursor node { ... on Batch ${record} } } }`
 
 export const batchRows: Readonly<Record<string, Row>> = {
   'Query.batch(id)': { attack: graphql(byId, ({ batchId }) => ({ id: batchId })) },
@@ -82,6 +86,19 @@ export const batchRows: Readonly<Record<string, Row>> = {
     attack: graphql(changed('retryFailed(batchId: $id)'), ({ batchId }) => ({ id: batchId })),
   },
 
+  'Mutation.approveBatch(id)': {
+    byPerson: true,
+    attack: graphql(decided(`approveBatch(id: $id, digest: "${'0'.repeat(64)}")`), ({ batchId }) => ({
+      id: batchId,
+    })),
+  },
+  'Mutation.approveBatch(digest)': { harmless: 'is compared with what the batch has' },
+  'Mutation.rejectBatch(id)': {
+    byPerson: true,
+    attack: graphql(decided('rejectBatch(id: $id, reason: "no")'), ({ batchId }) => ({ id: batchId })),
+  },
+  'Mutation.rejectBatch(reason)': { harmless: text },
+
   'POST /bulk/batches input.title': { harmless: text },
   'POST /bulk/batches input.recipients.name': { harmless: text },
   'POST /bulk/batches input.recipients.account': {
@@ -122,6 +139,11 @@ export const batchRows: Readonly<Record<string, Row>> = {
     attack: get(({ batchNode }) => `/exports/recipients.csv?batch_id=${encodeURIComponent(batchNode)}`),
   },
   'nothing: a batch by its global id': { attack: graphql(byId, ({ batchNode }) => ({ id: batchNode })) },
+  'nothing: the batches that wait for approval, after one': {
+    attack: graphql(`query ($c: String) { approvalsWaiting(after: $c) ${waiting} }`, ({ batchId }) => ({
+      c: `0_b${batchId}`,
+    })),
+  },
   'nothing: a batch as a node': {
     attack: graphql(`query ($id: ID!) { node(id: $id) { id ... on Batch ${record} } }`, ({ batchNode }) => ({
       id: batchNode,
@@ -142,6 +164,12 @@ export const batchRows: Readonly<Record<string, Row>> = {
   'nothing: the batches': { attack: graphql(`{ batches ${list} }`, () => ({})) },
   'nothing: the batches of a status, and their recipients': {
     attack: graphql(`{ batches(filter: { status: DRAFT }) { nodes { recipients ${whom} } } }`, () => ({})),
+  },
+  'nothing: a batch by its global id, to approve it': {
+    byPerson: true,
+    attack: graphql(decided(`approveBatch(id: $id, digest: "${'0'.repeat(64)}")`), ({ batchNode }) => ({
+      id: batchNode,
+    })),
   },
   'nothing: a batch by its global id, to cancel it': {
     attack: graphql(changed('cancelBatch(id: $id)'), ({ batchNode }) => ({ id: batchNode })),

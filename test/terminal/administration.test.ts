@@ -75,7 +75,7 @@ test('a merchant that is deactivated is out within a second', async () => {
   await expect(signIn(home, api_key, api_secret)).rejects.toThrow('403')
 })
 
-test('payouts of a merchant that is deactivated wait until they are cancelled', async () => {
+test('payouts and batches of a merchant that is deactivated wait until they are cancelled', async () => {
   const { merchant_id, api_key, api_secret } = await createMerchant()
   const id = String(merchant_id)
   await admin(home, 'merchant', 'fund', '--id', id, '--amount', '50000')
@@ -86,13 +86,18 @@ test('payouts of a merchant that is deactivated wait until they are cancelled', 
     const { status } = await call(home, 'POST', '/payouts', token, { ...order, reference, scheduled_at: day })
     expect(status).toBe(201)
   }
+  const recipients = [{ name: 'Awa', account: '70000001', amount: 1_000, payment_method: 'OperatorA' }]
+  expect(await call(home, 'POST', '/bulk/batches', token, { recipients })).toMatchObject({ status: 201 })
   const early = await admin(home, 'merchant', 'cancel-payouts', '--id', id)
   expect(early).toMatchObject({ code: 1, stderr: expect.stringMatching(/is active/) })
   await admin(home, 'merchant', 'deactivate', '--id', id)
   const done = await admin(home, 'merchant', 'cancel-payouts', '--id', id, '--json')
-  expect(done).toMatchObject({ code: 0, stdout: `{"merchant_id":${id},"cancelled":2}\n` })
+  expect(done).toMatchObject({
+    code: 0,
+    stdout: `{"merchant_id":${id},"cancelled":2,"batches_cancelled":1}\n`,
+  })
   const again = await admin(home, 'merchant', 'cancel-payouts', '--id', id, '--json')
-  expect(JSON.parse(again.stdout)).toEqual({ merchant_id, cancelled: 0 })
+  expect(JSON.parse(again.stdout)).toEqual({ merchant_id, cancelled: 0, batches_cancelled: 0 })
 })
 
 test('the ledger is proven beside the running service', async () => {
@@ -100,7 +105,7 @@ test('the ledger is proven beside the running service', async () => {
   const lines = stdout.trim().split('\n')
   expect({ code, lines }).toEqual({
     code: 0,
-    lines: Array(13).fill(expect.stringMatching(/^\w+ {2}ok {2}\w/)),
+    lines: Array(15).fill(expect.stringMatching(/^\w+ {2}ok {2}\w/)),
   })
 })
 

@@ -39,7 +39,7 @@ export const bulkRoutes: readonly Route[] = [
     status: 200,
     operation: 'Batch',
     variables: idOf,
-    data: withoutNulls,
+    data: summary,
   },
   {
     method: 'POST',
@@ -119,5 +119,19 @@ function batchData(
   { form }: RestRequest,
 ): object {
   const told = form ? warnings.map(form.place) : warnings
-  return { ...withoutNulls(dryRun ?? batch ?? {}), ...(told.length > 0 && { warnings: told }) }
+  return { ...summary(dryRun ?? batch ?? {}), ...(told.length > 0 && { warnings: told }) }
+}
+
+/** A batch as the specification has it; one that people are asked about says what they decided. */
+function summary({
+  approval,
+  ...rest
+}: {
+  approval?: { status: string; expires_at: string | null }
+}): object {
+  const isAsked = approval !== undefined && approval.status !== 'not_required'
+  return withoutNulls({
+    ...rest,
+    ...(isAsked && { approval: approval.status, approval_expires_at: approval.expires_at }),
+  })
 }

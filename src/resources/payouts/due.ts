@@ -1,6 +1,6 @@
 import type { Services } from '../../context.ts'
 
-/** Approvals that one run ends. */
+/** Payouts whose approval one run ends. */
 const expiriesMax = 100
 
 /**
@@ -13,12 +13,17 @@ export async function seeToDuePayouts({ database, sequencer }: Services): Promis
     name: 'enqueue_due_payouts',
     text: 'SELECT enqueue_due_payouts(), enqueue_due_batches()',
   })
-  const { rows } = await database.pool.query<{ expired: number }>({
+  const payouts = await database.pool.query<{ expired: number }>({
     name: 'expire_approvals',
     text: 'SELECT expire_approvals($1) AS expired',
     values: [expiriesMax],
   })
-  const expired = rows[0]?.expired ?? 0
-  if (expired > 0) sequencer.nudge()
-  return expired === expiriesMax
+  const batches = await database.pool.query<{ expired: boolean }>({
+    name: 'expire_batch',
+    text: 'SELECT expire_batch() AS expired',
+  })
+  const payoutsExpired = payouts.rows[0]?.expired ?? 0
+  const batchExpired = batches.rows[0]?.expired ?? false
+  if (payoutsExpired > 0 || batchExpired) sequencer.nudge()
+  return payoutsExpired === expiriesMax || batchExpired
 }

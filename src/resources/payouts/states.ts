@@ -16,18 +16,4 @@ export const payoutStates = defineStates('payout', 'pending', {
   cancelled: {},
 })
 
-/** Whether a person lets a payout go, where its merchant asks for that (decisions: Money and states). */
-export const approvalStates = defineStates('approval', 'pending', {
-  not_required: {},
-  pending: {
-    approved: 'somebody else than its maker approved it',
-    rejected: 'somebody rejected it',
-    expired: 'nobody decided in seven days',
-  },
-  approved: {},
-  rejected: {},
-  expired: {},
-})
-
 export type PayoutStatus = (typeof payoutStates.statuses)[number]
-export type ApprovalStatus = (typeof approvalStates.statuses)[number]

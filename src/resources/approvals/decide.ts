@@ -1,0 +1,144 @@
+import { z } from 'zod'
+import { type Actor, actorOf } from '../../access/actor.ts'
+import { manyParameters, recordingOf, recordManySql } from '../../access/audit-log.ts'
+import { callerOf, whyTurnedAway } from '../../access/caller.ts'
+import { roles } from '../../access/roles.ts'
+import type { Context } from '../../context.ts'
+import { readId, smallIdMax } from '../../graphql/ids.ts'
+import { DomainError } from '../../shared/errors.ts'
+import { readInput, text } from '../../shared/input.ts'
+import { limits } from '../../shared/limits.ts'
+import type { ApprovalStatus } from './states.ts'
+import type { Subject } from './subjects.ts'
+
+const digits = 'must be the 64 hexadecimal digits of the approval that you saw'
+const approveInput = z.object({ digest: z.string(digits).regex(/^[0-9a-f]{64}$/i, digits) })
+const rejectInput = z.object({ reason: text({ min: 1, max: limits.rejectionReasonLengthMax }) })
+
+/**
+ * Approves a payout or a batch that waits for people. The last approval that is needed lets it go: what is
+ * due is sent. Approvals count by people who may still give one when the last comes: one by somebody who was
+ * removed since counts no more.
+ * @param rawId a global id, or the id of REST
+ * @param digest of what the caller was shown
+ * @returns its id
+ * @throws DomainError FORBIDDEN (an API key, a viewer, whoever asked for it or added to it, whoever holds the
+ *   key that did), INVALID_INPUT, NOT_FOUND, STATE_CONFLICT (another digest, no longer waiting, approved by
+ *   the same person)
+ * @see decisions: Money and states
+ */
+export async function approve(
+  ctx: Context,
+  subject: Subject,
+  rawId: string,
+  digest: string,
+): Promise<bigint> {
+  checkApproves(subject, actorOf(ctx))
+  const input = readInput(approveInput, { digest })
+  const shown = Buffer.from(input.digest, 'hex')
+  const { id, approval } = await decide(ctx, subject, rawId, { to: 'approved', shown, reason: null })
+  if (approval === 'approved') ctx.wakeJob('payouts.due')
+  return id
+}
+
+/**
+ * Rejects a payout or a batch that waits for people: it is cancelled, and its money free again. One is
+ * enough.
+ * @param rawId a global id, or the id of REST
+ * @param reason 1 to 200 characters; the log tells it
+ * @returns its id
+ * @throws DomainError as `approve`
+ * @see decisions: Money and states
+ */
+export async function reject(ctx: Context, subject: Subject, rawId: string, reason: string): Promise<bigint> {
+  checkApproves(subject, actorOf(ctx))
+  const input = readInput(rejectInput, { reason })
+  const { id } = await decide(ctx, subject, rawId, { to: 'rejected', shown: null, reason: input.reason })
+  return id
+}
+
+interface Decision {
+  to: Extract<ApprovalStatus, 'approved' | 'rejected'>
+  shown: Buffer | null
+  reason: string | null
+}
+
+interface Decided {
+  outcome: 'counted' | 'no_person' | Problem
+  approval: ApprovalStatus
+}
+
+const kinds = {
+  payout: { type: 'Payout', idMax: undefined, many: 'payouts' },
+  batch: { type: 'Batch', idMax: smallIdMax, many: 'batches' },
+} as const
+
+/** The statement itself judges who it is and what waits: nothing that was read before it counts. */
+async function decide(
+  ctx: Context,
+  subject: Subject,
+  rawId: string,
+  { to, shown, reason }: Decision,
+): Promise<{ id: bigint; approval: ApprovalStatus }> {
+  const { merchantId, apiKeyId, apiKeyVersion } = callerOf(ctx)
+  const { type, idMax } = kinds[subject]
+  const id = readId(type, rawId, idMax)
+  const ids = subject === 'payout' ? [id, null] : [null, id]
+  const entry = manyParameters([recordingOf(ctx, `${to === 'approved' ? 'approve' : 'reject'}${type}`)])
+  const { rows } = await ctx.database.pool.query<Decided>({
+    name: 'decide_approval',
+    text: `WITH decided AS MATERIALIZED (
+        SELECT outcome, approval FROM decide_approval($1, $2, $3, $4, $5, $6, $7, $8)),
+      ${recordManySql(9, decidedEntry)}
+      SELECT outcome, approval FROM decided`,
+    values: [merchantId, ...ids, apiKeyId, apiKeyVersion, to, shown, reason, ...entry],
+  })
+  const [decided] = rows
+  if (!decided) throw new DomainError('NOT_FOUND', `There is no such ${subject}.`)
+  const { outcome, approval } = decided
+  if (outcome === 'no_person') throw await whyTurnedAway(ctx)
+  // A request that goes on with what it began may have done it already.
+  const isOwn = outcome === 'repeated' && ctx.effect?.isResumed === true
+  if (outcome !== 'counted' && !isOwn) throw refusal(outcome, subject)
+  ctx.sequencer.nudge()
+  return { id, approval }
+}
+
+const decidedEntry = `SELECT 1, coalesce('payout:' || $2, 'batch:' || $3), '{"approval":"pending"}'::jsonb,
+  jsonb_strip_nulls(jsonb_build_object('approval', approval, 'verdict', $6, 'reason', $8))
+  FROM decided WHERE outcome = 'counted'`
+
+type Problem = 'role' | 'maker' | 'over' | 'expired' | 'changed' | 'repeated'
+
+/** Why a decision did not count. */
+function refusal(problem: Problem, subject: Subject): DomainError {
+  switch (problem) {
+    case 'role':
+      return new DomainError('FORBIDDEN', `Your role decides about no ${kinds[subject].many}.`)
+    case 'maker':
+      return new DomainError(
+        'FORBIDDEN',
+        'Somebody else decides: you asked for it, or were shown the API key that did.',
+      )
+    case 'over':
+      return new DomainError('STATE_CONFLICT', `This ${subject} does not wait for approval, or no longer.`)
+    case 'expired':
+      return new DomainError('STATE_CONFLICT', `Nobody approved this ${subject} in time.`)
+    case 'changed':
+      return new DomainError(
+        'STATE_CONFLICT',
+        `The digest is of something else: read the ${subject} again, and what it is now.`,
+      )
+    case 'repeated':
+      return new DomainError('STATE_CONFLICT', `You have decided about this ${subject} already.`)
+  }
+}
+
+/** Before anything of the request is judged. @throws DomainError FORBIDDEN */
+function checkApproves(subject: Subject, { role }: Actor): void {
+  if (role === null) {
+    const { many } = kinds[subject]
+    throw new DomainError('FORBIDDEN', `Only somebody who signed in decides about ${many}, no API key.`)
+  }
+  if (!roles[role].approves) throw refusal('role', subject)
+}

@@ -1,0 +1,23 @@
+import { actorOf } from '../../access/actor.ts'
+import type { Scope } from '../../access/scopes.ts'
+import type { Context } from '../../context.ts'
+
+/** What may wait for people; what expires at one moment stands in this order. */
+const subjects = ['payout', 'batch'] as const
+export type Subject = (typeof subjects)[number]
+
+/** What whoever sees one needs. */
+const scopes: Readonly<Record<Subject, Scope>> = { payout: 'payout', batch: 'bulk_pay' }
+
+/**
+ * Who sees what waits for people.
+ *
+ * Choice: whoever may see one kind sees that one; only who may see neither is refused.
+ */
+export const seesApprovals = { anyOf: ['payout', 'bulk_pay'] } as const
+
+/** The kinds that the caller may see. @throws DomainError UNAUTHENTICATED */
+export function subjectsSeenBy(ctx: Pick<Context, 'actor'>): readonly Subject[] {
+  const { scopes: held } = actorOf(ctx)
+  return subjects.filter((subject) => held.has(scopes[subject]))
+}

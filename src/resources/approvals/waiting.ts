@@ -1,0 +1,100 @@
+import { mine } from '../../access/actor.ts'
+import type { Context } from '../../context.ts'
+import { smallIdMax } from '../../graphql/ids.ts'
+import { invalidInput } from '../../shared/input.ts'
+import { type Subject, subjectsSeenBy } from './subjects.ts'
+
+/** A place in the list of what waits. */
+interface Place {
+  expiresAt: Date
+  subject: Subject
+  id: bigint
+}
+
+interface Row {
+  id: bigint | number
+  approvalExpiresAt: Date | null
+}
+
+/**
+ * Reads a page of what waits for people, of the kinds that the caller may see, what expires first before the
+ * rest: one statement for each kind.
+ * @param selected what is to be read of each kind
+ * @param after a cursor that this gave
+ * @returns at most `take`
+ * @throws DomainError INVALID_INPUT
+ */
+export async function readWaiting(
+  ctx: Context,
+  selected: Readonly<Record<Subject, object>>,
+  after: string | null,
+  take: number,
+) {
+  const { prisma } = ctx.database
+  const place = after === null ? null : placeOf(after)
+  const page = { orderBy: [{ approvalExpiresAt: 'asc' as const }, { id: 'asc' as const }], take }
+  const readers = {
+    payout: () => prisma.payout.findMany({ ...selected.payout, ...page, where: payoutsWaiting(ctx, place) }),
+    batch: () => prisma.batch.findMany({ ...selected.batch, ...page, where: batchesWaiting(ctx, place) }),
+  }
+  const kinds = await Promise.all(
+    subjectsSeenBy(ctx).map(async (subject) =>
+      (await readers[subject]()).map((node) => ({ node, cursor: cursorOf(subject, node) })),
+    ),
+  )
+  // Each kind is in order, and comes before the next one where they expire at one moment.
+  return kinds
+    .flat()
+    .toSorted((one, other) => timeOf(one.node) - timeOf(other.node))
+    .slice(0, take)
+}
+
+/** How many wait, of the kinds that the caller may see. */
+export async function countWaiting(ctx: Context): Promise<number> {
+  const { prisma } = ctx.database
+  const counters = {
+    payout: () => prisma.payout.count({ where: payoutsWaiting(ctx, null) }),
+    batch: () => prisma.batch.count({ where: batchesWaiting(ctx, null) }),
+  }
+  const counts = await Promise.all(subjectsSeenBy(ctx).map((subject) => counters[subject]()))
+  return counts.reduce((sum, count) => sum + count, 0)
+}
+
+function payoutsWaiting(ctx: Context, after: Place | null) {
+  const id = { gt: after?.id ?? 0n }
+  return { ...mine(ctx), approval: 'pending', status: 'pending', ...beyond('payout', after, { id }) } as const
+}
+
+function batchesWaiting(ctx: Context, after: Place | null) {
+  const id = { gt: Math.min(Number(after?.id ?? 0n), Number(smallIdMax)) }
+  return { ...mine(ctx), status: 'pending_approval', ...beyond('batch', after, { id }) } as const
+}
+
+/** Where what lies beyond a place is to be looked for, of one kind. */
+function beyond<Id>(subject: Subject, after: Place | null, beyondId: Id) {
+  if (after === null) return {}
+  const { expiresAt } = after
+  if (after.subject === subject) {
+    return {
+      approvalExpiresAt: { gte: expiresAt },
+      OR: [{ approvalExpiresAt: { gt: expiresAt } }, beyondId],
+    }
+  }
+  return { approvalExpiresAt: subject === 'batch' ? { gte: expiresAt } : { gt: expiresAt } }
+}
+
+function timeOf({ approvalExpiresAt }: Row): number {
+  return approvalExpiresAt?.getTime() ?? 0
+}
+
+function cursorOf(subject: Subject, row: Row): string {
+  return `${timeOf(row)}_${subject === 'batch' ? 'b' : ''}${row.id}`
+}
+
+function placeOf(cursor: string): Place {
+  const [, ms, batch, id] = /^(\d{1,14})_(b?)(\d{1,18})$/.exec(cursor) ?? []
+  if (ms === undefined || id === undefined) {
+    throw invalidInput([{ field: 'after', message: 'must be a cursor that this service gave' }])
+  }
+  return { expiresAt: new Date(Number(ms)), subject: batch ? 'batch' : 'payout', id: BigInt(id) }
+}

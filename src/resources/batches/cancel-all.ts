@@ -1,0 +1,37 @@
+import { platformRecording, recordedChange } from '../../access/audit-log.ts'
+import type { Services } from '../../context.ts'
+import { transact } from '../../database/transact.ts'
+
+/**
+ * Cancels what was not sent of all batches of a deactivated merchant, drafts too: what was set aside for them
+ * is free again. What is at an operator ends as that says, and its batch with the last of it. Of a merchant
+ * that is active, or not there, nothing is cancelled.
+ *
+ * Choice: a command of the platform's owner, as with payouts. Nothing begins meanwhile.
+ * @returns how many were cancelled
+ */
+export async function cancelBatchesOf(
+  { database: { pool } }: Pick<Services, 'database'>,
+  merchantId: number,
+): Promise<number> {
+  const { rows: open } = await pool.query<{ id: number }>(
+    'SELECT id FROM batch WHERE merchant_id = $1 AND processed_at IS NULL AND cancel_asked_at IS NULL',
+    [merchantId],
+  )
+  let cancelled = 0
+  for (const { id } of open) {
+    const recording = platformRecording(merchantId, 'merchant cancel-payouts')
+    const moved = await transact({ pool }, (tx) =>
+      recordedChange(tx, recording, ['batch', id], async () => {
+        const { rows } = await tx.query<{ moved: boolean }>(
+          `SELECT c.moved FROM merchant m CROSS JOIN LATERAL cancel_batch(m.id, $2) AS c
+           WHERE m.id = $1 AND m.status <> 'active'`,
+          [merchantId, id],
+        )
+        return rows[0]?.moved === true
+      }),
+    )
+    if (moved) cancelled += 1
+  }
+  return cancelled
+}

@@ -1,0 +1,257 @@
+import { createHash } from 'node:crypto'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { TestMerchant } from '../support/app.ts'
+import { batchApprovalsOn, givenBack } from './batch-approvals-ground.ts'
+import { bulkOn, row } from './bulk-ground.ts'
+import { eventually } from './eventually.ts'
+import { day } from './payouts-ground.ts'
+import { openStage } from './stage.ts'
+
+// Approvals of batches (decisions: Money and states): as with payouts, and nobody behind a batch decides.
+const stage = await openStage()
+const { call, draft, process, cancel, ended, money, summary, told } = bulkOn(stage)
+const { ask, team, waiting, send, approve, reject, approvalOf, paidOut, verdictsOf } = batchApprovalsOn(stage)
+const { owner } = stage.database
+
+/** A token of an API key that `token` makes, whose holder is whoever has `token`. */
+async function keyBy(token: string): Promise<{ token: string }> {
+  const document = `mutation { createApiKey(input: { name: "till", scopes: [BULK_PAY] }) {
+    ... on IssuedApiKey { key secret } } }`
+  const made = await ask(token, document)
+  const headers = { 'X-API-Key': String(made['key']), 'X-API-Secret': String(made['secret']) }
+  const { body } = await stage.rest('POST', '/auth', { headers, body: { scopes: ['bulk_pay'] } })
+  return { token: body['data'].token }
+}
+
+describe('approveBatch', () => {
+  test('by somebody else lets it go, and everybody is paid once', async () => {
+    const { merchant, person } = await team()
+    const batch = await waiting(merchant, [row(), row('00', { amount: 3_000 })])
+    expect(await money(merchant)).toEqual({ available: 95_000, reserved: 5_000 })
+    expect(await summary(merchant, batch.id)).toMatchObject({
+      status: 'pending_approval',
+      approval: 'pending',
+      approval_expires_at: expect.stringMatching(/Z$/),
+    })
+    const by = await person()
+    expect(await approvalOf(by, batch.id)).toMatchObject({ status: 'PENDING', required: 1, canApprove: true })
+    expect(await approve(by, batch)).toMatchObject({
+      __typename: 'Batch',
+      status: 'PROCESSING',
+      approval: {
+        status: 'APPROVED',
+        canApprove: false,
+        approvedBy: [{ member: { databaseId: by.memberId }, role: 'FINANCE', counts: true }],
+      },
+    })
+    expect(await ended(merchant, batch.id)).toMatchObject({ status: 'completed', approval: 'approved' })
+    expect(await money(merchant)).toEqual({ available: 95_000, reserved: 0 })
+    expect(await paidOut(batch)).toEqual({ requests: 2, steps: ['reserve', 'post', 'post'] })
+    expect((await told(batch.id)).filter((type) => type !== 'batch_progress')).toEqual([
+      'batch_draft',
+      'batch_pending_approval',
+      'approval_given',
+      'batch_processing',
+      'bulk_pay_done',
+    ])
+  })
+
+  test('of two the first alone lets nothing go, however often', async () => {
+    const { merchant, person } = await team(2)
+    const batch = await waiting(merchant)
+    const [first, second] = [await person(), await person('owner')]
+    expect(await approve(first, batch)).toMatchObject({
+      status: 'PENDING_APPROVAL',
+      approval: { status: 'PENDING', required: 2, approvedBy: [{}] },
+    })
+    expect(await approve(first, batch)).toMatchObject({ code: 'STATE_CONFLICT' })
+    expect(await paidOut(batch)).toEqual({ requests: 0, steps: ['reserve'] })
+    expect(await approve(second, batch)).toMatchObject({ approval: { status: 'APPROVED' } })
+    await ended(merchant, batch.id)
+    expect(await verdictsOf(batch)).toEqual([`${first.memberId} approved`, `${second.memberId} approved`])
+  })
+
+  test('what is under the threshold goes at once, and says nothing of approvals', async () => {
+    const { merchant } = await team()
+    const id = await draft(merchant, [row('00', { amount: 1_999 })])
+    expect((await process(merchant, id)).body['data']).toMatchObject({ status: 'processing' })
+    expect(await ended(merchant, id)).not.toHaveProperty('approval')
+  })
+
+  test('what is approved can be computed from what is read', async () => {
+    const { merchant, person } = await team()
+    const rows = [row('00', { name: 'Awa|é' }), row('00', { amount: 3_000, payment_method: 'OperatorC' })]
+    const batch = await waiting(merchant, rows)
+    const head = ['batch:v1', merchant.merchantId, batch.id, 2, 5_000].join('|')
+    const line = (of: (typeof rows)[number]) => [of.payment_method, of.account, of.amount, of.name].join('|')
+    const words = [head, ...rows.map(line)].join('\n')
+    expect(batch.digest).toBe(createHash('sha256').update(words).digest('hex'))
+    await reject(await person(), batch)
+  })
+})
+
+describe('no approval is reached', () => {
+  test('by whoever made it, added to it or sent it, also by way of an API key', async () => {
+    const { merchant, person } = await team()
+    const [maker, adder, sender, holder, other] = [
+      await person(),
+      await person('admin'),
+      await person('owner'),
+      await person('owner'),
+      await person(),
+    ]
+    const id = await draft(maker as unknown as TestMerchant, [row()])
+    for (const { token } of [adder, await keyBy(holder.token)]) {
+      const more = { recipients: [row()] }
+      expect(await call({ token } as TestMerchant, 'POST', `/${id}/recipients`, more)).toMatchObject({
+        status: 200,
+      })
+    }
+    const batch = await send(sender, id)
+    for (const behind of [maker, adder, sender, holder]) {
+      expect(await approvalOf(behind, id)).toMatchObject({ canApprove: false })
+      expect(await approve(behind, batch)).toMatchObject({ code: 'FORBIDDEN' })
+      expect(await reject(behind, batch)).toMatchObject({ code: 'FORBIDDEN' })
+    }
+    expect(await verdictsOf(batch)).toEqual([])
+    expect(await approve(other, batch)).toMatchObject({ approval: { status: 'APPROVED' } })
+    expect(await ended(merchant, id)).toMatchObject({ status: 'completed' })
+  })
+
+  test('by an API token, by whoever only reads, or by strangers', async () => {
+    const { merchant, person } = await team()
+    const batch = await waiting(merchant)
+    for (const answer of [await approve(merchant, batch), await reject(merchant, batch)]) {
+      expect(answer).toMatchObject({ code: 'FORBIDDEN', message: expect.stringContaining('signed in') })
+    }
+    expect(await approve(await person('viewer'), batch)).toEqual({ code: 'FORBIDDEN' })
+    const stranger = await (await team()).person()
+    for (const id of [batch.id, 2_147_483_647, 9_999_999_999_999]) {
+      expect(await approve(stranger, { ...batch, id })).toMatchObject({ code: 'NOT_FOUND' })
+      expect(await reject(stranger, { id })).toMatchObject({ code: 'NOT_FOUND' })
+    }
+    expect(await paidOut(batch)).toEqual({ requests: 0, steps: ['reserve'] })
+  })
+
+  test('by a digest of something else', async () => {
+    const { merchant, person } = await team()
+    const [batch, other] = [await waiting(merchant), await waiting(merchant)]
+    const by = await person()
+    for (const digest of [other.digest, '0'.repeat(64)]) {
+      expect(await approve(by, { ...batch, digest })).toMatchObject({ code: 'STATE_CONFLICT' })
+    }
+    expect(await approve(by, { ...batch, digest: 'x' })).toMatchObject({
+      code: 'INVALID_INPUT',
+      problems: [{ field: 'digest' }],
+    })
+    // Who is paid cannot change; here the guard is off, as it might be for whoever has the database.
+    const change = (more: number) =>
+      owner.query('UPDATE batch_recipient SET amount = amount + $2 WHERE batch_id = $1', [batch.id, more])
+    await owner.query('ALTER TABLE batch_recipient DISABLE TRIGGER batch_recipient_guard')
+    onTestFinished(
+      async () =>
+        void (await owner.query('ALTER TABLE batch_recipient ENABLE TRIGGER batch_recipient_guard')),
+    )
+    await change(1)
+    expect(await approve(by, batch)).toMatchObject({ code: 'STATE_CONFLICT' })
+    await change(-1)
+    expect(await verdictsOf(batch)).toEqual([])
+    expect(await approve(by, batch)).toMatchObject({ status: 'PROCESSING' })
+  })
+
+  test('with the approval of somebody who was removed since', async () => {
+    const { merchant, person } = await team(2)
+    const batch = await waiting(merchant)
+    const [boss, gone, second, third] = [
+      await person('owner'),
+      await person(),
+      await person(),
+      await person(),
+    ]
+    await approve(gone, batch)
+    await ask(boss.token, `mutation { removeMember(id: ${gone.memberId}) { __typename } }`)
+    expect(await approve(second, batch)).toMatchObject({
+      status: 'PENDING_APPROVAL',
+      approval: { approvedBy: [{ counts: false }, { counts: true }] },
+    })
+    expect(await approve(third, batch)).toMatchObject({ approval: { status: 'APPROVED' } })
+    expect(await ended(merchant, batch.id)).toMatchObject({ status: 'completed' })
+  })
+
+  test('of what does not wait, or no longer', async () => {
+    const { merchant, person } = await team()
+    const by = await person()
+    const never = { id: await draft(merchant, [row()]), digest: '0'.repeat(64) }
+    const gone = await waiting(merchant)
+    expect((await cancel(merchant, gone.id)).status).toBe(200)
+    for (const batch of [never, gone]) {
+      expect(await approve(by, batch)).toMatchObject({ code: 'STATE_CONFLICT' })
+      expect(await reject(by, batch)).toMatchObject({ code: 'STATE_CONFLICT' })
+    }
+    expect(await paidOut(gone)).toEqual(givenBack)
+  })
+
+  test('in the database, whoever says so: by too few, or by who is behind it', async () => {
+    const { merchant, person } = await team(2)
+    const [maker, by] = [await person(), await person()]
+    const batch = await waiting(maker)
+    await approve(by, batch)
+    await owner.query(
+      `INSERT INTO approval_verdict (merchant_id, batch_id, member_id, role, verdict, digest, created_at)
+       SELECT merchant_id, id, $2, 'finance', 'approved', approval_digest, now() FROM batch WHERE id = $1`,
+      [batch.id, maker.memberId],
+    )
+    const force = (change: string) => owner.query(`UPDATE batch SET ${change} WHERE id = $1`, [batch.id])
+    const going = `status = 'processing', started_at = now()`
+    await expect(force(`approval = 'approved', ${going}`)).rejects.toMatchObject({
+      constraint: 'batch_approvals',
+    })
+    await expect(force(going)).rejects.toMatchObject({ constraint: 'batch_approval' })
+    await expect(force(`approval = 'not_required', ${going}`)).rejects.toMatchObject({ code: '23000' })
+    await expect(force('approvals_required = 1')).rejects.toMatchObject({ code: '23000' })
+    await expect(force(`maker_member_ids = '{}'`)).rejects.toMatchObject({ code: '23000' })
+    expect(await summary(merchant, batch.id)).toMatchObject({ status: 'pending_approval' })
+  })
+})
+
+describe('what is not approved is cancelled, and its money free again', () => {
+  test('rejected by one, who says why', async () => {
+    const { merchant, person } = await team(3)
+    const batch = await waiting(merchant, [row(), row()])
+    const [yes, no] = [await person(), await person('admin')]
+    await approve(yes, batch)
+    expect(await reject(no, batch, 'Mauvais mois')).toMatchObject({
+      status: 'CANCELLED',
+      approval: {
+        status: 'REJECTED',
+        reason: 'Mauvais mois',
+        rejectedBy: { member: { databaseId: no.memberId } },
+        approvedBy: [{ member: { databaseId: yes.memberId } }],
+      },
+    })
+    expect(await summary(merchant, batch.id)).toMatchObject({ status: 'cancelled', cancelled_count: 2 })
+    expect(await money(merchant)).toEqual({ available: 100_000, reserved: 0 })
+    expect(await paidOut(batch)).toEqual(givenBack)
+    const { rows } = await owner.query(
+      `SELECT data FROM event WHERE data->>'batch_id' = $1 AND type = 'batch_cancelled'`,
+      [String(batch.id)],
+    )
+    expect(rows).toMatchObject([
+      { data: { approval: 'rejected', rejected_by: no.memberId, rejection_reason: 'Mauvais mois' } },
+    ])
+    expect(await reject(yes, batch)).toMatchObject({ code: 'STATE_CONFLICT' })
+  })
+
+  test('by nobody in seven days', async () => {
+    const { merchant, person } = await team()
+    const [batch, second] = [await waiting(merchant), await waiting(merchant)]
+    await stage.advance(7 * day)
+    for (const { id } of [batch, second]) {
+      await eventually(async () =>
+        expect(await summary(merchant, id)).toMatchObject({ status: 'cancelled', approval: 'expired' }),
+      )
+    }
+    expect(await money(merchant)).toEqual({ available: 100_000, reserved: 0 })
+    expect(await approve(await person(), batch)).toMatchObject({ code: 'STATE_CONFLICT' })
+  })
+})
