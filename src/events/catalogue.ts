@@ -304,6 +304,11 @@ export function isPayoutEvent(event: LogEvent): event is LogEvent<PayoutEventDat
   return events[event.type].about === 'payout'
 }
 
+/** Whether an event tells of a batch. */
+export function isBatchEvent(event: LogEvent): event is LogEvent<BatchEventData> {
+  return events[event.type].about === 'batch'
+}
+
 /** Whether an event tells of a collection or a deposit. */
 export function isTransactionEvent(event: LogEvent): event is LogEvent<TransactionEventData> {
   return events[event.type].about === 'transaction'

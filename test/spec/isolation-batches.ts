@@ -24,6 +24,12 @@ const list = `{ totalCount nodes ${record} }`
 const whom = `{ totalCount nodes ${person} pageInfo { startCursor endCursor } }`
 const recipients = (args: string) =>
   `query ($c: String) { batches(first: 50) { nodes { recipients(${args}) ${whom} } } }`
+const followed = (variables: object): Ask => ({
+  document: `subscription ($batchId: ID, $after: String) { batchProgress(batchId: $batchId, after: $after) {
+    sequence totalAmount batch { title } } }`,
+  variables,
+  isStream: true,
+})
 const moussa = { name: 'Moussa', account: '70000001', amount: 1_000 }
 const posted = (path: string, body: object = {}): Ask => ({
   method: 'POST',
@@ -98,6 +104,10 @@ export const batchRows: Readonly<Record<string, Row>> = {
     attack: graphql(decided('rejectBatch(id: $id, reason: "no")'), ({ batchId }) => ({ id: batchId })),
   },
   'Mutation.rejectBatch(reason)': { harmless: text },
+  'Subscription.batchProgress(batchId)': {
+    attack: ({ batchId }) => followed({ batchId, after: '0' }),
+  },
+  'Subscription.batchProgress(after)': { attack: ({ sequence }) => followed({ after: sequence }) },
 
   'POST /bulk/batches input.title': { harmless: text },
   'POST /bulk/batches input.recipients.name': { harmless: text },
@@ -162,6 +172,7 @@ export const batchRows: Readonly<Record<string, Row>> = {
     ),
   },
   'nothing: the batches': { attack: graphql(`{ batches ${list} }`, () => ({})) },
+  'nothing: the whole log of batches': { attack: () => followed({ after: '0' }) },
   'nothing: the batches of a status, and their recipients': {
     attack: graphql(`{ batches(filter: { status: DRAFT }) { nodes { recipients ${whom} } } }`, () => ({})),
   },

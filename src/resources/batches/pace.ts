@@ -1,0 +1,23 @@
+import type { BatchEventData } from '../../events/catalogue.ts'
+
+interface Pace {
+  /** Recipients that have not ended. */
+  open: number
+  /** Of all recipients those that have: 0 to 100. */
+  percentage: number
+  /** Recipients paid or failed in a second; null where nobody is yet. */
+  rate: number | null
+  estimatedEnd: Date | null
+}
+
+/** How fast a batch was at the moment of an event. @param at left out, as if it had not begun */
+export function paceOf(data: BatchEventData, at?: Date): Pace {
+  const sent = data.succeeded_count + data.failed_count
+  const open = data.recipient_count - sent - data.cancelled_count
+  const percentage = data.recipient_count === 0 ? 0 : 100 * (1 - open / data.recipient_count)
+  const tookMs = at && data.started_at !== undefined ? at.getTime() - Date.parse(data.started_at) : 0
+  const rate = sent > 0 && tookMs > 0 ? (1_000 * sent) / tookMs : null
+  const isUnderWay = data.status === 'processing' && at !== undefined
+  const estimatedEnd = isUnderWay && rate !== null ? new Date(at.getTime() + (1_000 * open) / rate) : null
+  return { open, percentage, rate, estimatedEnd }
+}
