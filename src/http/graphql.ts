@@ -10,7 +10,7 @@ import { refusals } from '../shared/errors.ts'
 import { limits } from '../shared/limits.ts'
 import { apiVersion } from '../shared/version.ts'
 import { answerOnce } from './idempotency.ts'
-import { anonymousContext, readBody, requestIdOf, signIn } from './request.ts'
+import { anonymousContext, intricacyProblem, readBody, requestIdOf, signIn } from './request.ts'
 import { sendEvents } from './server-sent-events.ts'
 
 /** What belongs to one request. */
@@ -214,6 +214,8 @@ async function paramsOfBody({ message, ctx }: Exchange): Promise<GraphQLParams> 
   const bringsMany = ctx.actor?.scopes.has('bulk_pay') === true
   const body = await readBody(message, bringsMany ? limits.recipientsBodyMaxBytes : limits.bodyMaxBytes)
   if (body === null) throw refusal('BODY_TOO_LARGE')
+  const intricacy = intricacyProblem(body)
+  if (intricacy !== null) throw badRequest(`${intricacy}.`)
   const params = parseJson(body.toString('utf8'), 'The request body')
   if (Array.isArray(params)) throw badRequest('Operations are sent one by one, not in batches.')
   const { query } = (params ?? {}) as GraphQLParams

@@ -100,6 +100,23 @@ export function readBody(
 }
 
 /**
+ * What is wrong with a large body before it is read as JSON: so many objects and lists that reading them
+ * would hold up everybody else. Those within texts count as well.
+ * @returns null where nothing is
+ */
+export function intricacyProblem(body: Buffer): string | null {
+  if (body.length <= limits.bodyMaxBytes) return null
+  let openings = 0
+  for (let at = 0; at < body.length; at += 1) {
+    const byte = body[at]
+    if (byte === 0x5b || byte === 0x7b) openings += 1
+    if (openings > limits.jsonOpeningsMax)
+      return `The body has more than ${limits.jsonOpeningsMax} objects and lists`
+  }
+  return null
+}
+
+/**
  * Passes over what is left of a request that was answered already, so that its connection can be used again;
  * a rest that takes long ends the connection.
  */

@@ -216,6 +216,8 @@ export const limits = {
   jsonDepthMax: 20,
   /** Fields of one object, and the length of a name that can be one of ours. */
   jsonNamesMax: 10_000,
+  /** Objects and lists of a body over 100 kB. Choice: ten times those of the largest batch. */
+  jsonOpeningsMax: 100_000,
   jsonNameLengthMax: 100,
   /** Files of recipients. Choice: two at a time, for each is held while it comes in. */
   importsPerMerchantMax: 2,

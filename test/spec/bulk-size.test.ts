@@ -122,6 +122,22 @@ test('400 more fields in one object than anybody has', async () => {
   expect(over.status).toBe(400)
 })
 
+test('400 a body of a million little things is not even read', async () => {
+  const things = Array.from({ length: 1_000_000 }, () => '[]').join(',')
+  const longest = longestTurn()
+  const body = `{"recipients":[${things}]}`
+  const told = await stage.rest('POST', '/bulk/batches', { token: merchant.token, body })
+  expect(told.status).toBe(400)
+  expect(told.body['message']).toBe('The body has more than 100000 objects and lists.')
+  const answer = await fetch(`${stage.url}/graphql`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${merchant.token}` },
+    body: `{"query":"{ me { id } }","variables":{"a":[${things}]}}`,
+  })
+  expect(answer.status).toBe(400)
+  expect(longest()).toBeLessThan(100)
+})
+
 const creating = `mutation ($input: CreateBatchInput!) { createBatch(input: $input) {
   ... on BatchPayload { batch { recipientCount totalAmount } }
   ... on InvalidInputError { problems { field message } } } }`

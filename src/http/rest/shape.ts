@@ -4,6 +4,7 @@ import { DomainError, type FieldProblem } from '../../shared/errors.ts'
 import { camelCase, invalidInput, readInput, snakeCase } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { giveWay } from '../../shared/turns.ts'
+import { intricacyProblem } from '../request.ts'
 
 /** A request as a route's row sees it. */
 export interface RestRequest {
@@ -88,6 +89,8 @@ function readJson({ body: bytes, headers, form }: RestRequest) {
   ) {
     throw new DomainError('UNSUPPORTED_MEDIA_TYPE')
   }
+  const intricacy = intricacyProblem(bytes)
+  if (intricacy !== null) throw invalidInput([{ field: '', message: intricacy }])
   try {
     const text = utf8.decode(bytes)
     return { json: JSON.parse(text) as unknown, problem: structureProblem(text) }
