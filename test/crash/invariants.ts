@@ -60,15 +60,16 @@ export const invariants: Readonly<Record<string, Check>> = {
         : []
     }),
 
-  'an operator knows no order that is not on record': ({ executed, transactions, payouts, operators }) => {
-    const known = new Set([...transactions, ...payouts].map(({ identity }) => identity))
+  'an operator knows no order that is not on record': ({ executed, operators, ...picture }) => {
+    const { transactions, payouts, recipients } = picture
+    const known = new Set([...transactions, ...payouts, ...recipients].map(({ identity }) => identity))
     return executed.flatMap((identity) =>
       known.has(identity) ? [] : [`${identity}: ${JSON.stringify(operators.get(identity))}`],
     )
   },
 
-  'what is final agrees with the operator': ({ transactions, payouts, operators }, isOver) =>
-    [...transactions, ...payouts].flatMap((row) => {
+  'what is final agrees with the operator': ({ transactions, payouts, recipients, operators }, isOver) =>
+    [...transactions, ...payouts, ...recipients].flatMap((row) => {
       const executions = (row.identity === null ? null : operators.get(row.identity)) ?? []
       const complaint = disagreement(row, executions, isOver)
       return complaint
@@ -107,6 +108,31 @@ export const invariants: Readonly<Record<string, Check>> = {
         ? [`merchant ${id}: ${available} available, ${reserved} reserved`]
         : [],
     ),
+
+  'a batch is what was acknowledged, counts what it has, and ends once': (
+    { batches, batchWords },
+    isOver,
+  ) => {
+    const byId = new Map(batches.map((batch) => [batch.id, batch]))
+    return [
+      ...batchWords.flatMap(({ id, count, began, cancelled }) => {
+        const batch = byId.get(id)
+        const isKept =
+          batch &&
+          batch.size >= count &&
+          (!began || batch.started) &&
+          (!cancelled || batch.status !== 'draft')
+        return isKept ? [] : [`batch ${id}: ${JSON.stringify({ count, began, cancelled, batch })}`]
+      }),
+      ...batches.flatMap((batch) => {
+        const isRight =
+          batch.counted === batch.found &&
+          batch.done === (batch.started && batch.ended ? 1 : 0) &&
+          !(isOver && batch.status === 'processing')
+        return isRight ? [] : [`batch ${batch.id}: ${JSON.stringify(batch)}`]
+      }),
+    ]
+  },
 
   'what was answered is never taken back': ({ words, transactions, payouts }) => {
     const records = { transaction: recordsOf(transactions), payout: recordsOf(payouts) }

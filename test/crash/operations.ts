@@ -12,6 +12,7 @@ import {
   readBalance,
   readTransaction,
 } from './workload.ts'
+import { inBulk } from './workload-bulk.ts'
 import { moneyOut } from './workload-out.ts'
 
 /** What the clients do, by weight. A new kind of money is a row here and one in `invariants.ts`. */
@@ -24,6 +25,7 @@ const operations: readonly Operation[] = [
   { name: 'check a payment', weight: 8, run: checkPayment },
   { name: 'read the balance', weight: 2, run: readBalance },
   ...moneyOut,
+  ...inBulk,
 ]
 
 /** What one client waits after each answer: a person, not a benchmark. */

@@ -2,11 +2,11 @@ import type pg from 'pg'
 import type { Execution } from './operator.ts'
 import type { Postgres } from './postgres.ts'
 import type { Noted } from './readers.ts'
-import type { Word } from './workload.ts'
+import type { BatchWord, Word } from './workload.ts'
 
-/** A transaction, or a payout, whose `completed` reads `success` here, and `reversed` where it came back. */
+/** A transaction; a payout or recipient that was paid reads `success` here, `reversed` where it came back. */
 export interface TransactionRow {
-  kind: 'pay' | 'deposit' | 'payout'
+  kind: 'pay' | 'deposit' | 'payout' | 'recipient'
   id: number
   merchant_id: number
   reference: string
@@ -37,11 +37,14 @@ export interface EventRow {
 export interface Picture {
   /** Frozen before the database was read: what is said later may not be in it. */
   words: readonly Word[]
+  batchWords: readonly BatchWord[]
   readers: readonly { name: string; merchantId: number; noted: readonly Noted[] }[]
   /** What the operators had been asked under before the database was read. */
   executed: readonly string[]
   transactions: readonly TransactionRow[]
   payouts: readonly TransactionRow[]
+  recipients: readonly TransactionRow[]
+  batches: readonly BatchRow[]
   movements: readonly MovementRow[]
   balances: readonly { merchant_id: number; available: number; reserved: number }[]
   heads: readonly { merchant_id: number; position: number }[]
@@ -49,6 +52,19 @@ export interface Picture {
   /** What the auditor has to say, asked now and by itself before. */
   ledgerProblems: readonly string[]
   operators: ReadonlyMap<string, readonly Execution[]>
+}
+
+/** A batch as it counts, and what its recipients and events say. */
+interface BatchRow {
+  id: number
+  status: string
+  started: boolean
+  ended: boolean
+  /** What it counts, and what there is, in the same words. */
+  counted: string
+  found: string
+  size: number
+  done: number
 }
 
 interface MovementRow {
@@ -74,6 +90,26 @@ const queries = {
         ELSE p.status::text END AS status, p.settled_amount::float8 AS settled_amount, 0::float8 AS refunded,
       r.correlation_id::text AS identity, r.attempt, r.next_check_at IS NOT NULL AS next_check
     FROM payout p LEFT JOIN operator_request r ON r.payout_id = p.id`,
+  recipients: `SELECT 'recipient' AS kind, p.id::float8 AS id, p.merchant_id, p.id::text AS reference,
+      p.amount::float8 AS amount, p.account AS customer_phone, p.payment_method::text,
+      CASE WHEN p.reversed_at IS NOT NULL THEN 'reversed' WHEN b.status = 'draft' THEN 'draft'
+        ELSE p.status::text END AS status, p.settled_amount::float8 AS settled_amount, 0::float8 AS refunded,
+      r.correlation_id::text AS identity, r.attempt, r.next_check_at IS NOT NULL AS next_check
+    FROM batch_recipient p JOIN batch b ON b.id = p.batch_id
+      LEFT JOIN operator_request r ON r.recipient_id = p.id`,
+  batches: `SELECT b.id, b.status::text, b.started_at IS NOT NULL AS started,
+      b.processed_at IS NOT NULL AS ended,
+      concat_ws(' ', b.recipient_count, b.succeeded_count, b.failed_count, b.cancelled_count, b.paid_amount)
+        AS counted,
+      concat_ws(' ', r.n, r.succeeded, r.failed, r.cancelled, r.paid) AS found, r.n AS size,
+      (SELECT count(*)::int FROM event e WHERE e.type = 'bulk_pay_done' AND e.data->>'batch_id' = b.id::text)
+        AS done
+    FROM batch b CROSS JOIN LATERAL (
+      SELECT count(*)::int AS n, count(*) FILTER (WHERE r.status = 'success') AS succeeded,
+        count(*) FILTER (WHERE r.status = 'failed') AS failed,
+        count(*) FILTER (WHERE r.status = 'cancelled') AS cancelled,
+        coalesce(sum(r.settled_amount), 0) AS paid
+      FROM batch_recipient r WHERE r.batch_id = b.id) AS r`,
   movements: `SELECT merchant_id, cause, step::text, debit::text, credit::text, amount::float8 AS amount
     FROM movement`,
   balances: `SELECT merchant_id, available::float8 AS available, reserved::float8 AS reserved
@@ -95,11 +131,13 @@ export async function takePicture(
   postgres: Postgres,
   said: {
     words: readonly Word[]
+    batchWords: readonly BatchWord[]
     readers: readonly { name: string; merchantId: number; noted: readonly Noted[] }[]
   },
   book: () => ReadonlyMap<string, readonly Execution[]>,
 ): Promise<Picture> {
   const words = [...said.words]
+  const batchWords = said.batchWords.map((word) => ({ ...word }))
   const executed = [...book().keys()]
   const readers = said.readers.map(({ name, merchantId, noted }) => ({ name, merchantId, noted: [...noted] }))
   const rows = await postgres.read(async (client) => {
@@ -107,6 +145,8 @@ export async function takePicture(
     return {
       transactions: await read<TransactionRow>(queries.transactions),
       payouts: await read<TransactionRow>(queries.payouts),
+      recipients: await read<TransactionRow>(queries.recipients),
+      batches: await read<BatchRow>(queries.batches),
       movements: await read<MovementRow>(queries.movements),
       balances: await read<Picture['balances'][number]>(queries.balances),
       heads: await read<Picture['heads'][number]>(queries.heads),
@@ -114,7 +154,7 @@ export async function takePicture(
       ledgerProblems: (await read<{ problem: string }>(queries.problems)).map(({ problem }) => problem),
     }
   })
-  return { words, readers, executed, ...rows, operators: book() }
+  return { words, batchWords, readers, executed, ...rows, operators: book() }
 }
 
 /** What is still under way: nothing once the storm is over. */
@@ -124,7 +164,8 @@ export async function countOpen(
   const open = await postgres.read((client) =>
     client.query<{ open: number; asked: number; unnumbered: number }>(
       `SELECT (SELECT count(*)::int FROM transaction WHERE status IN ('pending', 'processing'))
-          + (SELECT count(*)::int FROM payout WHERE status IN ('pending', 'processing')) AS open,
+          + (SELECT count(*)::int FROM payout WHERE status IN ('pending', 'processing'))
+          + (SELECT count(*)::int FROM batch WHERE status = 'processing') AS open,
         (SELECT count(*)::int FROM operator_request WHERE next_check_at IS NOT NULL) AS asked,
         (SELECT count(*)::int FROM event WHERE position IS NULL) AS unnumbered`,
     ),

@@ -105,6 +105,34 @@ export const plants: readonly Plant[] = [
     ],
   },
   {
+    name: 'recipients sent before they are begun',
+    edits: [
+      {
+        file: 'src/resources/batches/send.ts',
+        find: '  const taken = busy.flatMap(',
+        replace:
+          "  const client = await services.database.pool.connect()\n  await client.query('BEGIN')\n" +
+          '  const taken = busy.flatMap(',
+      },
+      {
+        file: 'src/resources/batches/send.ts',
+        find: 'await services.database.pool.query<RecipientRow>({',
+        replace: 'await client.query<RecipientRow>({',
+      },
+      {
+        file: 'src/resources/batches/send.ts',
+        find: '  const deadlines = new Map(',
+        replace:
+          "  setTimeout(() => void client.query('COMMIT').finally(() => client.release(true)), 300)\n" +
+          '  const deadlines = new Map(',
+      },
+    ],
+  },
+  {
+    name: 'what is cancelled of a batch stays set aside',
+    edits: [{ file: 'cancel_batch()', find: "IF before <> 'draft' AND freed > 0", replace: 'IF freed < 0' }],
+  },
+  {
     name: 'timeout means failed',
     edits: [
       {

@@ -71,7 +71,7 @@ export async function runStorm(options: StormOptions): Promise<Storm> {
   async function check(isOver: boolean): Promise<boolean> {
     picture = await takePicture(
       world.postgres,
-      { words: world.record.words, readers: world.readers },
+      { words: world.record.words, batchWords: world.record.batches, readers: world.readers },
       world.operators.book,
     )
     storm.violations = [...brokenInvariants(picture, isOver), ...(await strangeThings(world))]
@@ -235,7 +235,8 @@ function emptyStorm(seed: number): Storm {
 
 function summarize(storm: Storm, world: World, picture: Picture | null): Storm {
   const { record, proxy, service, logPath } = world
-  const transactions = [...(picture?.transactions ?? []), ...(picture?.payouts ?? [])]
+  const { transactions: moved = [], payouts = [], recipients = [] } = picture ?? {}
+  const transactions = [...moved, ...payouts, ...recipients]
   return {
     ...storm,
     logPath: storm.violations.length > 0 ? logPath : null,

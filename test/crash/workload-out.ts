@@ -31,7 +31,7 @@ const triesMax = 3
  * operator that is never reached (27) is none: what may have left once is sent to it for ever, and no storm
  * ends. One that breaks twice (2202) would keep the end of a storm waiting for another fence.
  */
-const payees: readonly { value: string; weight: number }[] = [
+export const payees: readonly { value: string; weight: number }[] = [
   ...['2000', '2101', '2201', '2300', '2401', '2501', '2601'].map((value) => ({ value, weight: 1 })),
   ...['3000', '3100', '3200', '3300'].map((value) => ({ value, weight: 1 })),
   { value: '0000', weight: 30 },

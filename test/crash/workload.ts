@@ -26,6 +26,16 @@ export interface Word {
   status: string
 }
 
+/** What the service said of a batch, and may not take back. */
+export interface BatchWord {
+  id: number
+  merchantId: number
+  /** Recipients that it took. */
+  count: number
+  began: boolean
+  cancelled: boolean
+}
+
 /** What all clients of a run heard, in the order of hearing. */
 export interface Record {
   words: Word[]
@@ -35,6 +45,7 @@ export interface Record {
   answers: Map<string, number>
   /** Answers that no client should ever get. */
   strange: string[]
+  batches: BatchWord[]
 }
 
 /** One client of the run. */

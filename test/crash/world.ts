@@ -56,7 +56,14 @@ export async function openWorld(options: {
     )
     const proxy = await opened(startProxy(postgres.socket, randomFrom(seed + 1)), (each) => each.close())
     const operators = await opened(startOperators(join(dir, 'operators.jsonl'), seed), (each) => each.close())
-    const record: Record = { words: [], requests: 0, answered: 0, answers: new Map(), strange: [] }
+    const record: Record = {
+      words: [],
+      requests: 0,
+      answered: 0,
+      answers: new Map(),
+      strange: [],
+      batches: [],
+    }
     const logPath = join(dir, 'service.log')
     Object.assign(home.environment, {
       DATABASE_URL: `postgresql://${postgres.user}@127.0.0.1:${proxy.port}/payments`,
@@ -86,7 +93,7 @@ async function openMerchant(home: Home, tree: string): Promise<Merchant> {
   const made = JSON.parse(stdout) as { merchant_id: number; api_key: string; api_secret: string }
   // Some money to go out with before any came in.
   const fund = [join(tree, 'src/cli.ts'), 'merchant', 'fund', '--id', String(made.merchant_id)]
-  const funded = await run(home, 'node', [...fund, '--amount', '300000'])
+  const funded = await run(home, 'node', [...fund, '--amount', '1000000'])
   if (funded.code !== 0) throw new Error(`no money: ${funded.stderr}`)
   const { Authorization } = await signIn(home, made.api_key, made.api_secret, scopes)
   return { id: made.merchant_id, authorization: Authorization }

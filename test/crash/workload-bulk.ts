@@ -1,0 +1,72 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { providers } from '../../src/shared/providers.ts'
+import { pick } from './plan.ts'
+import { type Answer, ask, type Client, describe, isTrouble, type Operation } from './workload.ts'
+import { payees } from './workload-out.ts'
+
+/** What the clients do with batches, by weight. */
+export const inBulk: readonly Operation[] = [
+  { name: 'batch', weight: 12, run: payBatch },
+  { name: 'cancel a batch', weight: 4, run: cancelBatch },
+]
+
+const triesMax = 3
+const sizes = [
+  { value: 3, weight: 60 },
+  { value: 20, weight: 35 },
+  { value: 200, weight: 3 },
+]
+
+async function payBatch(client: Client): Promise<void> {
+  const { random, record, merchant } = client
+  const key = client.newReference()
+  const recipients = people(client, pick(random, sizes))
+  const made = await insist(client, '', { recipients }, `make ${key}`)
+  const id: unknown = made?.body.data?.id
+  if (made?.status !== 201 || typeof id !== 'number') return
+  const batch = { id, merchantId: merchant.id, count: recipients.length, began: false, cancelled: false }
+  record.batches.push(batch)
+  // The same request again is the same batch.
+  const again = await insist(client, '', { recipients }, `make ${key}`)
+  if (again?.status === 201 && again.body.data.id !== id) record.strange.push(describe(`${key} twice`, again))
+  if (random() < 0.3) {
+    const added = await insist(client, `/${id}/recipients`, { recipients: people(client, 2) }, `add ${key}`)
+    if (added?.status === 200) batch.count += 2
+  }
+  const begun = await insist(client, `/${id}/process`, {}, `process ${key}`)
+  if (begun?.status === 202) batch.began = true
+}
+
+async function cancelBatch({ ...client }: Client): Promise<void> {
+  const own = client.record.batches.filter(({ merchantId }) => merchantId === client.merchant.id).slice(-20)
+  const batch = own[Math.floor(client.random() * own.length)]
+  if (!batch) return
+  const answer = await insist(client, `/${batch.id}/cancel`, {}, client.newReference())
+  if (answer?.status === 200) batch.cancelled = true
+}
+
+function people({ random }: Client, count: number): object[] {
+  return Array.from({ length: count }, (_, n) => ({
+    name: `Awa ${n}`,
+    account: `+22370${pick(
+      random,
+      payees.map(({ value, weight }) => ({ value, weight })),
+    )}${String(n % 100).padStart(2, '0')}`,
+    amount: 1_000 + Math.floor(random() * 500),
+    payment_method: providers[n % providers.length],
+  }))
+}
+
+/** Asks, and again under the same key while no answer says what became of it. */
+async function insist(client: Client, path: string, body: object, key: string): Promise<Answer | null> {
+  for (let count = 1; count <= triesMax; count += 1) {
+    const answer = await ask(client, 'POST', `/bulk/batches${path}`, body, { 'idempotency-key': key })
+    if (answer && !isTrouble(answer)) {
+      if (![200, 201, 202, 400, 409].includes(answer.status))
+        client.record.strange.push(describe(`POST /bulk/batches${path}`, answer))
+      return answer
+    }
+    await sleep(50 + 200 * client.random())
+  }
+  return null
+}

@@ -1,0 +1,213 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { type Provider, providers } from '../../src/shared/providers.ts'
+import { startReceiver } from '../resources/webhooks/receivers.ts'
+import type { TestMerchant } from '../support/app.ts'
+import { bulkOn, row } from './bulk-ground.ts'
+import { eventually } from './eventually.ts'
+import { customer, openStage, second } from './stage.ts'
+
+const stage = await openStage({ OPERATOR_C_BREAKER_OPEN_MS: '500' })
+const { shop, draft, process, cancel, ended, money, summary, told } = bulkOn(stage)
+const { owner } = stage.database
+
+const paid = (operator: Provider, scenario = '00', parameter = '00') =>
+  row(scenario, { payment_method: operator, account: customer(scenario, parameter) })
+
+/** How many recipients of each operator have each status, `OperatorA success`. */
+async function statuses(id: number): Promise<Record<string, number>> {
+  const { rows } = await owner.query<{ what: string; n: number }>(
+    `SELECT payment_method || ' ' || status AS what, count(*)::int AS n FROM batch_recipient
+     WHERE batch_id = $1 GROUP BY 1`,
+    [id],
+  )
+  return Object.fromEntries(rows.map(({ what, n }) => [what, n]))
+}
+
+/** Lets the time pass in which an earlier call may still arrive: it goes by the machine's clock. */
+const lowerFences = () =>
+  owner.query(
+    `UPDATE operator_request SET fence_until = now() - interval '1 ms', query_after = NULL
+     WHERE state IN ('doubt', 'unsent', 'sending') AND created_at < service_now() - interval '2 s'`,
+  )
+
+async function passTimeUntilEnded(merchant: TestMerchant, id: number): Promise<Record<string, unknown>> {
+  return eventually(async () => {
+    await lowerFences()
+    await stage.advance(2 * second)
+    const batch = await summary(merchant, id)
+    if (batch['processed_at'] === undefined) throw new Error(JSON.stringify(await statuses(id)))
+    return batch
+  }, 20_000)
+}
+
+/** What each recipient of a batch was paid, by us and by the operators' own book. */
+async function bothBooks(id: number) {
+  const { rows } = await owner.query<{ name: string; scenario: string; settled: number | null }>(
+    `SELECT q.correlation_id AS name, substr(r.account, 7, 2) AS scenario, r.settled_amount::int AS settled
+     FROM batch_recipient r JOIN operator_request q ON q.recipient_id = r.id WHERE r.batch_id = $1`,
+    [id],
+  )
+  const answer = await fetch(`${stage.simulator.url}/_sim/invariants`, {
+    headers: { 'x-control-token': stage.controlToken },
+  })
+  const { executions, ok } = (await answer.json()) as {
+    ok: boolean
+    executions: { client_reference: string; kind: string; count: number; amount: string }[]
+  }
+  expect(ok).toBe(true)
+  const theirs = new Map(executions.map((each) => [each.client_reference, each]))
+  return rows.map(({ name, scenario, settled }) => {
+    const { count = 0, amount = '0' } = theirs.get(name) ?? {}
+    return { scenario, settled, count, amount: Number(amount) }
+  })
+}
+
+test('whatever happens on the way: counts and amounts are those of the operators’ own book', async () => {
+  const merchant = await shop(1_000_000)
+  const played = ['00', '03', '20', '05', '22', '00', '23', '30', '24', '31', '00', '35', '34', '26', '33']
+  const some = [
+    ['41', '40'],
+    ['21', '01'],
+    ['25', '01'],
+    ['40', '50'],
+  ] as const // prettier-ignore
+  const people = providers.flatMap((operator) => [
+    ...played.map((scenario) => paid(operator, scenario)),
+    ...some.map(([scenario, parameter]) => paid(operator, scenario, parameter)),
+  ])
+  const id = await draft(merchant, people)
+  await process(merchant, id)
+  const end = await passTimeUntilEnded(merchant, id)
+  const books = await bothBooks(id)
+  expect(books).toHaveLength(people.length)
+  for (const { scenario, settled, count, amount } of books) {
+    const isRefused = scenario === '03' || scenario === '05'
+    const expected = isRefused ? null : scenario === '41' ? 1_960 : 2_000
+    const book = { scenario, count: isRefused ? 0 : 1, amount: expected ?? 0 }
+    expect({ scenario, settled, count, amount }).toEqual({ ...book, settled: expected })
+  }
+  const failed = 2 * providers.length
+  const total = books.reduce((sum, { amount }) => sum + amount, 0)
+  expect(end).toMatchObject({
+    status: 'partially_completed',
+    succeeded_count: people.length - failed,
+    failed_count: failed,
+    paid_amount: total,
+  })
+  expect(await told(id)).toContain('bulk_pay_done')
+  // Taken back after 50 s: the money is there again, and the batch stays what it was.
+  await stage.advance(120 * second)
+  await eventually(async () =>
+    expect(await money(merchant)).toEqual({
+      available: 1_000_000 - total + 2_000 * providers.length,
+      reserved: 0,
+    }),
+  )
+  expect(await summary(merchant, id)).toMatchObject({ status: 'partially_completed', paid_amount: total })
+}, 40_000)
+
+test('an operator that is down pauses its recipients, and no others; then it goes on', async () => {
+  const merchant = await shop()
+  await stage.outage('OperatorC', 'refuse')
+  const people = [20, 90].flatMap((count, n) =>
+    Array.from({ length: count }, () => paid(n === 0 ? 'OperatorA' : 'OperatorC')),
+  )
+  const id = await draft(merchant, people)
+  await process(merchant, id)
+  await eventually(async () => expect(await statuses(id)).toMatchObject({ 'OperatorA success': 20 }))
+  const down = await statuses(id)
+  expect(down).not.toHaveProperty('OperatorC success')
+  expect(down).not.toHaveProperty('OperatorC failed')
+  // Those who were taken already found out that it is down; the others were not even begun.
+  expect(down['OperatorC pending']).toBeGreaterThanOrEqual(20)
+  expect(await summary(merchant, id)).toMatchObject({ status: 'processing' })
+  await stage.outage('OperatorC', 'none')
+  expect(await passTimeUntilEnded(merchant, id)).toMatchObject({ status: 'completed', succeeded_count: 110 })
+  expect((await bothBooks(id)).every(({ count }) => count === 1)).toBe(true)
+}, 30_000)
+
+test('an outcome that nobody knows stays processing, and so does its batch, cancelled or not', async () => {
+  const merchant = await shop()
+  const id = await draft(merchant, [paid('OperatorA', '11'), paid('OperatorB'), paid('OperatorA', '00')])
+  await process(merchant, id)
+  await eventually(async () => expect(await summary(merchant, id)).toMatchObject({ succeeded_count: 2 }))
+  await stage.advance(3_600 * second)
+  expect(await statuses(id)).toMatchObject({ 'OperatorA processing': 1 })
+  expect((await cancel(merchant, id)).status).toBe(200)
+  expect(await summary(merchant, id)).toMatchObject({ status: 'processing' })
+  expect((await money(merchant)).reserved).toBe(2_000)
+  expect(await told(id)).not.toContain('bulk_pay_done')
+})
+
+test('a slow operator does not hold up the others of its batch, nor other batches', async () => {
+  const [merchant, other] = [await shop(), await shop()]
+  const slow = Array.from({ length: 30 }, () => paid('OperatorD', '21', '03'))
+  const quick = Array.from({ length: 30 }, () => paid('OperatorA'))
+  const id = await draft(merchant, [...slow, ...quick])
+  const id2 = await draft(other, quick.slice(0, 10))
+  await Promise.all([process(merchant, id), process(other, id2)])
+  await ended(other, id2)
+  await eventually(async () => expect(await statuses(id)).toMatchObject({ 'OperatorA success': 30 }), 3_000)
+  const now = await statuses(id)
+  expect((now['OperatorD pending'] ?? 0) + (now['OperatorD processing'] ?? 0)).toBeGreaterThan(20)
+  expect((await cancel(merchant, id)).status).toBe(200)
+  await passTimeUntilEnded(merchant, id)
+}, 30_000)
+
+test('8 of a batch at most are at operators at once, also with two services; nobody twice', async () => {
+  await stage.sibling()
+  const merchant = await shop()
+  const people = providers.flatMap((operator) => Array.from({ length: 6 }, () => paid(operator, '21', '01')))
+  const id = await draft(merchant, people)
+  let atOnce = 0
+  const looking = setInterval(() => {
+    void owner
+      .query<{ n: number }>(
+        `SELECT count(*)::int AS n FROM operator_request q JOIN batch_recipient r ON r.id = q.recipient_id
+         WHERE r.batch_id = $1 AND q.state = 'sending'`,
+        [id],
+      )
+      .then(({ rows }) => (atOnce = Math.max(atOnce, rows[0]?.n ?? 0)))
+  }, 40)
+  onTestFinished(() => clearInterval(looking))
+  await process(merchant, id)
+  await eventually(async () => {
+    const now = Object.keys(await statuses(id))
+    expect(now.filter((what) => what.endsWith('pending'))).toEqual([])
+  })
+  clearInterval(looking)
+  // Of some the callback came before the answer: a question tells.
+  await eventually(async () => {
+    await stage.advance(5 * second)
+    expect(await summary(merchant, id)).toMatchObject({ status: 'completed' })
+  })
+  // Answers that wait to be noted are no calls any more.
+  expect(atOnce).toBeGreaterThanOrEqual(8)
+  expect(atOnce).toBeLessThanOrEqual(16)
+  expect((await bothBooks(id)).every(({ count }) => count === 1)).toBe(true)
+}, 30_000)
+
+test('a payment beside a batch of 120 goes as without; the end comes once, by webhook', async () => {
+  const merchant = await shop(2_000_000)
+  const receiver = await startReceiver((response) => response.end())
+  const hook = { url: `http://127.0.0.1:${receiver.port}/`, events: ['bulk_pay_done'] }
+  expect((await stage.rest('POST', '/webhooks', { token: merchant.token, body: hook })).status).toBe(201)
+  const people = providers.flatMap((operator) => Array.from({ length: 30 }, () => paid(operator)))
+  const id = await draft(merchant, people)
+  await process(merchant, id)
+  const took: number[] = []
+  for (let n = 0; n < 4; n += 1) {
+    const begun = performance.now()
+    const body = { customer_phone: customer('00'), payment_method: providers[n % 4] }
+    expect((await stage.pay(merchant, body)).status).toBe(202)
+    took.push(performance.now() - begun)
+  }
+  expect(await summary(merchant, id)).toMatchObject({ status: 'processing' })
+  expect(Math.max(...took)).toBeLessThan(2 * second)
+  const end = await ended(merchant, id)
+  await eventually(() => expect(receiver.arrived).toHaveLength(1))
+  expect(JSON.parse(String(receiver.arrived[0]?.body))).toMatchObject({
+    event: 'bulk_pay_done',
+    data: { batch_id: id, status: 'completed', succeeded_count: 120, paid_amount: end['paid_amount'] },
+  })
+}, 40_000)
