@@ -79,7 +79,7 @@ describe('1,000 random calls: never a 5xx, errors with codes only, nothing writt
     600_000,
   )
 
-  test.each(['transactionChanged', 'payoutChanged', 'approvalsChanged', 'events'])(
+  test.each(['transactionChanged', 'payoutChanged', 'approvalsChanged', 'batchProgress', 'events'])(
     'subscription %s',
     async (name) => {
       const field = schema.getSubscriptionType()?.getFields()[name]

@@ -99,6 +99,12 @@ const contract: readonly { name: string; statements: number; document: string }[
       waiting: recipients(filter: { status: PENDING }) { nodes { name evidence { attempts } } } } } }`,
   },
   {
+    name: 'batches and their recipients with their ledger entries',
+    statements: 4,
+    document: `{ batches(first: 20) { nodes { ledgerEntries { step }
+      recipients(first: 20) { nodes { ledgerEntries { step amount } } } } } }`,
+  },
+  {
     name: 'the recipients of a batch, by REST',
     statements: 2,
     document: '{ batch(id: 1) { recipients(first: 20, offset: 2) { totalCount nodes { name } } } }',

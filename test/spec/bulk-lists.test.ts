@@ -139,6 +139,46 @@ test('a dashboard sees what the operator said of each', async () => {
   expect(asDraft.batch).toEqual({ pendingCount: 1, recipients: { nodes: [{ evidence: null }] } })
 })
 
+test('the ledger tells of a batch what it set aside, and of each recipient what became of it', async () => {
+  const entries = 'ledgerEntries { step amount }'
+  const { batch } = await ask(
+    merchant,
+    `${batchOf} { ${entries} recipients(first: 3) {
+    nodes { databaseId ${entries} } } } }`,
+    { id: paid },
+  )
+  expect(batch.ledgerEntries).toEqual([{ step: 'RESERVE', amount: 12_000 }])
+  const [, done, refused] = batch.recipients.nodes
+  expect(done.ledgerEntries).toEqual([{ step: 'POST', amount: 2_000 }])
+  expect(refused.ledgerEntries).toEqual([{ step: 'VOID', amount: 2_000 }])
+  const { statement } = await ask(
+    merchant,
+    `{ statement(from: "2020-01-01T00:00:00Z") { lines { nodes {
+      entry { step } batchId recipientId payoutId } } } }`,
+  )
+  const line = (step: string, ids: object) => ({
+    entry: { step },
+    batchId: null,
+    recipientId: null,
+    payoutId: null,
+    ...ids,
+  })
+  expect(statement.lines.nodes).toEqual(
+    expect.arrayContaining([
+      line('RESERVE', { batchId: paid }),
+      line('POST', { recipientId: done.databaseId }),
+      line('VOID', { recipientId: refused.databaseId }),
+    ]),
+  )
+  const csv = await fetch(`${stage.url}/merchant/api/exports/statement.csv?from=2020-01-01`, {
+    headers: { Authorization: `Bearer ${merchant.token}` },
+  })
+  const lines = (await csv.text()).trim().split(/\r?\n/)
+  expect(lines[0]).toMatch(/,batch_id,recipient_id$/)
+  expect(lines.filter((each) => each.endsWith(`,${paid},`))).toHaveLength(1)
+  expect(lines.filter((each) => each.endsWith(`,,${done.databaseId}`))).toHaveLength(1)
+})
+
 test('a recipient is a node, with its batch', async () => {
   const { batch } = await ask(merchant, `${batchOf} { id recipients { nodes { id name } } } }`, { id: paid })
   const [first] = batch.recipients.nodes

@@ -34,6 +34,9 @@ export const statementExport = makeExport({
     available: ({ held }) => held.available,
     reserved: ({ held }) => held.reserved,
     receivable: ({ held }) => held.receivable,
+    // Last: who reads by place finds the others where they were.
+    batch_id: ({ line }) => line && subjectOf(line.cause).batchId,
+    recipient_id: ({ line }) => line && subjectOf(line.cause).recipientId,
   },
   texts: [],
   pages: readStatementRows,

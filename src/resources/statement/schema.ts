@@ -54,6 +54,22 @@ builder.prismaObjectField('Payout', 'ledgerEntries', (t) =>
     resolve: ({ id }, _args, ctx) => loadEntries(ctx, `payout:${id}`),
   }),
 )
+builder.prismaObjectField('Batch', 'ledgerEntries', (t) =>
+  t.field({
+    type: [Entry],
+    select: { id: true },
+    description:
+      'How its money was set aside and given back as a whole, oldest first; the rest is of recipients.',
+    resolve: ({ id }, _args, ctx) => loadEntries(ctx, `batch:${id}`),
+  }),
+)
+builder.prismaObjectField('BatchRecipient', 'ledgerEntries', (t) =>
+  t.field({
+    type: [Entry],
+    description: 'How it moved money, oldest first; it was set aside with that of its batch.',
+    resolve: ({ id }, _args, ctx) => loadEntries(ctx, `recipient:${id}`),
+  }),
+)
 
 const StatementBalance = builder.objectRef<Held>('StatementBalance').implement({
   description: 'What a merchant held at a moment, whole XOF.',
@@ -83,6 +99,18 @@ const Line = builder.objectRef<StatementLine>('StatementLine').implement({
       nullable: true,
       description: 'The payout that it is about, by its id in REST.',
       resolve: ({ cause }) => subjectOf(cause).payoutId,
+    }),
+    batchId: t.field({
+      type: 'SafeInt',
+      nullable: true,
+      description: 'The batch whose money is set aside or given back as a whole, by its id in REST.',
+      resolve: ({ cause }) => subjectOf(cause).batchId,
+    }),
+    recipientId: t.field({
+      type: 'SafeInt',
+      nullable: true,
+      description: 'The recipient of a batch that it is about, by its id in REST.',
+      resolve: ({ cause }) => subjectOf(cause).recipientId,
     }),
   }),
 })

@@ -10,11 +10,21 @@ export function checkSpan(ctx: Context, { from, to }: { from: Date; to?: Date | 
   return { from, to: to ?? null }
 }
 
-/** What an entry is about, by its cause. */
-export function subjectOf(cause: string): { transactionId: bigint | null; payoutId: bigint | null } {
-  const [, kind, id = ''] = /^(transaction|payout):(\d+)$/.exec(cause) ?? []
+/** What an entry is about, by its cause (`recipient:7`): the one of these that it names. */
+export interface Subject {
+  transactionId: bigint | null
+  payoutId: bigint | null
+  batchId: bigint | null
+  recipientId: bigint | null
+}
+
+export function subjectOf(cause: string): Subject {
+  const [, kind, id = ''] = /^(transaction|payout|batch|recipient):(\d+)$/.exec(cause) ?? []
+  const idOf = (name: string) => (kind === name ? BigInt(id) : null)
   return {
-    transactionId: kind === 'transaction' ? BigInt(id) : null,
-    payoutId: kind === 'payout' ? BigInt(id) : null,
+    transactionId: idOf('transaction'),
+    payoutId: idOf('payout'),
+    batchId: idOf('batch'),
+    recipientId: idOf('recipient'),
   }
 }
