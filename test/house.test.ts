@@ -69,6 +69,8 @@ const allMerchants: Readonly<Record<string, string>> = {
   'src/resources/merchants/create.ts': 'administration',
   'src/resources/merchants/deactivate.ts': 'administration',
   'src/resources/merchants/fund.ts': 'administration; a sandbox, too, has one owner',
+  'src/resources/payment-links/create.ts': 'past no wall: a transaction of `merchantPool`',
+  'src/resources/payment-links/update.ts': 'past no wall: a transaction of `merchantPool`',
   'src/resources/payouts/cancel-all.ts': 'administration',
   'src/resources/payouts/cancel.ts': 'cancels, by a function that is told the merchant',
   'src/resources/reverse-disbursement.ts': 'operators take back of every merchant',

@@ -98,6 +98,8 @@ const pictures = {
     FROM beneficiary WHERE id = $2 AND merchant_id = $1`,
   batch: `SELECT title, status, approval, recipient_count, total_amount, cancelled_count
     FROM batch WHERE id = $2 AND merchant_id = $1`,
+  payment_link: `SELECT title, description, amount, url_slug, usage_limit, is_active, expires_at
+    FROM payment_link WHERE id = $2 AND merchant_id = $1`,
   webhook: `SELECT url, events, is_active, removed_at
     FROM webhook_endpoint WHERE id = $2 AND merchant_id = $1`,
 } as const

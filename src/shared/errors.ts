@@ -86,6 +86,11 @@ export const refusals = {
     type: 'DuplicatePayoutError',
     message: 'A payout with this reference exists already.',
   },
+  SLUG_TAKEN: {
+    status: 409,
+    type: 'SlugTakenError',
+    message: 'Another payment link has this url_slug already.',
+  },
   ALREADY_MEMBER: {
     status: 409,
     type: 'AlreadyMemberError',

@@ -50,6 +50,13 @@ export const limits = {
   merchantNameLengthMax: 200,
   bankAccountLengthMin: 5,
   bankAccountLengthMax: 34,
+  /** Payment links (decisions: Endpoints). */
+  linkTitleLengthMax: 200,
+  linkDescriptionLengthMax: 1_000,
+  linkSlugLengthMin: 3,
+  linkSlugLengthMax: 64,
+  linkSlugMadeLength: 10,
+  linkUsageLimitMax: 1_000_000_000,
   /** Longest e-mail address that can be delivered to (RFC 5321). */
   emailLengthMax: 254,
   urlLengthMax: 2_048,

@@ -38,6 +38,7 @@ beforeAll(async () => {
   await fundMerchant(services, shop.merchantId, { amount: 1_000_000n })
   const person = { name: 'Awa', account: '70009901', payment_method: 'OperatorA' }
   await app.rest('POST', '/beneficiaries', { token, body: person })
+  await app.rest('POST', '/payment-links', { token, body: { title: 'Café', url_slug: 'kept-link' } })
   const paid = { amount: 1_000, beneficiary_id: 1, reference: 'kept-1', scheduled_at: tomorrow }
   await app.rest('POST', '/payouts', { token, body: paid })
   for (let n = 1; n <= 3; n += 1) {
@@ -152,6 +153,23 @@ const asked: Record<string, readonly (() => object)[]> = {
   ],
   ProcessBatch: [() => ({ id: 999_999 }), () => ({ id: 'nobody-s' }), () => ({})],
   CancelBatch: [() => ({ id: 999_999 }), () => ({ id: 'nobody-s' }), () => ({})],
+  CreatePaymentLink: [
+    () => ({ input: { title: 'Café', amount: 5_000n, usageLimit: 3, urlSlug: `made-${(made += 1)}` } }),
+    () => ({ input: { title: 'Café', urlSlug: 'admin' } }),
+    () => ({ input: { title: 'Café', urlSlug: 'kept-link' } }),
+    () => ({ input: { amount: 5_000n } }),
+  ],
+  PaymentLinks: [
+    () => ({ limit: 2, offset: 0, filter: {} }),
+    () => ({ limit: 100, offset: 0, filter: { activeOnly: false } }),
+    () => ({ limit: 100, offset: -1, filter: null }),
+  ],
+  PaymentLink: [() => ({ id: 1 }), () => ({ id: 999_999 }), () => ({ id: null })],
+  UpdatePaymentLink: [
+    () => ({ id: 1, input: { title: 'Thé', amount: null } }),
+    () => ({ id: 1, input: { usageLimit: 0 } }),
+    () => ({ id: 999_999, input: { title: 'Thé' } }),
+  ],
   CreateBeneficiary: [
     () => ({ input: { name: `made-${(made += 1)}`, account: '70009902', paymentMethod: 'OperatorB' } }),
     () => ({ input: { name: 'Moussa', account: 'ML013', paymentMethod: 'OperatorB' } }),

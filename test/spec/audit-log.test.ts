@@ -11,7 +11,8 @@ import { type MailServer, startMailServer } from '../support/mail-server.ts'
 import { type Ground, openGround, type Shop } from './audited-ground.ts'
 import { tampering } from './audited-tampering.ts'
 import { eventually } from './eventually.ts'
-import { type Case, mutations, type Prepare, restWrites } from './audited-operations.ts'
+import { type Case, mutations, type Prepare } from './audited-operations.ts'
+import { restWrites } from './audited-routes.ts'
 
 // Every operation once: what it leaves in the audit log, what it leaves there when it is refused, and that
 // none of the secrets that went to and fro lies anywhere it does not belong.

@@ -48,6 +48,11 @@ export interface Known {
   /** Global id of somebody whom that pays. */
   recipientNode: string
   recipientCursor: string
+  /** REST id of one of its payment links. */
+  linkId: string
+  /** Global id of the same. */
+  linkNode: string
+  linkCursor: string
   /** REST id of its endpoint, and the address that this has. */
   webhookId: string
   webhookUrl: string
@@ -78,6 +83,7 @@ export type RowKind =
   | 'payout'
   | 'batch'
   | 'paid'
+  | 'link'
   | 'hook'
   | 'sent'
   | 'member'
@@ -144,6 +150,8 @@ export function comparable({ status, text }: Heard, named: Known): string {
     named.batchCursor,
     named.recipientNode,
     named.recipientCursor,
+    named.linkNode,
+    named.linkCursor,
     named.webhookUrl,
     named.webhookNode,
     named.webhookCursor,

@@ -17,6 +17,7 @@ import { auditLogRows } from './isolation-audit-log.ts'
 import { apiKeyRows } from './isolation-api-keys.ts'
 import { batchRows } from './isolation-batches.ts'
 import { beneficiaryRows } from './isolation-beneficiaries.ts'
+import { linkRows } from './isolation-links.ts'
 import { moneyOutRows } from './isolation-money-out.ts'
 import { payoutRows } from './isolation-payouts.ts'
 import { settingsRows } from './isolation-settings.ts'
@@ -230,6 +231,7 @@ export const matrix: Readonly<Record<string, Row>> = {
   ...moneyOutRows,
   ...payoutRows,
   ...batchRows,
+  ...linkRows,
   ...webhookRows,
   ...teamRows,
   ...settingsRows,

@@ -14,6 +14,7 @@ import {
   type RowKind,
 } from './isolation-asks.ts'
 import { batchOf, noBatchLike } from './isolation-batches.ts'
+import { linkOf, noLinkLike } from './isolation-links.ts'
 import { graphqlInputs, matrix, restInputs } from './isolation-matrix.ts'
 import { colleagueOf, nobodyLike } from './isolation-team.ts'
 import { webhookOf } from './isolation-webhooks.ts'
@@ -40,6 +41,7 @@ const marks = [
   '3084400',
   'Awa of victim',
   'Salaries of victim',
+  'Link of victim',
   '77110000',
   'hooks-of-victim',
   'fanta-victim',
@@ -49,7 +51,7 @@ beforeAll(async () => {
   // The global id of a short one is the beginning of those of longer ones.
   await service.database.owner.query(
     `SELECT setval('webhook_endpoint_id_seq', 100), setval('webhook_delivery_id_seq', 100),
-       setval('batch_id_seq', 100)`,
+       setval('batch_id_seq', 100), setval('payment_link_id_seq', 100)`,
   )
   victim = await knownOf(await service.merchant('Victim & Sons'), 'victim-payment', {
     amount: 771_100,
@@ -124,12 +126,14 @@ async function knownOf(shop: TestMerchant, name: string, payments: Payments): Pr
   const out = await service.graphql('{ payouts { edges { cursor node { id databaseId } } } }', {}, token)
   const [leaving] = out.body['data'].payouts.edges
   const batch = await batchOf(service, token, name, payments)
+  const link = await linkOf(service, token, name)
   const webhook = await webhookOf(service, token, name)
   const colleague = await colleagueOf(service, shop, name)
   const log = await service.graphql('{ auditLog(first: 1) { edges { cursor } } }', {}, token)
   return {
     ...webhook,
     ...batch,
+    ...link,
     ...colleague,
     auditCursor: log.body['data'].auditLog.edges[0].cursor,
     apiKey: shop.apiKey,
@@ -163,13 +167,14 @@ async function nothingLike(known: Known): Promise<Known> {
   const { rows } = await service.database.owner.query<Record<RowKind, string>>(
     `SELECT nextval('transaction_id_seq')::text AS id, nextval('beneficiary_id_seq')::text AS person,
        nextval('payout_id_seq')::text AS payout, nextval('batch_id_seq')::text AS batch,
-       nextval('batch_recipient_id_seq')::text AS paid, nextval('webhook_endpoint_id_seq')::text AS hook,
+       nextval('batch_recipient_id_seq')::text AS paid, nextval('payment_link_id_seq')::text AS link,
+       nextval('webhook_endpoint_id_seq')::text AS hook,
        nextval('webhook_delivery_id_seq')::text AS sent, nextval('team_member_id_seq')::text AS member,
        nextval('api_key_id_seq')::text AS session, nextval('audit_entry_id_seq')::text AS noted`,
   )
   const [made] = rows
   if (!made) throw new Error('no ids')
-  const { id, person, payout, batch, paid, hook, sent, member, session, noted } = made
+  const { id, person, payout, batch, paid, link, hook, sent, member, session, noted } = made
   const renamed = (encoded: string, was = known.id, becomes = id) =>
     Buffer.from(Buffer.from(encoded, 'base64').toString().replace(was, becomes)).toString('base64')
   return {
@@ -197,6 +202,7 @@ async function nothingLike(known: Known): Promise<Known> {
     payoutCursor: renamed(known.payoutCursor, known.payoutId, payout),
     payoutReference: 'no-such-payout',
     ...noBatchLike(known, batch, paid, renamed),
+    ...noLinkLike(known, link, renamed),
     webhookId: hook,
     webhookUrl: 'http://127.0.0.1:1/hooks-of-nobody',
     webhookNode: renamed(known.webhookNode, known.webhookId, hook),
@@ -365,6 +371,7 @@ test.each(Object.entries(firstWalls).slice(1))(
       seen.push('Query.webhook(id)', 'Mutation.rotateWebhookSecret(id)', 'Mutation.removeWebhook(id)')
       seen.push('Query.member(id)', 'GET /team/{id} id')
       seen.push('Query.batch(id)', 'Query.batches(after)', 'GET /bulk/batches/{id} id')
+      seen.push('Query.paymentLink(id)', 'GET /payment-links/{id} id')
       seen.push('Query.payout(id)', 'Query.payouts(filter.reference)', 'GET /payouts/{id} id')
       expect(named).toEqual(expect.arrayContaining([...seen, 'GET /transactions/{id} id']))
     })

@@ -16,6 +16,7 @@ import { DomainError } from '../../shared/errors.ts'
 import { pageInput, provider, readInput, reference, wholeNumber } from '../../shared/input.ts'
 import { providers } from '../../shared/providers.ts'
 import { bulkRoutes } from './bulk-routes.ts'
+import { linkRoutes } from './link-routes.ts'
 import { bareList, idOf, pageOf, type Route, withoutNulls } from './route.ts'
 import { body, inSchemaWords, query, readObject, type RestRequest } from './shape.ts'
 
@@ -122,6 +123,7 @@ export const routes: readonly Route[] = [
     data: payoutData,
   },
   ...bulkRoutes,
+  ...linkRoutes,
   {
     method: 'POST',
     path: '/beneficiaries',

@@ -7,7 +7,6 @@ import { callerOf, whyTurnedAway } from '../../access/caller.ts'
 import { checkCaps } from '../../access/caps.ts'
 import type { Context } from '../../context.ts'
 import { shareStatement } from '../../database/batch.ts'
-import type { OpenRequest } from '../../operators/requests.ts'
 import {
   amount,
   currencyField,
@@ -24,6 +23,7 @@ import { currency } from '../../shared/money.ts'
 import { deadlineIn } from '../sending.ts'
 import {
   answered,
+  askPayer,
   connectedOperator,
   duplicateReference,
   type Existing,
@@ -31,12 +31,11 @@ import {
   type Initiation,
   isOwn,
   type Item,
+  type MadeCollection,
   madeEntries,
   operatorUnavailable,
   requestData,
-  sendOnce,
 } from './initiation.ts'
-import type { TransactionStatus } from './states.ts'
 
 /** What a collection takes (specification: POST /pay). */
 export const collectInput = z.object({
@@ -101,19 +100,7 @@ export async function collect(ctx: Context, raw: CollectInput): Promise<Initiati
   if (made.outcome === 'unauthenticated') throw await whyTurnedAway(ctx)
   ctx.sequencer.nudge()
 
-  const sent = await sendOnce(ctx, openRequest(item, made), deadline, 'pending')
-  const initiation: Initiation = {
-    transactionId: made.transactionId,
-    reference: item.reference,
-    amount: item.amount,
-    paymentMethod: item.provider,
-    status: sent.status as TransactionStatus,
-    paymentUrl: sent.paymentUrl,
-    failureReason: sent.refusal?.reason ?? null,
-    failureMessage: sent.refusal?.message ?? null,
-    initiatedAt: made.createdAt,
-  }
-  return answered(initiation)
+  return askPayer(ctx, item, made, deadline)
 }
 
 /** @throws DomainError DUPLICATE_REFERENCE, PAYMENT_REFUSED */
@@ -124,17 +111,7 @@ function repeated(ctx: Context, item: Item, existing: Existing | undefined): Ini
   throw duplicateReference(existing)
 }
 
-type Made =
-  | {
-      outcome: 'made'
-      transactionId: bigint
-      requestId: bigint
-      correlationId: string
-      createdAt: Date
-      expiresAt: Date
-    }
-  | { outcome: 'duplicate' }
-  | { outcome: 'unauthenticated' }
+type Made = ({ outcome: 'made' } & MadeCollection) | { outcome: 'duplicate' } | { outcome: 'unauthenticated' }
 
 /** One insert for all that arrived together; a reference that is taken gives no row. */
 const collectMany = shareStatement(
@@ -166,26 +143,3 @@ const collectMany = shareStatement(
   },
   ({ merchantId }: Item) => merchantId,
 )
-
-function openRequest(item: Item, made: Extract<Made, { outcome: 'made' }>): OpenRequest {
-  return {
-    id: made.requestId,
-    merchantId: item.merchantId,
-    subject: 'collection',
-    subjectId: made.transactionId,
-    provider: item.provider,
-    kind: 'collect',
-    amount: item.amount,
-    phone: item.phone,
-    handle: { correlationId: made.correlationId, clientRef: made.correlationId },
-    state: 'sending',
-    attempt: 1,
-    checkCount: 0,
-    createdAt: made.createdAt,
-    expiresAt: made.expiresAt,
-    request: item.request,
-    status: 'pending',
-    settledAt: null,
-    claimed: null,
-  }
-}

@@ -128,6 +128,62 @@ export async function sendOnce(
   }
 }
 
+/** A collection that was recorded just now. */
+export interface MadeCollection {
+  transactionId: bigint
+  requestId: bigint
+  correlationId: string
+  createdAt: Date
+  expiresAt: Date
+}
+
+/**
+ * Asks the payer of a collection that was recorded just now, for the first time.
+ * @throws DomainError PAYMENT_REFUSED
+ */
+export async function askPayer(
+  ctx: Context,
+  item: Pick<Item, 'merchantId' | 'provider' | 'amount' | 'phone' | 'reference' | 'request'>,
+  made: MadeCollection,
+  deadline: Date,
+): Promise<Initiation> {
+  const { merchantId, provider, amount, phone, reference, request } = item
+  const { transactionId, requestId: id, correlationId, createdAt, expiresAt } = made
+  const handle = { correlationId, clientRef: correlationId }
+  const asked: OpenRequest = {
+    id,
+    merchantId,
+    subject: 'collection',
+    subjectId: transactionId,
+    provider,
+    kind: 'collect',
+    amount,
+    phone,
+    handle,
+    state: 'sending',
+    attempt: 1,
+    checkCount: 0,
+    createdAt,
+    expiresAt,
+    request,
+    status: 'pending',
+    settledAt: null,
+    claimed: null,
+  }
+  const sent = await sendOnce(ctx, asked, deadline, 'pending')
+  return answered({
+    transactionId,
+    reference,
+    amount,
+    paymentMethod: provider,
+    status: sent.status as TransactionStatus,
+    paymentUrl: sent.paymentUrl,
+    failureReason: sent.refusal?.reason ?? null,
+    failureMessage: sent.refusal?.message ?? null,
+    initiatedAt: createdAt,
+  })
+}
+
 /** What the merchant asked, in the words of REST, without what it left out. */
 export function requestData(asked: Record<string, unknown>): OpenRequest['request'] {
   return Object.fromEntries(Object.entries(asked).filter(([, value]) => value != null))

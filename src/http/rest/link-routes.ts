@@ -1,0 +1,41 @@
+import { createLinkInput } from '../../resources/payment-links/create.ts'
+import { linkFilterInput } from '../../resources/payment-links/list.ts'
+import { updateLinkInput } from '../../resources/payment-links/update.ts'
+import { pageInput } from '../../shared/input.ts'
+import { bareList, idOf, type Route } from './route.ts'
+import { body, query } from './shape.ts'
+
+/** The paths of payment links. */
+export const linkRoutes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: '/payment-links',
+    status: 201,
+    operation: 'CreatePaymentLink',
+    variables: (request) => ({ input: body(request, createLinkInput) }),
+    location: ({ id }: { id: number }) => `/payment-links/${id}`,
+  },
+  {
+    method: 'GET',
+    path: '/payment-links',
+    status: 200,
+    operation: 'PaymentLinks',
+    variables: (request) => ({ ...query(request, pageInput), filter: query(request, linkFilterInput) }),
+    ...bareList,
+  },
+  {
+    method: 'GET',
+    path: '/payment-links/{id}',
+    status: 200,
+    operation: 'PaymentLink',
+    variables: idOf,
+  },
+  {
+    method: 'PUT',
+    path: '/payment-links/{id}',
+    status: 200,
+    operation: 'UpdatePaymentLink',
+    variables: (request) => ({ ...idOf(request), input: body(request, updateLinkInput) }),
+    data: () => undefined,
+  },
+]

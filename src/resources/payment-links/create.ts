@@ -1,0 +1,92 @@
+import pg from 'pg'
+import { z } from 'zod'
+import { mine } from '../../access/actor.ts'
+import { recordingOf, recordMade } from '../../access/audit-log.ts'
+import type { Context } from '../../context.ts'
+import { transact } from '../../database/transact.ts'
+import { DomainError } from '../../shared/errors.ts'
+import {
+  amount,
+  currencyField,
+  invalidInput,
+  readInput,
+  text,
+  time,
+  wholeNumber,
+} from '../../shared/input.ts'
+import { invariant } from '../../shared/invariant.ts'
+import { limits } from '../../shared/limits.ts'
+import { makeSlug, slug } from './slug.ts'
+
+export const linkFields = {
+  title: text({ min: 1, max: limits.linkTitleLengthMax }),
+  description: text({ max: limits.linkDescriptionLengthMax }).nullish(),
+  amount: amount({ min: limits.collectAmountMinXof, max: limits.amountMaxXof }).nullish(),
+  currency: currencyField.nullish(),
+  usageLimit: wholeNumber(1, limits.linkUsageLimitMax).nullish(),
+  expiresAt: time.nullish(),
+}
+
+/** What a payment link takes (specification: POST /payment-links). */
+export const createLinkInput = z.object({ ...linkFields, urlSlug: slug.nullish() })
+export type CreateLinkInput = z.input<typeof createLinkInput>
+
+/**
+ * Makes a page that anyone can pay on.
+ * @param raw.amount whole XOF, 100 to 1,000,000; left out, the payer types it
+ * @param raw.urlSlug its name in addresses, one of each in the whole service; made where left out
+ * @throws DomainError INVALID_INPUT, SLUG_TAKEN
+ * @see specification: POST /payment-links
+ */
+export async function createLink(ctx: Context, raw: CreateLinkInput): Promise<{ id: number }> {
+  const input = readInput(createLinkInput, raw)
+  const now = ctx.clock.now()
+  checkExpiry(input.expiresAt, now)
+  const { merchantId } = mine(ctx)
+  const madeFor = ctx.effect?.id ?? null
+  try {
+    const made = await transact({ pool: ctx.database.merchantPool }, async (tx) => {
+      const { rows } = await tx.query<{ id: number }>(
+        `INSERT INTO payment_link (merchant_id, title, description, amount, url_slug, usage_limit, expires_at,
+           made_for, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9) ON CONFLICT (made_for, merchant_id) DO NOTHING
+         RETURNING id`,
+        [
+          merchantId,
+          input.title,
+          input.description || null,
+          input.amount ?? null,
+          input.urlSlug ?? makeSlug(),
+          input.usageLimit ?? null,
+          input.expiresAt ?? null,
+          madeFor,
+          now,
+        ],
+      )
+      if (rows[0]) await recordMade(tx, recordingOf(ctx, 'createPaymentLink'), ['payment_link', rows[0].id])
+      return rows[0]
+    })
+    if (made) return made
+  } catch (error) {
+    const isTaken = error instanceof pg.DatabaseError && error.constraint === 'payment_link_url_slug_key'
+    if (!isTaken) throw error
+    // Begun again, the request finds its own link, whose slug is taken by it.
+    const own = madeFor && (await madeBefore(ctx, madeFor))
+    if (own) return own
+    throw new DomainError('SLUG_TAKEN')
+  }
+  invariant(madeFor, 'only a request that was begun before finds its link there')
+  const known = await madeBefore(ctx, madeFor)
+  invariant(known, 'what one effect made is there')
+  return known
+}
+
+function madeBefore(ctx: Context, madeFor: string): Promise<{ id: number } | null> {
+  return ctx.database.prisma.paymentLink.findFirst({ where: { ...mine(ctx), madeFor }, select: { id: true } })
+}
+
+/** @throws DomainError INVALID_INPUT */
+export function checkExpiry(expiresAt: Date | null | undefined, now: Date): void {
+  if (!expiresAt || expiresAt > now) return
+  throw invalidInput([{ field: 'expiresAt', message: 'must be in the future' }])
+}

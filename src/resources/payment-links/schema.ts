@@ -1,0 +1,170 @@
+import { mine } from '../../access/actor.ts'
+import { builder } from '../../graphql/builder.ts'
+import { wordEnum } from '../../graphql/enums.ts'
+import { refusals } from '../../graphql/errors.ts'
+import { behind, checkPage } from '../../graphql/pagination.ts'
+import { limits } from '../../shared/limits.ts'
+import { currency } from '../../shared/money.ts'
+import { availabilities, availabilityOf } from './availability.ts'
+import { createLink, type CreateLinkInput } from './create.ts'
+import { linksWhere } from './list.ts'
+import { linkId, updateLink, type UpdateLinkInput } from './update.ts'
+
+const Availability = wordEnum(
+  'PaymentLinkAvailability',
+  availabilities,
+  'Whether somebody may begin to pay by a link, and why not.',
+)
+
+const PaymentLink = builder.prismaNode('PaymentLink', {
+  id: { field: 'id' },
+  findUnique: (id, ctx) => ({ id_merchantId: { ...mine(ctx), id: linkId(id) } }),
+  nullable: true,
+  scope: ['payment_links'],
+  description: 'A page that anyone can pay on.',
+  fields: (t) => ({
+    databaseId: t.exposeInt('id', { description: 'Its id in REST.' }),
+    title: t.exposeString('title'),
+    description: t.exposeString('description', { nullable: true }),
+    amount: t.expose('amount', {
+      type: 'Amount',
+      nullable: true,
+      description: 'Whole XOF; null: the payer types it.',
+    }),
+    currency: t.string({ resolve: () => currency }),
+    urlSlug: t.exposeString('urlSlug', { description: 'Its name in addresses; it never changes.' }),
+    url: t.string({
+      description: 'Its page.',
+      select: { urlSlug: true },
+      resolve: ({ urlSlug }, _args, ctx) => `${ctx.addresses.publicUrl}/l/${urlSlug}`,
+    }),
+    usageLimit: t.exposeInt('usageLimit', {
+      nullable: true,
+      description: 'Successful payments that it takes; null: any number.',
+    }),
+    usageCount: t.exposeInt('usageCount', { description: 'Payments that succeeded by it.' }),
+    openCount: t.exposeInt('openCount', { description: 'Attempts under way: each holds a place.' }),
+    isActive: t.exposeBoolean('isActive'),
+    availability: t.field({
+      type: Availability,
+      select: { isActive: true, expiresAt: true, usageLimit: true, usageCount: true, openCount: true },
+      resolve: (link, _args, ctx) => availabilityOf(link, ctx.clock.now()),
+    }),
+    expiresAt: t.expose('expiresAt', { type: 'DateTime', nullable: true }),
+    createdAt: t.expose('createdAt', { type: 'DateTime' }),
+    updatedAt: t.expose('updatedAt', { type: 'DateTime' }),
+  }),
+})
+
+const idWords = 'Its global id, or its id in REST.'
+
+const PaymentLinkFilter = builder.inputType('PaymentLinkFilter', {
+  description: 'Which payment links a list shows.',
+  fields: (t) => ({
+    activeOnly: t.boolean({ description: 'Left out, true; false shows inactive ones too.' }),
+  }),
+})
+
+builder.queryFields((t) => ({
+  paymentLink: t.prismaField({
+    type: PaymentLink,
+    nullable: true,
+    scope: ['payment_links'],
+    description: 'One payment link.',
+    args: { id: t.arg.id({ required: true, description: idWords }) },
+    resolve: (query, _root, { id }, ctx) =>
+      ctx.database.prisma.paymentLink.findFirst({ ...query, where: { id: linkId(id), ...mine(ctx) } }),
+  }),
+  paymentLinks: t.prismaConnection(
+    {
+      type: PaymentLink,
+      cursor: 'id',
+      scope: ['payment_links'],
+      defaultSize: limits.pageSizeDefault,
+      maxSize: limits.pageSizeMax,
+      description: 'Payment links, newest first.',
+      args: {
+        filter: t.arg({ type: PaymentLinkFilter }),
+        offset: t.arg.int({ description: 'Rows to pass over; cursors are faster.' }),
+      },
+      totalCount: (_connection, args, ctx) => {
+        checkPage(args)
+        return ctx.database.prisma.paymentLink.count({ where: linksWhere(ctx, args.filter) })
+      },
+      resolve: ({ cursor, skip: _cursorItself, ...query }, _root, args, ctx) => {
+        const skip = checkPage(args)
+        const id = behind(cursor, query.take)
+        return ctx.database.prisma.paymentLink.findMany({
+          ...query,
+          skip,
+          where: { ...linksWhere(ctx, args.filter), ...(id && { id }) },
+          orderBy: { id: 'desc' },
+        })
+      },
+    },
+    { name: 'PaymentLinkConnection', description: 'A page of payment links.' },
+    { name: 'PaymentLinkEdge' },
+  ),
+}))
+
+const amountWords = 'Whole XOF, 100 to 1,000,000; without one the payer types it.'
+const CreatePaymentLinkInput = builder.inputType('CreatePaymentLinkInput', {
+  description: 'A page to be paid on (specification: POST /payment-links).',
+  fields: (t) => ({
+    title: t.string({ required: true, description: '1 to 200 characters.' }),
+    description: t.string({ description: 'At most 1,000 characters.' }),
+    amount: t.field({ type: 'Amount', description: amountWords }),
+    currency: t.string({ description: 'XOF.' }),
+    urlSlug: t.string({
+      description:
+        'a-z, 0-9 and inner dashes, 3 to 64 characters; one of each in the whole service. Made where absent.',
+    }),
+    usageLimit: t.int({ description: 'Successful payments that it takes.' }),
+    expiresAt: t.field({ type: 'DateTime', description: 'A time to come.' }),
+  }),
+})
+
+const UpdatePaymentLinkInput = builder.inputType('UpdatePaymentLinkInput', {
+  description:
+    'What changes of a payment link; what is left out stays, null takes it away (specification: PUT ' +
+    '/payment-links/{id}).',
+  fields: (t) => ({
+    title: t.string({ description: '1 to 200 characters.' }),
+    description: t.string({ description: 'At most 1,000 characters.' }),
+    amount: t.field({ type: 'Amount', description: amountWords }),
+    currency: t.string({ description: 'XOF.' }),
+    usageLimit: t.int({ description: 'Successful payments that it takes.' }),
+    expiresAt: t.field({ type: 'DateTime', description: 'A time to come.' }),
+    isActive: t.boolean({ description: 'False closes it.' }),
+  }),
+})
+
+builder.mutationFields((t) => ({
+  createPaymentLink: t.prismaField({
+    type: PaymentLink,
+    nullable: true,
+    scope: ['payment_links'],
+    description: 'Makes a page that anyone can pay on.',
+    errors: refusals('INVALID_INPUT', 'SLUG_TAKEN'),
+    args: { input: t.arg({ type: CreatePaymentLinkInput, required: true }) },
+    resolve: async (query, _root, { input }, ctx) => {
+      const { id } = await createLink(ctx, input as CreateLinkInput)
+      return ctx.database.prisma.paymentLink.findFirstOrThrow({ ...query, where: { id, ...mine(ctx) } })
+    },
+  }),
+  updatePaymentLink: t.prismaField({
+    type: PaymentLink,
+    nullable: true,
+    scope: ['payment_links'],
+    description: 'Changes what is given of a payment link. Attempts that are open keep their amount.',
+    errors: refusals('INVALID_INPUT', 'NOT_FOUND'),
+    args: {
+      id: t.arg.id({ required: true, description: idWords }),
+      input: t.arg({ type: UpdatePaymentLinkInput, required: true }),
+    },
+    resolve: async (query, _root, args, ctx) => {
+      const { id } = await updateLink(ctx, args.id, args.input as UpdateLinkInput)
+      return ctx.database.prisma.paymentLink.findFirstOrThrow({ ...query, where: { id, ...mine(ctx) } })
+    },
+  }),
+}))
