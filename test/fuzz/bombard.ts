@@ -84,6 +84,10 @@ export async function openTarget(): Promise<Target> {
     const body = { amount: 1_000, beneficiary_id: 1, scheduled_at: tomorrow }
     await service.rest('POST', '/payouts', { token: shop.token, body })
   }
+  for (let n = 1; n <= waitingBatches; n += 1) {
+    const recipients = [{ name: 'Awa', account: '70000001', amount: 1_000 }]
+    await service.rest('POST', '/bulk/batches', { token: shop.token, body: { recipients } })
+  }
   return {
     ...service,
     shop,
@@ -118,6 +122,9 @@ export const firstKeyId = 100_001
 
 /** Payouts that stand there at first, with the ids from 1 on. */
 export const waitingPayouts = 60
+
+/** Drafts of batches that stand there at first, with the ids from 1 on. */
+export const waitingBatches = 60
 
 /** What an answer says. */
 export interface Verdict {
@@ -173,6 +180,7 @@ export interface Census {
   pendingEvents: number
   beneficiaries: number
   payouts: number
+  batches: number
   webhooks: number
   members: number
   /** Answers that are kept under an `Idempotency-Key`. */
@@ -213,6 +221,8 @@ const moving = [
   'beneficiary',
   'payout',
   'payout_count',
+  'batch',
+  'batch_recipient',
   'webhook_endpoint',
   'webhook_delivery',
   'webhook_attempt',
@@ -239,10 +249,11 @@ async function takeCensus(target: Target): Promise<Census> {
        (SELECT count(*)::int FROM transaction WHERE transaction_type = 'balance_check') AS checks,
        (SELECT count(*)::int FROM transaction WHERE transaction_type = 'deposit') AS deposits,
        (SELECT count(*)::int FROM movement WHERE step = 'fund') AS funds,
-       (SELECT count(*)::int FROM operator_request WHERE payout_id IS NULL) AS requests,
+       (SELECT count(*)::int FROM operator_request WHERE transaction_id IS NOT NULL) AS requests,
        (SELECT count(*)::int FROM event WHERE type = 'payment_pending') AS "pendingEvents",
        (SELECT count(*)::int FROM beneficiary) AS beneficiaries,
        (SELECT count(*)::int FROM payout) AS payouts,
+       (SELECT count(*)::int FROM batch) AS batches,
        (SELECT count(*)::int FROM webhook_endpoint) AS webhooks,
        (SELECT count(*)::int FROM team_member) AS members,
        (SELECT count(*)::int FROM idempotency_key) AS keys,

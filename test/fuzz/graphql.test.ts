@@ -27,6 +27,7 @@ import {
   reached,
   type Shot,
   type Verdict,
+  waitingBatches,
   waitingPayouts,
 } from './bombard.ts'
 
@@ -38,7 +39,9 @@ vi.mock(import('../../src/shared/limits.ts'), async (original) => {
 })
 
 const target = await openTarget()
+const batch = fc.tuple(fc.constant('Batch'), fc.integer({ min: 1, max: waitingBatches }))
 Object.assign(usual, {
+  batchId: batch.map(([type, id]) => btoa(`${type}:${id}`)),
   id: fc
     .oneof(
       fc.tuple(fc.constant('Transaction'), fc.integer({ min: 1, max: ordersCount })),
@@ -46,6 +49,7 @@ Object.assign(usual, {
       fc.tuple(fc.constant('TeamMember'), fc.constantFrom(1, 2, 3)),
       fc.tuple(fc.constant('ApiKey'), fc.constantFrom(firstKeyId + 1, firstKeyId + 2)),
       fc.tuple(fc.constant('Payout'), fc.integer({ min: 1, max: waitingPayouts })),
+      batch,
       fc.tuple(fc.constant('Webhook'), fc.constant(1)),
     )
     .map(([type, id]) => btoa(`${type}:${id}`)),
@@ -240,7 +244,9 @@ function judge(field: RootField | null, hit: Hit): Verdict {
   if (value === null || value === undefined) return { accepted: false }
   const { __typename: type = '' } = value as { __typename?: string }
   const refused = type.endsWith('Error')
-  const isJudged = people.test(field?.name ?? '') && (type !== 'InvalidInputError' || isUnproven(value))
+  const isOfPeople = people.test(field?.name ?? '') && (type !== 'InvalidInputError' || isUnproven(value))
+  // A batch that has gone on, or not yet: it got that far.
+  const isJudged = isOfPeople || type === 'StateConflictError'
   return { accepted: !refused || isJudged, wrote: writtenBy(field, value) }
 }
 
@@ -262,6 +268,8 @@ function writtenBy(field: RootField | null, value: unknown): Partial<Counts> {
   if (field?.name === 'inviteMember' && type === 'TeamMember') return { members: 1 }
   if (type === 'IssuedApiKey') return { keyVersions: 1 }
   if (field?.name === 'createPayout' && type === 'Payout') return { payouts: 1 }
+  // A dry run shows no batch.
+  if (field?.name === 'createBatch' && (value as { batch?: object }).batch) return { batches: 1 }
   if (type === 'PaymentInitiation' || type === 'PaymentRefusedError') return aPayment
   const asked = (value as Record<string, unknown>)['operatorBalance']
   return typeof asked === 'number' ? { checks: 1 } : {}

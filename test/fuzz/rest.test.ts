@@ -27,10 +27,11 @@ import {
 // A deposit that is under way is not waited for, and a password is hashed in no time.
 vi.mock(import('../../src/shared/limits.ts'), async (original) => {
   const { limits } = await original()
-  const quick = { depositWaitMs: 50, passwordMemoryKib: 8, passwordPasses: 1 }
+  const quick = { depositWaitMs: 50, passwordMemoryKib: 8, passwordPasses: 1, importsPerMerchantMax: 20 }
   return { limits: { ...limits, ...quick } as unknown as typeof limits }
 })
 
+fc.configureGlobal({ endOnFailure: true })
 const target = await openTarget()
 const documents = parse(
   readFileSync(new URL('../../src/http/rest/documents.graphql', import.meta.url), 'utf8'),
@@ -69,13 +70,62 @@ function shotsAt(route: Route): fc.Arbitrary<Shot> {
     .map((parts) => route.path.replaceAll(/\{\w+\}/g, () => parts.shift() ?? ''))
   const search = route.method === 'GET' ? queryOf(read.filter(({ name }) => !named.includes(name))) : oddQuery
   return fc
-    .record({ path, search, body: route.method === 'GET' ? fc.constant(null) : bodyOf(read), headers })
+    .record({ path, search, body: sentTo(route, read), headers })
     .map(({ path: at, search: asked, body, headers: given }) => ({
       method: route.method,
       path: `${restPrefix}${at}${asked}`,
-      headers: { ...(body === null ? {} : { 'content-type': 'application/json' }), ...given },
+      headers: { ...(body === null ? {} : typeOf(route)), ...given },
       body,
     }))
+}
+
+function sentTo(route: Route, read: readonly Field[]): fc.Arbitrary<Buffer | null> {
+  if (route.method === 'GET') return fc.constant(null)
+  return route.form ? formsOf(read) : bodyOf(read)
+}
+
+function typeOf({ form }: Route): Record<string, string> {
+  return { 'content-type': form ? 'multipart/form-data; boundary=form' : 'application/json' }
+}
+
+/** A form with the route's own fields: its recipients as a table, or any bytes in their place. */
+function formsOf(read: readonly Field[]): fc.Arbitrary<Buffer | null> {
+  const bytes = fc.uint8Array({ maxLength: 200 }).map((all) => Buffer.from(all).toString('latin1'))
+  return fc
+    .record({
+      values: fields(read, 'values'),
+      table: fc.oneof(
+        { weight: 6, arbitrary: fc.constant(null) },
+        { weight: 2, arbitrary: fc.constant('nom;numéro;montant\nAwa;70000001;1 000 F CFA') },
+        { weight: 1, arbitrary: fc.oneof(bytes, nastyText) },
+      ),
+      end: fc.oneof({ weight: 12, arbitrary: fc.constant('--form--') }, fc.constant('')),
+    })
+    .map(({ values, table, end }) => {
+      const { recipients, ...others } = values
+      const texts = Object.entries(others).map(([name, value]) =>
+        part(`name="${snakeCase(name)}"`, typeof value === 'string' ? value : JSON.stringify(value)),
+      )
+      return Buffer.from(
+        [...texts, part('name="file"; filename="f"', table ?? tableOf(recipients)), end].join(''),
+      )
+    })
+}
+
+function part(name: string, value: string | undefined): string {
+  return `--form\r\nContent-Disposition: form-data; ${name}\r\n\r\n${value ?? ''}\r\n`
+}
+
+const columns = ['name', 'account', 'amount', 'paymentMethod']
+
+function tableOf(recipients: unknown): string {
+  const cell = (value: unknown) =>
+    `"${(typeof value === 'string' ? value : JSON.stringify(value ?? '')).replaceAll('"', '""')}"`
+  const rows = Array.isArray(recipients) ? recipients : [recipients]
+  const lines = rows.map((row: unknown) =>
+    columns.map((name) => cell((row as Record<string, unknown> | null)?.[name])).join(','),
+  )
+  return [columns.map(snakeCase).join(','), ...lines].join('\n')
 }
 
 function pathPart(field: Field | undefined): fc.Arbitrary<string> {
@@ -224,8 +274,9 @@ function judge(route: Route, hit: Hit): Verdict {
   expect(success || message !== undefined).toBe(true)
   // What is told again was written before.
   if (hit.headers['idempotent-replayed']) return { accepted: success }
-  // Whom it names is gone, or an owner: it got that far.
-  const isJudged = route.path.startsWith('/team') && [403, 404, 409].includes(hit.status)
+  // Whom it names is gone, or an owner, or a batch that has gone on: it got that far.
+  const isOfOther = route.path.startsWith('/team') && [403, 404, 409].includes(hit.status)
+  const isJudged = isOfOther || (route.path.startsWith('/bulk') && hit.status === 409)
   return { accepted: success || isJudged, wrote: writtenBy(route, hit, data) }
 }
 
@@ -234,9 +285,12 @@ function writtenBy({ operation }: Route, { shot, status }: Hit, data: unknown): 
   const keys = shot.headers['idempotency-key'] === undefined ? 0 : 1
   if (operation === 'CreateBeneficiary') return success ? { beneficiaries: 1, keys } : {}
   if (operation === 'CreatePayout') return success ? { payouts: 1, keys } : {}
+  // A dry run answers 200, and keeps nothing.
+  if (operation === 'CreateBatch') return status === 201 ? { batches: 1, keys } : {}
+  if (operation === 'ProcessBatch') return status === 202 ? { keys } : {}
   if (operation === 'RegisterWebhook') return success ? { webhooks: 1, keys } : {}
   const keptOnly = ['UpdateBeneficiary', 'UpdateWebhook', 'RemoveWebhook', 'SendTestEvent']
-  keptOnly.push('UpdateSettings', 'ChangeMemberRole', 'RemoveMember')
+  keptOnly.push('UpdateSettings', 'ChangeMemberRole', 'RemoveMember', 'AddRecipients', 'CancelBatch')
   if (keptOnly.includes(operation)) return success ? { keys } : {}
   if (operation === 'InviteMember') return success ? { members: 1, keys } : {}
   // A payment that the operator refused is recorded, and so told; its answer is kept under its key.
