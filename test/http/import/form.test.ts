@@ -72,6 +72,12 @@ test('a file of 5 MiB, to the byte; not one more', async () => {
   expect((await send(form(['file', new Blob([largest, 'b'])]))).status).toBe(413)
 })
 
+test('two files that would not fit into one', async () => {
+  const half = new Blob(['a'.repeat(limits.recipientsBodyMaxBytes / 2 + 10_000)])
+  const { status, told } = await send(form(['file', half], ['file', half]))
+  expect([status, told.message]).toEqual([400, expect.stringContaining('file is there twice')])
+})
+
 describe('what is no such form is refused', () => {
   test.each<[string, FormData | string, Record<string, string>, number, string]>([
     ['JSON', '{}', { 'Content-Type': 'application/json' }, 415, 'Send a form with the file'],

@@ -28,7 +28,7 @@ describe('workbooks of people who mean no good', () => {
     ['billion laughs', sheetBook(titles + line(2, text('&b19;')), laughs)],
     ['a document type that defines nothing', sheetBook(titles + line(2, five), '<!DOCTYPE worksheet>')],
     ['an entity that nobody defined', sheetBook(titles + line(2, text('&x;')))],
-    ['a million levels', sheetBook('<a>'.repeat(1_000_000))],
+    ['a million levels', sheetBook('<a>'.repeat(1_000_000) + '</a>'.repeat(1_000_000))],
     [
       'a million attributes',
       sheetBook(`<row ${Array.from({ length: 1_000_000 }, (_, n) => `a${n}=""`).join(' ')}/>`),
