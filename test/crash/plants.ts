@@ -88,10 +88,10 @@ export const plants: readonly Plant[] = [
     edits: [
       {
         file: 'src/resources/payouts/send.ts',
-        find: "const { rows } = await pool.query<BegunRow>({\n    name: 'begin_payouts',",
+        find: "const { rows } = await pool.query<PayoutRow>({\n    name: 'begin_payouts',",
         replace:
           "const client = await pool.connect()\n  await client.query('BEGIN')\n" +
-          "  const { rows } = await client.query<BegunRow>({\n    name: 'begin_payouts',",
+          "  const { rows } = await client.query<PayoutRow>({\n    name: 'begin_payouts',",
       },
       {
         file: 'src/resources/payouts/send.ts',
@@ -121,16 +121,14 @@ export const plants: readonly Plant[] = [
       },
       {
         file: 'src/resources/batches/send.ts',
-        find: '  const deadlines = new Map(',
+        find: '  })\n  const deadlines = new Map(',
         replace:
-          "  setTimeout(() => void client.query('COMMIT').finally(() => client.release(true)), 300)\n" +
+          '  }).catch((error: unknown) => {\n    client.release(true)\n    throw error\n  })\n' +
+          '  const end = (error?: Error) => client.release(error)\n' +
+          "  setTimeout(() => client.query('COMMIT').then(() => end(), end), 200)\n" +
           '  const deadlines = new Map(',
       },
     ],
-  },
-  {
-    name: 'what is cancelled of a batch stays set aside',
-    edits: [{ file: 'cancel_batch()', find: "IF before <> 'draft' AND freed > 0", replace: 'IF freed < 0' }],
   },
   {
     name: 'timeout means failed',
