@@ -70,6 +70,8 @@ const allMerchants: Readonly<Record<string, string>> = {
   'src/resources/merchants/deactivate.ts': 'administration',
   'src/resources/merchants/fund.ts': 'administration; a sandbox, too, has one owner',
   'src/resources/payment-links/create.ts': 'past no wall: a transaction of `merchantPool`',
+  'src/resources/payment-links/find.ts': 'a payer asks: the slug is the credential',
+  'src/resources/payment-links/pay.ts': 'a payer asks: the slug is the credential',
   'src/resources/payment-links/update.ts': 'past no wall: a transaction of `merchantPool`',
   'src/resources/payouts/cancel-all.ts': 'administration',
   'src/resources/payouts/cancel.ts': 'cancels, by a function that is told the merchant',

@@ -86,6 +86,16 @@ export const refusals = {
     type: 'DuplicatePayoutError',
     message: 'A payout with this reference exists already.',
   },
+  LINK_CLOSED: {
+    status: 410,
+    type: 'LinkClosedError',
+    message: 'This payment link takes no payment any more.',
+  },
+  AMOUNT_CHANGED: {
+    status: 409,
+    type: 'AmountChangedError',
+    message: 'The amount of this payment link was changed meanwhile. Nothing was recorded.',
+  },
   SLUG_TAKEN: {
     status: 409,
     type: 'SlugTakenError',

@@ -57,6 +57,9 @@ export const limits = {
   linkSlugLengthMax: 64,
   linkSlugMadeLength: 10,
   linkUsageLimitMax: 1_000_000_000,
+  /** The form of a link's page, and pages of one address that wait live. Choice: many share an address. */
+  linkFormMaxBytes: 4 * 1_024,
+  linkStreamsPerAddressMax: 100,
   /** Longest e-mail address that can be delivered to (RFC 5321). */
   emailLengthMax: 254,
   urlLengthMax: 2_048,

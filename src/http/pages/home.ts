@@ -5,8 +5,10 @@ import type { Services } from '../../context.ts'
 import { printSdl } from '../../graphql/print.ts'
 import { apiVersion } from '../../shared/version.ts'
 import { type HttpBindings, requestIdOf } from '../request.ts'
+import { assetRoutes } from './assets.ts'
 import { type Language, languageOf, page } from './layout.ts'
 import { mailPage } from './mail.ts'
+import { paymentLinkPages } from './payment-link.ts'
 import { peoplePages } from './people.ts'
 
 /** The first page of the service, and its schema as text. */
@@ -20,8 +22,12 @@ export function pageRoutes(services: Services, schema: GraphQLSchema): Hono<Http
   })
   const sdl = printSdl(schema)
   app.get('/schema.graphql', (c) => c.text(sdl))
-  app.get('/', (c) => c.html(home(services, languageOf(c.req.query('lang')))))
+  app.get('/', (c) =>
+    c.html(home(services, languageOf(c.req.query('lang'), c.req.header('accept-language')))),
+  )
+  app.route('/', assetRoutes())
   app.route('/', peoplePages())
+  app.route('/', paymentLinkPages(services))
   const { folder } = services.config.mail
   if (folder !== null) app.route('/', mailPage(folder))
   return app

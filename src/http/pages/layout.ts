@@ -1,48 +1,62 @@
 import { html } from 'hono/html'
 import type { HtmlEscapedString } from 'hono/utils/html'
+import { assets } from './assets.ts'
 
 export type Language = 'fr' | 'en'
 
-/** French unless English was asked for. */
-export function languageOf(asked: string | undefined): Language {
-  return asked === 'en' ? 'en' : 'fr'
+/**
+ * What was asked for by the switch, else the first of ours that the browser wishes, else French.
+ * @param wished an `Accept-Language`
+ */
+export function languageOf(asked: string | undefined, wished = ''): Language {
+  if (asked === 'fr' || asked === 'en') return asked
+  const wishes = wished.split(',').map((wish) => {
+    const [range = '', weight = '1'] = wish.split(/;\s*q=/)
+    return { language: range.trim().slice(0, 2).toLowerCase(), weight: Number(weight) }
+  })
+  const ours = wishes.filter(({ language, weight }) => ['fr', 'en'].includes(language) && weight > 0)
+  return ours.toSorted((a, b) => b.weight - a.weight)[0]?.language === 'en' ? 'en' : 'fr'
 }
 
 const otherLanguage = { fr: 'English', en: 'Français' } as const
 
-type Part = HtmlEscapedString | Promise<HtmlEscapedString>
+export type Part = HtmlEscapedString | Promise<HtmlEscapedString> | ''
+
+/** What a page may have beside its title and its content. */
+interface More {
+  /** The way from the page up to the top of the service: `../` for each folder. */
+  top?: string
+  /** Whose page it is, above all. */
+  from?: string
+  /** Before the title within the window's name. */
+  warning?: string
+  /** Above the title. */
+  mark?: Part
+  /** Further lines of the head. */
+  head?: Part
+}
 
 /** A page of the service: small, for telephones first, light or dark as its reader has it. */
-export function page(language: Language, title: string, content: Part): Part {
+export function page(language: Language, title: string, content: Part, more: More = {}): Part {
+  const { top = '', from, warning = '', mark = '', head = '' } = more
   const other = language === 'fr' ? 'en' : 'fr'
   return html`<!doctype html>
 <html lang="${language}">
 <head>
 <meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="referrer" content="no-referrer">
-<title>${title}</title>
-<style>
-body{font:17px/1.5 system-ui,sans-serif;max-width:34rem;margin:0 auto;padding:1.5rem;
-  color:#14213d;background:#fff;overflow-wrap:anywhere}
-h1{font-size:1.6rem;line-height:1.2}a{color:#0b57d0}ul{list-style:none;padding:0}
-li a{display:block;padding:.8rem 1rem;margin:.5rem 0;border:1px solid #c5cbd8;
-  border-radius:.6rem;text-decoration:none}
-label{display:block;margin:1rem 0 .3rem}.problem{margin:.3rem 0 1rem;color:#b3261e}
-input,button{font:inherit;box-sizing:border-box;width:100%;padding:.7rem;
-  border:1px solid #c5cbd8;border-radius:.6rem}
-button{background:#0b57d0;color:#fff;border:0}pre{white-space:pre-wrap;font:inherit}
-:focus-visible{outline:3px solid #0b57d0;outline-offset:2px}[aria-invalid=true]{border-color:#b3261e}
-article{border-top:1px solid #c5cbd8;padding:1rem 0}
-@media (prefers-color-scheme:dark){
-  body{background:#10141c;color:#e8ecf4}a{color:#8ab4f8}li a,input{border-color:#3a4252}
-  input{background:#10141c;color:#e8ecf4}.problem{color:#f2b8b5}:focus-visible{outline-color:#8ab4f8}
-}
-</style>
+<meta name="referrer" content="same-origin">
+<title>${warning}${title}${from ? ` · ${from}` : ''}</title>
+<link rel="stylesheet" href="${top}${assets.style.path}">
+${head}
 </head>
 <body>
-<p><a id="other" href="?lang=${other}" lang="${other}">${otherLanguage[language]}</a></p>
-<h1>${title}</h1>
+<header>${from ? html`<p>${from}</p>` : ''}<a id="other" href="?lang=${other}" lang="${other}">${
+    otherLanguage[language]
+  }</a></header>
+<main>
+${mark}<h1>${title}</h1>
 ${content}
+</main>
 </body>
 </html>`
 }

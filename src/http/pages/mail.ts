@@ -14,7 +14,7 @@ const words = {
 export function mailPage(folder: string): Hono<HttpBindings> {
   const app = new Hono<HttpBindings>()
   app.get('/mail', async (c) => {
-    const language = languageOf(c.req.query('lang'))
+    const language = languageOf(c.req.query('lang'), c.req.header('accept-language'))
     const say = words[language]
     const letters = await readLetters(folder)
     const shown = letters.map(

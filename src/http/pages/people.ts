@@ -99,7 +99,7 @@ export function peoplePages(): Hono<HttpBindings> {
   const app = new Hono<HttpBindings>()
   for (const { path, mutation, input, words } of pages) {
     app.get(path, (c) => {
-      const language = languageOf(c.req.query('lang'))
+      const language = languageOf(c.req.query('lang'), c.req.header('accept-language'))
       c.header('Cache-Control', 'no-store')
       c.header('Content-Security-Policy', policy)
       return c.html(page(language, words[language].title, form(words[language], mutation, input)))
@@ -109,7 +109,7 @@ export function peoplePages(): Hono<HttpBindings> {
 }
 
 const policy =
-  "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; " +
+  "default-src 'none'; style-src 'self'; script-src 'unsafe-inline'; connect-src 'self'; " +
   "form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
 
 function form(say: Words, mutation: string, input: string) {

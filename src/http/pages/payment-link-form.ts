@@ -1,0 +1,77 @@
+import { limits } from '../../shared/limits.ts'
+import { parsePhone } from '../../shared/phone.ts'
+import { type NumberRanges, suggestProvider } from '../../shared/number-ranges.ts'
+import { type Provider, providers } from '../../shared/providers.ts'
+import type { PublicLink } from '../../resources/payment-links/find.ts'
+import type { Language } from './layout.ts'
+import { words } from './payment-link-words.ts'
+
+/** What somebody typed, as it was typed. */
+export interface Typed {
+  amount: string
+  phone: string
+  /** An operator, or nothing where the number decides. */
+  operator: string
+  /** Of the form that was sent: the same however often it is sent. */
+  token: string
+}
+
+/** What is wrong, where it is: at a field, or above all. */
+export type Problems = Partial<Record<'amount' | 'phone' | 'operator' | 'all', string>>
+
+export interface Wish {
+  amount: bigint
+  customerPhone: string
+  paymentMethod: Provider
+}
+
+/** Reads what a browser sent; of an endless line only the beginning. */
+export function readForm(body: Buffer): Typed {
+  const form = new URLSearchParams(body.toString('utf8'))
+  const sent = (name: string) => (form.get(name) ?? '').slice(0, fieldLengthMax)
+  const token = sent('token')
+  return {
+    amount: sent('amount'),
+    phone: sent('phone'),
+    operator: sent('operator'),
+    token: /^[0-9a-f]{32}$/.test(token) ? token : '',
+  }
+}
+
+const fieldLengthMax = 64
+
+/** What is to be paid, by whom and through whom; or what is wrong, in the payer's language. */
+export function judgeForm(
+  typed: Typed,
+  link: PublicLink,
+  ranges: NumberRanges,
+  language: Language,
+): { wish: Wish } | { problems: Problems } {
+  const say = words[language].problems
+  const problems: Problems = {}
+  // A fixed amount is sent along: who was shown another one hears of it.
+  const amount = readAmount(typed.amount)
+  if (amount === null) problems.amount = say.amount
+  else if (amount < limits.collectAmountMinXof) problems.amount = say.amountLeast
+  else if (amount > limits.amountMaxXof) problems.amount = say.amountMost
+  if (link.amount !== null && problems.amount !== undefined) {
+    problems.all = say.changed
+    delete problems.amount
+  }
+  const phone = parsePhone(typed.phone)
+  if (phone === null) problems.phone = say.phone
+  const named = providers.find((provider) => provider === typed.operator)
+  const suggested = phone === null ? null : suggestProvider(ranges, phone)
+  const provider = typed.operator === '' ? suggested : (named ?? null)
+  if (provider === null && (phone !== null || typed.operator !== '')) problems.operator = say.operator
+  if (amount === null || phone === null || provider === null || Object.keys(problems).length > 0)
+    return { problems }
+  return { wish: { amount, customerPhone: phone, paymentMethod: provider } }
+}
+
+/** Francs as people write them: `5000`, `5 000`, `5.000 F CFA`. Null where it is no whole number of them. */
+function readAmount(text: string): bigint | null {
+  const bare = text.trim().replace(/\s*(f\s*cfa|f|xof|cfa)\.?$/i, '')
+  if (!/^\d{1,12}$|^\d{1,3}([\s.,']\d{3}){1,3}$/.test(bare)) return null
+  return BigInt(bare.replace(/\D/g, ''))
+}

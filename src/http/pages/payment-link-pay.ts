@@ -1,0 +1,98 @@
+import { randomBytes } from 'node:crypto'
+import type { Context } from '../../context.ts'
+import { findLinkPayment, findPublicLink, type LinkPayment } from '../../resources/payment-links/find.ts'
+import { payByLink } from '../../resources/payment-links/pay.ts'
+import { DomainError } from '../../shared/errors.ts'
+import type { Part } from './layout.ts'
+import { judgeForm, type Problems, type Typed, type Wish } from './payment-link-form.ts'
+import { closedPage, formPage, plainPage, type Reader } from './payment-link-views.ts'
+import { words } from './payment-link-words.ts'
+
+/** A page, or the way to another one. */
+export type Answer =
+  | { status: 200 | 403 | 404 | 409 | 410 | 413 | 422 | 429 | 503; text: Part }
+  | { goTo: string }
+
+const nothing: Typed = { amount: '', phone: '', operator: '', token: '' }
+
+interface Shown {
+  status: 200 | 403 | 409 | 422 | 503
+  typed: Typed
+  problems?: Problems
+}
+
+/** The form of a link, as it stands now; 410 in words where it takes nothing any more. */
+export async function showLink(
+  ctx: Context,
+  reader: Reader,
+  slug: string,
+  { status, typed, problems = {} }: Shown = { status: 200, typed: nothing },
+): Promise<Answer> {
+  const link = await findPublicLink(ctx, slug)
+  if (!link) return missing(reader, '../')
+  if (link.availability !== 'open') return { status: 410, text: closedPage(reader, link) }
+  const operators = ctx.operators
+    .list()
+    .map(({ provider, collect }) => ({ provider, isDown: collect === 'down' }))
+  const { numberRanges: ranges } = ctx.config
+  // What was asked for under the old one was not, or is to be asked for anew.
+  const token = randomBytes(16).toString('hex')
+  const view = { link, operators, ranges, typed: { ...typed, token }, problems }
+  return { status, text: formPage(reader, view) }
+}
+
+/**
+ * Asks for the money, and leads to where the attempt stands. The same form sent again leads to the same
+ * attempt; whatever is wrong stands in the form, with what was typed.
+ */
+export async function payByForm(ctx: Context, reader: Reader, slug: string, typed: Typed): Promise<Answer> {
+  const link = await findPublicLink(ctx, slug)
+  if (!link) return missing(reader, '../')
+  const judged = judgeForm(typed, link, ctx.config.numberRanges, reader.language)
+  if ('problems' in judged)
+    return showLink(ctx, reader, slug, { status: 422, typed, problems: judged.problems })
+  const { wish } = judged
+  const reference = `mp_${typed.token || randomBytes(16).toString('hex')}`
+  const goTo = `${slug}/${reference}${reader.query}`
+  try {
+    await payByLink(ctx, link, wish, { reference, page: `${ctx.addresses.publicUrl}/l/${goTo}` })
+    return { goTo }
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error
+    if (error.code === 'PAYMENT_REFUSED') return { goTo }
+    const before = await findLinkPayment(ctx, slug, reference)
+    if (before && isSame(before, wish)) return { goTo }
+    // The same form with something else in it, as after a step back: an attempt of its own.
+    if (error.code === 'DUPLICATE_REFERENCE' && typed.token !== '')
+      return payByForm(ctx, reader, slug, { ...typed, token: '' })
+    return showRefusal(ctx, reader, slug, { typed, wish, error })
+  }
+}
+
+function isSame({ amount, phone, provider }: LinkPayment, wish: Wish): boolean {
+  return amount === wish.amount && phone === wish.customerPhone && provider === wish.paymentMethod
+}
+
+function showRefusal(
+  ctx: Context,
+  reader: Reader,
+  slug: string,
+  { typed, wish, error }: { typed: Typed; wish: Wish; error: DomainError },
+): Promise<Answer> {
+  const say = words[reader.language].problems
+  const again = (status: Shown['status'], problems: Problems = {}) =>
+    showLink(ctx, reader, slug, { status, typed, problems })
+  const { code, detail } = error
+  // Its page says why, unless it has opened again meanwhile.
+  if (code === 'LINK_CLOSED' || code === 'NOT_FOUND') return again(409)
+  if (code === 'AMOUNT_CHANGED') return again(409, { all: say.changed })
+  // All else was judged before: the operator is none of those that the service talks to.
+  if (code === 'INVALID_INPUT') return again(422, { operator: say.operator })
+  if (code !== 'OPERATOR_UNAVAILABLE') throw error
+  ctx.responseHeaders.set('Retry-After', String(detail.retryAfterS ?? 1))
+  return again(503, { operator: say.down(wish.paymentMethod) })
+}
+
+export function missing(reader: Reader, top: string): Answer {
+  return { status: 404, text: plainPage(reader, 'missing', top) }
+}

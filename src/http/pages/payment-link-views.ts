@@ -1,0 +1,241 @@
+import { html } from 'hono/html'
+import { type FailureReason, failureReasons } from '../../operators/failure-reasons.ts'
+import type { LinkPayment, PublicLink } from '../../resources/payment-links/find.ts'
+import { paymentState } from '../../resources/transactions/check.ts'
+import { formatXof } from '../../shared/money.ts'
+import type { NumberRanges } from '../../shared/number-ranges.ts'
+import type { Provider } from '../../shared/providers.ts'
+import { assets } from './assets.ts'
+import { type Language, type Part, page } from './layout.ts'
+import type { Problems, Typed } from './payment-link-form.ts'
+import { words } from './payment-link-words.ts'
+
+/** In which language, and what of it stands in addresses: empty where the browser's wish decides. */
+export interface Reader {
+  language: Language
+  query: string
+}
+
+/** What a form is drawn with. */
+interface FormView {
+  link: PublicLink
+  operators: readonly { provider: Provider; isDown: boolean }[]
+  ranges: NumberRanges
+  typed: Typed
+  problems: Problems
+}
+
+/** Where somebody pays by a link. */
+export function formPage({ language, query }: Reader, view: FormView): Part {
+  const { link, operators, ranges, typed, problems } = view
+  const say = words[language]
+  const isWrong = Object.keys(problems).length > 0
+  const first = (['amount', 'phone', 'operator'] as const).find((name) => problems[name] !== undefined)
+  const { amount } = link
+  const known = ranges.filter(({ provider }) => operators.some((each) => each.provider === provider))
+  const content = html`${link.description ? html`<p class="soft keep">${link.description}</p>` : ''}
+${amount === null ? '' : html`<p class="sum">${formatXof(amount)}</p>`}
+${problems.all === undefined ? '' : html`<p class="problem alert" role="alert">${problems.all}</p>`}
+<form method="post" action="${link.slug}${query}" novalidate data-ranges="${known
+    .map(({ prefix, provider }) => `${prefix}=${provider}`)
+    .join()}">
+<input type="hidden" name="token" value="${typed.token}" autocomplete="off">
+${
+  amount === null
+    ? field({
+        name: 'amount',
+        label: say.amount,
+        hint: say.amountHint,
+        attributes: html`inputmode="numeric" autocomplete="off" maxlength="24"`,
+        value: typed.amount,
+        problem: problems.amount,
+        isFirst: first === 'amount',
+      })
+    : html`<input type="hidden" name="amount" value="${amount}" autocomplete="off">`
+}
+${field({
+  name: 'phone',
+  label: say.phone,
+  hint: say.phoneHint,
+  attributes: html`type="tel" autocomplete="tel" maxlength="32"`,
+  value: typed.phone,
+  problem: problems.phone,
+  isFirst: first === 'phone',
+})}
+<fieldset${problems.operator === undefined ? '' : html` aria-describedby="operator-problem"`}>
+<legend>${say.operator}</legend>
+${problemAt('operator', problems.operator)}
+${choice(say.byNumber, '', typed.operator, html`<span id="suggested"></span>`, first === 'operator')}
+${operators.map(({ provider, isDown }) =>
+  choice(provider, provider, typed.operator, html`${isDown ? say.isDown : ''}`, false),
+)}</fieldset>
+<button data-busy="${say.busy}">${say.pay}${amount === null ? '' : html` ${formatXof(amount)}`}</button>
+</form>
+<p class="soft">${say.promise}</p>`
+  return page(language, link.title, content, {
+    top: '../',
+    from: link.merchantName,
+    warning: isWrong ? say.warning : '',
+    head: scripted('../'),
+  })
+}
+
+function choice(name: string, value: string, chosen: string, note: Part, isFirst: boolean): Part {
+  const isChosen = value === chosen
+  return html`<label class="choice"><input type="radio" name="operator" value="${value}"${
+    isChosen ? html` checked` : ''
+  }${isFirst ? html` autofocus` : ''}>${name}<span class="soft">${note}</span></label>
+`
+}
+
+interface Field {
+  name: string
+  label: string
+  hint: string
+  attributes: Part
+  value: string
+  problem: string | undefined
+  /** Of those that are wrong. */
+  isFirst: boolean
+}
+
+function field({ name, label, hint, attributes, value, problem, isFirst }: Field): Part {
+  const wrong = html` aria-invalid="true" aria-describedby="${name}-problem ${name}-hint"`
+  return html`<label for="${name}">${label}</label>
+<p class="soft hint" id="${name}-hint">${hint}</p>
+<input id="${name}" name="${name}" ${attributes} value="${value}" required${
+    problem === undefined ? html` aria-describedby="${name}-hint"` : wrong
+  }${isFirst ? html` autofocus` : ''}>
+${problemAt(name, problem)}`
+}
+
+function problemAt(name: string, problem: string | undefined): Part {
+  return problem === undefined ? '' : html`<p class="problem" id="${name}-problem">${problem}</p>`
+}
+
+/** Why a link takes nothing any more. */
+export function closedPage({ language }: Reader, link: PublicLink): Part {
+  const say = words[language].closed
+  const content = html`<p>${link.title}</p>
+<p>${say[link.availability]} ${say.ask(link.merchantName)}</p>`
+  return page(language, say.title, content, { top: '../', from: link.merchantName, mark: mark('bad') })
+}
+
+/** A page that says no more than this. */
+export function plainPage({ language }: Reader, what: 'missing' | 'many' | 'large', top: string): Part {
+  const { title, text } = words[language][what]
+  return page(language, title, html`<p>${text}</p>`, { top, mark: mark('bad') })
+}
+
+/** Where an attempt to pay stands: what to do on the phone, the receipt, or why it did not work. */
+export function paymentPage(reader: Reader, slug: string, payment: LinkPayment): Part {
+  const state = paymentState[payment.status]
+  if (state === 'pending') return waitingPage(reader, payment)
+  if (state === 'success') return receiptPage(reader, payment)
+  return payment.status === 'reversed' ? reversedPage(reader, payment) : failedPage(reader, slug, payment)
+}
+
+function waitingPage({ language, query }: Reader, payment: LinkPayment): Part {
+  const { provider, phone, reference, paymentUrl } = payment
+  const { waiting: say } = words[language]
+  const refresh = html`<p><a href="${reference}${query}">${say.refresh}</a></p>`
+  const content = paymentUrl
+    ? html`${sum(payment)}
+<p>${say.hostedText(provider)}</p>
+<a class="button" href="${paymentUrl}" rel="noreferrer">${say.go(provider)}</a>
+${refresh}`
+    : html`${sum(payment)}
+<ol><li>${say.asked(provider, masked(phone))}</li><li>${say.code}</li><li>${say.turns}</li></ol>
+<h2>${say.nothing}</h2>
+<p class="soft">${say.look(provider)}</p>
+${refresh}`
+  return page(language, paymentUrl ? say.hosted(provider) : say.title, content, {
+    top: '../../',
+    from: payment.merchantName,
+    mark: html`<span class="mark wait" data-live="${reference}/live"></span>`,
+    head: html`${scripted('../../')}
+<noscript><meta http-equiv="refresh" content="${refreshS}"></noscript>`,
+  })
+}
+
+/** Choice: soon enough for somebody who waits, and seldom enough to read the page in between. */
+const refreshS = 8
+
+function receiptPage({ language }: Reader, payment: LinkPayment): Part {
+  const { done } = words[language]
+  const content = html`${sum(payment)}
+${rows(language, payment)}
+<button class="quiet" id="print" type="button" hidden>${done.print}</button>`
+  return page(language, done.title, content, {
+    top: '../../',
+    from: payment.merchantName,
+    mark: mark('good'),
+    head: scripted('../../'),
+  })
+}
+
+function reversedPage({ language }: Reader, payment: LinkPayment): Part {
+  const { reversed } = words[language]
+  const content = html`${sum(payment)}<p>${reversed.text}</p>${rows(language, payment)}`
+  return page(language, reversed.title, content, { top: '../../', from: payment.merchantName })
+}
+
+function failedPage({ language, query }: Reader, slug: string, payment: LinkPayment): Part {
+  const { failed } = words[language]
+  const { messageFr, messageEn } = failureReasons[reasonOf(payment)]
+  const content = html`<p>${language === 'fr' ? messageFr : messageEn}</p>
+<p class="soft">${payment.title} · ${formatXof(payment.amount)}</p>
+<a class="button" href="../${slug}${query}">${failed.again}</a>`
+  const { merchantName: from } = payment
+  return page(language, failed.title, content, { top: '../../', from, mark: mark('bad') })
+}
+
+function reasonOf({ status, failureReason }: LinkPayment): FailureReason {
+  if (failureReason !== null && Object.hasOwn(failureReasons, failureReason))
+    return failureReason as FailureReason
+  return status === 'expired' ? 'PAYER_TIMEOUT' : status === 'cancelled' ? 'CANCELLED' : 'UNSPECIFIED'
+}
+
+function rows(language: Language, payment: LinkPayment): Part {
+  const { receipt: say } = words[language]
+  const { merchantName, title, settledAt, createdAt, phone, provider, operatorReference, reference } = payment
+  const told = [
+    [say.merchant, merchantName],
+    [say.about, title],
+    [say.date, dateOf(settledAt ?? createdAt, language)],
+    [say.phone, masked(phone)],
+    [say.operator, provider],
+    [say.operatorReference, operatorReference, 'code'],
+    [say.reference, reference, 'code'],
+  ] as const
+  return html`<dl>${told
+    .filter(([, value]) => value !== null)
+    .map(
+      ([name, value, kind = 'name']) => html`<div><dt>${name}</dt><dd class="${kind}">${value}</dd></div>
+`,
+    )}</dl>`
+}
+
+function dateOf(at: Date, language: Language): string {
+  const options = { dateStyle: 'long', timeStyle: 'short', timeZone: 'Africa/Bamako' } as const
+  return new Intl.DateTimeFormat(language, options).format(at)
+}
+
+/** Enough for its owner to know it by, and nobody else. */
+function masked(phone: string): string {
+  return phone.replace(/^\+223(\d\d)\d{4}(\d\d)$/, '+223\u{a0}$1\u{a0}••\u{a0}••\u{a0}$2')
+}
+
+function sum({ amount }: LinkPayment): Part {
+  return html`<p class="sum">${formatXof(amount)}</p>`
+}
+
+function mark(kind: 'good' | 'bad'): Part {
+  return kind === 'good'
+    ? html`<span class="mark" aria-hidden="true">✓</span>`
+    : html`<span class="mark bad" aria-hidden="true">!</span>`
+}
+
+function scripted(top: string): Part {
+  return html`<script src="${top}${assets.paymentLink.path}" defer></script>`
+}

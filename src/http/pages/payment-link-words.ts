@@ -1,0 +1,143 @@
+import type { Availability } from '../../resources/payment-links/availability.ts'
+import { limits } from '../../shared/limits.ts'
+import { formatXof } from '../../shared/money.ts'
+import type { Provider } from '../../shared/providers.ts'
+import type { Language } from './layout.ts'
+
+const least = formatXof(limits.collectAmountMinXof)
+const most = formatXof(limits.amountMaxXof)
+
+const fr = {
+  amount: 'Montant en F CFA',
+  amountHint: `De ${least} à ${most}`,
+  phone: 'Votre numéro de téléphone',
+  phoneHint: 'Par exemple 76 12 34 56',
+  operator: 'Votre opérateur',
+  byNumber: 'Selon mon numéro',
+  isDown: 'indisponible',
+  pay: 'Payer',
+  busy: 'Un instant…',
+  promise: 'Vous confirmerez ensuite avec votre code secret. Ne le donnez à personne.',
+  warning: 'Erreur : ',
+  problems: {
+    amount: 'Écrivez un montant en francs, par exemple 5 000.',
+    amountLeast: `Le plus petit montant est ${least}.`,
+    amountMost: `Le plus grand montant est ${most}.`,
+    phone: 'Écrivez un numéro mobile du Mali, à 8 chiffres, par exemple 76 12 34 56.',
+    operator: 'Choisissez votre opérateur.',
+    down: (operator: Provider) =>
+      `${operator} ne répond pas en ce moment. Réessayez plus tard, ou prenez un autre opérateur.`,
+    changed: "Le montant vient de changer. Vérifiez-le, puis payez. Rien n'a été demandé.",
+  },
+  closed: {
+    title: "Ce lien n'accepte plus de paiement",
+    open: 'Vous pouvez payer par ce lien.',
+    expired: 'Sa date est passée.',
+    exhausted: 'Tous les paiements prévus ont été faits, ou sont en cours.',
+    inactive: "Le commerçant l'a fermé.",
+    ask: (merchant: string) => `Pour payer, demandez un nouveau lien à ${merchant}.`,
+  } satisfies Closed,
+  missing: {
+    title: "Cette page n'existe pas",
+    text: "Vérifiez l'adresse, ou demandez à nouveau le lien à votre commerçant.",
+  },
+  many: { title: 'Trop de demandes', text: 'Patientez un instant, puis revenez en arrière et réessayez.' },
+  large: { title: 'Formulaire illisible', text: 'Revenez à la page du lien et recommencez.' },
+  waiting: {
+    title: 'Confirmez sur votre téléphone',
+    asked: (operator: Provider, phone: string) => `Une demande de ${operator} arrive sur le ${phone}.`,
+    code: 'Vérifiez le montant et entrez votre code secret.',
+    turns: 'Revenez ici : cette page affichera votre reçu.',
+    nothing: "Rien ne s'affiche ?",
+    look: (operator: Provider) =>
+      `Le téléphone doit être allumé, avec du réseau. Regardez aussi dans le menu de ${operator}.`,
+    hosted: (operator: Provider) => `Terminez chez ${operator}`,
+    go: (operator: Provider) => `Continuer chez ${operator}`,
+    hostedText: (operator: Provider) =>
+      `${operator} vous demande de confirmer sur sa page. Vous reviendrez ensuite ici, à votre reçu.`,
+    refresh: 'Actualiser cette page',
+  },
+  done: { title: 'Paiement effectué', print: 'Imprimer le reçu' },
+  reversed: { title: 'Paiement remboursé', text: 'Ce paiement a été annulé et rendu à votre compte.' },
+  failed: { title: "Le paiement n'a pas abouti", again: 'Réessayer' },
+  receipt: {
+    merchant: 'Commerçant',
+    about: 'Pour',
+    date: 'Date',
+    phone: 'Téléphone',
+    operator: 'Opérateur',
+    operatorReference: "Référence de l'opérateur",
+    reference: 'Référence',
+  },
+}
+
+type Closed = Record<Availability | 'title', string> & { ask: (merchant: string) => string }
+
+const en: typeof fr = {
+  amount: 'Amount in F CFA',
+  amountHint: `From ${least} to ${most}`,
+  phone: 'Your telephone number',
+  phoneHint: 'For example 76 12 34 56',
+  operator: 'Your operator',
+  byNumber: 'By my number',
+  isDown: 'unavailable',
+  pay: 'Pay',
+  busy: 'One moment…',
+  promise: 'You will then confirm with your secret code. Give it to nobody.',
+  warning: 'Error: ',
+  problems: {
+    amount: 'Write an amount in francs, for example 5,000.',
+    amountLeast: `The smallest amount is ${least}.`,
+    amountMost: `The largest amount is ${most}.`,
+    phone: 'Write a mobile number of Mali, of 8 digits, for example 76 12 34 56.',
+    operator: 'Choose your operator.',
+    down: (operator) => `${operator} does not answer now. Try again later, or take another operator.`,
+    changed: 'The amount has just changed. Check it, then pay. Nothing was asked.',
+  },
+  closed: {
+    title: 'This link takes no payment any more',
+    open: 'You can pay by this link.',
+    expired: 'Its date has passed.',
+    exhausted: 'All the payments it was for were made, or are under way.',
+    inactive: 'The merchant closed it.',
+    ask: (merchant) => `To pay, ask ${merchant} for a new link.`,
+  },
+  missing: {
+    title: 'This page does not exist',
+    text: 'Check the address, or ask your merchant for the link again.',
+  },
+  many: { title: 'Too many requests', text: 'Wait a moment, then go back and try again.' },
+  large: { title: 'The form cannot be read', text: 'Go back to the page of the link and begin again.' },
+  waiting: {
+    title: 'Confirm on your telephone',
+    asked: (operator, phone) => `A request of ${operator} arrives on ${phone}.`,
+    code: 'Check the amount and enter your secret code.',
+    turns: 'Come back here: this page will show your receipt.',
+    nothing: 'Nothing to see?',
+    look: (operator) =>
+      `The telephone must be on, with a network. Look into the menu of ${operator} as well.`,
+    hosted: (operator) => `Go on at ${operator}`,
+    go: (operator) => `Continue at ${operator}`,
+    hostedText: (operator) =>
+      `${operator} asks you to confirm on its page. Then you come back here, to your receipt.`,
+    refresh: 'Refresh this page',
+  },
+  done: { title: 'Payment complete', print: 'Print the receipt' },
+  reversed: {
+    title: 'Payment given back',
+    text: 'This payment was cancelled and given back to your account.',
+  },
+  failed: { title: 'The payment was not completed', again: 'Try again' },
+  receipt: {
+    merchant: 'Merchant',
+    about: 'For',
+    date: 'Date',
+    phone: 'Telephone',
+    operator: 'Operator',
+    operatorReference: "Operator's reference",
+    reference: 'Reference',
+  },
+}
+
+/** All that payers by a link are told. Amounts are written as Mali writes them, in both languages. */
+export const words: Record<Language, typeof fr> = { fr, en }

@@ -1,0 +1,86 @@
+import type { Context } from '../../context.ts'
+import type { Xof } from '../../shared/money.ts'
+import type { Provider } from '../../shared/providers.ts'
+import type { TransactionStatus } from '../transactions/states.ts'
+import { type Availability, availabilityOf } from './availability.ts'
+import { slug as slugSchema } from './slug.ts'
+
+/** A link as whoever is to pay by it sees it. */
+export interface PublicLink {
+  id: number
+  slug: string
+  merchantName: string
+  title: string
+  description: string | null
+  /** Null: the payer types it. */
+  amount: Xof | null
+  availability: Availability
+}
+
+interface Row extends Omit<PublicLink, 'availability'> {
+  isActive: boolean
+  expiresAt: Date | null
+  usageLimit: number | null
+  usageCount: number
+  openCount: number
+}
+
+/** The link of that name, whosever it is: null where there is none, or its merchant is no longer active. */
+export async function findPublicLink(ctx: Context, slug: string): Promise<PublicLink | null> {
+  if (!slugSchema.safeParse(slug).success) return null
+  const { rows } = await ctx.database.pool.query<Row>({
+    name: 'public_link',
+    text: `SELECT l.id, l.url_slug AS slug, m.name AS "merchantName", l.title, l.description, l.amount,
+        l.is_active AS "isActive", l.expires_at AS "expiresAt", l.usage_limit AS "usageLimit",
+        l.usage_count AS "usageCount", l.open_count AS "openCount"
+      FROM payment_link l JOIN merchant m ON m.id = l.merchant_id AND m.status = 'active'
+      WHERE l.url_slug = $1`,
+    values: [slug],
+  })
+  const [row] = rows
+  if (!row) return null
+  const { id, merchantName, title, description, amount } = row
+  const availability = availabilityOf(row, ctx.clock.now())
+  return { id, slug: row.slug, merchantName, title, description, amount, availability }
+}
+
+/** An attempt to pay by a link, as its payer sees it. */
+export interface LinkPayment {
+  id: bigint
+  merchantId: number
+  merchantName: string
+  title: string
+  reference: string
+  /** What was paid where it is known, else what was asked. */
+  amount: Xof
+  provider: Provider
+  phone: string
+  status: TransactionStatus
+  paymentUrl: string | null
+  operatorReference: string | null
+  failureReason: string | null
+  createdAt: Date
+  settledAt: Date | null
+}
+
+/** The attempt of that reference: its 128 random bits are the credential. */
+export async function findLinkPayment(
+  ctx: Context,
+  slug: string,
+  reference: string,
+): Promise<LinkPayment | null> {
+  if (!/^mp_[0-9a-f]{32}$/.test(reference) || !slugSchema.safeParse(slug).success) return null
+  const { rows } = await ctx.database.pool.query<LinkPayment>({
+    name: 'link_payment',
+    text: `SELECT t.id, t.merchant_id AS "merchantId", m.name AS "merchantName", l.title, t.reference,
+        coalesce(t.settled_amount, t.amount) AS amount, t.payment_method AS provider,
+        t.customer_phone AS phone, t.status, t.payment_url AS "paymentUrl",
+        t.operator_reference AS "operatorReference", t.failure_reason AS "failureReason",
+        t.created_at AS "createdAt", t.settled_at AS "settledAt"
+      FROM transaction t JOIN payment_link l ON l.id = t.payment_link_id
+        JOIN merchant m ON m.id = t.merchant_id
+      WHERE t.reference = $1 AND l.url_slug = $2`,
+    values: [reference, slug],
+  })
+  return rows[0] ?? null
+}

@@ -1,0 +1,115 @@
+import { DatabaseError } from 'pg'
+import { z } from 'zod'
+import type { Context } from '../../context.ts'
+import { DomainError } from '../../shared/errors.ts'
+import { amount, phone, provider, readInput } from '../../shared/input.ts'
+import { limits } from '../../shared/limits.ts'
+import { currency } from '../../shared/money.ts'
+import { deadlineIn } from '../sending.ts'
+import {
+  askPayer,
+  connectedOperator,
+  type Initiation,
+  type Item,
+  type MadeCollection,
+  operatorUnavailable,
+  requestData,
+} from '../transactions/initiation.ts'
+import type { Availability } from './availability.ts'
+import type { PublicLink } from './find.ts'
+import { noSuchLink } from './update.ts'
+
+/** What somebody who pays by a link gives. */
+export const payByLinkInput = z.object({
+  amount: amount({ min: limits.collectAmountMinXof, max: limits.amountMaxXof }),
+  customerPhone: phone,
+  paymentMethod: provider,
+})
+
+/** One press of the button, and where its payer comes back to from an operator's page. */
+export interface Attempt {
+  /** New for each form: the form sent twice is one attempt. */
+  reference: string
+  page: string
+}
+
+/**
+ * Asks somebody who pays by a link for money, as `collect` does for a merchant: the intent is on record
+ * before the operator is asked. The attempt holds a place of the link until it ends.
+ * @param raw.amount as the payer was shown it, or typed it
+ * @throws DomainError INVALID_INPUT, NOT_FOUND, LINK_CLOSED, AMOUNT_CHANGED, DUPLICATE_REFERENCE,
+ *   OPERATOR_UNAVAILABLE (nothing was recorded), PAYMENT_REFUSED (recorded as failed)
+ */
+export async function payByLink(
+  ctx: Context,
+  link: Pick<PublicLink, 'id' | 'title'>,
+  raw: z.input<typeof payByLinkInput>,
+  { reference, page }: Attempt,
+): Promise<Initiation> {
+  const input = readInput(payByLinkInput, raw)
+  const operator = connectedOperator(ctx, input.paymentMethod)
+  const start = operator.canStart('collect')
+  if (!start.ok) throw operatorUnavailable(start.retryAfterMs)
+  const item = {
+    provider: input.paymentMethod,
+    phone: input.customerPhone,
+    amount: input.amount,
+    reference,
+    request: requestData({
+      amount: Number(input.amount),
+      currency,
+      customer_phone: input.customerPhone,
+      payment_method: input.paymentMethod,
+      description: Array.from(link.title).slice(0, limits.descriptionLengthMax).join(''),
+      return_url: page,
+      cancel_url: page,
+      payment_link_id: link.id,
+    }),
+  }
+  const deadline = deadlineIn(limits.collectDeadlineMs)
+  const made = await record(ctx, link.id, item)
+  ctx.sequencer.nudge()
+  return askPayer(ctx, { ...item, merchantId: made.merchantId }, made, deadline)
+}
+
+interface Row extends MadeCollection {
+  outcome: 'made' | 'closed' | 'changed'
+  availability: Availability
+  merchantId: number
+}
+
+/** @throws DomainError NOT_FOUND, LINK_CLOSED, AMOUNT_CHANGED, DUPLICATE_REFERENCE */
+async function record(
+  ctx: Context,
+  linkId: number,
+  item: Pick<Item, 'provider' | 'phone' | 'amount' | 'reference' | 'request'>,
+): Promise<Row> {
+  const recorded = ctx.database.pool.query<Row>({
+    name: 'collect_by_link',
+    text: `SELECT outcome, availability, merchant_id AS "merchantId", transaction_id AS "transactionId",
+        request_id AS "requestId", correlation_id AS "correlationId", created_at AS "createdAt",
+        expires_at AS "expiresAt"
+      FROM collect_by_link($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+    values: [
+      linkId,
+      item.provider,
+      item.phone,
+      item.amount,
+      item.reference,
+      JSON.stringify(item.request),
+      limits.collectionLifetimeMs,
+      limits.operatorFenceMs,
+      limits.firstCheckMs,
+    ],
+  })
+  const { rows } = await recorded.catch((error: unknown) => {
+    const isTaken =
+      error instanceof DatabaseError && error.constraint === 'transaction_reference_merchant_id_key'
+    throw isTaken ? new DomainError('DUPLICATE_REFERENCE') : error
+  })
+  const [row] = rows
+  if (!row) throw noSuchLink()
+  if (row.outcome === 'closed') throw new DomainError('LINK_CLOSED')
+  if (row.outcome === 'changed') throw new DomainError('AMOUNT_CHANGED')
+  return row
+}

@@ -1,0 +1,164 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
+
+// The pages of payment links as they leave the service, and the forms that come in.
+
+let service: TestApp
+let shop: TestMerchant
+beforeAll(async () => {
+  service = await startTestApp()
+  shop = await service.merchant('Atelier Sogoniko')
+})
+afterAll(() => service.close())
+
+async function link(more: object = {}): Promise<string> {
+  const body = { title: 'Cours', amount: 5_000, ...more }
+  const { body: answer } = await service.rest('POST', '/payment-links', { token: shop.token, body })
+  return `${service.url}/l/${answer.data.url_slug}`
+}
+async function send(address: string, fields: Record<string, string>, headers: Record<string, string> = {}) {
+  const body = new URLSearchParams({ amount: '5000', ...fields })
+  const response = await fetch(address, { method: 'POST', body, headers, redirect: 'manual' })
+  return { status: response.status, location: response.headers.get('location'), text: await response.text() }
+}
+async function attempts(address: string): Promise<number> {
+  const { rows } = await service.app.services.database.pool.query<{ count: number }>(
+    `SELECT count(*)::int FROM transaction t JOIN payment_link l ON l.id = t.payment_link_id
+     WHERE l.url_slug = $1`,
+    [new URL(address).pathname.split('/').at(-1)],
+  )
+  return rows[0]?.count ?? -1
+}
+const token = () => crypto.randomUUID().replaceAll('-', '')
+
+test('of 20 who pay at once by a link for one, one is asked; the others hear that it is closed', async () => {
+  const address = await link({ usage_limit: 1 })
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, (_, i) => send(address, { phone: `700900${10 + i}` })),
+  )
+  const statuses = answers.map(({ status }) => status).toSorted((a, b) => a - b)
+  expect(statuses).toEqual([303, ...Array.from({ length: 19 }, () => 410)])
+  const asked = await service.app.services.database.pool.query(
+    `SELECT DISTINCT r.correlation_id FROM operator_request r JOIN transaction t ON t.id = r.transaction_id
+     WHERE t.customer_phone LIKE '+223700900%'`,
+  )
+  expect(asked.rowCount).toBe(1)
+  const phones = answers.map((_, i) => `${service.simulator.url}/phone/+223700900${10 + i}`)
+  const screens = await Promise.all(phones.map(async (url) => (await fetch(url)).text()))
+  expect(screens.filter((screen) => screen.includes('name="pin"'))).toHaveLength(1)
+})
+
+test('a form sent twice, also at once, is one attempt; with another number it is a second', async () => {
+  const address = await link()
+  const fields = { phone: '70090001', token: token() }
+  const [first, second] = await Promise.all([send(address, fields), send(address, fields)])
+  expect([first.status, second.status]).toEqual([303, 303])
+  expect(second.location).toBe(first.location)
+  expect((await send(address, fields)).location).toBe(first.location)
+  expect(await attempts(address)).toBe(1)
+  const other = await send(address, { ...fields, phone: '70090002' })
+  expect(other.status).toBe(303)
+  expect(other.location).not.toBe(first.location)
+})
+
+test('of a link for one the same form leads to its attempt again', async () => {
+  const address = await link({ usage_limit: 1 })
+  const fields = { phone: '70090003', token: token() }
+  const answers = await Promise.all(Array.from({ length: 5 }, () => send(address, fields)))
+  expect(new Set(answers.map(({ location }) => location)).size).toBe(1)
+  expect(await attempts(address)).toBe(1)
+})
+
+test.each([
+  ['another site', { 'sec-fetch-site': 'cross-site' }],
+  ['a neighbour', { 'sec-fetch-site': 'same-site' }],
+  ['an older browser on another site', { origin: 'https://elsewhere.example' }],
+  ['nobody knows where', { origin: 'null' }],
+])('a form from %s asks nobody, and is shown instead', async (_name, headers) => {
+  const address = await link()
+  const { status, text } = await send(address, { phone: '70000001' }, headers)
+  expect(status).toBe(403)
+  expect(text).toContain('value="70000001"')
+  expect(await attempts(address)).toBe(0)
+})
+
+test.each([
+  [{ amount: '5000', phone: '' }, 'à 8 chiffres'],
+  [{ amount: '5000', phone: '<script>alert(1)</script>' }, 'value="&lt;script&gt;alert(1)&lt;/script&gt;"'],
+  [{ amount: '5000', phone: '70000001', operator: 'BankTransfer' }, 'Choisissez votre opérateur'],
+  [{ amount: '99', phone: '70000001' }, 'Le plus petit montant'],
+  [{ amount: '1 000 001', phone: '70000001' }, 'Le plus grand montant'],
+  [{ amount: '12,5', phone: '70000001' }, 'Écrivez un montant'],
+  [{ amount: '-5000', phone: '70000001' }, 'Écrivez un montant'],
+  [{ amount: '', phone: '\u0000' }, 'Écrivez un montant'],
+])('%o is answered with %s', async (fields, words) => {
+  const address = await link({ amount: undefined })
+  const { status, text } = await send(address, fields)
+  expect(text).toContain(words)
+  expect(status).toBe(422)
+  expect(text).toMatch(/ autofocus>/)
+  expect(await attempts(address)).toBe(0)
+})
+
+test('an amount that changed meanwhile is shown before anybody is asked', async () => {
+  const address = await link()
+  const { status, text } = await send(address, { phone: '70000001', amount: '4000' })
+  expect(status).toBe(409)
+  expect(text).toContain('Le montant vient de changer')
+  expect(text).toMatch(/name="amount" value="5000"/)
+  expect(await attempts(address)).toBe(0)
+})
+
+test('a form that is too large is refused', async () => {
+  const { status } = await send(await link(), { phone: '7'.repeat(5_000) })
+  expect(status).toBe(413)
+})
+
+test.each(['/l/none', '/l/%00', '/l/%ff%fe', '/l/UPPER', '/l/none/mp_1', `/l/none/mp_${'0'.repeat(32)}`])(
+  '%s is 404 in words',
+  async (path) => {
+    const response = await fetch(service.url + path)
+    expect(response.status).toBe(404)
+    expect(await response.text()).toContain('<html lang="fr">')
+    expect(response.headers.get('x-robots-tag')).toContain('noindex')
+  },
+)
+
+test.each([
+  ['en-GB,en;q=0.9,fr;q=0.5', 'en'],
+  ['bm,en;q=0.2,fr;q=0.8', 'fr'],
+  ['de', 'fr'],
+  ['*', 'fr'],
+])('a browser that wishes %s is answered in %s', async (wished, language) => {
+  const response = await fetch(await link(), { headers: { 'Accept-Language': wished } })
+  expect(await response.text()).toContain(`<html lang="${language}">`)
+})
+
+test('an attempt is shown under its own link only, and its stream ends with it', async () => {
+  const [address, other] = [await link(), await link()]
+  const { location } = await send(address, { phone: '70000101' })
+  const reference = location?.split('/').at(-1)
+  expect((await fetch(`${other}/${reference}`)).status).toBe(404)
+  expect((await fetch(`${other}/${reference}/live`)).status).toBe(404)
+  const live = await fetch(`${address}/${reference}/live`)
+  expect(live.headers.get('content-type')).toContain('text/event-stream')
+  expect(await live.text()).toContain('event: over\n')
+  expect(await (await fetch(`${address}/${reference}`)).text()).toContain('Paiement effectué')
+  expect([...service.app.services.streams.keys()]).toEqual([])
+})
+
+test('a page with all it loads is below 30 KB; what it loads is kept for ever', async () => {
+  const page = await (await fetch(await link())).text()
+  expect(page).not.toMatch(/<style|<script>|style="|onclick/)
+  const files = [...page.matchAll(/(?:href|src)="\.\.\/(assets\/[^"]+)"/g)].map(([, path]) => path)
+  expect(files).toHaveLength(2)
+  const loaded = await Promise.all(
+    files.map(async (path) => {
+      const response = await fetch(`${service.url}/${path}`)
+      expect(response.headers.get('cache-control')).toContain('immutable')
+      return response.text()
+    }),
+  )
+  const bytes = [page, ...loaded].reduce((sum, text) => sum + Buffer.byteLength(text), 0)
+  expect(bytes).toBeLessThan(30_000)
+})

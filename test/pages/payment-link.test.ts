@@ -1,0 +1,204 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { formatXof } from '../../src/shared/money.ts'
+import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
+import { cannotLook, openBrowser, type TestBrowser } from '../support/browser.ts'
+
+/** Somebody pays by a link, with a telephone of 320 pixels, in real Chromium. */
+let service: TestApp
+let shop: TestMerchant
+let browser: TestBrowser
+
+/** What every page looks like, for whoever wants to see it; git ignores the folder. */
+const pictures = join(import.meta.dirname, '../../node_modules/.cache/merchant-payments/screenshots')
+
+/** A new link. @returns its address */
+async function link(more: object = {}): Promise<string> {
+  const body = { title: 'Cours de couture, novembre', description: 'Six séances, tissu compris.', ...more }
+  const { body: answer } = await service.rest('POST', '/payment-links', { token: shop.token, body })
+  return `${service.url}/l/${answer.data.url_slug}`
+}
+async function open(address: string): Promise<Page> {
+  const page = await browser.context.newPage()
+  const response = await page.goto(address)
+  expect(response?.headers()['content-security-policy']).toContain("script-src 'self'")
+  return page
+}
+async function withoutScript(address: string): Promise<Page> {
+  const page = await browser.context.newPage()
+  const session = await browser.context.newCDPSession(page)
+  await session.send('Emulation.setScriptExecutionDisabled', { value: true })
+  await page.goto(address)
+  return page
+}
+async function send(page: Page, phone: string, operator = '') {
+  await page.locator('#phone').fill(phone)
+  if (operator !== '') await page.getByRole('radio', { name: operator }).check()
+  await page.locator('form button').click()
+}
+const titled = (page: Page, title: string) => page.getByRole('heading', { level: 1, name: title }).waitFor()
+
+/** Keeps how the page looks on a telephone and on a desk, and sees that nothing sticks out. */
+async function keep(page: Page, name: string) {
+  await mkdir(pictures, { recursive: true })
+  for (const width of [360, 1280]) {
+    await page.setViewportSize({ width, height: 640 })
+    await page.screenshot({ path: join(pictures, `${name}-${width}.png`), fullPage: true })
+  }
+  await page.setViewportSize({ width: 320, height: 640 })
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(320)
+}
+const mainOf = (page: Page) => page.locator('main').innerText()
+
+describe.skipIf(cannotLook)('a payment link', () => {
+  beforeAll(async () => {
+    ;[service, browser] = await Promise.all([startTestApp(), openBrowser({ width: 320, javaScript: true })])
+    shop = await service.merchant('Atelier Sogoniko')
+  }, 60_000)
+  afterAll(async () => {
+    await browser.close()
+    await service.close()
+  })
+
+  test('is paid: the number suggests the operator, and the page turns to the receipt by itself', async () => {
+    const page = await open(await link({ amount: 5_000 }))
+    expect(await page.locator('html').getAttribute('lang')).toBe('fr')
+    expect(await page.title()).toBe('Cours de couture, novembre · Atelier Sogoniko')
+    expect(await page.locator('.sum').textContent()).toBe(formatXof(5_000))
+    await page.locator('#phone').fill('70 00 01 01')
+    expect(await page.locator('#suggested').textContent()).toBe('OperatorA')
+    await keep(page, 'form')
+    await page.locator('form button').click()
+    await titled(page, 'Confirmez sur votre téléphone')
+    await keep(page, 'waiting')
+    await titled(page, 'Paiement effectué')
+    const receipt = await mainOf(page)
+    for (const part of [
+      'Atelier Sogoniko',
+      'Cours de couture',
+      '+223\u{a0}70\u{a0}••\u{a0}••\u{a0}01',
+      'OperatorA',
+      'mp_',
+    ])
+      expect(receipt).toContain(part)
+    expect(await page.content()).not.toMatch(/70 ?00 ?01 ?01/)
+    await keep(page, 'receipt')
+    await page.emulateMedia({ media: 'print' })
+    expect(await page.locator('#print').isVisible()).toBe(false)
+    await page.emulateMedia({ media: 'screen', colorScheme: 'dark' })
+    await keep(page, 'receipt-dark')
+    await page.close()
+  })
+
+  test('a refusal is told in the words of the payer, and leads to another try', async () => {
+    const page = await open(await link({ amount: 5_000 }))
+    await send(page, '70 02 00 01')
+    await titled(page, "Le paiement n'a pas abouti")
+    expect(await mainOf(page)).toContain('Le solde du compte est insuffisant.')
+    await keep(page, 'failed')
+    await page.getByRole('link', { name: 'Réessayer' }).click()
+    await send(page, '70 00 00 01')
+    await titled(page, 'Paiement effectué')
+    await page.close()
+  })
+
+  test('a prompt that expires ends the page that waits', async () => {
+    const page = await open(await link({ amount: 5_000 }))
+    await send(page, '70 10 01 01')
+    await titled(page, 'Confirmez sur votre téléphone')
+    await service.app.services.sandbox?.advanceClock(2 * 60_000)
+    await titled(page, "Le paiement n'a pas abouti")
+    expect(await mainOf(page)).toContain("Le paiement n'a pas été confirmé à temps.")
+    await page.close()
+  })
+
+  test('who cancels at the page of OperatorB hears so here, in the language chosen', async () => {
+    const page = await open(await link({ amount: 5_000 }))
+    await page.getByRole('link', { name: 'English' }).click()
+    await page.waitForURL('**?lang=en')
+    await send(page, '70 09 00 01', 'OperatorB')
+    await titled(page, 'Go on at OperatorB')
+    await keep(page, 'hosted')
+    await page.getByRole('link', { name: 'Continue at OperatorB' }).click()
+    await page.locator('button[value=cancel]').click()
+    await page.waitForURL(`${service.url}/l/**?lang=en`)
+    await titled(page, 'The payment was not completed')
+    expect(await page.locator('html').getAttribute('lang')).toBe('en')
+    await page.getByRole('link', { name: 'Try again' }).click()
+    await send(page, '70 09 00 01', 'OperatorB')
+    await page.getByRole('link', { name: 'Continue at OperatorB' }).click()
+    await page.locator('#pin').fill('0000')
+    await page.locator('button[value=confirm]').click()
+    await titled(page, 'Payment complete')
+    await page.close()
+  })
+
+  test('mistakes stand beside their fields and keep what was typed; keys alone are enough', async () => {
+    const page = await open(await link({ title: 'Don libre' }))
+    const { keyboard } = page
+    await page.locator('#amount').focus()
+    await keyboard.type('50')
+    await keyboard.press('Tab')
+    await keyboard.type('12 34')
+    await keyboard.press('Enter')
+    await page.waitForFunction("document.title.startsWith('Erreur')")
+    expect(await page.locator('#amount-problem').textContent()).toBe(
+      `Le plus petit montant est ${formatXof(100)}.`,
+    )
+    expect(await page.locator('#phone-problem').textContent()).toContain('un numéro mobile du Mali')
+    expect(await page.locator('#phone').inputValue()).toBe('12 34')
+    expect(await page.evaluate('document.activeElement.id')).toBe('amount')
+    await keep(page, 'mistakes')
+    await keyboard.press('ControlOrMeta+A')
+    await keyboard.type('1 500 F')
+    await keyboard.press('Tab')
+    await keyboard.press('ControlOrMeta+A')
+    await keyboard.type('70000001')
+    await keyboard.press('Tab')
+    await keyboard.press('ArrowDown')
+    await keyboard.press('ArrowDown')
+    expect(await page.locator(':checked').getAttribute('value')).toBe('OperatorB')
+    await keyboard.press('ArrowUp')
+    await keyboard.press('Tab')
+    await keyboard.press('Enter')
+    await titled(page, 'Paiement effectué')
+    expect(await page.locator('.sum').textContent()).toBe(formatXof(1_500))
+    await page.close()
+  })
+
+  test('without JavaScript it is paid as well: the page asks again by itself', async () => {
+    const page = await withoutScript(await link({ amount: 5_000 }))
+    await send(page, '70 00 02 01')
+    await titled(page, 'Confirmez sur votre téléphone')
+    expect(await page.locator('meta[http-equiv=refresh]').count()).toBe(1)
+    const refresh = page.getByRole('link', { name: 'Actualiser cette page' })
+    await service.app.services.sandbox?.advanceClock(10_000)
+    await expect
+      .poll(
+        async () => {
+          await refresh.click({ timeout: 500 }).catch(() => {})
+          return page.locator('h1').textContent()
+        },
+        { timeout: 20_000, interval: 100 },
+      )
+      .toBe('Paiement effectué')
+    expect(await page.locator('#print').isVisible()).toBe(false)
+    await page.close()
+  })
+
+  test('a link that takes nothing more says why; one that is none says so', async () => {
+    const address = await link({ amount: 5_000, usage_limit: 1 })
+    const page = await open(`${address}?lang=en`)
+    await send(page, '70 00 00 01')
+    await titled(page, 'Payment complete')
+    expect((await page.goto(`${address}?lang=en`))?.status()).toBe(410)
+    await titled(page, 'This link takes no payment any more')
+    expect(await mainOf(page)).toContain('All the payments it was for were made')
+    await keep(page, 'closed')
+    expect((await page.goto(`${service.url}/l/nothing-here`))?.status()).toBe(404)
+    await keep(page, 'missing')
+    await page.close()
+  })
+})
