@@ -20,6 +20,7 @@ export const invariants = {
   batches_are_counted: 'What a batch counts is what its recipients are.',
   batches_end_once:
     'What a batch set aside, its recipients were paid or it was given back, as they say, once.',
+  links_are_counted: 'What a payment link counts is what was paid by it, and what is open.',
 } as const
 export type Invariant = keyof typeof invariants
 

@@ -4,17 +4,20 @@ import { auditLedger } from '../../src/ledger/audit.ts'
 import { type Invariant, verifyLedger } from '../../src/ledger/verify.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { keepBooksOfBatches, plantsOfBatches } from './plants-batches.ts'
+import { keepBooksOfLinks, plantsOfLinks } from './plants-links.ts'
 import { keepBooksOut, plantsOut } from './plants-out.ts'
 
 const keepBooks = async (pool: Pool, owner: Pool) => ({
   out: await keepBooksOut(pool, owner),
   batches: await keepBooksOfBatches(pool, owner),
+  links: await keepBooksOfLinks(pool, owner),
 })
 type Books = Awaited<ReturnType<typeof keepBooks>>
 type Plant = readonly [what: string, names: Invariant, plant: (books: Books) => string[]]
 const plants: readonly Plant[] = [
   ...plantsOut.map(([what, name, plant]): Plant => [what, name, ({ out }) => plant(out)]),
   ...plantsOfBatches.map(([what, name, plant]): Plant => [what, name, ({ batches }) => plant(batches)]),
+  ...plantsOfLinks.map(([what, name, plant]): Plant => [what, name, ({ links }) => plant(links)]),
 ]
 
 let db: TestDatabase

@@ -11,6 +11,7 @@ import { damage } from './damage.ts'
 import { fundedMerchant, openCollection, settleMany } from './money.ts'
 import { createPayouts, openDeposit, openPayout, payoutItem, settleDeposits } from './money-out.ts'
 import { plantsOfBatches } from './plants-batches.ts'
+import { plantsOfLinks } from './plants-links.ts'
 import { plantsOut } from './plants-out.ts'
 
 let db: TestDatabase
@@ -231,9 +232,9 @@ test('sound books break none, whole or since the point', async () => {
 })
 
 test('something is planted against each of them', () => {
-  expect(new Set([...plants, ...plantsOut, ...plantsOfBatches].map(([, name]) => name))).toEqual(
-    new Set(Object.keys(invariants)),
-  )
+  expect(
+    new Set([...plants, ...plantsOut, ...plantsOfBatches, ...plantsOfLinks].map(([, name]) => name)),
+  ).toEqual(new Set(Object.keys(invariants)))
 })
 
 describe('the audit names', () => {

@@ -5,25 +5,19 @@ import { recordingOf, recordMade } from '../../access/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
-import {
-  amount,
-  currencyField,
-  invalidInput,
-  readInput,
-  text,
-  time,
-  wholeNumber,
-} from '../../shared/input.ts'
+import { amount, currencyField, invalidInput, readInput, text, time } from '../../shared/input.ts'
 import { invariant } from '../../shared/invariant.ts'
 import { limits } from '../../shared/limits.ts'
 import { makeSlug, slug } from './slug.ts'
+
+const uses = `must be a whole number from 1 to ${limits.linkUsageLimitMax}`
 
 export const linkFields = {
   title: text({ min: 1, max: limits.linkTitleLengthMax }),
   description: text({ max: limits.linkDescriptionLengthMax }).nullish(),
   amount: amount({ min: limits.collectAmountMinXof, max: limits.amountMaxXof }).nullish(),
   currency: currencyField.nullish(),
-  usageLimit: wholeNumber(1, limits.linkUsageLimitMax).nullish(),
+  usageLimit: z.int(uses).min(1, uses).max(limits.linkUsageLimitMax, uses).nullish(),
   expiresAt: time.nullish(),
 }
 

@@ -1,0 +1,49 @@
+import type pg from 'pg'
+
+/** How a link is made here: 5,000 francs, any number of times. */
+export interface LinkTerms {
+  amount?: number | null
+  limit?: number | null
+  expiresAt?: Date | null
+}
+
+let made = 0
+
+/** A link of a merchant. @returns its id */
+export async function openLink(owner: pg.Pool, merchantId: number, terms: LinkTerms = {}): Promise<number> {
+  const { amount = 5_000, limit = null, expiresAt = null } = terms
+  const { rows } = await owner.query<{ id: number }>(
+    `INSERT INTO payment_link (merchant_id, title, amount, url_slug, usage_limit, expires_at, created_at,
+       updated_at) VALUES ($1, 'Café', $2, $3, $4, $5, now(), now()) RETURNING id`,
+    [merchantId, amount, `link-${(made += 1)}`, limit, expiresAt],
+  )
+  return rows[0]?.id ?? 0
+}
+
+export interface Attempt {
+  outcome: 'made' | 'closed' | 'changed' | 'nobody'
+  availability?: string
+  id: bigint
+}
+
+/** Runs `collect_by_link` itself. @param shown the amount that the payer saw */
+export async function payBy(pool: pg.Pool, link: number, shown = 5_000): Promise<Attempt> {
+  const { rows } = await pool.query<Attempt>(
+    `SELECT outcome, availability, transaction_id AS id
+     FROM collect_by_link($1, 'OperatorA', '+22370000001', $2, $3, '{}', 86400000, 30000, 12000)`,
+    [link, shown, `by-link-${(made += 1)}`],
+  )
+  return rows[0] ?? { outcome: 'nobody', id: 0n }
+}
+
+/** What a link counts, and what somebody who comes now hears. */
+export async function countsOf(owner: pg.Pool, link: number): Promise<[number, number, string]> {
+  const { rows } = await owner.query<{ used: number; open: number; can: string }>(
+    `SELECT usage_count AS used, open_count AS open, link_availability(l) AS can
+     FROM payment_link l WHERE id = $1`,
+    [link],
+  )
+  const [row] = rows
+  if (!row) throw new Error(`no link ${link}`)
+  return [row.used, row.open, row.can]
+}
