@@ -219,6 +219,18 @@ export interface PayoutEventData {
   rejection_reason?: string
 }
 
+/** What the log keeps of a payment by a payment link. */
+export interface LinkEventData {
+  payment_link_id: number
+  url_slug: string
+  transaction_id: number
+  reference: string
+  amount: number
+  currency: string
+  /** Payments that had succeeded by it, this one with them. */
+  usage_count: number
+}
+
 /** What the log keeps of a batch at the moment of an event; frozen, whatever becomes of the batch. */
 export interface BatchEventData {
   batch_id: number
@@ -288,7 +300,13 @@ export interface ApiKeyCreatedData {
 
 /** One line of a merchant's log. */
 export interface LogEvent<
-  Data = TransactionEventData | PayoutEventData | BatchEventData | ApprovalEventData | SecurityAlertData,
+  Data =
+    | TransactionEventData
+    | PayoutEventData
+    | BatchEventData
+    | ApprovalEventData
+    | LinkEventData
+    | SecurityAlertData,
 > {
   /** Its own, over all merchants. */
   id: bigint
@@ -307,6 +325,11 @@ export function isPayoutEvent(event: LogEvent): event is LogEvent<PayoutEventDat
 /** Whether an event tells of a batch. */
 export function isBatchEvent(event: LogEvent): event is LogEvent<BatchEventData> {
   return events[event.type].about === 'batch'
+}
+
+/** Whether an event tells of a payment by a payment link. */
+export function isLinkEvent(event: LogEvent): event is LogEvent<LinkEventData> {
+  return event.type === 'payment_link_used'
 }
 
 /** Whether an event tells of a collection or a deposit. */

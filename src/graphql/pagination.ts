@@ -49,6 +49,45 @@ export function beyond(
   return take < 0 ? { gt: id } : { lt: id }
 }
 
+/** The arguments of a list that is read on from a cursor, newest first. */
+interface NewestPage {
+  first?: number | null | undefined
+  after?: string | null | undefined
+}
+
+/**
+ * A page of what a row has, and one more that tells whether there are others; newest first.
+ * @throws DomainError INVALID_INPUT
+ */
+export function newestOf({ first, after }: NewestPage) {
+  checkPage({ first })
+  const id = after == null ? null : beyond({ id: after }, 1)
+  return {
+    where: { ...(id && { id }) },
+    orderBy: { id: 'desc' },
+    take: (first ?? limits.pageSizeDefault) + 1,
+  } as const
+}
+
+/** The rows that `newestOf` found, as a connection has them. Its cursors are ids. */
+export function connectionOf<Row extends { id: bigint }>(rows: readonly Row[], { first, after }: NewestPage) {
+  const take = first ?? limits.pageSizeDefault
+  const edges = rows.slice(0, take).map((node) => ({ cursor: String(node.id), node }))
+  return {
+    edges,
+    pageInfo: {
+      hasNextPage: rows.length > take,
+      hasPreviousPage: after != null,
+      startCursor: edges.at(0)?.cursor ?? null,
+      endCursor: edges.at(-1)?.cursor ?? null,
+    },
+  }
+}
+
+/** Where a page names what it shows of each: what its own relations of Pothos hand in here. */
+export const nodesOf = (type: string) =>
+  ({ getType: () => type, paths: [[{ name: 'nodes' }], [{ name: 'edges' }, { name: 'node' }]] }) as never
+
 /** The same of a table whose ids have 32 bits: what is beyond them lies behind them all. */
 export function behind(...page: Parameters<typeof beyond>): { gt?: number; lt?: number } | null {
   const ids = beyond(...page)

@@ -120,6 +120,12 @@ const contract: readonly { name: string; statements: number; document: string }[
     document: '{ payout(reference: "count-1") { id amount status approval { expiresAt } } }',
   },
   {
+    name: 'a page of payment links with its total, and a page of the payments of each',
+    statements: 2,
+    document: `{ paymentLinks(first: 20) { totalCount nodes { id urlSlug availability
+      payments(first: 20, status: SUCCESS) { pageInfo { hasNextPage } nodes { id amount status } } } } }`,
+  },
+  {
     name: 'webhooks with their deliveries, attempts and events',
     statements: 1,
     document: `{ webhooks { nodes { id url deliveries(first: 20, status: PENDING) { pageInfo { hasNextPage }

@@ -10,6 +10,10 @@ const changed = `mutation ($id: ID!) { updatePaymentLink(id: $id, input: { title
   ... on PaymentLink ${record} ... on Refusal { code message } } }`
 const paged = (how: string) => graphql(`query ($c: String) { paymentLinks(${how}: $c) ${page} }`, cursorOf)
 const cursorOf = ({ linkCursor }: Known) => ({ c: linkCursor })
+const paid = `query ($id: ID!, $c: String) { paymentLink(id: $id) {
+  payments(first: 50, after: $c) { nodes { databaseId } } } }`
+const used = `subscription ($after: String) { paymentLinkUsed(after: $after) {
+  sequence reference amount paymentLink { title } transaction { customerPhone } } }`
 const put = (id: string): Ask => ({ method: 'PUT', path: `/payment-links/${id}`, body: { title: 'Taken' } })
 
 const text = 'is text of the caller'
@@ -24,6 +28,13 @@ export const linkRows: Readonly<Record<string, Row>> = {
   'Query.paymentLinks(first)': { harmless: number },
   'Query.paymentLinks(last)': { harmless: number },
   'Query.paymentLinks(offset)': { harmless: number },
+  'PaymentLink.payments(first)': { harmless: number },
+  'PaymentLink.payments(after)': {
+    attack: graphql(paid, ({ id }, own) => ({ id: own.linkId, c: id })),
+  },
+  'Subscription.paymentLinkUsed(after)': {
+    attack: ({ sequence }) => ({ document: used, variables: { after: sequence }, isStream: true }),
+  },
   'Mutation.createPaymentLink(input.title)': { harmless: text },
   'Mutation.createPaymentLink(input.description)': { harmless: text },
   'Mutation.createPaymentLink(input.currency)': { harmless: 'is XOF' },

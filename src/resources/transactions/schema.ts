@@ -17,14 +17,18 @@ import type { Initiation } from './initiation.ts'
 import { transactionStates } from './states.ts'
 import { invalidInput } from '../../shared/input.ts'
 
-const TransactionStatus = stateEnum('TransactionStatus', transactionStates, 'Where a transaction stands.')
+export const TransactionStatus = stateEnum(
+  'TransactionStatus',
+  transactionStates,
+  'Where a transaction stands.',
+)
 const TransactionType = wordEnum('TransactionType', transactionTypes, 'What a transaction is.')
 const PaymentState = wordEnum(
   'PaymentState',
   ['success', 'failed', 'pending'],
   'Whether a payment is complete.',
 )
-const Transaction = builder.prismaNode('Transaction', {
+export const Transaction = builder.prismaNode('Transaction', {
   id: { field: 'id' },
   findUnique: (id, ctx) => ({ merchantId_id: { ...mine(ctx), id: readId('Transaction', id) } }),
   nullable: true,

@@ -5,9 +5,8 @@ import { builder } from '../../graphql/builder.ts'
 import { EventType, stateEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { readId } from '../../graphql/ids.ts'
-import { behind, checkPage } from '../../graphql/pagination.ts'
+import { behind, checkPage, connectionOf, newestOf, nodesOf } from '../../graphql/pagination.ts'
 import { limits } from '../../shared/limits.ts'
-import { deliveriesQuery, pageOfDeliveries } from './deliveries.ts'
 import { webhookId, webhooksWhere } from './find.ts'
 import { registerWebhook, type WebhookWithSecret } from './register.ts'
 import { removeWebhook } from './remove.ts'
@@ -91,12 +90,6 @@ const Delivery = builder.prismaNode('WebhookDelivery', {
   }),
 })
 
-/** Where a page names what it shows of each: what its own relations of Pothos hand in here. */
-const nodesOf = {
-  getType: () => 'WebhookDelivery',
-  paths: [[{ name: 'nodes' }], [{ name: 'edges' }, { name: 'node' }]],
-}
-
 const Deliveries = builder.connectionObject(
   { type: Delivery, name: 'WebhookDeliveryConnection', description: 'A page of deliveries.' },
   { name: 'WebhookDeliveryEdge' },
@@ -153,8 +146,12 @@ const Webhook = builder.prismaNode('WebhookEndpoint', {
         after: t.arg.string({ description: 'Cursor of the last one that you have.' }),
         status: t.arg({ type: DeliveryStatus }),
       },
-      select: (args, _ctx, nested) => ({ deliveries: nested(deliveriesQuery(args), nodesOf as never) }),
-      resolve: ({ deliveries }, args) => pageOfDeliveries(deliveries, args),
+      select: ({ status, ...page }, _ctx, nested) => {
+        const { where, ...query } = newestOf(page)
+        const asked = { ...query, where: { ...where, ...(status && { status }) } }
+        return { deliveries: nested(asked, nodesOf('WebhookDelivery')) }
+      },
+      resolve: ({ deliveries }, args) => connectionOf(deliveries, args),
     }),
   }),
 })
