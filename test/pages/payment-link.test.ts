@@ -1,5 +1,3 @@
-import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { formatXof } from '../../src/shared/money.ts'
@@ -10,9 +8,6 @@ import { cannotLook, openBrowser, type TestBrowser } from '../support/browser.ts
 let service: TestApp
 let shop: TestMerchant
 let browser: TestBrowser
-
-/** What every page looks like, for whoever wants to see it; git ignores the folder. */
-const pictures = join(import.meta.dirname, '../../node_modules/.cache/merchant-payments/screenshots')
 
 /** A new link. @returns its address */
 async function link(more: object = {}): Promise<string> {
@@ -40,16 +35,6 @@ async function send(page: Page, phone: string, operator = '') {
 }
 const titled = (page: Page, title: string) => page.getByRole('heading', { level: 1, name: title }).waitFor()
 
-/** Keeps how the page looks on a telephone and on a desk, and sees that nothing sticks out. */
-async function keep(page: Page, name: string) {
-  await mkdir(pictures, { recursive: true })
-  for (const width of [360, 1280]) {
-    await page.setViewportSize({ width, height: 640 })
-    await page.screenshot({ path: join(pictures, `${name}-${width}.png`), fullPage: true })
-  }
-  await page.setViewportSize({ width: 320, height: 640 })
-  expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(320)
-}
 const mainOf = (page: Page) => page.locator('main').innerText()
 
 describe.skipIf(cannotLook)('a payment link', () => {
@@ -69,10 +54,8 @@ describe.skipIf(cannotLook)('a payment link', () => {
     expect(await page.locator('.sum').textContent()).toBe(formatXof(5_000))
     await page.locator('#phone').fill('70 00 01 01')
     expect(await page.locator('#suggested').textContent()).toBe('OperatorA')
-    await keep(page, 'form')
     await page.locator('form button').click()
     await titled(page, 'Confirmez sur votre téléphone')
-    await keep(page, 'waiting')
     await titled(page, 'Paiement effectué')
     const receipt = await mainOf(page)
     for (const part of [
@@ -84,11 +67,8 @@ describe.skipIf(cannotLook)('a payment link', () => {
     ])
       expect(receipt).toContain(part)
     expect(await page.content()).not.toMatch(/70 ?00 ?01 ?01/)
-    await keep(page, 'receipt')
     await page.emulateMedia({ media: 'print' })
     expect(await page.locator('#print').isVisible()).toBe(false)
-    await page.emulateMedia({ media: 'screen', colorScheme: 'dark' })
-    await keep(page, 'receipt-dark')
     await page.close()
   })
 
@@ -97,7 +77,6 @@ describe.skipIf(cannotLook)('a payment link', () => {
     await send(page, '70 02 00 01')
     await titled(page, "Le paiement n'a pas abouti")
     expect(await mainOf(page)).toContain('Le solde du compte est insuffisant.')
-    await keep(page, 'failed')
     await page.getByRole('link', { name: 'Réessayer' }).click()
     await send(page, '70 00 00 01')
     await titled(page, 'Paiement effectué')
@@ -120,7 +99,6 @@ describe.skipIf(cannotLook)('a payment link', () => {
     await page.waitForURL('**?lang=en')
     await send(page, '70 09 00 01', 'OperatorB')
     await titled(page, 'Go on at OperatorB')
-    await keep(page, 'hosted')
     await page.getByRole('link', { name: 'Continue at OperatorB' }).click()
     await page.locator('button[value=cancel]').click()
     await page.waitForURL(`${service.url}/l/**?lang=en`)
@@ -150,7 +128,6 @@ describe.skipIf(cannotLook)('a payment link', () => {
     expect(await page.locator('#phone-problem').textContent()).toContain('un numéro mobile du Mali')
     expect(await page.locator('#phone').inputValue()).toBe('12 34')
     expect(await page.evaluate('document.activeElement.id')).toBe('amount')
-    await keep(page, 'mistakes')
     await keyboard.press('ControlOrMeta+A')
     await keyboard.type('1 500 F')
     await keyboard.press('Tab')
@@ -196,9 +173,6 @@ describe.skipIf(cannotLook)('a payment link', () => {
     expect((await page.goto(`${address}?lang=en`))?.status()).toBe(410)
     await titled(page, 'This link takes no payment any more')
     expect(await mainOf(page)).toContain('All the payments it was for were made')
-    await keep(page, 'closed')
-    expect((await page.goto(`${service.url}/l/nothing-here`))?.status()).toBe(404)
-    await keep(page, 'missing')
     await page.close()
   })
 })

@@ -129,9 +129,13 @@ function isOwnForm(ctx: Context, c: PageCall): boolean {
   return origin === undefined || origin === new URL(ctx.addresses.publicUrl).origin
 }
 
-/** Somebody waits, and the operator's report may be lost; nobody waits for its answer here. */
-function askInTheBackground(ctx: Context, { status, reference, merchantId }: LinkPayment): void {
-  if (paymentState[status] !== 'pending') return
+/**
+ * Somebody waits, and the operator's report may be lost; nobody waits for its answer here. Not at once: a
+ * payment may be asked about every three seconds only, and the report that comes then would have to wait.
+ */
+function askInTheBackground(ctx: Context, { status, reference, merchantId, createdAt }: LinkPayment): void {
+  const isYoung = ctx.clock.now().getTime() - createdAt.getTime() < limits.firstCheckMs
+  if (paymentState[status] !== 'pending' || isYoung) return
   checkPayment(ctx, reference, merchantId).catch((error: unknown) => {
     if (!(error instanceof DomainError)) ctx.log.error({ err: error, reference }, 'a payment was not checked')
   })

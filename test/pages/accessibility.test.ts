@@ -1,0 +1,101 @@
+import { mkdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startTestApp, type TestApp } from '../support/app.ts'
+import { cannotLook, openBrowser, type TestBrowser } from '../support/browser.ts'
+
+/** Every page that the public sees: axe-core finds nothing, nothing sticks out, and pictures are kept. */
+let service: TestApp
+let browser: TestBrowser
+let page: Page
+let axe: string
+/** Addresses of links, by what they are. */
+let links: Record<'fixed' | 'typed' | 'closed', string>
+
+/** What every page looks like, for whoever wants to see it; git ignores the folder. */
+const pictures = join(import.meta.dirname, '../../node_modules/.cache/merchant-payments/screenshots')
+
+async function attempt(phone: string, operator = ''): Promise<string> {
+  const body = new URLSearchParams({ amount: '5000', phone, operator })
+  const { headers } = await fetch(links.fixed, { method: 'POST', body, redirect: 'manual' })
+  return new URL(headers.get('location') ?? '', links.fixed).href
+}
+async function mistakes(): Promise<void> {
+  await page.goto(links.typed)
+  await page.locator('#amount').fill('50')
+  await page.locator('form button').click()
+  await page.locator('#amount-problem').waitFor()
+}
+const goTo = (address: string) => page.goto(address)
+
+const pages: readonly [name: string, title: RegExp, open: () => Promise<unknown>][] = [
+  ['form', /Cours de couture/, () => goTo(links.fixed)],
+  ['typed', /Don/, () => goTo(links.typed)],
+  ['mistakes', /Don/, mistakes],
+  ['waiting', /Confirmez/, async () => goTo(await attempt('70090001'))],
+  ['hosted', /Terminez chez OperatorB/, async () => goTo(await attempt('70090001', 'OperatorB'))],
+  ['failed', /n'a pas abouti/, async () => goTo(await attempt('70020001'))],
+  ['receipt', /Paiement effectué/, async () => goTo(await attempt('70000001'))],
+  ['closed', /n'accepte plus/, () => goTo(links.closed)],
+  ['missing', /n'existe pas/, () => goTo(`${service.url}/l/nothing-here`)],
+  ['home', /Paiements marchands/, () => goTo(service.url)],
+  ['mail', /Courrier/, () => goTo(`${service.url}/mail`)],
+  ['join', /Rejoindre/, () => goTo(`${service.url}/join`)],
+]
+
+describe.skipIf(cannotLook)('every page', () => {
+  beforeAll(async () => {
+    ;[service, browser, axe] = await Promise.all([
+      startTestApp(),
+      openBrowser({ width: 360, javaScript: true }),
+      readFile(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8'),
+      mkdir(pictures, { recursive: true }),
+    ])
+    const { token } = await service.merchant('Atelier Sogoniko')
+    const link = async (more: object) => {
+      const body = {
+        title: 'Cours de couture, novembre',
+        description: 'Six séances, tissu compris.',
+        ...more,
+      }
+      const { body: answer } = await service.rest('POST', '/payment-links', { token, body })
+      return `${service.url}/l/${answer.data.url_slug}`
+    }
+    const past = new Date(service.app.services.clock.now().getTime() + 60_000)
+    const [fixed, typed, closed] = await Promise.all([
+      link({ amount: 5_000 }),
+      link({ title: "Don pour l'école de Médine" }),
+      link({ expires_at: past }),
+    ])
+    links = { fixed, typed, closed }
+    await service.app.services.sandbox?.advanceClock(2 * 60_000)
+    page = await browser.context.newPage()
+  }, 60_000)
+  afterAll(async () => {
+    await browser.close()
+    await service.close()
+  })
+
+  test.each(pages)('%s', async (name, title, open) => {
+    await page.emulateMedia({ colorScheme: 'light' })
+    await open()
+    await page.getByRole('heading', { level: 1, name: title }).waitFor()
+    await page.evaluate(axe)
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      expect(await page.evaluate(violations)).toEqual([])
+      for (const width of [360, 1280]) {
+        await page.setViewportSize({ width, height: 640 })
+        await page.screenshot({ path: join(pictures, `${name}-${colorScheme}-${width}.png`), fullPage: true })
+      }
+    }
+    await page.setViewportSize({ width: 320, height: 640 })
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(320)
+  })
+})
+
+/** WCAG 2.0 to 2.2, whose size of targets is to be asked for, and what axe-core calls good practice. */
+const violations = `axe.run({ rules: { 'target-size': { enabled: true } } }).then(({ violations }) =>
+  violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html).join(' ')))`
