@@ -68,6 +68,8 @@ export async function openTarget(): Promise<Target> {
     const body = { name, account: '70000001', payment_method: 'OperatorA' }
     await service.rest('POST', '/beneficiaries', { token: shop.token, body })
   }
+  for (const title of ['Riz', 'Mil', 'Fonio'])
+    await service.rest('POST', '/payment-links', { token: shop.token, body: { title } })
   for (const name of ['Till', 'Web']) {
     const made = `mutation { createApiKey(input: { name: "${name}", scopes: [PAY] }) { __typename } }`
     await service.graphql(made, {}, shop.token)
@@ -181,6 +183,7 @@ export interface Census {
   beneficiaries: number
   payouts: number
   batches: number
+  links: number
   webhooks: number
   members: number
   /** Answers that are kept under an `Idempotency-Key`. */
@@ -223,6 +226,7 @@ const moving = [
   'payout_count',
   'batch',
   'batch_recipient',
+  'payment_link',
   'webhook_endpoint',
   'webhook_delivery',
   'webhook_attempt',
@@ -254,6 +258,7 @@ async function takeCensus(target: Target): Promise<Census> {
        (SELECT count(*)::int FROM beneficiary) AS beneficiaries,
        (SELECT count(*)::int FROM payout) AS payouts,
        (SELECT count(*)::int FROM batch) AS batches,
+       (SELECT count(*)::int FROM payment_link) AS links,
        (SELECT count(*)::int FROM webhook_endpoint) AS webhooks,
        (SELECT count(*)::int FROM team_member) AS members,
        (SELECT count(*)::int FROM idempotency_key) AS keys,

@@ -46,6 +46,7 @@ Object.assign(usual, {
     .oneof(
       fc.tuple(fc.constant('Transaction'), fc.integer({ min: 1, max: ordersCount })),
       fc.tuple(fc.constant('Beneficiary'), fc.constantFrom(1, 2, 3)),
+      fc.tuple(fc.constant('PaymentLink'), fc.constantFrom(1, 2, 3)),
       fc.tuple(fc.constant('TeamMember'), fc.constantFrom(1, 2, 3)),
       fc.tuple(fc.constant('ApiKey'), fc.constantFrom(firstKeyId + 1, firstKeyId + 2)),
       fc.tuple(fc.constant('Payout'), fc.integer({ min: 1, max: waitingPayouts })),
@@ -83,7 +84,14 @@ describe('1,000 random calls: never a 5xx, errors with codes only, nothing writt
     600_000,
   )
 
-  test.each(['transactionChanged', 'payoutChanged', 'approvalsChanged', 'batchProgress', 'events'])(
+  test.each([
+    'transactionChanged',
+    'payoutChanged',
+    'approvalsChanged',
+    'batchProgress',
+    'paymentLinkUsed',
+    'events',
+  ])(
     'subscription %s',
     async (name) => {
       const field = schema.getSubscriptionType()?.getFields()[name]
@@ -262,6 +270,7 @@ function writtenBy(field: RootField | null, value: unknown): Partial<Counts> {
   if (typeof value !== 'object') return {}
   const { __typename: type } = value as { __typename?: string }
   if (field?.name === 'createBeneficiary' && type === 'Beneficiary') return { beneficiaries: 1 }
+  if (field?.name === 'createPaymentLink' && type === 'PaymentLink') return { links: 1 }
   if (type === 'PaymentInitiation' || type === 'PaymentRefusedError')
     return field?.name === 'collectPayment' ? aPayment : aDeposit
   if (field?.name === 'registerWebhook' && type === 'WebhookSecret') return { webhooks: 1 }

@@ -128,6 +128,10 @@ export const usual: Record<string, fc.Arbitrary<unknown>> = {
   expiresAt: fc
     .integer({ min: 1, max: 300 })
     .map((days) => new Date(Date.now() + days * dayMs).toISOString()),
+  title: fc.constant('Sac de riz'),
+  // Some are taken already.
+  urlSlug: fc.oneof(fc.nat(10_000), fc.constant('x')).map((n) => `link-${n}`),
+  usageLimit: fc.integer({ min: 1, max: 9 }),
   isActive: fc.boolean(),
   activeOnly: fc.boolean(),
   url: fc.constantFrom('http://127.0.0.1:1/hooks', 'https://10.0.0.1/', 'https://[2001:db8::1]/'),

@@ -284,6 +284,7 @@ function writtenBy({ operation }: Route, { shot, status }: Hit, data: unknown): 
   const success = status < 400
   const keys = shot.headers['idempotency-key'] === undefined ? 0 : 1
   if (operation === 'CreateBeneficiary') return success ? { beneficiaries: 1, keys } : {}
+  if (operation === 'CreatePaymentLink') return success ? { links: 1, keys } : {}
   if (operation === 'CreatePayout') return success ? { payouts: 1, keys } : {}
   // A dry run answers 200, and keeps nothing.
   if (operation === 'CreateBatch') return status === 201 ? { batches: 1, keys } : {}
@@ -291,6 +292,7 @@ function writtenBy({ operation }: Route, { shot, status }: Hit, data: unknown): 
   if (operation === 'RegisterWebhook') return success ? { webhooks: 1, keys } : {}
   const keptOnly = ['UpdateBeneficiary', 'UpdateWebhook', 'RemoveWebhook', 'SendTestEvent']
   keptOnly.push('UpdateSettings', 'ChangeMemberRole', 'RemoveMember', 'AddRecipients', 'CancelBatch')
+  keptOnly.push('UpdatePaymentLink')
   if (keptOnly.includes(operation)) return success ? { keys } : {}
   if (operation === 'InviteMember') return success ? { members: 1, keys } : {}
   // A payment that the operator refused is recorded, and so told; its answer is kept under its key.
