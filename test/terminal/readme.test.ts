@@ -23,6 +23,7 @@ test('the first payments of the README, in and out, work as they stand there', a
   const [, ...blocks] = Array.from(section.matchAll(/```sh\n([\s\S]*?)```/g), ([, block = '']) => block)
   expect(blocks).toHaveLength(3)
   const [, out] = /## Paying customers, and paying back\n[\s\S]*?```sh\n([\s\S]*?)```/.exec(readme) ?? []
+  const [, link] = /## Payment links\n[\s\S]*?```sh\n([\s\S]*?)```/.exec(readme) ?? []
   const [, books] = /## The books\n[\s\S]*?```sh\n([\s\S]*?)```/.exec(readme) ?? []
   const [, withdrawn] = /## Payouts\n[\s\S]*?```sh\n([\s\S]*?)```/.exec(readme) ?? []
   const [, bulk] = /## Bulk pay\n[\s\S]*?```sh\n([\s\S]*?)```/.exec(readme) ?? []
@@ -36,6 +37,7 @@ test('the first payments of the README, in and out, work as they stand there', a
     `export API=${home.url} API_KEY=${key} API_SECRET=${secret}`,
     ...blocks,
     out,
+    link,
     books,
     withdrawn,
     bulk,
@@ -57,6 +59,7 @@ test('the first payments of the README, in and out, work as they stand there', a
   expect(stdout).toMatch(/"statement":\{"opening":\{"balance":0\},"totalIn":\d+,/)
   expect(stdout).toMatch(/^\d+,deposit,OperatorA,\+22370000001,2000,2000,XOF,success,gift-1,/m)
   expect(stdout).toMatch(/,closing,.*\r?$/m)
+  expect(stdout).toMatch(/"url":"http:[^"]+\/l\/[a-z0-9]{10}","usage_limit":40,/)
   expect(stdout).toMatch(/"reference":"gift-1"[^}]*"status":"success"/)
   expect(stdout).toMatch(
     /"refundTransaction":\{"__typename":"PaymentInitiation","amount":2000,"status":"\w+"/,
