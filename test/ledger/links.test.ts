@@ -27,7 +27,15 @@ async function problems() {
 
 test('of 20 who pay at once by a link that is good once, one is asked', async () => {
   const link = await linked({ limit: 1 })
-  const tried = await Promise.all(Array.from({ length: 20 }, () => pay(link)))
+  const first = await db.owner.connect()
+  await first.query('BEGIN')
+  await first.query('SELECT FROM payment_link WHERE id = $1 FOR UPDATE', [link])
+  const trying = Promise.all(Array.from({ length: 20 }, () => pay(link)))
+  // As many as there are connections have come to the link, and none knows of another.
+  await db.untilWaiting(10)
+  await first.query('COMMIT')
+  first.release()
+  const tried = await trying
   expect(tried.map(({ outcome }) => outcome).toSorted()).toEqual([...Array(19).fill('closed'), 'made'])
   expect(tried.filter(({ availability }) => availability === 'exhausted')).toHaveLength(19)
   expect(await counts(link)).toEqual([0, 1, 'exhausted'])
