@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { limits } from '../../src/shared/limits.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
 
 // The pages of payment links as they leave the service, and the forms that come in.
@@ -161,4 +162,39 @@ test('a page with all it loads is below 30 KB; what it loads is kept for ever', 
   )
   const bytes = [page, ...loaded].reduce((sum, text) => sum + Buffer.byteLength(text), 0)
   expect(bytes).toBeLessThan(30_000)
+})
+
+test('an operator that is down is marked; a form for it keeps what was typed', async () => {
+  const outage = (mode: string) =>
+    fetch(`${service.simulator.url}/_sim/outage`, {
+      method: 'POST',
+      headers: { 'x-control-token': service.controlToken, 'content-type': 'application/json' },
+      body: JSON.stringify({ operator: 'OperatorD', mode }),
+    })
+  const address = await link()
+  const fields = { phone: '50000001' }
+  expect((await outage('refuse')).ok).toBe(true)
+  for (let failures = 0; failures < 5; failures += 1) await send(address, fields)
+  const before = await attempts(address)
+  const { status, text } = await send(address, fields)
+  expect(status).toBe(503)
+  expect(text).toContain('OperatorD ne répond pas')
+  expect(text).toContain('value="50000001"')
+  expect(text).toMatch(/value="OperatorD">OperatorD<span class="soft">indisponible</)
+  expect(await attempts(address)).toBe(before)
+  await outage('none')
+})
+
+test('pages of one address that wait live are bounded; one more is told to ask again', async () => {
+  const address = await link()
+  const { location } = await send(address, { phone: '70090009' })
+  const live = `${address}/${location?.split('/').at(-1)}/live`
+  const gone = new AbortController()
+  const open = () => fetch(live, { signal: gone.signal })
+  const opened = await Promise.all(Array.from({ length: limits.linkStreamsPerAddressMax }, open))
+  expect(opened.every(({ status }) => status === 200)).toBe(true)
+  const more = await open()
+  expect([more.status, more.headers.get('retry-after')]).toEqual([429, '5'])
+  gone.abort()
+  await expect.poll(() => [...service.app.services.streams.keys()]).toEqual([])
 })

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { Context } from '../../context.ts'
+import { type Context, shareFlight } from '../../context.ts'
 import { findLinkPayment, findPublicLink, type LinkPayment } from '../../resources/payment-links/find.ts'
 import { payByLink } from '../../resources/payment-links/pay.ts'
 import { DomainError } from '../../shared/errors.ts'
@@ -28,7 +28,9 @@ export async function showLink(
   slug: string,
   { status, typed, problems = {} }: Shown = { status: 200, typed: nothing },
 ): Promise<Answer> {
-  const link = await findPublicLink(ctx, slug)
+  // Who only looks shares one reading with all who look at the moment.
+  const read = () => findPublicLink(ctx, slug)
+  const link = await (status === 200 ? shareFlight(ctx, `link:${slug}`, read) : read())
   if (!link) return missing(reader, '../')
   if (link.availability !== 'open') return { status: 410, text: closedPage(reader, link) }
   const operators = ctx.operators
