@@ -8,6 +8,7 @@ import { callbackRoutes } from './callbacks.ts'
 import { openExports } from './exports.ts'
 import { createGraphqlHandler } from './graphql.ts'
 import { openTemplates } from './import/templates.ts'
+import { openLinkCodes } from './link-codes.ts'
 import { pageRoutes } from './pages/home.ts'
 import type { HttpBindings } from './request.ts'
 import { notFound, openRest } from './rest/handler.ts'
@@ -27,7 +28,7 @@ export function createListener(services: Services, schema: GraphQLSchema, http: 
   const graphql = createGraphqlHandler({ services, operations, isDraining: () => http.isDraining() })
   const sockets = serveSubscriptions({ services, operations, server: http.server })
   const rest = openRest(services, schema)
-  const downloads = [openExports(services), openTemplates(services)]
+  const downloads = [openExports(services), openTemplates(services), openLinkCodes(services)]
   const app = new Hono<HttpBindings>()
   app.route('/', callbackRoutes(services))
   app.route('/', pageRoutes(services, schema))

@@ -20,8 +20,8 @@ const withoutLocks: readonly Edit[] = [
   // Nobody is first any more: two who read "pending" at one moment both settle.
   {
     file: 'settle_many()',
-    find: '  PERFORM FROM transaction t WHERE t.id = ANY (transaction_ids) ORDER BY t.id FOR UPDATE;\n',
-    replace: '',
+    find: 'WHERE t.id = ANY (transaction_ids) ORDER BY t.id FOR UPDATE), NULL);',
+    replace: 'WHERE t.id = ANY (transaction_ids)), NULL);',
   },
   // Between reading and writing lies a way to the database and back,
   {

@@ -317,3 +317,29 @@ test('GraphQL makes, changes and lists, and refuses in types', async () => {
   })
   expect(node).toEqual({ node: { title: 'A' } })
 })
+
+describe('the QR code of a link', () => {
+  const fetched = (path: string, merchant = shop) =>
+    fetch(`${stage.url}/merchant/api/payment-links${path}`, {
+      headers: { Authorization: `Bearer ${merchant.token}` },
+    })
+
+  test('is a picture to print and one to draw, and GraphQL gives the same', async () => {
+    const { id } = await linked()
+    const [svg, png] = await Promise.all([fetched(`/${id}/qr.svg`), fetched(`/${id}/qr.png`)])
+    expect([svg.status, svg.headers.get('Content-Type')]).toEqual([200, 'image/svg+xml'])
+    expect([png.status, png.headers.get('Content-Type')]).toEqual([200, 'image/png'])
+    const document = 'query ($id: ID!) { paymentLink(id: $id) { qr { svg png } } }'
+    const { body } = await stage.graphql(document, { id }, shop.token)
+    expect(body['data'].paymentLink.qr).toEqual({
+      svg: await svg.text(),
+      png: Buffer.from(await png.arrayBuffer()).toString('base64'),
+    })
+  })
+
+  test('404 for a stranger, for what is not there and for what is no id', async () => {
+    const { id } = await linked()
+    const answers = [fetched(`/${id}/qr.svg`, none), fetched('/999999/qr.png'), fetched('/x/qr.png')]
+    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([404, 404, 404])
+  })
+})

@@ -105,7 +105,7 @@ test('the ledger is proven beside the running service', async () => {
   const lines = stdout.trim().split('\n')
   expect({ code, lines }).toEqual({
     code: 0,
-    lines: Array(15).fill(expect.stringMatching(/^\w+ {2}ok {2}\w/)),
+    lines: Array(16).fill(expect.stringMatching(/^\w+ {2}ok {2}\w/)),
   })
 })
 

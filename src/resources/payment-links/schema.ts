@@ -8,6 +8,7 @@ import { currency } from '../../shared/money.ts'
 import { availabilities, availabilityOf } from './availability.ts'
 import { createLink, type CreateLinkInput } from './create.ts'
 import { linksWhere } from './list.ts'
+import { linkUrl, makeQr, type Qr } from './qr.ts'
 import { linkId, updateLink, type UpdateLinkInput } from './update.ts'
 
 const Availability = wordEnum(
@@ -15,6 +16,17 @@ const Availability = wordEnum(
   availabilities,
   'Whether somebody may begin to pay by a link, and why not.',
 )
+
+const QrCode = builder.objectRef<Qr>('QrCode').implement({
+  description: 'A QR code, to be shown or printed.',
+  fields: (t) => ({
+    svg: t.exposeString('svg', { description: 'A picture of any size.' }),
+    png: t.string({
+      description: 'A picture of dots, in base64.',
+      resolve: ({ png }) => png.toString('base64'),
+    }),
+  }),
+})
 
 const PaymentLink = builder.prismaNode('PaymentLink', {
   id: { field: 'id' },
@@ -36,7 +48,13 @@ const PaymentLink = builder.prismaNode('PaymentLink', {
     url: t.string({
       description: 'Its page.',
       select: { urlSlug: true },
-      resolve: ({ urlSlug }, _args, ctx) => `${ctx.addresses.publicUrl}/l/${urlSlug}`,
+      resolve: ({ urlSlug }, _args, ctx) => linkUrl(ctx, urlSlug),
+    }),
+    qr: t.field({
+      type: QrCode,
+      description: 'Its page as a code that telephones read.',
+      select: { urlSlug: true },
+      resolve: ({ urlSlug }, _args, ctx) => makeQr(linkUrl(ctx, urlSlug)),
     }),
     usageLimit: t.exposeInt('usageLimit', {
       nullable: true,

@@ -1,0 +1,25 @@
+import { mine } from '../access/actor.ts'
+import type { Services } from '../context.ts'
+import { asMerchant } from '../database/merchant-pool.ts'
+import { qrOfLink } from '../resources/payment-links/qr.ts'
+import { openDownloads } from './downloads.ts'
+import type { Door } from './rest/handler.ts'
+
+/** The QR codes of payment links, as files. */
+export function openLinkCodes(services: Services): Door {
+  return openDownloads(services, (path) => {
+    const [, id, extension] = /^\/payment-links\/(\w{1,64})\/qr\.(svg|png)$/.exec(path) ?? []
+    if (id === undefined) return null
+    return {
+      fileName: `qr.${extension}`,
+      contentType: extension === 'svg' ? 'image/svg+xml' : 'image/png',
+      route: 'QR code of a payment link',
+      scope: 'payment_links',
+      send: async (caller, { response, begin }) => {
+        const { merchantId } = mine(caller)
+        const { svg, png } = await asMerchant(merchantId, () => qrOfLink(caller, id))
+        if (begin()) response.end(extension === 'svg' ? svg : png)
+      },
+    }
+  })
+}

@@ -1,0 +1,78 @@
+import { crc32, deflateSync } from 'node:zlib'
+import { mine } from '../../access/actor.ts'
+import type { Context } from '../../context.ts'
+import { linkId, noSuchLink } from './update.ts'
+
+/** Modules around a code that stay white (ISO/IEC 18004), and dots of a picture to a module. */
+const quietModules = 4
+const scale = 8
+
+/** The page of a link. */
+export function linkUrl({ addresses }: Pick<Context, 'addresses'>, slug: string): string {
+  return `${addresses.publicUrl}/l/${slug}`
+}
+
+/** The address of a link as a code, from its id. @throws DomainError NOT_FOUND */
+export async function qrOfLink(ctx: Context, rawId: string): Promise<Qr> {
+  const where = { id: linkId(rawId), ...mine(ctx) }
+  const link = await ctx.database.prisma.paymentLink.findFirst({ where, select: { urlSlug: true } })
+  if (!link) throw noSuchLink()
+  return makeQr(linkUrl(ctx, link.urlSlug))
+}
+
+/** A code that telephones read, to be shown and to be printed. */
+export interface Qr {
+  svg: string
+  png: Buffer
+}
+
+/** Writes a text as a QR code that survives the loss of 15 % of it. */
+export async function makeQr(text: string): Promise<Qr> {
+  // Few requests need it, and none of the first.
+  const { encode } = await import('uqr')
+  const { data } = encode(text, { ecc: 'M', border: quietModules })
+  return { svg: svgOf(data), png: pngOf(data) }
+}
+
+type Modules = readonly (readonly boolean[])[]
+
+function svgOf(modules: Modules): string {
+  const dark = modules.flatMap((row, y) => row.flatMap((isDark, x) => (isDark ? [`M${x} ${y}h1v1h-1z`] : [])))
+  const { length: size } = modules
+  return (
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${size} ${size}" shape-rendering="crispEdges">` +
+    `<path fill="#fff" d="M0 0h${size}v${size}h-${size}z"/><path d="${dark.join('')}"/></svg>`
+  )
+}
+
+/** One bit to a dot, black and white (RFC 2083). */
+function pngOf(modules: Modules): Buffer {
+  const size = modules.length * scale
+  const head = Buffer.alloc(13)
+  head.writeUInt32BE(size, 0)
+  head.writeUInt32BE(size, 4)
+  head.set([1], 8)
+  const rows = modules.flatMap((row) => {
+    const line = Buffer.alloc(1 + Math.ceil(size / 8))
+    for (let x = 0; x < size; x += 1) {
+      const bit = row[Math.floor(x / scale)] ? 0 : 0x80 >> (x % 8)
+      line[1 + (x >> 3)] = (line[1 + (x >> 3)] ?? 0) | bit
+    }
+    return Array.from({ length: scale }, () => line)
+  })
+  return Buffer.concat([
+    Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'),
+    chunk('IHDR', head),
+    chunk('IDAT', deflateSync(Buffer.concat(rows))),
+    chunk('IEND', Buffer.alloc(0)),
+  ])
+}
+
+function chunk(name: string, content: Buffer): Buffer {
+  const body = Buffer.concat([Buffer.from(name, 'latin1'), content])
+  const frame = Buffer.alloc(body.length + 8)
+  frame.writeUInt32BE(content.length, 0)
+  frame.set(body, 4)
+  frame.writeUInt32BE(crc32(body), body.length + 4)
+  return frame
+}
