@@ -1,3 +1,8 @@
+CREATE FUNCTION batch_of(cause text) RETURNS int LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN cause LIKE 'batch:_%' AND length(cause) <= 16 AND translate(substr(cause, 7), '0123456789', '') = ''
+    THEN CASE WHEN substr(cause, 7)::bigint <= 2147483647 THEN substr(cause, 7)::int END END
+$$;
+
 -- Proves what batches paid, and leaves it out where single payments are proven.
 CREATE FUNCTION audit_batches(whole boolean) RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp SET plan_cache_mode = force_custom_plan SET jit = off
@@ -7,6 +12,7 @@ DECLARE
   since audit_point := (SELECT p FROM audit_point p WHERE NOT whole);
   since_movement bigint := coalesce(since.movement_id, 0);
   since_event bigint := coalesce(since.event_id, 0);
+  before_event bigint := coalesce(since.event_id_before, 0);
   all_of_it boolean := since IS NULL;
   touched int[];
   causes text[];
@@ -14,7 +20,7 @@ BEGIN
   IF NOT all_of_it THEN
     touched := ARRAY(
       SELECT (e.data->>'batch_id')::int FROM event e WHERE e.id > since_event AND e.data ? 'batch_id'
-      UNION SELECT substr(m.cause, 7)::int FROM movement m WHERE m.id > since_movement AND m.cause LIKE 'batch:%'
+      UNION SELECT batch_of(m.cause) FROM movement m WHERE m.id > since_movement AND m.cause LIKE 'batch:%'
       UNION SELECT r.batch_id FROM movement m JOIN batch_recipient r ON r.id = recipient_of(m.cause)
         WHERE m.id > since_movement AND m.cause LIKE 'recipient:%');
     causes := ARRAY(
@@ -86,29 +92,68 @@ BEGIN
         IS DISTINCT FROM (clearing_account(d.payment_method), clearing_account(d.payment_method))
     ELSE m.cause IS NOT NULL END;
 
+  -- The whole story of a batch that was made since the point is after it as well.
   RETURN QUERY
   WITH told AS (
-    SELECT (e.data->>'batch_id')::int AS batch_id, count(*) FILTER (WHERE e.type = 'batch_processing') AS started,
-      count(*) FILTER (WHERE e.type IN ('bulk_pay_done', 'batch_cancelled')) AS ended, min(e.merchant_id) AS merchant_id,
-      max(e.merchant_id) AS merchant_id_too,
-      max(e.data::text) FILTER (WHERE e.type IN ('bulk_pay_done', 'batch_cancelled')) AS last,
-      count(*) FILTER (WHERE e.type = 'bulk_pay_done') AS done
-    FROM event e WHERE (e.type LIKE 'batch\_%' OR e.type = 'bulk_pay_done') AND e.id > since_event
-    GROUP BY 1
+    SELECT (e.data->>'batch_id')::int AS batch_id, min(e.merchant_id) AS merchant_id, max(e.merchant_id) AS merchant_id_too,
+      count(*) FILTER (WHERE e.type = 'batch_draft' AND NOT e.data ? 'previous_status') AS made,
+      count(*) FILTER (WHERE e.type = 'batch_pending_approval') AS asked,
+      count(*) FILTER (WHERE e.type = 'batch_processing') AS started,
+      count(*) FILTER (WHERE e.type = 'bulk_pay_done') AS done,
+      count(*) FILTER (WHERE e.type = 'batch_cancelled') AS cancelled,
+      coalesce(sum((e.data->>'amount')::bigint) FILTER (WHERE e.type = 'recipient_reversed'), 0) AS returned,
+      max(e.data::text) FILTER (WHERE e.type IN ('bulk_pay_done', 'batch_cancelled')) AS last
+    FROM event e
+    WHERE e.id > since_event AND (e.type LIKE 'batch\_%' OR e.type IN ('bulk_pay_done', 'recipient_reversed')) GROUP BY 1
+  ), due AS (
+    SELECT b.*, 1 AS made_n, (b.approval <> 'not_required')::int AS asked_n, (b.started_at IS NOT NULL)::int AS started_n,
+      (b.processed_at IS NOT NULL AND b.started_at IS NOT NULL)::int AS done_n,
+      (b.processed_at IS NOT NULL AND b.started_at IS NULL)::int AS cancelled_n
+    FROM batch b WHERE all_of_it OR b.id = ANY (touched)
   )
   SELECT 'events_tell_every_change', coalesce(b.merchant_id, t.merchant_id), CASE
     WHEN b.id IS NULL THEN format('events tell of batch:%s, which is not there', t.batch_id)
     ELSE format('its events do not tell how batch:%s became %s', b.id, b.status) END
-  FROM (SELECT * FROM batch b WHERE all_of_it OR b.id = ANY (touched)) AS b FULL JOIN told t ON t.batch_id = b.id
+  FROM due b FULL JOIN told t ON t.batch_id = b.id
   WHERE CASE WHEN t.batch_id IS NULL THEN all_of_it ELSE
     (t.merchant_id, t.merchant_id_too) IS DISTINCT FROM (b.merchant_id, b.merchant_id)
-    OR all_of_it AND (t.started <> (b.started_at IS NOT NULL)::int OR t.ended <> (b.processed_at IS NOT NULL)::int)
-    OR t.ended > 1 OR t.ended = 1 AND (
-      t.done <> (b.started_at IS NOT NULL)::int
-      OR (t.last::jsonb->>'status', t.last::jsonb->>'succeeded_count', t.last::jsonb->>'failed_count',
-          t.last::jsonb->>'cancelled_count', t.last::jsonb->>'paid_amount')
-        IS DISTINCT FROM (b.status::text, b.succeeded_count::text, b.failed_count::text, b.cancelled_count::text, b.paid_amount::text))
-    END;
+    OR CASE WHEN all_of_it OR t.made > 0
+      THEN (t.made, t.asked, t.started, t.done, t.cancelled, t.returned)
+        <> (b.made_n, b.asked_n, b.started_n, b.done_n, b.cancelled_n, b.returned_amount)
+      ELSE t.asked > b.asked_n OR t.started > b.started_n OR t.done > b.done_n OR t.cancelled > b.cancelled_n
+        OR t.returned > b.returned_amount END
+    OR t.done + t.cancelled = 1 AND (t.last::jsonb->>'status', t.last::jsonb->>'succeeded_count', t.last::jsonb->>'failed_count',
+        t.last::jsonb->>'cancelled_count', t.last::jsonb->>'paid_amount')
+      IS DISTINCT FROM (b.status::text, b.succeeded_count::text, b.failed_count::text, b.cancelled_count::text, b.paid_amount::text)
+    END
+  UNION ALL
+  -- What moved since the point was told of, also of batches that are older.
+  SELECT 'events_tell_every_change', m.merchant_id, format('no event tells of the %s of %s', m.step, m.cause)
+  FROM (
+    SELECT m.merchant_id, m.step, m.cause, b.id AS batch_id, CASE WHEN m.step = 'reserve' THEN 'begun'
+      WHEN m.step = 'reverse' THEN m.cause WHEN b.processed_at = m.created_at THEN 'ended' ELSE 'moved' END AS what
+    FROM movement m LEFT JOIN batch_recipient r ON r.id = recipient_of(m.cause)
+      LEFT JOIN batch b ON b.id = coalesce(batch_of(m.cause), r.batch_id)
+    WHERE NOT all_of_it AND m.id > since_movement AND (m.cause LIKE 'batch:%' OR m.cause LIKE 'recipient:%')
+  ) AS m LEFT JOIN (
+    SELECT DISTINCT (e.data->>'batch_id')::int AS batch_id, w.what
+    FROM event e CROSS JOIN LATERAL (VALUES
+      (CASE WHEN e.type IN ('batch_processing', 'batch_pending_approval') THEN 'begun' END),
+      (CASE WHEN e.type IN ('bulk_pay_done', 'batch_cancelled') THEN 'ended' END),
+      (CASE WHEN e.type IN ('bulk_pay_done', 'batch_cancelled', 'batch_progress') THEN 'moved' END),
+      (CASE WHEN e.type = 'recipient_reversed' THEN 'recipient:' || (e.data->>'recipient_id') END)
+    ) AS w (what)
+    WHERE NOT all_of_it AND e.id > before_event AND w.what IS NOT NULL
+      AND (e.type LIKE 'batch\_%' OR e.type IN ('bulk_pay_done', 'recipient_reversed'))
+  ) AS t ON t.batch_id = m.batch_id AND t.what = m.what
+  WHERE t.what IS NULL AND m.batch_id IS NOT NULL;
+
+  RETURN QUERY
+  SELECT 'movements_have_one_cause', m.merchant_id, format('%s for %s, which is none of their batches or recipients', m.step, m.cause)
+  FROM movement m LEFT JOIN batch_recipient r ON r.id = recipient_of(m.cause)
+    LEFT JOIN batch b ON b.id = coalesce(batch_of(m.cause), r.batch_id)
+  WHERE m.id > since_movement AND (m.cause LIKE 'batch:%' OR m.cause LIKE 'recipient:%')
+    AND b.merchant_id IS DISTINCT FROM m.merchant_id;
 
   RETURN QUERY
   SELECT 'statuses_agree_with_requests', coalesce(d.merchant_id, r.merchant_id), format('recipient:%s is %s, and %s',
@@ -588,4 +633,4 @@ BEGIN
   RETURN QUERY SELECT * FROM audit_batches(whole);
 END $$;
 
-REVOKE EXECUTE ON FUNCTION audit_batches FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION audit_batches, batch_of FROM PUBLIC;
