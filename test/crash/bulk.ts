@@ -6,7 +6,15 @@ import { scopes } from '../../src/access/scopes.ts'
 import { verifyLedger } from '../../src/ledger/verify.ts'
 import { providers } from '../../src/shared/providers.ts'
 import { balanceOf, fundedMerchant } from '../ledger/money.ts'
-import { call, type Home, newHome, type Running, signIn, startProgram } from '../terminal/program.ts'
+import {
+  call,
+  type Home,
+  newHome,
+  type Running,
+  signIn,
+  startOptions,
+  startProgram,
+} from '../terminal/program.ts'
 import { type Operators, operatorsControlToken } from './operator.ts'
 import { pick, randomFrom } from './plan.ts'
 
@@ -171,7 +179,7 @@ function createNodes({ databaseUrl, operators, isShort }: BulkStormOptions) {
         running: null,
       }
       const limits = isShort ? ['--import', join(import.meta.dirname, 'short-limits.ts')] : []
-      at(n).running = await startProgram(at(n).home, ['node', ...limits, 'src/main.ts'])
+      at(n).running = await startProgram(at(n).home, ['node', ...startOptions, ...limits, 'src/main.ts'])
     },
     async kill(n: number): Promise<void> {
       look(at(n))
