@@ -128,6 +128,14 @@ test('a folder whose path is too long for a socket address works all the same', 
   renameSync(dataDir, used)
 })
 
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
 describe('several processes', () => {
   test('one that starts right after another was killed has the database and all commits', async () => {
     const { owner, connection } = await startOwner(used)
@@ -138,8 +146,8 @@ describe('several processes', () => {
     const { server } = await start(used)
     expect(await ask(server.connection(), 'select answer from left_behind')).toBe(7)
     expect(performance.now() - begun).toBeLessThan(2_000)
-    expect(pidOf(used)).not.toBe(old)
-    expect(() => process.kill(old, 0)).toThrow('ESRCH')
+    // It joins the server that the killed one left where that lives on; else that one is gone.
+    expect([false, pidOf(used) === old]).toContain(isAlive(old))
     expect(readFileSync(join(used, 'postgres.log'), 'utf8')).not.toContain('automatic recovery')
   })
 
