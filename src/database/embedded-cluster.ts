@@ -15,7 +15,7 @@ import {
 } from 'node:fs'
 import { createRequire } from 'node:module'
 import { userInfo } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { linkLibraries } from './hydrate.ts'
 
@@ -110,34 +110,69 @@ function asAccount(dir: string, binaries: string): Cluster['run'] {
   chmodSync(dir, 0o700)
 
   const plain: Cluster['run'] = (command, args) => ({ command, args, options: { uid, gid } })
-  const passing = [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups']
-  for (const caps of ['--inh-caps', '--ambient-caps']) passing.push(`${caps}=-all,+dac_override`)
-  const withPassage: Cluster['run'] = (command, args) => ({
-    command: 'setpriv',
-    args: [...passing, command, ...args],
-    options: {},
-  })
-  for (const run of [plain, withPassage]) {
+  // Containers tend to have the second right only.
+  for (const run of [plain, passing(account, 'dac_read_search'), passing(account, 'dac_override')]) {
     const trial = run('sh', ['-c', 'test -w "$1" && "$2" --version', 'sh', dir, join(binaries, 'postgres')])
     if (spawnSync(trial.command, trial.args, trial.options).status === 0) return run
   }
-  throw new Error(
-    `PostgreSQL does not run as root, and the account with uid ${uid} cannot reach ${dir} and ${binaries}: ` +
-      'run as another account, or set DATABASE_URL.',
+  throw new Error(unreachable(account, [dir, binaries]))
+}
+
+interface Account {
+  uid: number
+  gid: number
+}
+
+/** Runs as the account, with one right of root's on top. */
+function passing({ uid, gid }: Account, right: string): Cluster['run'] {
+  const flags = [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups']
+  for (const set of ['--inh-caps', '--ambient-caps']) flags.push(`${set}=-all,+${right}`)
+  // Without this `access`, by which PostgreSQL looks for its own programs, would leave the right out.
+  flags.push('--securebits=+no_setuid_fixup')
+  return (command, args) => ({ command: 'setpriv', args: [...flags, command, ...args], options: {} })
+}
+
+/** What to do where the account cannot reach these paths. */
+function unreachable(account: Account, paths: string[]): string {
+  const closed = [...new Set(paths.flatMap(foldersTo))].filter((folder) => !mayEnter(account, folder))
+  const open = closed.length > 0 ? `open the way by "chmod o+x ${closed.join(' ')}", ` : ''
+  return (
+    `PostgreSQL does not run as root, and the account ${nameOf(account)}, which it would run as, ` +
+    `cannot reach ${paths.join(' and ')}: ${open}start as another account, or set DATABASE_URL.`
   )
 }
 
-function ownerOf(dir: string): { uid: number; gid: number } | undefined {
+/** The folders on the way to a path, the outermost first. */
+function foldersTo(path: string): string[] {
+  const above = dirname(path)
+  return above === path ? [] : [...foldersTo(above), above]
+}
+
+function mayEnter({ uid, gid }: Account, folder: string): boolean {
+  const found = statSync(folder)
+  const bit = found.uid === uid ? 0o100 : found.gid === gid ? 0o010 : 0o001
+  return (found.mode & bit) !== 0
+}
+
+function ownerOf(dir: string): Account | undefined {
   const { uid, gid } = statSync(dir)
   return uid === 0 || !existsSync(join(dir, 'cluster')) ? undefined : { uid, gid }
 }
 
-function findAccount(name: string): { uid: number; gid: number } | undefined {
-  const line = readFileSync('/etc/passwd', 'utf8')
-    .split('\n')
-    .find((entry) => entry.startsWith(`${name}:`))
-  const [, , uid, gid] = line?.split(':') ?? []
+function findAccount(name: string): Account | undefined {
+  const [, , uid, gid] = accounts().find(([known]) => known === name) ?? []
   return uid && gid ? { uid: Number(uid), gid: Number(gid) } : undefined
+}
+
+function nameOf({ uid }: Account): string {
+  return accounts().find(([, , known]) => known === String(uid))?.[0] ?? `with uid ${uid}`
+}
+
+/** The lines of /etc/passwd: name, password, uid, gid and so on. */
+function accounts(): string[][] {
+  return readFileSync('/etc/passwd', 'utf8')
+    .split('\n')
+    .map((line) => line.split(':'))
 }
 
 async function makeCluster(cluster: Cluster, durable: boolean): Promise<void> {

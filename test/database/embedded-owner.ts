@@ -7,6 +7,9 @@ const server = await startEmbedded({
   dataDir,
   durable: false,
   log: (event) => process.stderr.write(`${event}\n`),
+}).catch((error: Error) => {
+  process.stderr.write(`${error.message}\n`)
+  process.exit(1)
 })
 process.once('SIGTERM', () => void server.stop().then(() => process.exit(0)))
 process.stdout.write(`${JSON.stringify(server.connection())}\n`)

