@@ -190,9 +190,6 @@ export const limits = {
   /** Recipients of one batch whose operators are being asked (issue 7), and of one operator. */
   batchInFlightMax: 8,
   recipientsInFlightMax: 32,
-  /** So many more are taken ahead as an operator answers within this time, at most: see `lanes.ts`. */
-  recipientsAheadMs: 25,
-  recipientsAheadMax: 56,
   /** Answers that wait to be noted before further recipients are sent. */
   recipientsUnnotedMax: 512,
   /** What recipients led to within this time is one statement, and one event of each batch. */

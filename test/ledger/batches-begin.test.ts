@@ -94,9 +94,6 @@ test('of a batch 8 at most, with those under way; its operators share them', asy
   expect(await beginRecipients(pool, { open: ['OperatorB'], room: 3 })).toHaveLength(3)
   const busy = Array.from({ length: 5 }, () => ({ batchId: id, operator: 'OperatorB' as const }))
   expect(await beginRecipients(pool, { open: ['OperatorB'], busy })).toHaveLength(3)
-  // What is quick is taken ahead.
-  const ahead = [{ batchId: id, operator: 'OperatorD' as const, count: 6 }]
-  expect(await beginRecipients(pool, { open: ['OperatorD'], ahead })).toHaveLength(14)
 })
 
 test('of each merchant in turn: one with 10,000 stands in nobody’s way', async () => {

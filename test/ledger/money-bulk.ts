@@ -118,30 +118,17 @@ interface Call {
   operator: Provider
 }
 
-/** So many more than may be under way. */
-interface Ahead extends Call {
-  count: number
-}
-
 /** Runs `begin_recipients` itself: of each of `open` so many; of a batch 8 at most, with those in `busy`. */
 export async function beginRecipients(
   pool: Client,
-  more: { open?: readonly Provider[]; room?: number; busy?: readonly Call[]; ahead?: readonly Ahead[] } = {},
+  more: { open?: readonly Provider[]; room?: number; busy?: readonly Call[] } = {},
 ): Promise<BegunRecipient[]> {
-  const { open = allProviders, room = 32, busy = [], ahead = [] } = more
+  const { open = allProviders, room = 32, busy = [] } = more
   const { rows } = await pool.query<BegunRecipient>(
     `SELECT recipient_id AS "recipientId", batch_id AS "batchId", merchant_id AS "merchantId", operator,
        request_id AS "requestId", correlation_id AS "correlationId"
-     FROM begin_recipients($1::provider[], $2, $3, $4::provider[], 8, 30000, 12000, $5, $6::provider[], $7)`,
-    [
-      open,
-      open.map(() => room),
-      busy.map(({ batchId }) => batchId),
-      busy.map(({ operator }) => operator),
-      ahead.map(({ batchId }) => batchId),
-      ahead.map(({ operator }) => operator),
-      ahead.map(({ count }) => count),
-    ],
+     FROM begin_recipients($1::provider[], $2, $3, $4::provider[], 8, 30000, 12000)`,
+    [open, open.map(() => room), busy.map(({ batchId }) => batchId), busy.map(({ operator }) => operator)],
   )
   return rows
 }

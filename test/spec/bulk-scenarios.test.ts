@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
+import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
 import { type Provider, providers } from '../../src/shared/providers.ts'
 import { startReceiver } from '../resources/webhooks/receivers.ts'
 import type { TestMerchant } from '../support/app.ts'
@@ -40,13 +41,8 @@ async function passTimeUntilEnded(merchant: TestMerchant, id: number): Promise<R
   }, 20_000)
 }
 
-/** What each recipient of a batch was paid, by us and by the operators' own book. */
-async function bothBooks(id: number) {
-  const { rows } = await owner.query<{ name: string; scenario: string; settled: number | null }>(
-    `SELECT q.correlation_id AS name, substr(r.account, 7, 2) AS scenario, r.settled_amount::int AS settled
-     FROM batch_recipient r JOIN operator_request q ON q.recipient_id = r.id WHERE r.batch_id = $1`,
-    [id],
-  )
+/** All that was executed, by the operators' own book. */
+async function theirBook() {
   const answer = await fetch(`${stage.simulator.url}/_sim/invariants`, {
     headers: { 'x-control-token': stage.controlToken },
   })
@@ -55,7 +51,17 @@ async function bothBooks(id: number) {
     executions: { client_reference: string; kind: string; count: number; amount: string }[]
   }
   expect(ok).toBe(true)
-  const theirs = new Map(executions.map((each) => [each.client_reference, each]))
+  return new Map(executions.map((each) => [each.client_reference, each]))
+}
+
+/** What each recipient of a batch was paid, by us and by the operators' own book. */
+async function bothBooks(id: number) {
+  const { rows } = await owner.query<{ name: string; scenario: string; settled: number | null }>(
+    `SELECT q.correlation_id AS name, substr(r.account, 7, 2) AS scenario, r.settled_amount::int AS settled
+     FROM batch_recipient r JOIN operator_request q ON q.recipient_id = r.id WHERE r.batch_id = $1`,
+    [id],
+  )
+  const theirs = await theirBook()
   return rows.map(({ name, scenario, settled }) => {
     const { count = 0, amount = '0' } = theirs.get(name) ?? {}
     return { scenario, settled, count, amount: Number(amount) }
@@ -211,3 +217,34 @@ test('a payment beside a batch of 120 goes as without; the end comes once, by we
     data: { batch_id: id, status: 'completed', succeeded_count: 120, paid_amount: end['paid_amount'] },
   })
 }, 40_000)
+
+const stops = {
+  cancelled: (merchant: TestMerchant, id: number) => cancel(merchant, id),
+  halted: () => haltPaymentsOut(owner, 'a test'),
+}
+
+test.each(['cancelled', 'halted'] as const)(
+  'once %s, only who is at the operator is paid, however quick it is',
+  async (how) => {
+    const merchant = await shop(2_000_000)
+    const id = await draft(
+      merchant,
+      Array.from({ length: 600 }, () => paid('OperatorD')),
+    )
+    await process(merchant, id)
+    await eventually(async () =>
+      expect((await summary(merchant, id))['succeeded_count']).toBeGreaterThanOrEqual(200),
+    )
+    await stops[how](merchant, id)
+    const before = (await theirBook()).size
+    await eventually(async () => expect(await statuses(id)).not.toHaveProperty('OperatorD processing'))
+    expect((await theirBook()).size - before).toBeLessThanOrEqual(8)
+    if (how === 'halted') await resumePaymentsOut(owner, 'the test is over')
+    const end = await ended(merchant, id)
+    expect(end['status']).toBe(how === 'halted' ? 'completed' : 'cancelled')
+    expect((await bothBooks(id)).filter(({ count }) => count > 0)).toHaveLength(
+      end['succeeded_count'] as number,
+    )
+  },
+  20_000,
+)

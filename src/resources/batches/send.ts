@@ -1,8 +1,8 @@
 import type { Services } from '../../context.ts'
+import type { OpenRequest } from '../../operators/requests.ts'
 import { limits } from '../../shared/limits.ts'
 import type { Provider } from '../../shared/providers.ts'
 import { type BegunRow, begunRequest, sendBegun, sendDeadline } from '../sending.ts'
-import { type Begun, type Lanes, openLanes } from './lanes.ts'
 
 /** The lane of bulk pay; the others have the ids of webhook endpoints, from 1 on. */
 const bulkLane = 0
@@ -40,47 +40,44 @@ export async function sendDueRecipients(services: Services): Promise<void> {
   }
 }
 
+/** A recipient that was taken, to be sent before its deadline. */
+interface Begun {
+  batchId: number
+  request: OpenRequest
+  deadline: Date
+}
+
 async function sendWhileHeld(services: Services, sending: Sending, lost: AbortSignal): Promise<void> {
   const over = AbortSignal.any([lost, services.ending])
   let look = true
   let resume = () => {}
-  let pause: NodeJS.Timeout | undefined
   const wake = () => {
-    clearTimeout(pause)
-    pause = undefined
     look = true
     resume()
   }
   sending.look = wake
   over.addEventListener('abort', wake, { once: true })
-  /** Taken and not answered when it looked last. */
-  let atLook = 0
+  /** Whose operator has not answered. */
+  const calls = new Set<Begun>()
   let unnoted = 0
-  const lanes = openLanes(over, (begun, onAnswered) => {
-    const { request, deadline } = begun
-    void sendBegun(services, request, deadline, onAnswered)
-      .finally(onAnswered)
-      .finally(() => {
-        unnoted -= 1
-        if (unnoted === 0 || unnoted === limits.recipientsUnnotedMax / 2) wake()
-      })
-  })
-  /** Places that become free within a moment are filled by one statement. */
-  lanes.onAnswered = () => {
-    if (lanes.open() <= atLook / 2) wake()
-    else pause ??= setTimeout(wake, limits.payoutsPaceMs)
+  const send = (begun: Begun) => {
+    calls.add(begun)
+    unnoted += 1
+    const onAnswered = () => void (calls.delete(begun) && wake())
+    void sendBegun(services, begun.request, begun.deadline, onAnswered).finally(() => {
+      onAnswered()
+      unnoted -= 1
+      if (unnoted === 0 || unnoted === limits.recipientsUnnotedMax / 2) wake()
+    })
   }
   try {
     while (look && !over.aborted) {
       look = false
-      const begun = unnoted <= limits.recipientsUnnotedMax ? await beginDue(services, lanes) : []
-      unnoted += begun.length
-      for (const each of begun) lanes.add(each)
-      atLook = lanes.open()
+      if (unnoted <= limits.recipientsUnnotedMax)
+        for (const begun of await beginDue(services, calls)) send(begun)
       if (!look && unnoted > 0) await new Promise<void>((resolve) => (resume = resolve))
     }
   } finally {
-    clearTimeout(pause)
     over.removeEventListener('abort', wake)
   }
 }
@@ -91,43 +88,37 @@ interface RecipientRow extends BegunRow {
   provider: Provider
 }
 
-async function beginDue(services: Services, lanes: Lanes): Promise<Begun[]> {
-  const busy = lanes.list()
+async function beginDue(services: Services, calls: ReadonlySet<Begun>): Promise<Begun[]> {
+  const busy = [...calls].map(({ batchId, request: { provider } }) => ({ batchId, provider }))
   const open = services.operators.list().flatMap(({ provider }) => {
     const operator = services.operators.find(provider)
-    const own = busy.filter((lane) => lane.provider === provider)
-    const most: number = limits.recipientsInFlightMax
-    const room = own.reduce((left, lane) => left + lane.ahead - lane.open, most)
+    const room = limits.recipientsInFlightMax - busy.filter((call) => call.provider === provider).length
     if (!operator || room <= 0 || !operator.canStart('disburse', 'background').ok) return []
     // From before the right to send is taken: nothing may leave after the fence.
     return [{ provider, room, deadline: sendDeadline(operator, 'disburse') }]
   })
   if (open.length === 0) return []
-  const taken = busy.flatMap((lane) => Array.from({ length: lane.open }, () => lane))
   const { rows } = await services.database.pool.query<RecipientRow>({
     name: 'begin_recipients',
     text: `SELECT recipient_id AS "recipientId", batch_id AS "batchId", merchant_id AS "merchantId",
         operator AS provider, request_id AS "requestId", correlation_id AS "correlationId", amount, phone,
         created_at AS "createdAt"
-      FROM begin_recipients($1::provider[], $2, $3, $4::provider[], $5, $6, $7, $8, $9::provider[], $10)`,
+      FROM begin_recipients($1::provider[], $2, $3, $4::provider[], $5, $6, $7)`,
     values: [
       open.map(({ provider }) => provider),
       open.map(({ room }) => room),
-      taken.map(({ batchId }) => batchId),
-      taken.map(({ provider }) => provider),
+      busy.map(({ batchId }) => batchId),
+      busy.map(({ provider }) => provider),
       limits.batchInFlightMax,
       limits.operatorFenceMs,
       limits.firstCheckMs,
-      busy.map(({ batchId }) => batchId),
-      busy.map(({ provider }) => provider),
-      busy.map(({ ahead }) => ahead),
     ],
   })
   const deadlines = new Map(open.map(({ provider, deadline }) => [provider, deadline]))
   return rows.flatMap((row) => {
     const { recipientId: subjectId, batchId, provider } = row
-    const deadline = deadlines.get(provider)
     const request = begunRequest(row, { subject: 'recipient', subjectId, provider, request: {} })
+    const deadline = deadlines.get(provider)
     return deadline ? [{ batchId, request, deadline }] : []
   })
 }
