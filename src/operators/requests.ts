@@ -43,6 +43,8 @@ export interface OpenRequest {
   settledAt: Date | null
   /** Why its operator turned its last send away at the door, so that it may be sent again. */
   turnedAway?: FailureReason | null
+  /** Whether the merchant wants no more of it than was sent: its batch is being cancelled. */
+  isWithdrawn?: boolean
   /** What its last callback said. */
   claimed: CallbackHint['says'] | null
   /** Since it said so, in service time. */
@@ -74,7 +76,7 @@ const readTaken = `SELECT r.id, r.merchant_id AS "merchantId",
     coalesce(t.status::text, p.status::text, b.status::text) AS status,
     coalesce(t.settled_at, p.settled_at, b.settled_at) AS "settledAt", r.handle->>'claimed' AS claimed,
     extract(epoch FROM service_now() - (r.handle->>'toldAt')::timestamptz)::float8 * 1000 AS "sinceToldMs",
-    r.handle->>'turnedAway' AS "turnedAway"
+    r.handle->>'turnedAway' AS "turnedAway", coalesce(b.is_withdrawn, false) AS "isWithdrawn"
   FROM taken r
   LEFT JOIN LATERAL (
     SELECT t.* FROM transaction t WHERE t.id = r.transaction_id AND t.merchant_id = r.merchant_id LIMIT 1
@@ -83,7 +85,9 @@ const readTaken = `SELECT r.id, r.merchant_id AS "merchantId",
     SELECT p.* FROM payout p WHERE p.id = r.payout_id AND p.merchant_id = r.merchant_id LIMIT 1
   ) p ON true
   LEFT JOIN LATERAL (
-    SELECT b.* FROM batch_recipient b WHERE b.id = r.recipient_id AND b.merchant_id = r.merchant_id LIMIT 1
+    SELECT b.*, g.cancel_asked_at IS NOT NULL AS is_withdrawn
+    FROM batch_recipient b JOIN batch g ON g.id = b.batch_id
+    WHERE b.id = r.recipient_id AND b.merchant_id = r.merchant_id LIMIT 1
   ) b ON true`
 
 /**

@@ -245,7 +245,7 @@ export async function resend(
 
 /** Whether nobody waits any more for what never left. */
 export function waitedEnough(services: Services, request: OpenRequest): boolean {
-  return ageMs(services, request) >= subjects[request.subject].unsentForMs
+  return request.isWithdrawn === true || ageMs(services, request) >= subjects[request.subject].unsentForMs
 }
 
 /**

@@ -132,6 +132,41 @@ test('an operator that is down pauses its recipients, and no others; then it goe
   expect((await bothBooks(id)).every(({ count }) => count === 1)).toBe(true)
 }, 30_000)
 
+test('whom its operator was provably never asked to pay fails once the batch is cancelled', async () => {
+  const merchant = await shop()
+  await stage.outage('OperatorC', 'refuse')
+  onTestFinished(() => stage.outage('OperatorC', 'none'))
+  const people = Array.from({ length: 20 }, () => paid('OperatorC'))
+  const id = await draft(merchant, people)
+  await process(merchant, id)
+  const unsent = await eventually(async () => {
+    const { rows } = await owner.query<{ id: string }>(
+      `SELECT r.id FROM operator_request q JOIN batch_recipient r ON r.id = q.recipient_id
+       WHERE r.batch_id = $1 AND q.state = 'unsent'`,
+      [id],
+    )
+    expect(rows).not.toEqual([])
+    return rows.map((each) => each.id)
+  })
+  expect((await cancel(merchant, id)).status).toBe(200)
+  await eventually(async () => {
+    await lowerFences()
+    await stage.advance(2 * second)
+    const { rows } = await owner.query(
+      'SELECT DISTINCT status, failure_reason FROM batch_recipient WHERE id = ANY ($1)',
+      [unsent],
+    )
+    expect(rows).toEqual([{ status: 'failed', failure_reason: 'OPERATOR_UNAVAILABLE' }])
+  })
+  await stage.outage('OperatorC', 'none')
+  const end = await passTimeUntilEnded(merchant, id)
+  const begun = await bothBooks(id)
+  const sent = begun.filter(({ count }) => count > 0)
+  expect(end).toMatchObject({ status: 'cancelled', succeeded_count: sent.length })
+  expect(sent.length).toBeLessThanOrEqual(begun.length - unsent.length)
+  expect(await money(merchant)).toEqual({ available: 1_000_000 - 2_000 * sent.length, reserved: 0 })
+}, 30_000)
+
 test('an outcome that nobody knows stays processing, and so does its batch, cancelled or not', async () => {
   const merchant = await shop()
   const id = await draft(merchant, [paid('OperatorA', '11'), paid('OperatorB'), paid('OperatorA', '00')])

@@ -9,7 +9,7 @@ import type { BatchStatus } from './states.ts'
 /**
  * Cancels what was not sent of a batch: all of a draft, or of what waits for approval; of one that is
  * processed those whose turn has not come. What was set aside for them is free again. Those at their
- * operators end as these say, and the batch with the last of them.
+ * operators end as these say, and the batch with the last of them; whom no operator was reached for fails.
  * @throws DomainError NOT_FOUND, STATE_CONFLICT where it has ended or is being cancelled
  * @see specification: POST /bulk/batches/{id}/cancel
  */
