@@ -8,14 +8,14 @@ interface FailureWords {
 
 /**
  * Why an operator did not do what it was asked: 27 reasons that every driver maps its operator's own codes
- * to, and one of our own, which no driver gives. The sentences are for the person at the till or at the
- * telephone; what only the platform can cure stays vague there.
+ * to, and one of our own, which no driver gives. The sentences are for the merchant, and what only the
+ * platform can cure stays vague there; pages tell payers in words of their own.
  */
 export const failureReasons = {
   PAYER_DECLINED: {
     who: 'customer',
     again: 'now',
-    messageFr: 'Vous avez refusé ce paiement.',
+    messageFr: 'Le client a refusé le paiement.',
     messageEn: 'The customer declined the payment.',
   },
   PAYER_TIMEOUT: {

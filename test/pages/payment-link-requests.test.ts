@@ -148,6 +148,35 @@ test('an attempt is shown under its own link only, and its stream ends with it',
   expect([...service.app.services.streams.keys()]).toEqual([])
 })
 
+test.each([
+  ['70010001', ['Vous avez refusé ce paiement.', 'You declined this payment.']],
+  ['70030001', ['Votre numéro n&#39;a pas de compte', 'Your number has no account']],
+  ['70060001', ['Le code que vous avez saisi est incorrect.', 'The code that you entered is wrong.']],
+])('a payer whose number is %s is told why in the second person', async (phone, words) => {
+  const address = await link()
+  const { location } = await send(address, { phone })
+  const page = `${address}/${location?.split('/').at(-1)}`
+  await (await fetch(`${page}/live`)).text()
+  for (const [place, language] of ['fr', 'en'].entries())
+    expect(await (await fetch(`${page}?lang=${language}`)).text()).toContain(words[place])
+})
+
+test('a page that said that a payment failed listens for late money, but not for ever', async () => {
+  const address = await link()
+  const { location } = await send(address, { phone: '70020001' })
+  const page = `${address}/${location?.split('/').at(-1)}`
+  await (await fetch(`${page}/live`)).text()
+  expect(await (await fetch(page)).text()).toContain('/live?shown=failed"')
+  const live = await fetch(`${page}/live?shown=failed`)
+  const reader = live.body?.getReader()
+  expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe('retry: 1000\n\n')
+  await reader?.cancel()
+  await service.app.services.sandbox?.advanceClock(limits.linkLateWatchMs)
+  expect(await (await fetch(page)).text()).not.toContain('/live')
+  expect(await (await fetch(`${page}/live?shown=failed`)).text()).toContain('event: over\n')
+  await expect.poll(() => [...service.app.services.streams.keys()]).toEqual([])
+})
+
 test('a page with all it loads is below 30 KB; what it loads is kept for ever', async () => {
   const page = await (await fetch(await link())).text()
   expect(page).not.toMatch(/<style|<script>|style="|onclick/)

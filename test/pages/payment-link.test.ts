@@ -33,6 +33,8 @@ async function send(page: Page, phone: string, operator = '') {
   if (operator !== '') await page.getByRole('radio', { name: operator }).check()
   await page.locator('form button').click()
 }
+const [minute, hour] = [60_000, 3_600_000]
+const patience = { timeout: 20_000, interval: 100 }
 const titled = (page: Page, title: string) => page.getByRole('heading', { level: 1, name: title }).waitFor()
 
 const mainOf = (page: Page) => page.locator('main').innerText()
@@ -76,7 +78,7 @@ describe.skipIf(cannotLook)('a payment link', () => {
     const page = await open(await link({ amount: 5_000 }))
     await send(page, '70 02 00 01')
     await titled(page, "Le paiement n'a pas abouti")
-    expect(await mainOf(page)).toContain('Le solde du compte est insuffisant.')
+    expect(await mainOf(page)).toContain('Votre solde est insuffisant.')
     await page.getByRole('link', { name: 'Réessayer' }).click()
     await send(page, '70 00 00 01')
     await titled(page, 'Paiement effectué')
@@ -89,7 +91,40 @@ describe.skipIf(cannotLook)('a payment link', () => {
     await titled(page, 'Confirmez sur votre téléphone')
     await service.app.services.sandbox?.advanceClock(2 * 60_000)
     await titled(page, "Le paiement n'a pas abouti")
-    expect(await mainOf(page)).toContain("Le paiement n'a pas été confirmé à temps.")
+    expect(await mainOf(page)).toContain("Vous n'avez pas confirmé ce paiement à temps.")
+    await page.close()
+  })
+
+  test('money that comes after the page said that it failed turns it to the receipt', async () => {
+    const page = await open(`${await link({ amount: 5_000, usage_limit: 1 })}?lang=en`)
+    const address = page.url()
+    // Confirmed after 25 hours, when it has been over for one.
+    await send(page, '70 12 00 01')
+    await titled(page, 'Confirm on your telephone')
+    await service.app.services.sandbox?.advanceClock(24 * hour)
+    await titled(page, 'The payment was not completed')
+    expect(await mainOf(page)).toContain('Do not pay a second time')
+    await service.app.services.sandbox?.advanceClock(2 * hour)
+    await titled(page, 'Payment complete')
+    expect(await mainOf(page)).toContain(formatXof(5_000))
+    expect((await page.goto(address))?.status()).toBe(410)
+    await page.close()
+  })
+
+  test('a payment that was given back says so on its receipt', async () => {
+    const page = await open(`${await link({ amount: 5_000 })}?lang=en`)
+    await send(page, '70 40 60 01')
+    await titled(page, 'Payment complete')
+    await service.app.services.sandbox?.advanceClock(2 * minute)
+    await expect
+      .poll(async () => {
+        await page.reload()
+        return page.locator('h1').textContent()
+      }, patience)
+      .toBe('Payment given back')
+    const receipt = await mainOf(page)
+    for (const part of ['given back to your account', formatXof(5_000), 'Atelier Sogoniko', 'mp_'])
+      expect(receipt).toContain(part)
     await page.close()
   })
 
@@ -153,13 +188,10 @@ describe.skipIf(cannotLook)('a payment link', () => {
     const refresh = page.getByRole('link', { name: 'Actualiser cette page' })
     await service.app.services.sandbox?.advanceClock(10_000)
     await expect
-      .poll(
-        async () => {
-          await refresh.click({ timeout: 500 }).catch(() => {})
-          return page.locator('h1').textContent()
-        },
-        { timeout: 20_000, interval: 100 },
-      )
+      .poll(async () => {
+        await refresh.click({ timeout: 500 }).catch(() => {})
+        return page.locator('h1').textContent()
+      }, patience)
       .toBe('Paiement effectué')
     expect(await page.locator('#print').isVisible()).toBe(false)
     await page.close()

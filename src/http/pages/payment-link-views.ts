@@ -1,14 +1,16 @@
 import { html } from 'hono/html'
-import { type FailureReason, failureReasons } from '../../operators/failure-reasons.ts'
+import type { FailureReason } from '../../operators/failure-reasons.ts'
 import type { LinkPayment, PublicLink } from '../../resources/payment-links/find.ts'
 import { paymentState } from '../../resources/transactions/check.ts'
 import { formatXof } from '../../shared/money.ts'
 import type { NumberRanges } from '../../shared/number-ranges.ts'
 import type { Provider } from '../../shared/providers.ts'
 import { assets } from './assets.ts'
+import { failureWords } from './failure-words.ts'
 import { type Language, type Part, page } from './layout.ts'
 import type { Problems, Typed } from './payment-link-form.ts'
 import { words } from './payment-link-words.ts'
+import { lateWatchMs } from './payment-stream.ts'
 
 /** In which language, and what of it stands in addresses: empty where the browser's wish decides. */
 export interface Reader {
@@ -128,11 +130,12 @@ export function plainPage({ language }: Reader, what: 'missing' | 'many' | 'larg
 }
 
 /** Where an attempt to pay stands: what to do on the phone, the receipt, or why it did not work. */
-export function paymentPage(reader: Reader, slug: string, payment: LinkPayment): Part {
+export function paymentPage(reader: Reader, slug: string, payment: LinkPayment, now: Date): Part {
   const state = paymentState[payment.status]
   if (state === 'pending') return waitingPage(reader, payment)
   if (state === 'success') return receiptPage(reader, payment)
-  return payment.status === 'reversed' ? reversedPage(reader, payment) : failedPage(reader, slug, payment)
+  if (payment.status === 'reversed') return reversedPage(reader, payment)
+  return failedPage(reader, slug, payment, lateWatchMs(payment, now) > 0)
 }
 
 function waitingPage({ language, query }: Reader, payment: LinkPayment): Part {
@@ -180,18 +183,33 @@ function reversedPage({ language }: Reader, payment: LinkPayment): Part {
   return page(language, reversed.title, content, { top: '../../', from: payment.merchantName })
 }
 
-function failedPage({ language, query }: Reader, slug: string, payment: LinkPayment): Part {
-  const { failed } = words[language]
-  const { messageFr, messageEn } = failureReasons[reasonOf(payment)]
-  const content = html`<p>${language === 'fr' ? messageFr : messageEn}</p>
-<p class="soft">${payment.title} · ${formatXof(payment.amount)}</p>
-<a class="button" href="../${slug}${query}">${failed.again}</a>`
-  const { merchantName: from } = payment
-  return page(language, failed.title, content, { top: '../../', from, mark: mark('bad') })
+/** Late money is real: whoever has just read that it failed hears of it for a while, before paying again. */
+function failedPage(
+  { language, query }: Reader,
+  slug: string,
+  payment: LinkPayment,
+  isWatched: boolean,
+): Part {
+  const { failed, waiting } = words[language]
+  const { merchantName: from, reference, title, amount } = payment
+  const content = html`<p>${failureWords[reasonOf(payment)][language]}</p>
+<p class="soft">${title} · ${formatXof(amount)}</p>
+<a class="button" href="../${slug}${query}">${failed.again}</a>
+<h2>${failed.debited}</h2>
+<p class="soft">${failed.late}</p>
+<p><a href="${reference}${query}">${waiting.refresh}</a></p>`
+  return page(language, failed.title, content, {
+    top: '../../',
+    from,
+    mark: isWatched
+      ? html`<span class="mark bad" aria-hidden="true" data-live="${reference}/live?shown=failed">!</span>`
+      : mark('bad'),
+    head: isWatched ? scripted('../../') : '',
+  })
 }
 
 function reasonOf({ status, failureReason }: LinkPayment): FailureReason {
-  if (failureReason !== null && Object.hasOwn(failureReasons, failureReason))
+  if (failureReason !== null && Object.hasOwn(failureWords, failureReason))
     return failureReason as FailureReason
   return status === 'expired' ? 'PAYER_TIMEOUT' : status === 'cancelled' ? 'CANCELLED' : 'UNSPECIFIED'
 }

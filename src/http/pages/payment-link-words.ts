@@ -59,7 +59,12 @@ const fr = {
   },
   done: { title: 'Paiement effectué', print: 'Imprimer le reçu' },
   reversed: { title: 'Paiement remboursé', text: 'Ce paiement a été annulé et rendu à votre compte.' },
-  failed: { title: "Le paiement n'a pas abouti", again: 'Réessayer' },
+  failed: {
+    title: "Le paiement n'a pas abouti",
+    again: 'Réessayer',
+    debited: 'Votre compte a été débité ?',
+    late: "Ne payez pas une seconde fois : cette page affichera votre reçu dès que l'opérateur confirme.",
+  },
   receipt: {
     merchant: 'Commerçant',
     about: 'Pour',
@@ -127,7 +132,12 @@ const en: typeof fr = {
     title: 'Payment given back',
     text: 'This payment was cancelled and given back to your account.',
   },
-  failed: { title: 'The payment was not completed', again: 'Try again' },
+  failed: {
+    title: 'The payment was not completed',
+    again: 'Try again',
+    debited: 'Was your account debited?',
+    late: 'Do not pay a second time: this page shows your receipt as soon as the operator confirms.',
+  },
   receipt: {
     merchant: 'Merchant',
     about: 'For',

@@ -46,7 +46,7 @@ export function paymentLinkPages(services: Services): Hono<HttpBindings> {
         const payment = await findLinkPayment(ctx, slug, reference)
         if (!payment) return missing(reader, '../../')
         askInTheBackground(ctx, payment)
-        return { status: 200, text: paymentPage(reader, slug, payment) }
+        return { status: 200, text: paymentPage(reader, slug, payment, ctx.clock.now()) }
       }),
     ),
   )
@@ -152,7 +152,8 @@ async function sendLive(
   const key = `payers:${addressBlock(ctx.clientAddress)}`
   const leave = takePlaces(ctx.streams, [{ key, max: limits.linkStreamsPerAddressMax, whose: 'address' }])
   if (typeof leave !== 'function') return c.body(null, 429, { 'Retry-After': '5' })
-  return c.body(paymentEvents(ctx, slug, payment, leave), 200, {
+  const shown = c.req.query('shown') === 'failed' ? 'failed' : 'pending'
+  return c.body(paymentEvents(ctx, { slug, shown }, payment, leave), 200, {
     'Content-Type': 'text/event-stream; charset=utf-8',
     'Cache-Control': 'no-store',
     'X-Accel-Buffering': 'no',

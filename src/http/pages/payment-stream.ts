@@ -5,20 +5,29 @@ import { awaitEvent } from '../../events/await-event.ts'
 import { isTransactionEvent } from '../../events/catalogue.ts'
 import { findLinkPayment, type LinkPayment } from '../../resources/payment-links/find.ts'
 import { paymentState } from '../../resources/transactions/check.ts'
+import { limits } from '../../shared/limits.ts'
 
 /** How often a silent stream says that it lives, so that what lies in between keeps it. */
 const pingMs = 12_000
 /** After this time a browser connects again. */
 const retryMs = 1_000
 
+/** What a page says of an attempt while it waits to say something else. */
+export type ShownState = 'pending' | 'failed'
+
+/** How long the page of an attempt that ended unpaid goes on listening: none of it is left after a while. */
+export function lateWatchMs({ settledAt, createdAt }: LinkPayment, now: Date): number {
+  return (settledAt ?? createdAt).getTime() + limits.linkLateWatchMs - now.getTime()
+}
+
 /**
- * One event, `over`, as soon as an attempt to pay has ended; then the stream ends. The service's end cuts it
- * without that, so that the browser comes back.
+ * One event, `over`, as soon as an attempt to pay is no longer what its page says; then the stream ends. The
+ * service's end cuts it without that, so that the browser comes back.
  * @param leave called once, when the stream has ended
  */
 export function paymentEvents(
   ctx: Context,
-  slug: string,
+  { slug, shown }: { slug: string; shown: ShownState },
   payment: LinkPayment,
   leave: () => void,
 ): ReadableStream<Uint8Array> {
@@ -29,7 +38,7 @@ export function paymentEvents(
       const write = (text: string) => stream.enqueue(Buffer.from(text))
       write(`retry: ${retryMs}\n\n`)
       void ping(write, until)
-      awaitEnd(ctx, slug, payment, until)
+      awaitChange(ctx, { slug, shown }, payment, until)
         .then((isOver) => {
           if (gone.signal.aborted) return
           if (isOver) write('event: over\ndata:\n\n')
@@ -56,18 +65,22 @@ async function ping(write: (text: string) => void, until: AbortSignal): Promise<
   }
 }
 
-/** @returns false where the wait ended before the attempt did */
-async function awaitEnd(
+/** @returns false where the wait ended before there was anything else to say */
+async function awaitChange(
   ctx: Context,
-  slug: string,
-  { id, merchantId, reference }: LinkPayment,
-  until: AbortSignal,
+  { slug, shown }: { slug: string; shown: ShownState },
+  payment: LinkPayment,
+  ending: AbortSignal,
 ): Promise<boolean> {
+  const { id, merchantId, reference } = payment
+  const watchMs = shown === 'failed' ? Math.max(0, lateWatchMs(payment, ctx.clock.now())) : null
+  const tooLate = watchMs === null ? null : AbortSignal.timeout(watchMs)
+  const until = tooLate ? AbortSignal.any([ending, tooLate]) : ending
   let { after } = await asMerchant(merchantId, () => ctx.feed.start(merchantId, null))
   while (!until.aborted) {
     // After the look at the log: what comes now, wakes.
     const now = await findLinkPayment(ctx, slug, reference)
-    if (!now || paymentState[now.status] !== 'pending') return true
+    if (!now || paymentState[now.status] !== shown) return true
     const event = await asMerchant(merchantId, () =>
       awaitEvent(
         ctx.feed,
@@ -79,5 +92,5 @@ async function awaitEnd(
     )
     if (event) after = event.position
   }
-  return false
+  return tooLate?.aborted === true
 }
