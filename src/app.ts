@@ -64,7 +64,9 @@ export async function startApp(
   try {
     const inReach = operatorsInReach(config, simulatorUrl)
     const ending = new AbortController()
-    return { ...(await build({ config, connection, log, inReach, ending }, closers)), close }
+    const background = log.child({})
+    ending.signal.addEventListener('abort', () => (background.level = 'silent'))
+    return { ...(await build({ config, connection, log, background, inReach, ending }, closers)), close }
   } catch (error) {
     await close()
     throw error
@@ -72,7 +74,7 @@ export async function startApp(
 }
 
 async function build(ground: Ground, closers: Closers): Promise<Omit<App, 'close'>> {
-  const { config, connection, log } = ground
+  const { config, connection, background } = ground
   await migrate(connection)
 
   const listener = Promise.withResolvers<RequestListener>()
@@ -81,13 +83,13 @@ async function build(ground: Ground, closers: Closers): Promise<Omit<App, 'close
   const addresses = addressesOf(config, http.port)
   const services = await openServices(ground, addresses, closers)
   closers.push(() => services.admission.close())
-  closers.push(wakeOnNotifications(services, connection))
+  closers.push(wakeOnNotifications(services, ground))
 
   const doors = createListener(services, config.mode === 'production' ? productionSchema() : schema, http)
   listener.resolve(doors.listener)
-  const schedule = startJobs(serviceJobs(services), log)
+  const schedule = startJobs(serviceJobs(services), background)
   services.wakeJob = (name) => schedule.wake(name)
-  const engines = startEngines(services, connection)
+  const engines = startEngines(services, ground)
   services.jobsHealthy = () => schedule.healthy() && engines.every((engine) => engine.healthy())
   closers.push(() => Promise.all([schedule, ...engines].map((each) => each.close())).then(() => {}))
   closers.push(() => closeDoors(doors, http))
@@ -96,9 +98,9 @@ async function build(ground: Ground, closers: Closers): Promise<Omit<App, 'close
 }
 
 /** Receivers of webhooks that hang never hold up payouts: they have an engine of their own. */
-function startEngines(services: Services, connection: pg.ClientConfig): Engine[] {
+function startEngines(services: Services, { connection, background }: Ground): Engine[] {
   const { 'webhooks.deliver': deliver, ...others } = serviceTasks(services)
-  const common = { connection, role: serviceRole, log: services.log }
+  const common = { connection, role: serviceRole, log: background }
   return [
     // One job of each operator, and as many that only wake them.
     startEngine({ ...common, tasks: others, jobsAtOnce: 2 * providers.length, sessionsMax: 8 }),
@@ -116,12 +118,17 @@ interface Ground {
   config: Config
   connection: pg.ClientConfig
   log: Log
+  /**
+   * For work that is taken up at the next start, and the sessions of the database: silent while the service
+   * ends. Whoever ends a group of processes may end PostgreSQL first.
+   */
+  background: Log
   inReach: OperatorsInReach
   ending: AbortController
 }
 
 async function openServices(ground: Ground, addresses: Addresses, closers: Closers): Promise<Services> {
-  const { config, log, inReach, ending } = ground
+  const { config, log, background, inReach, ending } = ground
   const database = openPools(ground)
   closers.push(() => database.close())
   if (config.mode === 'production') await assertDurable(database.pool)
@@ -131,9 +138,9 @@ async function openServices(ground: Ground, addresses: Addresses, closers: Close
   closers.push(() => access.close())
   const sandboxClock = config.mode === 'sandbox' ? await openSandboxClock(pool) : null
   const clock = sandboxClock ?? systemClock
-  const feed = openFeed(pool, log)
+  const feed = openFeed(pool, background)
   closers.push(() => feed.close())
-  const sequencer = startSequencer(pool, log)
+  const sequencer = startSequencer(pool, background)
   closers.push(() => sequencer.close())
   const batches = openBatches(pool)
   closers.push(() => batches.idle())
@@ -178,25 +185,25 @@ async function openServices(ground: Ground, addresses: Addresses, closers: Close
   return services
 }
 
-function openPools({ connection, log }: Ground): Database {
+function openPools({ connection, background }: Ground): Database {
   return openDatabase({
     connection,
     poolMax: databasePoolMax,
     merchantPoolMax,
     role: serviceRole,
-    log: (event, error) => log.warn({ err: error }, event),
+    log: (event) => background.warn(event),
   })
 }
 
 /** The way to merchants' own servers, with sessions of its own. */
 function openWebhooks(
-  { config, connection, log }: Ground,
+  { config, connection, background }: Ground,
   closers: Closers,
 ): Pick<Services, 'webhookSender' | 'laneHolds'> {
   const webhookSender = createSender({ mode: config.mode })
   closers.push(() => webhookSender.close())
-  const pool = openPool(connection, lanePoolMax, serviceRole, (event, err) => log.warn({ err }, event))
-  const laneHolds = openLaneHolds(pool, log)
+  const pool = openPool(connection, lanePoolMax, serviceRole, (event) => background.warn(event))
+  const laneHolds = openLaneHolds(pool, background)
   closers.push(() => laneHolds.close())
   return { webhookSender, laneHolds }
 }
@@ -265,11 +272,11 @@ async function advanceClock(
 }
 
 /** What other processes do reaches this one by notifications: hints, each with a poll behind it. */
-function wakeOnNotifications(services: Services, connection: pg.ClientConfig): () => Promise<void> {
-  const { clock, feed, log } = services
+function wakeOnNotifications({ clock, feed }: Services, ground: Ground): () => Promise<void> {
+  const { connection, background } = ground
+  const notRead = (error: unknown) => background.warn({ err: error }, 'clock not read')
   const refreshClock = () => {
-    if ('refresh' in clock)
-      (clock as SandboxClock).refresh().catch((error: unknown) => log.warn({ err: error }, 'clock not read'))
+    if ('refresh' in clock) (clock as SandboxClock).refresh().catch(notRead)
   }
   const listener = listen({
     connection,
@@ -279,7 +286,7 @@ function wakeOnNotifications(services: Services, connection: pg.ClientConfig): (
       feed.wake('*')
       refreshClock()
     },
-    log: (event, error) => log.warn({ err: error }, event),
+    log: (event) => background.warn(event),
   })
   return () => listener.close()
 }

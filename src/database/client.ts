@@ -16,10 +16,12 @@ const idleTimeoutMs = 60_000
  * Beyond this many distinct texts Prisma's statements run unprepared, so that no session fills up with them.
  */
 const preparedMax = 500
+/** What a pool loses within this time is one event. */
+const gatherMs = 100
 const reconnectMs = { first: 50, max: 5_000 }
 
-/** Receives what happens to connections: one line, and the error behind it. */
-export type DatabaseLog = (event: string, error?: unknown) => void
+/** Receives what happens to connections, one line each time. */
+export type DatabaseLog = (event: string) => void
 
 /**
  * The ways into the database. What a merchant reads goes through the last two, bound to it by `asMerchant`;
@@ -123,7 +125,16 @@ function poolConfig(connection: pg.ClientConfig | string, max: number, role: str
 }
 
 function watchPool(pool: pg.Pool, log: DatabaseLog): pg.Pool {
-  pool.on('error', (error) => log('database connection lost while idle', error))
+  let lost = 0
+  // A server that goes takes all sessions at once.
+  pool.on('error', (error) => {
+    lost += 1
+    if (lost > 1) return
+    setTimeout(() => {
+      if (!pool.ending) log(`database connections lost while idle: ${lost} (${error.message})`)
+      lost = 0
+    }, gatherMs).unref()
+  })
   // A connection that breaks while someone has it emits an error too, and nobody listening would end the
   // process.
   pool.on('connect', (client) => client.on('error', () => {}))
@@ -200,7 +211,7 @@ async function keepListening(options: Parameters<typeof listen>[0], closing: Abo
     })
     const ended = new Promise<void>((settle) => client.once('end', settle))
     const abort = () => void client.end()
-    client.on('error', (error) => options.log('database listener lost its connection', error))
+    client.on('error', ({ message }) => options.log(`database listener lost its connection: ${message}`))
     client.on('notification', ({ channel, payload }) => {
       if (!closing.aborted) options.onNotification(channel, payload ?? '')
     })
@@ -214,7 +225,7 @@ async function keepListening(options: Parameters<typeof listen>[0], closing: Abo
       pauseMs = reconnectMs.first
       if (!closing.aborted) await ended
     } catch (error) {
-      if (!closing.aborted) options.log('database listener cannot connect', error)
+      if (!closing.aborted) options.log(`database listener cannot connect: ${String(error)}`)
     } finally {
       closing.removeEventListener('abort', abort)
       await client.end().catch(() => {})

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LogFunctionFactory, Runner, TaskList, WorkerEvents, WorkerPool } from 'graphile-worker'
 import pg from 'pg'
-import { type DatabaseLog, openPool } from '../database/client.ts'
+import { openPool } from '../database/client.ts'
 import { limits } from '../shared/limits.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Tasks } from './catalogue.ts'
@@ -79,7 +79,7 @@ export function startEngine(options: EngineOptions): Engine {
  */
 async function runOnce(options: EngineOptions, closing: AbortSignal, onUp: () => void): Promise<void> {
   const { connection, role, sessionsMax, log } = options
-  const warn: DatabaseLog = (event, err) => log.warn({ err }, event)
+  const warn = (event: string) => log.warn(event)
   const pool = takeBackOnce(openPool(connection, sessionsMax, role, warn, pg.types))
   try {
     await runOn(pool, options, closing, onUp)

@@ -52,10 +52,7 @@ export async function startSimulatorProcess(options: {
     async close() {
       closing = true
       child.stdin.end()
-      if (child.exitCode === null && child.signalCode === null) {
-        child.kill('SIGTERM')
-        await exit
-      }
+      await exit
     },
   }
 }

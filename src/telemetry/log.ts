@@ -8,7 +8,23 @@ export type Log = Logger
  */
 export function createLog(level: string): Log {
   return pino(
-    { level, base: null, timestamp: pino.stdTimeFunctions.isoTime },
+    { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, serializers: { err: tellError } },
     pino.destination({ fd: 2, sync: true }),
   )
+}
+
+/** A connection that broke, or that there is none. */
+const lostCodes = new Set(['57P01', '57P02', '57P03', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE'])
+/** The same in words of `pg`, which gives no code. */
+const lostWords = /^(Connection terminated|Client has encountered a connection error)/
+
+/**
+ * What an error says, and where it was thrown; of a lost connection that says nothing, and there may be many.
+ * The pool of `pg` hangs a whole session on such an error: it is left out.
+ */
+function tellError(error: unknown): unknown {
+  if (!(error instanceof Error)) return error
+  const { client: _client, stack, ...told } = pino.stdSerializers.err(error)
+  const isLost = lostCodes.has(String(told['code'])) || lostWords.test(error.message)
+  return isLost ? told : { ...told, stack }
 }

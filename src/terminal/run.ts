@@ -102,11 +102,17 @@ const firstFundsXof = 1_000_000n
 /** After this long a stop is forced: what is on record is taken up at the next start. */
 const stopMs = 9_500
 
+/** Ctrl-C comes twice: from the terminal, and from npm, which passes on what has reached everyone already. */
+const onceMs = 500
+
 function stopOnSignal(close: () => Promise<void>, say: (line: string) => void): void {
-  let stopping = false
+  let stoppingSince: number | null = null
   const stop = (signal: string) => {
-    if (stopping) process.exit(1)
-    stopping = true
+    if (stoppingSince !== null) {
+      if (performance.now() - stoppingSince > onceMs) process.exit(1)
+      return
+    }
+    stoppingSince = performance.now()
     say(`${signal}: finishing what is under way (once more: stop at once)`)
     setTimeout(() => {
       say('It takes too long: stopping now.')

@@ -72,15 +72,18 @@ test('an exhausted pool refuses after two seconds instead of waiting for ever', 
   expect((await pool.query('select 1 as one')).rows).toEqual([{ one: 1 }])
 })
 
-test('an idle connection that the server ends is reported and replaced', async () => {
-  const lost: string[] = []
-  const pool = openPool(db.url, 1, null, (event) => lost.push(event))
+test('idle connections that the server ends are replaced, and reported in one line', async () => {
+  const told = Promise.withResolvers<string>()
+  const pool = openPool(db.url, 2, null, told.resolve)
   onTestFinished(() => pool.end())
-  const { rows } = await pool.query<{ pid: number }>('select pg_backend_pid() as pid')
-  const gone = new Promise((resolve) => pool.once('remove', resolve))
-  await db.owner.query('select pg_terminate_backend($1)', [rows[0]?.pid])
-  await gone
-  expect(lost).toEqual(['database connection lost while idle'])
+  const sessions = await Promise.all([pool.connect(), pool.connect()])
+  const asked = sessions.map((session) => session.query<{ pid: number }>('select pg_backend_pid() as pid'))
+  const pids = (await Promise.all(asked)).map(({ rows }) => rows[0]?.pid)
+  for (const session of sessions) session.release()
+  await db.owner.query('select pg_terminate_backend(pid) from unnest($1::int[]) pid', [pids])
+  expect(await told.promise).toBe(
+    'database connections lost while idle: 2 (terminating connection due to administrator command)',
+  )
   expect((await pool.query('select 1 as one')).rows).toEqual([{ one: 1 }])
 })
 

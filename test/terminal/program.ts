@@ -88,6 +88,8 @@ export interface Running {
   errors(): string
   /** Ends it with a signal. @returns its exit code, null where the signal ended it */
   end(signal: NodeJS.Signals): Promise<number | null>
+  /** The same to npm, the service and its simulator at once, as Ctrl-C in a terminal does. */
+  endGroup(signal: NodeJS.Signals): Promise<number | null>
   /** Leaves nothing of it, whatever went wrong. */
   destroy(): void
 }
@@ -124,6 +126,11 @@ export async function startProgram(
     errors: () => complaints,
     async end(signal) {
       if (child.exitCode === null && child.signalCode === null) child.kill(signal)
+      await exit
+      return child.exitCode
+    },
+    async endGroup(signal) {
+      if (child.pid !== undefined) process.kill(-child.pid, signal)
       await exit
       return child.exitCode
     },

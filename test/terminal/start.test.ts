@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { createTestDatabase } from '../support/database.ts'
@@ -120,6 +120,33 @@ test('SIGTERM ends npm start within 10 seconds with code 0, and leaves no proces
   expect(await processesOf(home)).toEqual([])
   expect(existsSync(join(home.dataDir, 'pg/cluster/postmaster.pid'))).toBe(false)
   await expect(fetch(home.operatorsUrl)).rejects.toThrow('fetch failed')
+}, 40_000)
+
+test('Ctrl-C ends in three lines with code 0; few and short where PostgreSQL goes first', async () => {
+  const home = await openHome()
+  const first = await start(home, ['npm', 'start'])
+  expect(await first.endGroup('SIGINT')).toBe(0)
+  expect(first.errors().trim().split('\n')).toEqual([
+    expect.stringMatching(/^PostgreSQL started in /),
+    expect.stringMatching(/^SIGINT: finishing what is under way/),
+    expect.stringMatching(/^PostgreSQL stopped in /),
+  ])
+  expect(await processesOf(home)).toEqual([])
+
+  const second = await start(home, ['npm', 'start'])
+  const lock = readFileSync(join(home.dataDir, 'pg/cluster/postmaster.pid'), 'utf8')
+  const postmaster = Number.parseInt(lock, 10)
+  const { stdout } = await run(home, 'ps', ['-eo', 'pid=,ppid='])
+  const sessions = [...stdout.matchAll(/(\d+) +(\d+)/g)].filter(
+    ([, , parent]) => Number(parent) === postmaster,
+  )
+  for (const [, pid] of sessions) process.kill(Number(pid), 'SIGTERM')
+  process.kill(postmaster, 'SIGTERM')
+  expect(await second.endGroup('SIGTERM')).toBe(0)
+  const lines = second.errors().trim().split('\n')
+  expect(lines.length).toBeLessThan(25)
+  expect(lines.filter((line) => line.length > 500)).toEqual([])
+  expect(await processesOf(home)).toEqual([])
 }, 40_000)
 
 test('a port that is taken is said in one sentence, and nothing is left running', async () => {

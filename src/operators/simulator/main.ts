@@ -28,9 +28,8 @@ async function run(): Promise<void> {
     // Nothing waits for a goodbye: the journal holds every promise.
     void simulator.close().finally(() => process.exit(0))
   }
-  process.once('SIGTERM', stop)
-  // Ctrl-C reaches the whole group: whoever is tied ends with its owner, which still has work to bring home.
-  process.on('SIGINT', flags.tied ? () => {} : stop)
+  // A signal may reach the whole group: whoever is tied ends with its owner, who has work to bring home yet.
+  for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, flags.tied ? () => {} : stop)
   // Whoever started it may be gone before it: nobody reads any more, and that is no fault.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   if (flags.tied) {

@@ -79,7 +79,7 @@ test('a kill -9 in the middle of payments loses nothing that was answered; what 
   await receiver.call(2)
   expect(receiver.received.map((call) => call.path).toSorted()).toEqual(['/a', '/b'])
   expect((await again.control('GET', '/invariants')).body).toMatchObject({ ok: true, pending: 1 })
-  again.child.kill('SIGTERM')
+  again.child.stdin.end()
   expect(await again.ended).toEqual([0, null])
 })
 
@@ -193,6 +193,6 @@ test('a taken port is an error in words, unless any port will do', async () => {
   expect(Buffer.concat(said).toString()).toContain(`Port ${port} is taken`)
   const other = await startProgram('--port', port, '--any-port')
   expect(new URL(other.url).port).not.toBe(port)
-  other.child.kill('SIGTERM')
+  other.child.stdin.end()
   await other.ended
 })
