@@ -6,6 +6,7 @@ import { authenticate } from '../access/authenticate.ts'
 import type { Door } from '../access/audit-log.ts'
 import type { Context, Services } from '../context.ts'
 import { limits } from '../shared/limits.ts'
+import { answerMalformed } from './malformed.ts'
 
 /** What Hono hands a route: Node's own request. */
 export interface HttpBindings {
@@ -70,7 +71,10 @@ export function pathOf({ url = '/' }: IncomingMessage): string | null {
   return URL.parse(url, 'http://localhost')?.pathname ?? null
 }
 
-/** Reads a request body. Null where it is over the limit (the rest is then not read), or broken off. */
+/**
+ * Reads a request body. Null where it is over the limit (the rest is then not read), or broken off; one that
+ * dribbles in ends its connection with 408.
+ */
 export function readBody(
   message: IncomingMessage,
   maxBytes: number = limits.bodyMaxBytes,
@@ -86,18 +90,23 @@ export function readBody(
       parts.push(part)
       if (size > maxBytes) end(null)
     }
+    const mayTakeMs = maxBytes > limits.bodyMaxBytes ? limits.recipientsTimeoutMs : limits.requestTimeoutMs
+    const timer = setTimeout(() => answerMalformed(tooSlow, message.socket, false), mayTakeMs)
     const end = (body: Buffer | null) => {
+      clearTimeout(timer)
       message.off('data', take)
       message.pause()
       resolve(body)
     }
     message.on('data', take)
-    message.once('end', () => resolve(parts.length === 1 ? (parts[0] ?? null) : Buffer.concat(parts)))
+    message.once('end', () => end(parts.length === 1 ? (parts[0] ?? null) : Buffer.concat(parts)))
     // Whoever hung up in the middle hears nothing, and is no fault of ours.
     message.once('error', () => end(null))
     message.once('close', () => end(null))
   })
 }
+
+const tooSlow = Object.assign(new Error('The body took too long'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' })
 
 /**
  * What is wrong with a large body before it is read as JSON: so many objects and lists that reading them

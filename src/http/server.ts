@@ -46,7 +46,8 @@ export async function listenHttp(
       requireHostHeader: false,
       maxHeaderSize: limits.headerMaxBytes,
       headersTimeout: limits.headersTimeoutMs,
-      requestTimeout: limits.requestTimeoutMs,
+      // Whoever reads a body waits for less where less may come (`readBody`).
+      requestTimeout: limits.recipientsTimeoutMs,
       keepAliveTimeout: limits.keepAliveMs,
       connectionsCheckingInterval: timeoutSweepMs,
     },

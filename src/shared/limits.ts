@@ -242,6 +242,8 @@ export const limits = {
   /** A client that dribbles its request is let go. (design: reliability, section 8) */
   headersTimeoutMs: 10 * second,
   requestTimeoutMs: 15 * second,
+  /** Of a call that brings recipients. Choice: 5 MiB over a line of half a megabit. */
+  recipientsTimeoutMs: 90 * second,
   keepAliveMs: 65 * second,
 
   /** Overload (design: reliability, section 9). */

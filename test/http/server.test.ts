@@ -1,7 +1,9 @@
-import { once } from 'node:events'
-import { connect } from 'node:net'
-import { expect, onTestFinished, test } from 'vitest'
+import { EventEmitter, once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { readBody } from '../../src/http/request.ts'
 import { listenHttp } from '../../src/http/server.ts'
+import { limits } from '../../src/shared/limits.ts'
 
 test('a connection that never asks anything does not hold up the end', async () => {
   const http = await listenHttp(
@@ -58,5 +60,38 @@ test('a head that never ends is cut off with 408 in the envelope', async () => {
   socket.write('GET / HTTP/1.1\r\nHost: x\r\n')
   await once(socket, 'close')
   expect(answer).toMatch(/^HTTP\/1\.1 408 .*"success":false/s)
+  await http.drain(1_000)
+})
+
+test.each([
+  ['a small body', limits.bodyMaxBytes, limits.requestTimeoutMs],
+  ['one of recipients', limits.recipientsBodyMaxBytes, limits.recipientsTimeoutMs],
+])('%s that dribbles in is cut off with 408 in its own time', async (_what, maxBytes, mayTakeMs) => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const arrivals = new EventEmitter()
+  const read = Promise.withResolvers<Buffer | null>()
+  const http = await listenHttp(
+    '127.0.0.1',
+    0,
+    Promise.resolve((message) => {
+      void readBody(message, maxBytes).then(read.resolve)
+      message.on('data', (piece) => arrivals.emit(String(piece), message.socket))
+    }),
+  )
+  const socket = connect(http.port, '127.0.0.1')
+  let answer = ''
+  socket.on('data', (chunk) => (answer += String(chunk)))
+  socket.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nslow')
+  await once(arrivals, 'slow')
+  vi.advanceTimersByTime(mayTakeMs - 1)
+  socket.write('er')
+  const [served] = (await once(arrivals, 'er')) as [Socket]
+  expect(served.writableEnded).toBe(false)
+  vi.advanceTimersByTime(1)
+  await once(socket, 'close')
+  expect(answer).toMatch(/^HTTP\/1\.1 408 .*"success":false/s)
+  expect(await read.promise).toBeNull()
+  vi.useRealTimers()
   await http.drain(1_000)
 })
