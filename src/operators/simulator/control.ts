@@ -29,7 +29,7 @@ export function controlHandler(world: World, token: string | null): Handler {
 }
 
 function controlRoutes(world: World): Route[] {
-  const { store, engine, requests } = world
+  const { store, engine, requests, calls } = world
   const decided = (call: Call, decide: (operation: Operation) => Operation): Reply => {
     const operation = findByAnyName(world, param(call, 'reference'))
     if (!operation) return json(404, { message: 'There is no such transaction.' })
@@ -60,6 +60,11 @@ function controlRoutes(world: World): Route[] {
         return json(200, requests.list(wanted).slice(-listMax))
       },
     },
+    {
+      method: 'GET',
+      pattern: '/_sim/calls',
+      handle: ({ query }) => json(200, calls.list(query.get('op'))),
+    },
     { method: 'GET', pattern: '/_sim/operations', handle: (call) => json(200, findOperations(world, call)) },
     { method: 'GET', pattern: '/_sim/accounts', handle: (call) => json(200, accounts(world, call)) },
     { method: 'GET', pattern: '/_sim/invariants', handle: (call) => invariants(world, call) },
@@ -71,6 +76,7 @@ function controlRoutes(world: World): Route[] {
         const seed = readObject(body)?.['seed']
         store.reset()
         requests.clear()
+        calls.clear()
         world.rules.clear(typeof seed === 'number' ? String(seed) : undefined)
         engine.openBooks()
         return json(200, clockState(world))

@@ -11,6 +11,8 @@ export interface Call {
   readonly body: string
   /** The parts of the path that the route names. */
   readonly params: ReadonlyMap<string, string>
+  /** Resolves once the caller has its answer, or gave up. */
+  readonly over: Promise<unknown>
   /** A request that was carried out before is carried out again. */
   readonly repeats?: boolean
 }
@@ -115,6 +117,7 @@ export function listener(handle: Handler, onError: (error: unknown) => void): Re
 }
 
 async function answer(request: IncomingMessage, response: ServerResponse, handle: Handler): Promise<void> {
+  const over = new Promise((resolve) => response.once('close', resolve))
   const body = await readBody(request)
   if (body === null)
     return send(response, json(413, { message: 'The body is too large.' }, { connection: 'close' }))
@@ -125,6 +128,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, handle
     query: new URLSearchParams(query),
     headers: request.headers,
     body,
+    over,
     params: new Map(),
   })
   if (delivery === 'close') request.socket.destroy()

@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { CallLog } from './calls.ts'
 import { checkoutHandler } from './checkout.ts'
 import { Clock } from './clock.ts'
 import { controlHandler } from './control.ts'
 import { issueToken } from './credentials.ts'
 import { Engine } from './engine.ts'
-import { factsAbout } from './facts.ts'
+import { factsAbout, factsOf } from './facts.ts'
 import { gsmaHandler } from './gsma.ts'
 import type { Call, Handler } from './http.ts'
 import { listener } from './http.ts'
@@ -107,6 +108,7 @@ function buildWorld(
     rules,
     notifier: new Notifier(store, clock, log),
     requests: new RequestLog(),
+    calls: new CallLog(),
     publicUrl: '',
     onError,
     nextNumber: () => ++numbers,
@@ -135,7 +137,12 @@ function operatorDoor(key: OperatorKey, world: World): Handler {
   const execute = (call: Call) =>
     gsma && call.path === tokenPath && call.method === 'POST' ? issueToken(profile, call) : protocol(call)
   return async (call) => {
-    const delivery = await treat(profile, world, call, execute)
+    const facts = factsOf(profile, call, world.store)
+    const end = facts ? world.calls.arrive(facts) : () => {}
+    void call.over.then(end)
+    const delivery = await (facts ? treat({ profile, world, call, facts }, execute) : execute(call))
+    // Whoever is answered may call again before the answer is known to have left.
+    if (delivery !== 'hang') end()
     world.requests.add(key, call, delivery, world.clock.now())
     return delivery
   }

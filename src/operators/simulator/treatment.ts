@@ -1,6 +1,5 @@
 import { checkoutFault } from './checkout-requests.ts'
 import type { EffectName } from './effects.ts'
-import { factsOf } from './facts.ts'
 import { faultReply } from './gsma-shapes.ts'
 import type { Call, Delivery, Reply } from './http.ts'
 import { header } from './http.ts'
@@ -19,15 +18,8 @@ const strangeState = 'held_for_review'
 const stateFields = new Set(['transactionStatus', 'status', 'payment_status', 'checkout_status'])
 
 /** Lets a request into an operator, or plays what goes wrong with it: the rules in force decide. */
-export async function treat(
-  profile: OperatorProfile,
-  world: World,
-  call: Call,
-  execute: Execute,
-): Promise<Delivery> {
-  const facts = factsOf(profile, call, world.store)
-  if (!facts) return execute(call)
-  const treated = { profile, world, call, facts }
+export async function treat(treated: Treated, execute: Execute): Promise<Delivery> {
+  const { world, call, facts } = treated
   const carryOut = () => {
     const repeats = world.rules.play('execute', facts).length > 0
     return execute(repeats ? { ...call, repeats } : call)
@@ -45,7 +37,7 @@ export async function treat(
 }
 
 /** A request with all that its treatment looks at. */
-interface Treated {
+export interface Treated {
   readonly profile: OperatorProfile
   readonly world: World
   readonly call: Call

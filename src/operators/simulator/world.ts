@@ -1,3 +1,4 @@
+import type { CallLog } from './calls.ts'
 import type { Clock } from './clock.ts'
 import type { Engine } from './engine.ts'
 import type { Notifier } from './notifier.ts'
@@ -14,6 +15,7 @@ export interface World {
   readonly rules: Rules
   readonly notifier: Notifier
   readonly requests: RequestLog
+  readonly calls: CallLog
   /** The address under which people reach it, without a slash at its end; known once it listens. */
   publicUrl: string
   /** Tells of a fault of the simulator itself. */

@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
+import type { OperatorCall } from '../../../src/operators/simulator/calls.ts'
 import { scenarios } from '../../../src/operators/simulator/scenarios.ts'
 import { checkoutClient, gsmaClient, minute, openBench, openReceiver, second, send, word } from './harness.ts'
 
@@ -139,4 +140,27 @@ test('the table of test numbers is complete, and says what is still to come', ()
     '00 01 02 03 04 05 06 07 09 10 11 12 20 21 22 23 24 25 26 27 30 31 32 33 34 35 40 41 51',
   )
   expect(codes('later').join(' ')).toBe('08')
+})
+
+test('calls tell which were open at the same moment, also of who gave up', async () => {
+  await using bench = await openBench()
+  const a = await gsmaClient(bench.url, 'a')
+  const places = async () => {
+    const { body } = await bench.control('GET', '/calls?op=health')
+    return (body as unknown as OperatorCall[]).map(({ arrived, ended }) => [arrived, ended])
+  }
+  await bench.control('POST', '/outage', { operator: 'OperatorA', mode: 'hang' })
+  const caller = new AbortController()
+  const hung = fetch(`${bench.url}/op-a/v1.2/mm/heartbeat`, { signal: caller.signal })
+  await vi.waitFor(async () => expect(await places()).toHaveLength(1))
+  const first = Number((await places())[0]?.[0])
+  await bench.control('POST', '/outage', { operator: 'OperatorA', mode: 'none' })
+  await a.get('/heartbeat')
+  expect(await places()).toEqual([
+    [first, null],
+    [first + 1, first + 2],
+  ])
+  caller.abort()
+  await expect(hung).rejects.toThrow('aborted')
+  await vi.waitFor(async () => expect((await places())[0]).toEqual([first, first + 3]))
 })
