@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Secret } from '../shared/secret.ts'
 import type { Log } from '../telemetry/log.ts'
-import { type HttpClient, spareMs } from './http-client.ts'
+import { spareMs } from './deadline.ts'
+import type { HttpClient } from './http-client.ts'
 import type { CallContext } from './operator.ts'
 import { wireRecord } from './wire-record.ts'
 

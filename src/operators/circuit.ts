@@ -1,5 +1,5 @@
 import { BrokenCircuitError, CircuitState, circuitBreaker, handleWhenResult, type IBreaker } from 'cockatiel'
-import { spareMs } from './http-client.ts'
+import { spareMs } from './deadline.ts'
 import { createWaitingRoom } from './lane.ts'
 import type { CallContext, NotSent, NotSentCause, UnknownCause } from './operator.ts'
 

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Agent } from 'undici'
 import {
   type Exchanged,
@@ -11,12 +10,12 @@ import {
 } from '../shared/http-exchange.ts'
 import { invariant } from '../shared/invariant.ts'
 import type { Provider } from '../shared/providers.ts'
+import { spareMs } from './deadline.ts'
 import type { CallContext, NotSent, UnknownCause, Unreachable } from './operator.ts'
+import { createPace, type Pace } from './pace.ts'
 
 /** Choice: a connection that takes longer is an operator in trouble, and nothing was sent yet. */
 const connectTimeoutMs = 2_000
-/** Rule 7 of the driver contract: a call that starts later could only make doubt. */
-const leastBudgetMs = 500
 /** Choice: the largest answer of the protocols, except statements, is below 16 KiB. */
 const answerMaxBytes = 256 * 1_024
 /** How much of a body is kept as a record of what was said. */
@@ -127,17 +126,11 @@ export function retryAfterOf(answer: HttpAnswer): number | undefined {
   return retryAfterMs(answer.headers, retryAfterMaxMs)
 }
 
-/** Milliseconds of a call that may be spent on waiting before it must not be sent any more. */
-export function spareMs(ctx: CallContext): number {
-  return ctx.deadline.getTime() - Date.now() - leastBudgetMs
-}
-
 async function waitForTurn(pace: Pace, ctx: CallContext): Promise<NotSent | null> {
   const late = () => ctx.signal?.aborted === true || spareMs(ctx) < 0
   if (late()) return { kind: 'not_sent', cause: 'deadline_before_send' }
-  const waitMs = pace.take(ctx.lane, spareMs(ctx))
-  if (waitMs === null) return { kind: 'not_sent', cause: 'rate_limited', retryAfterMs: pace.waitMs(ctx.lane) }
-  if (waitMs > 0) await sleep(waitMs, undefined, { ref: false })
+  const refused = await pace.take(ctx)
+  if (refused) return refused
   return late() ? { kind: 'not_sent', cause: 'deadline_before_send' } : null
 }
 
@@ -208,33 +201,4 @@ function recorded(request: HttpRequest, body: string | undefined): string {
   return request.confidential
     ? '[secret]'
     : body.slice(0, recordMaxChars).replace(secretFields, '$1"[secret]"')
-}
-
-interface Pace {
-  /**
-   * Takes the next turn and says how long to wait for it; null, and nothing taken, where that is longer than
-   * `maxMs`.
-   */
-  take(lane: CallContext['lane'], maxMs: number): number | null
-  waitMs(lane: CallContext['lane']): number
-}
-
-/** What may leave at once after a pause. Nobody waits for background work: half is kept for who does. */
-const burstMs = { interactive: 2_000, background: 1_000 } as const
-
-/** A token bucket as one number: the time at which it would be full again. */
-function createPace(perSecond: number): Pace {
-  const stepMs = 1_000 / perSecond
-  let fullAt = 0
-  const waitMs = (lane: CallContext['lane']) =>
-    Math.max(0, fullAt + stepMs - burstMs[lane] - performance.now())
-  return {
-    waitMs,
-    take(lane, maxMs) {
-      const wait = waitMs(lane)
-      if (wait > maxMs) return null
-      fullAt = Math.max(fullAt, performance.now()) + stepMs
-      return wait
-    },
-  }
 }

@@ -1,4 +1,4 @@
-import { spareMs } from './http-client.ts'
+import { spareMs } from './deadline.ts'
 import type { CallContext, NotSent } from './operator.ts'
 
 /** Calls that wait for their turn: first come, first served, and none longer than its deadline allows. */

@@ -1,0 +1,73 @@
+import { expect, test } from 'vitest'
+import type { TestMerchant } from '../support/app.ts'
+import { operatorCalls } from '../support/operator-calls.ts'
+import { bulkOn, row } from './bulk-ground.ts'
+import { eventually } from './eventually.ts'
+import { customer, openStage } from './stage.ts'
+
+// Counted by the operator: what it was asked between a checkout's request and the call that it led to.
+
+const perSecond = 30
+const rps = String(perSecond)
+/** Choice: what may pass while the requests are recorded; no number of recipients changes it. */
+const overtakenMax = 10
+
+const stage = await openStage({ OPERATOR_A_RPS: rps, OPERATOR_D_RPS: rps })
+const { shop, draft, process, cancel, summary } = bulkOn(stage)
+
+type Operator = 'OperatorA' | 'OperatorD'
+
+async function callsOf(wanted: Operator) {
+  const all = await operatorCalls(stage.simulator.url, stage.controlToken)
+  return all.filter(({ operator }) => operator === wanted)
+}
+
+/** Each pays, at once. @returns how many other calls the operator got before the last of theirs */
+async function overtaken(operator: Operator, by: readonly TestMerchant[]): Promise<number> {
+  const before = (await callsOf(operator)).length
+  const phones = await Promise.all(
+    by.map(async (merchant) => {
+      const body = { customer_phone: customer('00'), payment_method: operator }
+      expect((await stage.pay(merchant, body)).status).toBe(202)
+      return body.customer_phone
+    }),
+  )
+  const calls = (await callsOf(operator)).slice(before)
+  const isOwn = calls.map(({ op, msisdn }) => op === 'collect' && phones.includes(msisdn))
+  expect(isOwn.filter(Boolean)).toHaveLength(by.length)
+  return isOwn.slice(0, isOwn.lastIndexOf(true)).filter((own) => !own).length
+}
+
+test.each([
+  { operator: 'OperatorA', batches: 1, merchants: 1, size: 1_000 },
+  { operator: 'OperatorD', batches: 20, merchants: 4, size: 50 },
+] as const)(
+  'beside $batches batches of $size on the same operator a checkout is among its next calls',
+  async ({ operator, batches, merchants, size }) => {
+    const shops = await Promise.all(Array.from({ length: merchants }, () => shop(10_000_000)))
+    const someone = (n: number) => shops[n % merchants] as TestMerchant
+    const people = () =>
+      Array.from({ length: size }, () => row('00', { account: customer('00'), payment_method: operator }))
+    const made = await Promise.all(
+      Array.from({ length: batches }, async (_, n) => ({
+        merchant: someone(n),
+        id: await draft(someone(n), people()),
+      })),
+    )
+    await Promise.all(made.map(({ merchant, id }) => process(merchant, id)))
+    // Until the allowance of background work is used up, and all of it waits.
+    await eventually(async () => expect((await callsOf(operator)).length).toBeGreaterThan(perSecond))
+    for (let n = 0; n < 3; n += 1)
+      expect(await overtaken(operator, [someone(n)])).toBeLessThanOrEqual(overtakenMax)
+    // More than was kept for them: these wait as well, and all others behind them.
+    const crowd = Array.from({ length: perSecond + 10 }, (_, n) => someone(n))
+    expect(await overtaken(operator, crowd)).toBeLessThanOrEqual(overtakenMax)
+    await Promise.all(
+      made.map(async ({ merchant, id }) => {
+        expect(await summary(merchant, id)).toMatchObject({ status: 'processing' })
+        await cancel(merchant, id)
+      }),
+    )
+  },
+  20_000,
+)
