@@ -195,39 +195,6 @@ test('a slow operator does not hold up the others of its batch, nor other batche
   await passTimeUntilEnded(merchant, id)
 }, 30_000)
 
-test('8 of a batch at most are at operators at once, also with two services; nobody twice', async () => {
-  await stage.sibling()
-  const merchant = await shop()
-  const people = providers.flatMap((operator) => Array.from({ length: 6 }, () => paid(operator, '21', '01')))
-  const id = await draft(merchant, people)
-  let atOnce = 0
-  const looking = setInterval(() => {
-    void owner
-      .query<{ n: number }>(
-        `SELECT count(*)::int AS n FROM operator_request q JOIN batch_recipient r ON r.id = q.recipient_id
-         WHERE r.batch_id = $1 AND q.state = 'sending'`,
-        [id],
-      )
-      .then(({ rows }) => (atOnce = Math.max(atOnce, rows[0]?.n ?? 0)))
-  }, 40)
-  onTestFinished(() => clearInterval(looking))
-  await process(merchant, id)
-  await eventually(async () => {
-    const now = Object.keys(await statuses(id))
-    expect(now.filter((what) => what.endsWith('pending'))).toEqual([])
-  })
-  clearInterval(looking)
-  // Of some the callback came before the answer: a question tells.
-  await eventually(async () => {
-    await stage.advance(5 * second)
-    expect(await summary(merchant, id)).toMatchObject({ status: 'completed' })
-  })
-  // Answers that wait to be noted are no calls any more.
-  expect(atOnce).toBeGreaterThanOrEqual(8)
-  expect(atOnce).toBeLessThanOrEqual(16)
-  expect((await bothBooks(id)).every(({ count }) => count === 1)).toBe(true)
-}, 30_000)
-
 test('a payment beside a batch of 120 goes as without; the end comes once, by webhook', async () => {
   const merchant = await shop(2_000_000)
   const receiver = await startReceiver((response) => response.end())
