@@ -159,6 +159,7 @@ test('a sandbox bears more requests than production; a setting decides', () => {
     writesPerSecond: 1_000,
     readsPerSecond: 2_000,
     publicPerMinute: 6_000,
+    promptsPerPhone: 1_000,
     objectsPerMinute: 1_000_000,
     inFlightMax: 2_048,
   })
@@ -166,6 +167,7 @@ test('a sandbox bears more requests than production; a setting decides', () => {
     writesPerSecond: 7,
     readsPerSecond: 200,
     publicPerMinute: 60,
+    promptsPerPhone: 5,
     objectsPerMinute: 100_000,
     inFlightMax: 512,
   })

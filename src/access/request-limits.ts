@@ -23,6 +23,10 @@ export interface Caller {
 export interface RequestLimits {
   /** Lets a request pass, and tells its caller how many more may come. @throws DomainError RATE_LIMITED */
   takeTurn(caller: Caller, kind: Kind, route: string): Promise<void>
+  /** The same of the public pages of payment links. @throws DomainError RATE_LIMITED */
+  takePage(caller: Caller, kind: 'view' | 'form'): Promise<void>
+  /** Lets a payment link ask somebody. @throws DomainError RATE_LIMITED */
+  takePrompt(linkId: number): Promise<void>
   /** Tells who was turned away for another reason how many may come. Nothing is counted. */
   tellTurns(caller: Caller, kind: Kind, route: string): void
   /** Counts what a GraphQL operation may give. @returns the limit that leaves least */
@@ -32,8 +36,15 @@ export interface RequestLimits {
 type Kind = 'write' | 'read'
 type Counted = Kind | 'objects'
 
+/**
+ * So many times as often as an address may ask a public route may it look at pages of links and send their
+ * forms, and may a link ask somebody. Choice: a carrier puts thousands of telephones behind one address, and
+ * one address alone must not use up a link.
+ */
+export const linkFactors = { views: 100, forms: 5, prompts: 10 } as const
+
 export function createRequestLimits(
-  pace: Omit<RequestPace, 'inFlightMax'>,
+  pace: Omit<RequestPace, 'inFlightMax' | 'promptsPerPhone'>,
   { pool, log }: { pool: Pick<pg.Pool, 'query'>; log: Log },
 ): RequestLimits {
   const store = openLimiterStore(pool, log)
@@ -51,6 +62,11 @@ export function createRequestLimits(
   }
   const asks = new SharedLimiter({ name: 'public', max: pace.publicPerMinute, windowS: 60 }, store, true)
 
+  const times = (name: string, factor: number) =>
+    new SharedLimiter({ name, max: pace.publicPerMinute * factor, windowS: 60 }, store)
+  const pages = { view: times('views', linkFactors.views), form: times('forms', linkFactors.forms) }
+  const prompts = times('prompts', linkFactors.prompts)
+
   /** Whose points are used, the token's first: what it is refused its merchant still has. */
   function keysOf({ actor, clientAddress }: Caller, kind: Counted, route: string) {
     const { whole, token } = limiters[kind]
@@ -67,11 +83,17 @@ export function createRequestLimits(
     }
     return states.reduce((least, state) => (state.remaining < least.remaining ? state : least))
   }
+  function admit({ allowed, resetS }: RateLimitState): void {
+    if (!allowed) throw new DomainError('RATE_LIMITED', undefined, { retryAfterS: resetS })
+  }
   return {
-    async takeTurn(caller, kind, route) {
-      const { allowed, resetS } = await take(caller, kind, 1, route)
-      if (!allowed) throw new DomainError('RATE_LIMITED', undefined, { retryAfterS: resetS })
+    takeTurn: async (caller, kind, route) => admit(await take(caller, kind, 1, route)),
+    async takePage({ clientAddress, responseHeaders }, kind) {
+      const state = await pages[kind].take(`address ${addressBlock(clientAddress)}`, 1)
+      tellRateLimit(responseHeaders, pages[kind].policy.name, state)
+      admit(state)
     },
+    takePrompt: async (linkId) => admit(await prompts.take(`link ${linkId}`, 1)),
     tellTurns(caller, kind, route) {
       for (const [limiter, key] of keysOf(caller, kind, route))
         tellRateLimit(caller.responseHeaders, limiter.policy.name, limiter.look(key))

@@ -60,11 +60,6 @@ export const limits = {
   /** The form of a link's page, and pages of one address that wait live. Choice: many share an address. */
   linkFormMaxBytes: 4 * 1_024,
   linkStreamsPerAddressMax: 300,
-  /**
-   * The page of an attempt that ended unpaid listens so long for late money. Choice: while its customer looks
-   * for a prompt that is slow.
-   */
-  linkLateWatchMs: 10 * minute,
   /** Longest e-mail address that can be delivered to (RFC 5321). */
   emailLengthMax: 254,
   urlLengthMax: 2_048,

@@ -7,6 +7,8 @@ export interface RequestPace {
   readsPerSecond: number
   /** Requests of an address to one public route in a minute; an IPv6 network of 64 bits is one address. */
   publicPerMinute: number
+  /** Requests for money by payment links, to one telephone in ten minutes, that were not paid. */
+  promptsPerPhone: number
   /** Objects that GraphQL may give a merchant, or an address without a token, in a minute. */
   objectsPerMinute: number
   /** Requests under way at once; over it some are turned away, money last. */
@@ -20,6 +22,7 @@ export const paceSettings = {
   RATE_LIMIT_WRITES: count,
   RATE_LIMIT_READS: count,
   RATE_LIMIT_PUBLIC: count,
+  RATE_LIMIT_PROMPTS: z.coerce.number().int().min(1).max(1_000_000).optional(),
   RATE_LIMIT_OBJECTS: count,
   IN_FLIGHT_MAX: z.coerce.number().int().min(8).max(100_000).optional(),
 }
@@ -31,6 +34,8 @@ const usual: Readonly<Record<'production' | 'sandbox', RequestPace>> = {
     writesPerSecond: 100,
     readsPerSecond: 200,
     publicPerMinute: 60,
+    // Choice: who is wrong about a code or a balance tries again a few times, and no more.
+    promptsPerPhone: 5,
     objectsPerMinute: 100_000,
     inFlightMax: 512,
   },
@@ -38,6 +43,7 @@ const usual: Readonly<Record<'production' | 'sandbox', RequestPace>> = {
     writesPerSecond: 1_000,
     readsPerSecond: 2_000,
     publicPerMinute: 6_000,
+    promptsPerPhone: 1_000,
     objectsPerMinute: 1_000_000,
     inFlightMax: 2_048,
   },
@@ -51,6 +57,7 @@ export function readPace(
     writesPerSecond: read.RATE_LIMIT_WRITES ?? usual[mode].writesPerSecond,
     readsPerSecond: read.RATE_LIMIT_READS ?? usual[mode].readsPerSecond,
     publicPerMinute: read.RATE_LIMIT_PUBLIC ?? usual[mode].publicPerMinute,
+    promptsPerPhone: read.RATE_LIMIT_PROMPTS ?? usual[mode].promptsPerPhone,
     objectsPerMinute: read.RATE_LIMIT_OBJECTS ?? usual[mode].objectsPerMinute,
     inFlightMax: read.IN_FLIGHT_MAX ?? usual[mode].inFlightMax,
   }

@@ -41,6 +41,30 @@ test('of 20 who pay at once by a link that is good once, one is asked', async ()
   expect(await counts(link)).toEqual([0, 1, 'exhausted'])
 })
 
+test('of ten links that ask one telephone at once one does, and again once that is paid', async () => {
+  const other = await makeMerchant(db.database.pool)
+  const owners = [merchant, other]
+  const links = await Promise.all(
+    Array.from({ length: 10 }, (_, n) => openLink(db.owner, owners[n % 2]?.merchantId ?? 0)),
+  )
+  const ask = (link: number) => payBy(db.database.pool, link, 5_000, { phone: '+22370000002', asked: 1 })
+  const first = await db.owner.connect()
+  await first.query('BEGIN')
+  await first.query('SELECT FROM payment_link WHERE id = ANY ($1) FOR UPDATE', [links])
+  const asking = Promise.all(links.map(ask))
+  await db.untilWaiting(10)
+  await first.query('COMMIT')
+  first.release()
+  const asked = await asking
+  expect(asked.map(({ outcome }) => outcome).toSorted()).toEqual([...Array(9).fill('asked'), 'made'])
+  await settle(asked.find(({ outcome }) => outcome === 'made')?.id ?? 0n, 'success')
+  const [link = 0] = links
+  const again = [await ask(link), await ask(link)]
+  expect(again.map(({ outcome }) => outcome)).toEqual(['made', 'asked'])
+  await settle(again[0]?.id ?? 0n, 'failed')
+  expect((await ask(link)).outcome).toBe('asked')
+})
+
 test.each(['failed', 'cancelled', 'expired'])('an attempt that %s gives its place back', async (end) => {
   const link = await linked({ limit: 1 })
   await settle((await pay(link)).id, end)

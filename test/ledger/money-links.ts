@@ -21,17 +21,27 @@ export async function openLink(owner: pg.Pool, merchantId: number, terms: LinkTe
 }
 
 export interface Attempt {
-  outcome: 'made' | 'closed' | 'changed' | 'nobody'
+  outcome: 'made' | 'closed' | 'changed' | 'asked' | 'nobody'
   availability?: string
   id: bigint
 }
 
-/** Runs `collect_by_link` itself. @param shown the amount that the payer saw */
-export async function payBy(pool: pg.Pool, link: number, shown = 5_000): Promise<Attempt> {
+/**
+ * Runs `collect_by_link` itself.
+ * @param shown the amount that the payer saw
+ * @param asked how often a telephone is asked in an hour
+ */
+export async function payBy(
+  pool: pg.Pool,
+  link: number,
+  shown = 5_000,
+  { phone = '+22370000001', asked = 1_000_000 } = {},
+): Promise<Attempt> {
   const { rows } = await pool.query<Attempt>(
     `SELECT outcome, availability, transaction_id AS id
-     FROM collect_by_link($1, 'OperatorA', '+22370000001', $2, $3, '{}', 86400000, 30000, 12000)`,
-    [link, shown, `by-link-${(made += 1)}`],
+     FROM collect_by_link($1, 'OperatorA', $4, $2, $3, '{}', 86400000, 30000, 12000, ARRAY[$5::int],
+       '{3600000}')`,
+    [link, shown, `by-link-${(made += 1)}`, phone, asked],
   )
   return rows[0] ?? { outcome: 'nobody', id: 0n }
 }

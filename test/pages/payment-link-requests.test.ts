@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { lateWatchMaxMs } from '../../src/http/pages/payment-stream.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
 
@@ -171,7 +172,7 @@ test('a page that said that a payment failed listens for late money, but not for
   const reader = live.body?.getReader()
   expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe('retry: 1000\n\n')
   await reader?.cancel()
-  await service.app.services.sandbox?.advanceClock(limits.linkLateWatchMs)
+  await service.app.services.sandbox?.advanceClock(lateWatchMaxMs)
   expect(await (await fetch(page)).text()).not.toContain('/live')
   expect(await (await fetch(`${page}/live?shown=failed`)).text()).toContain('event: over\n')
   await expect.poll(() => [...service.app.services.streams.keys()]).toEqual([])

@@ -16,7 +16,7 @@ export type Answer =
 const nothing: Typed = { amount: '', phone: '', operator: '', token: '' }
 
 interface Shown {
-  status: 200 | 403 | 409 | 422 | 503
+  status: 200 | 403 | 409 | 422 | 429 | 503
   typed: Typed
   problems?: Problems
 }
@@ -90,9 +90,12 @@ function showRefusal(
   if (code === 'AMOUNT_CHANGED') return again(409, { all: say.changed })
   // All else was judged before: the operator is none of those that the service talks to.
   if (code === 'INVALID_INPUT') return again(422, { operator: say.operator })
-  if (code !== 'OPERATOR_UNAVAILABLE') throw error
-  ctx.responseHeaders.set('Retry-After', String(detail.retryAfterS ?? 1))
-  return again(503, { operator: say.down(wish.paymentMethod) })
+  const { retryAfterS = 1 } = detail
+  if (code !== 'OPERATOR_UNAVAILABLE' && code !== 'RATE_LIMITED') throw error
+  ctx.responseHeaders.set('Retry-After', String(retryAfterS))
+  if (code === 'OPERATOR_UNAVAILABLE') return again(503, { operator: say.down(wish.paymentMethod) })
+  const minutes = Math.ceil(retryAfterS / 60)
+  return again(429, detail['whose'] === 'telephone' ? { phone: say.asked(minutes) } : { all: say.crowd })
 }
 
 export function missing(reader: Reader, top: string): Answer {

@@ -27,6 +27,10 @@ const fr = {
     operator: 'Choisissez votre opérateur.',
     down: (operator: Provider) =>
       `${operator} ne répond pas en ce moment. Réessayez plus tard, ou prenez un autre opérateur.`,
+    asked: (minutes: number) =>
+      "Ce numéro vient d'être sollicité plusieurs fois. Répondez à la demande reçue sur le téléphone, " +
+      `ou réessayez ${minutes < 60 ? `dans ${minutes} min` : 'plus tard'}.`,
+    crowd: 'Beaucoup de personnes paient en ce moment. Réessayez dans une minute.',
     changed: "Le montant vient de changer. Vérifiez-le, puis payez. Rien n'a été demandé.",
   },
   closed: {
@@ -97,6 +101,10 @@ const en: typeof fr = {
     phone: 'Write a mobile number of Mali, of 8 digits, for example 76 12 34 56.',
     operator: 'Choose your operator.',
     down: (operator) => `${operator} does not answer now. Try again later, or take another operator.`,
+    asked: (minutes) =>
+      'This number was asked several times just now. Answer the request on the telephone, ' +
+      `or try again ${minutes < 60 ? `in ${minutes} min` : 'later'}.`,
+    crowd: 'Many people are paying at this moment. Try again in a minute.',
     changed: 'The amount has just changed. Check it, then pay. Nothing was asked.',
   },
   closed: {

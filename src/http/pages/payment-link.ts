@@ -82,7 +82,7 @@ async function answerInTime(
 ): Promise<Answer> {
   try {
     ctx.admission.check(kind === 'write' ? 'money' : 'read')
-    await ctx.requestLimits.takeTurn(ctx, kind, route)
+    await ctx.requestLimits.takePage(ctx, kind === 'write' ? 'form' : 'view')
     return await work()
   } catch (error) {
     const status = error instanceof DomainError ? turnedAway[error.code] : undefined

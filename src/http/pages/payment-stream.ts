@@ -5,19 +5,21 @@ import { awaitEvent } from '../../events/await-event.ts'
 import { isTransactionEvent } from '../../events/catalogue.ts'
 import { findLinkPayment, type LinkPayment } from '../../resources/payment-links/find.ts'
 import { paymentState } from '../../resources/transactions/check.ts'
-import { limits } from '../../shared/limits.ts'
 
 /** How often a silent stream says that it lives, so that what lies in between keeps it. */
 const pingMs = 12_000
 /** After this time a browser connects again. */
 const retryMs = 1_000
 
+/** Choice: while a customer who read that it failed looks for a prompt that is slow. */
+export const lateWatchMaxMs = 10 * 60_000
+
 /** What a page says of an attempt while it waits to say something else. */
 export type ShownState = 'pending' | 'failed'
 
 /** How long the page of an attempt that ended unpaid goes on listening: none of it is left after a while. */
 export function lateWatchMs({ settledAt, createdAt }: LinkPayment, now: Date): number {
-  return (settledAt ?? createdAt).getTime() + limits.linkLateWatchMs - now.getTime()
+  return (settledAt ?? createdAt).getTime() + lateWatchMaxMs - now.getTime()
 }
 
 /**

@@ -26,6 +26,12 @@ export const payByLinkInput = z.object({
   paymentMethod: provider,
 })
 
+/**
+ * A telephone that links asked as often as the setting says within the window, and that did not pay, is left
+ * alone until that is over; likewise a few times as often within a day. Choice: nobody is pestered.
+ */
+export const prompts = { windowMs: 10 * 60_000, dayFactor: 4, dayMs: 24 * 60 * 60_000 } as const
+
 /** One press of the button, and where its payer comes back to from an operator's page. */
 export interface Attempt {
   /** New for each form: the form sent twice is one attempt. */
@@ -38,6 +44,7 @@ export interface Attempt {
  * before the operator is asked. The attempt holds a place of the link until it ends.
  * @param raw.amount as the payer was shown it, or typed it
  * @throws DomainError INVALID_INPUT, NOT_FOUND, LINK_CLOSED, AMOUNT_CHANGED, DUPLICATE_REFERENCE,
+ *   RATE_LIMITED (`whose: 'telephone'` where that was asked often and did not pay),
  *   OPERATOR_UNAVAILABLE (nothing was recorded), PAYMENT_REFUSED (recorded as failed)
  */
 export async function payByLink(
@@ -66,6 +73,7 @@ export async function payByLink(
       payment_link_id: link.id,
     }),
   }
+  await ctx.requestLimits.takePrompt(link.id)
   const deadline = deadlineIn(limits.collectDeadlineMs)
   const made = await record(ctx, link.id, item)
   ctx.sequencer.nudge()
@@ -73,23 +81,25 @@ export async function payByLink(
 }
 
 interface Row extends MadeCollection {
-  outcome: 'made' | 'closed' | 'changed'
+  outcome: 'made' | 'closed' | 'changed' | 'asked'
   availability: Availability
   merchantId: number
+  freeInMs: bigint | null
 }
 
-/** @throws DomainError NOT_FOUND, LINK_CLOSED, AMOUNT_CHANGED, DUPLICATE_REFERENCE */
+/** @throws DomainError NOT_FOUND, LINK_CLOSED, AMOUNT_CHANGED, DUPLICATE_REFERENCE, RATE_LIMITED */
 async function record(
   ctx: Context,
   linkId: number,
   item: Pick<Item, 'provider' | 'phone' | 'amount' | 'reference' | 'request'>,
 ): Promise<Row> {
+  const { promptsPerPhone: asked } = ctx.config.pace
   const recorded = ctx.database.pool.query<Row>({
     name: 'collect_by_link',
     text: `SELECT outcome, availability, merchant_id AS "merchantId", transaction_id AS "transactionId",
         request_id AS "requestId", correlation_id AS "correlationId", created_at AS "createdAt",
-        expires_at AS "expiresAt"
-      FROM collect_by_link($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+        expires_at AS "expiresAt", free_in_ms AS "freeInMs"
+      FROM collect_by_link($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
     values: [
       linkId,
       item.provider,
@@ -100,6 +110,8 @@ async function record(
       limits.collectionLifetimeMs,
       limits.operatorFenceMs,
       limits.firstCheckMs,
+      [asked, asked * prompts.dayFactor],
+      [prompts.windowMs, prompts.dayMs],
     ],
   })
   const { rows } = await recorded.catch((error: unknown) => {
@@ -111,5 +123,9 @@ async function record(
   if (!row) throw noSuchLink()
   if (row.outcome === 'closed') throw new DomainError('LINK_CLOSED')
   if (row.outcome === 'changed') throw new DomainError('AMOUNT_CHANGED')
+  if (row.outcome === 'asked') {
+    const retryAfterS = Math.ceil(Number(row.freeInMs) / 1_000)
+    throw new DomainError('RATE_LIMITED', undefined, { retryAfterS, whose: 'telephone' })
+  }
   return row
 }

@@ -1,0 +1,69 @@
+-- Nobody is pestered: how often a telephone was asked by links, whosever, without paying.
+CREATE INDEX "transaction_asked_by_link" ON "transaction" ("customer_phone", "created_at") WHERE "payment_link_id" IS NOT NULL;
+
+-- As before, but that it asks nobody (`asked`) who was asked by links so often within such a time (`asked_max` in `asked_ms`) and did
+-- not pay. 72707377, hash of a telephone: those who ask it come one after another.
+DROP FUNCTION collect_by_link;
+CREATE FUNCTION collect_by_link(
+  link int, operator provider, phone text, shown bigint, reference text, request jsonb, lifetime_ms bigint, fence_ms bigint,
+  first_check_ms bigint, asked_max int[] DEFAULT '{}', asked_ms bigint[] DEFAULT '{}'
+) RETURNS TABLE (
+  outcome text, availability text, merchant_id int, transaction_id bigint, request_id bigint, correlation_id uuid, created_at timestamptz,
+  expires_at timestamptz, free_in_ms bigint
+) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+  at timestamptz;
+  used payment_link;
+  can text;
+  made transaction;
+  free_at timestamptz;
+BEGIN
+  -- Before all else, so that nobody waits here who holds anything.
+  PERFORM pg_advisory_xact_lock(72707377, hashtext(phone));
+  PERFORM pg_advisory_xact_lock_shared(72707373, l.merchant_id) FROM payment_link l WHERE l.id = link;
+  SELECT l.* INTO used FROM payment_link l JOIN merchant m ON m.id = l.merchant_id AND m.status = 'active'
+  WHERE l.id = link FOR UPDATE OF l;
+  IF NOT FOUND THEN RETURN; END IF;
+  at := service_now() + (clock_timestamp() - now());
+  can := link_availability(used);
+  IF can <> 'open' OR used.amount <> shown THEN
+    RETURN QUERY SELECT CASE can WHEN 'open' THEN 'changed' ELSE 'closed' END, can, used.merchant_id, NULL::bigint, NULL::bigint,
+      NULL::uuid, NULL::timestamptz, NULL::timestamptz, NULL::bigint;
+    RETURN;
+  END IF;
+  -- In each window the oldest of as many as it lets pass: one more may come when that one has left it.
+  free_at := (
+    SELECT max(oldest.created_at + w.ms * interval '1 millisecond') FROM unnest(asked_max, asked_ms) AS w (most, ms)
+    CROSS JOIN LATERAL (
+      SELECT t.created_at FROM transaction t
+      WHERE t.customer_phone = phone AND t.payment_link_id IS NOT NULL AND t.status NOT IN ('success', 'reversed')
+        AND t.created_at > at - w.ms * interval '1 millisecond'
+      ORDER BY t.created_at DESC OFFSET w.most - 1 LIMIT 1) oldest);
+  IF free_at IS NOT NULL THEN
+    RETURN QUERY SELECT 'asked', can, used.merchant_id, NULL::bigint, NULL::bigint, NULL::uuid, NULL::timestamptz, NULL::timestamptz,
+      ceil(extract(epoch FROM free_at - at) * 1000)::bigint;
+    RETURN;
+  END IF;
+  UPDATE payment_link l SET open_count = l.open_count + 1 WHERE l.id = link;
+  INSERT INTO transaction (merchant_id, transaction_type, payment_method, customer_phone, amount, status, reference, request_data,
+    expires_at, created_at, payment_link_id)
+  VALUES (used.merchant_id, 'pay', operator, phone, shown, 'pending', $5, $6, at + lifetime_ms * interval '1 millisecond', at, link)
+  RETURNING * INTO made;
+  INSERT INTO event (merchant_id, type, data, created_at)
+  VALUES (made.merchant_id, 'payment_pending', jsonb_build_object(
+    'transaction_id', made.id, 'reference', made.reference, 'amount', made.amount, 'currency', 'XOF',
+    'payment_method', made.payment_method, 'customer_phone', made.customer_phone, 'status', made.status), at);
+  RETURN QUERY
+  WITH asked AS (
+    INSERT INTO operator_request (merchant_id, transaction_id, provider, kind, correlation_id, amount, phone, fence_until,
+      next_check_at, created_at)
+    VALUES (made.merchant_id, made.id, operator, 'collect', gen_random_uuid(), made.amount, phone,
+      now() + fence_ms * interval '1 millisecond', at + first_check_ms * interval '1 millisecond', at)
+    RETURNING id, correlation_id
+  )
+  SELECT 'made', can, made.merchant_id, made.id, a.id, a.correlation_id, made.created_at, made.expires_at, NULL::bigint
+  FROM asked a;
+END $$;
+REVOKE EXECUTE ON FUNCTION collect_by_link FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION collect_by_link TO payments_service;
