@@ -301,6 +301,28 @@ describe('those who failed', () => {
     expect(await problemsOf(pool, merchantId)).toEqual([])
   })
 
+  test('are never in two batches: one that was cancelled while it paid is the only one', async () => {
+    const { merchant, merchantId, id, ids } = await underWay(3)
+    await settleRecipients(
+      pool,
+      ids.map((each) => ({ id: each, to: 'failed' })),
+    )
+    const retry = async (of: number) => (await createBatch(pool, merchant, [], { retried: of }))?.outcome
+    const made = await createBatch(pool, merchant, [], { retried: id })
+    const first = made?.batchId ?? 0
+    await processBatch(pool, merchant, first)
+    const [paid, failed] = await recipientsOf(pool, first)
+    expect(await beginRecipients(pool, { room: 2 })).toHaveLength(2)
+    await cancelBatch(pool, merchantId, first)
+    expect(await retry(id)).toBe('retried')
+    await settleRecipients(pool, [{ id: failed?.id ?? 0n, to: 'failed' }])
+    await settleRecipients(pool, [{ id: paid?.id ?? 0n, to: 'success' }])
+    expect(await statusOf(first)).toBe('cancelled')
+    expect(await retry(id)).toBe('retried')
+    expect(await retry(first)).toBe('made')
+    expect(await problemsOf(pool, merchantId)).toEqual([])
+  })
+
   test('are none where all were paid; a stranger finds no batch', async () => {
     const { merchant, id, first } = await underWay(1)
     await settleRecipients(pool, [{ id: first, to: 'success' }])
