@@ -24,6 +24,9 @@ test.each<[string, string | null, string]>([
   ['a formula behind a return', '\r=1', '"\'\r=1"'],
   ['a formula with a comma', '=A(1,2)', '"\'=A(1,2)"'],
   ['a sign inside', 'a=1', 'a=1'],
+  ['a formula behind a semicolon, where French spreadsheets begin a cell', 'Awa;=1+1', "Awa;'=1+1"],
+  ['a formula behind a semicolon, a space and a quotation mark', 'Awa; "@A1', `"Awa;' ""@A1"`],
+  ['a semicolon inside', 'Awa; Binta', 'Awa; Binta'],
 ])('%s that somebody typed', (_what, typed, written) => {
   expect(csvLines(columns, [[typed, 'x']])).toBe(`${written},x\r\n`)
 })
