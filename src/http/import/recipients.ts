@@ -21,11 +21,12 @@ const titles = {
   name: ['name', 'nom'],
   account: ['account', 'phone', 'numero', 'telephone'],
   amount: ['amount', 'montant'],
+  currency: ['currency', 'devise'],
   payment_method: ['payment_method', 'operator', 'operateur'],
 } as const
 type Field = keyof typeof titles
 const fields = Object.keys(titles) as Field[]
-const optional: ReadonlySet<Field> = new Set(['payment_method'])
+const optional: ReadonlySet<Field> = new Set(['currency', 'payment_method'])
 
 interface Column {
   at: number
@@ -33,7 +34,7 @@ interface Column {
   title: string
 }
 
-/** The table's columns, and how many it has with a title. */
+/** The table's columns, and the first place behind those with a title. */
 interface Head {
   columns: ReadonlyMap<Field, Column>
   width: number
@@ -91,7 +92,9 @@ function readHead({ cells }: Row): Head {
     problems.push(`has no column ${titles[field].join(' or ')} in its first line`)
   }
   if (problems.length > 0) throw invalidInput(problems.map((message) => ({ field: 'file', message })))
-  return { columns, width: cells.length }
+  // What has no title is no column: Excel leaves separators behind where something once stood.
+  const last = cells.findLastIndex((cell) => typeof cell === 'object' || String(cell ?? '').trim() !== '')
+  return { columns, width: last + 1 }
 }
 
 /** `Numéro ` → `numero`, `Payment method` → `payment_method`. */
@@ -120,9 +123,13 @@ function recipientOf({ cells, isHidden }: Row, { columns, width }: Head): Recipi
 
 const readers: Readonly<Record<Field, (cell: string | number) => Cell>> = {
   name: oneText,
-  // Excel makes a number of what looks like one.
-  account: oneText,
+  // Excel makes a number of what looks like one, but none of these has a sign or a fraction.
+  account: (cell) =>
+    typeof cell === 'number' && !/^\d+$/.test(String(cell))
+      ? { unusable: 'must be a mobile number of Mali' }
+      : oneText(cell),
   amount: (cell) => (typeof cell === 'number' ? cell : amountOf(cell)),
+  currency: (cell) => (/^(?:F ?CFA|CFA|F)$/i.test(oneText(cell)) ? 'XOF' : oneText(cell)),
   payment_method: oneText,
 }
 

@@ -61,6 +61,12 @@ describe('CSV in every form that spreadsheets write', () => {
   })
 })
 
+test('a column of currencies is read; francs have many names', async () => {
+  const lines = ['XOF', 'F CFA', 'fcfa', 'EUR', ''].map((currency) => `Awa;1;5000;${currency}`)
+  const read = await readAll(csv('nom;numero;montant;Devise', ...lines))
+  expect(read.map(({ currency }) => currency)).toEqual(['XOF', 'XOF', 'XOF', 'EUR', undefined])
+})
+
 describe('amounts', () => {
   test.each<[string, number]>([
     ['5000', 5_000],
@@ -100,6 +106,9 @@ describe('amounts', () => {
   test('a comma without quotation marks makes no smaller amount of it', async () => {
     const [first, second] = await readAll(csv('name,account,amount', 'Awa,1,1500,500', 'Awa,1,1500,'))
     expect([first?.amount, second?.amount]).toEqual([unusable('more fields'), 1_500])
+    // Nor where something once stood beside the table: its first line has an empty column there.
+    const [third, fourth] = await readAll(csv('name,account,amount,', 'Awa,1,1500,500', 'Awa,1,1500,'))
+    expect([third?.amount, fourth?.amount]).toEqual([unusable('more fields'), 1_500])
   })
 })
 
@@ -200,6 +209,13 @@ describe('XLSX', () => {
     expect(
       (await read({ rows: titles + line(2, five, '<c><f>B1</f><v>70000001</v></c>') }))?.account,
     ).toEqual(unusable('is a formula'))
+  })
+
+  test.each(['7000000.1', '-70000001', '7E+30'])('the number %s is no account', async (number) => {
+    const account = `<c><v>${number}</v></c>`
+    expect((await read({ rows: titles + line(2, five, account) }))?.account).toEqual(
+      unusable('must be a mobile number'),
+    )
   })
 
   test('a fraction is left to whoever judges amounts', async () => {
