@@ -17,6 +17,25 @@ export function readInput<T extends z.ZodType>(schema: T, value: unknown): z.out
   )
 }
 
+/**
+ * Reads two parts of one request: what is wrong with both is told at once.
+ * @throws DomainError INVALID_INPUT that lists every problem, and whatever else one of them throws
+ */
+export async function readTogether<One, Other>(
+  one: () => One,
+  other: () => Promise<Other> | Other,
+): Promise<[One, Other]> {
+  // Calls both, whatever the first one throws.
+  const read = await Promise.allSettled([(async () => one())(), (async () => other())()] as const)
+  const [first, second] = read
+  if (first.status === 'fulfilled' && second.status === 'fulfilled') return [first.value, second.value]
+  const thrown = read.flatMap((each): unknown[] => (each.status === 'rejected' ? [each.reason] : []))
+  const problems = thrown.map((error) => (error instanceof DomainError ? error.detail.problems : undefined))
+  if (problems.length < 2 || problems.includes(undefined))
+    throw thrown[problems.indexOf(undefined)] ?? thrown[0]
+  throw invalidInput(problems.flatMap((found) => found ?? []))
+}
+
 /** A refusal that lists what is wrong, in the words of its first problem. */
 export function invalidInput(problems: readonly FieldProblem[]): DomainError {
   const [first] = problems

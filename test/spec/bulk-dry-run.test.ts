@@ -116,6 +116,25 @@ test('a dry run is refused as the real run would be', async () => {
   expect(odd.body['errors']).toEqual([{ field: 'dry_run', message: 'must be true or false' }])
 })
 
+test('a dry run is one wherever it is said: nothing is real that was not to be', async () => {
+  const merchant = await shop(10_000)
+  const id = await draft(merchant, [row()])
+  const said: [path: string, body: object][] = [
+    ['', { dry_run: true }],
+    ['?dry_run=false', { dry_run: true }],
+    ['?dry_run=true', { dry_run: false }],
+  ]
+  for (const [query, body] of said) {
+    const act = (path: string) =>
+      untouched(merchant, () => call(merchant, 'POST', path + query, { recipients: [row()], ...body }))
+    expect([(await act('')).status, (await act(`/${id}/process`)).status]).toEqual([200, 200])
+  }
+  for (const path of ['', `/${id}/process`]) {
+    const odd = await untouched(merchant, () => call(merchant, 'POST', path, { dry_run: 1 }))
+    expect(odd.body['errors']).toEqual([{ field: 'dry_run', message: 'must be true or false' }])
+  }
+})
+
 test('a dry run says that people will be asked', async () => {
   const merchant = await shop(10_000)
   await owner.query(

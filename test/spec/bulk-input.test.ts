@@ -98,6 +98,35 @@ test('every problem of every entry is listed, the first hundred', async () => {
   )
 })
 
+test('what is wrong with the batch is listed with what is wrong with its recipients', async () => {
+  const wrong = { title: 5, payment_method: 'x', currency: 'EUR', recipients: [row('00', { amount: 1 })] }
+  const { status, body } = await call(merchant, 'POST', '', wrong)
+  expect(status).toBe(400)
+  expect(body['errors'].map(({ field }: { field: string }) => field).toSorted()).toEqual([
+    'currency',
+    'payment_method',
+    'recipients[0].amount',
+    'title',
+  ])
+  const { body: answer } = await stage.graphql(
+    `mutation ($input: CreateBatchInput!) { createBatch(input: $input) {
+      ... on InvalidInputError { problems { field } } } }`,
+    { input: { title: '', recipients: [{ name: '', account: '70000001', amount: 1_000 }] } },
+    merchant.token,
+  )
+  expect(answer['data'].createBatch.problems).toEqual([{ field: 'title' }, { field: 'recipients[0].name' }])
+})
+
+test('400 a currency other than XOF, of the call or of one of its recipients', async () => {
+  const message = 'must be XOF'
+  expect(await problemsOf({ currency: 'EUR', recipients: [row()] })).toEqual([{ field: 'currency', message }])
+  expect(await problemsOf({ recipients: [{ ...row(), currency: 'EUR' }] })).toEqual([
+    { field: 'recipients[0].currency', message },
+  ])
+  const francs = { currency: 'XOF', recipients: [{ ...row(), currency: 'XOF' }] }
+  expect((await call(merchant, 'POST', '', francs)).status).toBe(201)
+})
+
 test('201 a draft may begin empty, and takes what is just allowed', async () => {
   for (const body of [{}, { recipients: [] }, { recipients: null }]) {
     const { status, body: answer } = await call(merchant, 'POST', '', body)

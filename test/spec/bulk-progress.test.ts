@@ -110,6 +110,7 @@ test('a batch is followed from its draft to its end, and no count goes back', as
   for (const [place, change] of seen.entries()) {
     const { recipientCount, pendingCount, processingCount, succeededCount, failedCount } = change
     expect(pendingCount + processingCount + succeededCount + failedCount).toBe(recipientCount)
+    expect(change['percentage']).toBe((100 * (succeededCount + failedCount)) / recipientCount)
     const before = seen[place - 1]
     if (!before) continue
     for (const count of ['succeededCount', 'failedCount', 'paidAmount', 'percentage', 'sequence'] as const)

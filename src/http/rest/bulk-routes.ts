@@ -4,10 +4,17 @@ import { createBatchInput } from '../../resources/batches/create.ts'
 import { recipientFilterInput } from '../../resources/batches/recipient-pages.ts'
 import { readRows } from '../../resources/batches/recipients.ts'
 import type { FieldProblem } from '../../shared/errors.ts'
-import { pageInput, truth } from '../../shared/input.ts'
+import { currencyField, readInput, readTogether, truth } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
-import { bareList, idOf, type Route, withoutNulls } from './route.ts'
+import { bareList, idOf, pageWish, type Route, withoutNulls } from './route.ts'
 import { body, inSchemaWords, largeBody, query, type RestRequest } from './shape.ts'
+
+const dryRunInput = z.object({ dryRun: truth.default(false) })
+const xof = { currency: currencyField.nullish() }
+const createInput = createBatchInput.extend({ ...dryRunInput.shape, ...xof })
+const addInput = addRecipientsInput.extend(xof)
+/** Judged with what is in it. */
+const unjudged = z.record(z.string(), z.unknown())
 
 const create: Route = {
   method: 'POST',
@@ -16,8 +23,12 @@ const create: Route = {
   operation: 'CreateBatch',
   bodyMaxBytes: limits.recipientsBodyMaxBytes,
   variables: async (request) => {
-    const { recipients, ...input } = await largeBody(request, createBatchInput)
-    return { ...dryRunOf(request), input: { ...input, recipients: await readRows(recipients, inRowWords) } }
+    const sent = await largeBody(request, unjudged)
+    const [{ currency: _xof, dryRun, ...input }, recipients] = await readTogether(
+      () => readInput(createInput, sent),
+      () => readRows(sent['recipients'], inRowWords),
+    )
+    return { dryRun: isDryRun(request, dryRun), input: { ...input, recipients } }
   },
   location: ({ batch }: Changed) => batch && `/bulk/batches/${batch.id}`,
   data: batchData,
@@ -48,7 +59,7 @@ export const bulkRoutes: readonly Route[] = [
     operation: 'AddRecipients',
     bodyMaxBytes: limits.recipientsBodyMaxBytes,
     variables: async (request) => {
-      const { recipients } = await largeBody(request, addRecipientsInput)
+      const { recipients } = await largeBody(request, addInput)
       return { ...idOf(request), recipients: await readRows(recipients, inRowWords) }
     },
     data: batchData,
@@ -58,10 +69,9 @@ export const bulkRoutes: readonly Route[] = [
     path: '/bulk/batches/{id}/recipients',
     status: 200,
     operation: 'BatchRecipients',
-    variables: (request) => ({
+    variables: async (request) => ({
       ...idOf(request),
-      ...query(request, pageInput),
-      filter: query(request, recipientFilterInput),
+      ...(await pageWish(request, recipientFilterInput)),
     }),
     data: ({ recipients }: Recipients) => recipients.nodes.map(withoutNulls),
     list: ({ recipients }: Recipients, page: { limit: number; offset: number }) =>
@@ -72,7 +82,10 @@ export const bulkRoutes: readonly Route[] = [
     path: '/bulk/batches/{id}/process',
     status: 202,
     operation: 'ProcessBatch',
-    variables: (request) => ({ ...dryRunOf(request), ...idOf(request) }),
+    variables: (request) => ({
+      ...idOf(request),
+      dryRun: isDryRun(request, body(request, dryRunInput).dryRun),
+    }),
     data: batchData,
     statusOf: ({ dryRun }: Changed) => (dryRun ? 200 : 202),
   },
@@ -97,12 +110,12 @@ interface Recipients {
   recipients: { totalCount: number; nodes: readonly object[] }
 }
 
-const dryRunInput = z.object({ dryRun: truth.default(false) })
-
-/** A form says it among its fields. @throws DomainError INVALID_INPUT */
-function dryRunOf(request: RestRequest): { dryRun: boolean } {
-  const isInForm = request.form?.fields['dry_run'] !== undefined
-  return isInForm ? body(request, dryRunInput) : query(request, dryRunInput)
+/**
+ * Wherever somebody says it, in the address, in the body or in a form: nothing is real that was not to be.
+ * @throws DomainError INVALID_INPUT
+ */
+function isDryRun(request: RestRequest, isInBody: boolean): boolean {
+  return query(request, dryRunInput).dryRun || isInBody
 }
 
 /** A change of a batch, or what it would come to. */

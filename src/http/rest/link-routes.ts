@@ -1,9 +1,8 @@
 import { createLinkInput } from '../../resources/payment-links/create.ts'
 import { linkFilterInput } from '../../resources/payment-links/list.ts'
 import { updateLinkInput } from '../../resources/payment-links/update.ts'
-import { pageInput } from '../../shared/input.ts'
-import { bareList, idOf, type Route } from './route.ts'
-import { body, query } from './shape.ts'
+import { bareList, idOf, pageWish, type Route } from './route.ts'
+import { body } from './shape.ts'
 
 /** The paths of payment links. */
 export const linkRoutes: readonly Route[] = [
@@ -20,7 +19,7 @@ export const linkRoutes: readonly Route[] = [
     path: '/payment-links',
     status: 200,
     operation: 'PaymentLinks',
-    variables: (request) => ({ ...query(request, pageInput), filter: query(request, linkFilterInput) }),
+    variables: (request) => pageWish(request, linkFilterInput),
     ...bareList,
   },
   {

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http'
 import { z } from 'zod'
 import type { Context } from '../../context.ts'
-import { readInput, wholeNumber } from '../../shared/input.ts'
+import { pageInput, readInput, readTogether, wholeNumber } from '../../shared/input.ts'
 import type { ListPage } from './list-headers.ts'
-import type { FormFields, RestRequest } from './shape.ts'
+import { type FormFields, query, type RestRequest } from './shape.ts'
 
 /** A REST path, the operation of `documents.graphql` that it runs, and how the two fit together. */
 export interface Route {
@@ -47,6 +47,15 @@ export const bareList = {
 /** The id in the path. @throws DomainError INVALID_INPUT */
 export function idOf(request: RestRequest): { id: number } {
   return readInput(z.object({ id: wholeNumber(1, Number.MAX_SAFE_INTEGER) }), request.params)
+}
+
+/** Which page of a list, and of what. @throws DomainError INVALID_INPUT */
+export async function pageWish(request: RestRequest, filterInput: z.ZodType): Promise<object> {
+  const [page, filter] = await readTogether(
+    () => query(request, pageInput),
+    () => query(request, filterInput),
+  )
+  return { ...page, filter }
 }
 
 /** REST leaves out what GraphQL gives as null. */

@@ -17,7 +17,7 @@ import { pageInput, provider, readInput, reference, wholeNumber } from '../../sh
 import { providers } from '../../shared/providers.ts'
 import { bulkRoutes } from './bulk-routes.ts'
 import { linkRoutes } from './link-routes.ts'
-import { bareList, idOf, pageOf, type Route, withoutNulls } from './route.ts'
+import { bareList, idOf, pageOf, pageWish, type Route, withoutNulls } from './route.ts'
 import { body, inSchemaWords, query, readObject, type RestRequest } from './shape.ts'
 
 /** Every REST path of the service. The scope of each is that of its operation, as the schema says. */
@@ -82,10 +82,7 @@ export const routes: readonly Route[] = [
     path: '/transactions',
     status: 200,
     operation: 'Transactions',
-    variables: (request) => ({
-      ...query(request, pageInput),
-      filter: query(request, transactionFilterInput),
-    }),
+    variables: (request) => pageWish(request, transactionFilterInput),
     data: pageOf('transactions'),
   },
   {
@@ -108,10 +105,7 @@ export const routes: readonly Route[] = [
     path: '/payouts',
     status: 200,
     operation: 'Payouts',
-    variables: (request) => ({
-      ...query(request, pageInput),
-      filter: query(request, payoutFilterInput),
-    }),
+    variables: (request) => pageWish(request, payoutFilterInput),
     data: pageOf('payouts', payoutData),
   },
   {
@@ -136,10 +130,7 @@ export const routes: readonly Route[] = [
     path: '/beneficiaries',
     status: 200,
     operation: 'Beneficiaries',
-    variables: (request) => ({
-      ...query(request, pageInput),
-      filter: query(request, beneficiaryFilterInput),
-    }),
+    variables: (request) => pageWish(request, beneficiaryFilterInput),
     ...bareList,
   },
   {

@@ -10,7 +10,7 @@ import type { Provider } from '../../shared/providers.ts'
 import { noSuchBatch } from './create.ts'
 import { countAccounts, warnOfDuplicates } from './duplicates.ts'
 import type { BatchChange } from './forecast.ts'
-import { readRecipients, recipientColumns, type RecipientInput, tooMany } from './recipients.ts'
+import { findOperators, readRows, recipientColumns, type RecipientInput, tooMany } from './recipients.ts'
 import type { BatchStatus } from './states.ts'
 
 /** What it takes (specification: POST /bulk/batches/{id}/recipients). */
@@ -31,7 +31,7 @@ export async function addRecipients(
 ): Promise<BatchChange> {
   const { merchantId, apiKeyId, apiKeyVersion } = callerOf(ctx)
   const usual = await usualMethod(ctx, id)
-  const recipients = await readRecipients(ctx, raw, usual)
+  const recipients = await findOperators(ctx, await readRows(raw), usual)
   const added = await transact(ctx.database, (tx) =>
     recordedChange(tx, recordingOf(ctx, 'addRecipients'), ['batch', id], async () => {
       const { rows } = await tx.query<Added>({

@@ -6,16 +6,17 @@ import { callerOf, whyTurnedAway } from '../../access/caller.ts'
 import type { Context } from '../../context.ts'
 import { rehearse, transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
-import { readInput, text } from '../../shared/input.ts'
+import { readInput, readTogether, text } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import type { Provider } from '../../shared/providers.ts'
 import { warnOfDuplicates } from './duplicates.ts'
 import { type BatchChange, completeForecast, foresee } from './forecast.ts'
 import {
+  findOperators,
+  readRows,
   type Recipient,
   recipientColumns,
   type RecipientInput,
-  readRecipients,
   recipientMethod,
 } from './recipients.ts'
 
@@ -67,8 +68,11 @@ export interface Draft {
 
 /** @throws DomainError INVALID_INPUT */
 export async function readDraft(ctx: Context, raw: CreateBatchInput): Promise<Draft> {
-  const { title = null, paymentMethod = null, recipients } = readInput(createBatchInput, raw)
-  return { title, paymentMethod, recipients: await readRecipients(ctx, recipients, paymentMethod) }
+  const [{ title = null, paymentMethod = null }, rows] = await readTogether(
+    () => readInput(createBatchInput, raw),
+    () => readRows(raw.recipients),
+  )
+  return { title, paymentMethod, recipients: await findOperators(ctx, rows, paymentMethod) }
 }
 
 /** Writes a draft and its entry in the audit log. @throws DomainError UNAUTHENTICATED */

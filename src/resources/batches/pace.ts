@@ -14,7 +14,8 @@ interface Pace {
 export function paceOf(data: BatchEventData, at?: Date): Pace {
   const sent = data.succeeded_count + data.failed_count
   const open = data.recipient_count - sent - data.cancelled_count
-  const percentage = data.recipient_count === 0 ? 0 : 100 * (1 - open / data.recipient_count)
+  const percentage =
+    data.recipient_count === 0 ? 0 : (100 * (data.recipient_count - open)) / data.recipient_count
   const tookMs = at && data.started_at !== undefined ? at.getTime() - Date.parse(data.started_at) : 0
   const rate = sent > 0 && tookMs > 0 ? (1_000 * sent) / tookMs : null
   const isUnderWay = data.status === 'processing' && at !== undefined

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { mine } from '../../access/actor.ts'
 import type { Context } from '../../context.ts'
 import type { FieldProblem } from '../../shared/errors.ts'
-import { amount, invalidInput, phone, text } from '../../shared/input.ts'
+import { amount, currencyField, invalidInput, phone, text } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import type { Xof } from '../../shared/money.ts'
 import { suggestProvider } from '../../shared/number-ranges.ts'
@@ -15,16 +15,20 @@ export const recipientMethod = z.enum(providers, {
     input === 'BankTransfer' ? 'BankTransfer is not yet supported' : `must be one of ${providers.join(', ')}`,
 })
 
-const recipientInput = z.object(
-  {
-    name: text({ min: 1, max: limits.recipientNameLengthMax }),
-    account: phone,
-    amount: amount({ min: limits.disburseAmountMinXof, max: limits.payoutAmountMaxXof }),
-    paymentMethod: recipientMethod.nullish(),
-  },
-  'must be an object',
-)
+const recipientInput = z
+  .object(
+    {
+      name: text({ min: 1, max: limits.recipientNameLengthMax }),
+      account: phone,
+      amount: amount({ min: limits.disburseAmountMinXof, max: limits.payoutAmountMaxXof }),
+      currency: currencyField.nullish(),
+      paymentMethod: recipientMethod.nullish(),
+    },
+    'must be an object',
+  )
+  .transform(({ currency: _xof, ...recipient }) => recipient)
 export type RecipientInput = z.input<typeof recipientInput>
+type Row = z.output<typeof recipientInput>
 
 /** Somebody to be paid, whose operator is known. */
 export interface Recipient {
@@ -44,12 +48,12 @@ export interface Recipient {
 export async function readRows(
   raw: unknown,
   inWords: (row: unknown) => unknown = (row) => row,
-): Promise<z.output<typeof recipientInput>[]> {
+): Promise<Row[]> {
   if (raw == null) return []
   if (!Array.isArray(raw)) throw refuse([{ field: 'recipients', message: 'must be a list' }])
   if (raw.length > limits.batchRecipientsMax) throw tooMany(limits.batchRecipientsMax)
   const problems: FieldProblem[] = []
-  const read: z.output<typeof recipientInput>[] = []
+  const read: Row[] = []
   for (const [place, each] of raw.entries()) {
     const result = recipientInput.safeParse(inWords(each))
     if (result.success) read.push(result.data)
@@ -66,18 +70,17 @@ export async function readRows(
 }
 
 /**
- * Reads the recipients of a call. Where neither a recipient nor the batch says by which operator, it is that
- * of the merchant's saved beneficiary with this account, else the one that the number suggests.
+ * Finds by which operators they are paid. Where neither a recipient nor the batch says so, it is that of the
+ * merchant's saved beneficiary with this account, else the one that the number suggests.
  * @param usual of those that bring none of their own
- * @throws DomainError INVALID_INPUT, as `readRows`
+ * @throws DomainError INVALID_INPUT that names the places: the first hundred
  * @see decisions: Endpoints
  */
-export async function readRecipients(
+export async function findOperators(
   ctx: Context,
-  raw: unknown,
+  read: readonly Row[],
   usual: Provider | null,
 ): Promise<Recipient[]> {
-  const read = await readRows(raw)
   const methodOf = await findMethods(ctx, read, usual)
   const problems: FieldProblem[] = []
   const recipients = read.flatMap((each, place): Recipient[] => {
@@ -109,7 +112,7 @@ function fieldOf(place: number, path: readonly PropertyKey[]): string {
   return [`recipients[${place}]`, ...path.map(String)].join('.')
 }
 
-type Unsettled = Pick<z.output<typeof recipientInput>, 'account' | 'paymentMethod'>
+type Unsettled = Pick<Row, 'account' | 'paymentMethod'>
 
 async function findMethods(
   ctx: Context,

@@ -9,8 +9,9 @@ import { noSuchBatch } from './create.ts'
 /**
  * Makes a draft of those who failed in a batch that has ended: who, how much and by which operator as there.
  *
- * Choice: one such draft, or another where it was cancelled before anybody was sent, so that nobody is paid
- * twice by two people who retry. Of one that was cancelled later those who failed are retried as of any batch.
+ * Choice: one such draft, or another where it was cancelled before anybody was sent, so that nobody is
+ * paid twice by two people who retry. Of one that was cancelled later those who failed are retried as of any
+ * batch.
  * @throws DomainError NOT_FOUND, STATE_CONFLICT (not ended, nobody failed, retried already), UNAUTHENTICATED
  */
 export async function retryFailed(ctx: Context, batchId: number): Promise<{ id: number }> {

@@ -268,8 +268,8 @@ builder.mutationFields((t) => ({
     nullable: true,
     scope: ['bulk_pay'],
     description:
-      'Makes a draft of those who failed in a batch that has ended: one, or another where that was cancelled ' +
-      'before anybody was sent.',
+      'Makes a draft of those who failed in a batch that has ended: one, or another where that was ' +
+      'cancelled before anybody was sent.',
     errors: refusals('NOT_FOUND', 'STATE_CONFLICT', 'UNAUTHENTICATED'),
     args: { batchId: t.arg.id({ required: true, description: idWords }) },
     resolve: (_root, args, ctx) => retryFailed(ctx, batchId(args.batchId)),
