@@ -19,6 +19,7 @@ import { Secret } from '../shared/secret.ts'
  */
 export class MasterSecret {
   readonly #root: KeyObject
+  #receiptKey: KeyObject | undefined
 
   constructor(root: Uint8Array) {
     this.#root = createSecretKey(root)
@@ -47,6 +48,12 @@ export class MasterSecret {
   /** The key from which the callback addresses given to operators are made. */
   get callbackSecret(): KeyObject {
     return createSecretKey(this.#derive('operator-callbacks'))
+  }
+
+  /** The key from which the addresses of receipts are made; kept, for lists ask for many. */
+  get receiptKey(): KeyObject {
+    this.#receiptKey ??= createSecretKey(this.#derive('receipts'))
+    return this.#receiptKey
   }
 
   /** The key that proves the heads of audit logs. */

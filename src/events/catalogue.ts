@@ -156,7 +156,7 @@ export const events = {
     webhook: ['batch_id', 'recipient_id', 'name', 'account', 'amount', 'currency', 'payment_method'],
   },
   payment_link_used: {
-    tells: 'Somebody paid by a payment link.',
+    tells: 'A payment by a payment link was confirmed by the operator and credited.',
     about: null,
     webhook: ['payment_link_id', 'url_slug', 'transaction_id', 'reference', 'amount', 'usage_count'],
   },

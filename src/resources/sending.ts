@@ -16,6 +16,7 @@ import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
 import type { Ending } from './outcome.ts'
 import { subjects } from './subjects.ts'
+import { receiptUrl } from './transactions/receipt.ts'
 
 /** What sending a request led to. */
 export interface Sent {
@@ -117,8 +118,9 @@ function start(
     attempt: nothingLeft(request) ? 1 : request.attempt,
   }
   if (request.kind === 'disburse') return operator.disburse({ ...initiation, payee: phone }, ctx)
-  const { publicUrl } = services.addresses
-  const pages = { successUrl: return_url ?? publicUrl, cancelUrl: cancel_url ?? publicUrl }
+  // Who is led nowhere else comes back to where the receipt will be.
+  const receipt = receiptUrl(services, request.subjectId)
+  const pages = { successUrl: return_url ?? receipt, cancelUrl: cancel_url ?? receipt }
   return operator.collect({ ...initiation, ...pages, payer: phone }, ctx)
 }
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { type Context, shareFlight } from '../../context.ts'
-import { findLinkPayment, findPublicLink, type LinkPayment } from '../../resources/payment-links/find.ts'
+import { findLinkPayment, findPublicLink, type PayerPayment } from '../../resources/payment-links/find.ts'
 import { payByLink } from '../../resources/payment-links/pay.ts'
 import { DomainError } from '../../shared/errors.ts'
 import type { Part } from './layout.ts'
@@ -71,7 +71,7 @@ export async function payByForm(ctx: Context, reader: Reader, slug: string, type
   }
 }
 
-function isSame({ amount, phone, provider }: LinkPayment, wish: Wish): boolean {
+function isSame({ amount, phone, provider }: PayerPayment, wish: Wish): boolean {
   return amount === wish.amount && phone === wish.customerPhone && provider === wish.paymentMethod
 }
 

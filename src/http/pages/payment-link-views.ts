@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
 import type { FailureReason } from '../../operators/failure-reasons.ts'
-import type { LinkPayment, PublicLink } from '../../resources/payment-links/find.ts'
+import type { PayerPayment, PublicLink } from '../../resources/payment-links/find.ts'
 import { paymentState } from '../../resources/transactions/check.ts'
 import { formatXof } from '../../shared/money.ts'
 import type { NumberRanges } from '../../shared/number-ranges.ts'
@@ -129,19 +129,29 @@ export function plainPage({ language }: Reader, what: 'missing' | 'many' | 'larg
   return page(language, title, html`<p>${text}</p>`, { top, mark: mark('bad') })
 }
 
-/** Where an attempt to pay stands: what to do on the phone, the receipt, or why it did not work. */
-export function paymentPage(reader: Reader, slug: string, payment: LinkPayment, now: Date): Part {
-  const state = paymentState[payment.status]
-  if (state === 'pending') return waitingPage(reader, payment)
-  if (state === 'success') return receiptPage(reader, payment)
-  if (payment.status === 'reversed') return reversedPage(reader, payment)
-  return failedPage(reader, slug, payment, lateWatchMs(payment, now) > 0)
+/** Where the page of a payment is. */
+interface Place {
+  /** The way up to the top of the service. */
+  top: string
+  /** The last part of its address. */
+  self: string
+  /** Where to try again; null where only the merchant can ask again. */
+  again: string | null
 }
 
-function waitingPage({ language, query }: Reader, payment: LinkPayment): Part {
-  const { provider, phone, reference, paymentUrl } = payment
+/** Where an attempt to pay stands: what to do on the phone, the receipt, or why it did not work. */
+export function paymentPage(reader: Reader, place: Place, payment: PayerPayment, now: Date): Part {
+  const state = paymentState[payment.status]
+  if (state === 'pending') return waitingPage(reader, place, payment)
+  if (state === 'success') return receiptPage(reader, place, payment)
+  if (payment.status === 'reversed') return reversedPage(reader, place, payment)
+  return failedPage(reader, place, payment, lateWatchMs(payment, now) > 0)
+}
+
+function waitingPage({ language, query }: Reader, { top, self }: Place, payment: PayerPayment): Part {
+  const { provider, phone, paymentUrl } = payment
   const { waiting: say } = words[language]
-  const refresh = html`<p><a href="${reference}${query}">${say.refresh}</a></p>`
+  const refresh = html`<p><a href="${self}${query}">${say.refresh}</a></p>`
   const content = paymentUrl
     ? html`${sum(payment)}
 <p>${say.hostedText(provider)}</p>
@@ -153,10 +163,10 @@ ${refresh}`
 <p class="soft">${say.look(provider)}</p>
 ${refresh}`
   return page(language, paymentUrl ? say.hosted(provider) : say.title, content, {
-    top: '../../',
+    top,
     from: payment.merchantName,
-    mark: html`<span class="mark wait" data-live="${reference}/live"></span>`,
-    head: html`${scripted('../../')}
+    mark: html`<span class="mark wait" data-live="${self}/live"></span>`,
+    head: html`${scripted(top)}
 <noscript><meta http-equiv="refresh" content="${refreshS}"></noscript>`,
   })
 }
@@ -164,67 +174,72 @@ ${refresh}`
 /** Choice: soon enough for somebody who waits, and seldom enough to read the page in between. */
 const refreshS = 8
 
-function receiptPage({ language }: Reader, payment: LinkPayment): Part {
+function receiptPage({ language }: Reader, { top }: Place, payment: PayerPayment): Part {
   const { done } = words[language]
   const content = html`${sum(payment)}
 ${rows(language, payment)}
 <button class="quiet" id="print" type="button" hidden>${done.print}</button>`
   return page(language, done.title, content, {
-    top: '../../',
+    top,
     from: payment.merchantName,
     mark: mark('good'),
-    head: scripted('../../'),
+    head: scripted(top),
   })
 }
 
-function reversedPage({ language }: Reader, payment: LinkPayment): Part {
+function reversedPage({ language }: Reader, { top }: Place, payment: PayerPayment): Part {
   const { reversed } = words[language]
   const content = html`${sum(payment)}<p>${reversed.text}</p>${rows(language, payment)}`
-  return page(language, reversed.title, content, { top: '../../', from: payment.merchantName })
+  return page(language, reversed.title, content, { top, from: payment.merchantName })
 }
 
 /** Late money is real: whoever has just read that it failed hears of it for a while, before paying again. */
 function failedPage(
   { language, query }: Reader,
-  slug: string,
-  payment: LinkPayment,
+  { top, self, again }: Place,
+  payment: PayerPayment,
   isWatched: boolean,
 ): Part {
   const { failed, waiting } = words[language]
-  const { merchantName: from, reference, title, amount } = payment
+  const { merchantName: from, title, amount } = payment
   const content = html`<p>${failureWords[reasonOf(payment)][language]}</p>
-<p class="soft">${title} · ${formatXof(amount)}</p>
-<a class="button" href="../${slug}${query}">${failed.again}</a>
+<p class="soft">${title === null ? '' : `${title} · `}${formatXof(amount)}</p>
+${
+  again === null
+    ? html`<p>${failed.ask(from)}</p>`
+    : html`<a class="button" href="${again}${query}">${failed.again}</a>`
+}
 <h2>${failed.debited}</h2>
 <p class="soft">${failed.late}</p>
-<p><a href="${reference}${query}">${waiting.refresh}</a></p>`
+<p><a href="${self}${query}">${waiting.refresh}</a></p>`
   return page(language, failed.title, content, {
-    top: '../../',
+    top,
     from,
     mark: isWatched
-      ? html`<span class="mark bad" aria-hidden="true" data-live="${reference}/live?shown=failed">!</span>`
+      ? html`<span class="mark bad" aria-hidden="true" data-live="${self}/live?shown=failed">!</span>`
       : mark('bad'),
-    head: isWatched ? scripted('../../') : '',
+    head: isWatched ? scripted(top) : '',
   })
 }
 
-function reasonOf({ status, failureReason }: LinkPayment): FailureReason {
+function reasonOf({ status, failureReason }: PayerPayment): FailureReason {
   if (failureReason !== null && Object.hasOwn(failureWords, failureReason))
     return failureReason as FailureReason
   return status === 'expired' ? 'PAYER_TIMEOUT' : status === 'cancelled' ? 'CANCELLED' : 'UNSPECIFIED'
 }
 
-function rows(language: Language, payment: LinkPayment): Part {
+function rows(language: Language, payment: PayerPayment): Part {
   const { receipt: say } = words[language]
-  const { merchantName, title, settledAt, createdAt, phone, provider, operatorReference, reference } = payment
+  const { merchantName, title, refunded, settledAt, createdAt, phone, provider } = payment
   const told = [
     [say.merchant, merchantName],
     [say.about, title],
+    [say.refunded, refunded === 0n ? null : formatXof(refunded)],
     [say.date, dateOf(settledAt ?? createdAt, language)],
     [say.phone, masked(phone)],
     [say.operator, provider],
-    [say.operatorReference, operatorReference, 'code'],
-    [say.reference, reference, 'code'],
+    [say.operatorReference, payment.operatorReference, 'code'],
+    [say.reference, payment.reference, 'code'],
   ] as const
   return html`<dl>${told
     .filter(([, value]) => value !== null)
@@ -244,7 +259,7 @@ function masked(phone: string): string {
   return phone.replace(/^\+223(\d\d)\d{4}(\d\d)$/, '+223\u{a0}$1\u{a0}••\u{a0}••\u{a0}$2')
 }
 
-function sum({ amount }: LinkPayment): Part {
+function sum({ amount }: PayerPayment): Part {
   return html`<p class="sum">${formatXof(amount)}</p>`
 }
 

@@ -66,12 +66,14 @@ const fr = {
   failed: {
     title: "Le paiement n'a pas abouti",
     again: 'Réessayer',
+    ask: (merchant: string) => `Pour payer, adressez-vous à ${merchant}.`,
     debited: 'Votre compte a été débité ?',
     late: "Ne payez pas une seconde fois : cette page affichera votre reçu dès que l'opérateur confirme.",
   },
   receipt: {
     merchant: 'Commerçant',
     about: 'Pour',
+    refunded: 'Remboursé',
     date: 'Date',
     phone: 'Téléphone',
     operator: 'Opérateur',
@@ -143,12 +145,14 @@ const en: typeof fr = {
   failed: {
     title: 'The payment was not completed',
     again: 'Try again',
+    ask: (merchant) => `To pay, turn to ${merchant}.`,
     debited: 'Was your account debited?',
     late: 'Do not pay a second time: this page shows your receipt as soon as the operator confirms.',
   },
   receipt: {
     merchant: 'Merchant',
     about: 'For',
+    refunded: 'Given back',
     date: 'Date',
     phone: 'Telephone',
     operator: 'Operator',

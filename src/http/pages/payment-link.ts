@@ -2,7 +2,7 @@ import { type Context as Call, Hono } from 'hono'
 import type { Context, Services } from '../../context.ts'
 import { addressBlock } from '../../access/ip-whitelist.ts'
 import { takePlaces } from '../../access/places.ts'
-import { findLinkPayment, type LinkPayment } from '../../resources/payment-links/find.ts'
+import { findLinkPayment, findReceipt, type PayerPayment } from '../../resources/payment-links/find.ts'
 import { checkPayment, paymentState } from '../../resources/transactions/check.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
@@ -45,13 +45,38 @@ export function paymentLinkPages(services: Services): Hono<HttpBindings> {
         const { slug, reference } = c.req.param()
         const payment = await findLinkPayment(ctx, slug, reference)
         if (!payment) return missing(reader, '../../')
-        askInTheBackground(ctx, payment)
-        return { status: 200, text: paymentPage(reader, slug, payment, ctx.clock.now()) }
+        return showPayment(ctx, reader, { top: '../../', self: reference, again: `../${slug}` }, payment)
       }),
     ),
   )
-  app.get('/l/:slug/:reference/live', (c) => sendLive(services, c, c.req.param()))
+  app.get('/r/:token', (c) =>
+    answer(services, c, 'read', (ctx, reader) =>
+      ctx.admission.run('status', async () => {
+        const token = c.req.param('token')
+        const payment = await findReceipt(ctx, token)
+        if (!payment) return missing(reader, '../')
+        const { slug, reference } = payment
+        if (slug !== null) return { goTo: `../l/${slug}/${reference}${reader.query}` }
+        return showPayment(ctx, reader, { top: '../', self: token, again: null }, payment)
+      }),
+    ),
+  )
+  app.get('/l/:slug/:reference/live', (c) => {
+    const { slug, reference } = c.req.param()
+    return sendLive(services, c, (ctx) => findLinkPayment(ctx, slug, reference))
+  })
+  app.get('/r/:token/live', (c) => sendLive(services, c, (ctx) => findReceipt(ctx, c.req.param('token'))))
   return app
+}
+
+function showPayment(
+  ctx: Context,
+  reader: Reader,
+  place: Parameters<typeof paymentPage>[1],
+  payment: PayerPayment,
+): Answer {
+  askInTheBackground(ctx, payment)
+  return { status: 200, text: paymentPage(reader, place, payment, ctx.clock.now()) }
 }
 
 async function answer(
@@ -133,7 +158,7 @@ function isOwnForm(ctx: Context, c: PageCall): boolean {
  * Somebody waits, and the operator's report may be lost; nobody waits for its answer here. Not at once: a
  * payment may be asked about every three seconds only, and the report that comes then would have to wait.
  */
-function askInTheBackground(ctx: Context, { status, reference, merchantId, createdAt }: LinkPayment): void {
+function askInTheBackground(ctx: Context, { status, reference, merchantId, createdAt }: PayerPayment): void {
   const isYoung = ctx.clock.now().getTime() - createdAt.getTime() < limits.firstCheckMs
   if (paymentState[status] !== 'pending' || isYoung) return
   checkPayment(ctx, reference, merchantId).catch((error: unknown) => {
@@ -144,16 +169,16 @@ function askInTheBackground(ctx: Context, { status, reference, merchantId, creat
 async function sendLive(
   services: Services,
   c: PageCall,
-  { slug, reference }: { slug: string; reference: string },
+  find: (ctx: Context) => Promise<PayerPayment | null>,
 ): Promise<Response> {
   const ctx = contextOf(services, c)
-  const payment = await findLinkPayment(ctx, slug, reference)
+  const payment = await find(ctx)
   if (!payment) return c.body(null, 404)
   const key = `payers:${addressBlock(ctx.clientAddress)}`
   const leave = takePlaces(ctx.streams, [{ key, max: limits.linkStreamsPerAddressMax, whose: 'address' }])
   if (typeof leave !== 'function') return c.body(null, 429, { 'Retry-After': '5' })
   const shown = c.req.query('shown') === 'failed' ? 'failed' : 'pending'
-  return c.body(paymentEvents(ctx, { slug, shown }, payment, leave), 200, {
+  return c.body(paymentEvents(ctx, { payment, look: () => find(ctx), shown }, leave), 200, {
     'Content-Type': 'text/event-stream; charset=utf-8',
     'Cache-Control': 'no-store',
     'X-Accel-Buffering': 'no',

@@ -3,7 +3,7 @@ import type { Context } from '../../context.ts'
 import { asMerchant } from '../../database/merchant-pool.ts'
 import { awaitEvent } from '../../events/await-event.ts'
 import { isTransactionEvent } from '../../events/catalogue.ts'
-import { findLinkPayment, type LinkPayment } from '../../resources/payment-links/find.ts'
+import type { PayerPayment } from '../../resources/payment-links/find.ts'
 import { paymentState } from '../../resources/transactions/check.ts'
 
 /** How often a silent stream says that it lives, so that what lies in between keeps it. */
@@ -17,8 +17,15 @@ export const lateWatchMaxMs = 10 * 60_000
 /** What a page says of an attempt while it waits to say something else. */
 export type ShownState = 'pending' | 'failed'
 
+/** What is waited for: `look` reads the payment again. */
+interface Watch {
+  payment: PayerPayment
+  look: () => Promise<PayerPayment | null>
+  shown: ShownState
+}
+
 /** How long the page of an attempt that ended unpaid goes on listening: none of it is left after a while. */
-export function lateWatchMs({ settledAt, createdAt }: LinkPayment, now: Date): number {
+export function lateWatchMs({ settledAt, createdAt }: PayerPayment, now: Date): number {
   return (settledAt ?? createdAt).getTime() + lateWatchMaxMs - now.getTime()
 }
 
@@ -29,8 +36,7 @@ export function lateWatchMs({ settledAt, createdAt }: LinkPayment, now: Date): n
  */
 export function paymentEvents(
   ctx: Context,
-  { slug, shown }: { slug: string; shown: ShownState },
-  payment: LinkPayment,
+  { payment, look, shown }: Watch,
   leave: () => void,
 ): ReadableStream<Uint8Array> {
   const gone = new AbortController()
@@ -40,7 +46,7 @@ export function paymentEvents(
       const write = (text: string) => stream.enqueue(Buffer.from(text))
       write(`retry: ${retryMs}\n\n`)
       void ping(write, until)
-      awaitChange(ctx, { slug, shown }, payment, until)
+      awaitChange(ctx, { payment, look, shown }, until)
         .then((isOver) => {
           if (gone.signal.aborted) return
           if (isOver) write('event: over\ndata:\n\n')
@@ -70,18 +76,17 @@ async function ping(write: (text: string) => void, until: AbortSignal): Promise<
 /** @returns false where the wait ended before there was anything else to say */
 async function awaitChange(
   ctx: Context,
-  { slug, shown }: { slug: string; shown: ShownState },
-  payment: LinkPayment,
+  { payment, look, shown }: Watch,
   ending: AbortSignal,
 ): Promise<boolean> {
-  const { id, merchantId, reference } = payment
+  const { id, merchantId } = payment
   const watchMs = shown === 'failed' ? Math.max(0, lateWatchMs(payment, ctx.clock.now())) : null
   const tooLate = watchMs === null ? null : AbortSignal.timeout(watchMs)
   const until = tooLate ? AbortSignal.any([ending, tooLate]) : ending
   let { after } = await asMerchant(merchantId, () => ctx.feed.start(merchantId, null))
   while (!until.aborted) {
     // After the look at the log: what comes now, wakes.
-    const now = await findLinkPayment(ctx, slug, reference)
+    const now = await look()
     if (!now || paymentState[now.status] !== shown) return true
     const event = await asMerchant(merchantId, () =>
       awaitEvent(

@@ -1,6 +1,7 @@
 import type { Context } from '../../context.ts'
 import type { Xof } from '../../shared/money.ts'
 import type { Provider } from '../../shared/providers.ts'
+import { readReceipt } from '../transactions/receipt.ts'
 import type { TransactionStatus } from '../transactions/states.ts'
 import { type Availability, availabilityOf } from './availability.ts'
 import { slug as slugSchema } from './slug.ts'
@@ -44,15 +45,20 @@ export async function findPublicLink(ctx: Context, slug: string): Promise<Public
   return { id, slug: row.slug, merchantName, title, description, amount, availability }
 }
 
-/** An attempt to pay by a link, as its payer sees it. */
-export interface LinkPayment {
+/** An attempt to pay, as its payer sees it. */
+export interface PayerPayment {
   id: bigint
   merchantId: number
   merchantName: string
-  title: string
+  /** Of the link that it is paid by; null where its merchant asked for it. */
+  slug: string | null
+  /** Of the link, or what the merchant wrote. */
+  title: string | null
   reference: string
   /** What was paid where it is known, else what was asked. */
   amount: Xof
+  /** What refunds gave back of it. */
+  refunded: Xof
   provider: Provider
   phone: string
   status: TransactionStatus
@@ -63,24 +69,40 @@ export interface LinkPayment {
   settledAt: Date | null
 }
 
-/** The attempt of that reference: its 128 random bits are the credential. */
+const payerPayment = `SELECT t.id, t.merchant_id AS "merchantId", m.name AS "merchantName",
+    l.url_slug AS slug, coalesce(l.title, t.request_data->>'description') AS title, t.reference,
+    coalesce(t.settled_amount, t.amount) AS amount, (
+      SELECT coalesce(sum(b.settled_amount), 0)::bigint FROM transaction b
+      WHERE b.refund_of_id = t.id AND b.status = 'success') AS refunded,
+    t.payment_method AS provider, t.customer_phone AS phone, t.status, t.payment_url AS "paymentUrl",
+    t.operator_reference AS "operatorReference", t.failure_reason AS "failureReason",
+    t.created_at AS "createdAt", t.settled_at AS "settledAt"
+  FROM transaction t JOIN merchant m ON m.id = t.merchant_id
+    LEFT JOIN payment_link l ON l.id = t.payment_link_id`
+
+/** The attempt to pay by a link of that reference: its 128 random bits are the credential. */
 export async function findLinkPayment(
   ctx: Context,
   slug: string,
   reference: string,
-): Promise<LinkPayment | null> {
+): Promise<PayerPayment | null> {
   if (!/^mp_[0-9a-f]{32}$/.test(reference) || !slugSchema.safeParse(slug).success) return null
-  const { rows } = await ctx.database.pool.query<LinkPayment>({
+  const { rows } = await ctx.database.pool.query<PayerPayment>({
     name: 'link_payment',
-    text: `SELECT t.id, t.merchant_id AS "merchantId", m.name AS "merchantName", l.title, t.reference,
-        coalesce(t.settled_amount, t.amount) AS amount, t.payment_method AS provider,
-        t.customer_phone AS phone, t.status, t.payment_url AS "paymentUrl",
-        t.operator_reference AS "operatorReference", t.failure_reason AS "failureReason",
-        t.created_at AS "createdAt", t.settled_at AS "settledAt"
-      FROM transaction t JOIN payment_link l ON l.id = t.payment_link_id
-        JOIN merchant m ON m.id = t.merchant_id
-      WHERE t.reference = $1 AND l.url_slug = $2`,
+    text: `${payerPayment} WHERE t.reference = $1 AND l.url_slug = $2`,
     values: [reference, slug],
+  })
+  return rows[0] ?? null
+}
+
+/** The collection whose receipt has that address, however it was asked for. */
+export async function findReceipt(ctx: Context, token: string): Promise<PayerPayment | null> {
+  const id = readReceipt(ctx, token)
+  if (id === null) return null
+  const { rows } = await ctx.database.pool.query<PayerPayment>({
+    name: 'receipt',
+    text: `${payerPayment} WHERE t.id = $1 AND t.transaction_type = 'pay'`,
+    values: [id],
   })
   return rows[0] ?? null
 }

@@ -14,6 +14,7 @@ import { checkPayment, paymentState, paymentWords } from './check.ts'
 import { collect } from './collect.ts'
 import { countTransactions, findPage, transactionsWhere, transactionTypes } from './list.ts'
 import type { Initiation } from './initiation.ts'
+import { receiptUrl } from './receipt.ts'
 import { transactionStates } from './states.ts'
 import { invalidInput } from '../../shared/input.ts'
 
@@ -58,6 +59,14 @@ export const Transaction = builder.prismaNode('Transaction', {
     paymentUrl: t.exposeString('paymentUrl', {
       nullable: true,
       description: 'Hosted page where the customer pays.',
+    }),
+    receiptUrl: t.string({
+      nullable: true,
+      description:
+        'Of a collection: where its customer sees how it stands, and the receipt. Nobody guesses it.',
+      select: { id: true, transactionType: true },
+      resolve: ({ id, transactionType }, _args, ctx) =>
+        transactionType === 'pay' ? receiptUrl(ctx, id) : null,
     }),
     operatorReference: t.exposeString('operatorReference', {
       nullable: true,
