@@ -323,6 +323,56 @@ describe('those who failed', () => {
     expect(await problemsOf(pool, merchantId)).toEqual([])
   })
 
+  test.each([1, 2, 3, 4])(
+    'are each paid once at most, whatever becomes of their retries (%i)',
+    async (seed) => {
+      const { merchant, merchantId, id, ids } = await underWay(6, 6, 1_000n)
+      await settleRecipients(
+        pool,
+        ids.map((each) => ({ id: each, to: 'failed' })),
+      )
+      // Everybody in these batches is one of the six: at any time each is in one place at most where they are
+      // paid, or may be.
+      let state = seed
+      const chance = (n: number) => (state = (state * 16_807) % 2_147_483_647) % n
+      const made = [id]
+      const any = () => made[chance(made.length)] ?? id
+      const acts = [
+        async (n: number) => {
+          const retry = await createBatch(lane(n), merchant, [], { retried: any() })
+          if (retry?.outcome === 'made') made.push(retry.batchId ?? 0)
+        },
+        (n: number) => processBatch(lane(n), merchant, made.at(-1) ?? id),
+        (n: number) => beginRecipients(lane(n), { room: 1 + chance(3) }),
+        (n: number) => cancelBatch(lane(n), merchantId, any()),
+        async (n: number) => {
+          const { rows } = await pool.query<{ id: bigint }>(
+            `SELECT id FROM batch_recipient WHERE merchant_id = $1 AND status = 'processing'
+           ORDER BY id LIMIT 2`,
+            [merchantId],
+          )
+          const to = chance(4) === 0 ? 'success' : 'failed'
+          if (rows.length > 0)
+            await settleRecipients(
+              lane(n),
+              rows.map((each) => ({ id: each.id, to })),
+            )
+        },
+      ]
+      for (let round = 0; round < 40; round += 1) {
+        await many(4, async (n) => acts[chance(acts.length)]?.(n))
+        const { rows } = await pool.query<{ hopes: number }>(
+          `SELECT count(*)::int AS hopes FROM batch_recipient
+         WHERE merchant_id = $1 AND status IN ('pending', 'processing', 'success')`,
+          [merchantId],
+        )
+        expect(rows[0]?.hopes).toBeLessThanOrEqual(6)
+      }
+      for (const each of made) await cancelBatch(pool, merchantId, each)
+      expect(await problemsOf(pool, merchantId)).toEqual([])
+    },
+  )
+
   test('are none where all were paid; a stranger finds no batch', async () => {
     const { merchant, id, first } = await underWay(1)
     await settleRecipients(pool, [{ id: first, to: 'success' }])

@@ -166,6 +166,7 @@ describe('a refusal names the line and the column, and leaves nothing behind', (
     ],
     ['a method that is none', people, { payment_method: 'OperatorX' }, 'payment_method'],
     ['a bank', people, { payment_method: 'BankTransfer' }, 'payment_method'],
+    ['another currency', people, { currency: 'EUR' }, 'currency'],
     ['a title that is too long', people, { title: 'x'.repeat(201) }, 'title'],
     ['titles that say nothing', 'a;b;c\r\n1;2;3', {}, 'file'],
     ['a file that is no table', Buffer.from('89504e470d0a1a0a0000000d', 'hex'), {}, 'file'],

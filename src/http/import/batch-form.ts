@@ -10,7 +10,7 @@ import { readRecipients } from './recipients.ts'
 
 /**
  * Reads the form of `POST /bulk/batches/import`: the recipients in its file, beside them `title`,
- * `payment_method` and `dry_run`. One file is read at a time: what it unpacks into is held once.
+ * `payment_method`, `currency` and `dry_run`. One file is read at a time: what it unpacks into is held once.
  * @throws DomainError RATE_LIMITED, UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, INVALID_INPUT
  */
 export async function readBatchForm(ctx: Context, message: IncomingMessage): Promise<FormFields> {
@@ -21,7 +21,9 @@ export async function readBatchForm(ctx: Context, message: IncomingMessage): Pro
   try {
     const { texts, file } = await readForm(message)
     const { recipients, place } = await afterOthers(ctx, 'imports', () => readRecipients(file))
-    const fields = ['title', 'payment_method', 'dry_run'].map((name) => [name, texts.get(name)] as const)
+    const fields = ['title', 'payment_method', 'currency', 'dry_run'].map(
+      (name) => [name, texts.get(name)] as const,
+    )
     return { fields: { ...Object.fromEntries(fields), recipients }, place }
   } finally {
     free()
