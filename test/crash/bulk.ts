@@ -4,7 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { scopes } from '../../src/access/scopes.ts'
 import { verifyLedger } from '../../src/ledger/verify.ts'
+import { limits } from '../../src/shared/limits.ts'
 import { providers } from '../../src/shared/providers.ts'
+import { mostOpen, operatorCalls } from '../support/operator-calls.ts'
 import { balanceOf, fundedMerchant } from '../ledger/money.ts'
 import {
   call,
@@ -38,6 +40,8 @@ export interface BulkStorm {
   paid: number
   /** Operator calls beyond the first of their recipient. */
   resends: number
+  /** Calls for it that operators had open at the same moment, at most. */
+  atOnce: number
   /** From `process` to the end of the batch, kills and starts included. */
   ms: number
   /** The highest memory that any process of the service held, in MB. */
@@ -45,30 +49,39 @@ export interface BulkStorm {
 }
 
 /**
- * Who is paid at once, soon, less than asked; who is refused; whose answer is lost, late or wrong. Nobody may
- * lean on an operator that knows a repeated request again (`operator.ts`). Whom our own float does not cover
- * (02, 51) waits for it a day: they are none.
+ * Every scenario of a disbursement that ends: who is paid at once, soon, late, less than asked; who gives it
+ * back; who is refused; whose answer is lost, late or wrong; whom our own float does not cover, once or for a
+ * day (51, 02), and who is never reached (27). Nobody may lean on an operator that knows a repeated request
+ * again (`operator.ts`).
  */
 const payees: readonly { value: string; weight: number }[] = [
-  { value: '0000', weight: 620 },
+  { value: '0000', weight: 590 },
   { value: '0001', weight: 60 },
   { value: '0100', weight: 20 },
+  { value: '0200', weight: 5 },
   { value: '0400', weight: 20 },
   { value: '0300', weight: 60 },
   { value: '0500', weight: 30 },
+  { value: '0600', weight: 3 },
+  { value: '0700', weight: 3 },
+  { value: '1001', weight: 2 },
+  { value: '1201', weight: 2 },
   { value: '2000', weight: 30 },
   { value: '2201', weight: 10 },
   { value: '2300', weight: 30 },
   { value: '2401', weight: 20 },
   { value: '2501', weight: 5 },
   { value: '2601', weight: 10 },
+  { value: '2700', weight: 2 },
   { value: '3000', weight: 20 },
   { value: '3103', weight: 20 },
   { value: '3200', weight: 10 },
   { value: '3300', weight: 15 },
   { value: '3400', weight: 10 },
   { value: '3500', weight: 10 },
+  { value: '4005', weight: 8 },
   { value: '4140', weight: 20 },
+  { value: '5101', weight: 5 },
 ]
 /** Answered after every deadline. There are few: each keeps one of the places of its batch so long. */
 const slow = (isShort: boolean) => [{ value: isShort ? '2103' : '2118', weight: isShort ? 5 : 2 }]
@@ -98,8 +111,8 @@ export async function stormBulk(options: BulkStormOptions): Promise<BulkStorm> {
     )
     const isOnce = [202, 409].every((code) => answers.some(({ status }) => status === code))
     const violations = isOnce ? [] : [`processed twice at once: ${JSON.stringify(answers)}`]
-    const wait = watchOf(options, id, async () => {
-      const document = 'mutation { sandboxAdvanceClock(by: "PT2M") }'
+    const wait = watchOf(options, async (minutes) => {
+      const document = `mutation { sandboxAdvanceClock(by: "PT${minutes}M") }`
       await fetch(`${nodes.home(0).url}/graphql`, {
         method: 'POST',
         headers: { 'content-type': 'application/json', ...tokens },
@@ -108,7 +121,7 @@ export async function stormBulk(options: BulkStormOptions): Promise<BulkStorm> {
     })
     let victim = 0
     for (let kill = 1; kill <= kills; kill += 1) {
-      const ended = await wait((recipients * kill) / (kills + 1))
+      const ended = await wait((recipients * kill) / (kills + 1), endedOf, id)
       const sender = await senderOf(operators)
       // Who was killed last sends no more.
       victim = sender === null ? 1 - victim : nodes.at(sender)
@@ -118,7 +131,9 @@ export async function stormBulk(options: BulkStormOptions): Promise<BulkStorm> {
       await nodes.kill(victim)
       await nodes.start(victim)
     }
-    await wait(recipients)
+    await wait(recipients, endedOf, id)
+    const givenBack = people.filter(({ account }) => account.startsWith('+2237040'))
+    await wait(givenBack.length, returnedOf, id)
     const ms = performance.now() - begun
     const found = await inspect(options, id, { merchantId: merchant.merchantId, funds })
     const summary = (await call(nodes.home(0), 'GET', `/bulk/batches/${id}`, tokens)).body['data']
@@ -135,19 +150,20 @@ export async function stormBulk(options: BulkStormOptions): Promise<BulkStorm> {
   }
 }
 
-/** The same people for the same number of them. */
+/** The same people for the same number of them: one at least of each scenario, where there are so many. */
 function recipientsOf({ recipients, isShort }: BulkStormOptions) {
   const random = randomFrom(recipients)
-  const mix = [...payees, ...slow(isShort)]
-  return Array.from({ length: recipients }, (_, n) => ({
-    name: `Awa ${n}`,
-    account: `+22370${pick(
-      random,
-      mix.map((each) => ({ ...each, value: each.value })),
-    )}${String(n % 100).padStart(2, '0')}`,
-    amount: 1_000 + (n % 977),
-    payment_method: providers[n % providers.length],
-  }))
+  const mix = [...payees, ...slow(isShort)].map(({ value, weight }) => ({ value, weight }))
+  const every = Math.max(1, Math.floor(recipients / mix.length))
+  return Array.from({ length: recipients }, (_, n) => {
+    const scenario = (n % every === 0 && mix[n / every]?.value) || pick(random, mix)
+    return {
+      name: `Awa ${n}`,
+      account: `+22370${scenario}${String(n % 100).padStart(2, '0')}`,
+      amount: 1_000 + (n % 977),
+      payment_method: providers[n % providers.length],
+    }
+  })
 }
 
 /** The two processes, with the secret that merchants of tests are made under. */
@@ -178,8 +194,8 @@ function createNodes({ databaseUrl, operators, isShort }: BulkStormOptions) {
         }),
         running: null,
       }
-      const limits = isShort ? ['--import', join(import.meta.dirname, 'short-limits.ts')] : []
-      at(n).running = await startProgram(at(n).home, ['node', ...startOptions, ...limits, 'src/main.ts'])
+      const short = isShort ? ['--import', join(import.meta.dirname, 'short-limits.ts')] : []
+      at(n).running = await startProgram(at(n).home, ['node', ...startOptions, ...short, 'src/main.ts'])
     },
     async kill(n: number): Promise<void> {
       look(at(n))
@@ -207,26 +223,34 @@ async function senderOf(operators: Operators): Promise<string | null> {
   return last?.headers['x-callback-url'] ?? null
 }
 
-/** Waits until so many have ended. Where nothing goes on by itself any more, time passes. */
-function watchOf({ owner, isShort }: BulkStormOptions, id: number, passTime: () => Promise<void>) {
-  return async function wait(count: number): Promise<number> {
+const endedOf = 'SELECT succeeded_count + failed_count AS n FROM batch WHERE id = $1'
+const returnedOf =
+  'SELECT count(*)::int AS n FROM batch_recipient WHERE batch_id = $1 AND reversed_at IS NOT NULL'
+
+/**
+ * Waits until there are so many. Where nothing goes on by itself any more, time passes: each time eight times
+ * as much, for some wait a day.
+ */
+function watchOf({ owner, isShort }: BulkStormOptions, passTime: (minutes: number) => Promise<void>) {
+  return async function wait(count: number, question: string, id: number): Promise<number> {
     let seen = -1
     let since = performance.now()
+    let minutes = 2
     for (const deadline = since + endMaxMs; ; await sleep(50)) {
-      const { rows } = await owner.query<{ ended: number }>(
-        'SELECT succeeded_count + failed_count AS ended FROM batch WHERE id = $1',
-        [id],
-      )
-      const ended = rows[0]?.ended ?? 0
-      if (ended >= count) return ended
-      if (ended !== seen) since = performance.now()
-      seen = ended
-      if (performance.now() - since > (isShort ? 500 : 2_000)) {
-        await passTime()
+      const { rows } = await owner.query<{ n: number }>(question, [id])
+      const { n = 0 } = rows[0] ?? {}
+      if (n >= count) return n
+      if (n !== seen) {
         since = performance.now()
+        minutes = 2
       }
-      if (performance.now() > deadline)
-        throw new Error(`after ${endMaxMs} ms ${ended} of ${count} have ended`)
+      seen = n
+      if (performance.now() - since > (isShort ? 500 : 2_000)) {
+        await passTime(minutes)
+        since = performance.now()
+        minutes = Math.min(8 * minutes, 24 * 60)
+      }
+      if (performance.now() > deadline) throw new Error(`after ${endMaxMs} ms ${n} of ${count}: ${question}`)
     }
   }
 }
@@ -236,6 +260,7 @@ interface Row {
   status: string
   amount: number
   settled: number | null
+  reversed: boolean
   operator: string
   identity: string | null
   attempt: number | null
@@ -246,31 +271,40 @@ async function inspect(
   { owner, operators }: BulkStormOptions,
   id: number,
   { merchantId, funds }: { merchantId: number; funds: number },
-): Promise<Pick<BulkStorm, 'violations' | 'counts' | 'paid' | 'resends'>> {
+): Promise<Pick<BulkStorm, 'violations' | 'counts' | 'paid' | 'resends' | 'atOnce'>> {
   const { rows } = await owner.query<Row>(
     `SELECT r.id, r.status, r.amount::float8 AS amount, r.settled_amount::float8 AS settled,
-       r.payment_method AS operator, q.correlation_id AS identity, q.attempt
+       r.reversed_at IS NOT NULL AS reversed, r.payment_method AS operator, q.correlation_id AS identity,
+       q.attempt
      FROM batch_recipient r LEFT JOIN operator_request q ON q.recipient_id = r.id WHERE r.batch_id = $1`,
     [id],
   )
+  const calls = await operatorCalls(operators.url, operatorsControlToken, 'disburse')
+  const atOnce = mostOpen(calls, () => id).get(id) ?? 0
   const book = operators.book()
   const known = new Set(rows.map(({ identity }) => identity))
   const violations = [
     ...rows.flatMap((row) => disagreement(row, book)),
     ...[...book.keys()].flatMap((name) => (known.has(name) ? [] : [`${name} is nobody of this batch`])),
+    ...(atOnce > limits.batchInFlightMax ? [`${atOnce} calls were open at once`] : []),
     ...(await operators.problems()),
     ...(await verifyLedger(owner)).map(({ invariant, problem }) => `${invariant}: ${problem}`),
   ]
   const counts: Record<string, number> = {}
   for (const { status } of rows) counts[status] = (counts[status] ?? 0) + 1
   const paid = rows.reduce((sum, { settled }) => sum + (settled ?? 0), 0)
-  const theirs = [...book.values()].flat().filter(({ state }) => state === 'completed')
-  const sum = theirs.reduce((total, { amount }) => total + amount, 0)
-  if (sum !== paid || theirs.length !== (counts['success'] ?? 0))
-    violations.push(`the operators paid ${sum} to ${theirs.length}, we say ${paid} to ${counts['success']}`)
+  const returned = rows.reduce((sum, { settled, reversed }) => sum + (reversed ? (settled ?? 0) : 0), 0)
+  const theirs = [...book.values()].flat()
+  const ofState = (wanted: string) =>
+    theirs.reduce((sum, { state, amount }) => sum + (state === wanted ? amount : 0), 0)
+  const [kept, back] = [ofState('completed'), ofState('reversed')]
+  if (kept + back !== paid || back !== returned)
+    violations.push(`the operators paid ${kept} and took ${back} back, we say ${paid}, and ${returned} back`)
   const { available, reserved } = await balanceOf(owner, merchantId)
-  if (Number(available) !== funds - paid || reserved !== 0n)
-    violations.push(`${available} available, ${reserved} reserved, of ${funds} with ${paid} paid`)
+  if (Number(available) !== funds - paid + returned || reserved !== 0n)
+    violations.push(
+      `${available} available, ${reserved} reserved, of ${funds}: ${paid} paid, ${returned} back`,
+    )
   const told = await owner.query<{ data: Record<string, unknown> }>(
     `SELECT data FROM event WHERE type = 'bulk_pay_done' AND data->>'batch_id' = $1`,
     [id],
@@ -279,16 +313,21 @@ async function inspect(
   if (!done || more.length > 0 || done['paid_amount'] !== paid)
     violations.push(`bulk_pay_done: ${JSON.stringify(told.rows)}`)
   const resends = rows.reduce((total, { attempt }) => total + (attempt ?? 1) - 1, 0)
-  return { violations, counts, paid, resends }
+  return { violations, counts, paid, resends, atOnce }
 }
 
 function disagreement(row: Row, book: ReturnType<Operators['book']>): string[] {
   const executions = (row.identity === null ? null : book.get(row.identity)) ?? []
-  const paid = executions.filter(({ state }) => state === 'completed')
+  const paid = executions.filter(({ state }) => state === 'completed' || state === 'reversed')
   const isOpen = executions.some(({ state }) => state === 'pending')
+  const [payment] = paid
   const isRight =
     row.status === 'success'
-      ? paid.length === 1 && paid[0]?.amount === row.settled && paid[0]?.operator === row.operator && !isOpen
+      ? paid.length === 1 &&
+        payment?.amount === row.settled &&
+        payment?.operator === row.operator &&
+        (payment.state === 'reversed') === row.reversed &&
+        !isOpen
       : row.status === 'failed' && paid.length === 0 && !isOpen
   return isRight
     ? []

@@ -23,7 +23,10 @@ test('300 recipients, two processes, the one that sends is killed: everybody onc
       isShort: true,
       say: (line) => said.push(line),
     })
-    process.stdout.write(`${said.join()}; ${Math.round(storm.ms)} ms, ${JSON.stringify(storm.counts)}\n`)
+    const ms = Math.round(storm.ms)
+    process.stdout.write(
+      `${said.join()}; ${ms} ms, ${JSON.stringify(storm.counts)}, ${storm.atOnce} at once\n`,
+    )
     expect(storm.violations).toEqual([])
     expect(storm.counts['success']).toBeGreaterThan(200)
     expect(storm.counts['failed']).toBeGreaterThan(20)
