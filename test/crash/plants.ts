@@ -109,15 +109,10 @@ export const plants: readonly Plant[] = [
     edits: [
       {
         file: 'src/resources/batches/send.ts',
-        find: '  const taken = busy.flatMap(',
+        find: '  const { rows } = await services.database.pool.query<RecipientRow>({',
         replace:
           "  const client = await services.database.pool.connect()\n  await client.query('BEGIN')\n" +
-          '  const taken = busy.flatMap(',
-      },
-      {
-        file: 'src/resources/batches/send.ts',
-        find: 'await services.database.pool.query<RecipientRow>({',
-        replace: 'await client.query<RecipientRow>({',
+          '  const { rows } = await client.query<RecipientRow>({',
       },
       {
         file: 'src/resources/batches/send.ts',
