@@ -12,15 +12,19 @@ let browser: TestBrowser
 let page: Page
 let axe: string
 /** Addresses of links, by what they are. */
-let links: Record<'fixed' | 'typed' | 'closed', string>
+let links: Record<'fixed' | 'typed' | 'closed' | 'long', string>
 
 /** What every page looks like, for whoever wants to see it; git ignores the folder. */
 const pictures = join(import.meta.dirname, '../../node_modules/.cache/merchant-payments/screenshots')
 
-async function attempt(phone: string, operator = ''): Promise<string> {
-  const body = new URLSearchParams({ amount: '5000', phone, operator })
-  const { headers } = await fetch(links.fixed, { method: 'POST', body, redirect: 'manual' })
-  return new URL(headers.get('location') ?? '', links.fixed).href
+async function attempt(phone: string, operator = '', link = links.fixed, amount = '5000'): Promise<string> {
+  const body = new URLSearchParams({ amount, phone, operator })
+  const { headers } = await fetch(link, { method: 'POST', body, redirect: 'manual' })
+  return new URL(headers.get('location') ?? '', link).href
+}
+async function hostedPage(): Promise<void> {
+  await goTo(await attempt('70090002', 'OperatorB'))
+  await page.getByRole('link', { name: 'Continuer' }).click()
 }
 async function mistakes(): Promise<void> {
   await page.goto(links.typed)
@@ -28,6 +32,12 @@ async function mistakes(): Promise<void> {
   await page.locator('form button').click()
   await page.locator('#amount-problem').waitFor()
 }
+const longTitle =
+  'Participation aux frais de transport, de repas et de logement des élèves de la troisième année ' +
+  "pour le voyage d'étude à Tombouctou du 12 au 19 décembre"
+const longText =
+  'Chaque famille paie sa part avant la fin du mois. '.repeat(6) +
+  `https://ecole.example.ml/voyages/${'x'.repeat(60)}`
 const goTo = (address: string) => page.goto(address)
 
 const pages: readonly [name: string, title: RegExp, open: () => Promise<unknown>][] = [
@@ -38,6 +48,11 @@ const pages: readonly [name: string, title: RegExp, open: () => Promise<unknown>
   ['hosted', /Terminez chez OperatorB/, async () => goTo(await attempt('70090001', 'OperatorB'))],
   ['failed', /n'a pas abouti/, async () => goTo(await attempt('70020001'))],
   ['receipt', /Paiement effectué/, async () => goTo(await attempt('70000001'))],
+  ['form-en', /Cours de couture/, () => goTo(`${links.fixed}?lang=en`)],
+  ['long', /Participation/, () => goTo(links.long)],
+  ['long-receipt', /Paiement/, async () => goTo(await attempt('70000002', '', links.long, '1000000'))],
+  ['reversed', /remboursé/, async () => goTo(await attempt('70400001'))],
+  ['checkout', /payer/, hostedPage],
   ['closed', /n'accepte plus/, () => goTo(links.closed)],
   ['missing', /n'existe pas/, () => goTo(`${service.url}/l/nothing-here`)],
   ['home', /Paiements marchands/, () => goTo(service.url)],
@@ -53,23 +68,27 @@ describe.skipIf(cannotLook)('every page', () => {
       readFile(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8'),
       mkdir(pictures, { recursive: true }),
     ])
-    const { token } = await service.merchant('Atelier Sogoniko')
-    const link = async (more: object) => {
+    const [{ token }, { token: other }] = await Promise.all([
+      service.merchant('Atelier Sogoniko'),
+      service.merchant('Coopérative des maraîchers et transformatrices de produits du cercle de Koulikoro'),
+    ])
+    const link = async (more: object, merchant = token) => {
       const body = {
         title: 'Cours de couture, novembre',
         description: 'Six séances, tissu compris.',
         ...more,
       }
-      const { body: answer } = await service.rest('POST', '/payment-links', { token, body })
+      const { body: answer } = await service.rest('POST', '/payment-links', { token: merchant, body })
       return `${service.url}/l/${answer.data.url_slug}`
     }
     const past = new Date(service.app.services.clock.now().getTime() + 60_000)
-    const [fixed, typed, closed] = await Promise.all([
+    const [fixed, typed, closed, long] = await Promise.all([
       link({ amount: 5_000 }),
       link({ title: "Don pour l'école de Médine" }),
       link({ expires_at: past }),
+      link({ title: longTitle, description: longText, amount: 1_000_000 }, other),
     ])
-    links = { fixed, typed, closed }
+    links = { fixed, typed, closed, long }
     await service.app.services.sandbox?.advanceClock(2 * 60_000)
     page = await browser.context.newPage()
   }, 60_000)
@@ -85,17 +104,24 @@ describe.skipIf(cannotLook)('every page', () => {
     await page.evaluate(axe)
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme })
-      expect(await page.evaluate(violations)).toEqual([])
+      expect(await page.evaluate(colorScheme === 'light' ? violations : colours)).toEqual([])
       for (const width of [360, 1280]) {
         await page.setViewportSize({ width, height: 640 })
         await page.screenshot({ path: join(pictures, `${name}-${colorScheme}-${width}.png`), fullPage: true })
       }
     }
     await page.setViewportSize({ width: 320, height: 640 })
+    // An amount is one line, however large.
+    const sums = await page.evaluate(`[...document.querySelectorAll('.sum')]
+      .map(({ offsetHeight, scrollWidth, clientWidth }) => [offsetHeight < 50, scrollWidth <= clientWidth])`)
+    for (const fits of sums as boolean[][]) expect(fits).toEqual([true, true])
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(320)
   })
 })
 
+const found = `({ violations }) =>
+  violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html).join(' '))`
 /** WCAG 2.0 to 2.2, whose size of targets is to be asked for, and what axe-core calls good practice. */
-const violations = `axe.run({ rules: { 'target-size': { enabled: true } } }).then(({ violations }) =>
-  violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html).join(' ')))`
+const violations = `axe.run({ rules: { 'target-size': { enabled: true } } }).then(${found})`
+/** All that differs in the dark. */
+const colours = `axe.run({ runOnly: ['color-contrast'] }).then(${found})`

@@ -24,6 +24,14 @@ test.each(['/join', '/reset-password', '/mail'])('%s is French first, with Engli
   expect(english).not.toContain(title)
 })
 
+test.each(['/', '/mail', '/join', '/reset-password'])('%s is listed and framed by nobody', async (path) => {
+  const { headers } = await fetch(`${service.url}${path}`)
+  expect(headers.get('x-robots-tag')).toBe('noindex, nofollow')
+  expect(headers.get('x-content-type-options')).toBe('nosniff')
+  const policy = headers.get('content-security-policy')
+  for (const part of ["default-src 'none'", "frame-ancestors 'none'"]) expect(policy).toContain(part)
+})
+
 test.each(['/join', '/reset-password'])(
   '%s names its fields, and where it tells what is wrong',
   async (path) => {

@@ -11,11 +11,21 @@ import { mailPage } from './mail.ts'
 import { paymentLinkPages } from './payment-link.ts'
 import { peoplePages } from './people.ts'
 
+/** Of every page that does not say otherwise: it loads its style, and nobody lists or frames it. */
+const safety = {
+  'Content-Security-Policy':
+    "default-src 'none'; style-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'",
+  'Referrer-Policy': 'same-origin',
+  'X-Content-Type-Options': 'nosniff',
+  'X-Robots-Tag': 'noindex, nofollow',
+}
+
 /** The first page of the service, and its schema as text. */
 export function pageRoutes(services: Services, schema: GraphQLSchema): Hono<HttpBindings> {
   const app = new Hono<HttpBindings>()
   app.use(async (c, next) => {
     await next()
+    for (const [name, value] of Object.entries(safety)) if (!c.res.headers.has(name)) c.header(name, value)
     if (c.res.headers.has('X-Request-Id')) return
     c.header('X-Request-Id', requestIdOf(c.env.incoming))
     c.header('X-API-Version', apiVersion)

@@ -149,15 +149,16 @@ export function paymentPage(reader: Reader, place: Place, payment: PayerPayment,
 }
 
 function waitingPage({ language, query }: Reader, { top, self }: Place, payment: PayerPayment): Part {
-  const { provider, phone, paymentUrl } = payment
+  const { provider, phone, paymentUrl, title } = payment
   const { waiting: say } = words[language]
+  const about = html`${title === null ? '' : html`<p class="soft">${title}</p>`}${sum(payment)}`
   const refresh = html`<p><a href="${self}${query}">${say.refresh}</a></p>`
   const content = paymentUrl
-    ? html`${sum(payment)}
+    ? html`${about}
 <p>${say.hostedText(provider)}</p>
 <a class="button" href="${paymentUrl}" rel="noreferrer">${say.go(provider)}</a>
 ${refresh}`
-    : html`${sum(payment)}
+    : html`${about}
 <ol><li>${say.asked(provider, masked(phone))}</li><li>${say.code}</li><li>${say.turns}</li></ol>
 <h2>${say.nothing}</h2>
 <p class="soft">${say.look(provider)}</p>

@@ -24,6 +24,7 @@ const safety = {
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
   'x-content-type-options': 'nosniff',
   'referrer-policy': 'same-origin',
+  'x-robots-tag': 'noindex, nofollow',
   'cache-control': 'no-store',
 } as const
 

@@ -28,7 +28,7 @@ h2 { font-size: 1.05rem; margin: 1.75rem 0 .5rem; }
   padding: 1rem; margin: 0 0 .75rem;
 }
 .card h2, .card p:first-child { margin-top: 0; }
-.grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .75rem; }
+.grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: .75rem; }
 .grid .card { margin: 0; }
 .sum { font-size: 1.9rem; font-weight: 700; letter-spacing: -.01em; margin: .1rem 0; }
 .grid .sum { font-size: 1.15rem; white-space: nowrap; }
