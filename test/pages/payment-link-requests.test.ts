@@ -102,6 +102,17 @@ test.each([
   expect(await attempts(address)).toBe(0)
 })
 
+test('nobody is led to where an address says', async () => {
+  const address = await link()
+  const elsewhere = 'return_url=https://evil.example&next=//evil.example&lang=//evil.example'
+  const { location } = await send(`${address}?${elsewhere}`, {
+    phone: '70000001',
+    return_url: 'https://evil.example',
+  })
+  expect(location).toMatch(/^[a-z0-9]{10}\/mp_[0-9a-f]{32}$/)
+  expect((await send(`${service.url}/l//evil.example`, { phone: '70000001' })).location).toBeNull()
+})
+
 test('an amount that changed meanwhile is shown before anybody is asked', async () => {
   const address = await link()
   const { status, text } = await send(address, { phone: '70000001', amount: '4000' })

@@ -34,13 +34,14 @@ async function look(address: string) {
 const heard = async (address: string) => (await fetch(`${address}/live`)).text()
 
 test('of a payment it waits live, then says all but the number', async () => {
-  const { reference } = await pay('70000101', { reference: 'order 7', description: 'Sirop <b>x2</b>' })
-  const address = await receiptOf(reference)
-  expect(address).toMatch(new RegExp(`^${service.url}/r/\\d+\\.[\\w-]{22}$`))
-  const waiting = await look(address)
+  const open = await pay('70090101')
+  const waiting = await look(await receiptOf(open.reference))
   expect(waiting.text).toContain('Confirm on your telephone')
   expect(waiting.headers.get('x-robots-tag')).toContain('noindex')
   expect(waiting.headers.get('content-security-policy')).toContain("default-src 'none'")
+  const { reference } = await pay('70000101', { reference: 'order 7', description: 'Sirop <b>x2</b>' })
+  const address = await receiptOf(reference)
+  expect(address).toMatch(new RegExp(`^${service.url}/r/\\d+\\.[\\w-]{22}$`))
   expect(await heard(address)).toContain('event: over\n')
   const { text } = await look(address)
   const parts = [
