@@ -92,6 +92,17 @@ export function joinHold(cluster: Cluster): Hold | null {
   }
 }
 
+/** Whether the server that holds are for waits for their end: the last one may have gone a moment ago. */
+export function isHeld(cluster: Cluster): boolean {
+  if (process.platform === 'win32') return true
+  try {
+    closeSync(openSync(publishedPath(cluster), constants.O_WRONLY | constants.O_NONBLOCK))
+    return true
+  } catch {
+    return false
+  }
+}
+
 /** Closes our end of the pipe, then looks whether anyone else still has one. */
 function releasePipe(writer: number, path: string): boolean {
   let reader: number

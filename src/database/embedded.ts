@@ -11,7 +11,7 @@ import {
   removeStaleLock,
 } from './embedded-address.ts'
 import { type Cluster, embeddedUser, openCluster } from './embedded-cluster.ts'
-import { type Hold, joinHold, launch } from './embedded-hold.ts'
+import { type Hold, isHeld, joinHold, launch } from './embedded-hold.ts'
 
 /** The database that `startEmbedded` makes, and that connections go to when no other is named. */
 const mainDatabase = 'payments'
@@ -26,6 +26,7 @@ const stopTimeoutMs = 30_000
 const attemptsMax = 5
 const attemptPauseMs = 200
 const pollMs = 5
+const gonePollMs = 100
 const logBytesMax = 1_048_576
 
 /** Where to start, and how. */
@@ -80,9 +81,9 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedS
   let restart = Promise.resolve()
 
   const watch = () =>
-    void running.ended?.then((code) => {
+    void running.ended.then(() => {
       if (stopping) return
-      log(`PostgreSQL ended by itself (exit code ${code}), starting it again`)
+      log(`PostgreSQL (pid ${running.pid}) ended by itself, starting it again`)
       running.hold.release()
       restart = acquire(place).then(
         (again) => {
@@ -116,18 +117,21 @@ interface Running {
   pid: number
   address: Address
   hold: Hold
-  /** Settles with the exit code; only where this process started the server. */
-  ended?: Promise<number | null>
+  /** Settles when the server is gone. */
+  ended: Promise<unknown>
 }
 
 /** Joins the server of another process, waits for one that is going down, or starts our own. */
 async function acquire(place: Place): Promise<Running> {
   const begun = Date.now()
+  let waiting = false
   for (let failures = 0; ; await sleep(pollMs)) {
     const server = readPostmaster(place.cluster)
     if (server) {
       const running = await joinServer(place, server, Date.now() - begun)
       if (running) return running
+      if (!waiting) place.log(`PostgreSQL (pid ${server.pid}) is starting or stopping, waiting for that`)
+      waiting = true
     } else {
       const running = await startServer(place).catch(async (error: unknown) => {
         // After a crash the last processes of the old server may take a moment to end.
@@ -149,12 +153,18 @@ async function joinServer(place: Place, server: Postmaster, waitedMs: number): P
     if (waitedMs > orphanAfterMs) process.kill(server.pid, 'SIGINT')
     return undefined
   }
-  if (!(await answers(place.cluster, server.address))) {
+  // Its last holder may have gone just before we came: then it answers, but does not wait for us.
+  if (!(await answers(place.cluster, server.address)) || !isHeld(place.cluster)) {
     hold.release()
     return undefined
   }
   place.log(`PostgreSQL joined (pid ${server.pid})`)
-  return { pid: server.pid, address: server.address, hold }
+  return { pid: server.pid, address: server.address, hold, ended: gone(place.cluster, server.pid) }
+}
+
+/** The server of another process ends without a word. */
+async function gone(cluster: Cluster, pid: number): Promise<void> {
+  while (isServing(cluster, pid)) await sleep(gonePollMs, undefined, { ref: false })
 }
 
 /** @returns undefined when another process was first */
@@ -167,9 +177,7 @@ async function startServer(place: Place): Promise<Running | undefined> {
   const logFile = openSync(logPath, 'a', 0o600)
   const { pid, child, hold, publish } = launch(cluster, serverArgs(place), logFile)
   closeSync(logFile)
-  const ended = new Promise<number | null>((settle) =>
-    child.once('exit', settle).once('error', () => settle(null)),
-  )
+  const ended = new Promise((settle) => child.once('exit', settle).once('error', settle))
   const launched = await pid
 
   let server: Postmaster | undefined

