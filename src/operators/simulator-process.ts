@@ -18,12 +18,14 @@ const program = fileURLToPath(new URL('./simulator/main.ts', import.meta.url))
  * Starts the simulator on a loopback port, and ends it with this process, however that ends.
  * @param options.port taken by another program: any free one
  * @param options.journalPath the operators' own books, kept over restarts
+ * @param options.claimed settles once the journal is this process's own; the program loads meanwhile
  * @throws Error when it does not start
  */
 export async function startSimulatorProcess(options: {
   port: number
   journalPath: string
   controlToken: Secret
+  claimed?: Promise<unknown>
 }): Promise<SimulatorProcess> {
   const flags = ['--tied', '--any-port', '--port', String(options.port), '--journal', options.journalPath]
   const child = spawn(
@@ -32,6 +34,11 @@ export async function startSimulatorProcess(options: {
     {
       stdio: ['pipe', 'pipe', 'inherit'],
     },
+  )
+  child.stdin.on('error', () => {})
+  void (options.claimed ?? Promise.resolve()).then(
+    () => child.stdin.write('\n'),
+    () => child.stdin.end(),
   )
   const lines = createInterface({ input: child.stdout })
   const ready = once(lines, 'line').then(([line]) => String(line))

@@ -31,6 +31,9 @@ export function firstScreen({ app, first, funds, startedMs }: Start): string {
       ? [row('Phones', `${services.simulatorUrl}/phone${dim('   (answer as the customer)')}`)]
       : []),
     row('Docs', `${base}/schema.graphql${dim('   (and README.md in this folder)')}`),
+    ...(services.config.databaseUrl
+      ? []
+      : [row('Data', `${services.config.dataDir}${dim('   (Ctrl-C ends the service and keeps it)')}`)]),
     '',
   ]
   if (first) {

@@ -5,6 +5,8 @@ import pg from 'pg'
 import { type Config, ConfigError, readConfig } from '../config.ts'
 import { ensureGenerated } from '../database/hydrate.ts'
 import { type SimulatorProcess, startSimulatorProcess } from '../operators/simulator-process.ts'
+import { claimSandbox, openDataDir } from './claim.ts'
+import { explain } from './explain.ts'
 import { firstScreen } from './first-screen.ts'
 
 /** The database of a process: the owner's server, or the embedded one for as long as somebody uses it. */
@@ -46,10 +48,21 @@ const connectMs = 5_000
 const connectTriesMax = 2
 
 /** The operators of a sandbox, unless they run elsewhere. */
-async function openSimulator({ simulator, dataDir }: Config): Promise<SimulatorProcess | null> {
-  if (simulator?.url !== null) return null
-  const { port, controlToken } = simulator
-  return startSimulatorProcess({ port, controlToken, journalPath: join(dataDir, 'operators.jsonl') })
+async function openSimulator(
+  config: Config,
+  opening: Promise<OpenedServer>,
+): Promise<SimulatorProcess | null> {
+  if (config.simulator?.url !== null) return null
+  const { port, controlToken } = config.simulator
+  const claimed = opening.then(async ({ connection }) => {
+    if (!config.databaseUrl) await claimSandbox(connection, config)
+  })
+  const journalPath = join(config.dataDir, 'operators.jsonl')
+  const [simulator] = await Promise.all([
+    startSimulatorProcess({ port, controlToken, journalPath, claimed }),
+    claimed,
+  ])
+  return simulator
 }
 
 /** Runs the service until SIGTERM or SIGINT: starts it, shows the first screen, drains, stops. */
@@ -58,11 +71,13 @@ export async function runService(): Promise<void> {
   const say = (line: string) => process.stderr.write(`${styleText('dim', line)}\n`)
   try {
     const config = readConfig()
+    openDataDir(config)
     ensureGenerated()
     // PostgreSQL and the simulator start while the modules load.
+    const opening = openServer(config, say)
     const [server, simulator, { startApp }, { createFirstMerchant }] = await Promise.all([
-      openServer(config, say),
-      openSimulator(config),
+      opening,
+      openSimulator(config, opening),
       import('../app.ts'),
       import('../resources/merchants/create.ts'),
     ])
@@ -128,14 +143,4 @@ function stopOnSignal(close: () => Promise<void>, say: (line: string) => void): 
   }
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
-}
-
-function explain(error: unknown): string {
-  if (error instanceof ConfigError) return `The configuration is wrong:\n${error.message}`
-  if (error instanceof Error && 'code' in error && error.code === 'EADDRINUSE') {
-    return `The port is taken by another program: choose one with PORT=… (${error.message}).`
-  }
-  // What is thrown as a plain Error was written for people; anything else is a bug, and its place matters.
-  if (error instanceof Error && error.constructor === Error) return error.message
-  return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }

@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { createTestDatabase } from '../support/database.ts'
@@ -149,15 +151,38 @@ test('Ctrl-C ends in three lines with code 0; few and short where PostgreSQL goe
   expect(await processesOf(home)).toEqual([])
 }, 40_000)
 
-test('a port that is taken is said in one sentence, and nothing is left running', async () => {
+test('a start that cannot be says why and what to do, and leaves nothing running', async () => {
   const home = await openHome()
-  await start(home)
-  const other = await openHome({ PORT: new URL(home.url).port })
-  await expect(start(other)).rejects.toThrow(/The port is taken by another program: choose one with PORT=/)
+  const port = Number(new URL(home.url).port)
+  const program = createServer().listen(port, '127.0.0.1')
+  await once(program, 'listening')
+  await expect(start(home)).rejects.toThrow(
+    `Another program has port ${port} of 127.0.0.1. ` +
+      `End that one, or choose another port: PORT=${port + 1} npm start\n`,
+  )
+  program.close()
   await eventually(
-    () => processesOf(other),
+    () => processesOf(home),
     (left) => left.length === 0,
     5_000,
+  )
+
+  await start(home)
+  const running = await processesOf(home)
+  const second = { ...home, environment: { ...home.environment, PORT: String(port + 1) } }
+  await expect(start(second)).rejects.toThrow(
+    `The sandbox in ${home.dataDir} is open already, at ${home.url}. ` +
+      `End it first, or open another one beside it: DATA_DIR=.data-2 PORT=${port + 2} npm start\n`,
+  )
+  await eventually(
+    () => processesOf(home),
+    (left) => left.join() === running.join(),
+    5_000,
+  )
+
+  const nowhere = { ...home, environment: { ...home.environment, DATA_DIR: '/dev/null/data' } }
+  await expect(start(nowhere)).rejects.toThrow(
+    /wrong:\nDATA_DIR: this account cannot write in \/dev\/null\/data .+: DATA_DIR=\S+ npm start\n$/,
   )
 }, 40_000)
 

@@ -16,13 +16,13 @@ const help = `The operator simulator: four mobile-money operators that move no r
   --seed N            repeatable identifiers
   --public-url URL    the address that people use, where it differs
   --json              one line of JSON when ready
-  --tied              end when standard input closes; implies --json`
+  --tied              begin at the first line of standard input, end when it closes; implies --json`
 
 await run()
 
 async function run(): Promise<void> {
   const flags = readFlags()
-  if (!flags) return
+  if (!flags || (flags.tied && !(await isTold()))) return
   const simulator = await start(flags.options, flags.anyPort)
   const stop = () => {
     // Nothing waits for a goodbye: the journal holds every promise.
@@ -40,6 +40,22 @@ async function run(): Promise<void> {
   process.stdout.write(
     flags.json ? `${json}\n` : screen(simulator.url, flags.options.publicUrl ?? simulator.url),
   )
+}
+
+/**
+ * Modules are loaded meanwhile: the journal may belong to another one until then.
+ * @returns false where nobody is there any more to say so
+ */
+function isTold(): Promise<boolean> {
+  return new Promise((tell) => {
+    process.stdin
+      .once('data', () => {
+        process.stdin.pause()
+        tell(true)
+      })
+      .once('end', () => tell(false))
+      .once('error', () => tell(false))
+  })
 }
 
 interface Flags {

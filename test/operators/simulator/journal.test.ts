@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -33,6 +34,7 @@ async function folder() {
 async function startProgram(...flags: string[]) {
   const all = [program, '--port', '0', '--tied', '--control-token', controlToken, ...flags]
   const child = spawn(process.execPath, all, { stdio: ['pipe', 'pipe', 'ignore'] })
+  child.stdin.write('\n')
   const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string]
   const ended = once(child, 'exit')
   const { url } = JSON.parse(line) as { url: string }
@@ -181,6 +183,15 @@ test('the program ends when its standard input closes, if it is tied to it', asy
   expect(JSON.parse(tied.line)).toEqual({ simulator: 'ready', url: tied.url })
   tied.child.stdin.end()
   expect(await tied.ended).toEqual([0, null])
+})
+
+test('a tied program leaves the journal alone until it is told to begin', async () => {
+  await using place = await folder()
+  const flags = ['--port', '0', '--tied', '--journal', place.journalPath]
+  const child = spawn(process.execPath, [program, ...flags], { stdio: ['pipe', 'ignore', 'inherit'] })
+  child.stdin.end()
+  expect(await once(child, 'exit')).toEqual([0, null])
+  expect(existsSync(place.journalPath)).toBe(false)
 })
 
 test('a taken port is an error in words, unless any port will do', async () => {

@@ -1,0 +1,36 @@
+import { ConfigError } from '../config.ts'
+
+/** What a person reads where the service does not start: what is in the way, and what to do about it. */
+export function explain(error: unknown): string {
+  if (error instanceof ConfigError) return `The configuration is wrong:\n${error.message}`
+  if (isListening(error)) return whyNotListening(error)
+  // What is thrown as a plain Error was written for people; anything else is a bug, and its place matters.
+  if (error instanceof Error && error.constructor === Error) return error.message
+  return error instanceof Error ? (error.stack ?? error.message) : String(error)
+}
+
+/** What `node:net` says of an address on which it cannot listen. */
+interface ListenError extends Error {
+  code: string
+  address?: string
+  port?: number
+}
+
+function isListening(error: unknown): error is ListenError {
+  return (
+    error instanceof Error && 'syscall' in error && ['listen', 'getaddrinfo'].includes(String(error.syscall))
+  )
+}
+
+function whyNotListening({ code, message, address, port = 0 }: ListenError): string {
+  const place = `port ${port} of ${address}`
+  if (code === 'EADDRINUSE') {
+    const next = port < portMax ? port + 1 : port - 1
+    return `Another program has ${place}. End that one, or choose another port: PORT=${next} npm start`
+  }
+  if (code === 'EACCES')
+    return `This account may not listen on ${place}. Choose one above 1023: PORT=4000 npm start`
+  return `HOST: this machine cannot listen there (${message}). 127.0.0.1 is for itself, 0.0.0.0 for everyone.`
+}
+
+const portMax = 65_535
