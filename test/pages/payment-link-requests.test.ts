@@ -162,7 +162,7 @@ test('an attempt is shown under its own link only, and its stream ends with it',
 
 test.each([
   ['70010001', ['Vous avez refusé ce paiement.', 'You declined this payment.']],
-  ['70030001', ['Votre numéro n&#39;a pas de compte', 'Your number has no account']],
+  ['70030001', ['Votre numéro n’a pas de compte', 'Your number has no account']],
   ['70060001', ['Le code que vous avez saisi est incorrect.', 'The code that you entered is wrong.']],
 ])('a payer whose number is %s is told why in the second person', async (phone, words) => {
   const address = await link()

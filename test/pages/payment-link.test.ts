@@ -77,7 +77,7 @@ describe.skipIf(cannotLook)('a payment link', () => {
   test('a refusal is told in the words of the payer, and leads to another try', async () => {
     const page = await open(await link({ amount: 5_000 }))
     await send(page, '70 02 00 01')
-    await titled(page, "Le paiement n'a pas abouti")
+    await titled(page, 'Le paiement n’a pas abouti')
     expect(await mainOf(page)).toContain('Votre solde est insuffisant.')
     await page.getByRole('link', { name: 'Réessayer' }).click()
     await send(page, '70 00 00 01')
@@ -90,8 +90,8 @@ describe.skipIf(cannotLook)('a payment link', () => {
     await send(page, '70 10 01 01')
     await titled(page, 'Confirmez sur votre téléphone')
     await service.app.services.sandbox?.advanceClock(2 * 60_000)
-    await titled(page, "Le paiement n'a pas abouti")
-    expect(await mainOf(page)).toContain("Vous n'avez pas confirmé ce paiement à temps.")
+    await titled(page, 'Le paiement n’a pas abouti')
+    expect(await mainOf(page)).toContain('Vous n’avez pas confirmé ce paiement à temps.')
     await page.close()
   })
 

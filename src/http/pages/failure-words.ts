@@ -16,7 +16,7 @@ const another: Said = {
   en: 'This operator does not take this payment. Try another one.',
 }
 const unspecified: Said = {
-  fr: "Votre opérateur n'a pas confirmé ce paiement.",
+  fr: 'Votre opérateur n’a pas confirmé ce paiement.',
   en: 'Your operator did not confirm this payment.',
 }
 
@@ -24,15 +24,15 @@ const unspecified: Said = {
 export const failureWords: Readonly<Record<FailureReason, Said>> = {
   PAYER_DECLINED: { fr: 'Vous avez refusé ce paiement.', en: 'You declined this payment.' },
   PAYER_TIMEOUT: {
-    fr: "Vous n'avez pas confirmé ce paiement à temps.",
+    fr: 'Vous n’avez pas confirmé ce paiement à temps.',
     en: 'You did not confirm this payment in time.',
   },
   PAYER_NOT_FOUND: {
-    fr: "Votre numéro n'a pas de compte chez cet opérateur. Vérifiez l'un et l'autre.",
+    fr: 'Votre numéro n’a pas de compte chez cet opérateur. Vérifiez l’un et l’autre.',
     en: 'Your number has no account with this operator. Check both.',
   },
   PAYER_NOT_ALLOWED: {
-    fr: "Votre compte n'est pas autorisé à faire ce paiement. Voyez avec votre opérateur.",
+    fr: 'Votre compte n’est pas autorisé à faire ce paiement. Voyez avec votre opérateur.',
     en: 'Your account may not make this payment. Ask your operator.',
   },
   PAYER_INSUFFICIENT_FUNDS: { fr: 'Votre solde est insuffisant.', en: 'Your balance is too low.' },
@@ -60,7 +60,7 @@ export const failureWords: Readonly<Record<FailureReason, Said>> = {
   PLATFORM_LIMIT_REACHED: later,
   CREDENTIALS_REJECTED: later,
   AMOUNT_OUT_OF_RANGE: {
-    fr: "Votre opérateur n'accepte pas ce montant.",
+    fr: 'Votre opérateur n’accepte pas ce montant.',
     en: 'Your operator does not accept this amount.',
   },
   CURRENCY_NOT_SUPPORTED: another,

@@ -18,7 +18,7 @@ const fr = {
   pay: 'Payer',
   busy: 'Un instant…',
   promise: 'Vous confirmerez ensuite avec votre code secret. Ne le donnez à personne.',
-  warning: 'Erreur : ',
+  warning: 'Erreur\u{a0}: ',
   problems: {
     amount: 'Écrivez un montant en francs, par exemple 5 000.',
     amountLeast: `Le plus petit montant est ${least}.`,
@@ -28,22 +28,22 @@ const fr = {
     down: (operator: Provider) =>
       `${operator} ne répond pas en ce moment. Réessayez plus tard, ou prenez un autre opérateur.`,
     asked: (minutes: number) =>
-      "Ce numéro vient d'être sollicité plusieurs fois. Répondez à la demande reçue sur le téléphone, " +
+      'Ce numéro vient d’être sollicité plusieurs fois. Répondez à la demande reçue sur le téléphone, ' +
       `ou réessayez ${minutes < 60 ? `dans ${minutes} min` : 'plus tard'}.`,
     crowd: 'Beaucoup de personnes paient en ce moment. Réessayez dans une minute.',
-    changed: "Le montant vient de changer. Vérifiez-le, puis payez. Rien n'a été demandé.",
+    changed: 'Le montant vient de changer. Vérifiez-le, puis payez. Rien n’a été demandé.',
   },
   closed: {
-    title: "Ce lien n'accepte plus de paiement",
+    title: 'Ce lien n’accepte plus de paiement',
     open: 'Vous pouvez payer par ce lien.',
     expired: 'Sa date est passée.',
     exhausted: 'Tous les paiements prévus ont été faits, ou sont en cours.',
-    inactive: "Le commerçant l'a fermé.",
+    inactive: 'Le commerçant l’a fermé.',
     ask: (merchant: string) => `Pour payer, demandez un nouveau lien à ${merchant}.`,
   } satisfies Closed,
   missing: {
-    title: "Cette page n'existe pas",
-    text: "Vérifiez l'adresse, ou demandez à nouveau le lien à votre commerçant.",
+    title: 'Cette page n’existe pas',
+    text: 'Vérifiez l’adresse, ou demandez à nouveau le lien à votre commerçant.',
   },
   many: { title: 'Trop de demandes', text: 'Patientez un instant, puis revenez en arrière et réessayez.' },
   large: { title: 'Formulaire illisible', text: 'Revenez à la page du lien et recommencez.' },
@@ -51,8 +51,8 @@ const fr = {
     title: 'Confirmez sur votre téléphone',
     asked: (operator: Provider, phone: string) => `Une demande de ${operator} arrive sur le ${phone}.`,
     code: 'Vérifiez le montant et entrez votre code secret.',
-    turns: 'Revenez ici : cette page affichera votre reçu.',
-    nothing: "Rien ne s'affiche ?",
+    turns: 'Revenez ici\u{a0}: cette page affichera votre reçu.',
+    nothing: 'Rien ne s’affiche\u{a0}?',
     look: (operator: Provider) =>
       `Le téléphone doit être allumé, avec du réseau. Regardez aussi dans le menu de ${operator}.`,
     hosted: (operator: Provider) => `Terminez chez ${operator}`,
@@ -64,11 +64,11 @@ const fr = {
   done: { title: 'Paiement effectué', print: 'Imprimer le reçu' },
   reversed: { title: 'Paiement remboursé', text: 'Ce paiement a été annulé et rendu à votre compte.' },
   failed: {
-    title: "Le paiement n'a pas abouti",
+    title: 'Le paiement n’a pas abouti',
     again: 'Réessayer',
     ask: (merchant: string) => `Pour payer, adressez-vous à ${merchant}.`,
-    debited: 'Votre compte a été débité ?',
-    late: "Ne payez pas une seconde fois : cette page affichera votre reçu dès que l'opérateur confirme.",
+    debited: 'Votre compte a été débité\u{a0}?',
+    late: 'Ne payez pas une seconde fois\u{a0}: cette page affichera votre reçu dès qu’il est confirmé.',
   },
   receipt: {
     merchant: 'Commerçant',
@@ -77,7 +77,7 @@ const fr = {
     date: 'Date',
     phone: 'Téléphone',
     operator: 'Opérateur',
-    operatorReference: "Référence de l'opérateur",
+    operatorReference: 'Référence de l’opérateur',
     reference: 'Référence',
   },
 }
