@@ -2,13 +2,14 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { randomInt } from 'node:crypto'
 import { constants } from 'node:os'
-import { findPlanted, namedPlants } from './planted.ts'
+import { findPlanted, namedPlants, processesOf } from './planted.ts'
 import type { Plant } from './plants.ts'
 import { runStorm, type Storm } from './storm.ts'
 import { lastWarnings } from './under-test.ts'
 import { runProgram, UsageError, wholeNumber } from '../support/command-line.ts'
 
 const usage = `Kills the service and its database while clients work: no franc may be lost or made.
+By every fourth seed two processes of the service work over the one database.
 
   --seeds N      how many storms (4)
   --cycles N     kills in each of them (10)
@@ -78,7 +79,8 @@ function report(storm: Storm): void {
     Array.from(counts, ([name, count]) => `${name} ${count}`).join(', ')
   say(
     `seed ${storm.seed}: ${storm.violations.length} violations in ${storm.cycles} cycles ` +
-      `(${of(storm.kills)}; ${storm.resets} connections reset, ${storm.failedStarts} failed starts); ` +
+      `(${storm.processes} processes; ${of(storm.kills)}; ` +
+      `${storm.resets} connections reset, ${storm.failedStarts} failed starts); ` +
       `${storm.requests} requests (${of(storm.answers)}), ${storm.acknowledged} acknowledged; ` +
       `${storm.transactions} transactions, ${storm.paid} paid, ${storm.resends} sent again, ` +
       `${storm.events} events; drained in ${Math.round(storm.drainMs)} ms`,
@@ -139,6 +141,7 @@ async function runStorms(numbers: Numbers): Promise<number> {
       const storm = await runStorm({
         seed: each,
         cycles,
+        processes: processesOf(each),
         tree: root,
         checkEvery: 2,
         signal: ending.signal,

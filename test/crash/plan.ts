@@ -4,6 +4,8 @@ export type Victim = 'service' | 'postgres' | 'both'
 /** One kill: when, and what happens to the database's connections until then. */
 export interface Blow {
   victim: Victim
+  /** Which process of the service; where there are several, `all` at one moment. */
+  process: number | 'all'
   /** `starting`: the time runs from the start of the process, so that it may die before it serves. */
   moment: 'starting' | 'serving'
   afterMs: number
@@ -33,6 +35,7 @@ export function planOf(seed: number, cycles: number): readonly Blow[] {
   const between = (least: number, most: number) => Math.round(least + (most - least) * random())
   return Array.from({ length: cycles }, (): Blow => {
     const victim = pick(random, victims)
+    const process = random() < 0.3 ? 'all' : between(0, 1)
     const starting = victim === 'service' && random() < 0.15
     const afterMs = starting
       ? between(100, 900)
@@ -40,7 +43,7 @@ export function planOf(seed: number, cycles: number): readonly Blow[] {
         ? between(200, 1_100)
         : between(4_200, 5_200)
     const moment = starting ? 'starting' : 'serving'
-    return { victim, moment, afterMs, answersMin: between(5, 60), resets: random() < 0.6 }
+    return { victim, process, moment, afterMs, answersMin: between(5, 60), resets: random() < 0.6 }
   })
 }
 

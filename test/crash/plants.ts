@@ -126,6 +126,16 @@ export const plants: readonly Plant[] = [
     ],
   },
   {
+    name: 'what is cancelled stays set aside',
+    edits: [
+      {
+        file: 'cancel_batch()',
+        find: "IF before <> 'draft' AND freed > 0 THEN",
+        replace: "IF before <> 'draft' AND freed > 0 AND before <> 'processing' THEN",
+      },
+    ],
+  },
+  {
     name: 'timeout means failed',
     edits: [
       {

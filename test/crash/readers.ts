@@ -35,15 +35,24 @@ type Connection = (
 ) => AsyncGenerator<Event, void, void>
 
 /** The ways to read: over a WebSocket, as server-sent events, and page by page over short streams. */
-export function startReaders(url: string, merchants: readonly Merchant[], random: () => number): Reader[] {
-  const ways: Record<string, { connect: Connection; pageMax: number }> = {
+export function startReaders(
+  urls: readonly string[],
+  merchants: readonly Merchant[],
+  random: () => number,
+): Reader[] {
+  return merchants.flatMap((merchant, n) =>
+    Object.entries(waysTo(urls[n % urls.length] ?? '')).map(([name, way]) =>
+      startReader(name, merchant, way, random),
+    ),
+  )
+}
+
+function waysTo(url: string): Record<string, { connect: Connection; pageMax: number }> {
+  return {
     'graphql-ws': { connect: webSocket(url), pageMax: Number.POSITIVE_INFINITY },
     'server-sent events': { connect: serverSentEvents(url), pageMax: Number.POSITIVE_INFINITY },
     'page by page': { connect: serverSentEvents(url), pageMax: 40 },
   }
-  return merchants.flatMap((merchant) =>
-    Object.entries(ways).map(([name, way]) => startReader(name, merchant, way, random)),
-  )
 }
 
 /** It fails at so many events: half of them before it has noted the event, half after. */

@@ -11,6 +11,8 @@ import { advanceClock, openWorld, type World } from './world.ts'
 export interface StormOptions {
   seed: number
   cycles: number
+  /** Of the service, over one database. */
+  processes: number
   /** The source tree that the service runs from. */
   tree: string
   /** What must always hold is checked after every so many cycles, everything at the end. */
@@ -28,6 +30,7 @@ export interface Violation {
 /** What a storm was, in numbers. */
 export interface Storm {
   seed: number
+  processes: number
   /** Cycles that ran; where a violation was seen, its place. */
   cycles: number
   violations: Violation[]
@@ -64,7 +67,7 @@ const stepMs = 2_500
 export async function runStorm(options: StormOptions): Promise<Storm> {
   options.signal.throwIfAborted()
   const world = await openWorld(options)
-  const storm = emptyStorm(options.seed)
+  const storm = emptyStorm(options)
   const stop = new AbortController()
   const clients = startClients(world, options.seed, stop.signal)
   let picture: Picture | null = null
@@ -121,20 +124,21 @@ function aborted(signal: AbortSignal): Promise<never> {
 
 /** One life and its end. @param check looks at the books while nothing runs */
 async function strike(world: World, blow: Blow, check: () => Promise<boolean>): Promise<boolean> {
-  const { service, postgres, proxy } = world
+  const { services, postgres, proxy } = world
+  const struck = services.filter((_, n) => blow.process === 'all' || n === blow.process % services.length)
   if (blow.moment === 'starting') {
-    await service.kill()
-    await service.startAndKill(blow.afterMs)
+    await Promise.all(struck.map((service) => service.kill()))
+    await Promise.all(struck.map((service) => service.startAndKill(blow.afterMs)))
   } else {
     proxy.reset(blow.resets)
     await live(world, blow)
     if (blow.victim !== 'service') postgres.kill()
-    if (blow.victim !== 'postgres') await service.kill()
+    if (blow.victim !== 'postgres') await Promise.all(struck.map((service) => service.kill()))
     proxy.reset(false)
   }
   await postgres.ready()
   const isFine = await check()
-  if (isFine && blow.victim !== 'postgres') await service.start()
+  if (isFine && blow.victim !== 'postgres') await Promise.all(struck.map((service) => service.start()))
   return isFine
 }
 
@@ -183,15 +187,16 @@ function startClients(world: World, seed: number, stop: AbortSignal): Promise<vo
   return Promise.all(
     Array.from({ length: clientsCount }, (_, index) => {
       const merchant = world.merchants[index % world.merchants.length]
-      if (!merchant) throw new Error('a storm needs a merchant')
+      const service = world.services[Math.floor(index / 2) % world.services.length]
+      if (!merchant || !service) throw new Error('a storm needs a merchant')
       const client: Client = {
-        url: world.home.url,
+        url: service.url,
         random: randomFrom(seed * 100 + index),
         merchant,
         record: world.record,
         newReference: () => `storm-${(references += 1)}`,
       }
-      return work(client, world.service.serving, stop)
+      return work(client, service.serving, stop)
     }),
   )
 }
@@ -223,18 +228,19 @@ async function strangeThings(world: World): Promise<Violation[]> {
   )
 }
 
-function inWords({ victim, moment, afterMs, resets }: Blow): string {
-  return `kill -9 of ${victim} ${moment} after ${afterMs} ms${resets ? ', connections reset' : ''}`
+function inWords({ victim, process, moment, afterMs, resets }: Blow): string {
+  const which = victim === 'postgres' ? '' : `, process ${process},`
+  return `kill -9 of ${victim}${which} ${moment} after ${afterMs} ms${resets ? ', connections reset' : ''}`
 }
 
-function emptyStorm(seed: number): Storm {
+function emptyStorm({ seed, processes }: StormOptions): Storm {
   const counts = { cycles: 0, requests: 0, acknowledged: 0, transactions: 0, paid: 0, resends: 0, events: 0 }
   const more = { resets: 0, failedStarts: 0, drainMs: 0, kills: new Map(), answers: new Map() }
-  return { seed, violations: [], logPath: null, ...counts, ...more }
+  return { seed, processes, violations: [], logPath: null, ...counts, ...more }
 }
 
 function summarize(storm: Storm, world: World, picture: Picture | null): Storm {
-  const { record, proxy, service, logPath } = world
+  const { record, proxy, services, logPath } = world
   const { transactions: moved = [], payouts = [], recipients = [] } = picture ?? {}
   const transactions = [...moved, ...payouts, ...recipients]
   return {
@@ -247,7 +253,7 @@ function summarize(storm: Storm, world: World, picture: Picture | null): Storm {
     resends: transactions.reduce((sum, { attempt }) => sum + (attempt ?? 1) - 1, 0),
     events: picture?.events.length ?? 0,
     resets: proxy.count(),
-    failedStarts: service.failedStarts(),
+    failedStarts: services.reduce((sum, service) => sum + service.failedStarts(), 0),
     answers: record.answers,
   }
 }

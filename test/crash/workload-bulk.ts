@@ -1,13 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { providers } from '../../src/shared/providers.ts'
 import { pick } from './plan.ts'
-import { type Answer, ask, type Client, describe, isTrouble, type Operation } from './workload.ts'
+import {
+  type Answer,
+  ask,
+  type BatchWord,
+  type Client,
+  describe,
+  isTrouble,
+  type Operation,
+} from './workload.ts'
 import { payees } from './workload-out.ts'
 
 /** What the clients do with batches, by weight. */
 export const inBulk: readonly Operation[] = [
-  { name: 'batch', weight: 12, run: payBatch },
+  { name: 'batch', weight: 12, run: async (client) => void (await payBatch(client)) },
   { name: 'cancel a batch', weight: 4, run: cancelBatch },
+  { name: 'cancel a batch under way', weight: 4, run: cancelUnderWay },
 ]
 
 const triesMax = 3
@@ -17,13 +26,14 @@ const sizes = [
   { value: 200, weight: 3 },
 ]
 
-async function payBatch(client: Client): Promise<void> {
+/** @returns the batch that was processed */
+async function payBatch(client: Client, size = pick(client.random, sizes)): Promise<BatchWord | null> {
   const { random, record, merchant } = client
   const key = client.newReference()
-  const recipients = people(client, pick(random, sizes))
+  const recipients = people(client, size)
   const made = await insist(client, '', { recipients }, `make ${key}`)
   const id: unknown = made?.body.data?.id
-  if (made?.status !== 201 || typeof id !== 'number') return
+  if (made?.status !== 201 || typeof id !== 'number') return null
   const batch = { id, merchantId: merchant.id, count: recipients.length, began: false, cancelled: false }
   record.batches.push(batch)
   // The same request again is the same batch.
@@ -34,13 +44,24 @@ async function payBatch(client: Client): Promise<void> {
     if (added?.status === 200) batch.count += 2
   }
   const begun = await insist(client, `/${id}/process`, {}, `process ${key}`)
-  if (begun?.status === 202) batch.began = true
+  if (begun?.status !== 202) return null
+  batch.began = true
+  return batch
 }
 
-async function cancelBatch({ ...client }: Client): Promise<void> {
+/** While most of its recipients wait for their turn. */
+async function cancelUnderWay(client: Client): Promise<void> {
+  const batch = await payBatch(client, 60)
+  if (batch) await cancel(client, batch)
+}
+
+async function cancelBatch(client: Client): Promise<void> {
   const own = client.record.batches.filter(({ merchantId }) => merchantId === client.merchant.id).slice(-20)
   const batch = own[Math.floor(client.random() * own.length)]
-  if (!batch) return
+  if (batch) await cancel(client, batch)
+}
+
+async function cancel(client: Client, batch: BatchWord): Promise<void> {
   const answer = await insist(client, `/${batch.id}/cancel`, {}, client.newReference())
   if (answer?.status === 200) batch.cancelled = true
 }

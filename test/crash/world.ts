@@ -15,7 +15,8 @@ export interface World {
   postgres: Postgres
   proxy: Proxy
   operators: Operators
-  service: Service
+  /** The processes of the service over the one database, each at its own address. */
+  services: readonly (Service & { url: string })[]
   merchants: Merchant[]
   readers: Reader[]
   record: Record
@@ -32,16 +33,27 @@ const merchantsCount = 2
  */
 export async function openWorld(options: {
   seed: number
+  processes: number
   tree: string
   signal: AbortSignal
 }): Promise<World> {
-  const { seed, tree, signal } = options
-  const home = await newHome({ LOG_LEVEL: 'warn', OPERATORS_CONTROL_TOKEN: operatorsControlToken })
+  const { seed, processes, tree, signal } = options
+  const homes = await Promise.all(
+    Array.from({ length: processes }, () =>
+      newHome({
+        LOG_LEVEL: 'warn',
+        OPERATORS_CONTROL_TOKEN: operatorsControlToken,
+        SECRET_KEY: '\u0007'.repeat(32),
+      }),
+    ),
+  )
+  const [home] = homes
+  if (!home) throw new Error('a storm needs a service')
   const dir = join(home.dataDir, '..')
   const closers: (() => Promise<unknown>)[] = []
   const close = async (keep: boolean) => {
     for (const each of closers.toReversed()) await each()
-    if (!keep) await home.remove()
+    for (const each of keep ? homes.slice(1) : homes) await each.remove()
   }
   async function opened<T>(opening: Promise<T>, end: (part: T) => Promise<unknown>): Promise<T> {
     const part = await opening
@@ -65,21 +77,24 @@ export async function openWorld(options: {
       batches: [],
     }
     const logPath = join(dir, 'service.log')
-    Object.assign(home.environment, {
-      DATABASE_URL: `postgresql://${postgres.user}@127.0.0.1:${proxy.port}/payments`,
-      OPERATORS_URL: operators.url,
-    })
     const onEnd = (words: string) => record.strange.push(words)
-    const service = createService({ tree, environment: home.environment, logPath, onEnd })
-    closers.push(() => service.close())
-    await service.start()
-    signal.throwIfAborted()
+    const services: (Service & { url: string })[] = []
+    for (const { url, environment } of homes) {
+      environment['DATABASE_URL'] = `postgresql://${postgres.user}@127.0.0.1:${proxy.port}/payments`
+      environment['OPERATORS_URL'] = operators.url
+      const service = createService({ tree, environment, logPath, onEnd })
+      services.push({ ...service, url })
+      closers.push(() => service.close())
+      await service.start()
+      signal.throwIfAborted()
+    }
     const merchants = await Promise.all(
       Array.from({ length: merchantsCount }, () => openMerchant(home, tree)),
     )
-    const readers = startReaders(home.url, merchants, randomFrom(seed + 2))
+    const urls = homes.map(({ url }) => url)
+    const readers = startReaders(urls, merchants, randomFrom(seed + 2))
     closers.push(() => Promise.all(readers.map((reader) => reader.stop())))
-    return { home, postgres, proxy, operators, service, merchants, readers, record, logPath, close }
+    return { home, postgres, proxy, operators, services, merchants, readers, record, logPath, close }
   } catch (error) {
     await close(false)
     throw error
