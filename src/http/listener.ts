@@ -10,6 +10,7 @@ import { createGraphqlHandler } from './graphql.ts'
 import { openTemplates } from './import/templates.ts'
 import { openLinkCodes } from './link-codes.ts'
 import { pageRoutes } from './pages/home.ts'
+import { openPaymentLinks } from './pages/payment-link.ts'
 import type { HttpBindings } from './request.ts'
 import { notFound, openRest } from './rest/handler.ts'
 import type { HttpServer } from './server.ts'
@@ -27,8 +28,14 @@ export function createListener(services: Services, schema: GraphQLSchema, http: 
   const operations = createOperations(schema)
   const graphql = createGraphqlHandler({ services, operations, isDraining: () => http.isDraining() })
   const sockets = serveSubscriptions({ services, operations, server: http.server })
-  const rest = openRest(services, schema)
-  const downloads = [openExports(services), openTemplates(services), openLinkCodes(services)]
+  // First the files: `/bulk/batches/template.csv` is no id of a batch.
+  const doors = [
+    openExports(services),
+    openTemplates(services),
+    openLinkCodes(services),
+    openRest(services, schema),
+    openPaymentLinks(services),
+  ]
   const app = new Hono<HttpBindings>()
   app.route('/', callbackRoutes(services))
   app.route('/', pageRoutes(services, schema))
@@ -42,9 +49,7 @@ export function createListener(services: Services, schema: GraphQLSchema, http: 
     listener: (message, response) => {
       const path = message.url?.split('?', 1)[0]
       if (path === '/graphql') graphql(message, response)
-      // First the files: `/bulk/batches/template.csv` is no id of a batch.
-      else if (!downloads.some((door) => door(message, response)) && !rest(message, response))
-        void others(message, response)
+      else if (!doors.some((door) => door(message, response))) void others(message, response)
     },
     close: () => sockets.close(),
   }

@@ -60,6 +60,8 @@ export const limits = {
   /** The form of a link's page, and pages of one address that wait live. Choice: many share an address. */
   linkFormMaxBytes: 4 * 1_024,
   linkStreamsPerAddressMax: 300,
+  /** Forms of links that are kept as they were drawn. Choice: some megabytes at most. */
+  drawnFormsMax: 1_000,
   /** Longest e-mail address that can be delivered to (RFC 5321). */
   emailLengthMax: 254,
   urlLengthMax: 2_048,

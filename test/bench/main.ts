@@ -5,6 +5,7 @@ import { deposit } from './deposit.ts'
 import { openGround } from './ground.ts'
 import { list } from './list.ts'
 import { nested } from './nested.ts'
+import { page } from './page.ts'
 import { type BenchOptions, runSection, type SectionResult, type Workload } from './rounds.ts'
 import { settle } from './settle.ts'
 import { payouts } from './payouts.ts'
@@ -20,6 +21,7 @@ const workloads: Readonly<Record<string, Workload>> = {
   settle,
   list,
   nested,
+  page,
   payouts,
   bulk,
   start,

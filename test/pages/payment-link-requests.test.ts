@@ -189,6 +189,39 @@ test('a page that said that a payment failed listens for late money, but not for
   await expect.poll(() => [...service.app.services.streams.keys()]).toEqual([])
 })
 
+test('each reader has a form of its own, which says at once what has changed', async () => {
+  const body = { title: 'Cours', amount: 5_000 }
+  const { body: made } = await service.rest('POST', '/payment-links', { token: shop.token, body })
+  const address = `${service.url}/l/${made.data.url_slug}`
+  const read = async () => (await fetch(address)).text()
+  const tokenOf = (page: string) => /name="token" value="([0-9a-f]{32})"/.exec(page)?.[1]
+  const pages = await Promise.all(Array.from({ length: 20 }, read))
+  expect(new Set(pages.map(tokenOf)).size).toBe(20)
+  const bare = pages.map((page) => page.replace(tokenOf(page) ?? '', ''))
+  expect(new Set(bare).size).toBe(1)
+  const change = (more: object) =>
+    service.rest('PUT', `/payment-links/${made.data.id}`, { token: shop.token, body: more })
+  for (const amount of [6_000, 7_000]) {
+    await change({ amount, title: `À ${amount}` })
+    const page = await read()
+    expect(page).toContain(`<h1>À ${amount}</h1>`)
+    expect(page).toContain(`name="amount" value="${amount}"`)
+  }
+  expect(await (await fetch(`${address}?lang=en`)).text()).toContain('<html lang="en">')
+  await change({ is_active: false })
+  expect((await fetch(address)).status).toBe(410)
+})
+
+test('the head of a page alone tells its length; a method that no page knows finds none', async () => {
+  const address = await link({ title: 'Élève' })
+  const whole = await fetch(address)
+  const length = (await whole.arrayBuffer()).byteLength
+  const head = await fetch(address, { method: 'HEAD' })
+  expect([head.status, Number(head.headers.get('content-length'))]).toEqual([200, length])
+  expect(await head.text()).toBe('')
+  expect((await fetch(address, { method: 'PUT' })).status).toBe(404)
+})
+
 test('a page with all it loads is below 30 KB; what it loads is kept for ever', async () => {
   const page = await (await fetch(await link())).text()
   expect(page).not.toMatch(/<style|<script>|style="|onclick/)

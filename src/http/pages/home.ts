@@ -8,7 +8,6 @@ import { type HttpBindings, requestIdOf } from '../request.ts'
 import { assetRoutes } from './assets.ts'
 import { type Language, languageOf, page } from './layout.ts'
 import { mailPage } from './mail.ts'
-import { paymentLinkPages } from './payment-link.ts'
 import { peoplePages } from './people.ts'
 
 /** Of every page that does not say otherwise: it loads its style, and nobody lists or frames it. */
@@ -37,7 +36,6 @@ export function pageRoutes(services: Services, schema: GraphQLSchema): Hono<Http
   )
   app.route('/', assetRoutes())
   app.route('/', peoplePages())
-  app.route('/', paymentLinkPages(services))
   const { folder } = services.config.mail
   if (folder !== null) app.route('/', mailPage(folder))
   return app

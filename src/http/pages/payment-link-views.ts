@@ -19,7 +19,7 @@ export interface Reader {
 }
 
 /** What a form is drawn with. */
-interface FormView {
+export interface FormView {
   link: PublicLink
   operators: readonly { provider: Provider; isDown: boolean }[]
   ranges: NumberRanges

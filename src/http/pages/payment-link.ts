@@ -1,4 +1,4 @@
-import { type Context as Call, Hono } from 'hono'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context, Services } from '../../context.ts'
 import { addressBlock } from '../../access/ip-whitelist.ts'
 import { takePlaces } from '../../access/places.ts'
@@ -7,120 +7,160 @@ import { checkPayment, paymentState } from '../../resources/transactions/check.t
 import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
 import { apiVersion } from '../../shared/version.ts'
-import { anonymousContext, type HttpBindings, readBody, requestIdOf } from '../request.ts'
+import { anonymousContext, passOver, pathOf, readBody, requestIdOf } from '../request.ts'
+import { findRoutes } from '../rest/find-routes.ts'
+import type { Door } from '../rest/handler.ts'
+import { bytesOf, rememberForms } from './drawn-forms.ts'
 import { languageOf } from './layout.ts'
 import { readForm } from './payment-link-form.ts'
-import { type Answer, missing, payByForm, showLink } from './payment-link-pay.ts'
+import { type Answer, missing, nothing, payByForm, showLink } from './payment-link-pay.ts'
 import { paymentPage, plainPage, type Reader } from './payment-link-views.ts'
-import { paymentEvents } from './payment-stream.ts'
+import { sendPaymentEvents } from './payment-stream.ts'
 
-type PageCall = Call<HttpBindings>
+/** Somebody who is at a page of a link. */
+interface Visit {
+  ctx: Context
+  message: IncomingMessage
+  reader: Reader
+  params: Readonly<Record<string, string>>
+  /** The way up to the top of the service. */
+  top: '../' | '../../'
+}
+
+interface Page {
+  method: 'GET' | 'POST'
+  path: string
+  answer: (visit: Visit) => Promise<Answer>
+}
+
+/** Sends a page or a stream. */
+type Send = (visit: Visit, response: ServerResponse) => Promise<void>
 
 /**
- * The public pages of payment links: the form, and each attempt to pay by it. Nobody signs in: the slug is
- * the credential of a link, and the reference that of an attempt.
+ * The public pages of payment links: the form, and each attempt to pay by it;
+ * and the page of each collection.
+ * Nobody signs in: the slug is the credential of a link, the reference or the token that of an attempt.
  */
-export function paymentLinkPages(services: Services): Hono<HttpBindings> {
-  const app = new Hono<HttpBindings>()
-  app.get('/l/:slug', (c) =>
-    answer(services, c, 'read', (ctx, reader) =>
-      ctx.admission.run('read', () => showLink(ctx, reader, c.req.param('slug'))),
-    ),
+export function openPaymentLinks(services: Services): Door {
+  const draw = rememberForms()
+  const pages: readonly Page[] = [
+    {
+      method: 'GET',
+      path: '/l/{slug}',
+      answer: ({ ctx, reader, params: { slug = '' } }) =>
+        ctx.admission.run('read', () => showLink(ctx, reader, slug, { status: 200, typed: nothing, draw })),
+    },
+    { method: 'POST', path: '/l/{slug}', answer: takeForm },
+    { method: 'GET', path: '/l/{slug}/{reference}', answer: showAttempt },
+    { method: 'GET', path: '/r/{token}', answer: showReceipt },
+  ]
+  const find = findRoutes<Send>([
+    ...pages.map((page) => [page, sendPage.bind(null, page)] as [Page, Send]),
+    [{ method: 'GET', path: '/l/{slug}/{reference}/live' }, sendLive],
+    [{ method: 'GET', path: '/r/{token}/live' }, sendLive],
+  ])
+  return (message, response) => {
+    const found = find(pathOf(message) ?? '')
+    const send = found?.methods.get(message.method === 'HEAD' ? 'GET' : (message.method ?? ''))
+    if (!found || !send) return false
+    const { params } = found
+    const ctx = anonymousContext(services, message, requestIdOf(message), 'rest')
+    const top = params['reference'] === undefined ? '../' : '../../'
+    void send({ ctx, message, reader: readerOf(message), params, top }, response)
+      .catch((error: unknown) => {
+        ctx.log.error({ err: error }, 'a page failed')
+        if (response.headersSent) response.destroy()
+        else
+          response
+            .writeHead(500, { ...safety, 'Content-Type': 'text/plain' })
+            .end('Something went wrong on our side.')
+      })
+      .finally(() => {
+        if (!message.complete) passOver(message)
+      })
+    return true
+  }
+}
+
+async function takeForm(visit: Visit): Promise<Answer> {
+  const { ctx, message, reader, params } = visit
+  const body = await readBody(message, limits.linkFormMaxBytes)
+  if (body === null) return { status: 413, text: plainPage(reader, 'large', visit.top) }
+  const typed = readForm(body)
+  const { slug = '' } = params
+  return ctx.admission.run('money', () =>
+    isOwnForm(visit)
+      ? payByForm(ctx, reader, slug, typed)
+      : showLink(ctx, reader, slug, { status: 403, typed }),
   )
-  app.post('/l/:slug', (c) =>
-    answer(services, c, 'write', async (ctx, reader) => {
-      const body = await readBody(c.env.incoming, limits.linkFormMaxBytes)
-      if (body === null) return { status: 413, text: plainPage(reader, 'large', '../') }
-      const slug = c.req.param('slug')
-      return ctx.admission.run('money', () =>
-        isOwnForm(ctx, c)
-          ? payByForm(ctx, reader, slug, readForm(body))
-          : showLink(ctx, reader, slug, { status: 403, typed: readForm(body) }),
-      )
-    }),
-  )
-  app.get('/l/:slug/:reference', (c) =>
-    answer(services, c, 'read', (ctx, reader) =>
-      ctx.admission.run('status', async () => {
-        const { slug, reference } = c.req.param()
-        const payment = await findLinkPayment(ctx, slug, reference)
-        if (!payment) return missing(reader, '../../')
-        return showPayment(ctx, reader, { top: '../../', self: reference, again: `../${slug}` }, payment)
-      }),
-    ),
-  )
-  app.get('/r/:token', (c) =>
-    answer(services, c, 'read', (ctx, reader) =>
-      ctx.admission.run('status', async () => {
-        const token = c.req.param('token')
-        const payment = await findReceipt(ctx, token)
-        if (!payment) return missing(reader, '../')
-        const { slug, reference } = payment
-        if (slug !== null) return { goTo: `../l/${slug}/${reference}${reader.query}` }
-        return showPayment(ctx, reader, { top: '../', self: token, again: null }, payment)
-      }),
-    ),
-  )
-  app.get('/l/:slug/:reference/live', (c) => {
-    const { slug, reference } = c.req.param()
-    return sendLive(services, c, (ctx) => findLinkPayment(ctx, slug, reference))
+}
+
+function showAttempt(visit: Visit): Promise<Answer> {
+  const { ctx, params } = visit
+  const { slug = '', reference = '' } = params
+  return ctx.admission.run('status', async () => {
+    const payment = await findPayment(visit)
+    return showPayment(visit, { self: reference, again: `../${slug}` }, payment)
   })
-  app.get('/r/:token/live', (c) => sendLive(services, c, (ctx) => findReceipt(ctx, c.req.param('token'))))
-  return app
+}
+
+function showReceipt(visit: Visit): Promise<Answer> {
+  const { ctx, reader, params } = visit
+  return ctx.admission.run('status', async () => {
+    const payment = await findPayment(visit)
+    if (payment?.slug != null) return { goTo: `../l/${payment.slug}/${payment.reference}${reader.query}` }
+    return showPayment(visit, { self: params['token'] ?? '', again: null }, payment)
+  })
+}
+
+function findPayment({ ctx, params: { token, slug = '', reference = '' } }: Visit) {
+  return token === undefined ? findLinkPayment(ctx, slug, reference) : findReceipt(ctx, token)
 }
 
 function showPayment(
-  ctx: Context,
-  reader: Reader,
-  place: Parameters<typeof paymentPage>[1],
-  payment: PayerPayment,
+  { ctx, reader, top }: Visit,
+  place: { self: string; again: string | null },
+  payment: PayerPayment | null,
 ): Answer {
+  if (!payment) return missing(reader, top)
   askInTheBackground(ctx, payment)
-  return { status: 200, text: paymentPage(reader, place, payment, ctx.clock.now()) }
+  return { status: 200, text: paymentPage(reader, { ...place, top }, payment, ctx.clock.now()) }
 }
 
-async function answer(
-  services: Services,
-  c: PageCall,
-  kind: 'read' | 'write',
-  work: (ctx: Context, reader: Reader) => Promise<Answer>,
-): Promise<Response> {
-  const ctx = contextOf(services, c)
-  const reader = readerOf(c)
-  const shown = await answerInTime(ctx, kind, `${c.req.method} ${c.req.routePath}`, reader, () =>
-    work(ctx, reader),
-  )
-  for (const [name, value] of ctx.responseHeaders) c.header(name, value)
-  for (const [name, value] of Object.entries(pageHeaders)) c.header(name, value)
-  c.header('X-Request-Id', ctx.requestId)
-  if ('goTo' in shown) return c.redirect(shown.goTo, 303)
-  return c.html(shown.text, shown.status)
+async function sendPage(page: Page, visit: Visit, response: ServerResponse): Promise<void> {
+  const { ctx, message } = visit
+  const shown = await answerInTime(page, visit)
+  const headers = [...alwaysTold, 'X-Request-Id', ctx.requestId]
+  for (const [name, value] of ctx.responseHeaders) headers.push(name, value)
+  if ('goTo' in shown) {
+    headers.push('Location', shown.goTo, 'Content-Length', '0')
+    response.writeHead(303, headers).end()
+    return
+  }
+  const bytes = 'bytes' in shown ? shown.bytes : bytesOf(String(await shown.text))
+  headers.push('Content-Type', 'text/html; charset=utf-8', 'Content-Length', String(bytes.length))
+  response.writeHead(shown.status, headers).end(message.method === 'HEAD' ? undefined : bytes, 'latin1')
 }
 
 /** Who comes too often, or while too much is going on, is told so in words. */
-async function answerInTime(
-  ctx: Context,
-  kind: 'read' | 'write',
-  route: string,
-  reader: Reader,
-  work: () => Promise<Answer>,
-): Promise<Answer> {
+async function answerInTime({ method, answer }: Page, visit: Visit): Promise<Answer> {
+  const { ctx, reader, top } = visit
+  const isWrite = method === 'POST'
   try {
-    ctx.admission.check(kind === 'write' ? 'money' : 'read')
-    await ctx.requestLimits.takePage(ctx, kind === 'write' ? 'form' : 'view')
-    return await work()
+    ctx.admission.check(isWrite ? 'money' : 'read')
+    await ctx.requestLimits.takePage(ctx, isWrite ? 'form' : 'view')
+    return await answer(visit)
   } catch (error) {
     const status = error instanceof DomainError ? turnedAway[error.code] : undefined
     if (!(error instanceof DomainError) || status === undefined) throw error
     ctx.responseHeaders.set('Retry-After', String(error.detail.retryAfterS ?? 1))
-    const top = route.includes(':reference') ? '../../' : '../'
     return { status, text: plainPage(reader, 'many', top) }
   }
 }
 
 const turnedAway: Partial<Record<string, 429 | 503>> = { RATE_LIMITED: 429, OVERLOADED: 503 }
 
-const pageHeaders = {
+const safety = {
   'X-API-Version': apiVersion,
   'Cache-Control': 'no-store',
   'Content-Security-Policy':
@@ -130,16 +170,14 @@ const pageHeaders = {
   'Referrer-Policy': 'same-origin',
   'X-Content-Type-Options': 'nosniff',
   'X-Robots-Tag': 'noindex, nofollow',
-  Vary: 'Accept-Language',
 }
+/** Names and values in turn. */
+const alwaysTold = [...Object.entries(safety).flat(), 'Vary', 'Accept-Language']
 
-function contextOf(services: Services, c: PageCall): Context {
-  return anonymousContext(services, c.env.incoming, requestIdOf(c.env.incoming), 'rest')
-}
-
-function readerOf(c: PageCall): Reader {
-  const asked = c.req.query('lang')
-  const language = languageOf(asked, c.req.header('accept-language'))
+function readerOf({ url = '', headers }: IncomingMessage): Reader {
+  const [, query] = url.split('?', 2)
+  const asked = query === undefined ? undefined : (new URLSearchParams(query).get('lang') ?? undefined)
+  const language = languageOf(asked, headers['accept-language'])
   return { language, query: asked === language ? `?lang=${language}` : '' }
 }
 
@@ -147,11 +185,10 @@ function readerOf(c: PageCall): Reader {
  * Whether a form was sent by a page of ours: no other site makes somebody's browser ask a telephone for
  * money. Browsers say so in either header; old ones say nothing.
  */
-function isOwnForm(ctx: Context, c: PageCall): boolean {
-  const site = c.req.header('sec-fetch-site')
+function isOwnForm({ ctx, message: { headers } }: Visit): boolean {
+  const site = headers['sec-fetch-site']
   if (site !== undefined) return site === 'same-origin' || site === 'none'
-  const origin = c.req.header('origin')
-  return origin === undefined || origin === new URL(ctx.addresses.publicUrl).origin
+  return headers.origin === undefined || headers.origin === new URL(ctx.addresses.publicUrl).origin
 }
 
 /**
@@ -166,21 +203,23 @@ function askInTheBackground(ctx: Context, { status, reference, merchantId, creat
   })
 }
 
-async function sendLive(
-  services: Services,
-  c: PageCall,
-  find: (ctx: Context) => Promise<PayerPayment | null>,
-): Promise<Response> {
-  const ctx = contextOf(services, c)
-  const payment = await find(ctx)
-  if (!payment) return c.body(null, 404)
+async function sendLive(visit: Visit, response: ServerResponse): Promise<void> {
+  const { ctx, message } = visit
+  const look = () => findPayment(visit)
+  const payment = await look()
+  if (!payment) return void response.writeHead(404, safety).end()
   const key = `payers:${addressBlock(ctx.clientAddress)}`
   const leave = takePlaces(ctx.streams, [{ key, max: limits.linkStreamsPerAddressMax, whose: 'address' }])
-  if (typeof leave !== 'function') return c.body(null, 429, { 'Retry-After': '5' })
-  const shown = c.req.query('shown') === 'failed' ? 'failed' : 'pending'
-  return c.body(paymentEvents(ctx, { payment, look: () => find(ctx), shown }, leave), 200, {
-    'Content-Type': 'text/event-stream; charset=utf-8',
-    'Cache-Control': 'no-store',
-    'X-Accel-Buffering': 'no',
-  })
+  if (typeof leave !== 'function')
+    return void response.writeHead(429, { ...safety, 'Retry-After': '5' }).end()
+  try {
+    response.writeHead(200, { ...safety, ...eventHeaders })
+    const shown = /[?&]shown=failed(?:&|$)/.test(message.url ?? '') ? 'failed' : 'pending'
+    if (message.method === 'HEAD') response.end()
+    else await sendPaymentEvents(ctx, { payment, look, shown }, response)
+  } finally {
+    leave()
+  }
 }
+
+const eventHeaders = { 'Content-Type': 'text/event-stream; charset=utf-8', 'X-Accel-Buffering': 'no' }

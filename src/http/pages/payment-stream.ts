@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import type { ServerResponse } from 'node:http'
 import type { Context } from '../../context.ts'
 import { asMerchant } from '../../database/merchant-pool.ts'
 import { awaitEvent } from '../../events/await-event.ts'
@@ -32,44 +32,20 @@ export function lateWatchMs({ settledAt, createdAt }: PayerPayment, now: Date): 
 /**
  * One event, `over`, as soon as an attempt to pay is no longer what its page says; then the stream ends. The
  * service's end cuts it without that, so that the browser comes back.
- * @param leave called once, when the stream has ended
+ * @param response its head is written; the promise ends with it
  */
-export function paymentEvents(
-  ctx: Context,
-  { payment, look, shown }: Watch,
-  leave: () => void,
-): ReadableStream<Uint8Array> {
+export async function sendPaymentEvents(ctx: Context, watch: Watch, response: ServerResponse): Promise<void> {
   const gone = new AbortController()
-  const until = AbortSignal.any([ctx.ending, gone.signal])
-  return new ReadableStream({
-    start(stream) {
-      const write = (text: string) => stream.enqueue(Buffer.from(text))
-      write(`retry: ${retryMs}\n\n`)
-      void ping(write, until)
-      awaitChange(ctx, { payment, look, shown }, until)
-        .then((isOver) => {
-          if (gone.signal.aborted) return
-          if (isOver) write('event: over\ndata:\n\n')
-          stream.close()
-        })
-        .catch((error: unknown) => {
-          ctx.log.error({ err: error }, 'the outcome of a payment was not awaited')
-          if (!gone.signal.aborted) stream.close()
-        })
-        .finally(() => {
-          gone.abort()
-          leave()
-        })
-    },
-    cancel: () => gone.abort(),
-  })
-}
-
-async function ping(write: (text: string) => void, until: AbortSignal): Promise<void> {
-  for (;;) {
-    await sleep(pingMs, undefined, { signal: until, ref: false }).catch(() => {})
-    if (until.aborted) return
-    write(':\n\n')
+  response.once('close', () => gone.abort())
+  if (response.destroyed) gone.abort()
+  response.write(`retry: ${retryMs}\n\n`)
+  const heart = setInterval(() => response.write(':\n\n'), pingMs).unref()
+  try {
+    const isOver = await awaitChange(ctx, watch, AbortSignal.any([ctx.ending, gone.signal]))
+    if (isOver) response.write('event: over\ndata:\n\n')
+  } finally {
+    clearInterval(heart)
+    response.end()
   }
 }
 

@@ -1,4 +1,6 @@
+import type { Pool } from 'pg'
 import type { Context } from '../../context.ts'
+import { shareStatement } from '../../database/batch.ts'
 import type { Xof } from '../../shared/money.ts'
 import type { Provider } from '../../shared/providers.ts'
 import { readReceipt } from '../transactions/receipt.ts'
@@ -26,24 +28,32 @@ interface Row extends Omit<PublicLink, 'availability'> {
   openCount: number
 }
 
-/** The link of that name, whosever it is: null where there is none, or its merchant is no longer active. */
+/**
+ * The link of that name, whosever it is: null where there is none, or its merchant is no longer active. As it
+ * stands after the call: who asks while others are being read waits for the next reading.
+ */
 export async function findPublicLink(ctx: Context, slug: string): Promise<PublicLink | null> {
   if (!slugSchema.safeParse(slug).success) return null
-  const { rows } = await ctx.database.pool.query<Row>({
-    name: 'public_link',
-    text: `SELECT l.id, l.url_slug AS slug, m.name AS "merchantName", l.title, l.description, l.amount,
-        l.is_active AS "isActive", l.expires_at AS "expiresAt", l.usage_limit AS "usageLimit",
-        l.usage_count AS "usageCount", l.open_count AS "openCount"
-      FROM payment_link l JOIN merchant m ON m.id = l.merchant_id AND m.status = 'active'
-      WHERE l.url_slug = $1`,
-    values: [slug],
-  })
-  const [row] = rows
+  const row = await ctx.batches.run(findMany, slug)
   if (!row) return null
   const { id, merchantName, title, description, amount } = row
   const availability = availabilityOf(row, ctx.clock.now())
   return { id, slug: row.slug, merchantName, title, description, amount, availability }
 }
+
+const findMany = shareStatement(async (pool: Pool, slugs: readonly string[]) => {
+  const { rows } = await pool.query<Row>({
+    name: 'public_links',
+    text: `SELECT l.id, l.url_slug AS slug, m.name AS "merchantName", l.title, l.description, l.amount,
+        l.is_active AS "isActive", l.expires_at AS "expiresAt", l.usage_limit AS "usageLimit",
+        l.usage_count AS "usageCount", l.open_count AS "openCount"
+      FROM payment_link l JOIN merchant m ON m.id = l.merchant_id AND m.status = 'active'
+      WHERE l.url_slug = ANY($1)`,
+    values: [[...new Set(slugs)]],
+  })
+  const found = new Map(rows.map((row) => [row.slug, row]))
+  return slugs.map((slug) => found.get(slug) ?? null)
+})
 
 /** An attempt to pay, as its payer sees it. */
 export interface PayerPayment {

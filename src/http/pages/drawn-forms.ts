@@ -1,0 +1,34 @@
+import { RecentMap } from '../../access/recent-map.ts'
+import { limits } from '../../shared/limits.ts'
+import type { Part } from './layout.ts'
+import { type FormView, formPage, type Reader } from './payment-link-views.ts'
+
+/** A page: its text, or the bytes of it, each a character, which Node sends in one write with the head. */
+export type Drawn = { text: Part } | { bytes: string }
+
+export async function drawForm(reader: Reader, view: FormView): Promise<Drawn> {
+  return { text: formPage(reader, view) }
+}
+
+/**
+ * Draws the forms of links that nobody has sent yet, each once for as long as it says the same: one that is
+ * kept is found by all that it says. (Number ranges are the service's own and never change.) Each reader's
+ * has a token of its own.
+ */
+export function rememberForms(): typeof drawForm {
+  const drawn = new RecentMap<string, readonly [before: string, after: string]>(limits.drawnFormsMax)
+  return async (reader, view) => {
+    const { link, operators, typed } = view
+    const said = JSON.stringify([reader, { ...link, amount: String(link.amount) }, operators])
+    const known = drawn.get(said)
+    if (known) return { bytes: known[0] + typed.token + known[1] }
+    const bytes = bytesOf(String(await formPage(reader, view)))
+    const place = bytes.indexOf(typed.token)
+    drawn.set(said, [bytes.slice(0, place), bytes.slice(place + typed.token.length)])
+    return { bytes }
+  }
+}
+
+export function bytesOf(text: string): string {
+  return Buffer.from(text).toString('latin1')
+}
