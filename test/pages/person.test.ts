@@ -6,7 +6,7 @@ import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts
 let service: TestApp
 let shop: TestMerchant
 let browser: TestBrowser
-function pay(method: string, phone: string, reference: string) {
+function pay(method: string, phone: string, reference: string, more: object = {}) {
   return service.rest('POST', '/pay', {
     token: shop.token,
     body: {
@@ -17,6 +17,7 @@ function pay(method: string, phone: string, reference: string) {
       description: 'Commande <b>42</b>',
       return_url: `${service.url}/?paid`,
       cancel_url: `${service.url}/?cancelled`,
+      ...more,
     },
   })
 }
@@ -76,6 +77,32 @@ describe.skipIf(cannotLook)('on a small telephone, without JavaScript', () => {
     expect(page.url()).toBe(`${service.url}/?paid`)
     expect(await page.textContent('h1')).toBe('Paiements marchands')
     expect(await stateOf('person-3', 'success')).toBe('success')
+    await page.close()
+  })
+
+  test('without a way back to the shop the hosted page leads to the receipt, or to why not', async () => {
+    const alone = { return_url: null, cancel_url: null }
+    const page = await browser.context.newPage()
+    const answer = async (phone: string, reference: string, value: string, title: string) => {
+      const { body } = await pay('OperatorB', phone, reference, alone)
+      await page.goto(body.data.payment_url)
+      await page.fill('input[name=pin]', '0000')
+      await page.click(`button[value=${value}]`)
+      await page.waitForURL(`${service.url}/r/**`)
+      // The operator's report may come a moment after its customer.
+      const titled = async () => {
+        await page.reload()
+        return page.textContent('h1')
+      }
+      await expect.poll(titled, { timeout: 10_000, interval: 100 }).toBe(title)
+      return page.locator('main').innerText()
+    }
+    const receipt = await answer('70090004', 'person-5', 'confirm', 'Paiement effectué')
+    for (const part of ['Commande <b>42</b>', 'person-5', '+223\u{a0}70\u{a0}••\u{a0}••\u{a0}04'])
+      expect(receipt).toContain(part)
+    expect(await answer('70090005', 'person-6', 'cancel', 'Le paiement n’a pas abouti')).toContain(
+      'Vous avez refusé ce paiement.',
+    )
     await page.close()
   })
 
