@@ -40,11 +40,12 @@ async function runBulk(): Promise<number> {
   try {
     const options = { databaseUrl, owner, operators, recipients, kills, isShort: values.short, say }
     const storm = await stormBulk(options)
-    const { violations, counts, paid, resends, atOnce, ms, peakMb } = storm
+    const { violations, counts, paid, resends, atOnce, allAtOnce, ms, peakMb } = storm
     const of = Object.entries(counts).map(([status, count]) => `${count} ${status}`)
     say(
       `${recipients} recipients in ${Math.round(ms / 1_000)} s, ${kills} kills: ${of.join(', ')}; ` +
-        `${paid} XOF, ${resends} sent again, ${atOnce} at once; at most ${peakMb} MB in a process`,
+        `${paid} XOF, ${resends} sent again; ${atOnce} at once, ${allAtOnce} with those; ` +
+        `at most ${peakMb} MB in a process`,
     )
     for (const words of violations.slice(0, shownMax)) say(`  VIOLATED: ${words}`)
     if (peakMb >= memoryMaxMb) say(`  VIOLATED: ${memoryMaxMb} MB are the limit`)

@@ -40,8 +40,12 @@ export interface BulkStorm {
   paid: number
   /** Operator calls beyond the first of their recipient. */
   resends: number
-  /** Calls for it that operators had open at the same moment, at most. */
+  /**
+   * Calls that operators had open at the same moment, at most: for those who were sent once, and for all.
+   * What is sent again is beside the eight of a batch.
+   */
   atOnce: number
+  allAtOnce: number
   /** From `process` to the end of the batch, kills and starts included. */
   ms: number
   /** The highest memory that any process of the service held, in MB. */
@@ -271,7 +275,7 @@ async function inspect(
   { owner, operators }: BulkStormOptions,
   id: number,
   { merchantId, funds }: { merchantId: number; funds: number },
-): Promise<Pick<BulkStorm, 'violations' | 'counts' | 'paid' | 'resends' | 'atOnce'>> {
+): Promise<Omit<BulkStorm, 'ms' | 'peakMb'>> {
   const { rows } = await owner.query<Row>(
     `SELECT r.id, r.status, r.amount::float8 AS amount, r.settled_amount::float8 AS settled,
        r.reversed_at IS NOT NULL AS reversed, r.payment_method AS operator, q.correlation_id AS identity,
@@ -280,7 +284,9 @@ async function inspect(
     [id],
   )
   const calls = await operatorCalls(operators.url, operatorsControlToken, 'disburse')
-  const atOnce = mostOpen(calls, () => id).get(id) ?? 0
+  const sentOnce = new Set(rows.map(({ identity, attempt }) => (attempt === 1 ? identity : null)))
+  const atOnce = mostOpen(calls, ({ clientReference }) => sentOnce.has(clientReference)).get(true) ?? 0
+  const allAtOnce = mostOpen(calls, () => true).get(true) ?? 0
   const book = operators.book()
   const known = new Set(rows.map(({ identity }) => identity))
   const violations = [
@@ -313,7 +319,7 @@ async function inspect(
   if (!done || more.length > 0 || done['paid_amount'] !== paid)
     violations.push(`bulk_pay_done: ${JSON.stringify(told.rows)}`)
   const resends = rows.reduce((total, { attempt }) => total + (attempt ?? 1) - 1, 0)
-  return { violations, counts, paid, resends, atOnce }
+  return { violations, counts, paid, resends, atOnce, allAtOnce }
 }
 
 function disagreement(row: Row, book: ReturnType<Operators['book']>): string[] {
