@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startTestApp, type TestApp } from '../support/app.ts'
 import { cannotLook, openBrowser, type TestBrowser } from '../support/browser.ts'
 
-/** Every page that the public sees: axe-core finds nothing, nothing sticks out, and pictures are kept. */
+/** Every page that the public sees: light, axe-core finds nothing, nothing sticks out, pictures are kept. */
 let service: TestApp
 let browser: TestBrowser
 let page: Page
@@ -57,7 +57,8 @@ const pages: readonly [name: string, title: RegExp, open: () => Promise<unknown>
   ['missing', /n’existe pas/, () => goTo(`${service.url}/l/nothing-here`)],
   ['home', /Paiements marchands/, () => goTo(service.url)],
   ['mail', /Courrier/, () => goTo(`${service.url}/mail`)],
-  ['join', /Rejoindre/, () => goTo(`${service.url}/join`)],
+  ['join', /Rejoindre/, () => goTo(`${service.url}/join#letter`)],
+  ['password', /Nouveau mot de passe/, () => goTo(`${service.url}/reset-password#letter`)],
 ]
 
 describe.skipIf(cannotLook)('every page', () => {
@@ -101,6 +102,11 @@ describe.skipIf(cannotLook)('every page', () => {
     await page.emulateMedia({ colorScheme: 'light' })
     await open()
     await page.getByRole('heading', { level: 1, name: title }).waitFor()
+    await page.waitForLoadState()
+    const { bytes, inline } = await page.evaluate<{ bytes: number; inline: string[] }>(weight)
+    expect(bytes).toBeGreaterThan(1_000)
+    expect(bytes).toBeLessThan(30_000)
+    expect(inline).toEqual([])
     await page.evaluate(axe)
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme })
@@ -125,3 +131,9 @@ const found = `({ violations }) =>
 const violations = `axe.run({ rules: { 'target-size': { enabled: true } } }).then(${found})`
 /** All that differs in the dark. */
 const colours = `axe.run({ runOnly: ['color-contrast'] }).then(${found})`
+
+/** The page and all that it loads, kept or not, uncompressed; and scripts that stand in it. */
+const weight = `({
+  bytes: performance.getEntries().reduce((sum, { decodedBodySize = 0 }) => sum + decodedBodySize, 0),
+  inline: Array.from(document.querySelectorAll('script:not([src])'), ({ text }) => text),
+})`

@@ -43,7 +43,12 @@ test.each(['/join', '/reset-password'])(
     expect(all(page, /aria-describedby="([\w-]+)"/g)).toEqual(places)
     expect(all(page, /class="problem" id="([\w-]+)"/g)).toEqual(places)
     expect(page).toMatch(/<noscript>.*JavaScript/)
-    // Whatever a letter proves stands behind the `#`, which no server sees.
-    expect(page).toContain('location.hash')
+    // Whatever a letter proves stands behind the `#`, which no server sees; no script stands in the page.
+    const scripts = all(page, /<script([^>]*)>/g)
+    expect(scripts).toEqual([expect.stringMatching(/^ src="assets\/[\w.-]+" defer$/)])
+    const [source] = all(page, /<script src="([^"]+)"/g)
+    expect(await read(`/${source}`)).toContain('location.hash')
+    const { headers } = await fetch(`${service.url}${path}`)
+    expect(headers.get('content-security-policy')).toMatch(/script-src 'self';(?!.*unsafe)/)
   },
 )

@@ -15,6 +15,7 @@ function asset(file: string, type: string) {
 export const assets = {
   style: asset('pages.css', 'text/css; charset=utf-8'),
   paymentLink: asset('payment-link.js', 'text/javascript; charset=utf-8'),
+  people: asset('people.js', 'text/javascript; charset=utf-8'),
 }
 
 /** Their files: they never change, and may be kept for a year. */

@@ -1,7 +1,8 @@
 import { Hono } from 'hono'
-import { html, raw } from 'hono/html'
+import { html } from 'hono/html'
 import { limits } from '../../shared/limits.ts'
 import type { HttpBindings } from '../request.ts'
+import { assets } from './assets.ts'
 import { type Language, languageOf, page } from './layout.ts'
 
 interface Words {
@@ -102,87 +103,33 @@ export function peoplePages(): Hono<HttpBindings> {
       const language = languageOf(c.req.query('lang'), c.req.header('accept-language'))
       c.header('Cache-Control', 'no-store')
       c.header('Content-Security-Policy', policy)
-      return c.html(page(language, words[language].title, form(words[language], mutation, input)))
+      return c.html(
+        page(language, words[language].title, form(words[language], mutation, input), { head: script }),
+      )
     })
   }
   return app
 }
 
+const script = html`<script src="${assets.people.path}" defer></script>`
+
 const policy =
-  "default-src 'none'; style-src 'self'; script-src 'unsafe-inline'; connect-src 'self'; " +
+  "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; " +
   "form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
 
 function form(say: Words, mutation: string, input: string) {
   const document = `mutation ($input: ${input}!) { ${mutation}(input: $input) {
     ... on Refusal { code message } ... on InvalidInputError { problems { field } } } }`
-  // In a script `<` could end it.
-  const given = JSON.stringify({ document, mutation, say, ...bounds }).replaceAll('<', '\\u003c')
+  const given = JSON.stringify({ document, mutation, say, lengthMin: limits.passwordLengthMin })
   const field = (name: string, label: string) => html`<label for="${name}">${label}</label>
 <input id="${name}" type="password" autocomplete="new-password" maxlength="${limits.passwordLengthMax}"
   required aria-describedby="${name}-problem">
 <p class="problem" id="${name}-problem" aria-live="polite"></p>`
   return html`<noscript><p>${say.scriptless}</p></noscript>
-<form novalidate>
+<form novalidate data-given="${given}">
 ${field('password', say.password)}
 ${field('again', say.again)}
 <button>${say.send}</button>
 </form>
-<p role="status" tabindex="-1"></p>
-<script>${raw(`const given = ${given}\n${script}`)}</script>`
+<p role="status" tabindex="-1"></p>`
 }
-
-const bounds = { lengthMin: limits.passwordLengthMin }
-
-/** What is wrong stands beside its field, and the first such field has the cursor. */
-const script = `
-const at = (query) => document.querySelector(query)
-const form = at('form'), status = at('[role=status]'), password = at('#password'), again = at('#again')
-at('#other').href += location.hash
-const show = (problems) => {
-  for (const field of [password, again]) {
-    at('#' + field.id + '-problem').textContent = problems[field.id] || ''
-    field.setAttribute('aria-invalid', String(field.id in problems))
-  }
-  status.textContent = problems.all || ''
-  const wrong = [password, again].find(({ id }) => id in problems)
-  if (wrong) wrong.focus()
-  else if (problems.all) status.focus()
-}
-const problemsOf = ({ code, message, problems }) => {
-  const { token, easy, refusals } = given.say
-  const fields = (problems || []).map(({ field }) => field)
-  if (fields.includes('token')) return { all: token }
-  if (fields.includes('password')) return { password: easy }
-  return { all: refusals[code] || message }
-}
-const send = async () => {
-  const input = { token: location.hash.slice(1), password: password.value }
-  const response = await fetch('graphql', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ query: given.document, variables: { input } }),
-  })
-  const { data, errors } = await response.json()
-  const result = data && data[given.mutation]
-  return result || { code: errors[0].extensions.code, message: errors[0].message }
-}
-form.addEventListener('submit', async (event) => {
-  event.preventDefault()
-  const { say, lengthMin } = given
-  if ([...password.value].length < lengthMin) return show({ password: say.short })
-  if (password.value !== again.value) return show({ again: say.differ })
-  const button = form.querySelector('button')
-  button.disabled = true
-  try {
-    const result = await send()
-    if (result.code) show(problemsOf(result))
-    else {
-      form.remove()
-      status.textContent = say.done
-      status.focus()
-    }
-  } catch {
-    show({ all: say.broken })
-  }
-  button.disabled = false
-})`
