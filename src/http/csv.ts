@@ -21,8 +21,8 @@ export function csvLines(columns: readonly Column[], rows: readonly (readonly Ce
 function field(cell: Cell, isText: boolean): string {
   if (cell === null) return ''
   const text = cell instanceof Date ? cell.toISOString() : String(cell)
-  // Spreadsheets run what begins like this, also behind a semicolon: French ones begin a cell there, and heed
-  // no quotation mark before it. What somebody typed stays text.
-  const safe = isText ? text.replaceAll(/^(?=[=+\-@\t\r])|(?<=;)(?=[\s"']*[=+\-@])/g, "'") : text
+  // Spreadsheets run what begins like this, also behind a semicolon or a line break: French ones begin a cell
+  // there, and heed no quotation mark before it. What somebody typed stays text.
+  const safe = isText ? text.replaceAll(/^(?=[=+\-@\t\r])|(?<=;|.[\t\r\n])(?=[\s"']*[=+\-@])/gs, "'") : text
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }

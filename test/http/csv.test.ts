@@ -26,6 +26,7 @@ test.each<[string, string | null, string]>([
   ['a sign inside', 'a=1', 'a=1'],
   ['a formula behind a semicolon, where French spreadsheets begin a cell', 'Awa;=1+1', "Awa;'=1+1"],
   ['a formula behind a semicolon, a space and a quotation mark', 'Awa; "@A1', `"Awa;' ""@A1"`],
+  ['a formula on a second line', 'Awa\n=1+1', `"Awa\n'=1+1"`],
   ['a semicolon inside', 'Awa; Binta', 'Awa; Binta'],
 ])('%s that somebody typed', (_what, typed, written) => {
   expect(csvLines(columns, [[typed, 'x']])).toBe(`${written},x\r\n`)
