@@ -83,6 +83,15 @@ describe('a batch is processed', () => {
     expect(await balanceOf(pool, merchant.merchantId)).toEqual({ available: 10_000n, reserved: 0n })
   })
 
+  test('or not at all: where an operator of it is no longer connected', async () => {
+    const merchant = await fundedMerchant(pool, 10_000n)
+    const id = await openDraft(pool, merchant, [{}, { provider: 'OperatorB' }])
+    expect(await processBatch(pool, merchant, id, ['OperatorA', 'OperatorC'])).toBe('unconnected')
+    expect([await statusOf(id), await told(id)]).toEqual(['draft', []])
+    expect(await processBatch(pool, merchant, id, ['OperatorA', 'OperatorB'])).toBe('processing')
+    await cancelBatch(pool, merchant.merchantId, id)
+  })
+
   test('or cancelled: where both come at once nobody is left in between', async () => {
     const merchant = await fundedMerchant(pool, 100_000n)
     const ids = await many(24, () => openDraft(pool, merchant, payees(2)))
@@ -280,8 +289,11 @@ describe('a batch ends with its last recipient', () => {
 
 describe('those who failed', () => {
   test('are paid anew by one batch, however many ask, until that is cancelled', async () => {
-    const { merchant, merchantId, id, ids } = await underWay(3)
+    const { merchant, merchantId, id, ids, cancel } = await underWay(4, 3)
     const retry = (from = pool) => createBatch(from, merchant, [], { retried: id })
+    expect(await retry()).toMatchObject({ outcome: 'open' })
+    // Nor is anybody retried who was cancelled.
+    await cancel()
     expect(await retry()).toMatchObject({ outcome: 'open' })
     await settleRecipients(pool, [
       { id: ids[0] ?? 0n, to: 'failed' },

@@ -56,10 +56,12 @@ export async function addRecipients(
   merchant: TestMerchant,
   id: number,
   recipients: readonly Payee[],
+  effect: string | null = null,
 ): Promise<string | undefined> {
+  const { merchantId, apiKeyId } = merchant
   const { rows } = await pool.query<{ outcome: string }>(
-    'SELECT outcome FROM add_recipients($1, $2, 1, $3, NULL, $4, $5, $6, $7, $8::provider[], 10000)',
-    [merchant.merchantId, merchant.apiKeyId, `api_key:${merchant.apiKeyId}`, id, ...columnsOf(recipients)],
+    'SELECT outcome FROM add_recipients($1, $2, 1, $3, $4, $5, $6, $7, $8, $9::provider[], 10000)',
+    [merchantId, apiKeyId, `api_key:${apiKeyId}`, effect, id, ...columnsOf(recipients)],
   )
   return rows[0]?.outcome
 }
@@ -71,11 +73,12 @@ export async function processBatch(
   pool: Client,
   merchant: TestMerchant,
   id: number,
+  connected = allProviders,
 ): Promise<string | undefined> {
   const { rows } = await pool.query<{ outcome: string }>(
     `SELECT outcome
-     FROM process_batch($1, $2, 1, $3, $4, 604800000, $5::provider[], NULL, $5::provider[], NULL, NULL)`,
-    [merchant.merchantId, merchant.apiKeyId, `api_key:${merchant.apiKeyId}`, id, allProviders],
+     FROM process_batch($1, $2, 1, $3, $4, 604800000, $5::provider[], NULL, NULL, NULL, NULL)`,
+    [merchant.merchantId, merchant.apiKeyId, `api_key:${merchant.apiKeyId}`, id, connected],
   )
   return rows[0]?.outcome
 }

@@ -1,6 +1,7 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
+import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
 import { limits } from '../../src/shared/limits.ts'
-import type { TestMerchant } from '../support/app.ts'
+import type { RestAnswer, TestMerchant } from '../support/app.ts'
 import { bulkOn, row } from './bulk-ground.ts'
 import { openStage } from './stage.ts'
 
@@ -91,29 +92,77 @@ test('200 a dry run of processing is the real run undone', async () => {
   expect((await money(merchant)).available).toBe(dry.body['data'].available_after)
 })
 
+/** What the real run is refused with, and the dry one: neither leaves anything. */
+async function refusalOf(merchant: TestMerchant, path: string, body?: object): Promise<RestAnswer> {
+  const dry = await untouched(merchant, () => call(merchant, 'POST', `${path}?dry_run=true`, body))
+  const real = await untouched(merchant, () => call(merchant, 'POST', path, body))
+  expect({ ...dry.body, request_id: '' }).toEqual({ ...real.body, request_id: '' })
+  expect([dry.status, real.body.success]).toEqual([real.status, false])
+  return real
+}
+
 test('a dry run is refused as the real run would be', async () => {
   const merchant = await shop(3_000)
-  const same = async (method: string, path: string, body?: object) => {
-    const dry = await untouched(merchant, () => call(merchant, method, `${path}?dry_run=true`, body))
-    const real = await untouched(merchant, () => call(merchant, method, path, body))
-    expect({ ...dry.body, request_id: '' }).toEqual({ ...real.body, request_id: '' })
-    expect(dry.status).toBe(real.status)
-    return dry.status
-  }
+  const same = async (path: string, body?: object) => (await refusalOf(merchant, path, body)).status
   const short = await draft(merchant, [row(), row()])
   const empty = await draft(merchant, [])
   const over = await draft(merchant, [row()])
   await cancel(merchant, over)
   const strange = await draft(await shop(0), [row()])
-  expect(await same('POST', `/${short}/process`)).toBe(400)
-  expect(await same('POST', `/${empty}/process`)).toBe(400)
-  expect(await same('POST', `/${over}/process`)).toBe(409)
-  expect(await same('POST', `/${strange}/process`)).toBe(404)
-  expect(await same('POST', '/999999/process')).toBe(404)
-  expect(await same('POST', '', { recipients: [row('00', { amount: 999 })] })).toBe(400)
+  expect(await same(`/${short}/process`)).toBe(400)
+  expect(await same(`/${empty}/process`)).toBe(400)
+  expect(await same(`/${over}/process`)).toBe(409)
+  expect(await same(`/${strange}/process`)).toBe(404)
+  expect(await same('/999999/process')).toBe(404)
+  expect(await same('', { recipients: [row('00', { amount: 999 })] })).toBe(400)
   const odd = await call(merchant, 'POST', '?dry_run=perhaps', { recipients: [row()] })
   expect(odd.status).toBe(400)
   expect(odd.body['errors']).toEqual([{ field: 'dry_run', message: 'must be true or false' }])
+})
+
+test('nobody is paid beyond the limits of a token, or while payments out are halted', async () => {
+  const merchant = await shop(10_000)
+  const limited = async (within: object): Promise<TestMerchant> => {
+    const { body } = await stage.rest('POST', '/auth', {
+      headers: { 'X-API-Key': merchant.apiKey, 'X-API-Secret': merchant.apiSecret },
+      body: { scopes: ['bulk_pay'], limits: within },
+    })
+    return { ...merchant, token: body['data'].token as string }
+  }
+  const id = await draft(merchant, [row(), row('00', { payment_method: 'OperatorB', amount: 2_001 })])
+  for (const [limit, most] of [
+    ['max_per_payment', 2_000],
+    ['payment_methods', ['OperatorA', 'OperatorC']],
+    ['max_per_day', 4_000],
+  ] as const) {
+    const { status, body } = await refusalOf(await limited({ [limit]: most }), `/${id}/process`)
+    expect([status, body['limit']]).toEqual([403, limit])
+  }
+  await haltPaymentsOut(owner, 'a test')
+  onTestFinished(async () => void (await resumePaymentsOut(owner, 'the test is over')))
+  expect((await refusalOf(merchant, `/${id}/process`)).status).toBe(503)
+  await resumePaymentsOut(owner, 'the test is over')
+  const just = await limited({
+    max_per_payment: 2_001,
+    payment_methods: ['OperatorA', 'OperatorB'],
+    max_per_day: 4_001,
+  })
+  expect((await process(just, id)).status).toBe(202)
+  await ended(merchant, id)
+  const next = await draft(merchant, [row()])
+  expect((await refusalOf(just, `/${next}/process`)).body['limit']).toBe('max_per_day')
+})
+
+test('what the balance covers to the franc is paid; one franc more is not', async () => {
+  const merchant = await shop(4_000)
+  const more = await draft(merchant, [row(), row('00', { amount: 2_001 })])
+  const id = await draft(merchant, [row(), row()])
+  expect((await refusalOf(merchant, `/${more}/process`)).status).toBe(400)
+  const dry = await untouched(merchant, () => call(merchant, 'POST', `/${id}/process?dry_run=true`))
+  expect(dry.body['data']).toMatchObject({ available_now: 4_000, available_after: 0 })
+  expect((await process(merchant, id)).status).toBe(202)
+  await ended(merchant, id)
+  expect(await money(merchant)).toEqual({ available: 0, reserved: 0 })
 })
 
 test('a dry run is one wherever it is said: nothing is real that was not to be', async () => {
