@@ -94,6 +94,8 @@ test('of a batch 8 at most, with those under way; its operators share them', asy
   expect(await beginRecipients(pool, { open: ['OperatorB'], room: 3 })).toHaveLength(3)
   const busy = Array.from({ length: 5 }, () => ({ batchId: id, operator: 'OperatorB' as const }))
   expect(await beginRecipients(pool, { open: ['OperatorB'], busy })).toHaveLength(3)
+  // Calls to one that cannot be asked any more count as well.
+  expect(await beginRecipients(pool, { open: ['OperatorD'], busy })).toHaveLength(3)
 })
 
 test('of each merchant in turn: one with 10,000 stands in nobody’s way', async () => {
