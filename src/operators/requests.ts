@@ -139,12 +139,12 @@ export async function claimOne(pool: Pool, transactionId: bigint): Promise<OpenR
 /**
  * The fence: gives the right to send a request once more, to one caller, and only after the time in which an
  * earlier send may still arrive. Without it two nodes that both see "no record" would both send. While
- * payments out are halted nobody sends a disbursement.
+ * payments out are halted nobody sends a disbursement, nor one of a batch of which enough are under way.
  * @param known the attempt that the caller knows of: what it knows is worth nothing once there is another
  * @param since when it came to know, by the database's clock: what was heard behind the fence says nothing of
  *   a send that arrived after
  * @param options.givesUp takes the right so that nobody sends: also while payments out are halted
- * @returns the number of this attempt; null where somebody else has the right
+ * @returns the number of this attempt; null where somebody else has the right, or nobody now
  */
 export async function claimSend(
   pool: Pool,
@@ -163,8 +163,17 @@ export async function claimSend(
         AND state IN ('sending', 'unsent', 'doubt')
         AND (kind = 'collect' OR $5
           OR NOT EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS NULL))
+        AND (recipient_id IS NULL OR $5 OR has_place(id, recipient_id, $2, $6, $7))
       RETURNING attempt`,
-    values: [id, limits.operatorFenceMs, known, since, givesUp],
+    values: [
+      id,
+      limits.operatorFenceMs,
+      known,
+      since,
+      givesUp,
+      limits.disburseSyncDeadlineMs,
+      limits.batchInFlightMax,
+    ],
   })
   return rows[0]?.attempt ?? null
 }

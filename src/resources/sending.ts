@@ -240,7 +240,11 @@ export async function resend(
 ): Promise<{ status: string; reached: boolean }> {
   if (!waitedEnough(services, request)) {
     const sent = await sendAgain(services, request)
-    return sent ?? { status: request.status, reached: false }
+    if (sent) return sent
+    // Of a batch others may have their turn; theirs comes soon.
+    if (request.subject === 'recipient')
+      await note(services, request, null, { nextCheckMs: nextDoubtCheckMs(request.checkCount) })
+    return { status: request.status, reached: false }
   }
   return { status: (await giveUp(services, request)) ?? request.status, reached: false }
 }

@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { openDatabase } from '../../src/database/client.ts'
 import { serviceRole } from '../../src/database/migrate.ts'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
+import { claimSend } from '../../src/operators/requests.ts'
 import type { Provider } from '../../src/shared/providers.ts'
 import { deactivate, type TestMerchant } from '../access/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -96,6 +97,33 @@ test('of a batch 8 at most, with those under way; its operators share them', asy
   expect(await beginRecipients(pool, { open: ['OperatorB'], busy })).toHaveLength(3)
   // Calls to one that cannot be asked any more count as well.
   expect(await beginRecipients(pool, { open: ['OperatorD'], busy })).toHaveLength(3)
+})
+
+test('what others sent counts, first or again, for as long as a call lasts', async () => {
+  await db.owner.query('UPDATE operator_request SET fence_until = now()')
+  const id = await openBatch(pool, await rich(), payees(40))
+  const callMs = 18_000
+  const look = (more: object = {}) => beginRecipients(pool, { callMs, ...more })
+  const first = await look({ room: 5 })
+  expect(first).toHaveLength(5)
+  expect(await look()).toHaveLength(3)
+  expect(await look()).toEqual([])
+  const ids = first.map(({ requestId }) => requestId)
+  // Who sent them itself knows that they are answered.
+  expect(await look({ own: ids.slice(0, 2) })).toHaveLength(2)
+  const change = (what: string) =>
+    db.owner.query(`UPDATE operator_request SET ${what} WHERE id = ANY ($1)`, [ids])
+  await change(`state = 'unsent', fence_until = now()`)
+  expect(await look({ room: 8 })).toHaveLength(3)
+  const again = () => claimSend(pool, BigInt(ids[0] ?? 0), 1)
+  expect(await again()).toBeNull()
+  await db.owner.query(
+    `UPDATE operator_request q SET fence_until = now() + interval '12 s' FROM batch_recipient r
+     WHERE r.id = q.recipient_id AND r.batch_id = $1 AND q.state = 'sending'`,
+    [id],
+  )
+  expect(await again()).toBe(2)
+  expect(await look()).toHaveLength(7)
 })
 
 test('of each merchant in turn: one with 10,000 stands in nobody’s way', async () => {

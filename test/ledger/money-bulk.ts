@@ -121,17 +121,32 @@ interface Call {
   operator: Provider
 }
 
-/** Runs `begin_recipients` itself: of each of `open` so many; of a batch 8 at most, with those in `busy`. */
-export async function beginRecipients(
-  pool: Client,
-  more: { open?: readonly Provider[]; room?: number; busy?: readonly Call[] } = {},
-): Promise<BegunRecipient[]> {
-  const { open = allProviders, room = 32, busy = [] } = more
+interface Look {
+  open?: readonly Provider[]
+  room?: number
+  busy?: readonly Call[]
+  own?: readonly string[]
+  callMs?: number
+}
+
+/**
+ * Runs `begin_recipients` itself: of each of `open` so many; of a batch 8 at most, with those in `busy`, and
+ * with what others than `own` sent less than `callMs` ago.
+ */
+export async function beginRecipients(pool: Client, more: Look = {}): Promise<BegunRecipient[]> {
+  const { open = allProviders, room = 32, busy = [], own = [], callMs = 0 } = more
   const { rows } = await pool.query<BegunRecipient>(
     `SELECT recipient_id AS "recipientId", batch_id AS "batchId", merchant_id AS "merchantId", operator,
        request_id AS "requestId", correlation_id AS "correlationId"
-     FROM begin_recipients($1::provider[], $2, $3, $4::provider[], 8, 30000, 12000)`,
-    [open, open.map(() => room), busy.map(({ batchId }) => batchId), busy.map(({ operator }) => operator)],
+     FROM begin_recipients($1::provider[], $2, $3, $4::provider[], 8, 30000, 12000, $5, $6)`,
+    [
+      open,
+      open.map(() => room),
+      busy.map(({ batchId }) => batchId),
+      busy.map(({ operator }) => operator),
+      own,
+      callMs,
+    ],
   )
   return rows
 }

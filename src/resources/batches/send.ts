@@ -59,23 +59,24 @@ async function sendWhileHeld(services: Services, sending: Sending, lost: AbortSi
   over.addEventListener('abort', wake, { once: true })
   /** Whose operator has not answered. */
   const calls = new Set<Begun>()
-  let unnoted = 0
+  /** Whose answer is not noted; those as well. */
+  const unnoted = new Set<bigint>()
   const send = (begun: Begun) => {
     calls.add(begun)
-    unnoted += 1
+    unnoted.add(begun.request.id)
     const onAnswered = () => void (calls.delete(begun) && wake())
     void sendBegun(services, begun.request, begun.deadline, onAnswered).finally(() => {
       onAnswered()
-      unnoted -= 1
-      if (unnoted === 0 || unnoted === limits.recipientsUnnotedMax / 2) wake()
+      unnoted.delete(begun.request.id)
+      if (unnoted.size === 0 || unnoted.size === limits.recipientsUnnotedMax / 2) wake()
     })
   }
   try {
     while (look && !over.aborted) {
       look = false
-      if (unnoted <= limits.recipientsUnnotedMax)
-        for (const begun of await beginDue(services, calls)) send(begun)
-      if (!look && unnoted > 0) await new Promise<void>((resolve) => (resume = resolve))
+      if (unnoted.size <= limits.recipientsUnnotedMax)
+        for (const begun of await beginDue(services, calls, unnoted)) send(begun)
+      if (!look && unnoted.size > 0) await new Promise<void>((resolve) => (resume = resolve))
     }
   } finally {
     over.removeEventListener('abort', wake)
@@ -88,7 +89,11 @@ interface RecipientRow extends BegunRow {
   provider: Provider
 }
 
-async function beginDue(services: Services, calls: ReadonlySet<Begun>): Promise<Begun[]> {
+async function beginDue(
+  services: Services,
+  calls: ReadonlySet<Begun>,
+  unnoted: ReadonlySet<bigint>,
+): Promise<Begun[]> {
   const busy = [...calls].map(({ batchId, request: { provider } }) => ({ batchId, provider }))
   const open = services.operators.list().flatMap(({ provider }) => {
     const operator = services.operators.find(provider)
@@ -103,7 +108,7 @@ async function beginDue(services: Services, calls: ReadonlySet<Begun>): Promise<
     text: `SELECT recipient_id AS "recipientId", batch_id AS "batchId", merchant_id AS "merchantId",
         operator AS provider, request_id AS "requestId", correlation_id AS "correlationId", amount, phone,
         created_at AS "createdAt"
-      FROM begin_recipients($1::provider[], $2, $3, $4::provider[], $5, $6, $7)`,
+      FROM begin_recipients($1::provider[], $2, $3, $4::provider[], $5, $6, $7, $8, $9)`,
     values: [
       open.map(({ provider }) => provider),
       open.map(({ room }) => room),
@@ -112,6 +117,8 @@ async function beginDue(services: Services, calls: ReadonlySet<Begun>): Promise<
       limits.batchInFlightMax,
       limits.operatorFenceMs,
       limits.firstCheckMs,
+      [...unnoted],
+      limits.disburseSyncDeadlineMs,
     ],
   })
   const deadlines = new Map(open.map(({ provider, deadline }) => [provider, deadline]))
