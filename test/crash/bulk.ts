@@ -42,7 +42,7 @@ export interface BulkStorm {
   resends: number
   /**
    * Calls that operators had open at the same moment, at most: for those who were sent once, and for all.
-   * What is sent again is beside the eight of a batch.
+   * Whom a callback ended gives up the place before the call is answered; what is sent again may take it.
    */
   atOnce: number
   allAtOnce: number

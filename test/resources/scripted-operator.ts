@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { MasterSecret } from '../../src/access/secrets.ts'
 import { afterAll, beforeAll, beforeEach, expect, vi } from 'vitest'
 import type { Services } from '../../src/context.ts'
 import { openBatches } from '../../src/database/batch.ts'
@@ -88,6 +89,7 @@ export function useScene(): void {
       log: createLog('silent'),
       sequencer: { nudge: () => undefined, close: async () => undefined },
       addresses: { publicUrl: 'https://us.example', callbackUrl: 'https://us.example' },
+      access: { master: new MasterSecret(Buffer.alloc(32)) },
       flights: new Map(),
       ending: new AbortController().signal,
     } as unknown as Services

@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { MasterSecret } from '../../src/access/secrets.ts'
 import { openBatches, usualBounds } from '../../src/database/batch.ts'
 import { openSandboxClock } from '../../src/database/sandbox-clock.ts'
 import type { Context, Services } from '../../src/context.ts'
@@ -138,6 +139,7 @@ export function openNode({ pool, merchantPool, ...world }: Ground): Services {
     sequencer: { nudge: () => undefined, close: async () => undefined },
     addresses: { publicUrl: 'https://us.example', callbackUrl: 'https://us.example' },
     access: {
+      master: new MasterSecret(Buffer.alloc(32)),
       credentials: {
         forget: () => undefined,
         check: async () => {
