@@ -1,12 +1,27 @@
+-- Of what was sent for recipients and is not known to be answered, first or again, by whatever process.
+CREATE INDEX "operator_request_recipient_sending" ON "operator_request" ("fence_until")
+  WHERE "state" = 'sending' AND "recipient_id" IS NOT NULL;
+
+-- The calls for recipients that may be under way, but those of `own`: a call ends within `call_ms` of its being sent, also one of a
+-- process that is gone, for its operator goes on with it.
+CREATE FUNCTION recipient_calls(fence_ms bigint, call_ms bigint, own bigint[])
+RETURNS TABLE (batch_id int, operator provider) LANGUAGE sql STABLE AS $$
+  SELECT r.batch_id, q.provider
+  FROM operator_request q JOIN batch_recipient r ON r.id = q.recipient_id
+  WHERE q.state = 'sending' AND q.recipient_id IS NOT NULL
+    AND q.fence_until > now() + (fence_ms - call_ms) * interval '1 millisecond' AND q.id <> ALL (own)
+$$;
+
 DROP FUNCTION begin_recipients(provider[], int[], int[], provider[], int, bigint, bigint, int[], provider[], int[]);
 
 -- Takes recipients whose turn it is, of each merchant and of each of its batches in turn, and writes what their operators are
 -- to be asked: of the operators that can be asked now (`open`) as many as each has room for. Of one batch so many at most that
--- `batch_max` are under way, with the calls that are already (`busy`); its operators share these, so that none holds up
--- another. Nobody is taken ahead of the call: what waits is `pending`, so that a cancel or a halt still meets it.
+-- `batch_max` are under way, with the calls that are already: those of whoever asks (`busy`), and those of others, all but the
+-- requests in `own`. Its operators share these, so that none holds up another. Nobody is taken ahead of the call: who waits is
+-- `pending`, so that a cancel or a halt still meets them.
 CREATE FUNCTION begin_recipients(
   open provider[], rooms int[], busy_batches int[], busy_operators provider[], batch_max int,
-  fence_ms bigint, first_check_ms bigint
+  fence_ms bigint, first_check_ms bigint, own bigint[], call_ms bigint
 ) RETURNS TABLE (
   recipient_id bigint, batch_id int, merchant_id int, operator provider, request_id bigint, correlation_id uuid, amount bigint,
   phone text, created_at timestamptz
@@ -17,8 +32,13 @@ DECLARE
   chosen bigint[];
   batches int[];
   merchants int[];
+  others record;
 BEGIN
   IF EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS NULL) THEN RETURN; END IF;
+  SELECT coalesce(array_agg(c.batch_id), '{}') AS batches, coalesce(array_agg(c.operator), '{}') AS operators INTO others
+  FROM recipient_calls(fence_ms, call_ms, own) AS c;
+  busy_batches := busy_batches || others.batches;
+  busy_operators := busy_operators || others.operators;
   SELECT array_agg(c.id), array_agg(DISTINCT c.batch_id), array_agg(DISTINCT c.merchant_id) INTO chosen, batches, merchants
   FROM (
     SELECT turn.*, row_number() OVER (
@@ -62,10 +82,13 @@ BEGIN
       WHERE due.nth <= due.free
     ) AS turn
   ) AS c
-  WHERE c.place <= c.room;
+  WHERE c.place <= c.room - cardinality(array_positions(others.operators, c.operator));
   IF chosen IS NULL THEN RETURN; END IF;
   PERFORM pg_advisory_xact_lock_shared(72707373, id) FROM (SELECT id FROM unnest(merchants) AS id ORDER BY id) AS merchant;
   PERFORM FROM batch b WHERE b.id = ANY (batches) ORDER BY b.id FOR UPDATE;
+  -- What was sent again meanwhile has its place, and the next look sees it.
+  IF (SELECT count(*) FROM recipient_calls(fence_ms, call_ms, own) AS c WHERE c.batch_id = ANY (batches)) >
+    (SELECT count(*) FROM unnest(others.batches) AS o (batch_id) WHERE o.batch_id = ANY (batches)) THEN RETURN; END IF;
   RETURN QUERY
   WITH changed AS (
     UPDATE batch_recipient r SET status = 'processing', sent_at = at
@@ -93,5 +116,16 @@ BEGIN
   FROM changed c JOIN asked a ON a.recipient_id = c.id ORDER BY c.id;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION begin_recipients FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION begin_recipients TO payments_service;
+-- Whether the request of a recipient may be sent once more: of its batch fewer than `batch_max` others are under way. Whoever asks
+-- takes the place with the statement that asks, so nobody else may have it meanwhile.
+CREATE FUNCTION has_place(request bigint, recipient bigint, fence_ms bigint, call_ms bigint, batch_max int) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+DECLARE
+  own_batch int := (SELECT r.batch_id FROM batch_recipient r WHERE r.id = recipient);
+BEGIN
+  PERFORM FROM batch b WHERE b.id = own_batch FOR UPDATE;
+  RETURN batch_max > (SELECT count(*) FROM recipient_calls(fence_ms, call_ms, ARRAY[request]) AS c WHERE c.batch_id = own_batch);
+END $$;
+
+REVOKE EXECUTE ON FUNCTION recipient_calls, begin_recipients, has_place FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION begin_recipients, has_place TO payments_service;
