@@ -136,7 +136,9 @@ test('a callback has a question of its own where an older one is under way', asy
   const job = serviceJobs(services).find(({ name }) => name === resolveJob('OperatorA'))
   const letIntervalPass = () =>
     scene.db.owner.query(
-      'UPDATE operator_request SET query_after = NULL, next_check_at = service_now() WHERE id = $1',
+      // Now, rounded to a millisecond, could be half of one ahead.
+      `UPDATE operator_request SET query_after = NULL, next_check_at = service_now() - interval '1 s'
+       WHERE id = $1`,
       [opened.requestId],
     )
   await letIntervalPass()
