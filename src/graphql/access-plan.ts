@@ -16,6 +16,7 @@ import {
 import type { Actor } from '../access/actor.ts'
 import type { Scope } from '../access/scopes.ts'
 import { refusals } from '../shared/errors.ts'
+import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
 
 /**
@@ -96,6 +97,16 @@ export function checkAccess(
       extensions: { code: 'ONE_PAYMENT_PER_OPERATION' },
     })
   }
+}
+
+/**
+ * The access rule that the schema states for a type, for doors that show the type without GraphQL.
+ * @throws Error where the schema has no such type, or the type states no rule: the service does not start
+ */
+export function accessRuleOf(schema: GraphQLSchema, typeName: string): AccessRule {
+  const rule = schema.getType(typeName)?.extensions['accessRule']
+  invariant(rule !== undefined, `the type ${typeName} states its access rule`)
+  return rule as AccessRule
 }
 
 /** @throws GraphQLError UNAUTHENTICATED, FORBIDDEN */

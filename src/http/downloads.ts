@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Scope } from '../access/scopes.ts'
 import type { Context, Services } from '../context.ts'
-import { checkRule } from '../graphql/access-plan.ts'
+import { type AccessRule, checkRule } from '../graphql/access-plan.ts'
 import { DomainError } from '../shared/errors.ts'
 import { apiVersion } from '../shared/version.ts'
 import { anonymousContext, passOver, pathOf, requestIdOf, signIn } from './request.ts'
@@ -13,7 +12,8 @@ export interface Download {
   contentType: string
   /** Its name where requests are counted. */
   route: string
-  scope: Scope
+  /** Who may fetch it: the access rule that the schema states for the type that the file holds. */
+  rule: AccessRule
   /**
    * Sends what was asked for, its head by `begin`.
    * @throws DomainError before the head: it is told in the envelope; later the connection breaks off, so that
@@ -70,13 +70,13 @@ async function answer(
 /** As a route of the table admits its callers. */
 async function admit(
   ctx: Context,
-  { fileName, route, scope }: Download,
+  { fileName, route, rule }: Download,
   authorization: string | undefined,
 ): Promise<Context> {
   let caller = ctx
   try {
     caller = await signIn(ctx, authorization)
-    checkRule([scope], fileName, caller.actor)
+    checkRule(rule, fileName, caller.actor)
   } catch (error) {
     ctx.requestLimits.tellTurns(caller, 'read', route)
     throw error

@@ -1,8 +1,9 @@
 import { pipeline } from 'node:stream/promises'
+import type { GraphQLSchema } from 'graphql'
 import { takePlaces } from '../access/places.ts'
-import type { Scope } from '../access/scopes.ts'
 import type { Context, Services } from '../context.ts'
 import { asMerchant } from '../database/merchant-pool.ts'
+import { accessRuleOf } from '../graphql/access-plan.ts'
 import type { Cell, Export } from '../resources/export.ts'
 import { recipientsExport } from '../resources/batches/export.ts'
 import { payoutsExport } from '../resources/payouts/export.ts'
@@ -15,29 +16,35 @@ import { type Exchange, openDownloads } from './downloads.ts'
 import type { Door } from './rest/handler.ts'
 import { query } from './rest/shape.ts'
 
-/** Every table that is fetched whole, as `/merchant/api/exports/NAME.csv`, and the scope that it needs. */
-const exports: Readonly<Record<string, [Export, Scope]>> = {
-  transactions: [transactionsExport, 'balance'],
-  payouts: [payoutsExport, 'balance'],
-  statement: [statementExport, 'balance'],
-  recipients: [recipientsExport, 'bulk_pay'],
+/** Every table that is fetched whole, as `/merchant/api/exports/NAME.csv`. */
+const exports: Readonly<Record<string, Export>> = {
+  transactions: transactionsExport,
+  payouts: payoutsExport,
+  statement: statementExport,
+  recipients: recipientsExport,
 }
+
+export const exportNames = Object.keys(exports)
 
 /**
  * Tables of any length as CSV, in constant memory: a page is read when its reader has taken the one before.
  */
-export function openExports(services: Services): Door {
+export function openExports(services: Services, schema: GraphQLSchema): Door {
   /** Exports under way, by merchant. */
   const taken = new Map<string, number>()
+  const rules = new Map(
+    Object.entries(exports).map(([name, { holds }]) => [name, accessRuleOf(schema, holds)]),
+  )
   return openDownloads(services, (path) => {
     const [, name = ''] = /^\/exports\/(\w+)\.csv$/.exec(path) ?? []
-    const [table, scope] = (Object.hasOwn(exports, name) && exports[name]) || []
-    if (!table || !scope) return null
+    const rule = rules.get(name)
+    const table = exports[name]
+    if (!table || !rule) return null
     return {
       fileName: `${name}.csv`,
       contentType: 'text/csv; charset=utf-8; header=present',
       route: `Export ${name}`,
-      scope,
+      rule,
       send: (caller, exchange) => send(caller, table, taken, exchange),
     }
   })

@@ -1,12 +1,15 @@
+import type { GraphQLSchema } from 'graphql'
 import { mine } from '../access/actor.ts'
 import type { Services } from '../context.ts'
 import { asMerchant } from '../database/merchant-pool.ts'
+import { accessRuleOf } from '../graphql/access-plan.ts'
 import { qrOfLink } from '../resources/payment-links/qr.ts'
 import { openDownloads } from './downloads.ts'
 import type { Door } from './rest/handler.ts'
 
 /** The QR codes of payment links, as files. */
-export function openLinkCodes(services: Services): Door {
+export function openLinkCodes(services: Services, schema: GraphQLSchema): Door {
+  const rule = accessRuleOf(schema, 'PaymentLink')
   return openDownloads(services, (path) => {
     const [, id, extension] = /^\/payment-links\/(\w{1,64})\/qr\.(svg|png)$/.exec(path) ?? []
     if (id === undefined) return null
@@ -14,7 +17,7 @@ export function openLinkCodes(services: Services): Door {
       fileName: `qr.${extension}`,
       contentType: extension === 'svg' ? 'image/svg+xml' : 'image/png',
       route: 'QR code of a payment link',
-      scope: 'payment_links',
+      rule,
       send: async (caller, { response, begin }) => {
         const { merchantId } = mine(caller)
         const { svg, png } = await asMerchant(merchantId, () => qrOfLink(caller, id))

@@ -30,9 +30,9 @@ export function createListener(services: Services, schema: GraphQLSchema, http: 
   const sockets = serveSubscriptions({ services, operations, server: http.server })
   // First the files: `/bulk/batches/template.csv` is no id of a batch.
   const doors = [
-    openExports(services),
-    openTemplates(services),
-    openLinkCodes(services),
+    openExports(services, schema),
+    openTemplates(services, schema),
+    openLinkCodes(services, schema),
     openRest(services, schema),
     openPaymentLinks(services),
   ]

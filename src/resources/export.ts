@@ -13,6 +13,8 @@ export interface Column {
 
 /** A table of what a merchant has, as long as it may be. */
 export interface Export {
+  /** The GraphQL type of its rows. Its access rule in the schema says who may fetch the table. */
+  holds: string
   /** The wishes of its address. */
   input: z.ZodType
   columns: readonly Column[]
@@ -25,6 +27,7 @@ export interface Export {
 
 /** What a table is made of. */
 interface Making<Wishes, Row> {
+  holds: string
   input: z.ZodType<Wishes>
   /** Its columns, and how the field of a row is found. */
   cells: Readonly<Record<string, (row: Row) => Cell>>
@@ -33,9 +36,10 @@ interface Making<Wishes, Row> {
   pages: (ctx: Context, wishes: Wishes) => AsyncGenerator<readonly Row[], void>
 }
 
-export function makeExport<Wishes, Row>({ input, cells, texts, pages }: Making<Wishes, Row>): Export {
+export function makeExport<Wishes, Row>({ holds, input, cells, texts, pages }: Making<Wishes, Row>): Export {
   const readers = Object.values(cells)
   return {
+    holds,
     input,
     columns: Object.keys(cells).map((name) => ({ name, isText: texts.includes(name) })),
     async *pages(ctx, wishes) {

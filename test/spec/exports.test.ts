@@ -5,6 +5,8 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import pg from 'pg'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { scopes } from '../../src/access/scopes.ts'
+import { exportNames } from '../../src/http/exports.ts'
 import { fundMerchant } from '../../src/resources/merchants/fund.ts'
 import type { TestMerchant } from '../support/app.ts'
 import { eventually } from './eventually.ts'
@@ -176,6 +178,50 @@ describe('what is wrong is told in the envelope, before anything is sent', () =>
       'text/csv; charset=utf-8; header=present',
       '',
     ])
+  })
+})
+
+describe('an export takes the scope of what it holds', () => {
+  /** The same in GraphQL: what refuses there refuses here. */
+  const reads: Readonly<Record<string, string>> = {
+    transactions: '{ transactions(first: 1) { nodes { id } } }',
+    payouts: '{ payouts(first: 1) { nodes { id } } }',
+    statement:
+      '{ statement(from: "2020-01-01T00:00:00Z") { lines(first: 1) { nodes { step: entry { step } } } } }',
+    recipients: '{ batches(first: 1) { nodes { recipients(first: 1) { nodes { id } } } } }',
+  }
+  const wishes: Readonly<Record<string, string>> = { statement: '?from=2020-01-01', recipients: '?batch_id=' }
+  let merchant: TestMerchant
+  let batchId: number
+
+  beforeAll(async () => {
+    merchant = await stage.merchant()
+    const made = await stage.rest('POST', '/bulk/batches', { token: merchant.token, body: { title: 'x' } })
+    batchId = made.body['data'].id
+  })
+
+  test('every export has a read in GraphQL to compare with', () => {
+    expect(exportNames).toEqual(Object.keys(reads))
+  })
+
+  test.each(scopes)('a token with the scope %s alone', async (scope) => {
+    const { body } = await stage.rest('POST', '/auth', {
+      headers: { 'X-API-Key': merchant.apiKey, 'X-API-Secret': merchant.apiSecret },
+      body: { scopes: [scope] },
+    })
+    const { token } = body['data']
+    const byGraphql: Record<string, unknown> = {}
+    const byExport: Record<string, unknown> = {}
+    for (const name of exportNames) {
+      const read = await stage.graphql(reads[name] ?? '', {}, token)
+      const [error] = read.body['errors'] ?? []
+      byGraphql[name] = error ? [error.extensions.code, error.extensions.requiredScopes] : 'open'
+      const wish = (wishes[name] ?? '') + (name === 'recipients' ? batchId : '')
+      const response = await fetchExport(`${name}.csv${wish}`, { token })
+      const text = await response.text()
+      byExport[name] = response.ok ? 'open' : ['FORBIDDEN', JSON.parse(text).required_scopes]
+    }
+    expect(byExport).toEqual(byGraphql)
   })
 })
 

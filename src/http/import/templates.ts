@@ -1,4 +1,6 @@
+import type { GraphQLSchema } from 'graphql'
 import type { Services } from '../../context.ts'
+import { accessRuleOf } from '../../graphql/access-plan.ts'
 import { openDownloads } from '../downloads.ts'
 import type { Door } from '../rest/handler.ts'
 import { csvTemplate, type TemplateWish, xlsxTemplate } from './template.ts'
@@ -12,7 +14,8 @@ const kinds: Readonly<Record<string, { contentType: string; make: (wish: Templat
 }
 
 /** Tables to fill in and send to `POST /bulk/batches/import`, in the reader's language. */
-export function openTemplates(services: Services): Door {
+export function openTemplates(services: Services, schema: GraphQLSchema): Door {
+  const rule = accessRuleOf(schema, 'BatchRecipient')
   const isSandbox = services.config.mode === 'sandbox'
   return openDownloads(services, (path) => {
     const [, extension = ''] = /^\/bulk\/batches\/template\.(csv|xlsx)$/.exec(path) ?? []
@@ -22,7 +25,7 @@ export function openTemplates(services: Services): Door {
       fileName: `template.${extension}`,
       contentType: kind.contentType,
       route: 'Template of recipients',
-      scope: 'bulk_pay',
+      rule,
       send: async ({ language }, { response, begin }) => {
         if (begin()) response.end(kind.make({ language, isSandbox }))
       },

@@ -32,6 +32,7 @@ type Row = Awaited<ReturnType<typeof readRows>>[number]
 
 /** The recipients of a batch and what became of each, in the order in which they were added. */
 export const recipientsExport = makeExport({
+  holds: 'BatchRecipient',
   input,
   cells: {
     id: ({ id }: Row) => id,

@@ -26,6 +26,7 @@ type Row = Awaited<ReturnType<typeof readRows>>[number]
 
 /** All payouts that a filter of the list means, oldest first. */
 export const payoutsExport = makeExport({
+  holds: 'Payout',
   input: payoutFilterInput,
   cells: {
     id: ({ id }: Row) => id,

@@ -21,6 +21,7 @@ interface Row {
 
 /** The statement of a time: opening, every change with what was held after it, closing. */
 export const statementExport = makeExport({
+  holds: 'LedgerEntry',
   input,
   cells: {
     created_at: ({ at }: Row) => at,

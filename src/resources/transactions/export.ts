@@ -23,6 +23,7 @@ type Row = Awaited<ReturnType<typeof readRows>>[number]
 
 /** All transactions that a filter of the list means, oldest first. */
 export const transactionsExport = makeExport({
+  holds: 'Transaction',
   input: transactionFilterInput,
   cells: {
     id: ({ id }: Row) => id,
