@@ -279,15 +279,26 @@ interface AccessAlert {
   /**
    * `whitelist_changed`: the addresses that may use the account are others now. `ip_blocked`: a valid
    * credential came from none of them. `key_regenerated`: an API key has a new pair. `auth_failures`: signing
-   * in as one member failed too often. `role_raised`: a member may do more than before.
+   * in as one member failed too often. `role_raised`: a member may do more than before. `keys_revoked`: API
+   * keys ended because the member who was shown them was removed or has a lower role. `keys_kept`: API keys
+   * of a removed member passed to another member, and the removed one still knows their secrets.
    */
-  kind: 'whitelist_changed' | 'ip_blocked' | 'key_regenerated' | 'auth_failures' | 'role_raised'
+  kind:
+    | 'whitelist_changed'
+    | 'ip_blocked'
+    | 'key_regenerated'
+    | 'auth_failures'
+    | 'role_raised'
+    | 'keys_revoked'
+    | 'keys_kept'
   /** One sentence. */
   message: string
   /** Where it came from, where that is known. */
   ip?: string
-  /** Of `auth_failures` and `role_raised`: which member. */
+  /** Of `auth_failures`, `role_raised` and `keys_revoked`: which member. Of `keys_kept`: the new holder. */
   team_member_id?: number
+  /** Of `keys_revoked` and `keys_kept`: which API keys. */
+  api_key_ids?: number[]
 }
 
 /** What the log keeps of a new pair of an API key. */

@@ -52,6 +52,13 @@ export const teamRows: Readonly<Record<string, Row>> = {
   'Mutation.removeMember(id)': {
     attack: graphql(changed('removeMember', ''), ({ memberId }) => ({ id: memberId })),
   },
+  'Mutation.removeMember(keepKeys)': {
+    attack: ({ keyId }, { memberId }) => ({
+      document: changed('removeMember', ', keepKeys: $keep').replace('$id: ID!', '$id: ID!, $keep: [ID!]'),
+      variables: { id: memberId, keep: [keyId] },
+    }),
+    byPerson: true,
+  },
   'Mutation.revokeSession(id)': {
     attack: graphql(
       'mutation ($id: ID!) { revokeSession(id: $id) { __typename ... on Refusal { code message } } }',
@@ -86,6 +93,14 @@ export const teamRows: Readonly<Record<string, Row>> = {
   'GET /team/{id} id': { attack: get(({ memberId }) => `/team/${memberId}`) },
   'PUT /team/{id}/role id': {
     attack: ({ memberId }) => rest('PUT', `/team/${memberId}/role`, { role: 'admin' }),
+  },
+  'DELETE /team/{id} keepKeys': {
+    attack: ({ keyId }, { memberId }) => ({
+      method: 'DELETE',
+      path: `/team/${memberId}`,
+      body: { keep_keys: [Number(keyId)] },
+    }),
+    byPerson: true,
   },
   'DELETE /team/{id} id': { attack: ({ memberId }) => ({ method: 'DELETE', path: `/team/${memberId}` }) },
 

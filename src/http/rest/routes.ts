@@ -9,6 +9,7 @@ import { collectInput } from '../../resources/transactions/collect.ts'
 import { depositInput } from '../../resources/transactions/deposit.ts'
 import { changeRoleInput } from '../../resources/team/change-role.ts'
 import { inviteMemberInput } from '../../resources/team/invite.ts'
+import { removeMemberInput } from '../../resources/team/remove.ts'
 import { transactionFilterInput } from '../../resources/transactions/list.ts'
 import { registerWebhookInput } from '../../resources/webhooks/register.ts'
 import { updateWebhookInput } from '../../resources/webhooks/update.ts'
@@ -227,7 +228,7 @@ export const routes: readonly Route[] = [
     path: '/team/{id}',
     status: 200,
     operation: 'RemoveMember',
-    variables: idOf,
+    variables: (request) => ({ ...idOf(request), ...body(request, removeMemberInput) }),
     data: () => undefined,
   },
   {

@@ -68,6 +68,12 @@ const ApiKey = builder.prismaNode('ApiKey', {
       description: 'The one whose token asks.',
       resolve: ({ id }, _args, { actor }) => id === actor?.apiKeyId,
     }),
+    issuedTo: t.relation('issuedTo', {
+      nullable: true,
+      description:
+        'The member who was shown its secret, also by way of another key. When that member is removed, the ' +
+        'key is revoked. null where the service does not know a member, as of the first key of an account.',
+    }),
     expiresAt: t.expose('expiresAt', { type: 'DateTime', nullable: true }),
     lastUsedAt: t.expose('lastUsedAt', {
       type: 'DateTime',

@@ -6,13 +6,15 @@ import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { oneOf, readInput } from '../../shared/input.ts'
+import { recordKeys } from './issued-keys.ts'
 import { checkManages, holdTeam, memberIdOf, readMember } from './roster.ts'
 
 export const changeRoleInput = z.object({ role: oneOf(roleNames) })
 
 /**
- * Gives a member another role. Every session of the member ends with it, within a second and everywhere; a
- * higher role is told to the merchant's log.
+ * Gives a member another role. Every session of the member ends with it, within a second and everywhere, and
+ * so does every API key that was shown to the member and grants more than the new role:
+ * `security_alert` (`keys_revoked`) tells which. A higher role is told to the merchant's log.
  * @param rawId a global id or the id of REST
  * @throws DomainError INVALID_INPUT, NOT_FOUND, FORBIDDEN, STATE_CONFLICT (the last owner)
  * @see specification: Team; decisions: Endpoints
@@ -25,15 +27,18 @@ export async function changeMemberRole(
   const actor = actorOf(ctx)
   const { role } = readInput(changeRoleInput, raw)
   const { merchantId } = actor
-  return transact(ctx.database, async (tx) => {
+  const recording = recordingOf(ctx, 'changeMemberRole')
+  const { id, ended } = await transact(ctx.database, async (tx) => {
     const { hasOwner } = await holdTeam(tx, merchantId)
     const member = await readMember(tx, merchantId, memberIdOf(rawId))
     checkManages(actor, [member.role, role], hasOwner)
-    if (member.role === role) return { id: member.id }
+    if (member.role === role) return { id: member.id, ended: [] }
     if (member.isLastOwner) throw lastOwner()
-    await recordedChange(tx, recordingOf(ctx, 'changeMemberRole'), ['member', member.id], () =>
-      tx.query('UPDATE team_member SET role = $2 WHERE id = $1', [member.id, role]),
-    )
+    const revoked = await recordKeys(tx, recording, member.id, async () => {
+      await recordedChange(tx, recording, ['member', member.id], () =>
+        tx.query('UPDATE team_member SET role = $2 WHERE id = $1', [member.id, role]),
+      )
+    })
     if (isHigher(role, member.role)) {
       const told = {
         kind: 'role_raised',
@@ -43,8 +48,10 @@ export async function changeMemberRole(
       }
       await tx.query(`SELECT note_access($1, 'security_alert', $2)`, [merchantId, told])
     }
-    return { id: member.id }
+    return { id: member.id, ended: revoked }
   })
+  for (const apiKeyId of ended) ctx.access.credentials.forget(apiKeyId)
+  return { id }
 }
 
 /** An account without an owner could never be managed again. */

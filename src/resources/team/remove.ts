@@ -1,37 +1,109 @@
-import { actorOf } from '../../access/actor.ts'
+import type pg from 'pg'
+import { z } from 'zod'
+import { actorOf, nameOf } from '../../access/actor.ts'
 import { recordedChange, recordingOf } from '../../access/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
+import { readId, smallIdMax } from '../../graphql/ids.ts'
+import { DomainError } from '../../shared/errors.ts'
+import { invalidInput, readInput, wholeNumber } from '../../shared/input.ts'
+import { limits } from '../../shared/limits.ts'
 import { lastOwner } from './change-role.ts'
-import { checkManages, holdTeam, memberIdOf, readMember } from './roster.ts'
+import { recordKeys } from './issued-keys.ts'
+import { checkManages, type HeldMember, holdTeam, memberIdOf, readMember } from './roster.ts'
+
+const listOf = <T extends z.ZodType>(id: T) =>
+  z
+    .array(id, 'must be a list of API key ids')
+    .max(limits.apiKeysMax, `must have at most ${limits.apiKeysMax} entries`)
+    .nullish()
+
+/** The body of `DELETE /team/{id}`. */
+export const removeMemberInput = z.object({ keepKeys: listOf(wholeNumber(1, Number(smallIdMax))) })
+const keptInput = z.object({ keepKeys: listOf(z.string()) })
 
 /**
- * Removes somebody from the team. Sessions and what proved the member end with it; the row stays, for history
- * names it. The e-mail address may be invited again.
+ * Removes a member from the team. The sessions of the member end with it, and the API keys that were shown to
+ * the member are revoked: `security_alert` (`keys_revoked`) tells which. The row stays, because records name
+ * it. The e-mail address may be invited again.
  * @param rawId a global id or the id of REST
- * @throws DomainError NOT_FOUND, FORBIDDEN, STATE_CONFLICT (the last owner)
+ * @param raw.keepKeys of these keys, those that go on working, for programs that use them: global ids or
+ *   ids. They pass to the person who removes the member. The removed member still knows their secrets, as
+ *   `security_alert` (`keys_kept`) says, until they are regenerated.
+ * @throws DomainError INVALID_INPUT (a key that does not live or was not shown to the member), NOT_FOUND,
+ *   FORBIDDEN (also: no other member would hold the kept keys), STATE_CONFLICT (the last owner)
  * @see specification: Team; decisions: Endpoints
  */
-export async function removeMember(ctx: Context, rawId: string): Promise<{ id: number }> {
+export async function removeMember(
+  ctx: Context,
+  rawId: string,
+  raw: z.input<typeof keptInput> = {},
+): Promise<{ id: number }> {
   const actor = actorOf(ctx)
   const { merchantId } = actor
-  return transact(ctx.database, async (tx) => {
+  const keepKeys = (readInput(keptInput, raw).keepKeys ?? []).map(keyIdOf)
+  const recording = recordingOf(ctx, 'removeMember')
+  const { id, ended } = await transact(ctx.database, async (tx) => {
     const { hasOwner } = await holdTeam(tx, merchantId)
     const member = await readMember(tx, merchantId, memberIdOf(rawId))
     checkManages(actor, [member.role], hasOwner)
     if (member.isLastOwner) throw lastOwner()
-    await recordedChange(tx, recordingOf(ctx, 'removeMember'), ['member', member.id], () =>
-      tx.query(
-        `UPDATE team_member SET status = 'removed', removed_at = service_now(), second_factor_at = NULL
-         WHERE id = $1`,
-        [member.id],
-      ),
-    )
+    const revoked = await recordKeys(tx, recording, member.id, async () => {
+      if (keepKeys.length > 0) await passKeys(tx, ctx, member, keepKeys)
+      await recordedChange(tx, recording, ['member', member.id], () =>
+        tx.query(
+          `UPDATE team_member SET status = 'removed', removed_at = service_now(), second_factor_at = NULL
+           WHERE id = $1`,
+          [member.id],
+        ),
+      )
+    })
     await tx.query(
       `UPDATE member_secret SET password_hash = NULL, totp_sealed = NULL, recovery_hashes = '{}',
          invitation_hash = NULL, reset_hash = NULL WHERE member_id = $1`,
       [member.id],
     )
-    return { id: member.id }
+    return { id: member.id, ended: revoked }
   })
+  for (const apiKeyId of ended) ctx.access.credentials.forget(apiKeyId)
+  return { id }
+}
+
+const keyIdOf = (rawId: string) => Number(readId('ApiKey', rawId, smallIdMax))
+
+/** Hands keys of a member over to the person who acts, and tells that person. */
+async function passKeys(
+  tx: pg.PoolClient,
+  ctx: Context,
+  member: HeldMember,
+  keys: readonly number[],
+): Promise<void> {
+  const actor = actorOf(ctx)
+  const { merchantId } = actor
+  const { rows } = await tx.query<{ outcome: string; place: number | null; keeper: number | null }>(
+    'SELECT outcome, place, keeper FROM keep_keys($1, $2, $3, $4)',
+    [merchantId, member.id, nameOf(actor), keys],
+  )
+  const [kept] = rows
+  if (kept?.outcome === 'no_person') {
+    const message =
+      'API keys pass only to another member of the team: sign in as the one who is to hold them, or use an ' +
+      'API key that was shown to that member.'
+    throw new DomainError('FORBIDDEN', message)
+  }
+  if (kept?.outcome !== 'kept') {
+    const message = 'must be an API key that works and was shown to the member who is removed'
+    throw invalidInput([{ field: `keepKeys[${(kept?.place ?? 1) - 1}]`, message }])
+  }
+  const ids = [...new Set(keys)].toSorted((one, other) => one - other)
+  const alert = {
+    kind: 'keys_kept',
+    message:
+      `API keys that were shown to ${member.email} passed to member:${kept.keeper} (ids: ` +
+      `${ids.join(', ')}). The removed member still knows their secrets: regenerate them.`,
+    team_member_id: kept.keeper,
+    api_key_ids: ids,
+    ...(ctx.clientAddress !== null && { ip: ctx.clientAddress }),
+  }
+  await tx.query(`SELECT note_access($1, 'security_alert', $2)`, [merchantId, alert])
 }

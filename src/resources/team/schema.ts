@@ -108,7 +108,9 @@ builder.mutationFields((t) => ({
     type: TeamMember,
     nullable: true,
     scope: ['team'],
-    description: 'Gives a member another role. Its sessions end within a second; the last owner stays one.',
+    description:
+      'Gives a member another role. The sessions of the member end within a second, and the API keys that ' +
+      'were shown to the member and grant more than the new role are revoked. The last owner stays one.',
     errors: refusals('INVALID_INPUT', 'NOT_FOUND', 'FORBIDDEN', 'STATE_CONFLICT'),
     args: { id: t.arg.id(idArg), role: t.arg({ type: MemberRole, required: true }) },
     resolve: async (query, _root, { id: rawId, role }, ctx) => {
@@ -120,11 +122,20 @@ builder.mutationFields((t) => ({
     type: TeamMember,
     nullable: true,
     scope: ['team'],
-    description: 'Removes somebody from the team. Its sessions end within a second; the last owner stays.',
-    errors: refusals('NOT_FOUND', 'FORBIDDEN', 'STATE_CONFLICT'),
-    args: { id: t.arg.id(idArg) },
-    resolve: async (query, _root, { id: rawId }, ctx) => {
-      const { id } = await removeMember(ctx, rawId)
+    description:
+      'Removes a member from the team. The sessions of the member end within a second, and the API keys ' +
+      'that were shown to the member are revoked. The last owner stays.',
+    errors: refusals('INVALID_INPUT', 'NOT_FOUND', 'FORBIDDEN', 'STATE_CONFLICT'),
+    args: {
+      id: t.arg.id(idArg),
+      keepKeys: t.arg.idList({
+        description:
+          'API keys that were shown to the member and go on working, for the programs that use them. They ' +
+          'pass to you. The member still knows their secrets: regenerate them soon.',
+      }),
+    },
+    resolve: async (query, _root, { id: rawId, keepKeys }, ctx) => {
+      const { id } = await removeMember(ctx, rawId, { keepKeys })
       return ctx.database.prisma.teamMember.findFirst({ ...query, where: { id, ...mine(ctx) } })
     },
   }),

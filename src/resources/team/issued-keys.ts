@@ -1,0 +1,39 @@
+import type pg from 'pg'
+import { type Recording, recordChange } from '../../access/audit-log.ts'
+
+/** What the audit log shows of an API key whose holder changes. */
+interface IssuedKey {
+  id: number
+  issued_to_id: number | null
+  revoked_at: Date | null
+}
+
+/**
+ * Makes a change of a member, and writes the audit entry of each API key that was shown to the member and
+ * that the change revokes (`change_member` does that) or hands over.
+ * @returns the ids of the keys that were revoked
+ */
+export async function recordKeys(
+  tx: pg.PoolClient,
+  recording: Recording,
+  memberId: number,
+  work: () => Promise<void>,
+): Promise<number[]> {
+  // No key is issued or ended meanwhile.
+  await tx.query('SELECT pg_advisory_xact_lock(72707373, $1)', [recording.merchantId])
+  const before = await tx.query<IssuedKey>(
+    `SELECT id, issued_to_id, revoked_at FROM api_key
+     WHERE issued_to_id = $1 AND kind = 'key' AND revoked_at IS NULL ORDER BY id`,
+    [memberId],
+  )
+  await work()
+  const after = await tx.query<IssuedKey>(
+    'SELECT id, issued_to_id, revoked_at FROM api_key WHERE id = ANY ($1)',
+    [before.rows.map(({ id }) => id)],
+  )
+  const now = new Map(after.rows.map(({ id, ...key }) => [id, key]))
+  for (const { id, ...was } of before.rows) {
+    await recordChange(tx, recording, { target: ['api_key', id], before: was, after: now.get(id) })
+  }
+  return after.rows.flatMap(({ id, revoked_at: revokedAt }) => (revokedAt === null ? [] : [id]))
+}
