@@ -36,11 +36,11 @@ export function serviceJobs(services: Services): readonly Job[] {
   return [
     // One lane per operator: one that hangs holds up nobody else.
     ...services.operators.list().map(({ provider }) => {
-      const underWay = new Set<bigint>()
+      const places: Places = { underWay: new Set(), isMoreDue: false }
       return {
         name: resolveJob(provider),
         everyMs: limits.resolveEveryMs,
-        run: () => resolveDue(services, provider, underWay),
+        run: () => resolveDue(services, provider, places),
       }
     }),
     {
@@ -121,11 +121,26 @@ export function resolveJob(provider: Provider): string {
   return `requests.resolve.${provider}`
 }
 
-/** Takes as many due requests as the operator has room for; none waits for the answer to another. */
-async function resolveDue(services: Services, provider: Provider, underWay: Set<bigint>): Promise<boolean> {
+/** What one process asks one operator at the same time. */
+interface Places {
+  /** Requests that are being checked, at most `limits.dueRequestsMax`. */
+  underWay: Set<bigint>
+  /** The last look found at least as many due requests as there were free places. */
+  isMoreDue: boolean
+}
+
+/**
+ * Takes as many due requests as there are free places and checks each by itself: none waits for another.
+ * A place that becomes free is filled at once while more requests are due. An operator that cannot be reached
+ * is asked again only at the next regular run: without calls to wait for, waking would empty the queue.
+ * @returns true where places became free during the look and more requests are due
+ */
+async function resolveDue(services: Services, provider: Provider, places: Places): Promise<boolean> {
+  const { underWay } = places
   const room = limits.dueRequestsMax - underWay.size
   if (room === 0) return false
   const requests = await claimDue(services.database.pool, provider, room)
+  places.isMoreDue = requests.length === room
   for (const request of requests) {
     underWay.add(request.id)
     const name = `check:${causeOf(request)}`
@@ -133,13 +148,17 @@ async function resolveDue(services: Services, provider: Provider, underWay: Set<
     // A question that is under way may be older than what made this one due: it cannot answer for it.
     const before = services.flights.get(name)
     const checked = before ? before.then(check, check) : check()
-    checked
-      .catch((error: unknown) => services.log.error({ err: error }, 'a request could not be checked'))
-      .finally(() => {
-        const wasFull = underWay.size === limits.dueRequestsMax
-        underWay.delete(request.id)
-        if (wasFull) services.wakeJob(resolveJob(provider))
-      })
+    const end = (reached: boolean) => {
+      underWay.delete(request.id)
+      if (reached && places.isMoreDue) services.wakeJob(resolveJob(provider))
+    }
+    checked.then(
+      ({ reached }) => end(reached),
+      (error: unknown) => {
+        services.log.error({ err: error }, 'a request could not be checked')
+        end(false)
+      },
+    )
   }
-  return false
+  return places.isMoreDue && underWay.size < limits.dueRequestsMax
 }

@@ -1,0 +1,128 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import type { Services } from '../../src/context.ts'
+import { type Schedule, startJobs } from '../../src/jobs/schedule.ts'
+import type { QueryOutcome } from '../../src/operators/operator.ts'
+import type { Operator } from '../../src/operators/registry.ts'
+import { resolveJob, serviceJobs } from '../../src/resources/jobs.ts'
+import { limits } from '../../src/shared/limits.ts'
+import { createLog } from '../../src/telemetry/log.ts'
+import { openCollection } from '../ledger/money.ts'
+import { answers, hour, scene, useScene } from './scripted-operator.ts'
+
+useScene()
+// The timer never fires within a test: only free places make the job take more.
+Object.assign(limits, { resolveEveryMs: hour })
+
+/** An operator that answers each question when the test says so. */
+let questions: ((answer: QueryOutcome) => void)[]
+let arrivals: (() => void)[]
+let schedule: Schedule
+/** How often the job looked for due requests. */
+let looks: number
+
+beforeEach(async () => {
+  await scene.db.owner.query('UPDATE operator_request SET next_check_at = NULL')
+  questions = []
+  arrivals = []
+  looks = 0
+})
+afterEach(async () => {
+  for (const answer of questions) answer(answers.settled)
+  await schedule.close()
+})
+
+const operator = {
+  provider: 'OperatorA',
+  capabilities: { createIsIdempotent: true, callbacks: 'none', disburseIsSynchronous: false },
+  query: () =>
+    new Promise<QueryOutcome>((answer) => {
+      questions.push(answer)
+      for (const arrive of arrivals.splice(0)) arrive()
+    }),
+} as unknown as Operator
+
+async function asked(count: number): Promise<void> {
+  while (questions.length < count) await new Promise<void>((arrive) => arrivals.push(arrive))
+}
+
+async function openDue(count: number): Promise<void> {
+  await Promise.all(Array.from({ length: count }, () => openCollection(scene.pool, scene.merchant)))
+  await scene.db.owner.query(
+    `UPDATE operator_request SET state = 'accepted', next_check_at = now() - interval '1 s'
+     WHERE next_check_at IS NOT NULL`,
+  )
+}
+
+function startResolving(): void {
+  const services = {
+    ...scene.services,
+    operators: { list: () => [{ provider: 'OperatorA' }], find: () => operator },
+    wakeJob: (name: string) => schedule.wake(name),
+  } as unknown as Services
+  const job = serviceJobs(services).find(({ name }) => name === resolveJob('OperatorA'))
+  if (!job) throw new Error('no such job')
+  const counted = { ...job, run: () => ((looks += 1), job.run()) }
+  schedule = startJobs([counted], createLog('silent'))
+}
+
+const { dueRequestsMax } = limits
+
+test('places that become free together are all taken again, without waiting for the timer', async () => {
+  await openDue(dueRequestsMax + 8)
+  startResolving()
+  await asked(dueRequestsMax)
+  for (const answer of questions.slice(0, 8)) answer(answers.settled)
+  await asked(dueRequestsMax + 8)
+  expect(questions).toHaveLength(dueRequestsMax + 8)
+})
+
+test('one slow answer holds up nothing: all that is due is asked about in one go', async () => {
+  const all = dueRequestsMax * 4
+  await openDue(all)
+  startResolving()
+  await asked(1)
+  // The first question gets no answer; the others are answered as they come.
+  for (let next = 1; next < all; next += 1) {
+    await asked(next + 1)
+    questions[next]?.(answers.settled)
+  }
+  expect(questions).toHaveLength(all)
+})
+
+test('an operator out of reach is asked no faster than the timer says', async () => {
+  await openDue(dueRequestsMax * 2)
+  startResolving()
+  await asked(dueRequestsMax)
+  for (const answer of questions.splice(0)) answer(answers.unreachable)
+  await allChecked()
+  expect(
+    await countWhere("check_count = 1 AND next_check_at BETWEEN now() AND now() + interval '10 s'"),
+  ).toBe(dueRequestsMax)
+  expect([looks, questions]).toEqual([1, []])
+})
+
+test('where nothing more is due one look finds that out, and further answers start none', async () => {
+  await openDue(dueRequestsMax)
+  startResolving()
+  await asked(dueRequestsMax)
+  questions[0]?.(answers.settled)
+  await expect.poll(() => looks).toBe(2)
+  for (const answer of questions) answer(answers.settled)
+  await allChecked()
+  expect([looks, questions.length]).toEqual([2, dueRequestsMax])
+})
+
+/** Waits until every answer was noted and the job knows of it. */
+async function allChecked(): Promise<void> {
+  while (scene.services.flights.size > 0) await Promise.allSettled(scene.services.flights.values())
+  await turn()
+}
+
+async function countWhere(where: string): Promise<number> {
+  const { rows } = await scene.db.owner.query<{ count: bigint }>(
+    `SELECT count(*) FROM operator_request WHERE merchant_id = $1 AND ${where}`,
+    [scene.merchant.merchantId],
+  )
+  return Number(rows[0]?.count)
+}
