@@ -24,11 +24,6 @@ declare global {
       movesMoney?: boolean
       /** A mutation by which a person sees to the own way of signing in: open to whoever only reads. */
       ownAccount?: boolean
-      /**
-       * The value differs between callers of one merchant who hold the same scopes, for instance because it
-       * depends on the person. A live result with this field is computed for each person alone.
-       */
-      perPerson?: boolean
     }
     interface QueryFieldOptions<
       Types extends SchemaTypes,
@@ -115,24 +110,19 @@ export class ScopesPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
   }
 
   override onOutputFieldConfig(config: PothosOutputFieldConfig<Types>): PothosOutputFieldConfig<Types> {
-    const { scope, movesMoney, ownAccount, perPerson } = config.pothosOptions as {
+    const { scope, movesMoney, ownAccount } = config.pothosOptions as {
       scope?: AccessRule
       movesMoney?: boolean
       ownAccount?: boolean
-      perPerson?: boolean
-    }
-    const marks = {
-      ...(movesMoney && { movesMoney }),
-      ...(ownAccount && { ownAccount }),
-      ...(perPerson && { perPerson }),
     }
     if (scope === undefined && rootKinds.has(config.kind)) {
       throw new Error(`${config.parentType}.${config.name} is a root field: it must state its scope`)
     }
-    if (scope === undefined) return { ...config, extensions: { ...config.extensions, ...marks } }
+    if (scope === undefined) return config
     if (config.kind === 'Interface') {
       throw new Error(`${config.parentType}.${config.name}: each type of the interface states its own scope`)
     }
+    const marks = { ...(movesMoney && { movesMoney }), ...(ownAccount && { ownAccount }) }
     return { ...config, extensions: { ...withRule(config.extensions, scope), ...marks } }
   }
 

@@ -316,9 +316,12 @@ export async function recordCallback(
   const { rows } = await pool.query<{ isNew: boolean; requestId: bigint | null }>({
     name: 'record_callback',
     text: `WITH named AS (
+        -- Two lookups that an index serves in any plan; with OR a generic plan reads the whole table.
         SELECT id, merchant_id FROM operator_request
-        WHERE provider = $1 AND ($4::bigint IS NULL OR id = $4) AND ($5::uuid IS NULL OR correlation_id = $5)
-          AND num_nonnulls($4::bigint, $5::uuid) > 0
+        WHERE id = $4::bigint AND provider = $1 AND correlation_id = coalesce($5::uuid, correlation_id)
+        UNION ALL
+        SELECT id, merchant_id FROM operator_request
+        WHERE $4::bigint IS NULL AND correlation_id = $5::uuid AND provider = $1
       ), kept AS (
         INSERT INTO operator_callback (merchant_id, request_id, provider, dedupe_key, body)
         SELECT (SELECT merchant_id FROM named), (SELECT id FROM named), $1, $2, $3
