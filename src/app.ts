@@ -6,6 +6,7 @@ import { type HttpServer, listenHttp } from './http/server.ts'
 import { openAdmission } from './access/admission.ts'
 import { openAccess } from './access/authenticate.ts'
 import { createRequestLimits } from './access/request-limits.ts'
+import { addressMatcher } from './access/ip-whitelist.ts'
 import { openMasterSecret } from './access/secrets.ts'
 import {
   type Addresses,
@@ -78,7 +79,11 @@ async function build(ground: Ground, closers: Closers): Promise<Omit<App, 'close
   await migrate(connection)
 
   const listener = Promise.withResolvers<RequestListener>()
-  const http = await listenHttp(config.host, config.port, listener.promise)
+  const http = await listenHttp(config.host, config.port, listener.promise, {
+    ...config.connections,
+    isTrustedProxy: addressMatcher(config.trustedProxies),
+    log: ground.log,
+  })
   closers.push(() => http.drain(0))
   const addresses = addressesOf(config, http.port)
   const services = await openServices(ground, addresses, closers)

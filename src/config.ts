@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
+import { type ConnectionMaxima, connectionSettings, readConnectionMaxima } from './shared/connections.ts'
 import { deliverySettings, type DeliveryPace, readDeliveryPace } from './shared/delivery-pace.ts'
 import { type MailSettings, mailSettings, readMail } from './shared/mail-settings.ts'
 import { type NumberRanges, rangeSettings } from './shared/number-ranges.ts'
@@ -81,6 +82,7 @@ export interface Config {
   /** Networks whose `X-Forwarded-For` is believed. */
   trustedProxies: readonly string[]
   pace: RequestPace
+  connections: ConnectionMaxima
   deliveries: DeliveryPace
   mail: MailSettings
   /** Which operator a number suggests where nobody says. */
@@ -117,6 +119,7 @@ const settings = z.object({
   SECRET_KEY: z.string().min(32, 'must have at least 32 characters').optional(),
   TRUSTED_PROXIES: z.string().default(''),
   ...paceSettings,
+  ...connectionSettings,
   ...deliverySettings,
   ...mailSettings,
   ...rangeSettings,
@@ -212,6 +215,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     masterSecret: read.SECRET_KEY ? new Secret(read.SECRET_KEY) : null,
     trustedProxies,
     pace: readPace(read.MODE, read),
+    connections: readConnectionMaxima(read.MODE, read),
     deliveries: readDeliveryPace(read),
     numberRanges: read.NUMBER_RANGES,
     mail: readMail(read, production ? null : join(resolve(read.DATA_DIR), 'mail')),

@@ -173,6 +173,15 @@ test('a sandbox bears more requests than production; a setting decides', () => {
   })
 })
 
+test('open connections are bounded in all and for each client address', () => {
+  expect(readConfig({}).connections).toEqual({ max: 10_000, perAddressMax: 10_000 })
+  expect(readConfig(production).connections).toEqual({ max: 10_000, perAddressMax: 2_000 })
+  const set = { CONNECTIONS_MAX: '500', CONNECTIONS_PER_ADDRESS_MAX: '20' }
+  expect(readConfig({ ...production, ...set }).connections).toEqual({ max: 500, perAddressMax: 20 })
+  expect(() => readConfig({ CONNECTIONS_MAX: '0' })).toThrow('CONNECTIONS_MAX')
+  expect(() => readConfig({ CONNECTIONS_PER_ADDRESS_MAX: 'many' })).toThrow('CONNECTIONS_PER_ADDRESS_MAX')
+})
+
 describe('addressesOf', () => {
   test.each([
     ['127.0.0.1', 'http://127.0.0.1:4711'],

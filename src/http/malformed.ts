@@ -3,6 +3,7 @@ import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { type RefusalCode, refusals } from '../shared/errors.ts'
 import { apiVersion } from '../shared/version.ts'
+import { closeConnection } from './close-connection.ts'
 import { refused } from './rest/envelope.ts'
 
 /**
@@ -16,22 +17,25 @@ export function answerMalformed(error: Error & { code?: string }, socket: Socket
     socket.destroy()
     return
   }
+  closeConnection(socket, refusalText(refusalOf[error.code ?? ''] ?? 'MALFORMED_REQUEST'))
+}
+
+/** A whole answer that refuses and closes, for a connection on which no request can be answered. */
+export function refusalText(code: RefusalCode, headers: readonly string[] = []): string {
   const requestId = randomUUID()
-  const code = refusalOf[error.code ?? ''] ?? 'MALFORMED_REQUEST'
   const { status, body } = refused(requestId, { code, message: refusals[code].message })
   const text = JSON.stringify(body)
-  socket.end(
-    [
-      `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
-      'Connection: close',
-      'Content-Type: application/json; charset=utf-8',
-      `Content-Length: ${Buffer.byteLength(text)}`,
-      `X-Request-Id: ${requestId}`,
-      `X-API-Version: ${apiVersion}`,
-      '',
-      text,
-    ].join('\r\n'),
-  )
+  return [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
+    'Connection: close',
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(text)}`,
+    `X-Request-Id: ${requestId}`,
+    `X-API-Version: ${apiVersion}`,
+    ...headers,
+    '',
+    text,
+  ].join('\r\n')
 }
 
 const refusalOf: Readonly<Record<string, RefusalCode>> = {

@@ -7,6 +7,7 @@ import {
 } from 'node:http'
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import { limits } from '../shared/limits.ts'
+import { boundConnections, type ConnectionBounds } from './connections.ts'
 import { answerMalformed } from './malformed.ts'
 
 /** The one HTTP server of the service. */
@@ -25,12 +26,14 @@ export interface HttpServer {
 
 /**
  * Listens at once; requests wait for `listener`, so that the port is known while the rest starts.
+ * @param bounds how many connections it holds; null, of tests, is any number
  * @throws Error with `EADDRINUSE` where the port is taken
  */
 export async function listenHttp(
   host: string,
   port: number,
   listener: Promise<RequestListener>,
+  bounds: ConnectionBounds | null = null,
 ): Promise<HttpServer> {
   let draining = false
   let handle: RequestListener | null = null
@@ -62,6 +65,9 @@ export async function listenHttp(
       else void listener.then((ready) => ready(message, response)).catch(() => response.destroy())
     },
   )
+  // Also a client that stops reading an answer gives its descriptor back.
+  server.timeout = limits.connectionIdleMs
+  if (bounds) boundConnections(server, bounds)
   const sockets = new Set<Socket>()
   server.on('connection', (socket) => {
     sockets.add(socket)

@@ -13,6 +13,7 @@ import { watchActor } from '../graphql/live-stream.ts'
 import type { Operation, Operations } from '../graphql/operation.ts'
 import { DomainError } from '../shared/errors.ts'
 import { limits } from '../shared/limits.ts'
+import { closeConnection } from './close-connection.ts'
 import { anonymousContext, signIn } from './request.ts'
 
 /** GraphQL over WebSocket, on the server that also speaks HTTP. */
@@ -93,10 +94,8 @@ export function serveSubscriptions(options: {
   }
 }
 
-/** Node leaves an upgraded socket to us, its errors too: one that nobody hears would end the process. */
 function refuse(raw: Duplex, status: string): void {
-  raw.on('error', () => raw.destroy())
-  raw.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
+  closeConnection(raw, `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
 }
 
 const protocolName = 'graphql-transport-ws'

@@ -242,6 +242,8 @@ export const limits = {
   /** Of a call that brings recipients. Choice: 5 MiB over a line of half a megabit. */
   recipientsTimeoutMs: 90 * second,
   keepAliveMs: 65 * second,
+  /** A connection on which no byte moves for so long is closed. Choice: longer than any answer takes. */
+  connectionIdleMs: 2 * minute,
 
   /** Overload (design: reliability, section 9). */
   overloadRetryS: 1,

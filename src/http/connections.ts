@@ -1,0 +1,79 @@
+import type { Server } from 'node:http'
+import type { Socket } from 'node:net'
+import { type AddressMatcher, addressBlock, canonicalAddress } from '../access/ip-whitelist.ts'
+import { takePlaces } from '../access/places.ts'
+import type { ConnectionMaxima } from '../shared/connections.ts'
+import { limits } from '../shared/limits.ts'
+import type { Log } from '../telemetry/log.ts'
+import { closeConnection } from './close-connection.ts'
+import { refusalText } from './malformed.ts'
+
+/** How many connections the server holds; an IPv6 network of 64 bits is one client address. */
+export interface ConnectionBounds extends ConnectionMaxima {
+  /** The connections of a trusted proxy are those of many clients: only `max` bounds them. */
+  isTrustedProxy: AddressMatcher
+  log: Log
+}
+
+/**
+ * Choice: so many refused connections are told why at a time; Node drops further ones without an answer, so
+ * that refusals cost a bounded number of descriptors too.
+ */
+const refusedMax = 256
+/** Choice: how long a refused connection is held for its first byte; an answer before it confuses clients. */
+const firstByteMs = 500
+/** How often a log line counts the refused connections. */
+const tellEveryMs = 60_000
+
+/** Refuses connections over the bounds: 503 with `Retry-After`, before any of their bytes are parsed. */
+export function boundConnections(server: Server, bounds: ConnectionBounds): void {
+  server.maxConnections = bounds.max + refusedMax
+  // Node's own listener begins to parse. A refused connection must not reach it.
+  const parse = server.listeners('connection')
+  server.removeAllListeners('connection')
+  const taken = new Map<string, number>()
+  const tell = refusalTeller(bounds)
+  server.on('connection', (socket: Socket) => {
+    const address = canonicalAddress(socket.remoteAddress?.split('%', 1)[0] ?? '')
+    const places = [{ key: 'all', max: bounds.max, whose: 'CONNECTIONS_MAX' }]
+    if (!bounds.isTrustedProxy(address)) {
+      const block = addressBlock(address)
+      places.push({ key: block, max: bounds.perAddressMax, whose: 'CONNECTIONS_PER_ADDRESS_MAX' })
+    }
+    const leave = takePlaces(taken, places)
+    if (typeof leave === 'function') {
+      socket.once('close', leave)
+      for (const listener of parse) listener.call(server, socket)
+      return
+    }
+    tell(leave.whose, address)
+    refuseConnection(socket)
+  })
+}
+
+/** Answers as soon as the client has asked something, and gives up the descriptor in any case. */
+function refuseConnection(socket: Socket): void {
+  socket.on('error', () => socket.destroy())
+  const timer = setTimeout(() => socket.destroy(), firstByteMs)
+  socket.once('data', () => {
+    clearTimeout(timer)
+    closeConnection(socket, refusalText('OVERLOADED', [`Retry-After: ${limits.overloadRetryS}`]))
+  })
+  socket.once('close', () => clearTimeout(timer))
+}
+
+/** One log line a minute at most: a flood of connections must not become a flood of lines. */
+function refusalTeller({ log }: ConnectionBounds): (setting: string, address: string | null) => void {
+  let refused = 0
+  let nextAt = 0
+  return (setting, address) => {
+    refused += 1
+    if (performance.now() < nextAt) return
+    log.warn(
+      { setting, address, refused },
+      'connections refused: over the setting. Name proxies in TRUSTED_PROXIES',
+    )
+    refused = 0
+    nextAt = performance.now() + tellEveryMs
+  }
+}

@@ -1,0 +1,28 @@
+import { z } from 'zod'
+
+/** How many open connections one process holds, HTTP and WebSocket together; further ones get 503. */
+export interface ConnectionMaxima {
+  max: number
+  /** Of one client address that is no trusted proxy. */
+  perAddressMax: number
+}
+
+/** The settings of it. */
+export const connectionSettings = {
+  CONNECTIONS_MAX: z.coerce.number().int().min(16).max(1_000_000).default(10_000),
+  CONNECTIONS_PER_ADDRESS_MAX: z.coerce.number().int().min(1).max(1_000_000).optional(),
+}
+
+/** Choice: carriers put many customers behind one address; a sandbox is used from one address only. */
+const usualPerAddress = { production: 2_000, sandbox: 10_000 }
+
+/** Where the settings say nothing, the mode decides. */
+export function readConnectionMaxima(
+  mode: 'production' | 'sandbox',
+  read: z.output<z.ZodObject<typeof connectionSettings>>,
+): ConnectionMaxima {
+  return {
+    max: read.CONNECTIONS_MAX,
+    perAddressMax: read.CONNECTIONS_PER_ADDRESS_MAX ?? usualPerAddress[mode],
+  }
+}

@@ -1,0 +1,173 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
+import { addressMatcher } from '../../src/access/ip-whitelist.ts'
+import { createOperations } from '../../src/graphql/operation.ts'
+import { readBody } from '../../src/http/request.ts'
+import { type HttpServer, listenHttp } from '../../src/http/server.ts'
+import { serveSubscriptions } from '../../src/http/subscriptions.ts'
+import { limits } from '../../src/shared/limits.ts'
+import type { Log } from '../../src/telemetry/log.ts'
+import { createFixture } from '../graphql/fixtures.ts'
+
+// The server gives up the descriptor of each connection that it refuses, whatever the client does.
+
+Object.assign(limits, { headersTimeoutMs: 400, requestTimeoutMs: 400, connectionIdleMs: 1_500 })
+
+const crowd = 300
+const handled: string[] = []
+const http = await listenHttp(
+  '127.0.0.1',
+  0,
+  Promise.resolve((message, response) => {
+    void readBody(message).then((body) => {
+      if (body) handled.push(body.toString())
+      response.end('read')
+    })
+  }),
+)
+const fixture = createFixture('sandbox')
+const { services, schema } = fixture
+const sockets = serveSubscriptions({ services, operations: createOperations(schema), server: http.server })
+afterAll(async () => {
+  await sockets.close()
+  await http.drain(0)
+  fixture.close()
+})
+
+/** A client that reads what comes, and never closes its side. */
+async function open({ port }: HttpServer = http, reads = true): Promise<Socket> {
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+  socket.on('error', () => {})
+  if (reads) socket.resume()
+  onTestFinished(() => void socket.destroy())
+  await once(socket, 'connect')
+  return socket
+}
+
+function held({ server }: HttpServer = http): Promise<number> {
+  return new Promise((resolve) => server.getConnections((_error, count) => resolve(count)))
+}
+
+const lines = (...all: string[]) => `${all.join('\r\n')}\r\n\r\n`
+const halfHead = 'GET / HTTP/1.1\r\nHost: x\r\n'
+const halfBody = lines('POST / HTTP/1.1', 'Host: x', 'Content-Length: 100') + '{"amount":'
+const refusedUpgrade = lines('GET /nowhere HTTP/1.1', 'Host: x', 'Connection: Upgrade', 'Upgrade: websocket')
+
+describe('a client that never closes is let go', () => {
+  test.each([
+    ['never sends a byte', ''],
+    ['sends half a head', halfHead],
+    ['sends half a body', halfBody],
+    ['sends no HTTP', 'hello?\r\n\r\n'],
+    ['asks for an upgrade that is refused', refusedUpgrade],
+  ])('300 of which each %s', { timeout: 20_000 }, async (_what, bytes) => {
+    let taken = 0
+    const count = () => void (taken += 1)
+    http.server.on('connection', count)
+    onTestFinished(() => void http.server.off('connection', count))
+    // Every other client does not even read what it is told.
+    const all = Array.from({ length: crowd }, (_none, place) => open(http, place % 2 === 0))
+    for (const client of await Promise.all(all)) client.write(bytes)
+    await expect.poll(() => taken).toBe(crowd)
+    await expect.poll(() => held(), { timeout: 8_000 }).toBe(0)
+  })
+})
+
+/** All that comes back on a connection until the server has closed it. */
+async function heard(client: Socket): Promise<string> {
+  let text = ''
+  client.on('data', (part) => (text += String(part)))
+  await once(client, 'end')
+  return text
+}
+
+test('a request that is whole only after its 408 is not done', async () => {
+  const client = await open()
+  const answer = heard(client)
+  client.write(lines('POST / HTTP/1.1', 'Host: x', 'Content-Length: 4') + 'la')
+  expect(await answer).toMatch(/^HTTP\/1\.1 408 /)
+  client.write('te')
+  const other = await open()
+  const second = heard(other)
+  other.write(halfHead)
+  expect(await second).toMatch(/^HTTP\/1\.1 408 /)
+  other.write('Content-Length: 4\r\n\r\nlate')
+  await expect.poll(() => held(), { timeout: 8_000 }).toBe(0)
+  expect(handled).not.toContain('late')
+})
+
+test('a client that stops reading its answer is let go', { timeout: 20_000 }, async () => {
+  const large = await listenHttp(
+    '127.0.0.1',
+    0,
+    Promise.resolve((_message, response) => response.end(Buffer.alloc(64 * 1_024 * 1_024))),
+  )
+  onTestFinished(() => large.drain(0))
+  const client = await open(large, false)
+  client.pause()
+  client.write(lines('GET / HTTP/1.1', 'Host: x'))
+  await expect.poll(() => held(large)).toBe(1)
+  await expect.poll(() => held(large), { timeout: 10_000 }).toBe(0)
+})
+
+describe('more connections than the bounds allow', () => {
+  const warned: Record<string, unknown>[] = []
+  const log = { warn: (told: Record<string, unknown>) => warned.push(told) } as unknown as Log
+
+  async function listen(max: number, perAddressMax: number, trusted: string[] = []): Promise<HttpServer> {
+    const bounded = await listenHttp(
+      '127.0.0.1',
+      0,
+      Promise.resolve((_message, response) => response.end('here')),
+      { max, perAddressMax, isTrustedProxy: addressMatcher(trusted), log },
+    )
+    onTestFinished(() => bounded.drain(0))
+    return bounded
+  }
+
+  async function ask(client: Socket): Promise<string> {
+    const [answer] = await Promise.all([
+      once(client, 'data'),
+      new Promise((sent) => client.write(lines('GET / HTTP/1.1', 'Host: x'), sent)),
+    ])
+    return String(answer[0])
+  }
+
+  test('of one address: 503 in the envelope, and a place that is given back is free', async () => {
+    const bounded = await listen(1_000, 10)
+    const clients = await Promise.all(Array.from({ length: 10 }, () => open(bounded)))
+    for (const client of clients) expect(await ask(client)).toMatch(/^HTTP\/1\.1 200 /)
+    const answer = await ask(await open(bounded))
+    expect(answer).toMatch(/^HTTP\/1\.1 503 /)
+    expect(answer).toMatch(/\r\nConnection: close\r\n/)
+    expect(answer).toMatch(/\r\nRetry-After: 1\r\n/)
+    expect(JSON.parse(answer.slice(answer.indexOf('\r\n\r\n') + 4))).toMatchObject({ success: false })
+    expect(warned.at(-1)).toEqual({
+      setting: 'CONNECTIONS_PER_ADDRESS_MAX',
+      address: '127.0.0.1',
+      refused: 1,
+    })
+    clients[0]?.destroy()
+    await expect.poll(async () => ask(await open(bounded))).toMatch(/^HTTP\/1\.1 200 /)
+  })
+
+  test('of a trusted proxy: only the bound of all counts', async () => {
+    const bounded = await listen(20, 10, ['127.0.0.0/8'])
+    const clients = await Promise.all(Array.from({ length: 20 }, () => open(bounded)))
+    for (const client of clients) expect(await ask(client)).toMatch(/^HTTP\/1\.1 200 /)
+    expect(await ask(await open(bounded))).toMatch(/^HTTP\/1\.1 503 /)
+    expect(warned.at(-1)).toMatchObject({ setting: 'CONNECTIONS_MAX' })
+  })
+
+  test('a flood of 1,000 holds few descriptors more than the bound, and soon none more', async () => {
+    const bounded = await listen(20, 20)
+    for (let place = 0; place < 20; place += 1) await ask(await open(bounded))
+    let most = 0
+    bounded.server.on('connection', () => void held(bounded).then((now) => (most = Math.max(most, now))))
+    await Promise.all(Array.from({ length: 1_000 }, () => open(bounded)))
+    await expect.poll(() => held(bounded), { timeout: 5_000 }).toBe(20)
+    expect(most).toBeGreaterThan(20)
+    expect(most).toBeLessThanOrEqual(20 + 256)
+  })
+})
