@@ -50,6 +50,8 @@ export interface AccessPlan {
   payments: number
   /** Whether it changes anything that is not the caller's own way of signing in. */
   changes: boolean
+  /** Whether its answer may show a secret: a field that is marked `isSecret`. */
+  showsSecret: boolean
   /** The root fields that it runs, each as often as it does. */
   rootFields: readonly string[]
   /** Whether it asks for the schema itself. */
@@ -169,6 +171,7 @@ function makePlan(
   let payments = 0
   let changes = false
   let readsSchema = false
+  let showsSecret = false
   let steps = 0
 
   function demand(rule: unknown, coordinate: string, when: Demand['when']): void {
@@ -198,6 +201,7 @@ function makePlan(
         demand(field.extensions['accessRule'], `${parent.name}.${field.name}`, when)
         demand(parent.extensions['accessRule'], parent.name, when)
         demand(given.extensions['accessRule'], given.name, when)
+        showsSecret ||= field.extensions['isSecret'] === true
         if (isRoot) rootFields.push(field.name)
         if (isRoot && field.extensions['movesMoney'] === true) payments += 1
         changes ||= operation.operation === 'mutation' && isRoot && isChange(field.extensions)
@@ -216,7 +220,7 @@ function makePlan(
 
   const root = schema.getRootType(operation.operation)
   if (root) walk(operation.selectionSet, root, [], true)
-  return { demands: [...demands.values()], payments, rootFields, readsSchema, changes }
+  return { demands: [...demands.values()], payments, rootFields, readsSchema, changes, showsSecret }
 }
 
 /** Whether a mutation is none that somebody does for the own account, or without one. */

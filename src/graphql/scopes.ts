@@ -24,6 +24,11 @@ declare global {
       movesMoney?: boolean
       /** A mutation by which a person sees to the own way of signing in: open to whoever only reads. */
       ownAccount?: boolean
+      /**
+       * Its value proves who somebody is: a kept answer that shows it is replayed to the same credential
+       * only.
+       */
+      isSecret?: boolean
     }
     interface QueryFieldOptions<
       Types extends SchemaTypes,
@@ -110,20 +115,26 @@ export class ScopesPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
   }
 
   override onOutputFieldConfig(config: PothosOutputFieldConfig<Types>): PothosOutputFieldConfig<Types> {
-    const { scope, movesMoney, ownAccount } = config.pothosOptions as {
+    const { scope, movesMoney, ownAccount, isSecret } = config.pothosOptions as {
       scope?: AccessRule
       movesMoney?: boolean
       ownAccount?: boolean
+      isSecret?: boolean
     }
     if (scope === undefined && rootKinds.has(config.kind)) {
       throw new Error(`${config.parentType}.${config.name} is a root field: it must state its scope`)
     }
-    if (scope === undefined) return config
+    if (scope === undefined && !isSecret) return config
     if (config.kind === 'Interface') {
       throw new Error(`${config.parentType}.${config.name}: each type of the interface states its own scope`)
     }
-    const marks = { ...(movesMoney && { movesMoney }), ...(ownAccount && { ownAccount }) }
-    return { ...config, extensions: { ...withRule(config.extensions, scope), ...marks } }
+    const marks = {
+      ...(movesMoney && { movesMoney }),
+      ...(ownAccount && { ownAccount }),
+      ...(isSecret && { isSecret }),
+    }
+    const ruled = scope === undefined ? config.extensions : withRule(config.extensions, scope)
+    return { ...config, extensions: { ...ruled, ...marks } }
   }
 
   override wrapResolve(

@@ -92,7 +92,7 @@ function carryOperations(operations: Operations): Plugin<Exchange, Exchange> {
     if (message.headers['idempotency-key'] === undefined)
       return operations.run(operation) as Promise<ExecutionResult>
     const { schema, document, operationName, variableValues } = operation
-    const { rootFields } = accessPlan(schema, document, operationName)
+    const { rootFields, showsSecret } = accessPlan(schema, document, operationName)
     if (rootFields.length !== 1) {
       throw badRequest('An Idempotency-Key names one mutation: send them one by one.')
     }
@@ -100,6 +100,7 @@ function carryOperations(operations: Operations): Plugin<Exchange, Exchange> {
       message,
       operation: `mutation ${rootFields[0]}`,
       input: { document: print(document), operationName, variableValues },
+      showsSecret,
     }
     const { body } = await answerOnce(ctx, write, async (once) => {
       const result = (await operations.run({ ...operation, contextValue: once })) as ExecutionResult

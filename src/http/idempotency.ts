@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import type { Actor } from '../access/actor.ts'
 import { type Claim, claimKey } from '../access/idempotency-keys.ts'
 import type { Context } from '../context.ts'
 import { DomainError } from '../shared/errors.ts'
@@ -17,6 +18,8 @@ export interface Write {
   operation: string
   /** All that its effect depends on. */
   input: unknown
+  /** Whether the answer may show a secret. */
+  showsSecret: boolean
 }
 
 /**
@@ -26,21 +29,22 @@ export interface Write {
  * An answer is kept once something was written: what was refused before that leaves the key free. Of what
  * broke in between nothing is kept either: a repeat goes on with the same effect, and finds what was made;
  * one that is refused leaves that to the next.
+ * An answer that shows a secret is replayed only to the credential that received it, with the same rights:
+ * for any other the request is another one under a used key.
  * @throws DomainError INVALID_INPUT, IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_KEY_BUSY, and whatever `run` throws
  * @see decisions: Everywhere
  */
 export async function answerOnce(
   ctx: Context,
-  { message, operation, input }: Write,
+  { message, operation, input, showsSecret }: Write,
   run: (ctx: Context) => Promise<Answer>,
 ): Promise<Answer> {
   const header = message.headers['idempotency-key']
   if (header === undefined || ctx.actor === null) return run(ctx)
-  const { merchantId, memberId } = ctx.actor
+  const { merchantId } = ctx.actor
   const key = readKey(String(header))
-  // What one person was told is not told to another one who uses the same key.
-  const asked = memberId === null ? input : { memberId, input }
-  const request = { merchantId, operation, key, input: asked }
+  const asker = askerOf(ctx.actor, showsSecret)
+  const request = { merchantId, operation, key, input: asker ? { ...asker, input } : input }
   const claim = await claimKey(ctx.database.pool, ctx.access.master, request)
   if (claim.kind === 'reused') throw new DomainError('IDEMPOTENCY_KEY_REUSED')
   if (claim.kind === 'running') {
@@ -57,6 +61,17 @@ export async function answerOnce(
       ctx.log.error({ err: error, operation }, 'the end of an idempotent request was not noted'),
     )
   }
+}
+
+/**
+ * What of the caller belongs to the request itself. A person is not told what another person was told; a
+ * program is told what another program of the merchant was told, unless that is a secret.
+ */
+function askerOf(actor: Actor, showsSecret: boolean): object | null {
+  const { memberId, apiKeyId, apiKeyVersion, scopes, caps } = actor
+  if (!showsSecret) return memberId === null ? null : { memberId }
+  const credential = memberId === null ? { apiKeyId, apiKeyVersion } : { memberId }
+  return { ...credential, scopes: [...scopes].toSorted(), caps }
 }
 
 /** @throws DomainError INVALID_INPUT that names the header */

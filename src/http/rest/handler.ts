@@ -81,7 +81,8 @@ function serve(route: Route, prepared: Prepared): Work {
     const variables = await readVariables(route, request)
     const run = (once: Context) => runRoute(route, prepared, { variables, request }, once)
     if (kind === 'read') return ctx.admission.run(priority, () => run(caller))
-    const write = { message, operation, input: variables }
+    const { showsSecret } = prepared.plan
+    const write = { message, operation, input: variables, showsSecret }
     return ctx.admission.run(priority, () => answerOnce(caller, write, run))
   }
 }

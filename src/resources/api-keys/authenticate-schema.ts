@@ -11,6 +11,7 @@ const AccessToken = builder.objectRef<ExchangeResult>('AccessToken').implement({
   description: 'A short-lived bearer token.',
   fields: (t) => ({
     token: t.exposeString('token', {
+      isSecret: true,
       description: 'Send it as `Authorization: Bearer …`; keep it on your server.',
     }),
     tokenType: t.string({ resolve: () => 'Bearer' }),

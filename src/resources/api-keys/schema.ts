@@ -127,6 +127,7 @@ const IssuedApiKey = builder.objectRef<IssuedKey>('IssuedApiKey').implement({
     }),
     key: t.exposeString('key', { description: '`X-API-Key` of POST /auth.' }),
     secret: t.string({
+      isSecret: true,
       description: '`X-API-Secret` of POST /auth.',
       resolve: ({ secret }) => secret.reveal(),
     }),

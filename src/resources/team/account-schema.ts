@@ -18,7 +18,10 @@ const done = { done: true } as const
 const SignedInType = builder.objectRef<SignedIn>('SignedIn').implement({
   description: 'A person who has signed in, and the token of the session.',
   fields: (t) => ({
-    token: t.exposeString('token', { description: 'Send it as `Authorization: Bearer …`.' }),
+    token: t.exposeString('token', {
+      isSecret: true,
+      description: 'Send it as `Authorization: Bearer …`.',
+    }),
     tokenType: t.string({ resolve: () => 'Bearer' }),
     expiresIn: t.exposeInt('expiresIn', { description: 'Seconds; an hour without a request ends it too.' }),
     expiresAt: t.expose('expiresAt', { type: 'DateTime' }),
@@ -50,14 +53,14 @@ const Session = builder.objectRef<LiveSession>('Session').implement({
 const TotpSetupType = builder.objectRef<TotpSetup>('TotpSetup').implement({
   description: 'What an authenticator application is set up with.',
   fields: (t) => ({
-    secret: t.exposeString('secret', { description: 'In base 32, to be typed.' }),
-    uri: t.exposeString('uri', { description: '`otpauth://…`, for a QR code.' }),
+    secret: t.exposeString('secret', { isSecret: true, description: 'In base 32, to be typed.' }),
+    uri: t.exposeString('uri', { isSecret: true, description: '`otpauth://…`, for a QR code.' }),
   }),
 })
 
 const RecoveryCodes = builder.objectRef<{ codes: string[] }>('RecoveryCodes').implement({
   description: 'Each stands in for a code of the application, once. They are shown once.',
-  fields: (t) => ({ codes: t.exposeStringList('codes') }),
+  fields: (t) => ({ codes: t.exposeStringList('codes', { isSecret: true }) }),
 })
 
 const SignInInput = builder.inputType('SignInInput', {

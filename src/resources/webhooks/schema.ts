@@ -208,6 +208,7 @@ const WithSecret = builder.objectRef<WebhookWithSecret>('WebhookSecret').impleme
   description: 'A webhook endpoint, and its secret: it is shown here, and never again.',
   fields: (t) => ({
     secret: t.string({
+      isSecret: true,
       description: 'What deliveries are signed with. Keep it where your receiver finds it.',
       resolve: ({ secret }) => secret.reveal(),
     }),
