@@ -1,60 +1,215 @@
-import type { Pool, PoolClient, QueryConfig } from 'pg'
+import pg, { type Pool, type PoolClient, type QueryConfig } from 'pg'
 import { transact } from '../database/transact.ts'
 import { limits } from '../shared/limits.ts'
 import { haltPaymentsOut } from './payments-out.ts'
-import { type LedgerProblem, verifyLedger } from './verify.ts'
+import type { LedgerProblem } from './verify.ts'
 
-/** What an audit found. */
-export interface Audit {
-  problems: LedgerProblem[]
-  /** Whether it read the books from their first row. */
-  whole: boolean
+/** The proof of the books, in short transactions: what is new, and all of it slice by slice. */
+interface Books {
+  readonly pool: Pool
 }
 
 /**
- * Proves the books, one process at a time: what was written since the last proof, and once a day all of it.
- * What seems wrong is looked at again from the first row; what is wrong then stops payments out, until a
- * person lets them go on.
- * @param options.whole begins at the first row, and does so beside one that is under way
- * @returns null where another process has its turn
+ * How much a proof reads at once. A proof that runs into its time limit makes the next one smaller, so that
+ * a slow machine proves in smaller steps instead of not at all.
  */
-export async function auditLedger(
-  database: { readonly pool: Pool },
-  options: { whole: boolean },
-): Promise<Audit | null> {
-  return transact(database, async (tx) => {
-    // One snapshot for the proof and for the note of how far it went.
-    await tx.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ')
-    await tx.query(`SET LOCAL statement_timeout = '${limits.auditTimeoutMs}ms'`)
-    const { rows } = await tx.query<{ free: boolean; due: boolean }>(turn, [
-      turnLock,
-      limits.auditWholeEveryMs,
-    ])
-    if (!rows[0]?.free && !options.whole) return null
-    const timeoutMs = limits.auditTimeoutMs
-    let whole = options.whole || rows[0]?.due !== false
-    let problems = await verifyLedger(tx, { whole, timeoutMs })
-    if (problems.length > 0 && !whole) {
-      whole = true
-      problems = await verifyLedger(tx, { whole, timeoutMs })
-    }
-    const [worst] = problems
-    if (worst) await haltPaymentsOut(tx, `${worst.invariant}: merchant ${worst.merchantId}, ${worst.problem}`)
-    else if (rows[0]?.free) await noteAudit(tx, whole, timeoutMs)
-    return { problems, whole }
-  })
+export interface Pace {
+  rows: number
 }
 
-/** Sums what the proof has read: over the whole books no ordinary answer. */
-async function noteAudit(tx: PoolClient, whole: boolean, timeoutMs: number): Promise<void> {
-  const note: QueryConfig & { query_timeout: number } = {
-    text: 'SELECT note_audit($1)',
-    values: [whole],
-    query_timeout: timeoutMs + 2_000,
+/** The pace that a process begins with. */
+export function newPace(): Pace {
+  return { rows: limits.auditRowsMax }
+}
+
+/** What a proof of new rows found. */
+export interface RecentProof {
+  problems: LedgerProblem[]
+  /** Whether it reached the end; else more rows wait to be proven. */
+  isEnd: boolean
+}
+
+/**
+ * Proves what was written since the last proof, and every balance; one process at a time. Where more rows
+ * wait than `pace` allows, it proves a step of them. What is wrong stops payments out until a person lets
+ * them go on.
+ * @param options.beside proves also while another process has its turn; then nothing is noted
+ * @returns null where another process has its turn
+ * @throws DatabaseError where it took too long: then nothing was proven
+ */
+export async function proveRecent(
+  books: Books,
+  pace: Pace = newPace(),
+  { beside = false, timeoutMs = limits.auditTimeoutMs }: { beside?: boolean; timeoutMs?: number } = {},
+): Promise<RecentProof | null> {
+  return paced(pace, () =>
+    transact(books, async (tx) => {
+      await beginProof(tx, timeoutMs)
+      const free = await takeTurn(tx, recentLock)
+      if (!free && !beside) return null
+      const { rows } = await tx.query<Reach>('SELECT movement_id, event_id FROM audit_reach($1)', [
+        beside ? null : pace.rows,
+      ])
+      const { movement_id = null, event_id = null } = rows[0] ?? {}
+      const reach = [movement_id, event_id]
+      const problems = await ask(tx, timeoutMs, 'audit_recent($1, $2)', reach)
+      await haltWhere(tx, problems)
+      if (free && problems.length === 0) await note(tx, timeoutMs, reach)
+      return { problems, isEnd: movement_id === null }
+    }),
+  )
+}
+
+/** Where a proof of new rows ends; nulls: at the end. */
+interface Reach {
+  movement_id: bigint | null
+  event_id: bigint | null
+}
+
+/** How far a pass over all the books has come. */
+export interface PassProgress {
+  /** The table, or the index, that it reads; `done` after the last. */
+  stage: string
+  idDone: bigint
+  idLast: bigint
+  slices: number
+  /** What the last slice found. */
+  problems: LedgerProblem[]
+}
+
+/**
+ * Proves the next slice of all the books, in the background: one process at a time, one pass a day. A pass
+ * goes on where it stopped, also after a restart. What is wrong stops payments out until a person lets them
+ * go on.
+ * @returns null where nothing is due, or another process has its turn
+ * @throws DatabaseError where it took too long: then the slice was not proven
+ */
+export async function proveDueSlice(books: Books, pace: Pace): Promise<PassProgress | null> {
+  return paced(pace, () =>
+    transact(books, async (tx) => {
+      await beginProof(tx, limits.auditSliceTimeoutMs)
+      if (!(await takeTurn(tx, passLock))) return null
+      const { rows } = await tx.query<{ id: number | null }>(duePass, [limits.auditWholeEveryMs])
+      const id = rows[0]?.id
+      return id == null ? null : proveSlice(tx, id, pace)
+    }),
+  )
+}
+
+/**
+ * Proves all the books now, slice by slice, beside the service or without it. What is wrong stops payments
+ * out.
+ * @param onSlice is told how far it is, after each slice
+ */
+export async function proveWhole(
+  books: Books,
+  onSlice: (progress: PassProgress) => void = () => {},
+): Promise<LedgerProblem[]> {
+  const pace = newPace()
+  const found: LedgerProblem[] = []
+  for (;;) {
+    const recent = (await proveRecent(books, pace)) ?? (await proveRecent(books, pace, { beside: true }))
+    found.push(...(recent?.problems ?? []))
+    if (recent?.isEnd !== false || recent.problems.length > 0) break
   }
-  await tx.query(note)
+  const { rows } = await books.pool.query<{ id: number }>(`SELECT begin_audit_pass('command') AS id`)
+  for (const id = rows[0]?.id ?? 0; ; ) {
+    const progress = await untilProven(pace, () =>
+      transact(books, async (tx) => {
+        await beginProof(tx, limits.auditSliceTimeoutMs)
+        return proveSlice(tx, id, pace)
+      }),
+    )
+    found.push(...progress.problems)
+    onSlice(progress)
+    if (progress.stage === 'done') return found
+  }
 }
 
-const turnLock = 72_707_372
-const turn = `SELECT pg_try_advisory_xact_lock($1) AS free, NOT EXISTS (
-  SELECT FROM audit_point WHERE whole_proven_at > now() - $2 * interval '1 millisecond') AS due`
+/** Tries a slice again, smaller each time, while it runs into its time limit. */
+async function untilProven<Result>(pace: Pace, work: () => Promise<Result>): Promise<Result> {
+  for (;;) {
+    const { rows } = pace
+    try {
+      return await paced(pace, work)
+    } catch (error) {
+      if (pace.rows === rows) throw error
+    }
+  }
+}
+
+async function proveSlice(tx: PoolClient, id: number, pace: Pace): Promise<PassProgress> {
+  const timeoutMs = limits.auditSliceTimeoutMs
+  const problems = await ask(tx, timeoutMs, 'prove_slice($1, $2)', [id, pace.rows])
+  await haltWhere(tx, problems)
+  const { rows } = await tx.query<Omit<PassProgress, 'problems'>>(
+    'SELECT stage, id_done AS "idDone", id_last AS "idLast", slices FROM audit_pass WHERE id = $1',
+    [id],
+  )
+  return { stage: 'done', idDone: 0n, idLast: 0n, slices: 0, ...rows[0], problems }
+}
+
+/** One snapshot for the proof and for the note of how far it went. */
+async function beginProof(tx: PoolClient, timeoutMs: number): Promise<void> {
+  await tx.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ')
+  await tx.query(`SET LOCAL statement_timeout = '${timeoutMs}ms'`)
+}
+
+async function takeTurn(tx: PoolClient, lock: number): Promise<boolean> {
+  const { rows } = await tx.query<{ free: boolean }>('SELECT pg_try_advisory_xact_lock($1) AS free', [lock])
+  return rows[0]?.free === true
+}
+
+/** @param call a function that gives a row for each problem */
+async function ask(tx: PoolClient, timeoutMs: number, call: string, values: unknown[]) {
+  const text = `SELECT DISTINCT invariant, merchant_id AS "merchantId", problem FROM ${call}`
+  const { rows } = await tx.query<LedgerProblem>(patient({ text, values }, timeoutMs))
+  return rows
+}
+
+/** Sums what the proof has read: over many rows no ordinary answer. */
+async function note(tx: PoolClient, timeoutMs: number, reach: unknown[]): Promise<void> {
+  await tx.query(patient({ text: 'SELECT note_proof($1, $2)', values: reach }, timeoutMs))
+}
+
+/** No time but the statement's own. */
+function patient(query: QueryConfig, timeoutMs: number): QueryConfig {
+  return { ...query, query_timeout: timeoutMs + 2_000 } as QueryConfig
+}
+
+async function haltWhere(tx: PoolClient, [worst]: readonly LedgerProblem[]): Promise<void> {
+  if (worst) await haltPaymentsOut(tx, `${worst.invariant}: merchant ${worst.merchantId}, ${worst.problem}`)
+}
+
+/** Halves the pace after a slow proof, quarters it after one that was cut off, and raises it again. */
+async function paced<Result>(pace: Pace, work: () => Promise<Result>): Promise<Result> {
+  const begun = performance.now()
+  const set = (rows: number) => {
+    pace.rows = Math.round(Math.min(Math.max(rows, limits.auditRowsMin), limits.auditRowsMax))
+  }
+  try {
+    const result = await work()
+    const ms = performance.now() - begun
+    if (ms > limits.auditSliceMs) set(pace.rows / 2)
+    else if (ms < limits.auditSliceMs / 4) set(pace.rows * 2)
+    return result
+  } catch (error) {
+    if (error instanceof pg.DatabaseError && error.code === queryCanceled) set(pace.rows / 4)
+    throw error
+  }
+}
+
+const queryCanceled = '57014'
+const recentLock = 72_707_372
+const passLock = 72_707_383
+/**
+ * The pass that is under way. Else a new one: a day after the last one began, or, where that one found
+ * something, a minute after it ended.
+ */
+const duePass = `SELECT coalesce(due.id, CASE WHEN due.is_due THEN begin_audit_pass('rolling') END) AS id
+  FROM (SELECT
+    (SELECT id FROM audit_pass WHERE kind = 'rolling' AND ended_at IS NULL) AS id,
+    EXISTS (SELECT FROM audit_point WHERE whole_proven_at < now() - $1 * interval '1 millisecond')
+      AND NOT EXISTS (
+        SELECT FROM audit_pass WHERE kind = 'rolling' AND ended_at > now() - interval '1 minute') AS is_due
+  ) AS due`

@@ -5,7 +5,8 @@ import { type Services, shareFlight } from '../context.ts'
 import type { Tasks } from '../jobs/catalogue.ts'
 import { recoverJobs } from '../jobs/recover.ts'
 import type { Job } from '../jobs/schedule.ts'
-import { auditLedger } from '../ledger/audit.ts'
+import { newPace, proveDueSlice, proveRecent } from '../ledger/audit.ts'
+import type { LedgerProblem } from '../ledger/verify.ts'
 import { causeOf, claimDue } from '../operators/requests.ts'
 import { limits } from '../shared/limits.ts'
 import type { Provider } from '../shared/providers.ts'
@@ -67,18 +68,7 @@ export function serviceJobs(services: Services): readonly Job[] {
         return false
       },
     },
-    {
-      name: 'ledger.audit',
-      everyMs: limits.auditEveryMs,
-      run: async () => {
-        const { problems = [] } = (await auditLedger(services.database, { whole: false })) ?? {}
-        if (problems.length > 0) {
-          const worst = { found: problems.length, problems: problems.slice(0, 20) }
-          services.log.error(worst, 'alarm: the books do not add up, payments out are halted')
-        }
-        return false
-      },
-    },
+    ...auditJobs(services),
     {
       name: 'audit-log.seal',
       everyMs: limits.auditSealEveryMs,
@@ -104,6 +94,41 @@ export function serviceJobs(services: Services): readonly Job[] {
       everyMs: limits.authWindowMs,
       run: async () => {
         await sweepRateLimits(services.database.pool)
+        return false
+      },
+    },
+  ]
+}
+
+/** The proof of the books: what is new each minute, and all of it in the background. */
+function auditJobs({ database, log }: Services): readonly Job[] {
+  const recent = newPace()
+  const slices = newPace()
+  const alarm = (problems: readonly LedgerProblem[]) => {
+    if (problems.length === 0) return
+    const worst = { found: problems.length, problems: problems.slice(0, 20) }
+    log.error(worst, 'alarm: the books do not add up, payments out are halted')
+  }
+  return [
+    {
+      name: 'ledger.audit',
+      everyMs: limits.auditEveryMs,
+      run: async () => {
+        const { problems, isEnd } = (await proveRecent(database, recent)) ?? { problems: [], isEnd: true }
+        alarm(problems)
+        return !isEnd && problems.length === 0
+      },
+    },
+    {
+      name: 'ledger.audit-slices',
+      everyMs: limits.auditSliceEveryMs,
+      run: async () => {
+        const end = performance.now() + limits.auditSliceTurnMs
+        do {
+          const proven = await proveDueSlice(database, slices)
+          if (!proven) break
+          alarm(proven.problems)
+        } while (performance.now() < end)
         return false
       },
     },

@@ -377,10 +377,18 @@ export const limits = {
   drainMs: 7 * second,
   /** Then the operators' answers that are still awaited; what comes later is asked for at the next start. */
   landMs: 1 * second,
-  /** The books are proven so often (design: reliability, 1.4), from their first row once a day (R30). */
+  /** What is new in the books is proven so often (design: reliability, 1.4), within this time. */
   auditEveryMs: 1 * minute,
+  auditTimeoutMs: 30 * second,
+  /** All of the books are proven anew once a day (R30), by slices: after each pause for so long. */
   auditWholeEveryMs: 24 * hour,
-  auditTimeoutMs: 5 * minute,
+  auditSliceEveryMs: 2 * second,
+  auditSliceTurnMs: 200,
+  auditSliceTimeoutMs: 10 * second,
+  /** Rows of a slice: fewer where one takes longer. Choice: a snapshot is held for a moment only. */
+  auditSliceMs: 1 * second,
+  auditRowsMin: 500,
+  auditRowsMax: 20_000,
   /** Audit logs are sealed so often (at most 5 s behind: design), so many entries at once. */
   auditSealEveryMs: 2 * second,
   auditSealMax: 1_000,

@@ -34,7 +34,7 @@ export async function withServices<T>(work: (services: AdminServices) => Promise
       const master = await openMasterSecret(config.masterSecret, config.dataDir)
       const access = await openAccess({ pool: database.pool, master, trustedProxies: [], log })
       try {
-        return await work({ config, database, access })
+        return await work({ config, database, access, progress: tellProgress() })
       } finally {
         access.close()
       }
@@ -45,3 +45,15 @@ export async function withServices<T>(work: (services: AdminServices) => Promise
     await server.stop()
   }
 }
+
+/** A line of a long command on the screen (stderr), every two seconds at most: a quick one shows none. */
+function tellProgress(): (words: string) => void {
+  let next = performance.now() + progressEveryMs
+  return (words) => {
+    if (performance.now() < next) return
+    next = performance.now() + progressEveryMs
+    process.stderr.write(`${words}\n`)
+  }
+}
+
+const progressEveryMs = 2_000

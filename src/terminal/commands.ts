@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { verifyAuditLog } from '../access/audit-seal.ts'
 import type { Role } from '../access/roles.ts'
 import type { Services } from '../context.ts'
-import { auditLedger } from '../ledger/audit.ts'
+import { type PassProgress, proveWhole } from '../ledger/audit.ts'
 import { haltPaymentsOut, reasonLengthMax, resumePaymentsOut } from '../ledger/payments-out.ts'
 import { type Invariant, invariants, type LedgerProblem } from '../ledger/verify.ts'
 import { createMerchant } from '../resources/merchants/create.ts'
@@ -16,7 +16,10 @@ import { readInput, text, wholeNumber } from '../shared/input.ts'
 import { DomainError } from '../shared/errors.ts'
 
 /** What an administration command needs of the services. */
-export type AdminServices = Pick<Services, 'config' | 'database' | 'access'>
+export type AdminServices = Pick<Services, 'config' | 'database' | 'access'> & {
+  /** Tells a person who waits how far a long command is. */
+  progress?: (words: string) => void
+}
 
 /** The flags of the command line. */
 interface Flags {
@@ -123,15 +126,20 @@ async function inviteSomebody(
   }
 }
 
-/** Proves all the books now, and says how each invariant fares. */
-async function audit(services: AdminServices): Promise<Done> {
-  const { problems = [] } = (await auditLedger(services.database, { whole: true })) ?? {}
+/** Proves all the books now, slice by slice, and says how each invariant fares. */
+async function audit({ database, progress }: AdminServices): Promise<Done> {
+  const problems = await proveWhole(database, (slice) => progress?.(passWords(slice)))
   const names = Object.keys(invariants) as Invariant[]
   return {
     answer: { holds: problems.length === 0, problems },
     words: names.map((name) => verdict(name, problems)).join('\n'),
     failed: problems.length > 0,
   }
+}
+
+function passWords({ stage, idDone, idLast, slices }: PassProgress): string {
+  const place = idLast > 0n ? ` ${idDone} of ${idLast}` : ''
+  return `${slices} slices proven; at ${stage}${place}`
 }
 
 /** Follows the chain of an account's audit log to its end. */

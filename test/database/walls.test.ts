@@ -274,6 +274,7 @@ describe('the owner too', () => {
 const platform = [
   '_prisma_migrations',
   'allowance',
+  'audit_pass',
   'audit_point',
   'lifecycle_move',
   'merchant',

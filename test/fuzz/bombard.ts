@@ -214,6 +214,7 @@ const moving = [
   'transaction_block_count',
   'transaction_count',
   'transaction_count_change',
+  'audit_pass',
   'audit_point',
   'audit_proven',
   'audit_entry',

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
-import { auditLedger } from '../../src/ledger/audit.ts'
+import { proveRecent } from '../../src/ledger/audit.ts'
 import { verifyLedger } from '../../src/ledger/verify.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { balanceOf, fundedMerchant, openCollection } from './money.ts'
@@ -15,10 +15,10 @@ test('a note of the proof that takes longer than an ordinary answer is waited fo
   })
   await fundedMerchant(db.database.pool, 10_000n)
   await db.owner.query(`
-    ALTER FUNCTION note_audit RENAME TO note_audit_quickly;
-    CREATE FUNCTION note_audit(whole boolean) RETURNS void LANGUAGE plpgsql AS $$
-    BEGIN PERFORM pg_sleep(1), note_audit_quickly(whole); END $$`)
-  expect(await auditLedger({ pool: hasty }, { whole: true })).toEqual({ problems: [], whole: true })
+    ALTER FUNCTION note_proof RENAME TO note_proof_quickly;
+    CREATE FUNCTION note_proof(upto_movement bigint, upto_event bigint) RETURNS void LANGUAGE plpgsql AS $$
+    BEGIN PERFORM pg_sleep(1), note_proof_quickly(upto_movement, upto_event); END $$`)
+  expect(await proveRecent({ pool: hasty })).toEqual({ problems: [], isEnd: true })
   const { rows } = await db.owner.query('SELECT movement_id FROM audit_point')
   expect(rows).toHaveLength(1)
 })
@@ -50,8 +50,7 @@ async function lateBooks(...late: readonly string[]) {
 /** Proves what is there as minutes of service do. */
 async function settleDown({ database }: TestDatabase): Promise<void> {
   await database.pool.query('SELECT sequence_events(1000)')
-  for (let turn = 0; turn < 4; turn += 1)
-    expect(await auditLedger(database, { whole: false })).toMatchObject({ problems: [] })
+  for (let turn = 0; turn < 4; turn += 1) expect(await proveRecent(database)).toMatchObject({ problems: [] })
 }
 
 test('the point waits for whoever still writes below it: what commits late is proven', async () => {

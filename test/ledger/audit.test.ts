@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { auditLedger } from '../../src/ledger/audit.ts'
+import { newPace, proveDueSlice, proveRecent, proveWhole } from '../../src/ledger/audit.ts'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
 import { type Invariant, invariants, verifyLedger } from '../../src/ledger/verify.ts'
 import { serviceJobs } from '../../src/resources/jobs.ts'
@@ -8,6 +8,7 @@ import type { Services } from '../../src/context.ts'
 import type { TestMerchant } from '../access/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { damage } from './damage.ts'
+import { passOver, provenBySlices } from './passes.ts'
 import { fundedMerchant, openCollection, settleMany } from './money.ts'
 import { createPayouts, openDeposit, openPayout, payoutItem, settleDeposits } from './money-out.ts'
 import { plantsOfBatches } from './plants-batches.ts'
@@ -60,9 +61,9 @@ async function keepBooks(): Promise<Books> {
 /** Proves what is there and lets the point move on to its end, as two minutes of service do. */
 async function settleDown(): Promise<void> {
   for (let turn = 0; turn < 2; turn += 1) {
-    expect(await auditLedger(db.database, { whole: false })).toMatchObject({ problems: [] })
+    expect(await proveRecent(db.database)).toMatchObject({ problems: [] })
   }
-  expect(await auditLedger(db.database, { whole: false })).toEqual({ problems: [], whole: false })
+  expect(await proveRecent(db.database)).toEqual({ problems: [], isEnd: true })
 }
 
 async function found(whole: boolean): Promise<Set<Invariant>> {
@@ -229,6 +230,9 @@ test('sound books break none, whole or since the point', async () => {
   await settleDown()
   await keepBooks()
   expect([await found(true), await found(false)]).toEqual([new Set(), new Set()])
+  const client = await db.owner.connect()
+  expect(await provenBySlices(client, 3)).toEqual(new Set())
+  client.release()
 })
 
 test('something is planted against each of them', () => {
@@ -258,6 +262,7 @@ describe('the audit names', () => {
         const problems = await verifyLedger(client, { whole })
         expect(problems.map(({ invariant }) => invariant)).toContain(name)
       }
+      expect(await provenBySlices(client, 1_000)).toContain(name)
     } finally {
       await client.query('ROLLBACK')
       client.release()
@@ -279,25 +284,24 @@ describe('since the point', () => {
     expect(await found(false)).toEqual(new Set(['balances_equal_movements']))
   })
 
-  test('once a day they are', async () => {
+  test('once a day they are, slice by slice', async () => {
     const { paid } = await keepBooks()
     await settleDown()
     await damage(db.owner, `UPDATE operator_request SET state = 'refused' WHERE transaction_id = $1`, [paid])
-    expect(await auditLedger(db.database, { whole: false })).toEqual({ whole: false, problems: [] })
+    expect(await proveRecent(db.database)).toEqual({ problems: [], isEnd: true })
+    expect(await proveDueSlice(db.database, newPace())).toBe(null)
     await db.owner.query(`UPDATE audit_point SET whole_proven_at = now() - interval '25 hours'`)
-    expect(await auditLedger(db.database, { whole: false })).toMatchObject({
-      whole: true,
-      problems: [{ invariant: 'statuses_agree_with_requests' }],
-    })
+    expect(await passOver(db)).toMatchObject([{ invariant: 'statuses_agree_with_requests' }])
+    expect(await proveDueSlice(db.database, newPace())).toBe(null)
   })
 
   test('a payment that is taken before it and settled after it breaks nothing', async () => {
     const { open } = await keepBooks()
     await settleDown()
     await settleMany(db.database.pool, [{ id: open, to: 'expired', source: 'service' }])
-    expect(await auditLedger(db.database, { whole: false })).toEqual({ problems: [], whole: false })
+    expect(await proveRecent(db.database)).toEqual({ problems: [], isEnd: true })
     await settleMany(db.database.pool, [{ id: open, to: 'success' }])
-    expect(await auditLedger(db.database, { whole: false })).toEqual({ problems: [], whole: false })
+    expect(await proveRecent(db.database)).toEqual({ problems: [], isEnd: true })
     await settleDown()
   })
 
@@ -305,8 +309,8 @@ describe('since the point', () => {
     await keepBooks()
     const other = await db.owner.connect()
     await other.query('BEGIN; SELECT pg_advisory_xact_lock(72707372)')
-    expect(await auditLedger(db.database, { whole: false })).toBe(null)
-    expect(await auditLedger(db.database, { whole: true })).toEqual({ problems: [], whole: true })
+    expect(await proveRecent(db.database)).toBe(null)
+    expect(await proveWhole(db.database)).toEqual([])
     await other.query('COMMIT')
     other.release()
   })
