@@ -62,6 +62,7 @@ const allMerchants: Readonly<Record<string, string>> = {
   'src/resources/batches/process.ts': 'processes, by a function that is told the merchant',
   'src/resources/batches/retry.ts': 'creates, by a function that is told the merchant',
   'src/resources/batches/send.ts': 'jobs',
+  'src/resources/identity.ts': 'asks whether any merchant has an identity',
   'src/resources/beneficiaries/create.ts': 'past no wall: a transaction of `merchantPool`',
   'src/resources/beneficiaries/update.ts': 'past no wall: a transaction of `merchantPool`',
   'src/resources/jobs.ts': 'jobs',

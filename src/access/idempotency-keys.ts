@@ -18,6 +18,11 @@ export interface KeyedRequest {
 export interface Effect {
   /** 32 hexadecimal digits: what the request makes takes its identity from it. */
   readonly id: string
+  /**
+   * 64 hexadecimal digits that name the request itself: operation, key and input. The same request has the
+   * same name also after a restore that lost the claim, whereas `id` is drawn anew then.
+   */
+  readonly name: string
   /** Somebody began it before and never said how it ended: what it makes may be there already. */
   readonly isResumed: boolean
   /** Service time of its first beginning. */
@@ -50,6 +55,7 @@ export type Claim =
  */
 export async function claimKey(pool: pg.Pool, master: MasterSecret, request: KeyedRequest): Promise<Claim> {
   const { merchantId, operation, key } = request
+  const digest = createHash('sha256').update(canonicalJson(request.input)).digest()
   const { rows } = await pool.query<ClaimRow>({
     name: 'claim-idempotency-key',
     text: 'SELECT * FROM claim_idempotency_key($1, $2, $3, $4, $5, $6, $7)',
@@ -57,7 +63,7 @@ export async function claimKey(pool: pg.Pool, master: MasterSecret, request: Key
       merchantId,
       operation,
       key,
-      createHash('sha256').update(canonicalJson(request.input)).digest(),
+      digest,
       randomBytes(16),
       limits.idempotencyLeaseMs,
       limits.idempotencyKeptMs,
@@ -81,6 +87,7 @@ export async function claimKey(pool: pg.Pool, master: MasterSecret, request: Key
     kind: 'claimed',
     effect: {
       id: row.effect.toString('hex'),
+      name: nameOf(operation, key, digest),
       isResumed: row.outcome === 'resumed',
       since: row.since,
       outcome: 'nothing',
@@ -107,6 +114,12 @@ type ClaimRow =
   | { outcome: 'answered'; effect: Buffer; answer: Buffer }
   | { outcome: 'running' }
   | { outcome: 'reused' }
+
+/** The merchant is not part of it: whoever uses the name adds it. */
+function nameOf(operation: string, key: string, digest: Buffer): string {
+  const parts = JSON.stringify([operation, key, digest.toString('hex')])
+  return createHash('sha256').update(parts).digest('hex')
+}
 
 /** JSON in which the order of an object's fields says nothing. */
 function canonicalJson(value: unknown): string {

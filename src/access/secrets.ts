@@ -20,6 +20,7 @@ import { Secret } from '../shared/secret.ts'
 export class MasterSecret {
   readonly #root: KeyObject
   #receiptKey: KeyObject | undefined
+  #identityKey: KeyObject | undefined
 
   constructor(root: Uint8Array) {
     this.#root = createSecretKey(root)
@@ -54,6 +55,12 @@ export class MasterSecret {
   get receiptKey(): KeyObject {
     this.#receiptKey ??= createSecretKey(this.#derive('receipts'))
     return this.#receiptKey
+  }
+
+  /** The key of `operatorIdentity`; kept, because each payment needs it. */
+  get identityKey(): KeyObject {
+    this.#identityKey ??= createSecretKey(this.#derive('operator-identities'))
+    return this.#identityKey
   }
 
   /** The key that proves the heads of audit logs. */

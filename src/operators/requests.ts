@@ -140,6 +140,8 @@ export async function claimOne(pool: Pool, transactionId: bigint): Promise<OpenR
  * The fence: gives the right to send a request once more, to one caller, and only after the time in which an
  * earlier send may still arrive. Without it two nodes that both see "no record" would both send. While
  * payments out are halted nobody sends a disbursement, nor one of a batch of which enough are under way.
+ * What an orphan of the operator has (`operator_orphan`) is neither sent nor given up: it becomes `accepted`,
+ * so that it is only asked about.
  * @param known the attempt that the caller knows of: what it knows is worth nothing once there is another
  * @param since when it came to know, by the database's clock: what was heard behind the fence says nothing of
  *   a send that arrived after
@@ -153,18 +155,25 @@ export async function claimSend(
   since?: Date,
   { givesUp }: { givesUp: boolean } = { givesUp: false },
 ): Promise<number | null> {
-  const { rows } = await pool.query<{ attempt: number }>({
+  const { rows } = await pool.query<{ attempt: number; state: OpenRequest['state'] }>({
     name: 'claim_send',
-    text: `UPDATE operator_request
-      SET state = 'sending', attempt = attempt + 1, fence_until = now() + $2 * interval '1 millisecond',
+    text: `UPDATE operator_request r
+      SET state = CASE WHEN orphan.found THEN 'accepted' ELSE 'sending' END::operator_request_state,
+        attempt = attempt + 1, fence_until = now() + $2 * interval '1 millisecond',
+        accepted_at = CASE WHEN orphan.found THEN service_now() END,
         -- What an earlier send met says nothing of this one.
-        handle = handle - 'turnedAway'
+        handle = handle - 'turnedAway',
+        next_check_at = CASE WHEN orphan.found THEN date_trunc('milliseconds', service_now())
+          ELSE next_check_at END
+      FROM (SELECT EXISTS (
+        SELECT FROM operator_request o JOIN operator_orphan USING (correlation_id) WHERE o.id = $1
+      ) AS found) AS orphan
       WHERE id = $1 AND attempt = $3 AND fence_until <= coalesce($4::timestamptz, now())
         AND state IN ('sending', 'unsent', 'doubt')
         AND (kind = 'collect' OR $5
           OR NOT EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS NULL))
         AND (recipient_id IS NULL OR $5 OR has_place(id, recipient_id, $2, $6, $7))
-      RETURNING attempt`,
+      RETURNING attempt, state`,
     values: [
       id,
       limits.operatorFenceMs,
@@ -175,7 +184,8 @@ export async function claimSend(
       limits.batchInFlightMax,
     ],
   })
-  return rows[0]?.attempt ?? null
+  const [claimed] = rows
+  return claimed?.state === 'sending' ? claimed.attempt : null
 }
 
 /** What was learnt about a request that goes on. */

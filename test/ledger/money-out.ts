@@ -13,6 +13,8 @@ export interface DepositItem {
   reference: string
   /** The collection that it gives back. */
   refundOf: bigint | null
+  /** The identity under which the operator is asked; left out, a random one. */
+  identity?: string
 }
 
 export interface Deposited {
@@ -29,6 +31,7 @@ export interface Deposited {
   requestId: bigint | null
   correlationId: string | null
   createdAt: Date | null
+  isOrphan: boolean
 }
 
 let made = 0
@@ -55,8 +58,8 @@ export async function depositMany(
 ): Promise<Deposited[]> {
   const { rows } = await pool.query<Deposited>(
     `SELECT outcome, transaction_id AS "transactionId", request_id AS "requestId",
-       correlation_id AS "correlationId", created_at AS "createdAt"
-     FROM deposit_many($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9, 30000, 12000)`,
+       correlation_id AS "correlationId", created_at AS "createdAt", is_orphan AS "isOrphan"
+     FROM deposit_many($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9, 30000, 12000, $10)`,
     [
       items.map((i) => i.merchantId),
       items.map((i) => i.apiKeyId),
@@ -67,6 +70,7 @@ export async function depositMany(
       items.map((i) => i.reference),
       items.map(() => '{}'),
       items.map((i) => i.refundOf),
+      items.map((i) => i.identity),
     ],
   )
   return rows
@@ -143,6 +147,8 @@ export interface PayoutItem {
   scheduledAt: Date | null
   beneficiaryId: number | null
   beneficiaryName: string | null
+  /** The identity under which the operator is asked; left out, a random one. */
+  identity?: string
 }
 
 export interface PaidOut {
@@ -165,7 +171,7 @@ export async function createPayouts(
     `SELECT outcome, payout_id AS "payoutId"
      FROM create_payouts($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9::timestamptz[], $10,
        $11, $12,
-       604800000)`,
+       604800000, $13)`,
     [
       items.map((i) => i.merchantId),
       items.map((i) => i.apiKeyId),
@@ -179,6 +185,7 @@ export async function createPayouts(
       items.map((i) => i.beneficiaryId),
       items.map((i) => i.beneficiaryName),
       items.map((i) => `api_key:${i.apiKeyId}`),
+      items.map((i) => i.identity),
     ],
   )
   return rows
@@ -196,7 +203,7 @@ export async function openPayout(
 }
 
 export interface Begun {
-  outcome: 'begun' | 'short'
+  outcome: 'begun' | 'short' | 'asked'
   payoutId: bigint
   requestId: bigint | null
   merchantId: number

@@ -11,6 +11,8 @@ export interface CollectItem {
   phone: string
   amount: bigint
   reference: string
+  /** The identity under which the operator is asked; left out, a random one. */
+  identity?: string
 }
 
 export interface Collected {
@@ -18,6 +20,7 @@ export interface Collected {
   transactionId: bigint | null
   requestId: bigint | null
   correlationId: string | null
+  isOrphan: boolean
 }
 
 let made = 0
@@ -43,8 +46,8 @@ export async function collectMany(
 ): Promise<Collected[]> {
   const { rows } = await pool.query<Collected>(
     `SELECT outcome, transaction_id AS "transactionId", request_id AS "requestId",
-       correlation_id AS "correlationId"
-     FROM collect_many($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], 86400000, 30000, 12000)`,
+       correlation_id AS "correlationId", is_orphan AS "isOrphan"
+     FROM collect_many($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], 86400000, 30000, 12000, $9)`,
     [
       items.map((i) => i.merchantId),
       items.map((i) => i.apiKeyId),
@@ -54,6 +57,7 @@ export async function collectMany(
       items.map((i) => i.amount),
       items.map((i) => i.reference),
       items.map(() => '{}'),
+      items.map((i) => i.identity),
     ],
   )
   return rows

@@ -49,10 +49,14 @@ export interface RestOptions {
 
 export const controlToken = 'test-control-token'
 
-export async function startTestApp(environment: Record<string, string> = {}): Promise<TestApp> {
+/** @param shared a simulator that others use as well, and a database to start from a copy of */
+export async function startTestApp(
+  environment: Record<string, string> = {},
+  shared: { simulator?: Simulator; template?: string } = {},
+): Promise<TestApp> {
   const [database, simulator, dataDir] = await Promise.all([
-    createTestDatabase(),
-    startSimulator({ port: 0, controlToken }),
+    createTestDatabase(shared.template === undefined ? {} : { template: shared.template }),
+    shared.simulator ?? startSimulator({ port: 0, controlToken }),
     mkdtemp(join(tmpdir(), 'merchant-payments-test-')),
   ])
   const config = readConfig({
@@ -116,7 +120,7 @@ export async function startTestApp(environment: Record<string, string> = {}): Pr
 
   async function close(): Promise<void> {
     await Promise.all([app, ...siblings].map((each) => each.close()))
-    await simulator.close()
+    if (!shared.simulator) await simulator.close()
     await database.drop()
     await rm(dataDir, { recursive: true, force: true })
   }

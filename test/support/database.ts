@@ -8,6 +8,7 @@ import { databaseUrl } from './database-url.ts'
 
 /** A database of its own for one test file, with all migrations applied and nothing else in it. */
 export interface TestDatabase {
+  name: string
   /** For whoever opens it alone, a process of its own for instance (`DATABASE_URL`). */
   url: string
   connection: pg.ClientConfig
@@ -47,7 +48,15 @@ export async function createTestDatabase(options: { template?: string } = {}): P
        select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`,
     )
   }
-  return { url, connection, database, owner, untilWaiting: (sessions) => untilWaiting(owner, sessions), drop }
+  return {
+    name,
+    url,
+    connection,
+    database,
+    owner,
+    untilWaiting: (sessions) => untilWaiting(owner, sessions),
+    drop,
+  }
 }
 
 async function untilWaiting(owner: pg.Pool, sessions = 1): Promise<void> {

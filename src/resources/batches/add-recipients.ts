@@ -7,6 +7,7 @@ import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
 import type { Provider } from '../../shared/providers.ts'
+import { recipientsSeed } from '../identity.ts'
 import { noSuchBatch } from './create.ts'
 import { countAccounts, warnOfDuplicates } from './duplicates.ts'
 import type { BatchChange } from './forecast.ts'
@@ -37,7 +38,7 @@ export async function addRecipients(
       const { rows } = await tx.query<Added>({
         name: 'add_recipients',
         text: `SELECT outcome, status, recipient_count AS "recipientCount"
-          FROM add_recipients($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::provider[], $11)`,
+          FROM add_recipients($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::provider[], $11, $12)`,
         values: [
           merchantId,
           apiKeyId,
@@ -47,6 +48,7 @@ export async function addRecipients(
           id,
           ...recipientColumns(recipients),
           limits.batchRecipientsMax,
+          recipientsSeed(ctx),
         ],
       })
       return rows[0]

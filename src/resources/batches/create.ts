@@ -9,6 +9,7 @@ import { DomainError } from '../../shared/errors.ts'
 import { readInput, readTogether, text } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import type { Provider } from '../../shared/providers.ts'
+import { recipientsSeed } from '../identity.ts'
 import { warnOfDuplicates } from './duplicates.ts'
 import { type BatchChange, completeForecast, foresee } from './forecast.ts'
 import {
@@ -81,7 +82,7 @@ export async function writeDraft(ctx: Context, tx: PoolClient, draft: Draft): Pr
   const { rows } = await tx.query<{ outcome: 'made' | 'repeated' | 'unauthenticated'; id: number }>({
     name: 'create_batch',
     text: `SELECT outcome, batch_id AS id FROM create_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
-      $11::provider[])`,
+      $11::provider[], NULL, $12)`,
     values: [
       merchantId,
       apiKeyId,
@@ -91,6 +92,7 @@ export async function writeDraft(ctx: Context, tx: PoolClient, draft: Draft): Pr
       draft.title,
       draft.paymentMethod,
       ...recipientColumns(draft.recipients),
+      recipientsSeed(ctx),
     ],
   })
   const [made] = rows

@@ -4,6 +4,7 @@ import { callerOf, whyTurnedAway } from '../../access/caller.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
+import { recipientsSeed } from '../identity.ts'
 import { noSuchBatch } from './create.ts'
 
 /**
@@ -20,8 +21,16 @@ export async function retryFailed(ctx: Context, batchId: number): Promise<{ id: 
     const { rows } = await tx.query<{ outcome: Outcome; id: number }>({
       name: 'retry_batch',
       text: `SELECT outcome, batch_id AS id
-        FROM create_batch($1, $2, $3, $4, $5, NULL, NULL, NULL, NULL, NULL, NULL, $6)`,
-      values: [merchantId, apiKeyId, apiKeyVersion, nameOf(actorOf(ctx)), ctx.effect?.id ?? null, batchId],
+        FROM create_batch($1, $2, $3, $4, $5, NULL, NULL, NULL, NULL, NULL, NULL, $6, $7)`,
+      values: [
+        merchantId,
+        apiKeyId,
+        apiKeyVersion,
+        nameOf(actorOf(ctx)),
+        ctx.effect?.id ?? null,
+        batchId,
+        recipientsSeed(ctx),
+      ],
     })
     const [row] = rows
     if (row?.outcome === 'made') {

@@ -75,7 +75,11 @@ async function sendWhileHeld(services: Services, sending: Sending, lost: AbortSi
     while (look && !over.aborted) {
       look = false
       if (unnoted.size <= limits.recipientsUnnotedMax)
-        for (const begun of await beginDue(services, calls, unnoted)) send(begun)
+        for (const begun of await beginDue(services, calls, unnoted)) {
+          // It is only asked about, and leaves its place to the next one.
+          if (begun === 'orphan') look = true
+          else send(begun)
+        }
       if (!look && unnoted.size > 0) await new Promise<void>((resolve) => (resume = resolve))
     }
   } finally {
@@ -87,13 +91,15 @@ interface RecipientRow extends BegunRow {
   recipientId: bigint
   batchId: number
   provider: Provider
+  /** The operator executed it before a restore: it is only asked about. */
+  isOrphan: boolean
 }
 
 async function beginDue(
   services: Services,
   calls: ReadonlySet<Begun>,
   unnoted: ReadonlySet<bigint>,
-): Promise<Begun[]> {
+): Promise<(Begun | 'orphan')[]> {
   const busy = [...calls].map(({ batchId, request: { provider } }) => ({ batchId, provider }))
   const open = services.operators.list().flatMap(({ provider }) => {
     const operator = services.operators.find(provider)
@@ -107,7 +113,7 @@ async function beginDue(
     name: 'begin_recipients',
     text: `SELECT recipient_id AS "recipientId", batch_id AS "batchId", merchant_id AS "merchantId",
         operator AS provider, request_id AS "requestId", correlation_id AS "correlationId", amount, phone,
-        created_at AS "createdAt"
+        created_at AS "createdAt", is_orphan AS "isOrphan"
       FROM begin_recipients($1::provider[], $2, $3, $4::provider[], $5, $6, $7, $8, $9)`,
     values: [
       open.map(({ provider }) => provider),
@@ -122,7 +128,8 @@ async function beginDue(
     ],
   })
   const deadlines = new Map(open.map(({ provider, deadline }) => [provider, deadline]))
-  return rows.flatMap((row) => {
+  return rows.flatMap((row): (Begun | 'orphan')[] => {
+    if (row.isOrphan) return ['orphan']
     const { recipientId: subjectId, batchId, provider } = row
     const request = begunRequest(row, { subject: 'recipient', subjectId, provider, request: {} })
     const deadline = deadlines.get(provider)

@@ -1,5 +1,6 @@
 import { DatabaseError } from 'pg'
 import { z } from 'zod'
+import { operatorIdentity } from '../../access/operator-identities.ts'
 import type { Context } from '../../context.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { amount, phone, provider, readInput } from '../../shared/input.ts'
@@ -49,7 +50,7 @@ export interface Attempt {
  */
 export async function payByLink(
   ctx: Context,
-  link: Pick<PublicLink, 'id' | 'title'>,
+  link: Pick<PublicLink, 'id' | 'slug' | 'title'>,
   raw: z.input<typeof payByLinkInput>,
   { reference, page }: Attempt,
 ): Promise<Initiation> {
@@ -62,6 +63,12 @@ export async function payByLink(
     phone: input.customerPhone,
     amount: input.amount,
     reference,
+    identity: operatorIdentity(ctx.access.master, {
+      merchantId: null,
+      kind: 'collect',
+      by: 'link',
+      name: `${link.slug} ${reference}`,
+    }),
     request: requestData({
       amount: Number(input.amount),
       currency,
@@ -91,15 +98,15 @@ interface Row extends MadeCollection {
 async function record(
   ctx: Context,
   linkId: number,
-  item: Pick<Item, 'provider' | 'phone' | 'amount' | 'reference' | 'request'>,
+  item: Pick<Item, 'provider' | 'phone' | 'amount' | 'reference' | 'identity' | 'request'>,
 ): Promise<Row> {
   const { promptsPerPhone: asked } = ctx.config.pace
   const recorded = ctx.database.pool.query<Row>({
     name: 'collect_by_link',
     text: `SELECT outcome, availability, merchant_id AS "merchantId", transaction_id AS "transactionId",
         request_id AS "requestId", correlation_id AS "correlationId", created_at AS "createdAt",
-        expires_at AS "expiresAt", free_in_ms AS "freeInMs"
-      FROM collect_by_link($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+        expires_at AS "expiresAt", free_in_ms AS "freeInMs", is_orphan AS "isOrphan"
+      FROM collect_by_link($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
     values: [
       linkId,
       item.provider,
@@ -112,6 +119,7 @@ async function record(
       limits.firstCheckMs,
       [asked, asked * prompts.dayFactor],
       [prompts.windowMs, prompts.dayMs],
+      item.identity,
     ],
   })
   const { rows } = await recorded.catch((error: unknown) => {

@@ -24,6 +24,7 @@ import {
 import { limits } from '../../shared/limits.ts'
 import { currency, type Xof } from '../../shared/money.ts'
 import { type Provider, providers } from '../../shared/providers.ts'
+import { identityOf } from '../identity.ts'
 import type { PayoutStatus } from './states.ts'
 
 const method = z.enum(providers, {
@@ -103,6 +104,7 @@ export async function createPayout(
     maker: nameOf(actor),
     amount: input.amount,
     reference: named,
+    identity: await identityOf(ctx, 'payout', input.reference),
     scheduledAt: input.scheduledAt ?? null,
     request: requestData(input),
   })
@@ -222,6 +224,8 @@ interface Item extends Caller, Destination {
   maker: string
   amount: Xof
   reference: string
+  /** The identity under which the operator is asked: see `identityOf`. */
+  identity: string
   scheduledAt: Date | null
   request: Record<string, unknown>
 }
@@ -255,7 +259,7 @@ const createLimitedPayouts = shareStatement(
     const { rows } = await pool.query<Made>({
       name: 'create_limited_payouts',
       text: `${recorded} SELECT outcome, payout_id AS id, CASE outcome WHEN 'made' THEN
-          take_allowance(($2::int[])[place], ($20::uuid[])[place], ($21::bigint[])[place],
+          take_allowance(($2::int[])[place], ($21::uuid[])[place], ($22::bigint[])[place],
             ($6::bigint[])[place])
         END
       FROM made ORDER BY place`,
@@ -277,8 +281,8 @@ const madeEntries = `SELECT place, 'payout:' || payout_id, NULL::jsonb,
   FROM made WHERE outcome = 'made'`
 const recorded = `WITH made AS MATERIALIZED (
     SELECT * FROM create_payouts($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9::timestamptz[], $10,
-      $11, $12, $13)),
-  ${recordManySql(14, madeEntries, true)}`
+      $11, $12, $13, $14::uuid[])),
+  ${recordManySql(15, madeEntries, true)}`
 
 function valuesOf(items: readonly Item[]): unknown[] {
   return [
@@ -295,6 +299,7 @@ function valuesOf(items: readonly Item[]): unknown[] {
     items.map((i) => i.beneficiaryName),
     items.map((i) => i.maker),
     limits.approvalLifetimeMs,
+    items.map((i) => i.identity),
     ...manyParameters(items.map((i) => i.recording)),
   ]
 }

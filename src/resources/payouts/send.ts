@@ -61,13 +61,14 @@ export async function sendDuePayouts(services: Services, provider: Provider): Pr
 interface Begun {
   /** To be sent now, each by whoever took it. */
   sends: OpenRequest[]
-  /** How many ended here: they were due, and not covered. */
+  /** How many were due and are not sent: not covered, or executed by their operator before a restore. */
   ended: number
   deadline: Date
 }
 
 interface PayoutRow extends BegunRow {
-  outcome: 'begun' | 'short'
+  /** `asked`: the operator executed it before a restore, so that it is only asked about. */
+  outcome: 'begun' | 'short' | 'asked'
   payoutId: bigint
   request: OpenRequest['request']
 }

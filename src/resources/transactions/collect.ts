@@ -21,6 +21,7 @@ import {
 import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
 import { deadlineIn } from '../sending.ts'
+import { identityOf } from '../identity.ts'
 import {
   answered,
   askPayer,
@@ -73,6 +74,7 @@ export async function collect(ctx: Context, raw: CollectInput): Promise<Initiati
     phone: input.customerPhone,
     amount: input.amount,
     reference: input.reference ?? `mp_${ctx.effect?.id ?? randomBytes(16).toString('hex')}`,
+    identity: await identityOf(ctx, 'collect', input.reference),
     request: requestData({
       amount: Number(input.amount),
       currency,
@@ -119,10 +121,12 @@ const collectMany = shareStatement(
     const { rows } = await pool.query<Made>({
       name: 'collect_many',
       text: `WITH made AS MATERIALIZED (
-          SELECT * FROM collect_many($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9, $10, $11)),
-        ${recordManySql(12, madeEntries, true)}
+          SELECT * FROM collect_many($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9, $10, $11,
+            $12::uuid[])),
+        ${recordManySql(13, madeEntries, true)}
         SELECT outcome, transaction_id AS "transactionId", request_id AS "requestId",
-          correlation_id AS "correlationId", created_at AS "createdAt", expires_at AS "expiresAt"
+          correlation_id AS "correlationId", created_at AS "createdAt", expires_at AS "expiresAt",
+          is_orphan AS "isOrphan"
         FROM made ORDER BY place`,
       values: [
         items.map((i) => i.merchantId),
@@ -136,6 +140,7 @@ const collectMany = shareStatement(
         limits.collectionLifetimeMs,
         limits.operatorFenceMs,
         limits.firstCheckMs,
+        items.map((i) => i.identity),
         ...manyParameters(items.map((i) => i.recording)),
       ],
     })

@@ -6,6 +6,7 @@ import type { Context } from '../../context.ts'
 import { amount, currencyField, phone, provider, readInput, reference, text } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
+import { identityOf } from '../identity.ts'
 import { disburse } from './disburse.ts'
 import { type Initiation, requestData } from './initiation.ts'
 
@@ -37,6 +38,7 @@ export async function deposit(ctx: Context, raw: DepositInput): Promise<Initiati
     phone: input.customerPhone,
     amount: input.amount,
     reference: input.reference ?? `dp_${ctx.effect?.id ?? randomBytes(16).toString('hex')}`,
+    identity: await identityOf(ctx, 'disburse', input.reference),
     refundOfId: null,
     request: requestData({
       amount: Number(input.amount),

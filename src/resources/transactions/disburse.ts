@@ -23,6 +23,7 @@ import {
   isOwn,
   type Item,
   madeEntries,
+  notSent,
   operatorUnavailable,
   sendOnce,
 } from './initiation.ts'
@@ -51,7 +52,9 @@ export function disburse(ctx: Context, item: DisburseItem): Promise<Initiation> 
     if ('phone' in made) return answered(await outcomeOf(ctx, made, until))
     ctx.sequencer.nudge()
 
-    const sending = sendOnce(ctx, openRequest(item, made), deadline, 'processing')
+    const sending = made.isOrphan
+      ? notSent('processing')
+      : sendOnce(ctx, openRequest(item, made), deadline, 'processing')
     const sent = await Promise.race([sending, ended(until)])
     const initiation: Initiation = {
       transactionId: made.transactionId,
@@ -175,7 +178,15 @@ function ended(signal: AbortSignal): Promise<null> {
 }
 
 type Made =
-  | { outcome: 'made'; transactionId: bigint; requestId: bigint; correlationId: string; createdAt: Date }
+  | {
+      outcome: 'made'
+      transactionId: bigint
+      requestId: bigint
+      correlationId: string
+      createdAt: Date
+      /** The operator executed it before a restore: it is only asked about. */
+      isOrphan: boolean
+    }
   | {
       outcome: 'unauthenticated' | 'duplicate' | 'not_refundable' | 'too_large' | 'halted' | 'short' | 'again'
     }
@@ -199,7 +210,7 @@ const limitedDepositMany = shareStatement(
     const { rows } = await pool.query<Made>({
       name: 'limited_deposit_many',
       text: `${recorded} SELECT ${madeColumns}, CASE outcome WHEN 'made' THEN
-          take_allowance(($2::int[])[place], ($18::uuid[])[place], ($19::bigint[])[place],
+          take_allowance(($2::int[])[place], ($19::uuid[])[place], ($20::bigint[])[place],
             ($6::bigint[])[place])
         END
       FROM made ORDER BY place`,
@@ -217,10 +228,11 @@ const limitedDepositMany = shareStatement(
 type LimitedItem = DisburseItem & { allowance: Allowance }
 
 const madeColumns = `outcome, transaction_id AS "transactionId", request_id AS "requestId",
-  correlation_id AS "correlationId", created_at AS "createdAt"`
+  correlation_id AS "correlationId", created_at AS "createdAt", is_orphan AS "isOrphan"`
 const recorded = `WITH made AS MATERIALIZED (
-    SELECT * FROM deposit_many($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9, $10, $11)),
-  ${recordManySql(12, madeEntries, true)}`
+    SELECT * FROM deposit_many($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9, $10, $11,
+      $12::uuid[])),
+  ${recordManySql(13, madeEntries, true)}`
 
 function valuesOf(items: readonly DisburseItem[]): unknown[] {
   return [
@@ -235,6 +247,7 @@ function valuesOf(items: readonly DisburseItem[]): unknown[] {
     items.map((i) => i.refundOfId),
     limits.operatorFenceMs,
     limits.firstCheckMs,
+    items.map((i) => i.identity),
     ...manyParameters(items.map((i) => i.recording)),
   ]
 }

@@ -33,6 +33,8 @@ export interface Item extends Caller {
   phone: string
   amount: Xof
   reference: string
+  /** The identity under which the operator is asked: see `identityOf`. */
+  identity: string
   request: OpenRequest['request']
 }
 
@@ -124,8 +126,13 @@ export async function sendOnce(
     )
   } catch (error) {
     ctx.log.error({ err: error, about: causeOf(request) }, 'an answer of an operator was not noted')
-    return { status: open, paymentUrl: null, reached: false, refusal: null }
+    return notSent(open)
   }
+}
+
+/** The answer about a payment of which nothing is known yet. */
+export function notSent(open: TransactionStatus): Sent {
+  return { status: open, paymentUrl: null, reached: false, refusal: null }
 }
 
 /** A collection that was recorded just now. */
@@ -135,6 +142,8 @@ export interface MadeCollection {
   correlationId: string
   createdAt: Date
   expiresAt: Date
+  /** The operator executed it before a restore: it is only asked about. */
+  isOrphan: boolean
 }
 
 /**
@@ -170,7 +179,7 @@ export async function askPayer(
     settledAt: null,
     claimed: null,
   }
-  const sent = await sendOnce(ctx, asked, deadline, 'pending')
+  const sent = made.isOrphan ? notSent('pending') : await sendOnce(ctx, asked, deadline, 'pending')
   return answered({
     transactionId,
     reference,

@@ -11,6 +11,7 @@ import { limits } from '../../shared/limits.ts'
 import { currency, type Xof } from '../../shared/money.ts'
 import { parsePhone } from '../../shared/phone.ts'
 import type { Provider } from '../../shared/providers.ts'
+import { identityOf } from '../identity.ts'
 import { disburse, resumeDeposit } from './disburse.ts'
 import { findExisting, type Initiation, isOwn, requestData } from './initiation.ts'
 
@@ -53,6 +54,7 @@ export async function refundTransaction(ctx: Context, raw: RefundInput): Promise
     phone: original.payer,
     amount: sum,
     reference: named,
+    identity: await identityOf(ctx, 'disburse', input.reference),
     refundOfId,
     request: requestData({
       amount: Number(sum),

@@ -1,0 +1,44 @@
+import { randomUUID } from 'node:crypto'
+import { operatorIdentity } from '../access/operator-identities.ts'
+import { mine } from '../access/actor.ts'
+import type { Context } from '../context.ts'
+import { invariant } from '../shared/invariant.ts'
+
+/**
+ * The identity under which an operator is asked for a new collection, deposit or payout. It is derived from
+ * the merchant's reference; without a reference from the request that came with an `Idempotency-Key`, so that
+ * a repeat after a restore asks under the same identity. Else it is drawn at random: one derived from the
+ * row's id would be given to another payment when ids are used again after a restore.
+ * @param reference as the merchant gave it; null where the service makes one
+ */
+export async function identityOf(
+  ctx: Context,
+  kind: 'collect' | 'disburse' | 'payout',
+  reference: string | null | undefined,
+): Promise<string> {
+  const { merchantId } = mine(ctx)
+  const { master } = ctx.access
+  if (reference != null)
+    return operatorIdentity(master, { merchantId, kind, by: 'reference', name: reference })
+  if (!ctx.effect) return randomUUID()
+  const derived = operatorIdentity(master, { merchantId, kind, by: 'request', name: ctx.effect.name })
+  const { rows } = await ctx.database.pool.query<{ identity: string }>({
+    name: 'free_identity',
+    text: 'SELECT free_identity($1) AS identity',
+    values: [derived],
+  })
+  invariant(rows[0], 'there is always a free identity')
+  return rows[0].identity
+}
+
+/** What the identities of a batch's new recipients are derived from, each by its place in the request. */
+export function recipientsSeed(ctx: Context): string {
+  if (!ctx.effect) return randomUUID()
+  const { merchantId } = mine(ctx)
+  return operatorIdentity(ctx.access.master, {
+    merchantId,
+    kind: 'recipients',
+    by: 'request',
+    name: ctx.effect.name,
+  })
+}

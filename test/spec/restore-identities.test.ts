@@ -1,0 +1,270 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { scopes } from '../../src/access/scopes.ts'
+import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
+import { startSimulator } from '../../src/operators/simulator/simulator.ts'
+import { type Provider, providers } from '../../src/shared/providers.ts'
+import type { TestMerchant } from '../access/merchants.ts'
+import { balanceOf, fundedMerchant } from '../ledger/money.ts'
+import { openBatch } from '../ledger/money-bulk.ts'
+import { openPayout } from '../ledger/money-out.ts'
+import { controlToken, startTestApp, type TestApp } from '../support/app.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { operatorCalls } from '../support/operator-calls.ts'
+import { eventually } from './eventually.ts'
+import { customer } from './stage.ts'
+
+// A restore: the database is put back, what came after the backup is lost, and merchants ask again under the
+// same references. The operators still know everything.
+
+/** As `makeMerchant` signs its keys. */
+const environment = { SECRET_KEY: '\u0007'.repeat(32) }
+const simulator = await startSimulator({ port: 0, controlToken })
+afterAll(() => simulator.close())
+
+interface Shop extends TestMerchant {
+  /** Made before the backup, sent after it. */
+  waiting: bigint[]
+  batch: number
+}
+
+/** A database as the backup has it: a merchant, four payouts and a batch that were not sent yet. */
+async function backup(): Promise<{ name: string; shop: Shop }> {
+  const { database, owner, name } = await createTestDatabase()
+  const { pool } = database
+  const merchant = await fundedMerchant(pool, 10_000_000n)
+  const waiting: bigint[] = []
+  for (const provider of providers)
+    waiting.push(await openPayout(pool, merchant, { provider, phone: customer('00') }))
+  const recipients = providers.map((provider) => ({ provider, account: customer('00') }))
+  const batch = await openBatch(pool, merchant, recipients)
+  await Promise.all([database.close(), owner.end()])
+  return { name, shop: { ...merchant, waiting, batch } }
+}
+
+const restored = (template: string) => startTestApp(environment, { simulator, template })
+
+async function tokenOf(app: TestApp, { key, secret }: TestMerchant): Promise<string> {
+  const headers = { 'X-API-Key': key, 'X-API-Secret': secret.reveal() }
+  const { body } = await app.rest('POST', '/auth', { headers, body: { scopes } })
+  return body.data.token as string
+}
+
+/** What a merchant asks for: the same before and after the restore. */
+interface Wish {
+  path: string
+  body: Record<string, unknown>
+  headers?: Record<string, string>
+  settled: string
+}
+
+let wishes = 0
+
+/** By reference, and where none is given by `Idempotency-Key`. */
+function wishesOf(provider: Provider): Wish[] {
+  wishes += 1
+  const to = { payment_method: provider, amount: 1_000 }
+  const key = (name: string) => ({ 'Idempotency-Key': `${name}-${provider}-${wishes}` })
+  const named = (name: string) => ({ reference: `${name}-${provider}-${wishes}` })
+  const phone = () => customer('00')
+  return [
+    // A hosted checkout makes a session for each request: only what was paid there is known.
+    ...(provider === 'OperatorB'
+      ? []
+      : [
+          { path: '/pay', body: { ...to, ...named('order'), customer_phone: phone() }, settled: 'success' },
+          { path: '/pay', body: { ...to, customer_phone: phone() }, headers: key('pay'), settled: 'success' },
+        ]),
+    { path: '/deposit', body: { ...to, ...named('back'), customer_phone: phone() }, settled: 'success' },
+    { path: '/deposit', body: { ...to, customer_phone: phone() }, headers: key('dep'), settled: 'success' },
+    { path: '/payouts', body: { ...to, ...named('rent'), destination_phone: phone() }, settled: 'completed' },
+    {
+      path: '/payouts',
+      body: { ...to, destination_phone: phone() },
+      headers: key('po'),
+      settled: 'completed',
+    },
+  ]
+}
+
+async function ask(app: TestApp, token: string, { path, body, headers = {} }: Wish) {
+  const answer = await app.rest('POST', path, { token, body, headers })
+  expect({ path, status: answer.status, said: answer.body.message }).toMatchObject({
+    status: expect.toSatisfy((status: number) => [200, 201, 202].includes(status)),
+  })
+  return answer.body.data
+}
+
+/** A batch of four recipients, one per operator, asked for by key alone and processed. */
+async function payBatch(app: TestApp, token: string, recipients: object[], key: string): Promise<number> {
+  const { body } = await app.rest('POST', '/bulk/batches', {
+    token,
+    body: { recipients },
+    headers: { 'Idempotency-Key': key },
+  })
+  const { status } = await app.rest('POST', `/bulk/batches/${body.data.id}/process`, { token })
+  expect(status).toBe(202)
+  return body.data.id as number
+}
+
+/** Until everything of the merchant has its outcome. */
+async function untilSettled({ database: { owner } }: TestApp): Promise<void> {
+  await eventually(async () => {
+    const { rows } = await owner.query<{ status: string; n: number }>(
+      `SELECT status, count(*)::int AS n FROM (
+         SELECT status::text FROM transaction UNION ALL SELECT status::text FROM payout
+         UNION ALL SELECT status::text FROM batch_recipient) AS s
+       WHERE status NOT IN ('success', 'completed') GROUP BY status`,
+    )
+    expect(rows).toEqual([])
+  }, 30_000)
+}
+
+async function identities({ database: { owner } }: TestApp): Promise<string[]> {
+  const { rows } = await owner.query<{ id: string }>('SELECT correlation_id AS id FROM operator_request')
+  return rows.map(({ id }) => id).toSorted()
+}
+
+/** What the operators executed, by their own books: how often, for how much, and the ids asked under. */
+async function executed() {
+  const answer = await fetch(`${simulator.url}/_sim/invariants`, {
+    headers: { 'x-control-token': controlToken },
+  })
+  const { executions } = (await answer.json()) as {
+    executions: { operator: Provider; kind: string; client_reference: string; count: number }[]
+  }
+  return executions
+}
+
+async function setFault(effect: string, method: 'POST' | 'DELETE'): Promise<void> {
+  const body = method === 'POST' ? JSON.stringify({ effect, match: {} }) : null
+  const answer = await fetch(`${simulator.url}/_sim/faults`, {
+    method,
+    headers: { 'x-control-token': controlToken, 'content-type': 'application/json' },
+    body,
+  })
+  expect(answer.ok).toBe(true)
+}
+
+describe('after a restore the same requests', () => {
+  let template: string
+  let shop: Shop
+  const asked = providers.flatMap(wishesOf)
+  const recipients = providers.map((payment_method) => ({
+    name: 'Awa',
+    account: customer('00'),
+    amount: 1_000,
+    payment_method,
+  }))
+  let before: string[]
+
+  async function live(app: TestApp): Promise<void> {
+    const token = await tokenOf(app, shop)
+    await Promise.all(asked.map((wish) => ask(app, token, wish)))
+    await payBatch(app, token, recipients, 'salaries')
+    await untilSettled(app)
+  }
+
+  beforeAll(async () => {
+    ;({ name: template, shop } = await backup())
+    const lost = await restored(template)
+    await live(lost)
+    before = await identities(lost)
+    await lost.close()
+  })
+
+  test('are asked under the same identities, and executed once by each operator', async () => {
+    expect(before).toHaveLength(asked.length + 3 * providers.length)
+    const app = await restored(template)
+    await live(app)
+    expect(await identities(app)).toEqual(before)
+    const executions = await executed()
+    expect(executions.filter(({ count }) => count !== 1)).toEqual([])
+    expect(executions).toHaveLength(before.length)
+    const { available, reserved } = await balanceOf(app.database.database.pool, shop.merchantId)
+    const sign = asked.map(({ path }): bigint => (path === '/pay' ? 1_000n : -1_000n))
+    const spent = 3n * BigInt(providers.length) * 1_000n
+    expect([available, reserved]).toEqual([10_000_000n + sign.reduce((sum, n) => sum + n) - spent, 0n])
+    await app.close()
+  })
+})
+
+describe('what an operator executed before a restore', () => {
+  /** As `restore accept` does: what the operators have and this database does not. */
+  async function noteOrphans(app: TestApp): Promise<void> {
+    const { operators, database } = app.app.services
+    const day = new Date().toISOString().slice(0, 10)
+    for (const provider of providers) {
+      const found = await operators.find(provider)?.statement(day, {
+        deadline: new Date(Date.now() + 10_000),
+        lane: 'background',
+        record: () => undefined,
+      })
+      if (found?.kind !== 'statement') throw new Error(`${provider}: no statement`)
+      for (const line of found.lines.filter(({ type }) => type === 'collect' || type === 'disburse')) {
+        await database.pool.query(
+          `INSERT INTO operator_orphan (provider, kind, correlation_id, operator_ref, client_ref, amount,
+             counterparty, posted_at, statement_day)
+           VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+          [
+            provider,
+            line.type,
+            line.correlationId ?? null,
+            line.operatorRef,
+            line.clientRef ?? null,
+            line.amount,
+            line.counterparty ?? null,
+            line.postedAt,
+            day,
+          ],
+        )
+      }
+    }
+  }
+
+  test('is asked about and never sent, also where no operator recognises duplicates', async () => {
+    const { name, shop } = await backup()
+    const asked = providers.flatMap(wishesOf)
+    const page = {
+      path: '/pay',
+      body: {
+        payment_method: 'OperatorB',
+        amount: 1_000,
+        reference: `page-${wishes}`,
+        customer_phone: customer('00'),
+      },
+      settled: 'success',
+    }
+    const all = [...asked, page]
+    const live = async (app: TestApp) => {
+      const token = await tokenOf(app, shop)
+      await Promise.all(all.map((wish) => ask(app, token, wish)))
+    }
+    const lost = await restored(name)
+    await live(lost)
+    await untilSettled(lost)
+    const before = await identities(lost)
+    await lost.close()
+
+    // A restored database starts with money out halted: what the backup has waiting does not leave yet.
+    const copy = await createTestDatabase({ template: name })
+    await haltPaymentsOut(copy.database.pool, 'restored')
+    await Promise.all([copy.database.close(), copy.owner.end()])
+    const app = await restored(copy.name)
+    await noteOrphans(app)
+    await setFault('no_dedupe', 'POST')
+    const calls = (await moneyCalls()).length
+    await resumePaymentsOut(app.database.database.pool, 'accepted')
+    await live(app)
+    await untilSettled(app)
+    expect((await moneyCalls()).slice(calls)).toEqual([])
+    await setFault('no_dedupe', 'DELETE')
+    expect(await identities(app)).toEqual(before)
+    expect((await executed()).filter(({ count }) => count !== 1)).toEqual([])
+    await app.close()
+  })
+})
+
+async function moneyCalls() {
+  const calls = await operatorCalls(simulator.url, controlToken)
+  return calls.filter(({ op }) => op === 'collect' || op === 'disburse')
+}
