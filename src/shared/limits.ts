@@ -232,6 +232,11 @@ export const limits = {
   importsPerMerchantMax: 2,
   /** What a workbook of recipients may unpack into. Choice: ten times that of the largest that is taken. */
   importUnpackedMaxBytes: 32 * 1_024 * 1_024,
+  /** Its cells, and the texts that they share. Choice: 20 columns of the largest batch. */
+  importCellsMax: 200_000,
+  importTextsMax: 200_000,
+  /** Processor time that one workbook may take. Choice: four times that of the largest that is taken. */
+  importReadMaxMs: 4 * second,
   /** Lines of a table, empty ones included, and the bytes of one. Choice: time that strangers may take. */
   importLinesMax: 50_000,
   importLineMaxBytes: 16 * 1_024,

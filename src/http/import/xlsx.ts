@@ -2,7 +2,7 @@ import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
 import { type Cell, fileProblem, type Row } from './row.ts'
 import { openParts, type Parts } from './xlsx-parts.ts'
-import { hearXml, type Listener, readXml } from './xml.ts'
+import { type Effort, hearXml, type Listener, readXml } from './xml.ts'
 
 /**
  * The lines of the first sheet that a workbook shows. Nothing is worked out: a formula is no value, whatever
@@ -12,12 +12,13 @@ import { hearXml, type Listener, readXml } from './xml.ts'
 export async function* xlsxRows(file: Buffer): AsyncGenerator<Row, void> {
   try {
     const parts = await openParts(file)
-    const path = await findSheet(parts)
-    const book = { texts: await readTexts(parts), dateStyles: await readDateStyles(parts) }
+    const effort = { usedMs: 0 }
+    const path = await findSheet(parts, effort)
+    const book = { texts: await readTexts(parts, effort), dateStyles: await readDateStyles(parts, effort) }
     const sheet = parts(path)
     if (!sheet) throw new Error('no sheet')
     const rows: Row[] = []
-    for await (const _ of readXml(sheet, sheetListener(rows, book))) yield* rows.splice(0)
+    for await (const _ of readXml(sheet, sheetListener(rows, book), effort)) yield* rows.splice(0)
   } catch (error) {
     // A file that somebody sent: whatever is wrong with it is no fault of ours.
     if (error instanceof DomainError) throw error
@@ -31,43 +32,52 @@ interface Book {
   dateStyles: ReadonlySet<number>
 }
 
-async function findSheet(parts: Parts): Promise<string> {
+async function findSheet(parts: Parts, effort: Effort): Promise<string> {
   const sheets: { id: string | undefined; isShown: boolean }[] = []
   const targets = new Map<string, string>()
   const workbook = parts('xl/workbook.xml')
   const relations = parts('xl/_rels/workbook.xml.rels')
   if (!workbook || !relations) throw new Error('no workbook')
-  await hearXml(workbook, {
+  const heardOfBook: Listener = {
     open(name, attributes) {
       if (name !== 'sheet') return
       const [, id] = Object.entries(attributes).find(([key]) => key.endsWith(':id')) ?? []
       sheets.push({ id, isShown: (attributes['state'] ?? 'visible') === 'visible' })
     },
-  })
-  await hearXml(relations, {
+  }
+  await hearXml(workbook, heardOfBook, effort)
+  const heardOfRelations: Listener = {
     open(name, { Id, Target }) {
       if (name === 'Relationship' && Id !== undefined && Target !== undefined) targets.set(Id, Target)
     },
-  })
+  }
+  await hearXml(relations, heardOfRelations, effort)
   const target = targets.get(sheets.find(({ isShown }) => isShown)?.id ?? '')
   if (target === undefined) throw new Error('no sheet')
   return new URL(target, 'file:///xl/').pathname.slice(1)
 }
 
 /** The texts that the cells of a workbook share, by their numbers. */
-async function readTexts(parts: Parts): Promise<string[]> {
+async function readTexts(parts: Parts, effort: Effort): Promise<string[]> {
   const texts: string[] = []
   const shared = parts('xl/sharedStrings.xml')
   if (!shared) return texts
   const heard = textListener()
-  await hearXml(shared, {
+  const listener: Listener = {
     ...heard.listener,
     close(name) {
       heard.listener.close(name)
-      if (name === 'si') texts.push(heard.take())
+      if (name !== 'si') return
+      if (texts.length === limits.importTextsMax) throw tooMany(limits.importTextsMax, 'shared texts')
+      texts.push(heard.take())
     },
-  })
+  }
+  await hearXml(shared, listener, effort)
   return texts
+}
+
+function tooMany(max: number, what: string): DomainError {
+  return fileProblem(`has more than ${max} ${what}: keep the table alone in it`)
 }
 
 /** Gathers what stands in `t` and `v`, but for how a word is pronounced. */
@@ -98,14 +108,14 @@ function textListener() {
 }
 
 /** The styles that show a number as a date or a time. */
-async function readDateStyles(parts: Parts): Promise<Set<number>> {
+async function readDateStyles(parts: Parts, effort: Effort): Promise<Set<number>> {
   const dates = new Set<number>()
   const styles = parts('xl/styles.xml')
   if (!styles) return dates
   const formats = new Map<string, string>()
   let isOfCells = false
   let count = 0
-  await hearXml(styles, {
+  const listener: Listener = {
     open(name, { numFmtId = '', formatCode = '' }) {
       if (name === 'numFmt') formats.set(numFmtId, formatCode)
       if (name === 'cellXfs') isOfCells = true
@@ -117,7 +127,8 @@ async function readDateStyles(parts: Parts): Promise<Set<number>> {
     close(name) {
       if (name === 'cellXfs') isOfCells = false
     },
-  })
+  }
+  await hearXml(styles, listener, effort)
   return dates
 }
 
@@ -134,6 +145,7 @@ function sheetListener(rows: Row[], book: Book): Listener {
   let row: { line: number; cells: (Cell | undefined)[]; isHidden: boolean } = emptyRow(0, false)
   let column = -1
   let cell: Omit<RawCell, 'text'> = { type: 'n', style: 0, isFormula: false }
+  let cells = 0
   const heard = textListener()
   return {
     open(name, { r, hidden, t = 'n', s = '0' }) {
@@ -142,6 +154,7 @@ function sheetListener(rows: Row[], book: Book): Listener {
         row = emptyRow(lineNumber(r, row.line), hidden === '1' || hidden === 'true')
         column = -1
       } else if (name === 'c') {
+        if (++cells > limits.importCellsMax) throw tooMany(limits.importCellsMax, 'cells')
         column = columnNumber(r, column)
         cell = { type: t, style: Number(s), isFormula: false }
         heard.take()

@@ -1,4 +1,6 @@
 import sax from 'sax'
+import { limits } from '../../shared/limits.ts'
+import { fileProblem } from './row.ts'
 
 /** Who hears what stands in an XML text, by names without their prefixes. */
 export interface Listener {
@@ -8,18 +10,35 @@ export interface Listener {
   close?: (name: string) => void
 }
 
+/** The processor time that reading a file has taken so far. */
+export interface Effort {
+  usedMs: number
+}
+
 /**
  * Reads an XML text part by part; between two of them its reader takes what the listener has gathered.
  * Nothing is kept of what was read: no depth, number or length in it makes this hold more than some
  * kilobytes.
+ * @param effort of the whole file: the time of this text is added to it
+ * @throws DomainError INVALID_INPUT where the file takes more than `limits.importReadMaxMs`
  * @throws Error where it is not well-formed, has a document type (which could define entities), or is of a
  *   shape that no workbook has
  */
-export async function* readXml(parts: AsyncIterable<Buffer>, listener: Listener): AsyncGenerator<void, void> {
+export async function* readXml(
+  parts: AsyncIterable<Buffer>,
+  listener: Listener,
+  effort: Effort,
+): AsyncGenerator<void, void> {
   const parser = Object.assign(sax.parser(true), handlersFor(listener))
   const decoder = new TextDecoder('utf-8', { fatal: true })
   for await (const part of parts) {
+    const before = process.threadCpuUsage()
     parser.write(decoder.decode(part, { stream: true }))
+    const { user, system } = process.threadCpuUsage(before)
+    effort.usedMs += (user + system) / 1_000
+    if (effort.usedMs > limits.importReadMaxMs) {
+      throw fileProblem('takes too long to read: keep the table alone in it')
+    }
     yield
   }
   parser.write(decoder.decode()).close()
@@ -54,8 +73,12 @@ function handlersFor(listener: Listener) {
 }
 
 /** Reads an XML text whole. */
-export async function hearXml(parts: AsyncIterable<Buffer>, listener: Listener): Promise<void> {
-  for await (const _ of readXml(parts, listener));
+export async function hearXml(
+  parts: AsyncIterable<Buffer>,
+  listener: Listener,
+  effort: Effort,
+): Promise<void> {
+  for await (const _ of readXml(parts, listener, effort));
 }
 
 function localName(name: string): string {

@@ -1,6 +1,6 @@
 import { deflateRawSync } from 'node:zlib'
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { readRecipients } from '../../../src/http/import/recipients.ts'
 import { DomainError } from '../../../src/shared/errors.ts'
 import { limits } from '../../../src/shared/limits.ts'
@@ -14,6 +14,7 @@ async function refusalOf(file: Buffer): Promise<string> {
   return (refused as DomainError).message
 }
 
+const { importReadMaxMs } = limits
 const five = '<c><v>5000</v></c>'
 const honest = workbook({ rows: titles + line(2, five) + line(3, five) })
 const damaged = 'file is no XLSX workbook, or a damaged one: save it again.'
@@ -57,6 +58,50 @@ describe('workbooks of people who mean no good', () => {
     const started = performance.now()
     expect(await refusalOf(bomb)).toContain('unpacks into more than 32 MiB')
     expect(performance.now() - started).toBeLessThan(200)
+  })
+
+  const many = limits.importCellsMax + 1
+  test.each<[string, Buffer, string]>([
+    [
+      'texts that cells share',
+      workbook({ rows: titles + line(2, five), texts: '<si><t>a</t></si>'.repeat(1_800_000) }),
+      'file has more than 200000 shared texts',
+    ],
+    [
+      'cells',
+      workbook({ rows: titles + `<row>${'<c/>'.repeat(1_000)}</row>`.repeat(Math.ceil(many / 1_000)) }),
+      'file has more than 200000 cells',
+    ],
+  ])('more %s than any list has are refused, not read to the end', async (_what, file, words) => {
+    expect(file.length).toBeLessThan(100_000)
+    const before = process.threadCpuUsage()
+    expect(await refusalOf(file)).toContain(words)
+    const { user, system } = process.threadCpuUsage(before)
+    expect((user + system) / 1_000).toBeLessThan(importReadMaxMs)
+  })
+
+  test('as many cells and shared texts as are allowed are read', async () => {
+    const { importCellsMax, importTextsMax } = limits
+    Object.assign(limits, { importCellsMax: 203, importTextsMax: 200 })
+    onTestFinished(() => void Object.assign(limits, { importCellsMax, importTextsMax }))
+    const rowsOf = (cells: number) => `${titles}<row>${'<c t="s"><v>199</v></c>'.repeat(cells)}</row>`
+    const textsOf = (texts: number) => '<si><t>a</t></si>'.repeat(texts)
+    const { recipients } = await readRecipients(workbook({ rows: rowsOf(200), texts: textsOf(200) }))
+    expect(recipients).toHaveLength(1)
+    expect(await refusalOf(workbook({ rows: rowsOf(201), texts: textsOf(200) }))).toContain('203 cells')
+    expect(await refusalOf(workbook({ rows: rowsOf(200), texts: textsOf(201) }))).toContain(
+      '200 shared texts',
+    )
+  })
+
+  test('a file that takes too long to read is refused, whatever takes the time', async () => {
+    Object.assign(limits, { importReadMaxMs: 200 })
+    onTestFinished(() => void Object.assign(limits, { importReadMaxMs }))
+    const slow = workbook({ rows: `${titles}${'<?a?>'.repeat(6_000_000)}` })
+    const before = process.threadCpuUsage()
+    expect(await refusalOf(slow)).toContain('file takes too long to read')
+    const { user, system } = process.threadCpuUsage(before)
+    expect((user + system) / 1_000).toBeLessThan(2_000)
   })
 
   test('an archive that says less than what is in it is not believed', async () => {
