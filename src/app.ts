@@ -18,6 +18,7 @@ import {
 import type { Services } from './context.ts'
 import { openBatches } from './database/batch.ts'
 import { type Database, listen, openDatabase, openPool } from './database/client.ts'
+import { assertClock } from './database/clock-skew.ts'
 import { assertDurable } from './database/durability.ts'
 import { migrate, serviceRole } from './database/migrate.ts'
 import { openSandboxClock, type SandboxClock } from './database/sandbox-clock.ts'
@@ -137,6 +138,7 @@ async function openServices(ground: Ground, addresses: Addresses, closers: Close
   const database = openPools(ground)
   closers.push(() => database.close())
   if (config.mode === 'production') await assertDurable(database.pool)
+  await assertClock(database.pool)
   const { pool } = database
   const master = await openMasterSecret(config.masterSecret, config.dataDir)
   const access = await openAccess({ pool, master, trustedProxies: config.trustedProxies, log })

@@ -30,17 +30,21 @@ export interface OpenRequest {
   /** When it was taken to be asked about, by the database's clock; what is heard of it is no older. */
   claimedAt?: Date
   checkCount: number
-  createdAt: Date
-  /** Since it was sent last, by the database's clock. */
+  // Times as of the claim, computed by the database: a process whose clock is wrong decides nothing by it.
+  /** Since it was recorded, in service time. */
+  ageMs: number
+  /** Until what it is for ends unpaid, in service time; null: never. */
+  leftMs: number | null
+  /** Since that end, or since it ended without one, in service time; negative before. */
+  sinceOverMs: number
+  /** Since what it is for ended, or was paid after its end; while open, since it was recorded. */
+  sinceSettledMs: number
+  /** Since it was sent last, in real time. */
   sinceSentMs?: number
-  /** When what it is for ends unpaid; null: never. */
-  expiresAt: Date | null
   /** What the merchant asked, as stored with what it is for. */
   request: { description?: string; return_url?: string; cancel_url?: string }
   /** The status of what it is for. */
   status: string
-  /** When that ended, or was paid after its end. */
-  settledAt: Date | null
   /** Why its operator turned its last send away at the door, so that it may be sent again. */
   turnedAway?: FailureReason | null
   /** Whether the merchant wants no more of it than was sent: its batch is being cancelled. */
@@ -61,6 +65,11 @@ export function causeOf({
     : `transaction:${subjectId}`
 }
 
+/** SQL for an interval in whole milliseconds. */
+function msOf(interval: string): string {
+  return `round(extract(epoch FROM ${interval}) * 1000)::float8`
+}
+
 /** The requests that a statement took (`taken`), each with what it is for. */
 const readTaken = `SELECT r.id, r.merchant_id AS "merchantId",
     CASE WHEN r.payout_id IS NOT NULL THEN 'payout' WHEN r.recipient_id IS NOT NULL THEN 'recipient'
@@ -69,13 +78,15 @@ const readTaken = `SELECT r.id, r.merchant_id AS "merchantId",
     r.phone, r.handle
       || jsonb_build_object('correlationId', r.correlation_id, 'clientRef', r.correlation_id) AS handle,
     r.state, r.attempt, now() AS "claimedAt", r.check_count AS "checkCount",
-    r.created_at AS "createdAt",
-    extract(epoch FROM now() - r.fence_until)::float8 * 1000 + ${limits.operatorFenceMs} AS "sinceSentMs",
-    t.expires_at AS "expiresAt",
+    ${msOf('service_now() - r.created_at')} AS "ageMs",
+    ${msOf('t.expires_at - service_now()')} AS "leftMs",
+    coalesce(${msOf('service_now() - coalesce(t.expires_at, s.settled_at)')}, 0) AS "sinceOverMs",
+    ${msOf('service_now() - coalesce(s.settled_at, r.created_at)')} AS "sinceSettledMs",
+    ${msOf('now() - r.fence_until')} + ${limits.operatorFenceMs} AS "sinceSentMs",
     coalesce(t.request_data, p.request_data, '{}') AS request,
     coalesce(t.status::text, p.status::text, b.status::text) AS status,
-    coalesce(t.settled_at, p.settled_at, b.settled_at) AS "settledAt", r.handle->>'claimed' AS claimed,
-    extract(epoch FROM service_now() - (r.handle->>'toldAt')::timestamptz)::float8 * 1000 AS "sinceToldMs",
+    r.handle->>'claimed' AS claimed,
+    ${msOf("service_now() - (r.handle->>'toldAt')::timestamptz")} AS "sinceToldMs",
     r.handle->>'turnedAway' AS "turnedAway", coalesce(b.is_withdrawn, false) AS "isWithdrawn"
   FROM taken r
   LEFT JOIN LATERAL (
@@ -88,7 +99,8 @@ const readTaken = `SELECT r.id, r.merchant_id AS "merchantId",
     SELECT b.*, g.cancel_asked_at IS NOT NULL AS is_withdrawn
     FROM batch_recipient b JOIN batch g ON g.id = b.batch_id
     WHERE b.id = r.recipient_id AND b.merchant_id = r.merchant_id LIMIT 1
-  ) b ON true`
+  ) b ON true
+  CROSS JOIN LATERAL (SELECT coalesce(t.settled_at, p.settled_at, b.settled_at) AS settled_at) s`
 
 /**
  * Takes requests that are due to be asked about, oldest first. Until `limits.operatorQueryIntervalMs` have

@@ -2,6 +2,7 @@ import { sealAuditLog } from '../access/audit-seal.ts'
 import { sweepIdempotencyKeys } from '../access/idempotency-keys.ts'
 import { sweepRateLimits } from '../access/rate-limit.ts'
 import { type Services, shareFlight } from '../context.ts'
+import { compareClocksEveryMs, describeSkew, isSkewed, readClockSkew } from '../database/clock-skew.ts'
 import type { Tasks } from '../jobs/catalogue.ts'
 import { recoverJobs } from '../jobs/recover.ts'
 import type { Job } from '../jobs/schedule.ts'
@@ -69,6 +70,18 @@ export function serviceJobs(services: Services): readonly Job[] {
       },
     },
     ...auditJobs(services),
+    {
+      name: 'clock.compare',
+      everyMs: compareClocksEveryMs,
+      run: async () => {
+        const skewMs = await readClockSkew(services.database.pool)
+        if (isSkewed(skewMs)) {
+          const words = `alarm: the clock of this process is ${describeSkew(skewMs)} the database's`
+          services.log.error({ skewMs }, words)
+        }
+        return false
+      },
+    },
     {
       name: 'audit-log.seal',
       everyMs: limits.auditSealEveryMs,

@@ -56,15 +56,17 @@ export interface BegunRow {
   amount: bigint
   phone: string
   correlationId: string
-  createdAt: Date
 }
+
+/** The times of a request that the statement before recorded and that has no end of its own. */
+export const justRecorded = { ageMs: 0, leftMs: null, sinceOverMs: 0, sinceSettledMs: 0 }
 
 /** The request of what was begun just now, to be sent for the first time. */
 export function begunRequest(
   row: BegunRow,
   about: Pick<OpenRequest, 'subject' | 'subjectId' | 'provider' | 'request'>,
 ): OpenRequest {
-  const { requestId: id, merchantId, amount, phone, correlationId, createdAt } = row
+  const { requestId: id, merchantId, amount, phone, correlationId } = row
   return {
     ...about,
     id,
@@ -76,10 +78,8 @@ export function begunRequest(
     state: 'sending',
     attempt: 1,
     checkCount: 0,
-    createdAt,
-    expiresAt: null,
+    ...justRecorded,
     status: subjects[about.subject].open,
-    settledAt: null,
     claimed: null,
   }
 }
@@ -137,8 +137,8 @@ async function bringAnswer(
       const pollsLeft = outcome.pollLimit
       const { notify } = outcome
       const soon = request.kind === 'collect' ? nextCheckMs(notify, 0) : nextDisburseCheckMs(notify, 0, 0)
-      const left = leftMs(services, request)
-      const asked = { ...outcome, pollsLeft: request.expiresAt === null ? undefined : pollsLeft }
+      const left = leftMs(request)
+      const asked = { ...outcome, pollsLeft: request.leftMs === null ? undefined : pollsLeft }
       const next = politeCheckMs(outcome.pollAfterMs ?? soon, asked, services.clock.now(), left)
       await note(services, request, 'accepted', {
         handle: { ...outcome.handle, pollsLeft },
@@ -204,7 +204,7 @@ async function bringNotSent(services: Services, request: OpenRequest, outcome: N
     await note(services, request, 'doubt', { nextCheckMs: pause })
   } else {
     // It is given up on time.
-    const left = Math.max(0, unsentForMs - ageMs(services, request))
+    const left = Math.max(0, unsentForMs - request.ageMs)
     await note(services, request, 'unsent', { nextCheckMs: Math.min(pause, left) })
   }
   return { ...open, reached: false }
@@ -238,7 +238,7 @@ export async function resend(
   services: Services,
   request: OpenRequest,
 ): Promise<{ status: string; reached: boolean }> {
-  if (!waitedEnough(services, request)) {
+  if (!waitedEnough(request)) {
     const sent = await sendAgain(services, request)
     if (sent) return sent
     // Of a batch others may have their turn; theirs comes soon.
@@ -250,8 +250,8 @@ export async function resend(
 }
 
 /** Whether nobody waits any more for what never left. */
-export function waitedEnough(services: Services, request: OpenRequest): boolean {
-  return request.isWithdrawn === true || ageMs(services, request) >= subjects[request.subject].unsentForMs
+export function waitedEnough(request: OpenRequest): boolean {
+  return request.isWithdrawn === true || request.ageMs >= subjects[request.subject].unsentForMs
 }
 
 /**
@@ -310,14 +310,9 @@ export function operatorOf(services: Services, request: OpenRequest): Operator {
   return operator
 }
 
-/** Since it was recorded, in service time. */
-export function ageMs(services: Services, request: OpenRequest): number {
-  return services.clock.now().getTime() - request.createdAt.getTime()
-}
-
 /** Until what it is for ends unpaid; a disbursement never does. */
-export function leftMs(services: Services, { expiresAt }: OpenRequest): number {
-  return expiresAt === null ? Number.POSITIVE_INFINITY : expiresAt.getTime() - services.clock.now().getTime()
+export function leftMs(request: Pick<OpenRequest, 'leftMs'>): number {
+  return request.leftMs ?? Number.POSITIVE_INFINITY
 }
 
 /** When the answer to a send must have come. */

@@ -9,7 +9,6 @@ import {
 import { causeOf, noteRequest, type OpenRequest, watchRequest } from '../operators/requests.ts'
 import { limits } from '../shared/limits.ts'
 import {
-  ageMs,
   callContext,
   callsBack,
   deadlineIn,
@@ -39,14 +38,13 @@ export interface Checked {
 export async function checkRequest(services: Services, request: OpenRequest): Promise<Checked> {
   const { settle, success } = subjects[request.subject]
   if (request.state === 'unsent') return resend(services, request)
-  const askedAt = services.clock.now()
   const outcome = await operatorOf(services, request).query(
     request.kind,
     request.handle,
     callContext(services, request, 'background', deadlineIn(limits.operatorQueryDeadlineMs)),
   )
   noteContradiction(services, request, outcome)
-  if (request.state === 'settled') return watchSettled(services, request, outcome, askedAt)
+  if (request.state === 'settled') return watchSettled(services, request, outcome)
   switch (outcome.kind) {
     case 'settled': {
       const ending = paid(services, request, 'query', outcome.evidence)
@@ -66,7 +64,7 @@ export async function checkRequest(services: Services, request: OpenRequest): Pr
       // the second, which asks no more, it is due.
       const ending = { ...paid(services, request, 'query', outcome.evidence), watchMs: 0 }
       const { status } = await settle(services, request.subjectId, ending)
-      if (status === success) return watchSettled(services, request, outcome, askedAt)
+      if (status === success) return watchSettled(services, request, outcome)
       await askNoMore(services, request)
       return { status, reached: true }
     }
@@ -102,7 +100,7 @@ async function askOnceMore(
  */
 function alarmWhereOwed(services: Services, request: OpenRequest, answered: string): boolean {
   const isOpen = request.kind === 'disburse' && request.status === subjects[request.subject].open
-  if (!isOpen || ageMs(services, request) < limits.disbursementAlarmMs) return false
+  if (!isOpen || request.ageMs < limits.disbursementAlarmMs) return false
   const line = { about: causeOf(request), provider: request.provider, answered }
   services.log.error(line, 'alarm: an operator gives no account of a disbursement')
   return true
@@ -111,13 +109,11 @@ function alarmWhereOwed(services: Services, request: OpenRequest, answered: stri
 /**
  * What was paid may be taken back: only that moves it. Any other answer leaves it as it stands, and is asked
  * for again on a sparse schedule where the operator tells nothing by itself, or told just this.
- * @param askedAt what the answer tells of, however long it took to be noted
  */
 async function watchSettled(
   services: Services,
   request: OpenRequest,
   outcome: QueryOutcome,
-  askedAt: Date,
 ): Promise<Checked> {
   if (outcome.kind === 'reversed') {
     const { reverse } = subjects[request.subject]
@@ -128,7 +124,8 @@ async function watchSettled(
   const reached = outcome.kind !== 'unreachable'
   if (outcome.kind === 'refused' || outcome.kind === 'absent')
     services.log.error({ about: causeOf(request), outcome }, 'the operator disowns a payment')
-  const sincePaidMs = askedAt.getTime() - (request.settledAt ?? request.createdAt).getTime()
+  // As of the claim, just before the question: the answer may have taken long to arrive.
+  const sincePaidMs = request.sinceSettledMs
   const sinceToldMs = request.claimed === 'reversed' ? request.sinceToldMs : null
   const sinceMs = Math.min(sincePaidMs, sinceToldMs ?? sincePaidMs)
   // Only an answer ends the watch: what was taken back while it was out of reach would be lost.
@@ -153,11 +150,11 @@ async function bringAbsence(
   absent: Extract<QueryOutcome, { kind: 'absent' }>,
 ): Promise<string> {
   // Its last send was turned away, and nothing is known of any other: it never left.
-  if (request.turnedAway && waitedEnough(services, request)) {
+  if (request.turnedAway && waitedEnough(request)) {
     return (await giveUp(services, request)) ?? keepAsking(services, request, absent)
   }
   const operator = operatorOf(services, request)
-  const young = ageMs(services, request) < subjects[request.subject].resendAbsentForMs
+  const young = request.ageMs < subjects[request.subject].resendAbsentForMs
   if (young && operator.capabilities.createIsIdempotent) {
     const sent = await sendAgain(services, request)
     if (sent) return sent.status
@@ -193,14 +190,14 @@ async function keepAsking(
   request: OpenRequest,
   outcome: Extract<QueryOutcome, { kind: 'pending' | 'absent' }>,
 ): Promise<string> {
-  const left = leftMs(services, request)
+  const left = leftMs(request)
   if (left <= 0 && subjects[request.subject].states.canMove(request.status, 'expired')) {
     const expired = { status: 'expired', source: 'service' } as const
     return (await settleTransaction(services, request.subjectId, expired)).status
   }
   if (outcome.kind === 'absent') alarmWhereOwed(services, request, outcome.kind)
   const regular = regularMs(services, request, outcome.kind)
-  const age = ageMs(services, request)
+  const age = request.ageMs
   // What may have to be sent again is asked about soon: once at least between the end of its fence and the
   // moment when the customer is gone.
   const soon =
@@ -208,14 +205,14 @@ async function keepAsking(
       ? Math.min(nextDoubtCheckMs(request.checkCount), (limits.resendForMs - limits.operatorFenceMs) / 2)
       : regular
   // What never ends has no end to keep the last question for.
-  const before = request.expiresAt === null ? undefined : request.handle.pollsLeft
+  const before = request.leftMs === null ? undefined : request.handle.pollsLeft
   const pollsLeft = before === undefined ? undefined : Math.max(0, before - 1)
   const next =
     outcome.kind === 'pending'
       ? politeCheckMs(regular, { ...outcome, pollsLeft }, services.clock.now(), left)
       : Math.min(soon, regular, left)
   const ended = request.state === 'refused' || request.state === 'closed'
-  const gone = (ended && outcome.kind === 'absent') || sinceOverMs(services, request) > limits.lateChecksForMs
+  const gone = (ended && outcome.kind === 'absent') || request.sinceOverMs > limits.lateChecksForMs
   await noteRequest(services.batches, {
     id: request.id,
     attempt: request.attempt,
@@ -230,14 +227,8 @@ async function keepAsking(
 /** The pause before the next question, as the schedule has it. */
 function regularMs(services: Services, request: OpenRequest, heard: 'pending' | 'absent'): number {
   const notify = callsBack(operatorOf(services, request), request.kind) ? 'callback' : 'polling'
-  const age = ageMs(services, request)
+  const age = request.ageMs
   return request.kind === 'collect' || heard === 'absent'
     ? nextCheckMs(notify, age)
     : nextDisburseCheckMs(notify, age, request.sinceSentMs ?? 0)
-}
-
-/** Since its end came, or it ended without one. */
-function sinceOverMs(services: Services, { expiresAt, settledAt }: OpenRequest): number {
-  const end = expiresAt ?? settledAt
-  return end === null ? 0 : services.clock.now().getTime() - end.getTime()
 }

@@ -34,6 +34,20 @@ function commandsOf(screen: string): string[] {
   return lines.filter((line) => /^(TOKEN=|curl )/.test(line))
 }
 
+test('a machine whose clock is a day ahead of the database does not start, and says what to do', async () => {
+  const database = await createTestDatabase()
+  const home = await openHome({
+    DATABASE_URL: database.url,
+    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(
+      'const real = Date.now; Date.now = () => real() + 90_000_000',
+    )}`,
+  })
+  const refused = await run(home, 'npm', ['start'])
+  expect(refused).toMatchObject({ code: 1, stdout: expect.not.stringContaining('mk_') })
+  expect(refused.stderr).toContain('is 90000 s ahead of the clock of the database server. Set both by NTP')
+  await database.drop()
+})
+
 test('npm start shows where everything is, and commands that make a first payment', async () => {
   const home = await openHome()
   const service = await start(home, ['npm', 'start'])

@@ -113,7 +113,7 @@ async function beginDue(
     name: 'begin_recipients',
     text: `SELECT recipient_id AS "recipientId", batch_id AS "batchId", merchant_id AS "merchantId",
         operator AS provider, request_id AS "requestId", correlation_id AS "correlationId", amount, phone,
-        created_at AS "createdAt", is_orphan AS "isOrphan"
+        is_orphan AS "isOrphan"
       FROM begin_recipients($1::provider[], $2, $3, $4::provider[], $5, $6, $7, $8, $9)`,
     values: [
       open.map(({ provider }) => provider),

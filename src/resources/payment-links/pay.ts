@@ -105,7 +105,7 @@ async function record(
     name: 'collect_by_link',
     text: `SELECT outcome, availability, merchant_id AS "merchantId", transaction_id AS "transactionId",
         request_id AS "requestId", correlation_id AS "correlationId", created_at AS "createdAt",
-        expires_at AS "expiresAt", free_in_ms AS "freeInMs", is_orphan AS "isOrphan"
+        free_in_ms AS "freeInMs", is_orphan AS "isOrphan"
       FROM collect_by_link($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
     values: [
       linkId,

@@ -96,8 +96,7 @@ async function begin(pool: Pool, provider: Provider, take: number): Promise<Payo
   const { rows } = await pool.query<PayoutRow>({
     name: 'begin_payouts',
     text: `SELECT outcome, request_id AS "requestId", payout_id AS "payoutId",
-        merchant_id AS "merchantId", amount, phone, correlation_id AS "correlationId",
-        created_at AS "createdAt", request
+        merchant_id AS "merchantId", amount, phone, correlation_id AS "correlationId", request
       FROM begin_payouts($1, $2, $3, $4)`,
     values: [provider, take, limits.operatorFenceMs, limits.firstCheckMs],
   })

@@ -125,8 +125,7 @@ const collectMany = shareStatement(
             $12::uuid[])),
         ${recordManySql(13, madeEntries, true)}
         SELECT outcome, transaction_id AS "transactionId", request_id AS "requestId",
-          correlation_id AS "correlationId", created_at AS "createdAt", expires_at AS "expiresAt",
-          is_orphan AS "isOrphan"
+          correlation_id AS "correlationId", created_at AS "createdAt", is_orphan AS "isOrphan"
         FROM made ORDER BY place`,
       values: [
         items.map((i) => i.merchantId),

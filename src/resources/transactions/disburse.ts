@@ -12,7 +12,7 @@ import type { Operator } from '../../operators/registry.ts'
 import type { OpenRequest } from '../../operators/requests.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
-import { sendDeadline } from '../sending.ts'
+import { justRecorded, sendDeadline } from '../sending.ts'
 import {
   answered,
   connectedOperator,
@@ -266,11 +266,9 @@ function openRequest(item: DisburseItem, made: Extract<Made, { outcome: 'made' }
     state: 'sending',
     attempt: 1,
     checkCount: 0,
-    createdAt: made.createdAt,
-    expiresAt: null,
+    ...justRecorded,
     request: item.request,
     status: 'processing',
-    settledAt: null,
     claimed: null,
   }
 }

@@ -7,9 +7,10 @@ import type { Operator } from '../../operators/registry.ts'
 import { causeOf, type OpenRequest } from '../../operators/requests.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { invalidInput } from '../../shared/input.ts'
+import { limits } from '../../shared/limits.ts'
 import type { Xof } from '../../shared/money.ts'
 import type { Provider } from '../../shared/providers.ts'
-import { type Sent, sendRequest } from '../sending.ts'
+import { justRecorded, type Sent, sendRequest } from '../sending.ts'
 import type { TransactionStatus } from './states.ts'
 
 /** The payment initiation result (specification). */
@@ -141,7 +142,6 @@ export interface MadeCollection {
   requestId: bigint
   correlationId: string
   createdAt: Date
-  expiresAt: Date
   /** The operator executed it before a restore: it is only asked about. */
   isOrphan: boolean
 }
@@ -157,7 +157,7 @@ export async function askPayer(
   deadline: Date,
 ): Promise<Initiation> {
   const { merchantId, provider, amount, phone, reference, request } = item
-  const { transactionId, requestId: id, correlationId, createdAt, expiresAt } = made
+  const { transactionId, requestId: id, correlationId, createdAt } = made
   const handle = { correlationId, clientRef: correlationId }
   const asked: OpenRequest = {
     id,
@@ -172,11 +172,10 @@ export async function askPayer(
     state: 'sending',
     attempt: 1,
     checkCount: 0,
-    createdAt,
-    expiresAt,
+    ...justRecorded,
+    leftMs: limits.collectionLifetimeMs,
     request,
     status: 'pending',
-    settledAt: null,
     claimed: null,
   }
   const sent = made.isOrphan ? notSent('pending') : await sendOnce(ctx, asked, deadline, 'pending')

@@ -1,0 +1,86 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import type { Services } from '../../src/context.ts'
+import type { Clock } from '../../src/shared/clock.ts'
+import { serviceJobs } from '../../src/resources/jobs.ts'
+import { checkPayment } from '../../src/resources/transactions/check.ts'
+import { openCollection } from '../ledger/money.ts'
+import {
+  accepted,
+  answers,
+  ask,
+  hour,
+  minute,
+  says,
+  scene,
+  script,
+  stands,
+  useScene,
+} from './scripted-operator.ts'
+import { begun, kinds, send, standing, turn } from './scripted-disbursement.ts'
+
+// The clock of this process is wrong, the database's is right: no age and no end may be computed from it.
+
+useScene()
+let right: Clock
+beforeEach(() => {
+  right = scene.services.clock
+})
+afterEach(() => {
+  scene.services.clock = right
+})
+
+function skewClock(ms: number): void {
+  scene.services.clock = { now: () => new Date(right.now().getTime() + ms) }
+}
+
+test('25 h ahead: a payment of a moment ago that somebody asks about stays pending', async () => {
+  const reference = 'wait-1'
+  const opened = await openCollection(scene.pool, scene.merchant, { reference })
+  skewClock(25 * hour)
+  script.query = [answers.pending]
+  expect((await checkPayment(scene.services, reference, null)).state).toBe('pending')
+  expect(await stands(opened)).toMatchObject({ status: 'pending' })
+})
+
+test('25 h ahead: what the operator has no record of is sent again', async () => {
+  const opened = await accepted()
+  await scene.db.owner.query(
+    `UPDATE operator_request SET state = 'doubt', fence_until = now() - interval '1 s' WHERE id = $1`,
+    [opened.requestId],
+  )
+  skewClock(25 * hour)
+  script.collect = [says.accepted]
+  await ask(opened, answers.absent)
+  expect(script.sent).toHaveLength(1)
+})
+
+test.each(kinds)('25 h ahead: a %s that never left is sent again, not given up', async (kind) => {
+  const it = await begun(kind)
+  await send(it, says.notSent)
+  skewClock(25 * hour)
+  await turn(it, { disburse: [says.accepted] })
+  expect(script.paidOut).toHaveLength(2)
+  expect(await standing(it)).toMatchObject({ status: 'processing', state: 'accepted' })
+})
+
+test('25 h behind: a payment whose time is over by the database ends', async () => {
+  const opened = await accepted(24 * hour + minute)
+  skewClock(-25 * hour)
+  expect(await ask(opened, answers.pending)).toMatchObject({ status: 'expired' })
+})
+
+test('each minute a process whose clock is wrong raises an alarm with the difference', async () => {
+  const error = vi.fn<(...line: unknown[]) => void>()
+  const services = { ...scene.services, operators: { list: () => [] }, log: { error } } as unknown as Services
+  const job = serviceJobs(services).find(({ name }) => name === 'clock.compare')
+  expect(job?.everyMs).toBe(minute)
+  await job?.run()
+  expect(error).not.toHaveBeenCalled()
+  const real = Date.now
+  const shifted = vi.spyOn(Date, 'now').mockImplementation(() => real() + hour)
+  await job?.run()
+  shifted.mockRestore()
+  expect(error.mock.calls).toEqual([
+    [{ skewMs: expect.any(Number) }, "alarm: the clock of this process is 3600 s ahead of the database's"],
+  ])
+})
