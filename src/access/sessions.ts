@@ -5,6 +5,7 @@ import { limits } from '../shared/limits.ts'
 import type { Access } from './authenticate.ts'
 import { addressBlock } from './ip-whitelist.ts'
 import { type Role, roles } from './roles.ts'
+import { rememberAddress } from './sign-in-waits.ts'
 import type { IssuedToken } from './tokens.ts'
 
 /** Whoever has proven to be a member. */
@@ -15,7 +16,10 @@ export interface ProvenMember {
   email: string
 }
 
-/** Signs a member in: the session as a row, and the event that tells of it. @returns the session's id */
+/**
+ * Signs a member in: the session as a row, the address as a known one, and the event that tells of it.
+ * @returns the session's id
+ */
 export async function openSession(
   tx: pg.PoolClient,
   { memberId, merchantId, email }: ProvenMember,
@@ -36,6 +40,7 @@ export async function openSession(
        ORDER BY id DESC OFFSET $2)`,
     [memberId, limits.sessionsPerMemberMax],
   )
+  await rememberAddress(tx, email, address)
   const told = { team_member_id: memberId, email, ip: address }
   await tx.query(`SELECT note_access($1, 'team_login', $2)`, [merchantId, told])
   return id

@@ -1,3 +1,4 @@
+import { peopleLimits } from './people-limits.ts'
 import { webhookLimits } from './webhook-limits.ts'
 
 const second = 1_000
@@ -104,33 +105,7 @@ export const limits = {
   /** Of what a merchant may ask, for one token: while it runs wild the others go on. Choice. */
   tokenShare: 0.8,
 
-  /** People (design: reliability, section 7). */
-  memberNameLengthMax: 200,
-  passwordLengthMin: 12,
-  passwordLengthMax: 128,
-  /** argon2id (OWASP's minimum): what one hash takes, how many are made at once, how many wait. */
-  passwordMemoryKib: 19_456,
-  passwordPasses: 2,
-  passwordsAtOnceMax: 2,
-  passwordQueueMax: 32,
-  /** Failed sign-ins: the longest wait, when they are forgotten, and when the merchant is told. */
-  signInWaitMaxMs: 15 * minute,
-  signInForgetMs: 24 * hour,
-  signInAlertFailures: 10,
-  /** Failures of one address that cost no time: many people may share it. Choice: ten. */
-  signInAddressFailuresFree: 10,
-  invitationLifetimeMs: 72 * hour,
-  resetLifetimeMs: 1 * hour,
-  /** Requests for a new password. Choice: nobody's letter box is filled. */
-  resetsPerAccountMax: 3,
-  resetsPerAddressMax: 20,
-  resetsWindowMs: 1 * hour,
-  /** Letters of sign-ins from new addresses, of one member in that window. Choice. */
-  newAddressLettersMax: 3,
-  /** Teams that one request writes to. */
-  resetLettersMax: 5,
-  /** How often what is over is forgotten: sessions, letters, failures. */
-  peopleSweepMs: 1 * hour,
+  ...peopleLimits,
 
   /** A collection that nobody confirms (specification: Limits). */
   collectionLifetimeMs: 24 * hour,

@@ -131,6 +131,9 @@ describe("the service's role", () => {
       'rate_limit: UPDATE',
       'sandbox_clock: INSERT',
       'sandbox_clock: UPDATE',
+      'sign_in_address: DELETE',
+      'sign_in_address: INSERT',
+      'sign_in_address: UPDATE',
       'sign_in_wait: DELETE',
       'sign_in_wait: INSERT',
       'sign_in_wait: UPDATE',
@@ -285,6 +288,7 @@ const platform = [
   'payments_out_halt',
   'rate_limit',
   'sandbox_clock',
+  'sign_in_address',
   'sign_in_wait',
   'signing_key',
 ]

@@ -231,6 +231,7 @@ const moving = [
   'webhook_endpoint',
   'webhook_delivery',
   'webhook_attempt',
+  'sign_in_address',
   'sign_in_wait',
   'team_member',
   'member_secret',

@@ -54,9 +54,10 @@ export async function whenProven<T>(
     isWrong = !hasPassword
     if (member && hasPassword && member.hasSecondFactor && code !== undefined) {
       if (code === null) throw new DomainError('SECOND_FACTOR_REQUIRED')
+      await attempt.takeCode()
       isWrong = !(await provesSecondFactor(database.pool, access.master, member.memberId, code))
     }
-    if (!member || isWrong) throw await rejected(ctx, attempt.failures, member)
+    if (!member || isWrong) throw await rejected(ctx, attempt.isTold, member)
     const result = await then(member)
     isRight = true
     return result
@@ -80,13 +81,16 @@ export function checkAdmitted(
   throw new DomainError('ADDRESS_NOT_ALLOWED')
 }
 
-/** The tenth failure in a row is told to the merchant. @returns what the caller hears */
-async function rejected(ctx: Context, failures: number, member: Candidate | null): Promise<DomainError> {
-  ctx.log.info({ clientAddress: ctx.clientAddress, failures }, 'a sign-in was rejected')
-  if (member && failures === limits.signInAlertFailures) {
+/**
+ * The tenth failure in a row at one address, or in an hour over all of them, is told to the merchant.
+ * @returns what the caller hears
+ */
+async function rejected(ctx: Context, isTold: boolean, member: Candidate | null): Promise<DomainError> {
+  ctx.log.info({ clientAddress: ctx.clientAddress }, 'a sign-in was rejected')
+  if (member && isTold) {
     const told = {
       kind: 'auth_failures',
-      message: `Signing in as ${member.email} failed ${failures} times in a row.`,
+      message: `Signing in as ${member.email} failed ${limits.signInAlertFailures} times.`,
       team_member_id: member.memberId,
       ...(ctx.clientAddress && { ip: ctx.clientAddress }),
     }

@@ -5,7 +5,7 @@ import { addressBlock } from '../../access/ip-whitelist.ts'
 import { hashOfProof, makeProof } from '../../access/proofs.ts'
 import { takeHit } from '../../access/rate-limit.ts'
 import { endSessions } from '../../access/sessions.ts'
-import { forgiveAccount } from '../../access/sign-in-waits.ts'
+import { forgiveAccount, isKnownAddress } from '../../access/sign-in-waits.ts'
 import type { Context, Services } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
@@ -67,7 +67,8 @@ const resetRequestInput = z.object({
 
 /**
  * Asks for a letter by which a new password can be chosen. Whether there is such a member is looked up by a
- * job: the answer, and its time, are the same.
+ * job: the answer, and its time, are the same. An address from which the member signed in before has a count
+ * of its own: strangers who ask do not use it up.
  * @throws DomainError INVALID_INPUT, RATE_LIMITED
  */
 export async function requestPasswordReset(
@@ -79,9 +80,11 @@ export async function requestPasswordReset(
   const { resetsPerAccountMax, resetsPerAddressMax, resetsWindowMs: windowMs } = limits
   const perAccount = { max: resetsPerAccountMax, windowMs }
   const perAddress = { max: resetsPerAddressMax, windowMs }
+  const block = addressBlock(ctx.clientAddress)
+  const isKnown = await isKnownAddress(pool, email, ctx.clientAddress)
   const hits = [
-    await takeHit(pool, `reset:address:${addressBlock(ctx.clientAddress)}`, perAddress),
-    await takeHit(pool, `reset:account:${email}`, perAccount),
+    await takeHit(pool, `reset:address:${block}`, perAddress),
+    await takeHit(pool, `reset:account:${email}${isKnown ? ` ${block}` : ''}`, perAccount),
   ]
   const full = hits.find(({ allowed }) => !allowed)
   if (full) throw new DomainError('RATE_LIMITED', undefined, { retryAfterS: full.resetS })
@@ -149,7 +152,7 @@ export async function resetPassword(ctx: Context, raw: z.input<typeof resetInput
     )
     if (used.rowCount === 0) throw unusable()
     await endSessions(tx, member.id, null)
-    await forgiveAccount(tx, member.email)
+    await forgiveAccount(tx, member.email, ctx.clientAddress)
     const recording = recordingOf(ctx, 'resetPassword', { ...member, memberId: member.id, apiKeyId: 0 })
     await recordChange(tx, recording, { target: ['member', member.id] })
   })
