@@ -21,6 +21,7 @@ import { type Database, listen, openDatabase, openPool } from './database/client
 import { assertClock } from './database/clock-skew.ts'
 import { assertDurable } from './database/durability.ts'
 import { migrate, serviceRole } from './database/migrate.ts'
+import { openRestores, type Restores } from './database/restores.ts'
 import { openSandboxClock, type SandboxClock } from './database/sandbox-clock.ts'
 import { openFeed } from './events/feed.ts'
 import { startSequencer } from './events/sequencer.ts'
@@ -135,10 +136,7 @@ interface Ground {
 
 async function openServices(ground: Ground, addresses: Addresses, closers: Closers): Promise<Services> {
   const { config, log, background, inReach, ending } = ground
-  const database = openPools(ground)
-  closers.push(() => database.close())
-  if (config.mode === 'production') await assertDurable(database.pool)
-  await assertClock(database.pool)
+  const { database, restores } = await openChecked(ground, closers)
   const { pool } = database
   const master = await openMasterSecret(config.masterSecret, config.dataDir)
   const access = await openAccess({ pool, master, trustedProxies: config.trustedProxies, log })
@@ -168,6 +166,7 @@ async function openServices(ground: Ground, addresses: Addresses, closers: Close
     clock,
     database,
     batches,
+    restores,
     access,
     admission: openAdmission(config.pace.inFlightMax, () => probe(database)),
     requestLimits: createRequestLimits(config.pace, { pool, log }),
@@ -192,8 +191,26 @@ async function openServices(ground: Ground, addresses: Addresses, closers: Close
   return services
 }
 
-function openPools({ connection, background }: Ground): Database {
+/** The database, once it is known whether it was put back: that is noticed before anything reads or moves. */
+async function openChecked(
+  ground: Ground,
+  closers: Closers,
+): Promise<Pick<Services, 'database' | 'restores'>> {
+  const { connection, background: log } = ground
+  const { dataDir, mode, databaseEpoch: expectedEpoch } = ground.config
+  const restores = await openRestores({ connection, dataDir, expectedEpoch, suspendsUnknown: true, log })
+  const database = openPools(ground, restores)
+  closers.push(() => database.close())
+  restores.use(database.pool)
+  closers.push(() => restores.note())
+  if (mode === 'production') await assertDurable(database.pool)
+  await assertClock(database.pool)
+  return { database, restores }
+}
+
+function openPools({ connection, background }: Ground, restores: Restores): Database {
   return openDatabase({
+    checkSession: (client) => restores.checkSession(client),
     connection,
     poolMax: databasePoolMax,
     merchantPoolMax,

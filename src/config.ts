@@ -70,6 +70,8 @@ export interface Config {
   dataDir: string
   /** A PostgreSQL server of the owner's; null means the embedded one. */
   databaseUrl: Secret | null
+  /** The epoch that the database must be in (it rises with each restore); null: not checked. */
+  databaseEpoch: number | null
   /** The address that merchants and customers use, without a slash at its end; null means host and port. */
   publicUrl: string | null
   /** The address that operators call back; null means the public one. */
@@ -114,6 +116,7 @@ const settings = z.object({
     .string()
     .regex(/^postgres(ql)?:\/\//, 'must begin with postgresql://')
     .optional(),
+  DATABASE_EPOCH: z.coerce.number().int('must be a whole number').min(1).max(2_000_000_000).optional(),
   PUBLIC_URL: address.optional(),
   CALLBACK_URL: address.optional(),
   SECRET_KEY: z.string().min(32, 'must have at least 32 characters').optional(),
@@ -210,6 +213,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     port: read.PORT,
     dataDir: resolve(read.DATA_DIR),
     databaseUrl: read.DATABASE_URL ? new Secret(read.DATABASE_URL) : null,
+    databaseEpoch: read.DATABASE_EPOCH ?? null,
     publicUrl: read.PUBLIC_URL?.replace(/\/+$/, '') ?? null,
     callbackUrl: read.CALLBACK_URL?.replace(/\/+$/, '') ?? null,
     masterSecret: read.SECRET_KEY ? new Secret(read.SECRET_KEY) : null,

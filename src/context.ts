@@ -7,6 +7,7 @@ import type { RequestLimits } from './access/request-limits.ts'
 import type { Addresses, Config } from './config.ts'
 import type { Batches } from './database/batch.ts'
 import type { Database } from './database/client.ts'
+import type { Restores } from './database/restores.ts'
 import type { RecordMove } from './database/sandbox-clock.ts'
 import type { Feed } from './events/feed.ts'
 import type { Sequencer } from './events/sequencer.ts'
@@ -25,6 +26,8 @@ export interface Services {
   clock: Clock
   database: Database
   batches: Batches
+  /** Whether the database was put back, and what this node has seen in it. */
+  restores: Restores
   access: Access
   requestLimits: RequestLimits
   admission: Admission

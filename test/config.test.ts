@@ -34,6 +34,13 @@ describe('readConfig', () => {
     expect(config.dataDir).toMatch(/\.data$/)
   })
 
+  test('the epoch of the database is a whole number above 0, and is not checked without one', () => {
+    expect(readConfig({}).databaseEpoch).toBeNull()
+    expect(readConfig({ DATABASE_EPOCH: '3' }).databaseEpoch).toBe(3)
+    for (const wrong of ['0', '-1', '1.5', 'first'])
+      expect(() => readConfig({ DATABASE_EPOCH: wrong })).toThrow(/DATABASE_EPOCH/)
+  })
+
   test('an empty setting is as good as none', () => {
     expect(readConfig({ PORT: '', DATABASE_URL: '', MODE: '', PUBLIC_URL: '' })).toEqual(readConfig({}))
   })

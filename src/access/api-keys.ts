@@ -88,7 +88,8 @@ export async function regenerateApiKey(
   const pair = pairFor(master, effectId)
   const { rows } = await client.query<{ id: number; isNew: boolean }>(
     `WITH made AS (
-       UPDATE api_key SET key = $3, secret_hash = $4, pepper_id = $5, version = version + 1, issued_to_id = $6
+       UPDATE api_key SET key = $3, secret_hash = $4, pepper_id = $5, version = version + 1,
+         issued_to_id = $6, suspended_at = NULL
        WHERE id = $2 AND merchant_id = $1 AND kind = 'key' AND revoked_at IS NULL AND key <> $3
        RETURNING id)
      SELECT id, true AS "isNew" FROM made

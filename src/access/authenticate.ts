@@ -195,7 +195,8 @@ async function findKey(pool: pg.Pool, key: string): Promise<FoundKey | null> {
     name: 'find-api-key',
     text: `SELECT k.key = $1 AS "isKnown", k.id, k.merchant_id AS "merchantId", k.version, k.scopes,
                   k.secret_hash AS "secretHash", k.pepper_id AS "pepperId",
-                  k.revoked_at IS NOT NULL OR coalesce(k.expires_at <= now(), false) AS "isRevoked",
+                  k.revoked_at IS NOT NULL OR k.suspended_at IS NOT NULL
+                    OR coalesce(k.expires_at <= now(), false) AS "isRevoked",
                   m.status = 'active' AS "isMerchantActive", m.ip_whitelist AS whitelist,
                   k.max_per_payment AS "maxPerPayment", k.max_per_day AS "maxPerDay",
                   nullif(k.payment_methods, '{}')::text[] AS "paymentMethods",

@@ -53,9 +53,19 @@ export function openDatabase(options: {
   merchantPoolMax?: number
   role: string | null
   log: DatabaseLog
+  /** Looks at each new session of `pool` before it is used; one that it refuses is closed. */
+  checkSession?: (client: pg.ClientBase) => Promise<void>
 }): Database {
-  const { connection, poolMax, merchantPoolMax = poolMax, role, log } = options
+  const { connection, poolMax, merchantPoolMax = poolMax, role, log, checkSession } = options
   const pool = openPool(connection, poolMax, role, log)
+  if (checkSession) {
+    const check = async (client: pg.ClientBase, done: (problem?: unknown) => void) => {
+      const problem = await checkSession(client).catch((error: unknown) => error)
+      done(problem)
+    }
+    const verify = (...given: Parameters<typeof check>) => void check(...given)
+    Object.assign(pool.options, { verify })
+  }
   const merchantPool = watchPool(
     new MerchantPool(poolConfig(connection, merchantPoolMax, role === null ? null : merchantRole)),
     log,

@@ -22,7 +22,7 @@ export interface Subscription {
 export interface Feed {
   /**
    * Where a reader begins: after its cursor, or without one after all that has happened by now, the `head`.
-   * @throws DomainError INVALID_INPUT where the cursor lies ahead of the log
+   * @throws DomainError INVALID_INPUT where the cursor lies ahead of the log, or a restore lost its event
    */
   start(merchantId: number, cursor: bigint | null): Promise<{ after: bigint; head: bigint }>
   /**
@@ -84,6 +84,18 @@ export function openFeed(pool: Pool, log: Log): Feed {
     return new Map(rows.map((row) => [row.merchant_id, row.position]))
   }
 
+  /** @throws DomainError INVALID_INPUT where a restore of the database lost the events up to the cursor */
+  async function assertOnRecord(merchantId: number, cursor: bigint): Promise<void> {
+    const { rows } = await pool.query<{ after: bigint; last: bigint }>({
+      name: 'read_event_gap',
+      text: `SELECT after_position AS after, last_position AS last FROM event_gap
+             WHERE merchant_id = $1 AND after_position < $2 AND last_position > $2`,
+      values: [merchantId, cursor],
+    })
+    const [gap] = rows
+    if (gap) throw lostByRestore(gap.after, gap.last)
+  }
+
   async function refresh(merchantIds: readonly number[]): Promise<void> {
     if (merchantIds.length === 0) return
     try {
@@ -143,6 +155,7 @@ export function openFeed(pool: Pool, log: Log): Feed {
       assertOwn(merchantId)
       const head = (await heads([merchantId])).get(merchantId) ?? 0n
       if (cursor !== null && (cursor < 0n || cursor > head)) throw aheadOfLog(head)
+      if (cursor !== null) await assertOnRecord(merchantId, cursor)
       return { after: cursor ?? head, head }
     },
     subscribe(subscription) {
@@ -161,6 +174,13 @@ const notRead = 'events not read; trying again'
 
 function assertOwn(merchantId: number): void {
   invariant(currentMerchant() === merchantId, 'a log of events is read on behalf of its own merchant')
+}
+
+function lostByRestore(after: bigint, last: bigint): DomainError {
+  const words = `The service was restored from a backup: events ${after + 1n} to ${last} are not on record.`
+  return new DomainError('INVALID_INPUT', `${words} Go on from the cursor ${after}.`, {
+    problems: [{ field: 'after', message: `is lost by a restore; go on from the cursor ${after}` }],
+  })
 }
 
 function aheadOfLog(head: bigint): DomainError {

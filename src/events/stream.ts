@@ -50,7 +50,10 @@ export function createStream(readPage: (after: bigint) => Promise<LogEvent[]>): 
       if (position >= tail) return []
       const first = ring[0]
       if (!first || first.position > position + 1n) return null
-      const from = Number(position - first.position) + 1
+      // Positions are dense but for the gap of a restore, behind which an event stands earlier than its
+      // number says.
+      let from = Math.min(ring.length, Number(position - first.position) + 1)
+      while (from > 0 && (ring[from - 1]?.position ?? 0n) > position) from -= 1
       return ring.slice(from, from + limits.eventPageMax)
     },
     version: () => version,

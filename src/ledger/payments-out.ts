@@ -1,4 +1,5 @@
 import type { Pool, PoolClient } from 'pg'
+import { DomainError } from '../shared/errors.ts'
 
 /**
  * Stops payments out: every reservation that begins after it is refused, on every node.
@@ -12,11 +13,22 @@ export async function haltPaymentsOut(client: Pool | PoolClient, reason: string)
   return rows[0]?.done === true
 }
 
-/** Lets payments out go on, as a person decided. @returns false where nothing stopped them */
+/**
+ * Lets payments out go on, as a person decided.
+ * @returns false where nothing stopped them
+ * @throws DomainError STATE_CONFLICT while a restore of the database waits to be accepted
+ */
 export async function resumePaymentsOut(client: Pool | PoolClient, reason: string): Promise<boolean> {
+  const { rowCount: waits } = await client.query('SELECT FROM installation WHERE restored_at IS NOT NULL')
+  if (waits) throw new DomainError('STATE_CONFLICT', restoreWaits)
   const { rows } = await client.query<{ done: boolean }>('SELECT resume_payments_out($1) AS done', [reason])
   return rows[0]?.done === true
 }
+
+/** What a person is told who would let money leave while a restore waits to be accepted. */
+const restoreWaits =
+  'The database was restored, and nobody knows yet what was paid after the backup: ' +
+  'run "npm run admin -- restore accept".'
 
 /** As the column's check has it. */
 export const reasonLengthMax = 1_000

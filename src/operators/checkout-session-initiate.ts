@@ -47,8 +47,8 @@ export function createCheckoutInitiation(
    * pay.
    */
   async function session(request: CollectRequest, body: unknown, ctx: CallContext): Promise<InitiateOutcome> {
-    const { handle, attempt } = request
-    if (attempt > 1) {
+    const { handle, attempt, searchesFirst } = request
+    if (attempt > 1 || searchesFirst) {
       const before = await earlier(handle, ctx)
       if (before) return before
     }

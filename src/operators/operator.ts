@@ -157,6 +157,11 @@ export interface CollectRequest extends Initiation {
   /** Where a hosted checkout sends the browser afterwards. */
   successUrl?: string | undefined
   cancelUrl?: string | undefined
+  /**
+   * The operator may have a session under this handle that our records lost (a restore): a protocol that does
+   * not recognise a repeated call searches for it before it creates another.
+   */
+  searchesFirst?: boolean | undefined
 }
 
 export interface DisburseRequest extends Initiation {

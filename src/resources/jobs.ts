@@ -83,6 +83,14 @@ export function serviceJobs(services: Services): readonly Job[] {
       },
     },
     {
+      name: 'database.look',
+      everyMs: limits.databaseLookEveryMs,
+      run: async () => {
+        await services.restores.look()
+        return false
+      },
+    },
+    {
       name: 'audit-log.seal',
       everyMs: limits.auditSealEveryMs,
       run: () => sealAuditLog(services.database.pool, services.access.master.auditKey),

@@ -121,7 +121,8 @@ function start(
   // Who is led nowhere else comes back to where the receipt will be.
   const receipt = receiptUrl(services, request.subjectId)
   const pages = { successUrl: return_url ?? receipt, cancelUrl: cancel_url ?? receipt }
-  return operator.collect({ ...initiation, ...pages, payer: phone }, ctx)
+  const searchesFirst = services.restores.mayHaveSent()
+  return operator.collect({ ...initiation, ...pages, searchesFirst, payer: phone }, ctx)
 }
 
 async function bringAnswer(

@@ -177,6 +177,8 @@ export const limits = {
   payoutsDueEveryMs: 1 * second,
   /** How often the jobs of processes that are gone are taken back. */
   jobsRecoverEveryMs: 1 * second,
+  /** How often a node writes down what it has seen in the database, so that a restore of it is noticed. */
+  databaseLookEveryMs: 1 * second,
 
   /** How often each operator's due requests are looked for; a callback does not wait for it. */
   resolveEveryMs: 500,

@@ -6,6 +6,7 @@ import type { AdminServices } from './commands.ts'
 import { readConfig } from '../config.ts'
 import { openDatabase } from '../database/client.ts'
 import { migrate, serviceRole } from '../database/migrate.ts'
+import { openRestores } from '../database/restores.ts'
 import { openServer } from './run.ts'
 import { createLog } from '../telemetry/log.ts'
 
@@ -23,7 +24,17 @@ export async function withServices<T>(work: (services: AdminServices) => Promise
   }
   const server = await openServer(config, () => {})
   try {
-    await migrate(server.connection)
+    const { connection } = server
+    await migrate(connection)
+    const { dataDir } = config
+    // A restored database is noticed by whatever comes first. What it says of keys is left to the service.
+    const restores = await openRestores({
+      connection,
+      dataDir,
+      expectedEpoch: null,
+      suspendsUnknown: false,
+      log,
+    })
     const database = openDatabase({
       connection: server.connection,
       poolMax: 2,
@@ -34,7 +45,7 @@ export async function withServices<T>(work: (services: AdminServices) => Promise
       const master = await openMasterSecret(config.masterSecret, config.dataDir)
       const access = await openAccess({ pool: database.pool, master, trustedProxies: [], log })
       try {
-        return await work({ config, database, access, progress: tellProgress() })
+        return await work({ config, database, access, restores, progress: tellProgress() })
       } finally {
         access.close()
       }

@@ -16,7 +16,7 @@ import { readInput, text, wholeNumber } from '../shared/input.ts'
 import { DomainError } from '../shared/errors.ts'
 
 /** What an administration command needs of the services. */
-export type AdminServices = Pick<Services, 'config' | 'database' | 'access'> & {
+export type AdminServices = Pick<Services, 'config' | 'database' | 'access' | 'restores'> & {
   /** Tells a person who waits how far a long command is. */
   progress?: (words: string) => void
 }

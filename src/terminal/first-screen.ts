@@ -36,6 +36,14 @@ export function firstScreen({ app, first, funds, startedMs }: Start): string {
       : [row('Data', `${services.config.dataDir}${dim('   (Ctrl-C ends the service and keeps it)')}`)]),
     '',
   ]
+  if (services.restores.isWaiting()) {
+    lines.push(
+      `  ${bold('The database was restored: no money leaves.')} What happened after the backup may be lost.`,
+      '  Ask the operators what they know, and let money leave again:',
+      `  ${bold('npm run admin -- restore accept')}`,
+      '',
+    )
+  }
   if (first) {
     lines.push(
       `  ${bold('Your sandbox merchant')} has ${formatXof(funds, 'en')}. The secret is shown this once:`,

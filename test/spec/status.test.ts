@@ -19,7 +19,12 @@ test('200 without a token: operational, with every part and every operator', asy
       version: '1.0.0',
       environment: 'sandbox',
       time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
-      components: { database: 'operational', jobs: 'operational', payments_out: 'operational' },
+      components: {
+        database: 'operational',
+        jobs: 'operational',
+        payments_out: 'operational',
+        payments_out_reason: null,
+      },
       operators: providers.map((operator) => ({
         payment_method: operator,
         collect: 'operational',

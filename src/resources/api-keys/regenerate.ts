@@ -45,6 +45,9 @@ export async function regenerateMerchantKey(ctx: Context, rawId: string): Promis
     return made
   })
   ctx.access.credentials.forget(apiKeyId)
+  // Written down outside of the database before the caller relies on it: a restore must not revive the old
+  // secret.
+  await ctx.restores.note()
   return issued
 }
 

@@ -19,5 +19,7 @@ export async function revokeMerchantKey(ctx: Context, rawId: string): Promise<nu
     ),
   )
   ctx.access.credentials.forget(apiKeyId)
+  // Written down outside of the database before the caller relies on it: a restore must not revive the key.
+  await ctx.restores.note()
   return apiKeyId
 }

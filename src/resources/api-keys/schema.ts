@@ -59,10 +59,12 @@ const ApiKey = builder.prismaNode('ApiKey', {
         }),
     }),
     isActive: t.boolean({
-      description: 'Whether it was neither revoked nor has expired.',
-      select: { revokedAt: true, expiresAt: true },
-      resolve: ({ revokedAt, expiresAt }) =>
-        revokedAt === null && (expiresAt === null || expiresAt.getTime() > Date.now()),
+      description: 'Whether it is neither revoked nor suspended and has not expired.',
+      select: { revokedAt: true, suspendedAt: true, expiresAt: true },
+      resolve: ({ revokedAt, suspendedAt, expiresAt }) =>
+        revokedAt === null &&
+        suspendedAt === null &&
+        (expiresAt === null || expiresAt.getTime() > Date.now()),
     }),
     isCurrent: t.boolean({
       description: 'The one whose token asks.',
@@ -82,6 +84,13 @@ const ApiKey = builder.prismaNode('ApiKey', {
     }),
     lastUsedFrom: t.exposeString('lastUsedFrom', { nullable: true, description: 'The address.' }),
     revokedAt: t.expose('revokedAt', { type: 'DateTime', nullable: true }),
+    suspendedAt: t.expose('suspendedAt', {
+      type: 'DateTime',
+      nullable: true,
+      description:
+        'Since when its secret is refused: the service was restored from a backup, which may hold an old ' +
+        'secret. Regenerate the key to use it again. Null where it is not suspended.',
+    }),
     createdAt: t.expose('createdAt', { type: 'DateTime' }),
   }),
 })

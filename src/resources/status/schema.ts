@@ -6,11 +6,17 @@ import type { OperatorStatus } from '../../operators/registry.ts'
 import { apiVersion } from '../../shared/version.ts'
 
 type Health = 'operational' | 'degraded' | 'down'
+type HaltReason = 'restored' | 'halted'
+const HaltReasonEnum = wordEnum(
+  'PaymentsOutHaltReason',
+  ['restored', 'halted'],
+  'Why no money may leave: the database was restored and nobody has accepted that, or another reason.',
+)
 const HealthEnum = wordEnum('Health', ['operational', 'degraded', 'down'], 'How well something works.')
 
 interface ServiceStatus {
   status: Health
-  components: { database: Health; jobs: Health; paymentsOut: Health }
+  components: { database: Health; jobs: Health; paymentsOut: Health; paymentsOutReason: HaltReason | null }
   operators: readonly OperatorStatus[]
 }
 
@@ -31,6 +37,11 @@ const Components = builder.objectRef<ServiceStatus['components']>('ServiceCompon
     paymentsOut: t.expose('paymentsOut', {
       type: HealthEnum,
       description: 'Whether money may leave; `down` where it was halted, until a person lets it go on.',
+    }),
+    paymentsOutReason: t.expose('paymentsOutReason', {
+      type: HaltReasonEnum,
+      nullable: true,
+      description: 'Why money may not leave; null where it may, and while the database does not answer.',
     }),
   }),
 })
@@ -63,7 +74,9 @@ builder.queryFields((t) => ({
 }))
 
 const databaseAnswerMs = 2_000
-const paymentsOutQuestion = 'SELECT EXISTS (SELECT FROM payments_out_halt WHERE lifted_at IS NULL) AS halted'
+const paymentsOutQuestion = `SELECT CASE
+    WHEN EXISTS (SELECT FROM installation WHERE restored_at IS NOT NULL) THEN 'restored'
+    WHEN EXISTS (SELECT FROM payments_out_halt WHERE lifted_at IS NULL) THEN 'halted' END AS reason`
 
 async function readStatus(ctx: Context): Promise<ServiceStatus> {
   // A database that does not answer is as good as none.
@@ -71,18 +84,17 @@ async function readStatus(ctx: Context): Promise<ServiceStatus> {
     text: paymentsOutQuestion,
     query_timeout: databaseAnswerMs,
   }
-  const { database, paymentsOut } = await ctx.database.pool.query<{ halted: boolean }>(question).then(
-    ({ rows }) =>
-      ({ database: 'operational', paymentsOut: rows[0]?.halted ? 'down' : 'operational' }) as const,
-    () => ({ database: 'down', paymentsOut: 'down' }) as const,
-  )
+  const found = await ctx.database.pool.query<{ reason: HaltReason | null }>(question).catch(() => null)
+  const paymentsOutReason = found?.rows[0]?.reason ?? null
+  const database = found ? 'operational' : 'down'
+  const paymentsOut = found && paymentsOutReason === null ? 'operational' : 'down'
   const operators = ctx.operators.list()
   const jobs = ctx.jobsHealthy() ? 'operational' : 'degraded'
   const works = jobs === 'operational' && paymentsOut === 'operational'
   const allWell = works && operators.every(({ collect }) => collect === 'operational')
   return {
     status: database === 'down' ? 'down' : allWell ? 'operational' : 'degraded',
-    components: { database, jobs, paymentsOut },
+    components: { database, jobs, paymentsOut, paymentsOutReason },
     operators,
   }
 }

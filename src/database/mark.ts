@@ -1,0 +1,73 @@
+import {
+  closeSync,
+  fdatasyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs'
+import { join } from 'node:path'
+
+/**
+ * What a node has seen in the database, kept in `DATA_DIR`, where a restore of the database does not reach.
+ */
+export interface Mark {
+  /** `installation.id`: marks of another installation say nothing about this one. */
+  installation: string
+  epoch: number
+  systemIdentifier: string
+  timeline: number
+  databaseOid: string
+  /** The newest committed rows. They are never deleted, so a database without them was put back. */
+  lastEventId: string
+  lastRequestId: string
+  /** The newest replacements and ends of credentials, `[credential_change.id, api_key.id]`, oldest first. */
+  credentialChanges: (readonly [id: string, apiKeyId: number])[]
+  /** When it was written, ISO 8601. */
+  at: string
+}
+
+const fileName = 'database-mark.json'
+
+/** @returns null where there is none; `'unreadable'` where the file holds something else */
+export function readMark(dataDir: string): Mark | null | 'unreadable' {
+  try {
+    const mark = JSON.parse(readFileSync(join(dataDir, fileName), 'utf8')) as Partial<Mark>
+    const isMark =
+      typeof mark.installation === 'string' &&
+      Number.isInteger(mark.epoch) &&
+      /^\d+$/.test(mark.lastEventId ?? '') &&
+      /^\d+$/.test(mark.lastRequestId ?? '') &&
+      Array.isArray(mark.credentialChanges)
+    return isMark ? (mark as Mark) : 'unreadable'
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'ENOENT' ? null : 'unreadable'
+  }
+}
+
+/**
+ * Replaces the mark. The new one is on the disk before it gets its name, so that a crash leaves one of the
+ * two.
+ * @throws Error where the folder cannot be written
+ */
+export function writeMark(dataDir: string, mark: Mark): void {
+  mkdirSync(dataDir, { recursive: true })
+  const draft = join(dataDir, `${fileName}.${process.pid}.${drafts++}`)
+  const file = openSync(draft, 'w', 0o600)
+  try {
+    writeSync(file, `${JSON.stringify(mark)}\n`)
+    fdatasyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+  try {
+    renameSync(draft, join(dataDir, fileName))
+  } catch (error) {
+    rmSync(draft, { force: true })
+    throw error
+  }
+}
+
+let drafts = 0

@@ -1,0 +1,318 @@
+import pg from 'pg'
+import type { Log } from '../telemetry/log.ts'
+import { type Mark, readMark, writeMark } from './mark.ts'
+
+/** Knows whether the database was put back, and keeps what proves it outside of the database. */
+export interface Restores {
+  /** Whether a restore was noticed that no person has accepted yet: no money leaves. */
+  isWaiting(): boolean
+  /**
+   * Whether an operator may know a request from before the restore under the identity of one that is sent for
+   * the first time now: drivers then look before they send, and take no refusal of it for the last word.
+   */
+  mayHaveSent(): boolean
+  /**
+   * Checks a new session before anything runs on it: it may lead to a database that was put back meanwhile.
+   */
+  checkSession(client: pg.ClientBase): Promise<void>
+  /**
+   * Looks at the database, and writes down what is new there. Where it was put back it halts payments out.
+   */
+  look(): Promise<void>
+  /** Writes down what is new before a caller is told of it. Where that fails the job tries again. */
+  note(): Promise<void>
+  /** Looks through this pool from now on. */
+  use(pool: pg.Pool): void
+}
+
+/** Choice: a checkout session or prompt from before the restore has ended by then, as has its collection. */
+const mayHaveSentForMs = 24 * 60 * 60 * 1_000
+/**
+ * Changes of credentials that a mark names. Choice: more than any node makes between two backups that it
+ * loses.
+ */
+const changesMax = 1_000
+const suspendedAtOnce = 500
+
+interface Options {
+  connection: pg.ClientConfig | string
+  dataDir: string
+  /** What `DATABASE_EPOCH` says; null where it is not set, or does not matter. */
+  expectedEpoch: number | null
+  /**
+   * Whether credentials are suspended where this node does not know which changes were lost. An
+   * administrator's command leaves that to the service, which may know.
+   */
+  suspendsUnknown: boolean
+  log: Log
+}
+
+/**
+ * Compares the database with where it stood and with what this node has seen in it, before the service
+ * begins. Where it was put back a new epoch begins: payments out are halted, and ids, positions and secrets
+ * of what was lost stay dead.
+ * @throws Error in one sentence where `DATABASE_EPOCH` names another epoch
+ */
+export async function openRestores(options: Options): Promise<Restores> {
+  const { dataDir, expectedEpoch, log } = options
+  const found = readMark(dataDir)
+  if (found === 'unreadable') log.warn({ dataDir }, 'database-mark.json is unreadable and is written anew')
+  const restores = new Watch(options, found === 'unreadable' ? null : found)
+  const epoch = await restores.open()
+  if (expectedEpoch !== null && expectedEpoch !== epoch) throw new Error(otherEpoch(epoch, expectedEpoch))
+  return restores
+}
+
+function otherEpoch(epoch: number, expected: number): string {
+  return epoch > expected
+    ? `The database was restored: it is in epoch ${epoch}, and DATABASE_EPOCH is ${expected}. ` +
+        `Set DATABASE_EPOCH=${epoch} once you know of the restore; no money leaves until it is accepted.`
+    : `The database was put back: it is in epoch ${epoch}, and DATABASE_EPOCH is ${expected}. ` +
+        `Run "npm run admin -- restore declare" until it is in epoch ${expected}, or correct DATABASE_EPOCH.`
+}
+
+/** What one look at the database finds. */
+interface Sight {
+  id: string
+  epoch: number
+  systemIdentifier: string
+  timeline: number
+  databaseOid: string
+  isWaiting: boolean
+  /** Since the epoch began; null in the first one. */
+  epochAgeMs: number | null
+  /** Whether somebody handled the credentials whose changes the last restore may have lost. */
+  areKeysHandled: boolean
+  /** How it differs from where its epoch began; null where it does not. */
+  moved: string | null
+  lastEventId: string
+  lastRequestId: string
+  /** Null where it was not asked for. */
+  credentialChanges: [string, number][] | null
+}
+
+class Watch implements Restores {
+  readonly #options: Options
+  #mark: Mark | null
+  #sight: Sight | null = null
+  #looking: Promise<void> | null = null
+  #isUnwritable = false
+  #pool: pg.Pool | null = null
+
+  constructor(options: Options, mark: Mark | null) {
+    this.#options = options
+    this.#mark = mark
+  }
+
+  isWaiting(): boolean {
+    return this.#sight?.isWaiting ?? false
+  }
+
+  mayHaveSent(): boolean {
+    const age = this.#sight?.epochAgeMs ?? null
+    return this.isWaiting() || (age !== null && age < mayHaveSentForMs)
+  }
+
+  /** @returns the epoch */
+  async open(): Promise<number> {
+    const sight = await this.#withClient(see)
+    await this.#take(sight)
+    return this.#sight?.epoch ?? sight.epoch
+  }
+
+  async checkSession(client: pg.ClientBase): Promise<void> {
+    const sight = await see(client, { changes: false })
+    if (whyRestored(sight, this.#mark) !== null) await this.#share(() => this.#withClient(see))
+  }
+
+  use(pool: pg.Pool): void {
+    this.#pool = pool
+  }
+
+  async look(): Promise<void> {
+    const pool = this.#pool
+    await this.#share(() => (pool ? see(pool) : this.#withClient(see)))
+  }
+
+  async note(): Promise<void> {
+    try {
+      // A look that is under way may have read before the change was committed.
+      await this.#looking?.catch(() => {})
+      await this.look()
+    } catch (error) {
+      this.#options.log.warn({ err: error }, 'the database mark could not be written; trying again')
+    }
+  }
+
+  #share(read: () => Promise<Sight>): Promise<void> {
+    this.#looking ??= read()
+      .then((sight) => this.#take(sight))
+      .finally(() => (this.#looking = null))
+    return this.#looking
+  }
+
+  /** A session of its own: what begins an epoch may take longer than a statement of a pool. */
+  async #withClient<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
+    const client = new pg.Client(this.#options.connection)
+    client.on('error', () => {})
+    await client.connect()
+    try {
+      return await work(client)
+    } finally {
+      await client.end()
+    }
+  }
+
+  async #take(found: Sight): Promise<void> {
+    const why = whyRestored(found, this.#mark)
+    const isLate = isSame(this.#mark, found) && this.#mark.epoch < found.epoch
+    const { suspendsUnknown } = this.#options
+    if (why === null && !isLate && (found.areKeysHandled || !suspendsUnknown)) return this.#keep(found)
+    const sight = await this.#withClient(async (client) => {
+      if (why !== null) {
+        const epoch = await beginEpoch(client, found.epoch, why)
+        const words =
+          'alarm: the database was put back; no money leaves until "npm run admin -- restore accept"'
+        this.#options.log.error({ epoch, why }, words)
+      }
+      await suspendCredentials(client, this.#mark, await see(client), suspendsUnknown)
+      return see(client)
+    })
+    this.#keep(sight)
+  }
+
+  #keep(sight: Sight): void {
+    this.#sight = sight
+    const mark = markOf(sight, this.#mark)
+    const isNews = JSON.stringify({ ...mark, at: '' }) !== JSON.stringify({ ...this.#mark, at: '' })
+    if (!isNews) return
+    this.#mark = mark
+    try {
+      writeMark(this.#options.dataDir, mark)
+      this.#isUnwritable = false
+    } catch (error) {
+      const words =
+        'DATA_DIR cannot keep the database mark: set DATABASE_EPOCH, or a snapshot put back goes unnoticed'
+      if (!this.#isUnwritable) this.#options.log.warn({ err: error }, words)
+      this.#isUnwritable = true
+    }
+  }
+}
+
+/** @param options.changes false leaves out the changes of credentials */
+async function see(client: pg.ClientBase | pg.Pool, options = { changes: true }): Promise<Sight> {
+  const { rows } = await client.query<Sight>(
+    `SELECT i.id, i.epoch, i.system_identifier AS "systemIdentifier", i.timeline, i.moved,
+       i.database_oid AS "databaseOid", i.restored_at IS NOT NULL AS "isWaiting",
+       (SELECT extract(epoch FROM now() - e.began_at)::float8 * 1000 FROM database_epoch e
+        WHERE e.epoch = i.epoch) AS "epochAgeMs",
+       NOT EXISTS (SELECT FROM database_epoch e WHERE e.keys_handled_at IS NULL) AS "areKeysHandled",
+       coalesce((SELECT max(id) FROM event), 0)::text AS "lastEventId",
+       coalesce((SELECT max(id) FROM operator_request), 0)::text AS "lastRequestId",
+       CASE WHEN $1 THEN coalesce((SELECT jsonb_agg(jsonb_build_array(c.id::text, c.api_key_id) ORDER BY c.id)
+         FROM (SELECT * FROM credential_change ORDER BY id DESC LIMIT ${changesMax}) c), '[]')
+       END AS "credentialChanges"
+     FROM open_installation() i`,
+    [options.changes],
+  )
+  const [sight] = rows
+  if (!sight) throw new Error('The database does not say which installation it holds.')
+  return sight
+}
+
+function isSame(mark: Mark | null, sight: Sight): mark is Mark {
+  return mark?.installation === sight.id
+}
+
+/** Why this database must have been put back; null where nothing says so. */
+function whyRestored(sight: Sight, mark: Mark | null): string | null {
+  if (sight.moved !== null) return `the database was restored, copied or promoted: ${sight.moved}`
+  if (!isSame(mark, sight) || mark.epoch < sight.epoch) return null
+  if (mark.epoch > sight.epoch)
+    return `the database is in epoch ${sight.epoch}, and this node has seen epoch ${mark.epoch}`
+  const hasAll =
+    BigInt(mark.lastEventId) <= BigInt(sight.lastEventId) &&
+    BigInt(mark.lastRequestId) <= BigInt(sight.lastRequestId)
+  return hasAll ? null : `the database lacks what this node saw in it on ${mark.at}`
+}
+
+function markOf(sight: Sight, before: Mark | null): Mark {
+  const { id, epoch, systemIdentifier, timeline, databaseOid } = sight
+  const known = isSame(before, sight) && before.epoch === epoch ? before : null
+  // A look that began earlier may end later: what was seen stays seen.
+  const later = (a: string, b: string | undefined) => (b && BigInt(b) > BigInt(a) ? b : a)
+  return {
+    installation: id,
+    epoch,
+    systemIdentifier,
+    timeline,
+    databaseOid,
+    lastEventId: later(sight.lastEventId, known?.lastEventId),
+    lastRequestId: later(sight.lastRequestId, known?.lastRequestId),
+    credentialChanges: sight.credentialChanges ?? known?.credentialChanges ?? [],
+    at: new Date().toISOString(),
+  }
+}
+
+/**
+ * Begins the epoch after `known`, once among all nodes.
+ * @returns the epoch that the database is in then
+ */
+export async function beginEpoch(client: pg.ClientBase, known: number, why: string): Promise<number> {
+  const { rows } = await client.query<{ epoch: number }>('SELECT begin_epoch($1, $2) AS epoch', [known, why])
+  return rows[0]?.epoch ?? known
+}
+
+/**
+ * Sees to it that a secret which was replaced after the backup stays dead. A node that still has its mark
+ * knows which credentials those are; without one every key is suspended and every session ends.
+ */
+async function suspendCredentials(
+  client: pg.Client,
+  mark: Mark | null,
+  sight: Sight,
+  suspendsUnknown: boolean,
+): Promise<void> {
+  const lost = lostChanges(mark, sight)
+  if (lost !== null) {
+    const newest = mark?.credentialChanges.at(-1)?.[0] ?? '0'
+    // What changed since the restore was noticed is no longer what the backup had.
+    const since = 'NOT EXISTS (SELECT FROM credential_change c WHERE c.api_key_id = k.id AND c.id > $2)'
+    await suspendWhere(client, `k.id = ANY ($1::int[]) AND ${since}`, [lost, newest])
+  } else {
+    if (!suspendsUnknown || sight.areKeysHandled) return
+    const open = 'SELECT max(e.last_api_key_id) FROM database_epoch e WHERE e.keys_handled_at IS NULL'
+    await suspendWhere(client, `k.id <= (${open})`, [])
+  }
+  await client.query('UPDATE database_epoch SET keys_handled_at = now() WHERE keys_handled_at IS NULL')
+}
+
+/** In small transactions: each waits for the money under way of its merchants. */
+async function suspendWhere(client: pg.Client, which: string, values: unknown[]): Promise<void> {
+  const text = `UPDATE api_key k SET version = version + 1000000,
+      suspended_at = CASE WHEN k.kind = 'key' THEN now() END,
+      revoked_at = CASE WHEN k.kind = 'session' THEN now() END
+    WHERE k.id IN (SELECT k.id FROM api_key k
+      WHERE ${which} AND k.revoked_at IS NULL AND k.suspended_at IS NULL
+      ORDER BY k.merchant_id, k.id LIMIT ${suspendedAtOnce})`
+  let count: number | null
+  do {
+    ;({ rowCount: count } = await client.query(text, values))
+  } while (count === suspendedAtOnce)
+}
+
+/**
+ * The credentials whose replacement or end this node has seen and the database has not; null: it cannot say.
+ */
+function lostChanges(mark: Mark | null, sight: Sight): number[] | null {
+  if (!isSame(mark, sight)) return null
+  const there = sight.credentialChanges ?? []
+  const kept = new Set(there.map(([id]) => id))
+  const [oldest, newest] = [BigInt(there[0]?.[0] ?? 0), BigInt(there.at(-1)?.[0] ?? 0)]
+  const first = BigInt(mark.credentialChanges[0]?.[0] ?? 0)
+  // The mark names the newest alone: where they begin behind what the database has, others may be lost too.
+  if (mark.credentialChanges.length >= changesMax && first > newest) return null
+  return mark.credentialChanges.flatMap(([id, apiKeyId]) =>
+    BigInt(id) >= oldest && !kept.has(id) ? [apiKeyId] : [],
+  )
+}
