@@ -7,6 +7,7 @@ import {
   isAddressAllowed,
   parseNetwork,
 } from '../../src/access/ip-whitelist.ts'
+import { createTestDatabase } from '../support/database.ts'
 
 const proxies = ['10.0.0.0/8', '2001:db8:ffff::/48', '::1']
 
@@ -94,6 +95,21 @@ const visits: readonly [string, readonly string[], string | null, boolean][] = [
 
 test.each(visits)('whitelist: %s', (_name, whitelist, address, expected) => {
   expect(isAddressAllowed(whitelist, address)).toBe(expected)
+})
+
+test('the database judges every whitelist alike', async () => {
+  const db = await createTestDatabase()
+  const answers = await Promise.all(
+    visits.map(([, whitelist, address]) =>
+      db.owner.query<{ allowed: boolean }>('SELECT whitelist_allows($1, $2) AS allowed', [
+        whitelist,
+        address,
+      ]),
+    ),
+  )
+  const named = visits.map(([name], n) => [name, answers[n]?.rows[0]?.allowed])
+  expect(named).toEqual(visits.map(([name, , , expected]) => [name, expected]))
+  await db.drop()
 })
 
 test('networks are read in their canonical form', () => {

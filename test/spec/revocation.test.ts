@@ -75,6 +75,7 @@ const patience = { timeout: 10_000 }
 const endings: readonly [string, number, (shop: TestMerchant) => Promise<unknown>][] = [
   ['the key is regenerated', 401, regenerate],
   ['the account is deactivated', 403, (shop) => deactivateMerchant(service.app.services, shop.merchantId)],
+  ['the whitelist holds another address', 403, shutOut],
 ]
 
 async function regenerate({ token }: TestMerchant): Promise<void> {
@@ -83,6 +84,14 @@ async function regenerate({ token }: TestMerchant): Promise<void> {
   const document = 'mutation ($id: ID!) { regenerateApiKey(id: $id) { __typename } }'
   const answer = await service.graphql(document, { id }, token)
   expect(answer.body['data'].regenerateApiKey).toEqual({ __typename: 'IssuedApiKey' })
+}
+
+/** As another node does. */
+async function shutOut({ merchantId }: TestMerchant): Promise<void> {
+  await service.database.database.pool.query(
+    `UPDATE merchant SET ip_whitelist = '{192.0.2.1}' WHERE id = $1`,
+    [merchantId],
+  )
 }
 
 const collection = (n: number) => ({

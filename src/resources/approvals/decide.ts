@@ -80,7 +80,7 @@ async function decide(
   rawId: string,
   { to, shown, reason }: Decision,
 ): Promise<{ id: bigint; approval: ApprovalStatus }> {
-  const { merchantId, apiKeyId, apiKeyVersion } = callerOf(ctx)
+  const { merchantId, apiKeyId, apiKeyVersion, clientAddress } = callerOf(ctx)
   const { type, idMax } = kinds[subject]
   const id = readId(type, rawId, idMax)
   const ids = subject === 'payout' ? [id, null] : [null, id]
@@ -88,10 +88,10 @@ async function decide(
   const { rows } = await ctx.database.pool.query<Decided>({
     name: 'decide_approval',
     text: `WITH decided AS MATERIALIZED (
-        SELECT outcome, approval FROM decide_approval($1, $2, $3, $4, $5, $6, $7, $8)),
-      ${recordManySql(9, decidedEntry)}
+        SELECT outcome, approval FROM decide_approval($1, $2, $3, $4, $5, $6, $7, $8, $9)),
+      ${recordManySql(10, decidedEntry)}
       SELECT outcome, approval FROM decided`,
-    values: [merchantId, ...ids, apiKeyId, apiKeyVersion, to, shown, reason, ...entry],
+    values: [merchantId, ...ids, apiKeyId, apiKeyVersion, to, shown, reason, clientAddress, ...entry],
   })
   const [decided] = rows
   if (!decided) throw new DomainError('NOT_FOUND', `There is no such ${subject}.`)

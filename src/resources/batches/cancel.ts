@@ -1,5 +1,5 @@
-import { mine } from '../../access/actor.ts'
 import { recordedChange, recordingOf } from '../../access/audit-log.ts'
+import { callerOf, whyTurnedAway } from '../../access/caller.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
@@ -14,7 +14,7 @@ import type { BatchStatus } from './states.ts'
  * @see specification: POST /bulk/batches/{id}/cancel
  */
 export async function cancelBatch(ctx: Context, id: number): Promise<{ id: number }> {
-  const { merchantId } = mine(ctx)
+  const { merchantId, apiKeyId, apiKeyVersion, clientAddress } = callerOf(ctx)
   // Row-level security sees to it as well that it is theirs; the function that cancels stands above it.
   const theirs = await ctx.database.merchantPool.query({
     name: 'own_batch',
@@ -24,16 +24,17 @@ export async function cancelBatch(ctx: Context, id: number): Promise<{ id: numbe
   if (theirs.rowCount === 0) throw noSuchBatch()
   const cancelled = await transact(ctx.database, (tx) =>
     recordedChange(tx, recordingOf(ctx, 'cancelBatch'), ['batch', id], async () => {
-      const { rows } = await tx.query<{ moved: boolean; status: BatchStatus }>({
+      const { rows } = await tx.query<{ moved: boolean | null; status: BatchStatus }>({
         name: 'cancel_batch',
-        text: 'SELECT moved, status FROM cancel_batch($1, $2)',
-        values: [merchantId, id],
+        text: "SELECT moved, status FROM cancel_batch($1, $2, NULL, '{}', $3, $4, $5)",
+        values: [merchantId, id, apiKeyId, apiKeyVersion, clientAddress],
       })
       return rows[0]
     }),
   )
   if (!cancelled) throw noSuchBatch()
   const { moved, status } = cancelled
+  if (moved === null) throw await whyTurnedAway(ctx)
   // A request that goes on with what it began may have done it already.
   const isOwn = ctx.effect?.isResumed === true && ['cancelled', 'processing'].includes(status)
   if (!moved && !isOwn) {

@@ -46,14 +46,14 @@ export async function rehearseProcess(ctx: Context, id: number): Promise<BatchCh
  * @throws as `processBatch`
  */
 export async function beginBatch(ctx: Context, tx: PoolClient, id: number): Promise<BatchStatus> {
-  const { merchantId, apiKeyId, apiKeyVersion } = callerOf(ctx)
+  const { merchantId, apiKeyId, apiKeyVersion, clientAddress } = callerOf(ctx)
   const actor = actorOf(ctx)
   const allowance = allowanceOf(actor)
   const work = async () => {
     const { rows } = await tx.query<{ outcome: Outcome; status: BatchStatus }>({
       name: 'process_batch',
       text: `SELECT outcome, status
-        FROM process_batch($1, $2, $3, $4, $5, $6, $7::provider[], $8, $9::provider[], $10, $11)`,
+        FROM process_batch($1, $2, $3, $4, $5, $6, $7::provider[], $8, $9::provider[], $10, $11, $12)`,
       values: [
         merchantId,
         apiKeyId,
@@ -66,6 +66,7 @@ export async function beginBatch(ctx: Context, tx: PoolClient, id: number): Prom
         actor.caps?.paymentMethods ?? null,
         allowance?.tokenId ?? null,
         allowance?.maxPerDay ?? null,
+        clientAddress,
       ],
     })
     return rows[0]

@@ -1,5 +1,5 @@
-import { mine } from '../../access/actor.ts'
 import { manyParameters, recordingOf, recordManySql } from '../../access/audit-log.ts'
+import { callerOf, whyTurnedAway } from '../../access/caller.ts'
 import type { Context } from '../../context.ts'
 import { DomainError } from '../../shared/errors.ts'
 import type { PayoutStatus } from './states.ts'
@@ -11,7 +11,7 @@ import type { PayoutStatus } from './states.ts'
  * @throws DomainError NOT_FOUND, STATE_CONFLICT where it has begun or ended
  */
 export async function cancelPayout(ctx: Context, id: bigint): Promise<{ id: bigint }> {
-  const { merchantId } = mine(ctx)
+  const { merchantId, apiKeyId, apiKeyVersion, clientAddress } = callerOf(ctx)
   const { merchantPool, pool } = ctx.database
   // Row-level security sees to it as well that it is theirs; the function that cancels stands above it.
   const theirs = await merchantPool.query({
@@ -20,15 +20,23 @@ export async function cancelPayout(ctx: Context, id: bigint): Promise<{ id: bigi
     values: [id, merchantId],
   })
   if (theirs.rowCount === 0) throw noSuchPayout()
-  const { rows } = await pool.query<{ moved: boolean; status: PayoutStatus }>({
+  const { rows } = await pool.query<{ moved: boolean | null; status: PayoutStatus }>({
     name: 'cancel_payout',
-    text: `WITH cancelled AS MATERIALIZED (SELECT moved, status FROM cancel_payout($1, $2)),
-      ${recordManySql(3, cancelledEntry)}
+    text: `WITH cancelled AS MATERIALIZED (SELECT moved, status FROM cancel_payout($1, $2, $3, $4, $5)),
+      ${recordManySql(6, cancelledEntry)}
       SELECT moved, status FROM cancelled`,
-    values: [merchantId, id, ...manyParameters([recordingOf(ctx, 'cancelPayout')])],
+    values: [
+      merchantId,
+      id,
+      apiKeyId,
+      apiKeyVersion,
+      clientAddress,
+      ...manyParameters([recordingOf(ctx, 'cancelPayout')]),
+    ],
   })
   const [found] = rows
   if (!found) throw noSuchPayout()
+  if (found.moved === null) throw await whyTurnedAway(ctx)
   // A request that goes on with what it began may have done it already.
   const isOwn = ctx.effect?.isResumed === true && found.status === 'cancelled'
   if (!found.moved && !isOwn) {

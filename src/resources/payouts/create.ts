@@ -259,7 +259,7 @@ const createLimitedPayouts = shareStatement(
     const { rows } = await pool.query<Made>({
       name: 'create_limited_payouts',
       text: `${recorded} SELECT outcome, payout_id AS id, CASE outcome WHEN 'made' THEN
-          take_allowance(($2::int[])[place], ($21::uuid[])[place], ($22::bigint[])[place],
+          take_allowance(($2::int[])[place], ($22::uuid[])[place], ($23::bigint[])[place],
             ($6::bigint[])[place])
         END
       FROM made ORDER BY place`,
@@ -281,8 +281,8 @@ const madeEntries = `SELECT place, 'payout:' || payout_id, NULL::jsonb,
   FROM made WHERE outcome = 'made'`
 const recorded = `WITH made AS MATERIALIZED (
     SELECT * FROM create_payouts($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9::timestamptz[], $10,
-      $11, $12, $13, $14::uuid[])),
-  ${recordManySql(15, madeEntries, true)}`
+      $11, $12, $13, $14::uuid[], $15)),
+  ${recordManySql(16, madeEntries, true)}`
 
 function valuesOf(items: readonly Item[]): unknown[] {
   return [
@@ -300,6 +300,7 @@ function valuesOf(items: readonly Item[]): unknown[] {
     items.map((i) => i.maker),
     limits.approvalLifetimeMs,
     items.map((i) => i.identity),
+    items.map((i) => i.clientAddress),
     ...manyParameters(items.map((i) => i.recording)),
   ]
 }

@@ -31,7 +31,8 @@ type UpdateSettingsInput = z.input<typeof updateSettingsInput>
 
 /**
  * Changes what is given of the account's settings, and leaves the rest as it is. A whitelist holds on every
- * node within a second, for open sockets too, and its change is told in the log. Approvals are asked of
+ * node within a second, for open sockets too, and for money at once: the statements that move it judge the
+ * address themselves. The log tells of the change. Approvals are asked of
  * payouts that are made from then on: what waits keeps waiting as it was asked.
  * @param raw.notificationEmail empty removes it
  * @param raw.approvalThreshold whole XOF

@@ -122,8 +122,9 @@ const collectMany = shareStatement(
       name: 'collect_many',
       text: `WITH made AS MATERIALIZED (
           SELECT * FROM collect_many($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9, $10, $11,
-            $12::uuid[])),
-        ${recordManySql(13, madeEntries, true)}
+            $12::uuid[],
+            $13)),
+        ${recordManySql(14, madeEntries, true)}
         SELECT outcome, transaction_id AS "transactionId", request_id AS "requestId",
           correlation_id AS "correlationId", created_at AS "createdAt", is_orphan AS "isOrphan"
         FROM made ORDER BY place`,
@@ -140,6 +141,7 @@ const collectMany = shareStatement(
         limits.operatorFenceMs,
         limits.firstCheckMs,
         items.map((i) => i.identity),
+        items.map((i) => i.clientAddress),
         ...manyParameters(items.map((i) => i.recording)),
       ],
     })

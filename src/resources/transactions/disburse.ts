@@ -210,7 +210,7 @@ const limitedDepositMany = shareStatement(
     const { rows } = await pool.query<Made>({
       name: 'limited_deposit_many',
       text: `${recorded} SELECT ${madeColumns}, CASE outcome WHEN 'made' THEN
-          take_allowance(($2::int[])[place], ($19::uuid[])[place], ($20::bigint[])[place],
+          take_allowance(($2::int[])[place], ($20::uuid[])[place], ($21::bigint[])[place],
             ($6::bigint[])[place])
         END
       FROM made ORDER BY place`,
@@ -231,8 +231,8 @@ const madeColumns = `outcome, transaction_id AS "transactionId", request_id AS "
   correlation_id AS "correlationId", created_at AS "createdAt", is_orphan AS "isOrphan"`
 const recorded = `WITH made AS MATERIALIZED (
     SELECT * FROM deposit_many($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9, $10, $11,
-      $12::uuid[])),
-  ${recordManySql(13, madeEntries, true)}`
+      $12::uuid[], $13)),
+  ${recordManySql(14, madeEntries, true)}`
 
 function valuesOf(items: readonly DisburseItem[]): unknown[] {
   return [
@@ -248,6 +248,7 @@ function valuesOf(items: readonly DisburseItem[]): unknown[] {
     limits.operatorFenceMs,
     limits.firstCheckMs,
     items.map((i) => i.identity),
+    items.map((i) => i.clientAddress),
     ...manyParameters(items.map((i) => i.recording)),
   ]
 }
