@@ -56,6 +56,8 @@ export interface AccessPlan {
   rootFields: readonly string[]
   /** Whether it asks for the schema itself. */
   readsSchema: boolean
+  /** Whether it has a field whose value depends on the person who asks (`perPerson`). */
+  perPerson: boolean
 }
 
 const plans = new WeakMap<DocumentNode, Map<string, AccessPlan>>()
@@ -172,6 +174,7 @@ function makePlan(
   let changes = false
   let readsSchema = false
   let showsSecret = false
+  let perPerson = false
   let steps = 0
 
   function demand(rule: unknown, coordinate: string, when: Demand['when']): void {
@@ -202,6 +205,7 @@ function makePlan(
         demand(parent.extensions['accessRule'], parent.name, when)
         demand(given.extensions['accessRule'], given.name, when)
         showsSecret ||= field.extensions['isSecret'] === true
+        perPerson ||= isPerPerson(schema, parent, field.name)
         if (isRoot) rootFields.push(field.name)
         if (isRoot && field.extensions['movesMoney'] === true) payments += 1
         changes ||= operation.operation === 'mutation' && isRoot && isChange(field.extensions)
@@ -220,7 +224,21 @@ function makePlan(
 
   const root = schema.getRootType(operation.operation)
   if (root) walk(operation.selectionSet, root, [], true)
-  return { demands: [...demands.values()], payments, rootFields, readsSchema, changes, showsSecret }
+  return {
+    demands: [...demands.values()],
+    payments,
+    rootFields,
+    readsSchema,
+    perPerson,
+    changes,
+    showsSecret,
+  }
+}
+
+/** Whether the field depends on the person who asks; of an interface, in any type that implements it. */
+function isPerPerson(schema: GraphQLSchema, parent: GraphQLCompositeType, name: string): boolean {
+  const types = isObjectType(parent) ? [parent] : schema.getPossibleTypes(parent)
+  return types.some((type) => type.getFields()[name]?.extensions['perPerson'] === true)
 }
 
 /** Whether a mutation is none that somebody does for the own account, or without one. */

@@ -66,8 +66,12 @@ export function newestOf({ first, after }: NewestPage) {
     where: { ...(id && { id }) },
     orderBy: { id: 'desc' },
     take: (first ?? limits.pageSizeDefault) + 1,
+    ...needed,
   } as const
 }
+
+/** Cursors are made of the id, also where a document asks for no field of a node; of no concern to types. */
+const needed: object = { select: { id: true } }
 
 /** The rows that `newestOf` found, as a connection has them. Its cursors are ids. */
 export function connectionOf<Row extends { id: bigint }>(rows: readonly Row[], { first, after }: NewestPage) {

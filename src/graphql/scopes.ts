@@ -29,6 +29,11 @@ declare global {
        * only.
        */
       isSecret?: boolean
+      /**
+       * The value differs between callers of one merchant who hold the same scopes, for instance because it
+       * depends on the person. A live result with this field is computed for each person alone.
+       */
+      perPerson?: boolean
     }
     interface QueryFieldOptions<
       Types extends SchemaTypes,
@@ -115,26 +120,27 @@ export class ScopesPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
   }
 
   override onOutputFieldConfig(config: PothosOutputFieldConfig<Types>): PothosOutputFieldConfig<Types> {
-    const { scope, movesMoney, ownAccount, isSecret } = config.pothosOptions as {
+    const { scope, movesMoney, ownAccount, perPerson, isSecret } = config.pothosOptions as {
       scope?: AccessRule
       movesMoney?: boolean
       ownAccount?: boolean
+      perPerson?: boolean
       isSecret?: boolean
-    }
-    if (scope === undefined && rootKinds.has(config.kind)) {
-      throw new Error(`${config.parentType}.${config.name} is a root field: it must state its scope`)
-    }
-    if (scope === undefined && !isSecret) return config
-    if (config.kind === 'Interface') {
-      throw new Error(`${config.parentType}.${config.name}: each type of the interface states its own scope`)
     }
     const marks = {
       ...(movesMoney && { movesMoney }),
       ...(ownAccount && { ownAccount }),
+      ...(perPerson && { perPerson }),
       ...(isSecret && { isSecret }),
     }
-    const ruled = scope === undefined ? config.extensions : withRule(config.extensions, scope)
-    return { ...config, extensions: { ...ruled, ...marks } }
+    if (scope === undefined && rootKinds.has(config.kind)) {
+      throw new Error(`${config.parentType}.${config.name} is a root field: it must state its scope`)
+    }
+    if (scope === undefined) return { ...config, extensions: { ...config.extensions, ...marks } }
+    if (config.kind === 'Interface') {
+      throw new Error(`${config.parentType}.${config.name}: each type of the interface states its own scope`)
+    }
+    return { ...config, extensions: { ...withRule(config.extensions, scope), ...marks } }
   }
 
   override wrapResolve(

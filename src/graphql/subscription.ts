@@ -13,11 +13,11 @@ import {
   visit,
 } from 'graphql'
 import type { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
-import { actorOf } from '../access/actor.ts'
+import { type Actor, actorOf, nameOf } from '../access/actor.ts'
 import type { Context } from '../context.ts'
 import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
-import { findOperation } from './access-plan.ts'
+import { accessPlan, findOperation } from './access-plan.ts'
 import { type Channels, deliver, type Frame, type FrameStream, joinChannel } from './broadcast.ts'
 import { type LiveStream, takeSubscriptions } from './live-stream.ts'
 import type { Operation } from './operation.ts'
@@ -37,7 +37,8 @@ export interface SubscriptionGround {
 
 /**
  * Opens a subscription: its stream is there, nothing is sent yet. Equal subscriptions of one merchant, with
- * the same scopes, are executed once for all; of those that differ a merchant has so many.
+ * the same scopes, are executed once for all; of those that differ a merchant has so many. A document with a
+ * field whose value depends on the person is executed once for each person.
  * @throws GraphQLError RATE_LIMITED, TOO_MANY_SUBSCRIPTIONS
  */
 export async function openSubscription(
@@ -53,15 +54,21 @@ export async function openSubscription(
   if (!(Symbol.asyncIterator in stream)) return stream
   invariant('log' in stream, 'every subscription is a live stream')
   const live = stream as LiveStream
+  const { perPerson } = accessPlan(operation.schema, operation.document, operation.operationName)
+  const caller = actorOf(ctx)
+  const actor = perPerson ? caller : sharedActor(caller)
 
   async function write(event: unknown): Promise<Frame> {
-    const result = await executeSubscriptionEvent({ ...args, rootValue: event, contextValue: { ...ctx } })
+    const contextValue = { ...ctx, actor }
+    const result = await executeSubscriptionEvent({ ...args, rootValue: event, contextValue })
     const json = Buffer.from(JSON.stringify(show(result, ctx)))
     return { json, cursor: String(live.log.positionOf(event)) }
   }
 
   try {
-    const channel = joinChannel(channels, channelName(operation), live, write, () => takeKind(kinds, ctx))
+    const channel = joinChannel(channels, channelName(operation, perPerson), live, write, () =>
+      takeKind(kinds, ctx),
+    )
     return {
       deliver: (outlet) => deliver(channel, live, write, outlet, stallMs),
       end: () => live.end(null),
@@ -90,15 +97,33 @@ async function takeOpening(openings: RateLimiterMemory, ctx: Context): Promise<v
 }
 
 /**
- * Names all that a result depends on, besides the event: who reads, by merchant, scopes and language, and
- * what is read. Where a reader begins makes no difference.
+ * The caller as a result for several readers may see it: the merchant and the scopes, which all of them have
+ * in common. A resolver that reads more fails, so that no reader is told what holds for another: its field
+ * must be marked `perPerson`.
  */
-function channelName({ document, operationName, variableValues, contextValue }: Operation): string {
-  const { merchantId, scopes } = actorOf(contextValue)
+function sharedActor({ merchantId, scopes }: Actor): Actor {
+  return new Proxy({ merchantId, scopes } as Actor, {
+    get(common, key) {
+      invariant(key in common, `Actor.${String(key)} is read by a field that is not marked perPerson`)
+      return common[key as keyof Actor]
+    },
+  })
+}
+
+/**
+ * Names all that a result depends on, besides the event: who reads, by merchant, scopes and language, and
+ * what is read; where the result depends on the person, the person too. Where a reader begins makes no
+ * difference.
+ */
+function channelName(operation: Operation, perPerson: boolean): string {
+  const { document, operationName, variableValues, contextValue } = operation
+  const actor = actorOf(contextValue)
+  const { merchantId, scopes } = actor
   const { digest, variables } = contentOf(document, findOperation(document, operationName))
   return JSON.stringify([
     merchantId,
     [...scopes].toSorted(),
+    perPerson ? [nameOf(actor), actor.role] : null,
     contextValue.language,
     digest,
     operationName ?? null,

@@ -224,19 +224,50 @@ test('approvalsChanged tells of batches too, and of what the token may see', asy
   expect(await typesHeardBy('bulk_pay', ofBatches.length)).toEqual(ofBatches)
 })
 
+test('two members with the same subscription are each told what they may approve themselves', async () => {
+  const { merchant, person } = await team()
+  const [maker, other] = [await person(), await person()]
+  const query = `subscription { approvalsChanged(after: "0") {
+    payout { databaseId approval { canApprove } } } }`
+  const readers = [maker, other, merchant].map(({ token }) => listen(token, query))
+  const heardByAll = async () => {
+    const heard = await Promise.all(readers.map(async (reader) => (await reader.next()).value as Answer))
+    return heard.map(({ payout }) => {
+      const { databaseId, approval } = payout as Answer
+      return [databaseId, (approval as Answer)['canApprove']]
+    })
+  }
+  // Each reader is through the past once it has heard the first change; the rest reaches all of them live.
+  for (let round = 1; round <= 4; round += 1) {
+    const { id } = await waiting(maker)
+    expect(await heardByAll()).toEqual([
+      [id, false],
+      [id, true],
+      [id, false],
+    ])
+  }
+})
+
 /** The first changes that a client of WebSockets hears. */
 async function hear(token: string, query: string, count: number): Promise<Answer[]> {
+  const heard: Answer[] = []
+  for await (const change of listen(token, query)) {
+    heard.push(change)
+    if (heard.length === count) break
+  }
+  return heard
+}
+
+/** The changes that a client of WebSockets hears, one by one. */
+async function* listen(token: string, query: string): AsyncGenerator<Answer, void> {
   const client = createClient({
     url: `${stage.url.replace('http', 'ws')}/graphql`,
     webSocketImpl: WebSocket,
     connectionParams: { authorization: `Bearer ${token}` },
   })
   onTestFinished(() => void client.dispose())
-  const heard: Answer[] = []
   for await (const { data, errors } of client.iterate({ query })) {
     expect(errors).toBeUndefined()
-    heard.push((data ?? {})['approvalsChanged'] as Answer)
-    if (heard.length === count) break
+    yield (data ?? {})['approvalsChanged'] as Answer
   }
-  return heard
 }

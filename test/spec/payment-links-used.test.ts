@@ -72,6 +72,14 @@ test('its payments are a list, newest first, by pages and by status, with what i
   }
 })
 
+test('the cursors of a page of payments can be asked for alone', async () => {
+  const link = await linked()
+  const id = await attempt(link)
+  const document = `query ($id: ID!) { paymentLink(id: $id) { payments { edges { cursor } } } }`
+  const { body } = await stage.graphql(document, { id: link }, shop.token)
+  expect(body).toMatchObject({ data: { paymentLink: { payments: { edges: [{ cursor: String(id) }] } } } })
+})
+
 test('payments and their links each take their own scope', async () => {
   const link = await linked()
   const id = await attempt(link)

@@ -75,6 +75,7 @@ const Approval = builder.objectRef<Asked>('Approval').implement({
       description: 'It is cancelled where it was not approved by then.',
     }),
     canApprove: t.boolean({
+      perPerson: true,
       description: 'Whether the caller may approve it now: somebody who signed in, and did not ask for it.',
       resolve: (asked, _args, ctx) => mayApprove(ctx, asked),
     }),
