@@ -21,8 +21,12 @@ export const webhookLimits = {
   /** Registering resolves the name. Choice: whoever registers waits for it. */
   webhookResolveMs: 2 * second,
 
-  /** Lanes of webhooks at once in one process; of those that fail fewer: they never fill all places. */
-  webhookLanesMax: 64,
+  /**
+   * Lanes of webhooks at once in one process; of those that fail fewer: they never fill all places. Choice:
+   * a lane whose receiver hangs costs a socket for ten seconds and no session, so there are more places than
+   * the endpoints of a hundred merchants fill.
+   */
+  webhookLanesMax: 512,
   webhookFailingLanesMax: 32,
   /** Failures in a row after which an endpoint is only probed (decisions: Deliveries; SQL says so too). */
   webhookProbeFrom: 5,

@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sweepWebhooks } from '../../../src/resources/webhooks/due.ts'
+import { limits } from '../../../src/shared/limits.ts'
 import { startTestApp, type TestApp } from '../../support/app.ts'
 import { addEndpoint, enable, happen, receive, standing, until, upTo } from './lane-ground.ts'
 
@@ -171,6 +172,30 @@ test('one that hangs keeps nobody else waiting', async () => {
   await Promise.all(quick.map(({ id }) => until(() => standing(base.database, id), { delivered: 100 })))
   expect(performance.now() - begun).toBeLessThan(5_000)
   expect(hanging.calls).toHaveLength(1)
+})
+
+test('80 fresh endpoints of 16 merchants that hang hold no place that a healthy one needs', async () => {
+  const hanging = await receive(() => () => {})
+  const { master } = base.app.services.access
+  for (let merchant = 0; merchant < 16; merchant += 1) {
+    const { merchantId } = await base.merchant()
+    const to = { merchantId, url: hanging.url }
+    for (let endpoint = 0; endpoint < 5; endpoint += 1) await addEndpoint(base.database, master, to)
+    await happen(base.database, merchantId, 1)
+  }
+  // All of them are under way at once, the first not yet given up.
+  await until(() => ({ calls: hanging.calls.length }), { calls: 80 }, limits.webhookDeadlineMs / 2)
+  const healthy = await receive()
+  const { merchantId, id } = await endpointTo(healthy.url)
+  await happen(base.database, merchantId, 3)
+  await until(() => standing(base.database, id), { delivered: 3 })
+  expect(sequences(healthy.calls)).toEqual([1, 2, 3])
+  // Every one of the others still hangs in its first attempt.
+  const { rows } = await base.database.owner.query<{ n: number }>(
+    'SELECT sum(failure_count)::int AS n FROM webhook_endpoint WHERE url = $1',
+    [hanging.url],
+  )
+  expect(rows[0]?.n).toBe(0)
 })
 
 test('of two processes one is at a lane, whatever is enqueued', async () => {
