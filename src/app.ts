@@ -170,7 +170,7 @@ async function openServices(ground: Ground, addresses: Addresses, closers: Close
     access,
     admission: openAdmission(config.pace.inFlightMax, () => probe(database)),
     requestLimits: createRequestLimits(config.pace, { pool, log }),
-    mailer: openMailer(config.mail),
+    mailer: openMailer(config.mail, log),
     operators,
     sequencer,
     ...webhooks,

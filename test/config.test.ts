@@ -180,6 +180,12 @@ test('a sandbox bears more requests than production; a setting decides', () => {
   })
 })
 
+test('the letters of a sandbox are read on its machine, unless the owner opens them', () => {
+  expect(readConfig({}).mail.readers).toBe('loopback')
+  expect(readConfig({ SANDBOX_MAIL: 'public' }).mail.readers).toBe('public')
+  expect(() => readConfig({ SANDBOX_MAIL: 'yes' })).toThrow('SANDBOX_MAIL')
+})
+
 test('open connections are bounded in all and for each client address', () => {
   expect(readConfig({}).connections).toEqual({ max: 10_000, perAddressMax: 10_000 })
   expect(readConfig(production).connections).toEqual({ max: 10_000, perAddressMax: 2_000 })

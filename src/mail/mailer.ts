@@ -1,6 +1,7 @@
 import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { MailSettings } from '../shared/mail-settings.ts'
+import type { Log } from '../telemetry/log.ts'
 
 /** A letter as it leaves. */
 export interface OutgoingMail {
@@ -16,9 +17,15 @@ export interface Mailer {
   send(mail: OutgoingMail): Promise<void>
 }
 
-/** Sends letters by SMTP, or puts them into the sandbox's folder. The library loads with the first one. */
-export function openMailer({ smtpUrl, from, folder }: MailSettings): Mailer {
+/**
+ * Sends letters by SMTP, or puts them into the sandbox's folder. The library loads with the first one. Where
+ * there is neither, it says so once in the log.
+ */
+export function openMailer({ smtpUrl, from, folder }: MailSettings, log: Pick<Log, 'warn'>): Mailer {
   const hasServer = smtpUrl !== null
+  if (!hasServer && folder === null) {
+    log.warn('no mail server: SMTP_URL is not set. Invitations, password resets and alerts are not sent')
+  }
   const open = async () => {
     const { createTransport } = await import('nodemailer')
     const guards = { disableFileAccess: true, disableUrlAccess: true }

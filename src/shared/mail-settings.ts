@@ -9,6 +9,8 @@ export interface MailSettings {
   from: string
   /** Where a sandbox without a mail server keeps its letters, as `.eml` files; null in production. */
   folder: string | null
+  /** Who may read these letters at `/mail`. They hold links that sign people in. */
+  readers: 'loopback' | 'public'
 }
 
 /** The settings of the environment. */
@@ -25,21 +27,24 @@ export const mailSettings = {
       'must be an address, or Name <address>',
     )
     .optional(),
+  SANDBOX_MAIL: z.enum(['loopback', 'public']).default('loopback'),
 }
 
 interface ReadSettings {
   SMTP_URL?: string | undefined
   MAIL_FROM?: string | undefined
+  SANDBOX_MAIL: 'loopback' | 'public'
 }
 
 /** @param folder of a sandbox, where it keeps letters that no server takes */
 export function readMail(
-  { SMTP_URL: url, MAIL_FROM: from }: ReadSettings,
+  { SMTP_URL: url, MAIL_FROM: from, SANDBOX_MAIL: readers }: ReadSettings,
   folder: string | null,
 ): MailSettings {
   return {
     smtpUrl: url ? new Secret(url) : null,
     from: from ?? 'Sandbox <sandbox@localhost>',
     folder: url ? null : folder,
+    readers,
   }
 }

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import type { GraphQLSchema } from 'graphql'
 import { Hono } from 'hono'
 import { html } from 'hono/html'
@@ -7,7 +8,7 @@ import { apiVersion } from '../../shared/version.ts'
 import { type HttpBindings, requestIdOf } from '../request.ts'
 import { assetRoutes } from './assets.ts'
 import { type Language, languageOf, page } from './layout.ts'
-import { mailPage } from './mail.ts'
+import { mailPage, mayReadMail } from './mail.ts'
 import { peoplePages } from './people.ts'
 
 /** Of every page that does not say otherwise: it loads its style, and nobody lists or frames it. */
@@ -32,12 +33,12 @@ export function pageRoutes(services: Services, schema: GraphQLSchema): Hono<Http
   const sdl = printSdl(schema)
   app.get('/schema.graphql', (c) => c.text(sdl))
   app.get('/', (c) =>
-    c.html(home(services, languageOf(c.req.query('lang'), c.req.header('accept-language')))),
+    c.html(home(services, languageOf(c.req.query('lang'), c.req.header('accept-language')), c.env.incoming)),
   )
   app.route('/', assetRoutes())
   app.route('/', peoplePages())
   const { folder } = services.config.mail
-  if (folder !== null) app.route('/', mailPage(folder))
+  if (folder !== null) app.route('/', mailPage(services, folder))
   return app
 }
 
@@ -62,7 +63,7 @@ const words = {
   },
 } as const
 
-function home(services: Services, language: Language) {
+function home(services: Services, language: Language, message: IncomingMessage) {
   const say = words[language]
   const sandbox = services.config.mode === 'sandbox'
   const content = html`<p>${say.lead}</p>
@@ -71,7 +72,7 @@ ${sandbox ? html`<li><a href="/graphql">${say.graphql}</a></li>` : ''}
 <li><a href="/schema.graphql">${say.schema}</a></li>
 <li><a href="/merchant/api/status">${say.status}</a></li>
 ${services.simulatorUrl ? html`<li><a href="${services.simulatorUrl}/phone">${say.phones}</a></li>` : ''}
-${services.config.mail.folder === null ? '' : html`<li><a href="/mail">${say.mail}</a></li>`}
+${mayReadMail(services, message) ? html`<li><a href="/mail">${say.mail}</a></li>` : ''}
 </ul>`
   return page(language, say.title, content)
 }

@@ -1,7 +1,10 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
+import type { IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { Hono } from 'hono'
 import { html } from 'hono/html'
+import { addressMatcher, canonicalAddress, clientAddress } from '../../access/ip-whitelist.ts'
+import type { Services } from '../../context.ts'
 import type { HttpBindings } from '../request.ts'
 import { languageOf, page } from './layout.ts'
 
@@ -10,10 +13,30 @@ const words = {
   en: { title: 'Mail of the sandbox', none: 'No letters yet.', to: 'To' },
 } as const
 
-/** The letters that a sandbox without a mail server keeps, newest first. */
-export function mailPage(folder: string): Hono<HttpBindings> {
+const isLoopback = addressMatcher(['127.0.0.0/8', '::1'])
+/** What proxies add to a request. */
+const proxyHeaders = ['x-forwarded-for', 'x-real-ip', 'forwarded', 'via']
+
+/**
+ * Whether the client of a request may read the sandbox's letters: one on this machine, unless the setting
+ * opens them to all. A service that listens beyond this machine shows them to nobody, and neither does a
+ * request that a proxy forwarded whose word is not trusted: its client may be anywhere.
+ */
+export function mayReadMail({ config, access }: Services, { socket, headers }: IncomingMessage): boolean {
+  const { mail, host } = config
+  if (mail.folder === null) return false
+  if (mail.readers === 'public') return true
+  if (host !== 'localhost' && !isLoopback(host)) return false
+  const peer = canonicalAddress(socket.remoteAddress ?? '')
+  if (!access.isTrustedProxy(peer) && proxyHeaders.some((name) => headers[name] !== undefined)) return false
+  return isLoopback(clientAddress(socket.remoteAddress, headers['x-forwarded-for'], access.isTrustedProxy))
+}
+
+/** The letters that a sandbox without a mail server keeps, newest first; 404 to who may not read them. */
+export function mailPage(services: Services, folder: string): Hono<HttpBindings> {
   const app = new Hono<HttpBindings>()
   app.get('/mail', async (c) => {
+    if (!mayReadMail(services, c.env.incoming)) return c.notFound()
     const language = languageOf(c.req.query('lang'), c.req.header('accept-language'))
     const say = words[language]
     const letters = await readLetters(folder)

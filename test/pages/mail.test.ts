@@ -1,0 +1,55 @@
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { startTestApp, type TestApp } from '../support/app.ts'
+
+// Who reads the letters of a sandbox: they hold links by which a person signs in.
+
+let local: TestApp
+let proxied: TestApp
+beforeAll(async () => {
+  ;[local, proxied] = await Promise.all([startTestApp(), startTestApp({ TRUSTED_PROXIES: '127.0.0.0/8' })])
+})
+afterAll(() => Promise.all([local.close(), proxied.close()]))
+
+const stranger = '203.0.113.7'
+
+async function statusAt(url: string, headers: Record<string, string> = {}): Promise<number> {
+  const [mail, home] = await Promise.all(['/mail', '/'].map((path) => fetch(url + path, { headers })))
+  // The first page leads there only where it may be read.
+  expect((await home?.text())?.includes('href="/mail"')).toBe(mail?.status === 200)
+  return mail?.status ?? 0
+}
+
+describe('the letters of a sandbox', () => {
+  test('are read on the same machine', async () => {
+    expect(await statusAt(local.url)).toBe(200)
+  })
+
+  test('are not there for the client behind a trusted proxy, but for one on this machine', async () => {
+    expect(await statusAt(proxied.url, { 'X-Forwarded-For': stranger })).toBe(404)
+    expect(await statusAt(proxied.url, { 'X-Forwarded-For': `127.0.0.1, ${stranger}` })).toBe(404)
+    expect(await statusAt(proxied.url, { 'X-Forwarded-For': 'unknown' })).toBe(404)
+    expect(await statusAt(proxied.url, { 'X-Forwarded-For': '127.0.0.1' })).toBe(200)
+  })
+
+  test.each(['X-Forwarded-For', 'X-Real-IP', 'Forwarded', 'Via'])(
+    'are not there through a proxy on this machine that is not trusted (%s)',
+    async (name) => {
+      expect(await statusAt(local.url, { [name]: '127.0.0.1' })).toBe(404)
+    },
+  )
+
+  test('the refusal is that of any unknown path', async () => {
+    const answer = await fetch(`${proxied.url}/mail`, { headers: { 'X-Forwarded-For': stranger } })
+    expect(await answer.json()).toMatchObject({ success: false, request_id: expect.any(String) })
+  })
+
+  test('are shown by no service that listens beyond this machine, unless SANDBOX_MAIL=public', async () => {
+    const [open, shown] = await Promise.all([
+      startTestApp({ HOST: '0.0.0.0' }),
+      startTestApp({ HOST: '0.0.0.0', SANDBOX_MAIL: 'public' }),
+    ])
+    onTestFinished(() => Promise.all([open.close(), shown.close()]).then(() => {}))
+    expect(await statusAt(open.url)).toBe(404)
+    expect(await statusAt(shown.url, { 'X-Forwarded-For': stranger })).toBe(200)
+  })
+})
