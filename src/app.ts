@@ -17,7 +17,7 @@ import {
 } from './config.ts'
 import type { Services } from './context.ts'
 import { openBatches } from './database/batch.ts'
-import { type Database, listen, openDatabase, openPool } from './database/client.ts'
+import { type Database, listen, openDatabase, openPool, probePools } from './database/client.ts'
 import { assertClock } from './database/clock-skew.ts'
 import { assertDurable } from './database/durability.ts'
 import { migrate, serviceRole } from './database/migrate.ts'
@@ -101,6 +101,10 @@ async function build(ground: Ground, closers: Closers): Promise<Omit<App, 'close
   closers.push(() => Promise.all([schedule, ...engines].map((each) => each.close())).then(() => {}))
   closers.push(() => closeDoors(doors, http))
   closers.push(() => ground.ending.abort())
+  closers.push(async () => {
+    http.retire()
+    if (config.connections.drainDelayMs > 0) await sleep(config.connections.drainDelayMs)
+  })
   return { services }
 }
 
@@ -168,7 +172,7 @@ async function openServices(ground: Ground, addresses: Addresses, closers: Close
     batches,
     restores,
     access,
-    admission: openAdmission(config.pace.inFlightMax, () => probe(database)),
+    admission: openAdmission(config.pace.inFlightMax, () => probePools(database)),
     requestLimits: createRequestLimits(config.pace, { pool, log }),
     mailer: openMailer(config.mail, log),
     operators,
@@ -230,11 +234,6 @@ function openWebhooks(
   const laneHolds = openLaneHolds(pool, background)
   closers.push(() => laneHolds.close())
   return { webhookSender, laneHolds }
-}
-
-/** As every request asks: on a session of each pool. */
-function probe({ pool, merchantPool }: Database): Promise<unknown> {
-  return Promise.all([pool.query('SELECT'), merchantPool.query('SELECT')])
 }
 
 const databasePoolMax = 12

@@ -101,6 +101,8 @@ describe('readConfig', () => {
     ['SECRET_KEY', { SECRET_KEY: 'short' }],
     ['RATE_LIMIT_READS', { RATE_LIMIT_READS: '0' }],
     ['LOG_LEVEL', { LOG_LEVEL: 'loud' }],
+    ['DRAIN_DELAY_MS', { DRAIN_DELAY_MS: '-1' }],
+    ['DRAIN_DELAY_MS', { DRAIN_DELAY_MS: '300001' }],
     ['TRUSTED_PROXIES', { TRUSTED_PROXIES: '10.0.0.0/33' }],
     ['TRUSTED_PROXIES', { TRUSTED_PROXIES: '10.0.0.1, proxy.example' }],
     ['SECRET_KEY', { ...production, SECRET_KEY: '' }],
@@ -187,10 +189,11 @@ test('the letters of a sandbox are read on its machine, unless the owner opens t
 })
 
 test('open connections are bounded in all and for each client address', () => {
-  expect(readConfig({}).connections).toEqual({ max: 10_000, perAddressMax: 10_000 })
-  expect(readConfig(production).connections).toEqual({ max: 10_000, perAddressMax: 2_000 })
+  expect(readConfig({ DRAIN_DELAY_MS: '5000' }).connections).toMatchObject({ drainDelayMs: 5_000 })
+  expect(readConfig({}).connections).toMatchObject({ max: 10_000, perAddressMax: 10_000 })
+  expect(readConfig(production).connections).toMatchObject({ max: 10_000, perAddressMax: 2_000 })
   const set = { CONNECTIONS_MAX: '500', CONNECTIONS_PER_ADDRESS_MAX: '20' }
-  expect(readConfig({ ...production, ...set }).connections).toEqual({ max: 500, perAddressMax: 20 })
+  expect(readConfig({ ...production, ...set }).connections).toMatchObject({ max: 500, perAddressMax: 20 })
   expect(() => readConfig({ CONNECTIONS_MAX: '0' })).toThrow('CONNECTIONS_MAX')
   expect(() => readConfig({ CONNECTIONS_PER_ADDRESS_MAX: 'many' })).toThrow('CONNECTIONS_PER_ADDRESS_MAX')
 })

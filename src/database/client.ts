@@ -80,6 +80,11 @@ export function openDatabase(options: {
   return { pool, merchantPool, prisma, close: () => (closed ??= close()) }
 }
 
+/** Asks one small question on a session of each pool that requests use. */
+export async function probePools({ pool, merchantPool }: Database): Promise<void> {
+  await Promise.all([pool.query('SELECT'), merchantPool.query('SELECT')])
+}
+
 /**
  * Prisma sends what is asked for by a unique key at the end of the tick, on behalf of whoever asked first:
  * others would be shown nothing. Asked for as the first row of its kind it goes out at once, for its asker.

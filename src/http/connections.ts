@@ -9,7 +9,7 @@ import { closeConnection } from './close-connection.ts'
 import { refusalText } from './malformed.ts'
 
 /** How many connections the server holds; an IPv6 network of 64 bits is one client address. */
-export interface ConnectionBounds extends ConnectionMaxima {
+export interface ConnectionBounds extends Pick<ConnectionMaxima, 'max' | 'perAddressMax'> {
   /** The connections of a trusted proxy are those of many clients: only `max` bounds them. */
   isTrustedProxy: AddressMatcher
   log: Log

@@ -8,6 +8,7 @@ import { callbackRoutes } from './callbacks.ts'
 import { openExports } from './exports.ts'
 import { createGraphqlHandler } from './graphql.ts'
 import { openTemplates } from './import/templates.ts'
+import { openHealth } from './health.ts'
 import { openLinkCodes } from './link-codes.ts'
 import { pageRoutes } from './pages/home.ts'
 import { openPaymentLinks } from './pages/payment-link.ts'
@@ -29,6 +30,7 @@ export function createListener(services: Services, schema: GraphQLSchema, http: 
   const graphql = createGraphqlHandler({ services, operations, isDraining: () => http.isDraining() })
   const sockets = serveSubscriptions({ services, operations, server: http.server })
   // First the files: `/bulk/batches/template.csv` is no id of a batch.
+  const health = openHealth(services, http)
   const doors = [
     openExports(services, schema),
     openTemplates(services, schema),
@@ -49,6 +51,7 @@ export function createListener(services: Services, schema: GraphQLSchema, http: 
     listener: (message, response) => {
       const path = message.url?.split('?', 1)[0]
       if (path === '/graphql') graphql(message, response)
+      else if (health(message, response)) return
       else if (!doors.some((door) => door(message, response))) void others(message, response)
     },
     close: () => sockets.close(),

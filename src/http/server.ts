@@ -15,6 +15,9 @@ export interface HttpServer {
   server: Server
   /** The port it has, also where any free one was asked for. */
   port: number
+  /** Says that the service ends soon: `/readyz` answers 503 from now on, everything else goes on. */
+  retire(): void
+  isRetiring(): boolean
   /** True once the service is ending: answers then close their connections. */
   isDraining(): boolean
   /**
@@ -35,6 +38,7 @@ export async function listenHttp(
   listener: Promise<RequestListener>,
   bounds: ConnectionBounds | null = null,
 ): Promise<HttpServer> {
+  let retiring = false
   let draining = false
   let handle: RequestListener | null = null
   void listener.then(
@@ -95,8 +99,11 @@ export async function listenHttp(
   return {
     server,
     port: (server.address() as AddressInfo).port,
+    retire: () => void (retiring = true),
+    isRetiring: () => retiring,
     isDraining: () => draining,
     async drain(ms) {
+      retiring = true
       draining = true
       // Node's own `close` of an HTTP server ends idle connections at once, also those on which a request is
       // on its way.

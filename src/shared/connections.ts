@@ -1,16 +1,22 @@
 import { z } from 'zod'
 
-/** How many open connections one process holds, HTTP and WebSocket together; further ones get 503. */
+/**
+ * How many open connections one process holds, HTTP and WebSocket together; further ones get 503. And how
+ * long it accepts connections after it was told to end.
+ */
 export interface ConnectionMaxima {
   max: number
   /** Of one client address that is no trusted proxy. */
   perAddressMax: number
+  /** After SIGTERM the process accepts requests for so long, while `/readyz` already answers 503. */
+  drainDelayMs: number
 }
 
 /** The settings of it. */
 export const connectionSettings = {
   CONNECTIONS_MAX: z.coerce.number().int().min(16).max(1_000_000).default(10_000),
   CONNECTIONS_PER_ADDRESS_MAX: z.coerce.number().int().min(1).max(1_000_000).optional(),
+  DRAIN_DELAY_MS: z.coerce.number().int().min(0).max(300_000).default(0),
 }
 
 /** Choice: carriers put many customers behind one address; a sandbox is used from one address only. */
@@ -24,5 +30,6 @@ export function readConnectionMaxima(
   return {
     max: read.CONNECTIONS_MAX,
     perAddressMax: read.CONNECTIONS_PER_ADDRESS_MAX ?? usualPerAddress[mode],
+    drainDelayMs: read.DRAIN_DELAY_MS,
   }
 }

@@ -88,7 +88,7 @@ export async function runService(): Promise<void> {
       await simulator?.close()
       await server.stop()
     }
-    stopOnSignal(close, say)
+    stopOnSignal(close, say, config.connections.drainDelayMs + stopMs)
     const first =
       config.mode === 'sandbox'
         ? await createFirstMerchant(app.services, 'Sandbox merchant', firstFundsXof)
@@ -114,13 +114,13 @@ async function tidyUp(): Promise<void> {
 /** Choice: those who wait for the start ask first; it takes 40 ms. */
 const tidyAfterMs = 1_000
 const firstFundsXof = 1_000_000n
-/** After this long a stop is forced: what is on record is taken up at the next start. */
+/** A stop is forced after this long and `DRAIN_DELAY_MS`: the next start takes up what is on record. */
 const stopMs = 9_500
 
 /** Ctrl-C comes twice: from the terminal, and from npm, which passes on what has reached everyone already. */
 const onceMs = 500
 
-function stopOnSignal(close: () => Promise<void>, say: (line: string) => void): void {
+function stopOnSignal(close: () => Promise<void>, say: (line: string) => void, forceMs: number): void {
   let stoppingSince: number | null = null
   const stop = (signal: string) => {
     if (stoppingSince !== null) {
@@ -132,7 +132,7 @@ function stopOnSignal(close: () => Promise<void>, say: (line: string) => void): 
     setTimeout(() => {
       say('It takes too long: stopping now.')
       process.exit(1)
-    }, stopMs).unref()
+    }, forceMs).unref()
     void close().then(
       () => process.exit(0),
       (error: unknown) => {

@@ -59,3 +59,18 @@ test('SIGTERM under load: every request that found a connection is answered whol
   expect(fates).toMatchObject({ broken: 0, refused: 24 })
   expect(code).toBe(0)
 })
+
+test('DRAIN_DELAY_MS is added to the time after which a stop is forced, and requests go on meanwhile', {
+  timeout: 60_000,
+}, async () => {
+  // Longer than a stop may take without it.
+  const home = await newHome({ DRAIN_DELAY_MS: '10000' })
+  onTestFinished(() => home.remove())
+  const service = await startProgram(home)
+  onTestFinished(() => service.destroy())
+  expect((await fetch(`${home.url}/readyz`)).status).toBe(200)
+  const ended = service.end('SIGTERM')
+  await expect.poll(async () => (await fetch(`${home.url}/readyz`)).status).toBe(503)
+  expect((await fetch(`${home.url}/merchant/api/status`)).status).toBe(200)
+  expect(await ended).toBe(0)
+})

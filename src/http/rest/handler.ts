@@ -120,16 +120,17 @@ async function admit(
   authorization: string | undefined,
 ): Promise<Context> {
   const { requestLimits } = ctx
-  const { hasOwnLimit, operation } = route
+  const { operation } = route
+  const isCounted = !route.hasOwnLimit && !route.isUncounted
   let caller = ctx
   try {
     if (prepared.plan.demands.length > 0) caller = await signIn(ctx, authorization)
     checkAccess(prepared.plan, caller.actor, {})
   } catch (error) {
-    if (!hasOwnLimit) requestLimits.tellTurns(caller, kind, operation)
+    if (isCounted) requestLimits.tellTurns(caller, kind, operation)
     throw error
   }
-  if (!hasOwnLimit) await requestLimits.takeTurn(caller, kind, operation)
+  if (isCounted) await requestLimits.takeTurn(caller, kind, operation)
   return caller
 }
 

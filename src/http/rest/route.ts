@@ -27,6 +27,8 @@ export interface Route {
   anyOrigin?: true
   /** The operation counts its callers itself. */
   hasOwnLimit?: true
+  /** The operation is counted by no limit: balancers ask all the time. */
+  isUncounted?: true
   /** The page of a list whose `data` is a bare array: headers tell of the rest. */
   list?: (result: never, variables: never) => ListPage
   /** Where the new thing is, below `/merchant/api`: the `Location` of the answer. */

@@ -1,5 +1,5 @@
 import type { QueryConfig } from 'pg'
-import type { Context } from '../../context.ts'
+import { type Context, shareFlight } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'
 import { PaymentMethod, wordEnum } from '../../graphql/enums.ts'
 import type { OperatorStatus } from '../../operators/registry.ts'
@@ -63,7 +63,7 @@ builder.queryFields((t) => ({
     type: Status,
     scope: 'public',
     description: 'How the service and its operators are.',
-    resolve: (_root, _args, ctx) => readStatus(ctx),
+    resolve: (_root, _args, ctx) => shareFlight(ctx, 'status', () => readStatus(ctx)),
   }),
   operators: t.field({
     type: [Operator],
