@@ -163,6 +163,7 @@ async function openServices(ground: Ground, addresses: Addresses, closers: Close
   closers.push(() => operators.close())
   closers.push(() => Promise.race([landed(), sleep(limits.landMs, undefined, { ref: false })]))
 
+  const begun = performance.now()
   const services: Services = {
     config,
     addresses,
@@ -185,6 +186,7 @@ async function openServices(ground: Ground, addresses: Addresses, closers: Close
     sandbox: null,
     simulatorUrl: inReach.url,
     wakeJob: () => {},
+    upMs: () => performance.now() - begun,
     jobsHealthy: () => false,
   }
   const { control } = inReach

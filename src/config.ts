@@ -2,9 +2,11 @@ import { isIP } from 'node:net'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { type ConnectionMaxima, connectionSettings, readConnectionMaxima } from './shared/connections.ts'
+import { auditHaltSettings, readAuditHalt } from './shared/audit-halt.ts'
 import { deliverySettings, type DeliveryPace, readDeliveryPace } from './shared/delivery-pace.ts'
 import { type MailSettings, mailSettings, readMail } from './shared/mail-settings.ts'
 import { type NumberRanges, rangeSettings } from './shared/number-ranges.ts'
+import { limitSettings, type OperatorLimits, operatorLimits } from './shared/operator-limits.ts'
 import { paceSettings, readPace, type RequestPace } from './shared/pace.ts'
 import { type Provider, providers } from './shared/providers.ts'
 import { Secret } from './shared/secret.ts'
@@ -45,21 +47,6 @@ export interface CheckoutSettings {
   limits: OperatorLimits
 }
 
-/** How much is asked of an operator at once (design: operators, section 2.6). */
-export interface OperatorLimits {
-  /** Money calls that a customer waits for. */
-  interactiveMax: number
-  /** Money calls that nobody waits for: they never take the place of a customer's. */
-  backgroundMax: number
-  /** Questions. */
-  queriesMax: number
-  /** Calls that may wait for a place, of each of the three. */
-  queueMax: number
-  requestsPerSecond: number
-  /** Pause after the operator failed; it doubles up to two minutes. */
-  breakerOpenMs: number
-}
-
 export type OperatorSettings = GsmaSettings | CheckoutSettings
 
 export interface Config {
@@ -87,6 +74,8 @@ export interface Config {
   connections: ConnectionMaxima
   deliveries: DeliveryPace
   mail: MailSettings
+  /** Payments out are halted where the books were not proven for so long; 0: never. */
+  auditHaltAfterMs: number
   /** Which operator a number suggests where nobody says. */
   numberRanges: NumberRanges
   logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent'
@@ -126,20 +115,12 @@ const settings = z.object({
   ...deliverySettings,
   ...mailSettings,
   ...rangeSettings,
+  ...auditHaltSettings,
   LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
   OPERATORS_PORT: port.default(4010),
   OPERATORS_URL: address.optional(),
   OPERATORS_CONTROL_TOKEN: z.string().min(8).default('sandbox-control'),
 })
-
-const limitSettings = {
-  MAX_INTERACTIVE: z.coerce.number().int().min(1).max(1_000).default(8),
-  MAX_BACKGROUND: z.coerce.number().int().min(1).max(1_000).default(4),
-  MAX_QUEUE: z.coerce.number().int().min(0).max(10_000).default(32),
-  MAX_QUERIES: z.coerce.number().int().min(1).max(1_000).default(8),
-  RPS: z.coerce.number().min(1).max(10_000).default(20),
-  BREAKER_OPEN_MS: z.coerce.number().int().min(100).max(600_000).default(10_000),
-}
 
 const gsmaSettings = z.object({
   BASE_URL: address,
@@ -221,6 +202,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     pace: readPace(read.MODE, read),
     connections: readConnectionMaxima(read.MODE, read),
     deliveries: readDeliveryPace(read),
+    auditHaltAfterMs: readAuditHalt(read),
     numberRanges: read.NUMBER_RANGES,
     mail: readMail(read, production ? null : join(resolve(read.DATA_DIR), 'mail')),
     logLevel: read.LOG_LEVEL,
@@ -347,17 +329,6 @@ function checkout(provider: Provider, values: Record<string, string | undefined>
     launchUrlField: read.LAUNCH_URL_FIELD,
     payerField: read.LOCK_PAYER ? read.PAYER_FIELD : null,
     limits: operatorLimits(read),
-  }
-}
-
-function operatorLimits(read: z.infer<z.ZodObject<typeof limitSettings>>): OperatorLimits {
-  return {
-    interactiveMax: read.MAX_INTERACTIVE,
-    backgroundMax: read.MAX_BACKGROUND,
-    queueMax: read.MAX_QUEUE,
-    queriesMax: read.MAX_QUERIES,
-    requestsPerSecond: read.RPS,
-    breakerOpenMs: read.BREAKER_OPEN_MS,
   }
 }
 

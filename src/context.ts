@@ -54,6 +54,8 @@ export interface Services {
   simulatorUrl: string | null
   /** Runs a periodic job now instead of at its next time. */
   wakeJob(name: string): void
+  /** How long this process has run, in milliseconds. */
+  upMs(): number
   /** Whether every periodic job still gets its turn. */
   jobsHealthy(): boolean
 }

@@ -88,6 +88,12 @@ describe('readConfig', () => {
     expect(readConfig({ PORT_FILE: join(folder, 'missing'), HOSTS_FILE: '/etc/hosts' }).port).toBe(4000)
   })
 
+  test('payments out are halted after half an hour without a proof, where nothing else is set', () => {
+    expect(readConfig({}).auditHaltAfterMs).toBe(30 * 60_000)
+    expect(readConfig({ AUDIT_HALT_AFTER: '0' }).auditHaltAfterMs).toBe(0)
+    expect(readConfig({ AUDIT_HALT_AFTER: '1440' }).auditHaltAfterMs).toBe(86_400_000)
+  })
+
   test('addresses lose the slashes at their end', () => {
     expect(readConfig({ PUBLIC_URL: 'https://pay.example//' }).publicUrl).toBe('https://pay.example')
   })
@@ -100,6 +106,9 @@ describe('readConfig', () => {
     ['PUBLIC_URL', { PUBLIC_URL: 'pay.example' }],
     ['SECRET_KEY', { SECRET_KEY: 'short' }],
     ['RATE_LIMIT_READS', { RATE_LIMIT_READS: '0' }],
+    ['AUDIT_HALT_AFTER', { AUDIT_HALT_AFTER: '4' }],
+    ['AUDIT_HALT_AFTER', { AUDIT_HALT_AFTER: '-1' }],
+    ['AUDIT_HALT_AFTER', { AUDIT_HALT_AFTER: '1441' }],
     ['LOG_LEVEL', { LOG_LEVEL: 'loud' }],
     ['DRAIN_DELAY_MS', { DRAIN_DELAY_MS: '-1' }],
     ['DRAIN_DELAY_MS', { DRAIN_DELAY_MS: '300001' }],

@@ -1,4 +1,5 @@
-import type { OperatorLimits, OperatorSettings } from '../config.ts'
+import type { OperatorSettings } from '../config.ts'
+import type { OperatorLimits } from '../shared/operator-limits.ts'
 import type { Clock } from '../shared/clock.ts'
 import type { Provider } from '../shared/providers.ts'
 import { createCheckoutDriver } from './checkout-session.ts'

@@ -7,6 +7,7 @@ import type { Tasks } from '../jobs/catalogue.ts'
 import { recoverJobs } from '../jobs/recover.ts'
 import type { Job } from '../jobs/schedule.ts'
 import { newPace, proveDueSlice, proveRecent } from '../ledger/audit.ts'
+import { watchProofAge } from '../ledger/proof-age.ts'
 import type { LedgerProblem } from '../ledger/verify.ts'
 import { causeOf, claimDue } from '../operators/requests.ts'
 import { limits } from '../shared/limits.ts'
@@ -122,7 +123,8 @@ export function serviceJobs(services: Services): readonly Job[] {
 }
 
 /** The proof of the books: what is new each minute, and all of it in the background. */
-function auditJobs({ database, log }: Services): readonly Job[] {
+function auditJobs(services: Services): readonly Job[] {
+  const { database, log } = services
   const recent = newPace()
   const slices = newPace()
   const alarm = (problems: readonly LedgerProblem[]) => {
@@ -137,7 +139,18 @@ function auditJobs({ database, log }: Services): readonly Job[] {
       run: async () => {
         const { problems, isEnd } = (await proveRecent(database, recent)) ?? { problems: [], isEnd: true }
         alarm(problems)
+        // A halt for the age of the proof ends at once.
+        if (isEnd && problems.length === 0) services.wakeJob(watchJob)
         return !isEnd && problems.length === 0
+      },
+    },
+    {
+      name: watchJob,
+      everyMs: limits.auditEveryMs,
+      run: async () => {
+        const haltAfterMs = services.config.auditHaltAfterMs
+        await watchProofAge(services, { haltAfterMs, upMs: services.upMs() })
+        return false
       },
     },
     {
@@ -158,6 +171,9 @@ function auditJobs({ database, log }: Services): readonly Job[] {
 
 /** The job that looks for payouts that are due. */
 export const payoutsDueJob = 'payouts.due'
+
+/** The job that watches when the books were last proven. */
+const watchJob = 'ledger.watch'
 
 /** The job that looks for webhooks that are due. */
 export const webhooksDueJob = 'webhooks.due'

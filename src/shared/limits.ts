@@ -327,6 +327,8 @@ export const limits = {
   /** What is new in the books is proven so often (design: reliability, 1.4), within this time. */
   auditEveryMs: 1 * minute,
   auditTimeoutMs: 30 * second,
+  /** The age of the last proof that raises an alarm, each minute (issue 16). */
+  auditAlarmAfterMs: 5 * minute,
   /** All of the books are proven anew once a day (R30), by slices: after each pause for so long. */
   auditWholeEveryMs: 24 * hour,
   auditSliceEveryMs: 2 * second,

@@ -9,6 +9,7 @@ const stage = await openStage()
 const status = () => stage.rest('GET', '/status')
 
 test('200 without a token: operational, with every part and every operator', async () => {
+  await eventually(async () => expect((await status()).body['data'].ledger.proven_at).not.toBe(null))
   const { status: code, body } = await status()
   expect(code).toBe(200)
   expect(body).toEqual({
@@ -25,6 +26,7 @@ test('200 without a token: operational, with every part and every operator', asy
         payments_out: 'operational',
         payments_out_reason: null,
       },
+      ledger: { status: 'operational', proven_at: expect.any(String), age_seconds: expect.any(Number) },
       operators: providers.map((operator) => ({
         payment_method: operator,
         collect: 'operational',

@@ -2,21 +2,24 @@ import type { QueryConfig } from 'pg'
 import { type Context, shareFlight } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'
 import { PaymentMethod, wordEnum } from '../../graphql/enums.ts'
+import { judgeProofAge, type ProofAge, proofAgeColumns } from '../../ledger/proof-age.ts'
 import type { OperatorStatus } from '../../operators/registry.ts'
 import { apiVersion } from '../../shared/version.ts'
 
 type Health = 'operational' | 'degraded' | 'down'
-type HaltReason = 'restored' | 'halted'
+type HaltReason = 'restored' | 'halted' | 'unproven'
 const HaltReasonEnum = wordEnum(
   'PaymentsOutHaltReason',
-  ['restored', 'halted'],
-  'Why no money may leave: the database was restored and nobody has accepted that, or another reason.',
+  ['restored', 'halted', 'unproven'],
+  'Why no money may leave: the database was restored and nobody has accepted that; a halt that a person ' +
+    'lifts; or the books were not proven for too long, and it ends when they are.',
 )
 const HealthEnum = wordEnum('Health', ['operational', 'degraded', 'down'], 'How well something works.')
 
 interface ServiceStatus {
   status: Health
   components: { database: Health; jobs: Health; paymentsOut: Health; paymentsOutReason: HaltReason | null }
+  ledger: ProofAge & { status: Health }
   operators: readonly OperatorStatus[]
 }
 
@@ -36,12 +39,33 @@ const Components = builder.objectRef<ServiceStatus['components']>('ServiceCompon
     jobs: t.expose('jobs', { type: HealthEnum }),
     paymentsOut: t.expose('paymentsOut', {
       type: HealthEnum,
-      description: 'Whether money may leave; `down` where it was halted, until a person lets it go on.',
+      description: 'Whether money may leave; `down` where it was halted; the reason says until when.',
     }),
     paymentsOutReason: t.expose('paymentsOutReason', {
       type: HaltReasonEnum,
       nullable: true,
       description: 'Why money may not leave; null where it may, and while the database does not answer.',
+    }),
+  }),
+})
+
+const Ledger = builder.objectRef<ServiceStatus['ledger']>('LedgerStatus').implement({
+  description: 'When the books were last proven. They are proven each minute.',
+  fields: (t) => ({
+    status: t.expose('status', {
+      type: HealthEnum,
+      description:
+        '`degraded` where the last proof is older than five minutes, `down` where payments out halt for it.',
+    }),
+    provenAt: t.expose('provenAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'Every movement and event up to then was found right. Null before the first proof.',
+    }),
+    ageSeconds: t.int({
+      nullable: true,
+      description: 'How long ago that was, by the clock of the database.',
+      resolve: ({ ageMs }) => (ageMs === null ? null : Math.floor(ageMs / 1_000)),
     }),
   }),
 })
@@ -54,6 +78,7 @@ const Status = builder.objectRef<ServiceStatus>('ServiceStatus').implement({
     environment: t.string({ resolve: (_status, _args, ctx) => ctx.config.mode }),
     time: t.field({ type: 'DateTime', resolve: (_status, _args, ctx) => ctx.clock.now() }),
     components: t.field({ type: Components, resolve: ({ components }) => components }),
+    ledger: t.field({ type: Ledger, resolve: ({ ledger }) => ledger }),
     operators: t.field({ type: [Operator], resolve: ({ operators }) => [...operators] }),
   }),
 })
@@ -74,27 +99,35 @@ builder.queryFields((t) => ({
 }))
 
 const databaseAnswerMs = 2_000
-const paymentsOutQuestion = `SELECT CASE
+const unknownBooks = { provenAt: null, ageMs: null, reason: null }
+const booksQuestion = `SELECT CASE
     WHEN EXISTS (SELECT FROM installation WHERE restored_at IS NOT NULL) THEN 'restored'
-    WHEN EXISTS (SELECT FROM payments_out_halt WHERE lifted_at IS NULL) THEN 'halted' END AS reason`
+    WHEN EXISTS (SELECT FROM payments_out_halt WHERE lifted_at IS NULL AND NOT lifts_itself) THEN 'halted'
+    WHEN EXISTS (SELECT FROM payments_out_halt WHERE lifted_at IS NULL) THEN 'unproven' END AS reason,
+  ${proofAgeColumns} FROM (VALUES (true)) AS one LEFT JOIN audit_point ON true`
 
 async function readStatus(ctx: Context): Promise<ServiceStatus> {
   // A database that does not answer is as good as none.
   const question: QueryConfig & { query_timeout: number } = {
-    text: paymentsOutQuestion,
+    text: booksQuestion,
     query_timeout: databaseAnswerMs,
   }
-  const found = await ctx.database.pool.query<{ reason: HaltReason | null }>(question).catch(() => null)
-  const paymentsOutReason = found?.rows[0]?.reason ?? null
+  const found = await ctx.database.pool
+    .query<ProofAge & { reason: HaltReason | null }>(question)
+    .catch(() => null)
+  const { provenAt, ageMs, reason: paymentsOutReason } = found?.rows[0] ?? unknownBooks
   const database = found ? 'operational' : 'down'
   const paymentsOut = found && paymentsOutReason === null ? 'operational' : 'down'
+  const proof = { upMs: ctx.upMs(), haltAfterMs: ctx.config.auditHaltAfterMs }
+  const ledger = { provenAt, ageMs, status: found ? judgeProofAge(ageMs, proof) : 'down' } as const
   const operators = ctx.operators.list()
   const jobs = ctx.jobsHealthy() ? 'operational' : 'degraded'
-  const works = jobs === 'operational' && paymentsOut === 'operational'
+  const works = [jobs, paymentsOut, ledger.status].every((health) => health === 'operational')
   const allWell = works && operators.every(({ collect }) => collect === 'operational')
   return {
     status: database === 'down' ? 'down' : allWell ? 'operational' : 'degraded',
     components: { database, jobs, paymentsOut, paymentsOutReason },
+    ledger,
     operators,
   }
 }

@@ -1,0 +1,53 @@
+import type { Pool } from 'pg'
+import { limits } from '../shared/limits.ts'
+import type { Log } from '../telemetry/log.ts'
+
+/** How well the proof of the books keeps up, by the database's clock. */
+export interface ProofAge {
+  /** When everything up to then was last proven; null before the first proof. */
+  provenAt: Date | null
+  ageMs: number | null
+}
+
+/** The columns of `ProofAge`, for a statement that reads `audit_point`. */
+export const proofAgeColumns = `proven_at AS "provenAt",
+  (extract(epoch FROM clock_timestamp() - proven_at) * 1000)::float8 AS "ageMs"`
+
+/**
+ * Judges the age of the last proof: `degraded` from the age that raises an alarm, `down` from the age that
+ * halts payments out. Before the first proof the time since the process began counts.
+ */
+export function judgeProofAge(
+  ageMs: number | null,
+  { upMs, haltAfterMs }: { upMs: number; haltAfterMs: number },
+) {
+  const unprovenMs = ageMs ?? upMs
+  if (haltAfterMs > 0 && unprovenMs > haltAfterMs) return 'down'
+  return unprovenMs > limits.auditAlarmAfterMs ? 'degraded' : 'operational'
+}
+
+/**
+ * Raises an alarm where the books were not proven for five minutes, and halts payments out where they were
+ * not for `haltAfterMs`; lifts that halt once they were proven again. It proves nothing itself, so a proof
+ * that hangs does not stop it. Every process does this.
+ * @param haltAfterMs 0: payments out are never halted for this
+ * @param upMs how long the process runs: the time before is not counted
+ */
+export async function watchProofAge(
+  { database, log }: { database: { readonly pool: Pool }; log: Log },
+  { haltAfterMs, upMs }: { haltAfterMs: number; upMs: number },
+): Promise<void> {
+  const { rows } = await database.pool.query<{ unproven_ms: bigint; halted: boolean; lifted: boolean }>({
+    name: 'watch_proof_age',
+    text: 'SELECT unproven_ms, halted, lifted FROM watch_proof_age($1, $2)',
+    values: [haltAfterMs, Math.round(upMs)],
+  })
+  const [watched] = rows
+  if (!watched) return
+  const seconds = Math.round(Number(watched.unproven_ms) / 1_000)
+  if (Number(watched.unproven_ms) > limits.auditAlarmAfterMs)
+    log.error({ seconds }, 'alarm: the books were not proven for more than five minutes')
+  if (watched.halted)
+    log.error({ seconds }, 'alarm: payments out are halted until the books are proven again')
+  if (watched.lifted) log.warn('payments out go on: the halt for unproven books is lifted')
+}

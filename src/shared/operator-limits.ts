@@ -1,0 +1,37 @@
+import { z } from 'zod'
+
+/** How much is asked of an operator at once (design: operators, section 2.6). */
+export interface OperatorLimits {
+  /** Money calls that a customer waits for. */
+  interactiveMax: number
+  /** Money calls that nobody waits for: they never take the place of a customer's. */
+  backgroundMax: number
+  /** Questions. */
+  queriesMax: number
+  /** Calls that may wait for a place, of each of the three. */
+  queueMax: number
+  requestsPerSecond: number
+  /** Pause after the operator failed; it doubles up to two minutes. */
+  breakerOpenMs: number
+}
+
+/** The settings of it, without the operator's prefix. */
+export const limitSettings = {
+  MAX_INTERACTIVE: z.coerce.number().int().min(1).max(1_000).default(8),
+  MAX_BACKGROUND: z.coerce.number().int().min(1).max(1_000).default(4),
+  MAX_QUEUE: z.coerce.number().int().min(0).max(10_000).default(32),
+  MAX_QUERIES: z.coerce.number().int().min(1).max(1_000).default(8),
+  RPS: z.coerce.number().min(1).max(10_000).default(20),
+  BREAKER_OPEN_MS: z.coerce.number().int().min(100).max(600_000).default(10_000),
+}
+
+export function operatorLimits(read: z.infer<z.ZodObject<typeof limitSettings>>): OperatorLimits {
+  return {
+    interactiveMax: read.MAX_INTERACTIVE,
+    backgroundMax: read.MAX_BACKGROUND,
+    queueMax: read.MAX_QUEUE,
+    queriesMax: read.MAX_QUERIES,
+    requestsPerSecond: read.RPS,
+    breakerOpenMs: read.BREAKER_OPEN_MS,
+  }
+}
