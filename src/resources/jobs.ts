@@ -116,6 +116,7 @@ export function serviceJobs(services: Services): readonly Job[] {
       everyMs: limits.authWindowMs,
       run: async () => {
         await sweepRateLimits(services.database.pool)
+        await services.database.pool.query('SELECT sweep_link_places()')
         return false
       },
     },

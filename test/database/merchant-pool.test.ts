@@ -233,6 +233,8 @@ describe('the wall', () => {
       'event: SELECT',
       'folded()',
       'is_meant()',
+      'link_place_time()',
+      'link_places_free_at()',
       'merchant: SELECT',
       'merchant_balance: SELECT',
       'movement: SELECT',

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { availabilityOf } from '../../src/resources/payment-links/availability.ts'
+import { availabilityOf, freeInMsSql } from '../../src/resources/payment-links/availability.ts'
 import { verifyLedger } from '../../src/ledger/verify.ts'
 import { deactivate, makeMerchant, type TestMerchant } from '../access/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -36,7 +36,7 @@ test('of 20 who pay at once by a link that is good once, one is asked', async ()
   await first.query('COMMIT')
   first.release()
   const tried = await trying
-  expect(tried.map(({ outcome }) => outcome).toSorted()).toEqual([...Array(19).fill('closed'), 'made'])
+  expect(tried.map(({ outcome }) => outcome).toSorted()).toEqual([...Array(19).fill('held'), 'made'])
   expect(tried.filter(({ availability }) => availability === 'exhausted')).toHaveLength(19)
   expect(await counts(link)).toEqual([0, 1, 'exhausted'])
 })
@@ -150,23 +150,49 @@ test('nobody pays a merchant that is not active, nor by a link that is not there
 
 test('what the code says of a link, the statement says', async () => {
   const now = new Date()
+  // One attempt is young enough to hold a place, whatever the count of open ones is.
+  const link = await linked()
+  await pay(link)
   for (const isActive of [true, false])
     for (const expiresAt of [null, new Date(now.getTime() - 5_000), new Date(now.getTime() + 60_000)])
       for (const [usageLimit, usageCount, openCount] of [
         [null, 9, 9],
         [2, 1, 0],
         [2, 1, 1],
+        [3, 1, 2],
         [2, 2, 0],
         [2, 3, 0],
       ] as const) {
         const places = { isActive, expiresAt, usageLimit, usageCount, openCount }
-        const { rows } = await db.owner.query(
-          `SELECT link_availability(ROW(1, 1, '', NULL, NULL, 'abc', $1, $2, $3, $4, $5, NULL, now(),
-             now())::payment_link) AS can`,
-          [usageLimit, usageCount, openCount, isActive, expiresAt],
+        const { rows } = await db.owner.query<{ can: string; freeInMs: number | null }>(
+          `SELECT link_availability(ROW(l.*)::payment_link) AS can, ${freeInMsSql} AS "freeInMs"
+           FROM (SELECT (ROW($6::int, 1, '', NULL, NULL, 'abc', $1, $2, $3, $4, $5, NULL, now(),
+             now())::payment_link).*) l`,
+          [usageLimit, usageCount, openCount, isActive, expiresAt, link],
         )
-        expect({ ...places, can: rows[0] }).toEqual({ ...places, can: { can: availabilityOf(places, now) } })
+        const { can, freeInMs = null } = rows[0] ?? {}
+        expect({ ...places, can }).toEqual({ ...places, can: availabilityOf(places, freeInMs, now) })
       }
+})
+
+test('an attempt holds its place for ten minutes; it may be paid after that, beyond the limit', async () => {
+  const link = await linked({ limit: 1 })
+  const { id } = await pay(link)
+  expect(await pay(link)).toMatchObject({ outcome: 'held', availability: 'exhausted' })
+  const advance = `INSERT INTO sandbox_clock (offset_ms) VALUES ($1)
+    ON CONFLICT (singleton) DO UPDATE SET offset_ms = excluded.offset_ms`
+  await db.owner.query(advance, [9 * 60_000])
+  expect((await pay(link)).outcome).toBe('held')
+  await db.owner.query(advance, [10 * 60_000])
+  const second = await pay(link)
+  expect(second.outcome).toBe('made')
+  expect(await counts(link)).toEqual([0, 2, 'exhausted'])
+  await settle(id, 'success')
+  await settle(second.id, 'success')
+  expect(await counts(link)).toEqual([2, 0, 'exhausted'])
+  expect((await pay(link)).outcome).toBe('closed')
+  expect(await problems()).toEqual([])
+  await db.owner.query('DELETE FROM sandbox_clock')
 })
 
 test('settled in any order and at once, nobody waits for who waits for them', async () => {

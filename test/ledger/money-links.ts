@@ -21,7 +21,7 @@ export async function openLink(owner: pg.Pool, merchantId: number, terms: LinkTe
 }
 
 export interface Attempt {
-  outcome: 'made' | 'closed' | 'changed' | 'asked' | 'nobody'
+  outcome: 'made' | 'closed' | 'changed' | 'held' | 'crowded' | 'asked' | 'nobody'
   availability?: string
   id: bigint
 }

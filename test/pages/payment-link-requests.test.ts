@@ -33,13 +33,13 @@ async function attempts(address: string): Promise<number> {
 }
 const token = () => crypto.randomUUID().replaceAll('-', '')
 
-test('of 20 who pay at once by a link for one, one is asked; the others hear that it is closed', async () => {
+test('of 20 who pay at once by a link for one, one is asked; the others hear how long to wait', async () => {
   const address = await link({ usage_limit: 1 })
   const answers = await Promise.all(
     Array.from({ length: 20 }, (_, i) => send(address, { phone: `700900${10 + i}` })),
   )
   const statuses = answers.map(({ status }) => status).toSorted((a, b) => a - b)
-  expect(statuses).toEqual([303, ...Array.from({ length: 19 }, () => 410)])
+  expect(statuses).toEqual([303, ...Array.from({ length: 19 }, () => 429)])
   const asked = await service.app.services.database.pool.query(
     `SELECT DISTINCT r.correlation_id FROM operator_request r JOIN transaction t ON t.id = r.transaction_id
      WHERE t.customer_phone LIKE '+223700900%'`,

@@ -5,7 +5,7 @@ import { payByLink } from '../../resources/payment-links/pay.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { type Drawn, drawForm } from './drawn-forms.ts'
 import { judgeForm, type Problems, type Typed, type Wish } from './payment-link-form.ts'
-import { closedPage, type FormView, plainPage, type Reader } from './payment-link-views.ts'
+import { closedPage, type FormView, heldPage, plainPage, type Reader } from './payment-link-views.ts'
 import { words } from './payment-link-words.ts'
 
 /** A page, or the way to another one. */
@@ -32,6 +32,11 @@ export async function showLink(
 ): Promise<Answer> {
   const link = await findPublicLink(ctx, slug)
   if (!link) return missing(reader, '../')
+  if (link.availability !== 'open' && link.freeInMs !== null) {
+    const retryAfterS = Math.ceil(link.freeInMs / 1_000)
+    ctx.responseHeaders.set('Retry-After', String(retryAfterS))
+    return { status: 429, text: heldPage(reader, link, Math.ceil(retryAfterS / 60)) }
+  }
   if (link.availability !== 'open') return { status: 410, text: closedPage(reader, link) }
   const operators = ctx.operators
     .list()
@@ -90,12 +95,15 @@ function showRefusal(
   if (code === 'AMOUNT_CHANGED') return again(409, { all: say.changed })
   // All else was judged before: the operator is none of those that the service talks to.
   if (code === 'INVALID_INPUT') return again(422, { operator: say.operator })
-  const { retryAfterS = 1 } = detail
+  const { retryAfterS = 1, whose } = detail
   if (code !== 'OPERATOR_UNAVAILABLE' && code !== 'RATE_LIMITED') throw error
+  // Its page says how long, unless a place has become free meanwhile.
+  if (whose === 'link') return again(409)
   ctx.responseHeaders.set('Retry-After', String(retryAfterS))
   if (code === 'OPERATOR_UNAVAILABLE') return again(503, { operator: say.down(wish.paymentMethod) })
   const minutes = Math.ceil(retryAfterS / 60)
-  return again(429, detail['whose'] === 'telephone' ? { phone: say.asked(minutes) } : { all: say.crowd })
+  if (whose === 'telephone') return again(429, { phone: say.asked(minutes) })
+  return again(429, { all: whose === 'address' ? say.nearby(minutes) : say.crowd })
 }
 
 export function missing(reader: Reader, top: string): Answer {

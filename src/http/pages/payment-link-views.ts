@@ -123,6 +123,16 @@ export function closedPage({ language }: Reader, link: PublicLink): Part {
   return page(language, say.title, content, { top: '../', from: link.merchantName, mark: mark('bad') })
 }
 
+/** Open attempts hold all places of a link: in how many minutes to come back at the latest. */
+export function heldPage({ language, query }: Reader, link: PublicLink, minutes: number): Part {
+  const { held: say, failed } = words[language]
+  const content = html`<p>${link.title}</p>
+<p>${say.text(minutes)}</p>
+<a class="button" href="${link.slug}${query}">${failed.again}</a>`
+  const waits = html`<span class="mark wait"></span>`
+  return page(language, say.title, content, { top: '../', from: link.merchantName, mark: waits })
+}
+
 /** A page that says no more than this. */
 export function plainPage({ language }: Reader, what: 'missing' | 'many' | 'large', top: string): Part {
   const { title, text } = words[language][what]

@@ -31,16 +31,23 @@ const fr = {
       'Ce numéro vient d’être sollicité plusieurs fois. Répondez à la demande reçue sur le téléphone, ' +
       `ou réessayez ${minutes < 60 ? `dans ${minutes} min` : 'plus tard'}.`,
     crowd: 'Beaucoup de personnes paient en ce moment. Réessayez dans une minute.',
+    nearby: (minutes: number) =>
+      'Depuis votre connexion, plusieurs paiements sont en cours. Terminez-les, ' +
+      `ou réessayez dans ${minutes} min.`,
     changed: 'Le montant vient de changer. Vérifiez-le, puis payez. Rien n’a été demandé.',
   },
   closed: {
     title: 'Ce lien n’accepte plus de paiement',
     open: 'Vous pouvez payer par ce lien.',
     expired: 'Sa date est passée.',
-    exhausted: 'Tous les paiements prévus ont été faits, ou sont en cours.',
+    exhausted: 'Tous les paiements prévus ont été faits.',
     inactive: 'Le commerçant l’a fermé.',
     ask: (merchant: string) => `Pour payer, demandez un nouveau lien à ${merchant}.`,
   } satisfies Closed,
+  held: {
+    title: 'Toutes les places sont prises en ce moment',
+    text: (minutes: number) => `D’autres personnes sont en train de payer. Réessayez dans ${minutes} min.`,
+  },
   missing: {
     title: 'Cette page n’existe pas',
     text: 'Vérifiez l’adresse, ou demandez à nouveau le lien à votre commerçant.',
@@ -107,15 +114,21 @@ const en: typeof fr = {
       'This number was asked several times just now. Answer the request on the telephone, ' +
       `or try again ${minutes < 60 ? `in ${minutes} min` : 'later'}.`,
     crowd: 'Many people are paying at this moment. Try again in a minute.',
+    nearby: (minutes) =>
+      `Several payments are under way from your connection. Finish them, or try again in ${minutes} min.`,
     changed: 'The amount has just changed. Check it, then pay. Nothing was asked.',
   },
   closed: {
     title: 'This link takes no payment any more',
     open: 'You can pay by this link.',
     expired: 'Its date has passed.',
-    exhausted: 'All the payments it was for were made, or are under way.',
+    exhausted: 'All the payments it was for were made.',
     inactive: 'The merchant closed it.',
     ask: (merchant) => `To pay, ask ${merchant} for a new link.`,
+  },
+  held: {
+    title: 'All places are being used right now',
+    text: (minutes) => `Other people are paying. Try again in ${minutes} min.`,
   },
   missing: {
     title: 'This page does not exist',

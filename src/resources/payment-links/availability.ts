@@ -1,3 +1,7 @@
+import DataLoader from 'dataloader'
+import { mine } from '../../access/actor.ts'
+import type { Context } from '../../context.ts'
+
 /** Whether somebody may begin to pay by a link, and why not (decisions: Endpoints). */
 export const availabilities = ['open', 'expired', 'exhausted', 'inactive'] as const
 export type Availability = (typeof availabilities)[number]
@@ -11,10 +15,43 @@ interface Places {
   openCount: number
 }
 
-/** As the statement that begins a payment judges (`link_availability`): an open attempt holds a place. */
-export function availabilityOf(link: Places, now: Date): Availability {
-  const { isActive, expiresAt, usageLimit, usageCount, openCount } = link
+/**
+ * As the statement that begins a payment judges (`link_availability`): an open attempt holds a place, for ten
+ * minutes at most.
+ * @param freeInMs when a place becomes free at the latest, where open attempts hold all of them; else null
+ */
+export function availabilityOf(link: Places, freeInMs: number | null, now: Date): Availability {
+  const { isActive, expiresAt, usageLimit, usageCount } = link
   if (!isActive) return 'inactive'
   if (expiresAt !== null && expiresAt <= now) return 'expired'
-  return usageLimit !== null && usageCount + openCount >= usageLimit ? 'exhausted' : 'open'
+  return freeInMs !== null || (usageLimit !== null && usageCount >= usageLimit) ? 'exhausted' : 'open'
+}
+
+/** Of a link `l`: when a place becomes free at the latest, in ms, where open attempts hold all of them. */
+export const freeInMsSql = `CASE WHEN l.usage_count + l.open_count >= l.usage_limit THEN
+  ceil(extract(epoch FROM link_places_free_at(l.id, l.usage_limit - l.usage_count, service_now())
+    - service_now()) * 1000)::int END`
+
+const loaders = new WeakMap<Context, DataLoader<number, number | null>>()
+
+/** Whether a link can be paid by, for its merchant. More is read only where its places may all be held. */
+export async function readAvailability(ctx: Context, link: Places & { id: number }): Promise<Availability> {
+  const { id, usageLimit, usageCount, openCount } = link
+  const mayBeHeld = usageLimit !== null && usageCount < usageLimit && usageCount + openCount >= usageLimit
+  if (!mayBeHeld) return availabilityOf(link, null, ctx.clock.now())
+  const loader =
+    loaders.get(ctx) ?? new DataLoader<number, number | null>((ids) => readFree(ctx, ids), { cache: false })
+  loaders.set(ctx, loader)
+  return availabilityOf(link, await loader.load(id), ctx.clock.now())
+}
+
+async function readFree(ctx: Context, ids: readonly number[]): Promise<(number | null)[]> {
+  const { rows } = await ctx.database.merchantPool.query<{ id: number; freeInMs: number | null }>({
+    name: 'link_places_free',
+    text: `SELECT l.id, ${freeInMsSql} AS "freeInMs" FROM payment_link l
+      WHERE l.id = ANY ($1) AND l.merchant_id = $2`,
+    values: [ids, mine(ctx).merchantId],
+  })
+  const found = new Map(rows.map(({ id, freeInMs }) => [id, freeInMs]))
+  return ids.map((id) => found.get(id) ?? null)
 }

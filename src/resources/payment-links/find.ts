@@ -5,7 +5,7 @@ import type { Xof } from '../../shared/money.ts'
 import type { Provider } from '../../shared/providers.ts'
 import { readReceipt } from '../transactions/receipt.ts'
 import type { TransactionStatus } from '../transactions/states.ts'
-import { type Availability, availabilityOf } from './availability.ts'
+import { type Availability, availabilityOf, freeInMsSql } from './availability.ts'
 import { slug as slugSchema } from './slug.ts'
 
 /** A link as whoever is to pay by it sees it. */
@@ -18,6 +18,8 @@ export interface PublicLink {
   /** Null: the payer types it. */
   amount: Xof | null
   availability: Availability
+  /** Where open attempts hold all its places: when one becomes free at the latest. Null otherwise. */
+  freeInMs: number | null
 }
 
 interface Row extends Omit<PublicLink, 'availability'> {
@@ -36,9 +38,9 @@ export async function findPublicLink(ctx: Context, slug: string): Promise<Public
   if (!slugSchema.safeParse(slug).success) return null
   const row = await ctx.batches.run(findMany, slug)
   if (!row) return null
-  const { id, merchantName, title, description, amount } = row
-  const availability = availabilityOf(row, ctx.clock.now())
-  return { id, slug: row.slug, merchantName, title, description, amount, availability }
+  const { id, merchantName, title, description, amount, freeInMs } = row
+  const availability = availabilityOf(row, freeInMs, ctx.clock.now())
+  return { id, slug: row.slug, merchantName, title, description, amount, availability, freeInMs }
 }
 
 /**
@@ -50,7 +52,7 @@ const findMany = shareStatement(async (pool: Pool, slugs: readonly string[]) => 
     name: 'public_links',
     text: `SELECT l.id, l.url_slug AS slug, m.name AS "merchantName", l.title, l.description, l.amount,
         l.is_active AS "isActive", l.expires_at AS "expiresAt", l.usage_limit AS "usageLimit",
-        l.usage_count AS "usageCount", l.open_count AS "openCount"
+        l.usage_count AS "usageCount", l.open_count AS "openCount", ${freeInMsSql} AS "freeInMs"
       FROM payment_link l JOIN merchant m ON m.id = l.merchant_id AND m.status = 'active'
       WHERE l.url_slug = ANY ((SELECT $1::text[])::text[])`,
     values: [[...new Set(slugs)]],

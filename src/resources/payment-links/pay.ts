@@ -1,6 +1,8 @@
 import { DatabaseError } from 'pg'
 import { z } from 'zod'
 import { operatorIdentity } from '../../access/operator-identities.ts'
+import { addressBlock } from '../../access/ip-whitelist.ts'
+import { currentPepperId, hashSecret } from '../../access/secrets.ts'
 import type { Context } from '../../context.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { amount, phone, provider, readInput } from '../../shared/input.ts'
@@ -42,10 +44,12 @@ export interface Attempt {
 
 /**
  * Asks somebody who pays by a link for money, as `collect` does for a merchant: the intent is on record
- * before the operator is asked. The attempt holds a place of the link until it ends.
+ * before the operator is asked. The attempt holds a place of the link until it ends, for ten minutes at most,
+ * and one address has a tenth of the places at a time (3 to 100).
  * @param raw.amount as the payer was shown it, or typed it
  * @throws DomainError INVALID_INPUT, NOT_FOUND, LINK_CLOSED, AMOUNT_CHANGED, DUPLICATE_REFERENCE,
- *   RATE_LIMITED (`whose: 'telephone'` where that was asked often and did not pay),
+ *   RATE_LIMITED (`whose: 'telephone'` where that was asked often and did not pay, `'link'` where open
+ *   attempts hold all places, `'address'` where those of this address hold all that it may have),
  *   OPERATOR_UNAVAILABLE (nothing was recorded), PAYMENT_REFUSED (recorded as failed)
  */
 export async function payByLink(
@@ -88,7 +92,7 @@ export async function payByLink(
 }
 
 interface Row extends MadeCollection {
-  outcome: 'made' | 'closed' | 'changed' | 'asked'
+  outcome: 'made' | 'closed' | 'changed' | 'held' | 'crowded' | 'asked'
   availability: Availability
   merchantId: number
   freeInMs: bigint | null
@@ -106,7 +110,7 @@ async function record(
     text: `SELECT outcome, availability, merchant_id AS "merchantId", transaction_id AS "transactionId",
         request_id AS "requestId", correlation_id AS "correlationId", created_at AS "createdAt",
         free_in_ms AS "freeInMs", is_orphan AS "isOrphan"
-      FROM collect_by_link($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+      FROM collect_by_link($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
     values: [
       linkId,
       item.provider,
@@ -120,6 +124,7 @@ async function record(
       [asked, asked * prompts.dayFactor],
       [prompts.windowMs, prompts.dayMs],
       item.identity,
+      hashOfVisitor(ctx, linkId),
     ],
   })
   const { rows } = await recorded.catch((error: unknown) => {
@@ -131,9 +136,16 @@ async function record(
   if (!row) throw noSuchLink()
   if (row.outcome === 'closed') throw new DomainError('LINK_CLOSED')
   if (row.outcome === 'changed') throw new DomainError('AMOUNT_CHANGED')
-  if (row.outcome === 'asked') {
-    const retryAfterS = Math.ceil(Number(row.freeInMs) / 1_000)
-    throw new DomainError('RATE_LIMITED', undefined, { retryAfterS, whose: 'telephone' })
-  }
-  return row
+  if (row.outcome === 'made') return row
+  const retryAfterS = Math.ceil(Number(row.freeInMs) / 1_000)
+  throw new DomainError('RATE_LIMITED', undefined, { retryAfterS, whose: waitsFor[row.outcome] })
+}
+
+/** Whose turn it is not, of a refusal that ends with time. */
+const waitsFor = { asked: 'telephone', held: 'link', crowded: 'address' } as const
+
+/** What the database keeps of the address of a payer while the attempt holds a place. */
+function hashOfVisitor({ access, clientAddress }: Context, linkId: number): Buffer {
+  const visitor = `link:${linkId}:${addressBlock(clientAddress)}`
+  return hashSecret(visitor, access.master.pepper(currentPepperId))
 }

@@ -5,7 +5,7 @@ import { refusals } from '../../graphql/errors.ts'
 import { behind, checkPage } from '../../graphql/pagination.ts'
 import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
-import { availabilities, availabilityOf } from './availability.ts'
+import { availabilities, readAvailability } from './availability.ts'
 import { createLink, type CreateLinkInput } from './create.ts'
 import { linksWhere } from './list.ts'
 import { linkUrl, makeQr, type Qr } from './qr.ts'
@@ -61,12 +61,24 @@ const PaymentLink = builder.prismaNode('PaymentLink', {
       description: 'Successful payments that it takes; null: any number.',
     }),
     usageCount: t.exposeInt('usageCount', { description: 'Payments that succeeded by it.' }),
-    openCount: t.exposeInt('openCount', { description: 'Attempts under way: each holds a place.' }),
+    openCount: t.exposeInt('openCount', {
+      description: 'Attempts under way: each holds a place, for ten minutes at most.',
+    }),
     isActive: t.exposeBoolean('isActive'),
     availability: t.field({
       type: Availability,
-      select: { isActive: true, expiresAt: true, usageLimit: true, usageCount: true, openCount: true },
-      resolve: (link, _args, ctx) => availabilityOf(link, ctx.clock.now()),
+      description:
+        'EXHAUSTED: all its payments were made, or payments under way hold all its places, each for ten ' +
+        'minutes at most.',
+      select: {
+        id: true,
+        isActive: true,
+        expiresAt: true,
+        usageLimit: true,
+        usageCount: true,
+        openCount: true,
+      },
+      resolve: (link, _args, ctx) => readAvailability(ctx, link),
     }),
     expiresAt: t.expose('expiresAt', { type: 'DateTime', nullable: true }),
     createdAt: t.expose('createdAt', { type: 'DateTime' }),
