@@ -13,11 +13,15 @@ const usage = `Administers the service, beside a running one or without it.
                                         invites somebody to the team of an account
   audit                                 proves the books; a broken invariant halts payments out
   audit-log verify --merchant N         follows the chain of an account's audit log
+  excess list                           lists what operators say was paid beyond what was asked
+  excess credit --id N --reason "why"   gives such an excess to the merchant, once
+  excess return --id N --reason "why"   says that it was given back to the payer, once
   payments-out halt --reason "why"      lets no money leave
   payments-out resume --reason "why"    lets it leave again
   schema                                prints schema.graphql
 
-  --json    one line of JSON instead of words
+  --by "name"  who decides an excess; without it the account of the operating system
+  --json       one line of JSON instead of words
 `
 
 /** Runs one administration command. Exit code 0: done; 1: refused or not proven; 2: not understood. */
@@ -56,6 +60,7 @@ function readArguments() {
     email: text,
     role: text,
     reason: text,
+    by: text,
     json: flag,
     help: { ...flag, short: 'h' },
   } as const

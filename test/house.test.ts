@@ -94,6 +94,7 @@ const allMerchants: Readonly<Record<string, string>> = {
   'src/resources/team/send-mail.ts': 'jobs',
   'src/resources/team/sessions.ts': 'ends sessions, of the merchant that the token names',
   'src/resources/team/sign-in.ts': 'nobody is signed in yet: the address names the member',
+  'src/resources/transactions/excess.ts': 'administration',
   'src/resources/transactions/refund.ts':
     'the payer stands with what the operator said; found within the walls before',
   'src/resources/webhooks/due.ts': 'jobs',

@@ -54,7 +54,7 @@ export const events = {
   payment_received: {
     tells: 'A collection was confirmed by the operator and credited.',
     about: 'transaction',
-    webhook: payment,
+    webhook: [...payment, 'excess'],
   },
   payment_failed: {
     tells: 'A collection was refused or could not complete.',
@@ -75,6 +75,16 @@ export const events = {
     tells: 'The operator took a credited collection back, or refunds gave back all of it.',
     about: 'transaction',
     webhook: [...payment, 'shortfall', 'refunded'],
+  },
+  payment_excess_credited: {
+    tells: 'What an operator was paid for a collection beyond its amount was credited, by a decision.',
+    about: 'transaction',
+    webhook: payment,
+  },
+  payment_excess_returned: {
+    tells: 'What an operator was paid for a collection beyond its amount went back to the payer.',
+    about: 'transaction',
+    webhook: payment,
   },
   deposit_processing: {
     tells: 'A deposit or a refund was recorded, and its money set aside.',
@@ -194,6 +204,8 @@ export interface TransactionEventData {
   failure_reason?: string
   /** Of a reversal: what the merchant no longer had, and owes. */
   shortfall?: number
+  /** Of a payment: what the operator was paid beyond `amount`; it waits for a decision of the platform. */
+  excess?: number
   /** Of a reversal: refunds gave it back, not the operator. */
   refunded?: boolean
   /** Of a refund: the collection that it gives back. */

@@ -15,6 +15,7 @@ export const accounts = {
   fees: 'Fees taken.',
   suspense: 'Owed by the merchant: taken back by an operator when it was spent; the next money pays it.',
   funding: 'Money that the owner of a sandbox put in.',
+  unallocated: 'Received from an operator beyond what was asked: a person decides whose it is.',
 } as const
 export type Account = keyof typeof accounts
 
@@ -29,6 +30,9 @@ export const ledgerSteps = {
   reverse: 'An operator took a payment back, in either direction.',
   shortfall: 'The part of it that was spent already: the merchant owes it.',
   recover: 'The merchant paid what it owed.',
+  excess: 'An operator says that more was paid than asked: the rest waits for a person.',
+  excess_credit: 'A person credited that rest to the merchant.',
+  excess_return: 'That rest went back to the operator.',
 } as const
 export type LedgerStep = keyof typeof ledgerSteps
 

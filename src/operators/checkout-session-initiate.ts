@@ -28,7 +28,7 @@ import type {
   Unreachable,
 } from './operator.ts'
 import { notSentCauses } from './operator.ts'
-import { wireRecord } from './wire-record.ts'
+import { alarmUnreadable, wireRecord } from './wire-record.ts'
 
 /** Answers by which the operator says no; other 4xx come from something in between, or ask for patience. */
 const refusingStatuses = new Set([400, 401, 403, 404, 409, 422])
@@ -183,7 +183,10 @@ export function createCheckoutInitiation(
     source: Evidence['source'],
   ): InitiateOutcome {
     const evidence = checkoutEvidence(record, kind, source, digest, clock.now())
-    if (!evidence) return unknown(handle, 'unreadable')
+    if (!evidence) {
+      alarmUnreadable(log, settings.provider, handle.correlationId, record.record)
+      return unknown(handle, 'unreadable_amount')
+    }
     return { kind: 'settled', handle: { ...handle, operatorRef: evidence.operatorRef }, evidence }
   }
 

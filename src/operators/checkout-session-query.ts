@@ -11,7 +11,7 @@ import {
 import type { CheckoutWire } from './checkout-session-wire.ts'
 import { type HttpResult, unreachable } from './http-client.ts'
 import type { CallContext, OperationKind, OperatorHandle, QueryOutcome, Unreachable } from './operator.ts'
-import { type WireRecord, wireRecord } from './wire-record.ts'
+import { alarmUnreadable, type WireRecord, wireRecord } from './wire-record.ts'
 
 export type Resource = 'session' | 'payout'
 /** The session or payout that is meant, by the operator's name for it. */
@@ -74,15 +74,19 @@ export function createCheckoutQuery(settings: CheckoutSettings, wire: CheckoutWi
     const id = kind === 'collect' ? handle.sessionId : handle.serverCorrelationId
     if (id !== undefined) {
       const named = await one(resource, id, handle, ctx)
-      const outcome = outcomeOf(named, kind)
+      const outcome = outcomeOf(named, kind, handle)
       // A failure is final, and another record of the same reference may be paid: look at all of them first.
       if (outcome.kind !== 'refused' && outcome.kind !== 'absent') return outcome
     }
-    return outcomeOf(await search(resource, handle, ctx), kind)
+    return outcomeOf(await search(resource, handle, ctx), kind, handle)
   }
 
   /** The record that decides: paid before reversed before open before failed, and the oldest of its kind. */
-  function outcomeOf(result: Found | Unreachable, kind: OperationKind): QueryOutcome {
+  function outcomeOf(
+    result: Found | Unreachable,
+    kind: OperationKind,
+    { correlationId }: OperatorHandle,
+  ): QueryOutcome {
     if (result.kind === 'unreachable') return result
     const ranked = order.flatMap((stands) => result.records.filter((record) => record.stands === stands))
     const [first, second] = ranked
@@ -94,7 +98,9 @@ export function createCheckoutQuery(settings: CheckoutSettings, wire: CheckoutWi
         'one reference was paid twice',
       )
     }
-    return checkoutOutcome(first, kind, result.digest, clock.now())
+    const outcome = checkoutOutcome(first, kind, result.digest, clock.now())
+    if (outcome.kind === 'unreachable') alarmUnreadable(log, settings.provider, correlationId, first.record)
+    return outcome
   }
 
   /** A reversal has no record of its own: what it undoes shows it. */
@@ -102,7 +108,7 @@ export function createCheckoutQuery(settings: CheckoutSettings, wire: CheckoutWi
     const target = targetOf(handle)
     if (!target) return { kind: 'absent', asOf: clock.now() }
     const result = await one(target.resource, target.id, handle, ctx)
-    const outcome = outcomeOf(result, 'reverse')
+    const outcome = outcomeOf(result, 'reverse', handle)
     if (outcome.kind === 'reversed') return { kind: 'settled', evidence: outcome.evidence }
     return outcome.kind === 'unreachable' ? outcome : { kind: 'absent', asOf: clock.now() }
   }

@@ -1,7 +1,7 @@
 import { currency } from '../shared/money.ts'
 import { checkoutRefusal, readCheckoutError } from './checkout-session-errors.ts'
 import type { Evidence, OperationKind, QueryOutcome, Refusal } from './operator.ts'
-import type { WireRecord } from './wire-record.ts'
+import { keptFee, movedAmount, type WireRecord } from './wire-record.ts'
 
 /** The operator's clock may go differently from ours by this much. */
 const clockSkewMs = 60 * 1_000
@@ -81,7 +81,7 @@ export function readFound(
   return record?.list('result')?.flatMap((entry) => read(entry) ?? [])
 }
 
-/** What a paid record proves; undefined where its amount or currency cannot be read. Nobody pays 0. */
+/** What a paid record proves; undefined where its amount or currency cannot be read (see `movedAmount`). */
 export function checkoutEvidence(
   { id, record }: CheckoutRecord,
   kind: OperationKind,
@@ -89,12 +89,13 @@ export function checkoutEvidence(
   digest: string,
   now: Date,
 ): Evidence | undefined {
-  const amount = record.amount('receive_amount', 'amount')
-  if (!amount || (record.text('currency') ?? currency).toUpperCase() !== currency) return undefined
+  const amount = movedAmount(record, 'receive_amount', 'amount')
+  if (amount === undefined || (record.text('currency') ?? currency).toUpperCase() !== currency)
+    return undefined
   return {
     operatorRef: record.text('transaction_id') ?? id,
     amount,
-    fee: record.amount('fee'),
+    fee: keptFee(record.amount('fee')),
     settledAt:
       (kind === 'reverse' ? record.date('when_refunded') : record.date('when_completed', 'timestamp')) ?? now,
     counterparty: record.text('mobile', 'payer_mobile', 'restrict_payer_mobile'),
@@ -133,7 +134,7 @@ export function checkoutOutcome(
   if (stands === 'failed') return { kind: 'refused', refusal: checkoutFailure(found, kind, digest, now) }
   if (stands === 'open' || stands === 'unclear') return { kind: 'pending', expiresAt }
   const evidence = checkoutEvidence(found, kind, 'query', digest, now)
-  if (!evidence) return { kind: 'unreachable', cause: 'unreadable' }
+  if (!evidence) return { kind: 'unreachable', cause: 'unreadable_amount' }
   return stands === 'paid'
     ? { kind: 'settled', evidence }
     : { kind: 'reversed', evidence, reversalRef: evidence.operatorRef }

@@ -10,7 +10,7 @@ import type {
   StatementOutcome,
   Unreachable,
 } from './operator.ts'
-import { buildStatement } from './statement.ts'
+import { buildStatement, lineAmount } from './statement.ts'
 import { asAmount, type WireRecord, wireRecord } from './wire-record.ts'
 
 /** The operator chooses the size of its pages. */
@@ -77,13 +77,14 @@ export function checkoutWallet(settings: CheckoutSettings, wire: CheckoutWire, c
 function statementLine(item: WireRecord, lineNo: number): StatementLine | undefined {
   const operatorRef = item.text('transaction_id')
   const signed = item.text('amount')
-  const amount = asAmount(signed?.replace(/^-/, ''))
+  const type = lineType(item)
+  const amount = lineAmount(type, asAmount(signed?.replace(/^-/, '')))
   const postedAt = item.date('timestamp')
   if (operatorRef === undefined || amount === undefined || postedAt === undefined) return undefined
   return {
     lineNo,
     postedAt,
-    type: lineType(item),
+    type,
     direction: signed?.startsWith('-') ? 'debit' : 'credit',
     operatorRef,
     clientRef: item.text('client_reference'),

@@ -21,9 +21,15 @@ type Verdict = 'well' | 'sick' | 'silent'
 export function judge(outcome: { kind: string; cause?: NotSentCause | UnknownCause }): Verdict {
   if (outcome.kind !== 'unknown' && outcome.kind !== 'not_sent' && outcome.kind !== 'unreachable')
     return 'well'
-  if (outcome.cause === 'resend_refused' || outcome.cause === 'float_empty') return 'well'
+  if (outcome.cause !== undefined && answeredCauses.has(outcome.cause)) return 'well'
   return outcome.cause !== undefined && silentCauses.has(outcome.cause) ? 'silent' : 'sick'
 }
+
+const answeredCauses = new Set<NotSentCause | UnknownCause>([
+  'resend_refused',
+  'float_empty',
+  'unreadable_amount',
+])
 
 const silentCauses = new Set<NotSentCause | UnknownCause>([
   'rate_limited',

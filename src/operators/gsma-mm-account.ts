@@ -12,7 +12,7 @@ import type {
   StatementOutcome,
   Unreachable,
 } from './operator.ts'
-import { buildStatement } from './statement.ts'
+import { buildStatement, lineAmount } from './statement.ts'
 import { type WireRecord, wireRecord, wireRecords } from './wire-record.ts'
 
 /** Choice: a page of this many entries stays far below the largest answer. */
@@ -106,9 +106,9 @@ const lineTypes = new Map<string | undefined, StatementLine['type']>([
 
 function statementLine(entry: WireRecord, lineNo: number): StatementLine | undefined {
   const operatorRef = entry.text('transactionReference')
-  const amount = entry.amount('amount')
-  const postedAt = entry.date('creationDate', 'modificationDate')
   const type = lineTypes.get(entry.word('type')) ?? 'other'
+  const amount = lineAmount(type, entry.amount('amount'))
+  const postedAt = entry.date('creationDate', 'modificationDate')
   const direction = directionOf(entry, type)
   if (operatorRef === undefined || amount === undefined || postedAt === undefined || !direction)
     return undefined

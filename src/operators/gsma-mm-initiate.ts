@@ -18,7 +18,7 @@ import type {
   OperatorHandle,
   Unknown,
 } from './operator.ts'
-import { wireRecord } from './wire-record.ts'
+import { alarmUnreadable, wireRecord } from './wire-record.ts'
 
 /** Answers by which the standard says no; other 4xx come from something in between. */
 const refusingStatuses = new Set([400, 401, 403, 404, 409, 422])
@@ -103,7 +103,9 @@ export function createGsmaInitiation(
     if (transaction.meaning === undefined) warnUnmapped(transaction.status)
     if (transaction.meaning !== 'settled') return accepted(handle)
     const evidence = readEvidence(transaction, call.kind, source, digest, clock.now())
-    return evidence ? { kind: 'settled', handle, evidence } : unknown(handle, 'unreadable')
+    if (evidence) return { kind: 'settled', handle, evidence }
+    alarmUnreadable(log, settings.provider, handle.correlationId, transaction.record)
+    return unknown(handle, 'unreadable_amount')
   }
 
   async function ofState(

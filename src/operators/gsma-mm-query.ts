@@ -11,7 +11,7 @@ import {
 import type { GsmaWire } from './gsma-mm-wire.ts'
 import { type HttpAnswer, type HttpResult, unreachable } from './http-client.ts'
 import type { CallContext, OperationKind, OperatorHandle, QueryOutcome } from './operator.ts'
-import { wireRecord } from './wire-record.ts'
+import { alarmUnreadable, wireRecord } from './wire-record.ts'
 
 /**
  * Link, request state, transaction: no answer needs more steps, and an operator must not lead us in circles.
@@ -108,7 +108,8 @@ export function createGsmaQuery(settings: GsmaSettings, wire: GsmaWire, clock: C
     return { kind: 'pending', expiresAt: state.expiresAt }
   }
 
-  function ofTransaction({ kind }: Question, transaction: GsmaTransaction, digest: string): QueryOutcome {
+  function ofTransaction(question: Question, transaction: GsmaTransaction, digest: string): QueryOutcome {
+    const { kind, handle } = question
     const { meaning, status, error } = transaction
     if (meaning === 'refused') {
       const refusal = gsmaRefusal(error, kind, digest)
@@ -117,7 +118,10 @@ export function createGsmaQuery(settings: GsmaSettings, wire: GsmaWire, clock: C
     if (meaning === undefined) warnUnmapped(status)
     if (meaning === 'pending' || meaning === undefined) return { kind: 'pending' }
     const evidence = readEvidence(transaction, kind, 'query', digest, clock.now())
-    if (!evidence) return { kind: 'unreachable', cause: 'unreadable' }
+    if (!evidence) {
+      alarmUnreadable(log, settings.provider, handle.correlationId, transaction.record)
+      return { kind: 'unreachable', cause: 'unreadable_amount' }
+    }
     if (meaning === 'settled') return { kind: 'settled', evidence }
     const reversalRef = transaction.record.text('reversalReference') ?? transaction.reference
     return { kind: 'reversed', evidence, reversalRef }

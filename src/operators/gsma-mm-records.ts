@@ -2,7 +2,7 @@ import type { GsmaSettings } from '../config.ts'
 import { currency } from '../shared/money.ts'
 import { type GsmaError, readGsmaError } from './gsma-mm-errors.ts'
 import type { Evidence, OperationKind } from './operator.ts'
-import type { WireRecord } from './wire-record.ts'
+import { keptFee, movedAmount, type WireRecord } from './wire-record.ts'
 
 type Meaning = GsmaSettings['statusMap'][string]
 
@@ -53,8 +53,8 @@ export function readGsmaRecord(
 }
 
 /**
- * What a transaction proves about money; undefined where its amount or currency cannot be read.
- * Nobody pays 0.
+ * What a transaction proves about money; undefined where its amount or currency cannot be read (see
+ * `movedAmount`).
  * @param digest SHA-256 of the bytes it came in
  */
 export function readEvidence(
@@ -64,15 +64,16 @@ export function readEvidence(
   digest: string,
   now: Date,
 ): Evidence | undefined {
-  const amount = record.amount('amount')
-  if (!amount || (record.text('currency') ?? currency).toUpperCase() !== currency) return undefined
+  const amount = movedAmount(record, 'amount')
+  if (amount === undefined || (record.text('currency') ?? currency).toUpperCase() !== currency)
+    return undefined
   const fees = record.list('fees')?.map((fee) => fee.amount('feeAmount') ?? 0n)
   const receipt = record.text('transactionReceipt')
   return {
     operatorRef: reference,
     receipt: receipt === reference ? undefined : receipt,
     amount,
-    fee: fees?.reduce((sum, fee) => sum + fee, 0n),
+    fee: keptFee(fees?.reduce((sum, fee) => sum + fee, 0n)),
     settledAt: record.date('modificationDate', 'creationDate') ?? now,
     counterparty: partyPhone(record, kind === 'collect' ? 'debitParty' : 'creditParty'),
     source,

@@ -32,6 +32,8 @@ export type UnknownCause =
   | 'http_5xx'
   | 'unreadable'
   | 'unmapped'
+  /** A record in good order whose amount or currency cannot be read: see `movedAmount`. */
+  | 'unreadable_amount'
   /** An answer in good order, which says nothing of the earlier sends. */
   | 'resend_refused'
 

@@ -1,6 +1,7 @@
 import type { Xof } from '../shared/money.ts'
 import type { Provider } from '../shared/providers.ts'
 import type { Statement, StatementLine } from './operator.ts'
+import { movedAmountMax } from './wire-record.ts'
 
 const dayMs = 24 * 60 * 60 * 1_000
 
@@ -26,6 +27,17 @@ export function buildStatement(
     sha256,
     lines,
   }
+}
+
+const payments: ReadonlySet<StatementLine['type']> = new Set(['collect', 'disburse', 'reversal'])
+
+/**
+ * The amount of a line; undefined where a payment is zero or more than any payment can be: then the statement
+ * is unreadable, because no line of it may be left out. Transfers of the float have no such bound.
+ */
+export function lineAmount(type: StatementLine['type'], amount: Xof | undefined): Xof | undefined {
+  if (amount === undefined || !payments.has(type)) return amount
+  return amount > 0n && amount <= movedAmountMax ? amount : undefined
 }
 
 /** What a line did to the float: its amount by its direction, less the fee. */

@@ -1,4 +1,6 @@
 import type { Xof } from '../shared/money.ts'
+import type { Provider } from '../shared/providers.ts'
+import type { Log } from '../telemetry/log.ts'
 
 /**
  * A JSON object as operators really send them: names in any case, several spellings, numbers as strings.
@@ -10,7 +12,7 @@ export interface WireRecord {
   /** `text` in lower case: for words that mean something. */
   word(...names: readonly string[]): string | undefined
   date(...names: readonly string[]): Date | undefined
-  /** Whole francs; undefined where the value is no amount, or has a fraction. */
+  /** Whole francs; undefined where the value is no amount, has a fraction, or is more than 2^53 - 1. */
   amount(...names: readonly string[]): Xof | undefined
   count(...names: readonly string[]): number | undefined
   /** Whether the value is `true`. */
@@ -45,10 +47,47 @@ export function wireRecords(json: unknown): readonly WireRecord[] {
 
 /**
  * Whole francs of a decimal text (`5000`, `5000.00`); XOF has no minor unit, so a real fraction is no amount.
+ * Amounts are kept and answered as JSON numbers too, so one that no JSON number holds exactly is no amount.
  */
 export function asAmount(text: string | undefined): Xof | undefined {
-  const whole = text === undefined ? null : /^(\d{1,18})(?:\.0{1,4})?$/.exec(text)
-  return whole?.[1] === undefined ? undefined : BigInt(whole[1])
+  const whole = text === undefined ? null : /^(\d{1,16})(?:\.0{1,4})?$/.exec(text)
+  if (whole?.[1] === undefined || !Number.isSafeInteger(Number(whole[1]))) return undefined
+  return BigInt(whole[1])
+}
+
+/**
+ * Largest amount that an operator may report for one payment, in whole XOF. Choice: a hundred times the
+ * largest payout, so that an operator that begins to write centimes is still booked and alarmed.
+ */
+export const movedAmountMax: Xof = 10_000_000_000n
+
+/**
+ * The amount that one payment or reversal moved, under the first of the names that holds something. Undefined
+ * where that is no amount, zero, or more than any payment can be: an operator that says so is asked again.
+ */
+export function movedAmount(record: WireRecord, ...names: readonly string[]): Xof | undefined {
+  const amount = asAmount(record.text(...names))
+  return amount !== undefined && amount > 0n && amount <= movedAmountMax ? amount : undefined
+}
+
+/** Calls a person: an operator reports a payment whose amount or currency `movedAmount` cannot read. */
+export function alarmUnreadable(
+  log: Log,
+  provider: Provider,
+  correlationId: string,
+  record: WireRecord,
+): void {
+  const said = record.text('receive_amount', 'amount')?.slice(0, saidLengthMax)
+  const line = { provider, correlationId, said, currency: record.text('currency') }
+  log.error(line, 'alarm: an operator reports an amount that cannot be read')
+}
+
+/** What of an unreadable amount the log shows. */
+const saidLengthMax = 40
+
+/** A fee as it is kept beside a payment, never booked; undefined where it is more than any payment can be. */
+export function keptFee(fee: Xof | undefined): Xof | undefined {
+  return fee !== undefined && fee <= movedAmountMax ? fee : undefined
 }
 
 const textLengthMax = 1_000

@@ -282,12 +282,18 @@ export function paid(
 ): Ending {
   if (evidence.amount !== request.amount) {
     const line = { about: causeOf(request), asked: request.amount, evidence }
-    const isOurs = request.kind === 'disburse' && evidence.amount > request.amount
-    services.log.error(line, isOurs ? 'alarm: an operator paid out too much' : 'another amount was paid')
+    const words = evidence.amount > request.amount ? saysMore[request.kind] : 'another amount was paid'
+    services.log.error(line, words)
   }
   const watchMs = reversalCheckMs(services, request, 0)
   return { status: 'success', source, evidence, watchMs, question: request.checkCount }
 }
+
+/** The excess of a collection waits for a person: `npm run admin -- excess list`. */
+const saysMore = {
+  collect: 'alarm: an operator says that more was paid than asked',
+  disburse: 'alarm: an operator paid out too much',
+} as const satisfies Record<OpenRequest['kind'], string>
 
 /**
  * Until the operator is asked whether it took back what was paid, as for so long; null asks no more. One that

@@ -72,7 +72,8 @@ export async function checkRequest(services: Services, request: OpenRequest): Pr
       return { status: await keepAsking(services, request, outcome), reached: true }
     case 'unreachable':
       await askOnceMore(services, request, outcome)
-      return { status: request.status, reached: false }
+      // The operator answered: the payment is open until an answer names an amount that can be read.
+      return { status: request.status, reached: outcome.cause === 'unreadable_amount' }
   }
 }
 

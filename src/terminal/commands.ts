@@ -1,3 +1,4 @@
+import { userInfo } from 'node:os'
 import { z } from 'zod'
 import { verifyAuditLog } from '../access/audit-seal.ts'
 import type { Role } from '../access/roles.ts'
@@ -11,6 +12,7 @@ import { fundMerchant } from '../resources/merchants/fund.ts'
 import { cancelBatchesOf } from '../resources/batches/cancel-all.ts'
 import { cancelPayoutsOf } from '../resources/payouts/cancel-all.ts'
 import { inviteAsPlatform } from '../resources/team/invite.ts'
+import { decideExcess, listExcesses, type Verdict } from '../resources/transactions/excess.ts'
 import { formatXof } from '../shared/money.ts'
 import { readInput, text, wholeNumber } from '../shared/input.ts'
 import { DomainError } from '../shared/errors.ts'
@@ -30,6 +32,7 @@ interface Flags {
   email?: string | undefined
   role?: string | undefined
   reason?: string | undefined
+  by?: string | undefined
 }
 
 interface Done {
@@ -85,6 +88,9 @@ export const commands: Readonly<Record<string, (services: AdminServices, flags: 
   audit,
   'ledger verify': audit,
   'audit-log verify': verifyLogs,
+  'excess list': showExcesses,
+  'excess credit': (services, flags) => decide(services, 'credited', flags),
+  'excess return': (services, flags) => decide(services, 'returned', flags),
   'payments-out halt': async (services, flags) => {
     const { reason } = readInput(reasonInput, flags)
     const done = await haltPaymentsOut(services.database.pool, reason)
@@ -140,6 +146,50 @@ async function audit({ database, progress }: AdminServices): Promise<Done> {
 function passWords({ stage, idDone, idLast, slices }: PassProgress): string {
   const place = idLast > 0n ? ` ${idDone} of ${idLast}` : ''
   return `${slices} slices proven; at ${stage}${place}`
+}
+
+/** Lists what operators say was paid beyond what was asked, and waits for a person. */
+async function showExcesses(services: AdminServices): Promise<Done> {
+  const open = await listExcesses(services)
+  const lines = open.map(
+    (excess) =>
+      `${excess.id}  merchant ${excess.merchantId}, transaction ${excess.transactionId} ` +
+      `(${excess.reference}), ${excess.paymentMethod}: asked ${formatXof(excess.askedAmount, 'en')}, ` +
+      `said ${formatXof(excess.saidAmount, 'en')}, ${excess.createdAt.toISOString()}`,
+  )
+  return {
+    answer: {
+      excesses: open.map((excess) => ({
+        id: excess.id,
+        merchant_id: excess.merchantId,
+        transaction_id: Number(excess.transactionId),
+        reference: excess.reference,
+        payment_method: excess.paymentMethod,
+        asked_amount: Number(excess.askedAmount),
+        said_amount: Number(excess.saidAmount),
+        created_at: excess.createdAt,
+      })),
+    },
+    words: lines.join('\n') || 'No excess waits for a decision.',
+  }
+}
+
+async function decide(services: AdminServices, ruling: Verdict, flags: Flags): Promise<Done> {
+  const { id, reason, by = userInfo().username } = flags
+  const { merchantId, transactionId, amount } = await decideExcess(services, ruling, { id, reason, by })
+  const what = `${formatXof(amount, 'en')} of transaction ${transactionId}`
+  return {
+    answer: {
+      merchant_id: merchantId,
+      transaction_id: Number(transactionId),
+      amount: Number(amount),
+      state: ruling,
+    },
+    words:
+      ruling === 'credited'
+        ? `${what} are credited to merchant ${merchantId}.`
+        : `${what} are booked as given back to the payer.`,
+  }
 }
 
 /** Follows the chain of an account's audit log to its end. */

@@ -105,6 +105,12 @@ const somewhere: readonly Fault[] = [
     expected: ok,
   },
   {
+    name: 'more is paid than asked',
+    to: ['collect', 'disburse'],
+    wish: { effect: 'excess_amount', params: { more: 100 } },
+    expected: ok,
+  },
+  {
     name: 'the operator takes it back',
     to: ['collect', 'disburse'],
     wish: { effect: 'reversal', params: { ms: 1_000 } },

@@ -249,14 +249,15 @@ async function checkBook(
   original: OperatorHandle | undefined,
 ): Promise<void> {
   const book = await ground.executions((original ?? handle).clientRef)
-  const less = fault.wish?.effect === 'wrong_amount' ? 100n : 0n
+  const otherwise: Record<string, bigint> = { wrong_amount: -100n, excess_amount: 100n }
+  const francs = amount + (otherwise[fault.wish?.effect ?? ''] ?? 0n)
   must(book.count === 1, `the operator's book has it ${book.count} times`)
-  must(book.amount === amount - less, `the operator's book has ${book.amount} francs`)
+  must(book.amount === francs, `the operator's book has ${book.amount} francs`)
   if (fault.wish?.effect !== 'reversal') {
     const back = kind === 'reverse' ? amount : 0n
     must(book.reversed === back, `${book.reversed} francs were given back`)
   }
-  must(evidence.amount === amount - less, `the evidence says ${evidence.amount} francs`)
+  must(evidence.amount === francs, `the evidence says ${evidence.amount} francs`)
   must(/^[0-9a-f]{64}$/.test(evidence.digest), 'the evidence has no digest')
   must(evidence.operatorRef !== '', 'the evidence names nothing')
   const problems = await ground.problems()

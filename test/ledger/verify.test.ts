@@ -122,9 +122,9 @@ describe('the proof finds', () => {
        WHERE merchant_id = $1 AND transaction_type = 'pay'`,
     ],
     [
-      'a payment settled for more',
+      'a payment settled for less',
       /another amount/,
-      `UPDATE transaction SET settled_amount = settled_amount + 1
+      `UPDATE transaction SET settled_amount = settled_amount - 1
        WHERE merchant_id = $1 AND transaction_type = 'pay'`,
     ],
     [

@@ -34,8 +34,9 @@ describe('judge', () => {
     expect(judge({ kind: 'unknown', cause })).toBe('sick')
     expect(judge({ kind: 'unreachable', cause })).toBe('sick')
   })
-  test('the refusal of a resend is an answer', () =>
-    expect(judge({ kind: 'unknown', cause: 'resend_refused' })).toBe('well'))
+  test.each(['resend_refused', 'unreadable_amount'] as const)('unknown by %s is an answer', (cause) =>
+    expect(judge({ kind: 'unknown', cause })).toBe('well'),
+  )
   test.each(['dns', 'connect', 'tls', 'token'] as const)('not sent by %s is sick', (cause) =>
     expect(judge({ kind: 'not_sent', cause })).toBe('sick'),
   )

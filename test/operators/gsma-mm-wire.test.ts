@@ -191,7 +191,7 @@ test('evidence in another currency is none', async () => {
   const { driver } = await played(reply(200, transaction))
   expect(await driver.query('collect', newHandle(), call())).toEqual({
     kind: 'unreachable',
-    cause: 'unreadable',
+    cause: 'unreadable_amount',
   })
 })
 

@@ -132,7 +132,7 @@ async function deadlocks(): Promise<bigint | undefined> {
   return rows[0]?.deadlocks
 }
 
-test.each([4_900n, 5_000n, 5_100n])('what the operator says was paid is credited: %s', async (amount) => {
+test.each([4_900n, 4_999n, 5_000n])('what the operator says was paid is credited: %s', async (amount) => {
   const merchant = await makeMerchant(pool)
   const { transactionId } = await openCollection(pool, merchant, { provider: 'OperatorC' })
   await settleTransaction(process(pool), transactionId, paid(amount))

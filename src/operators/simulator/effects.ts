@@ -122,6 +122,12 @@ export const effects = {
   },
   /** Fewer francs are paid than asked for. */
   wrong_amount: { stages: ['settle'], ops: payments, parameters: { less: francs } },
+  /** More francs are paid than asked for. */
+  excess_amount: {
+    stages: ['settle'],
+    ops: payments,
+    parameters: { more: { ...francs, max: Number.MAX_SAFE_INTEGER } },
+  },
   /** What was paid is taken back by the operator itself. */
   reversal: { stages: ['settle'], ops: payments, parameters: { ms: milliseconds(0) } },
   cb_drop: told,

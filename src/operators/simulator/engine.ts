@@ -293,6 +293,7 @@ function movedOtherwise(
   let [francs, due]: [bigint, Operation['due']] = [BigInt(amount), null]
   for (const { effect, params } of played) {
     if (effect === 'wrong_amount') francs -= BigInt(params['less'] ?? 0)
+    if (effect === 'excess_amount') francs += BigInt(params['more'] ?? 0)
     if (effect === 'reversal') due = { at: at + (params['ms'] ?? 0), act: 'reverse', reason: null }
   }
   return { amount: String(francs < 1n ? 1n : francs), due }

@@ -13,6 +13,8 @@ interface Reversal {
   status: TransactionStatus
   /** What the merchant had spent already, and owes now, in XOF; null where nothing moved. */
   shortfall: bigint | null
+  /** What the operator took back in all, in XOF, as our books have it; null where nothing moved. */
+  amount: bigint | null
 }
 
 /**
@@ -34,6 +36,10 @@ export async function reverseTransaction(
     const { shortfall } = reversal
     services.log.error({ transactionId, shortfall }, 'a merchant owes what an operator took back')
   }
+  if (reversal.moved && reversal.amount !== evidence.amount) {
+    const line = { transactionId, paid: reversal.amount, said: evidence.amount }
+    services.log.error(line, 'alarm: an operator took back another amount than was paid')
+  }
   if (transactionStates.canMove(reversal.status, 'reversed'))
     services.log.warn({ transactionId, stands: reversal.status }, 'a reversal moved nothing')
   return reversal
@@ -47,7 +53,7 @@ interface Item {
 const reverseMany = shareStatement(async (pool: Pool, items: readonly Item[]): Promise<Reversal[]> => {
   const { rows } = await pool.query<Reversal>({
     name: 'reverse_many',
-    text: 'SELECT moved, status, shortfall FROM reverse_many($1, $2, $3::jsonb[])',
+    text: 'SELECT moved, status, shortfall, amount FROM reverse_many($1, $2, $3::jsonb[])',
     values: [
       items.map((item) => item.transactionId),
       items.map(() => 'query'),

@@ -218,6 +218,11 @@ const seen: Record<EffectName, (bench: Bench) => Promise<void>> = {
     expect((await (await d(bench)).disburse(payer)).body['amount']).toBe('4970')
     expect(await executions(bench)).toMatchObject([{ count: 1, amount: '4970' }])
   },
+  async excess_amount(bench) {
+    await fault(bench, 'excess_amount', { params: { more: 9_000_000_000_000_000 } })
+    expect((await (await d(bench)).disburse(payer)).body['amount']).toBe('9000000000005000')
+    expect(await executions(bench)).toMatchObject([{ count: 1, amount: '9000000000005000' }])
+  },
   async reversal(bench) {
     await using receiver = await openReceiver()
     await fault(bench, 'reversal', { params: { ms: minute } })

@@ -1,0 +1,86 @@
+import { z } from 'zod'
+import { platformRecording, recordChange } from '../../access/audit-log.ts'
+import type { Services } from '../../context.ts'
+import { transact } from '../../database/transact.ts'
+import { reasonLengthMax } from '../../ledger/payments-out.ts'
+import type { Provider } from '../../shared/providers.ts'
+import { DomainError } from '../../shared/errors.ts'
+import { readInput, text, wholeNumber } from '../../shared/input.ts'
+import type { Xof } from '../../shared/money.ts'
+
+/** What an operator says was paid for a collection beyond what was asked, and nobody decided about yet. */
+export interface Excess {
+  id: number
+  merchantId: number
+  transactionId: bigint
+  reference: string
+  paymentMethod: Provider
+  /** Whole XOF; the excess is the difference. */
+  askedAmount: Xof
+  saidAmount: Xof
+  createdAt: Date
+}
+
+/** What a person decides: the excess is the merchant's, or it was given back to the payer. */
+export type Verdict = 'credited' | 'returned'
+
+/** The open excesses of every merchant, oldest first, at most 200. */
+export async function listExcesses({ database: { pool } }: Pick<Services, 'database'>): Promise<Excess[]> {
+  const { rows } = await pool.query<Excess>({
+    name: 'open_excesses',
+    text: `SELECT x.id, x.merchant_id AS "merchantId", x.transaction_id AS "transactionId", t.reference,
+        t.payment_method AS "paymentMethod", x.asked_amount AS "askedAmount", x.said_amount AS "saidAmount",
+        x.created_at AS "createdAt"
+      FROM settlement_exception x
+      JOIN transaction t ON t.merchant_id = x.merchant_id AND t.id = x.transaction_id
+      WHERE x.state = 'open' ORDER BY x.id LIMIT $1`,
+    values: [listMax],
+  })
+  return rows
+}
+
+/** Choice: a person works through fewer at a time. */
+const listMax = 200
+
+const decisionInput = z.object({
+  id: wholeNumber(1, 2_147_483_647),
+  by: text({ min: 1, max: 200 }),
+  reason: text({ min: 1, max: reasonLengthMax }),
+})
+
+/**
+ * Decides once whose an excess is. `credited` moves it from `unallocated` to `available`; `returned` moves it
+ * to the operator's clearing account, after a person has given it back to the payer there. State, movement,
+ * event and the audit entry of the merchant are one commit.
+ * @param raw.by the person who decides, 1 to 200 characters; `raw.reason` says why, 1 to 1,000 characters
+ * @returns the merchant, the transaction and the excess in whole XOF
+ * @throws DomainError INVALID_INPUT, NOT_FOUND, STATE_CONFLICT where it was decided before
+ */
+export async function decideExcess(
+  services: Pick<Services, 'database'>,
+  verdict: Verdict,
+  raw: { id: string | undefined; by: string | undefined; reason: string | undefined },
+): Promise<{ merchantId: number; transactionId: bigint; amount: Xof }> {
+  const { id, by, reason } = readInput(decisionInput, raw)
+  return transact(services.database, async (tx) => {
+    const { rows } = await tx.query<Decision>(
+      `SELECT outcome, merchant_id AS "merchantId", transaction_id AS "transactionId", amount
+       FROM decide_excess($1, $2::settlement_exception_state, $3, $4)`,
+      [id, verdict, by, reason],
+    )
+    const [made] = rows
+    if (made?.outcome === 'decided') {
+      throw new DomainError('STATE_CONFLICT', `Excess ${id} was decided before.`)
+    }
+    if (made?.outcome !== 'done') throw new DomainError('NOT_FOUND', `There is no excess ${id}.`)
+    const { merchantId, transactionId, amount } = made
+    const recording = platformRecording(merchantId, `excess ${verdict === 'credited' ? 'credit' : 'return'}`)
+    const after = { state: verdict, amount: Number(amount), decided_by: by, reason }
+    await recordChange(tx, recording, { target: ['transaction', transactionId], after })
+    return { merchantId, transactionId, amount }
+  })
+}
+
+type Decision =
+  | { outcome: 'done'; merchantId: number; transactionId: bigint; amount: Xof }
+  | { outcome: 'unknown' | 'decided' }

@@ -1,0 +1,59 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { fundedMerchant, openCollection, settleMany } from '../ledger/money.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { admin, type Home, newHome } from './program.ts'
+
+// A person decides on the command line about what operators say was paid beyond what was asked.
+let db: TestDatabase
+let home: Home
+beforeAll(async () => {
+  db = await createTestDatabase()
+  home = await newHome({ DATABASE_URL: db.url })
+})
+afterAll(async () => {
+  await home.remove()
+  await db.drop()
+})
+
+test('an excess is listed, decided once with a reason, and is then gone from the list', async () => {
+  const { pool } = db.database
+  const merchant = await fundedMerchant(pool, 0n)
+  const { merchantId } = merchant
+  const { transactionId } = await openCollection(pool, merchant)
+  await settleMany(pool, [{ id: transactionId, to: 'success', amount: 7_000n }])
+
+  const listed = await admin(home, 'excess', 'list', '--json')
+  const { excesses } = JSON.parse(listed.stdout)
+  expect(excesses).toEqual([
+    expect.objectContaining({
+      merchant_id: merchantId,
+      transaction_id: Number(transactionId),
+      payment_method: 'OperatorA',
+      asked_amount: 5_000,
+      said_amount: 7_000,
+    }),
+  ])
+  const id = String(excesses[0].id)
+  const words = await admin(home, 'excess', 'list')
+  expect(words.stdout).toMatch(/asked XOF.5,000, said XOF.7,000/)
+
+  const silent = await admin(home, 'excess', 'credit', '--id', id)
+  expect(silent).toMatchObject({ code: 1, stderr: expect.stringMatching(/reason/) })
+  const [why, by] = [
+    ['--reason', 'paid twice'],
+    ['--by', 'Awa'],
+  ]
+  const done = await admin(home, 'excess', 'credit', '--id', id, ...why, ...by, '--json')
+  expect({ code: done.code, ...JSON.parse(done.stdout) }).toEqual({
+    code: 0,
+    merchant_id: merchantId,
+    transaction_id: Number(transactionId),
+    amount: 2_000,
+    state: 'credited',
+  })
+  const again = await admin(home, 'excess', 'return', '--id', id, ...why)
+  expect(again).toMatchObject({ code: 1, stderr: expect.stringMatching(/was decided before/) })
+  const unknown = await admin(home, 'excess', 'return', '--id', '999', ...why)
+  expect(unknown).toMatchObject({ code: 1, stderr: expect.stringMatching(/There is no excess 999/) })
+  expect((await admin(home, 'excess', 'list')).stdout).toBe('No excess waits for a decision.\n')
+})
