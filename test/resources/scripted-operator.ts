@@ -91,6 +91,7 @@ export function useScene(): void {
       addresses: { publicUrl: 'https://us.example', callbackUrl: 'https://us.example' },
       access: { master: new MasterSecret(Buffer.alloc(32)) },
       flights: new Map(),
+      restores: { mayHaveSent: () => false },
       ending: new AbortController().signal,
     } as unknown as Services
     Object.assign(scene, { db, pool, clock, services })
