@@ -4,6 +4,7 @@ import { PrismaPg } from '@prisma/adapter-pg'
 import pg from 'pg'
 import { PrismaClient } from '../../prisma/generated/prisma/client.ts'
 import { MerchantPool, merchantRole } from './merchant-pool.ts'
+import { proveRole, proveWalls } from './session-proof.ts'
 
 const connectTimeoutMs = 2_000
 const statementTimeoutMs = 5_000
@@ -54,18 +55,10 @@ export function openDatabase(options: {
   role: string | null
   log: DatabaseLog
   /** Looks at each new session of `pool` before it is used; one that it refuses is closed. */
-  checkSession?: (client: pg.ClientBase) => Promise<void>
+  checkSession?: CheckSession
 }): Database {
   const { connection, poolMax, merchantPoolMax = poolMax, role, log, checkSession } = options
-  const pool = openPool(connection, poolMax, role, log)
-  if (checkSession) {
-    const check = async (client: pg.ClientBase, done: (problem?: unknown) => void) => {
-      const problem = await checkSession(client).catch((error: unknown) => error)
-      done(problem)
-    }
-    const verify = (...given: Parameters<typeof check>) => void check(...given)
-    Object.assign(pool.options, { verify })
-  }
+  const pool = watchPool(new pg.Pool(poolConfig(connection, poolMax, role, checkSession)), log)
   const merchantPool = watchPool(
     new MerchantPool(poolConfig(connection, merchantPoolMax, role === null ? null : merchantRole)),
     log,
@@ -120,10 +113,17 @@ export function openPool(
   return watchPool(new pg.Pool({ ...poolConfig(connection, max, role), types }), log)
 }
 
-function poolConfig(connection: pg.ClientConfig | string, max: number, role: string | null): pg.PoolConfig {
+type CheckSession = (client: pg.ClientBase) => Promise<void>
+
+function poolConfig(
+  connection: pg.ClientConfig | string,
+  max: number,
+  role: string | null,
+  checkSession?: CheckSession,
+): pg.PoolConfig {
   // Prisma reads and writes times without their offset: its sessions must be in UTC.
   // A plan made while a table was small is kept while it grows: no session reads whole tables by choice.
-  const startup = ['-c TimeZone=UTC', '-c enable_seqscan=off', ...(role === null ? [] : [`-c role=${role}`])]
+  const startup = ['-c TimeZone=UTC', '-c enable_seqscan=off', `-c role=${role ?? ownerRole}`]
   return {
     application_name: 'merchant-payments',
     ...withStartupOptions(connection, startup),
@@ -136,7 +136,40 @@ function poolConfig(connection: pg.ClientConfig | string, max: number, role: str
     idle_in_transaction_session_timeout: idleInTransactionTimeoutMs,
     keepAlive: true,
     types: bigintTypes(),
+    verify: (client, done) => void verifySession(client, { role, checkSession, done }),
   }
+}
+
+/** The first thing in each new session; one that fails is closed and serves nobody. */
+async function verifySession(
+  client: pg.ClientBase,
+  options: {
+    role: string | null
+    checkSession: CheckSession | undefined
+    done: (problem?: Error) => void
+  },
+): Promise<void> {
+  const { role, checkSession, done } = options
+  let problem: unknown
+  try {
+    if (role === merchantRole) await proveWalls(client, role)
+    else if (role !== null) await proveRole(client, role)
+    await checkSession?.(client)
+  } catch (error) {
+    problem = error
+  }
+  done(problem as Error | undefined)
+}
+
+/**
+ * The rights of the account itself. They must be asked for: by itself each session of the account in this
+ * database begins as the role that sees no merchant (`migrate`), also where the startup options are lost.
+ */
+const ownerRole = 'none'
+
+/** A connection with the account's own rights: for migrations and administration. */
+export function asOwner(connection: pg.ClientConfig | string): pg.ClientConfig {
+  return withStartupOptions(connection, [`-c role=${ownerRole}`])
 }
 
 function watchPool(pool: pg.Pool, log: DatabaseLog): pg.Pool {

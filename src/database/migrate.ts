@@ -2,6 +2,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
+import { asOwner } from './client.ts'
 import { migrateJobs } from './jobs-schema.ts'
 import { merchantRole } from './merchant-pool.ts'
 
@@ -49,16 +50,20 @@ export async function migrate(
   client.on('error', () => {})
   await client.connect()
   try {
+    // By a statement: also where the startup options are lost, which the service then says.
+    await client.query('set role none')
     await client.query('select pg_advisory_lock($1)', [migrationLock])
     await ensureRoles(client)
     await client.query(historyTable)
     const pending = await findPending(client, migrations, options.log)
     // Ours say who may use its tables.
-    if (!options.folder && (await migrateJobs(client, connection))) options.log?.('Job engine migrated')
+    if (!options.folder && (await migrateJobs(client, asOwner(connection))))
+      options.log?.('Job engine migrated')
     for (const migration of pending) {
       await apply(client, migration)
       options.log?.(`Migration ${migration.name} applied`)
     }
+    if (!options.folder) await beginWalled(client)
     return { applied: pending.map(({ name }) => name) }
   } finally {
     // Ends the session, and the lock with it.
@@ -156,6 +161,24 @@ async function ensureRoles(client: pg.Client): Promise<void> {
     )
   }
   await assertWalled(client)
+}
+
+/**
+ * Makes each session of this account in this database begin as the role that sees no merchant until it is
+ * bound to one. Other roles, and the account's own rights, must be asked for. So a session whose startup
+ * options were lost on the way sees no merchant instead of all of them.
+ */
+async function beginWalled(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ database: string; done: boolean }>(
+    `select current_database() as database, exists (
+       select from pg_db_role_setting s join pg_database d on d.oid = s.setdatabase
+       where d.datname = current_database() and s.setrole = session_user::regrole and $1 = any (s.setconfig)
+     ) as done`,
+    [`role=${merchantRole}`],
+  )
+  const database = client.escapeIdentifier(rows[0]?.database ?? '')
+  if (!rows[0]?.done)
+    await client.query(`alter role session_user in database ${database} set role = '${merchantRole}'`)
 }
 
 /** @throws Error where row-level security would not hold the role: it would see every merchant */

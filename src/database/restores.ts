@@ -157,6 +157,8 @@ class Watch implements Restores {
     client.on('error', () => {})
     await client.connect()
     try {
+      // By itself a session of the account sees no merchant (`migrate`).
+      await client.query('set role none')
       return await work(client)
     } finally {
       await client.end()

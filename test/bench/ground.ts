@@ -30,7 +30,8 @@ export async function openGround(): Promise<Ground> {
   }
   const name = `bench_${process.pid}`
   await admin.query(`CREATE DATABASE ${name}`)
-  const url = databaseUrl(server.connection(name))
+  // With the rights of the account; the product's sessions ask for their own roles after this.
+  const url = withOption(databaseUrl(server.connection(name)), '-c role=none')
   const owner = new pg.Pool({ connectionString: url, max: 2 })
   // Whatever is still open when the database is dropped.
   owner.on('error', () => {})
@@ -48,6 +49,12 @@ export async function openGround(): Promise<Ground> {
       await server.stop()
     },
   }
+}
+
+function withOption(address: string, option: string): string {
+  const url = new URL(address)
+  url.searchParams.set('options', option)
+  return url.href
 }
 
 function drop(admin: pg.Client, name: string): Promise<unknown> {
