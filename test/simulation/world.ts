@@ -148,6 +148,7 @@ export function openNode({ pool, merchantPool, ...world }: Ground): Services {
       },
     },
     flights: new Map(),
+    restores: { mayHaveSent: () => false },
     ending: new AbortController().signal,
     wakeJob: () => undefined,
     // Nobody waits for an outcome here: it is known when the operator has answered.

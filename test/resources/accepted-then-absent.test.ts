@@ -1,0 +1,60 @@
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { claimSend, type Subject } from '../../src/operators/requests.ts'
+import { checkRequest } from '../../src/resources/settlement.ts'
+import { sendRequest } from '../../src/resources/sending.ts'
+import { fundedMerchant, openCollection } from '../ledger/money.ts'
+import { beginRecipients, openBatch, payees } from '../ledger/money-bulk.ts'
+import { beginPayouts, openDeposit, openPayout } from '../ledger/money-out.ts'
+import { take } from './scripted-disbursement.ts'
+import { answers, lowerFence, says, scene, script, second, useScene } from './scripted-operator.ts'
+
+// An operator that accepted an operation may deny later that it knows it. It may have executed it all the
+// same, so the operation is never sent a second time: the operator is asked until it says more.
+
+useScene()
+
+/** Puts one request of the kind on record. @returns its id */
+const begin: Record<Subject, () => Promise<bigint>> = {
+  collection: async () => (await openCollection(scene.pool, scene.merchant)).requestId,
+  deposit: async () => (await openDeposit(scene.pool, scene.merchant)).requestId,
+  payout: async () => {
+    await openPayout(scene.pool, scene.merchant)
+    return (await beginPayouts(scene.pool))[0]?.requestId ?? 0n
+  },
+  recipient: async () => {
+    await openBatch(scene.pool, scene.merchant, payees(1))
+    return (await beginRecipients(scene.pool))[0]?.requestId ?? 0n
+  },
+}
+
+test.each(Object.entries(begin))('%s: accepted, then absent: not sent again', async (subject, make) => {
+  scene.merchant = await fundedMerchant(scene.pool, 20_000n)
+  const requestId = await make()
+  const it = { requestId, subject: 'deposit' as const, id: 0n, merchantId: scene.merchant.merchantId }
+  Object.assign(script, { collect: [says.accepted], disburse: [says.accepted] })
+  const request = { ...(await take(it)), state: 'sending' as const }
+  expect(request.subject).toBe(subject)
+  await sendRequest(scene.services, request, 'interactive', new Date(Date.now() + 10 * second))
+  const warn = vi.spyOn(scene.services.log, 'warn')
+  onTestFinished(() => warn.mockRestore())
+  const sends = () => script.sent.length + script.paidOut.length
+  expect(sends()).toBe(1)
+
+  for (let asked = 1; asked <= 3; asked += 1) {
+    // No earlier send can arrive any more, and the operator would take another one.
+    await lowerFence({ requestId })
+    Object.assign(script, { query: [answers.absent], collect: [says.accepted], disburse: [says.accepted] })
+    await checkRequest(scene.services, await take(it))
+    expect([script.asked, sends()]).toEqual([asked, 1])
+    expect(warn.mock.lastCall?.[1]).toBe('the operator lost a request that it had accepted')
+    expect(warn).toHaveBeenCalledTimes(asked)
+    // Whoever else knows less, another node or a note that came late, gets no right to send either.
+    await lowerFence({ requestId })
+    expect(await claimSend(scene.pool, requestId, 1)).toBeNull()
+  }
+  const { rows } = await scene.db.owner.query(
+    'SELECT state, attempt, next_check_at IS NOT NULL AS watched FROM operator_request WHERE id = $1',
+    [requestId],
+  )
+  expect(rows).toEqual([{ state: 'accepted', attempt: 1, watched: true }])
+})
