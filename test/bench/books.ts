@@ -61,20 +61,23 @@ const grounds = `FROM generate_series($1::bigint, $1 + $2::bigint - 1) AS g
 const rows = {
   transactions: `INSERT INTO transaction (id, merchant_id, transaction_type, payment_method, customer_phone,
       amount, status, reference, request_data, operator_reference, settled_amount, evidence_source,
-      settled_at, created_at)
+      settled_at, created_at, correlation_id)
     SELECT g * 8 + j, merchant, CASE WHEN j <= 5 THEN 'pay' ELSE 'deposit' END::transaction_type, 'OperatorA',
       '+22370000001', CASE WHEN j <= 5 THEN 5000 ELSE 2000 END, 'success', 'bench-' || g * 8 + j, '{}',
-      'op-' || g * 8 + j, CASE WHEN j <= 5 THEN 5000 ELSE 2000 END, 'query', now(), now()
+      'op-' || g * 8 + j, CASE WHEN j <= 5 THEN 5000 ELSE 2000 END, 'query', now(), now(),
+      md5('transaction:' || g * 8 + j)::uuid
     ${grounds} CROSS JOIN generate_series(1, 8) AS j ORDER BY g, j`,
   payouts: `INSERT INTO payout (id, merchant_id, payment_method, destination_phone, amount, status, reference,
-      send_at, approval, maker, request_data, settled_amount, evidence_source, settled_at, created_at)
+      send_at, approval, maker, request_data, settled_amount, evidence_source, settled_at, created_at,
+      correlation_id)
     SELECT g * 2 + j, merchant, 'OperatorA', '+22370000002', 2000, 'completed', 'bench-' || g * 2 + j, now(),
-      'not_required', 'api_key:1', '{}', 2000, 'query', now(), now()
+      'not_required', 'api_key:1', '{}', 2000, 'query', now(), now(), md5('payout:' || g * 2 + j)::uuid
     ${grounds} CROSS JOIN generate_series(1, 2) AS j ORDER BY g, j`,
   requests: `INSERT INTO operator_request (merchant_id, transaction_id, payout_id, provider, kind,
       correlation_id, amount, phone, state, fence_until, created_at)
     SELECT merchant, CASE WHEN j <= 8 THEN g * 8 + j END, CASE WHEN j > 8 THEN g * 2 + j - 8 END, 'OperatorA',
-      CASE WHEN j <= 5 THEN 'collect' ELSE 'disburse' END::operator_request_kind, gen_random_uuid(),
+      CASE WHEN j <= 5 THEN 'collect' ELSE 'disburse' END::operator_request_kind,
+      md5(CASE WHEN j <= 8 THEN 'transaction:' || g * 8 + j ELSE 'payout:' || g * 2 + j - 8 END)::uuid,
       CASE WHEN j <= 5 THEN 5000 ELSE 2000 END,
       CASE WHEN j <= 8 THEN '+22370000001' ELSE '+22370000002' END, 'settled', now(), now()
     ${grounds} CROSS JOIN generate_series(1, 10) AS j ORDER BY g, j`,

@@ -179,6 +179,13 @@ const plants: readonly (readonly [what: string, names: Invariant, plant: (books:
     ({ paid }) => [`UPDATE operator_request SET state = 'refused' WHERE transaction_id = ${paid}`],
   ],
   [
+    'a payment that was asked for under another identity',
+    'statuses_agree_with_requests',
+    ({ paid }) => [
+      `UPDATE operator_request SET correlation_id = gen_random_uuid() WHERE transaction_id = ${paid}`,
+    ],
+  ],
+  [
     'a customer who was asked twice',
     'statuses_agree_with_requests',
     ({ open }) => [

@@ -342,6 +342,11 @@ export const plantsOfBatches: readonly Plant[] = [
     ({ sent }) => [asked(sent, 'next_check_at = NULL')],
   ],
   [
+    'a recipient who was sent under another identity',
+    'statuses_agree_with_requests',
+    ({ sent }) => [asked(sent, 'correlation_id = gen_random_uuid()')],
+  ],
+  [
     'a recipient who was sent more',
     'statuses_agree_with_requests',
     ({ sent }) => [asked(sent, 'amount = amount + 1')],

@@ -216,6 +216,11 @@ export const plantsOut: readonly Plant[] = [
     ({ payouts }) => [`UPDATE operator_request SET next_check_at = NULL WHERE payout_id = ${payouts.sent}`],
   ],
   [
+    'a payout that is sent under another identity after a restore',
+    'statuses_agree_with_requests',
+    ({ payouts }) => [stands(payouts.sent, 'correlation_id = gen_random_uuid()')],
+  ],
+  [
     'a payout that was asked for over more',
     'statuses_agree_with_requests',
     ({ payouts }) => [`UPDATE operator_request SET amount = amount + 1 WHERE payout_id = ${payouts.sent}`],
