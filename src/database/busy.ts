@@ -3,8 +3,10 @@ import { limits } from '../shared/limits.ts'
 
 /** No free session; a row that is held too long; a statement that takes too long. All was undone. */
 const busyCodes = new Set(['53300', '55P03', '57014'])
-/** Starting, ending, or not there. */
-const downCodes = new Set(['57P03', 'ECONNREFUSED', 'ENOENT'])
+/** Starting, ending, or not there; or its disk fails. All was undone. */
+const downCodes = new Set(['57P03', '58030', 'ECONNREFUSED', 'ENOENT'])
+/** The statement found no room on the disk, no memory or no other resource. All was undone. */
+const lacksResources = /^53\w{3}$/
 /** The words of pg-pool, which gives no code. */
 const poolWords = 'timeout exceeded when trying to connect'
 
@@ -17,7 +19,8 @@ export function busyRefusal(error: unknown): DomainError | null {
     const detail = { retryAfterS: limits.overloadRetryS }
     if (busyCodes.has(code) || message.includes(poolWords))
       return new DomainError('OVERLOADED', undefined, detail)
-    if (downCodes.has(code)) return new DomainError('SERVICE_DOWN', undefined, detail)
+    if (downCodes.has(code) || lacksResources.test(code))
+      return new DomainError('SERVICE_DOWN', undefined, detail)
   }
   return null
 }

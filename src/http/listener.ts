@@ -3,6 +3,7 @@ import { getRequestListener } from '@hono/node-server'
 import type { GraphQLSchema } from 'graphql'
 import { Hono } from 'hono'
 import type { Services } from '../context.ts'
+import { busyRefusal } from '../database/busy.ts'
 import { createOperations } from '../graphql/operation.ts'
 import { callbackRoutes } from './callbacks.ts'
 import { openExports } from './exports.ts'
@@ -43,6 +44,11 @@ export function createListener(services: Services, schema: GraphQLSchema, http: 
   app.route('/', pageRoutes(services, schema))
   app.notFound((c) => notFound(services, c.env.incoming))
   app.onError((error, c) => {
+    const busy = busyRefusal(error)
+    if (busy) {
+      services.log.warn({ err: error }, 'the database had no time')
+      return c.text(busy.message, 503, { 'Retry-After': String(busy.detail.retryAfterS ?? 1) })
+    }
     services.log.error({ err: error }, 'a request failed')
     return c.text('Something went wrong on our side.', 500)
   })

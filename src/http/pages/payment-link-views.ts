@@ -134,7 +134,11 @@ export function heldPage({ language, query }: Reader, link: PublicLink, minutes:
 }
 
 /** A page that says no more than this. */
-export function plainPage({ language }: Reader, what: 'missing' | 'many' | 'large', top: string): Part {
+export function plainPage(
+  { language }: Reader,
+  what: 'missing' | 'many' | 'down' | 'large',
+  top: string,
+): Part {
   const { title, text } = words[language][what]
   return page(language, title, html`<p>${text}</p>`, { top, mark: mark('bad') })
 }

@@ -52,6 +52,7 @@ const fr = {
     title: 'Cette page n’existe pas',
     text: 'Vérifiez l’adresse, ou demandez à nouveau le lien à votre commerçant.',
   },
+  down: { title: 'Service indisponible', text: 'Le service est interrompu un moment. Réessayez plus tard.' },
   many: { title: 'Trop de demandes', text: 'Patientez un instant, puis revenez en arrière et réessayez.' },
   large: { title: 'Formulaire illisible', text: 'Revenez à la page du lien et recommencez.' },
   waiting: {
@@ -134,6 +135,7 @@ const en: typeof fr = {
     title: 'This page does not exist',
     text: 'Check the address, or ask your merchant for the link again.',
   },
+  down: { title: 'Service unavailable', text: 'The service is interrupted for a moment. Try again later.' },
   many: { title: 'Too many requests', text: 'Wait a moment, then go back and try again.' },
   large: { title: 'The form cannot be read', text: 'Go back to the page of the link and begin again.' },
   waiting: {

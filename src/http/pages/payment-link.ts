@@ -4,6 +4,7 @@ import { addressBlock } from '../../access/ip-whitelist.ts'
 import { takePlaces } from '../../access/places.ts'
 import { findLinkPayment, findReceipt, type PayerPayment } from '../../resources/payment-links/find.ts'
 import { checkPayment, paymentState } from '../../resources/transactions/check.ts'
+import { busyRefusal } from '../../database/busy.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
 import { apiVersion } from '../../shared/version.ts'
@@ -151,14 +152,21 @@ async function answerInTime({ method, answer }: Page, visit: Visit): Promise<Ans
     await ctx.requestLimits.takePage(ctx, isWrite ? 'form' : 'view')
     return await answer(visit)
   } catch (error) {
-    const status = error instanceof DomainError ? turnedAway[error.code] : undefined
-    if (!(error instanceof DomainError) || status === undefined) throw error
-    ctx.responseHeaders.set('Retry-After', String(error.detail.retryAfterS ?? 1))
-    return { status, text: plainPage(reader, 'many', top) }
+    const busy = busyRefusal(error)
+    if (busy) ctx.log.warn({ err: error }, 'the database had no time')
+    const refusal = busy ?? error
+    const turned = refusal instanceof DomainError ? turnedAway[refusal.code] : undefined
+    if (!(refusal instanceof DomainError) || !turned) throw error
+    ctx.responseHeaders.set('Retry-After', String(refusal.detail.retryAfterS ?? 1))
+    return { status: turned.status, text: plainPage(reader, turned.what, top) }
   }
 }
 
-const turnedAway: Partial<Record<string, 429 | 503>> = { RATE_LIMITED: 429, OVERLOADED: 503 }
+const turnedAway: Partial<Record<string, { status: 429 | 503; what: 'many' | 'down' }>> = {
+  RATE_LIMITED: { status: 429, what: 'many' },
+  OVERLOADED: { status: 503, what: 'many' },
+  SERVICE_DOWN: { status: 503, what: 'down' },
+}
 
 const safety = {
   'X-API-Version': apiVersion,

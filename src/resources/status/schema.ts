@@ -5,6 +5,7 @@ import { PaymentMethod, wordEnum } from '../../graphql/enums.ts'
 import { judgeProofAge, type ProofAge, proofAgeColumns } from '../../ledger/proof-age.ts'
 import type { OperatorStatus } from '../../operators/registry.ts'
 import { apiVersion } from '../../shared/version.ts'
+import { takesWrites } from './probe-write.ts'
 
 type Health = 'operational' | 'degraded' | 'down'
 type HaltReason = 'restored' | 'halted' | 'unproven'
@@ -35,7 +36,10 @@ const Operator = builder.objectRef<OperatorStatus>('Operator').implement({
 
 const Components = builder.objectRef<ServiceStatus['components']>('ServiceComponents').implement({
   fields: (t) => ({
-    database: t.expose('database', { type: HealthEnum }),
+    database: t.expose('database', {
+      type: HealthEnum,
+      description: '`down` where it does not answer or takes no writes: its disk is full, for example.',
+    }),
     jobs: t.expose('jobs', { type: HealthEnum }),
     paymentsOut: t.expose('paymentsOut', {
       type: HealthEnum,
@@ -112,11 +116,13 @@ async function readStatus(ctx: Context): Promise<ServiceStatus> {
     text: booksQuestion,
     query_timeout: databaseAnswerMs,
   }
-  const found = await ctx.database.pool
-    .query<ProofAge & { reason: HaltReason | null }>(question)
-    .catch(() => null)
+  const { pool } = ctx.database
+  const [found, isWritable] = await Promise.all([
+    pool.query<ProofAge & { reason: HaltReason | null }>(question).catch(() => null),
+    takesWrites(pool),
+  ])
   const { provenAt, ageMs, reason: paymentsOutReason } = found?.rows[0] ?? unknownBooks
-  const database = found ? 'operational' : 'down'
+  const database = found && isWritable ? 'operational' : 'down'
   const paymentsOut = found && paymentsOutReason === null ? 'operational' : 'down'
   const proof = { upMs: ctx.upMs(), haltAfterMs: ctx.config.auditHaltAfterMs }
   const ledger = { provenAt, ageMs, status: found ? judgeProofAge(ageMs, proof) : 'down' } as const
