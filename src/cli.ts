@@ -18,6 +18,12 @@ const usage = `Administers the service, beside a running one or without it.
   excess return --id N --reason "why"   says that it was given back to the payer, once
   payments-out halt --reason "why"      lets no money leave
   payments-out resume --reason "why"    lets it leave again
+  backup --to FOLDER                    copies the database and the master secret, also beside the service
+  restore --from FOLDER                 puts a backup in place; nothing may use the database meanwhile
+  restore accept [--keep-keys]          asks operators about all since the backup; then money may leave
+  restore orphans                       lists what operators know and the database does not
+  restore resolve --id N --reason "..."  notes what was done about one of them
+  restore declare --reason "why"        says that the database was put back, where nothing noticed it
   schema                                prints schema.graphql
 
   --by "name"  who decides an excess; without it the account of the operating system
@@ -33,8 +39,15 @@ async function runCommand(): Promise<number> {
   }
   const { values, positionals } = read
   if (positionals.join(' ') === 'schema') return printSchema()
-  const { commands } = await import('./terminal/commands.ts')
   const name = positionals.join(' ')
+  const { backUp, restore } = await import('./terminal/backup.ts')
+  const alone = { backup: backUp, restore }
+  if (!values.help && Object.hasOwn(alone, name)) {
+    const { answer, words } = await alone[name as keyof typeof alone](values)
+    process.stdout.write(values.json ? `${JSON.stringify(answer)}\n` : `${words}\n`)
+    return 0
+  }
+  const { commands } = await import('./terminal/commands.ts')
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined
   if (values.help || !command) {
     process.stderr.write(usage)
@@ -61,6 +74,9 @@ function readArguments() {
     role: text,
     reason: text,
     by: text,
+    to: text,
+    from: text,
+    'keep-keys': flag,
     json: flag,
     help: { ...flag, short: 'h' },
   } as const

@@ -39,6 +39,8 @@ const resourceCalls: ReadonlySet<string> = new Set(['payment-links → transacti
 /** Who reads the environment, and why others than config.ts do. */
 const environmentReaders: ReadonlySet<string> = new Set([
   'src/config.ts',
+  // Hands it on to `pg_dump` and `pg_restore`, which are found by it.
+  'src/database/backup-external.ts',
   // Hands it on to `prisma generate`.
   'src/database/hydrate.ts',
   // A program of its own.

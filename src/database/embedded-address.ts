@@ -48,7 +48,7 @@ export async function chooseAddress(cluster: Cluster, tcpPort: number | undefine
 }
 
 /** A server that serves this cluster now, going up, ready or going down. */
-export function readPostmaster(cluster: Cluster): Postmaster | undefined {
+export function readPostmaster(cluster: Pick<Cluster, 'data'>): Postmaster | undefined {
   const lines = readLock(cluster)
   const pid = Number(lines?.[0])
   if (!lines || !pid || !isServing(cluster, pid)) return undefined
@@ -61,7 +61,7 @@ export function readPostmaster(cluster: Cluster): Postmaster | undefined {
 }
 
 /** Whether the process lives, and may be the server of this cluster. */
-export function isServing(cluster: Cluster, pid: number): boolean {
+export function isServing(cluster: Pick<Cluster, 'data'>, pid: number): boolean {
   return isAlive(pid) && !servesAnother(pid, cluster)
 }
 
@@ -75,11 +75,11 @@ export function removeStaleLock(cluster: Cluster): void {
   if (pid && isAlive(pid) && servesAnother(pid, cluster)) rmSync(lockPath(cluster), { force: true })
 }
 
-function lockPath(cluster: Cluster): string {
+function lockPath(cluster: Pick<Cluster, 'data'>): string {
   return join(cluster.data, 'postmaster.pid')
 }
 
-function readLock(cluster: Cluster): string[] | undefined {
+function readLock(cluster: Pick<Cluster, 'data'>): string[] | undefined {
   try {
     return readFileSync(lockPath(cluster), 'utf8').split('\n')
   } catch {
@@ -96,7 +96,7 @@ function isAlive(pid: number): boolean {
 }
 
 /** Whether this process is certainly not the server of the cluster: a server works in its data folder. */
-function servesAnother(pid: number, cluster: Cluster): boolean {
+function servesAnother(pid: number, cluster: Pick<Cluster, 'data'>): boolean {
   try {
     return readlinkSync(`/proc/${pid}/cwd`) !== realpathSync(cluster.data)
   } catch {

@@ -123,6 +123,19 @@ interface Account {
   gid: number
 }
 
+/** The account that must own a cluster below `dir`; null where it is the one of this process. */
+export function clusterOwner(dir: string): Account | null {
+  if (process.getuid?.() !== 0) return null
+  const known = existsSync(dir) ? ownerOf(dir) : undefined
+  return known ?? findAccount('postgres') ?? findAccount('nobody') ?? null
+}
+
+/** The major version of the bundled PostgreSQL. */
+export function bundledMajor(): number {
+  const { stdout } = spawnSync(join(findBinaries(), 'postgres'), ['--version'], { encoding: 'utf8' })
+  return Number(/(\d+)/.exec(stdout)?.[1])
+}
+
 /** Runs as the account, with one right of root's on top. */
 function passing({ uid, gid }: Account, right: string): Cluster['run'] {
   const flags = [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups']

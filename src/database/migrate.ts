@@ -141,7 +141,7 @@ async function currentTransaction(client: pg.Client): Promise<string | undefined
  * Roles belong to the whole server, so nodes of other databases may be doing this at the same moment, and an
  * administrator may have made them.
  */
-async function ensureRoles(client: pg.Client): Promise<void> {
+export async function ensureRoles(client: pg.Client): Promise<void> {
   const refusals: unknown[] = []
   for (const role of [serviceRole, merchantRole]) {
     if (await mayTakeRole(client, role)) continue

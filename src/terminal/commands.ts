@@ -16,6 +16,7 @@ import { decideExcess, listExcesses, type Verdict } from '../resources/transacti
 import { formatXof } from '../shared/money.ts'
 import { readInput, text, wholeNumber } from '../shared/input.ts'
 import { DomainError } from '../shared/errors.ts'
+import { restoreCommands } from './restore-commands.ts'
 
 /** What an administration command needs of the services. */
 export type AdminServices = Pick<Services, 'config' | 'database' | 'access' | 'restores'> & {
@@ -33,6 +34,7 @@ interface Flags {
   role?: string | undefined
   reason?: string | undefined
   by?: string | undefined
+  'keep-keys'?: boolean | undefined
 }
 
 interface Done {
@@ -91,6 +93,7 @@ export const commands: Readonly<Record<string, (services: AdminServices, flags: 
   'excess list': showExcesses,
   'excess credit': (services, flags) => decide(services, 'credited', flags),
   'excess return': (services, flags) => decide(services, 'returned', flags),
+  ...restoreCommands,
   'payments-out halt': async (services, flags) => {
     const { reason } = readInput(reasonInput, flags)
     const done = await haltPaymentsOut(services.database.pool, reason)

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { styleText } from 'node:util'
 import pg from 'pg'
 import { type Config, ConfigError, readConfig } from '../config.ts'
+import { assertNoHalfRestore } from '../database/backup-embedded.ts'
 import { ensureGenerated } from '../database/hydrate.ts'
 import { type SimulatorProcess, startSimulatorProcess } from '../operators/simulator-process.ts'
 import { claimSandbox, openDataDir } from './claim.ts'
@@ -72,6 +73,7 @@ export async function runService(): Promise<void> {
   try {
     const config = readConfig()
     openDataDir(config)
+    if (!config.databaseUrl) await assertNoHalfRestore(config.dataDir)
     ensureGenerated()
     // PostgreSQL and the simulator start while the modules load.
     const opening = openServer(config, say)

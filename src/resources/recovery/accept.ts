@@ -1,0 +1,124 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Pool } from 'pg'
+import type { Operators } from '../../operators/registry.ts'
+import type { Clock } from '../../shared/clock.ts'
+import { DomainError } from '../../shared/errors.ts'
+import { listOrphans, type Orphan } from './orphans.ts'
+import { nothingReconciled, reconcileDay, type Reconciled } from './reconcile.ts'
+import { readStatements } from './statements.ts'
+
+const dayMs = 24 * 60 * 60 * 1_000
+const pollMs = 250
+
+/** What accepting a restore came to. */
+export interface Accepted {
+  epoch: number
+  reconciled: Reconciled
+  orphans: Orphan[]
+  /** Keys whose secret is refused until they are regenerated. */
+  suspendedKeys: number
+  /** Why no money leaves all the same; null where it does. */
+  haltedStill: string | null
+}
+
+interface Options {
+  pool: Pool
+  operators: Operators
+  clock: Clock
+  /** The platform's owner answers for it that no key was replaced or revoked after the backup. */
+  keepKeys: boolean
+  /**
+   * How long requests that operators say they executed may take to be settled by the service without any
+   * progress.
+   */
+  patienceMs: number
+  progress: (words: string) => void
+}
+
+/**
+ * Accepts a restore of the database: asks every operator what it did since the backup and a day before it,
+ * has the service ask about what is open here, names what the records lack, and only then lets money leave
+ * again. It may be broken off and run again at any point.
+ * @throws DomainError STATE_CONFLICT where there is nothing to accept, Error in one sentence where an
+ * operator or the service is missing; then no money leaves yet
+ */
+export async function acceptRestore(options: Options): Promise<Accepted> {
+  const { pool, operators, clock, keepKeys, patienceMs, progress } = options
+  const { epoch, since } = await findWaiting(pool)
+  const reconciled = nothingReconciled()
+  for await (const day of readStatements(operators, clock, new Date(since.getTime() - dayMs))) {
+    await reconcileDay(pool, day, reconciled)
+    progress(`${day.provider}, ${day.day}: ${day.lines.length} movements`)
+  }
+  await untilSettled(pool, reconciled.openRequestIds, { patienceMs, progress })
+  if (keepKeys) await pool.query('UPDATE api_key SET suspended_at = NULL WHERE suspended_at IS NOT NULL')
+  const orphans = await listOrphans(pool)
+  const counts = { ...summaryOf(reconciled), orphans: orphans.length, keptKeys: keepKeys }
+  const { rows } = await pool.query<{ done: boolean }>('SELECT accept_restore($1, $2, $3) AS done', [
+    epoch,
+    counts,
+    `the restore was accepted: ${JSON.stringify(counts)}`,
+  ])
+  if (!rows[0]?.done)
+    throw new DomainError('STATE_CONFLICT', 'The database was restored once more meanwhile: run this again.')
+  return { epoch, reconciled, orphans, ...(await readRest(pool)) }
+}
+
+function summaryOf({ known, openRequestIds, notBegun, differing }: Reconciled) {
+  return { known, settled: openRequestIds.length, notBegun, differing: differing.length }
+}
+
+/** @throws DomainError STATE_CONFLICT */
+async function findWaiting(pool: Pool): Promise<{ epoch: number; since: Date }> {
+  const { rows } = await pool.query<{ epoch: number; since: Date; areKeysHandled: boolean }>(
+    `SELECT i.epoch, coalesce(min(e.data_until), min(e.began_at)) AS since,
+       bool_and(e.keys_handled_at IS NOT NULL) AS "areKeysHandled"
+     FROM installation i JOIN database_epoch e ON e.accepted_at IS NULL
+     WHERE i.restored_at IS NOT NULL GROUP BY i.epoch`,
+  )
+  const [waiting] = rows
+  if (!waiting) throw new DomainError('STATE_CONFLICT', 'No restore of this database waits to be accepted.')
+  if (!waiting.areKeysHandled)
+    throw new DomainError(
+      'STATE_CONFLICT',
+      'Start the service first: it suspends the keys whose secrets may have been replaced after the backup.',
+    )
+  return waiting
+}
+
+/** Waits for the service to settle what operators say they executed. @throws Error where nothing goes on */
+async function untilSettled(
+  pool: Pool,
+  requestIds: readonly bigint[],
+  { patienceMs, progress }: Pick<Options, 'patienceMs' | 'progress'>,
+): Promise<void> {
+  let [before, since] = [-1, performance.now()]
+  for (;;) {
+    const { rows } = await pool.query<{ open: number }>(
+      `SELECT count(*)::int AS open FROM operator_request
+       WHERE id = ANY ($1) AND state IN ('sending', 'unsent', 'accepted', 'doubt')`,
+      [requestIds],
+    )
+    const open = rows[0]?.open ?? 0
+    if (open === 0) return
+    if (open !== before) {
+      progress(`${open} payments that operators executed wait to be settled by the service`)
+      ;[before, since] = [open, performance.now()]
+    }
+    if (performance.now() - since > patienceMs)
+      throw new Error(
+        `${open} payments that operators executed are not settled yet: is the service running? ` +
+          'No money leaves until they are: run this again.',
+      )
+    await sleep(pollMs)
+  }
+}
+
+async function readRest(pool: Pool): Promise<Pick<Accepted, 'suspendedKeys' | 'haltedStill'>> {
+  const { rows } = await pool.query<Pick<Accepted, 'suspendedKeys' | 'haltedStill'>>(
+    `SELECT (SELECT count(*)::int FROM api_key
+         WHERE suspended_at IS NOT NULL AND revoked_at IS NULL) AS "suspendedKeys",
+       (SELECT reason FROM payments_out_halt WHERE lifted_at IS NULL) AS "haltedStill"`,
+  )
+  return rows[0] ?? { suspendedKeys: 0, haltedStill: null }
+}

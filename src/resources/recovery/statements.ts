@@ -1,0 +1,64 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { StatementLine } from '../../operators/operator.ts'
+import type { Operators } from '../../operators/registry.ts'
+import type { Clock } from '../../shared/clock.ts'
+import type { Provider } from '../../shared/providers.ts'
+
+const dayMs = 24 * 60 * 60 * 1_000
+/** Choice: who accepts a restore of an older backup has lost more than operators can tell. */
+const daysMax = 400
+const triesMax = 4
+const pauseMs = 1_000
+/** Choice: of a day with a million movements, page by page. */
+const dayTimeoutMs = 15 * 60 * 1_000
+
+/** A day of an operator's statement. */
+export interface DayOfStatement {
+  provider: Provider
+  /** `2026-11-21` */
+  day: string
+  lines: readonly StatementLine[]
+}
+
+/**
+ * Reads what the operators did since a time, day by day.
+ * @param since service time; the day that holds it is read whole
+ * @throws Error in one sentence where an operator does not give its statement
+ */
+export async function* readStatements(
+  operators: Operators,
+  clock: Clock,
+  since: Date,
+): AsyncGenerator<DayOfStatement, void, void> {
+  const first = Math.floor(since.getTime() / dayMs)
+  const last = Math.floor(clock.now().getTime() / dayMs)
+  if (last - first > daysMax)
+    throw new Error(`The backup is ${last - first} days old, and operators are asked for ${daysMax} at most.`)
+  for (const { provider } of operators.list()) {
+    for (let number = first; number <= last; number += 1) {
+      const day = new Date(number * dayMs).toISOString().slice(0, 10)
+      yield { provider, day, lines: await readDay(operators, provider, day) }
+    }
+  }
+}
+
+async function readDay(
+  operators: Operators,
+  provider: Provider,
+  day: string,
+): Promise<readonly StatementLine[]> {
+  let why = 'it has none'
+  for (let tries = 1; tries <= triesMax; tries += 1) {
+    if (tries > 1) await sleep(pauseMs * 2 ** (tries - 2))
+    const found = await operators.find(provider)?.statement(day, {
+      deadline: new Date(Date.now() + dayTimeoutMs),
+      lane: 'background',
+      record: () => {},
+    })
+    if (found?.kind === 'statement') return found.lines
+    why = found?.kind === 'unreachable' ? found.cause : 'it is not ready'
+  }
+  throw new Error(
+    `${provider} gives no statement of ${day} (${why}). No money leaves until it does: run this again later.`,
+  )
+}
