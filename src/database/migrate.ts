@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { asOwner } from './client.ts'
 import { migrateJobs } from './jobs-schema.ts'
@@ -20,9 +21,14 @@ const historyTable = `create table if not exists _prisma_migrations (
   started_at timestamptz not null default now(), applied_steps_count integer not null default 0)`
 
 /**
- * How long a migration waits for a table that is in use before it gives up and leaves everything as it was.
+ * A migration waits this long for a table that is in use, then undoes itself and tries again after a pause:
+ * while it waits every other statement on that table waits behind it, also those of nodes at work.
  */
-const lockTimeoutMs = 10_000
+const lockTimeoutMs = 300
+const lockTriesMax = 30
+const lockPauseMs = 500
+/** PostgreSQL's code for a lock that was not free in time. */
+const lockNotAvailable = '55P03'
 
 /** A migration as it stands in its folder. */
 export interface Migration {
@@ -37,13 +43,14 @@ export interface Migration {
  * it lacks, in the order of their names and each in a transaction of its own. Any number of nodes may call it
  * at once.
  * @param options.folder holds `NNNN_name/migration.sql`; left out, ours, and the job engine's own before them
+ * @param options.lockTries how often a migration tries to get its tables, at most
  * @returns the names of what was applied now
  * @throws Error when a migration was edited after it was applied, when one is half done, or when one fails;
  *   of the failing one nothing stays
  */
 export async function migrate(
   connection: pg.ClientConfig | string,
-  options: { folder?: string; log?: (event: string) => void } = {},
+  options: { folder?: string; lockTries?: number; log?: (event: string) => void } = {},
 ): Promise<{ applied: string[] }> {
   const migrations = readMigrations(options.folder)
   const client = new pg.Client(connection)
@@ -60,7 +67,7 @@ export async function migrate(
     if (!options.folder && (await migrateJobs(client, asOwner(connection))))
       options.log?.('Job engine migrated')
     for (const migration of pending) {
-      await apply(client, migration)
+      await applyInTurn(client, migration, options.lockTries ?? lockTriesMax)
       options.log?.(`Migration ${migration.name} applied`)
     }
     if (!options.folder) await beginWalled(client)
@@ -112,6 +119,26 @@ async function findPending(
   return migrations.filter(({ name }) => !applied.has(name))
 }
 
+/** Tries until the tables are free for a moment. @throws Error that names the migration */
+async function applyInTurn(client: pg.Client, migration: Migration, triesMax: number): Promise<void> {
+  const { name, sql } = migration
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await apply(client, migration)
+    } catch (error) {
+      const isLocked = error instanceof pg.DatabaseError && error.code === lockNotAvailable
+      if (!isLocked || tries >= triesMax) {
+        const more = isLocked
+          ? `; others used the table at each of ${tries} tries: find and end their long transactions ` +
+            '(pg_stat_activity), then start again'
+          : ''
+        throw new Error(`Migration ${name} failed: ${describe(error, sql)}${more}`, { cause: error })
+      }
+    }
+    await sleep(lockPauseMs * (0.5 + Math.random()))
+  }
+}
+
 async function apply(client: pg.Client, { name, sql, checksum }: Migration): Promise<void> {
   try {
     await client.query('begin')
@@ -128,7 +155,7 @@ async function apply(client: pg.Client, { name, sql, checksum }: Migration): Pro
     await client.query('commit')
   } catch (error) {
     await client.query('rollback').catch(() => {})
-    throw new Error(`Migration ${name} failed: ${describe(error, sql)}`, { cause: error })
+    throw error
   }
 }
 

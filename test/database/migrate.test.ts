@@ -98,6 +98,34 @@ test('a database that is ahead of this version is left as it is', async () => {
   expect(said.join()).toContain('0003_newer')
 })
 
+test('a migration that waits for a table in use holds up the others for a moment only', async () => {
+  await migrate(db.url, { folder })
+  write('0003_third', 'alter table first add column third int')
+  const reader = await db.owner.connect()
+  onTestFinished(() => reader.release(true))
+  await reader.query('begin; select from first')
+  let isOver = false
+  const applied = migrate(db.url, { folder }).finally(() => (isOver = true))
+  await db.untilWaiting()
+  // Who comes now waits behind the migration, until it gives way.
+  await db.owner.query('select from first')
+  expect(isOver).toBe(false)
+  await reader.query('commit')
+  expect(await applied).toEqual({ applied: ['0003_third'] })
+})
+
+test('a migration that never gets its table leaves all as it was, and says why', async () => {
+  await migrate(db.url, { folder })
+  write('0003_third', 'create table third (); alter table first add column third int')
+  const reader = await db.owner.connect()
+  onTestFinished(() => reader.release(true))
+  await reader.query('begin; select from first')
+  await expect(migrate(db.url, { folder, lockTries: 2 })).rejects.toThrow(
+    '0003_third failed: canceling statement due to lock timeout; others used the table at each of 2 tries',
+  )
+  expect((await db.owner.query("select to_regclass('third') as third")).rows).toEqual([{ third: null }])
+})
+
 test('an account that may not act as the roles is told what an administrator runs', async () => {
   const account = `plain_${process.pid}`
   await db.owner.query(`create role ${account} login password 'secret'`)
