@@ -18,8 +18,8 @@ beforeAll(async () => {
 afterAll(() => db.drop())
 
 /** Plans each statement under its role, which checks names, types and rights, and runs nothing. */
-async function refusedOf(all: typeof uses): Promise<string[]> {
-  const session = await db.owner.connect()
+async function refusedOf(all: typeof uses, { owner } = db): Promise<string[]> {
+  const session = await owner.connect()
   const refused: string[] = []
   try {
     for (const { role, statement } of all) {
@@ -39,6 +39,35 @@ function nameOf(statement: string): string {
   return /^SELECT (\w+)\(|(?:FROM|INTO|UPDATE) "?(\w+)/.exec(statement)?.slice(1).find(Boolean) ?? statement
 }
 
+/**
+ * What the previous release asks and this schema no longer answers, each with the reason why that is bearable
+ * while its nodes are still at work. Empty it when `release.json` is written anew.
+ */
+const ended: Readonly<Record<string, string>> = {
+  'audit_point: column "event_id_before" does not exist':
+    'the minutely proof of an old node fails and is logged, the new nodes prove; nothing was released before',
+}
+
 test(`the schema answers all that ${release} asks`, async () => {
-  expect(await refusedOf(uses)).toEqual([])
+  expect(uses.length).toBeGreaterThan(100)
+  expect(await refusedOf(uses)).toEqual(Object.keys(ended))
+})
+
+test.each([
+  ['DROP FUNCTION begin_recipients', 'begin_recipients: function begin_recipients('],
+  ['REVOKE EXECUTE ON FUNCTION begin_payouts FROM payments_service', 'begin_payouts: permission denied'],
+  [
+    'ALTER TABLE payout RENAME destination_phone TO phone',
+    'payout: column "destination_phone" does not exist',
+  ],
+  ['REVOKE UPDATE (payment_url) ON transaction FROM payments_service', 'transaction: permission denied'],
+])('%s is found', async (change, words) => {
+  const other = await createTestDatabase()
+  try {
+    await other.owner.query(change)
+    const refused = await refusedOf(uses, other)
+    expect(refused.some((line) => line.startsWith(words))).toBe(true)
+  } finally {
+    await other.drop()
+  }
 })
