@@ -25,6 +25,8 @@ export interface RequestLimits {
   takeTurn(caller: Caller, kind: Kind, route: string): Promise<void>
   /** The same of the public pages of payment links. @throws DomainError RATE_LIMITED */
   takePage(caller: Caller, kind: 'view' | 'form'): Promise<void>
+  /** Lets a merchant change who has access to its account. @throws DomainError RATE_LIMITED */
+  takeAccessChange(caller: Caller): Promise<void>
   /** Lets a payment link ask somebody. @throws DomainError RATE_LIMITED */
   takePrompt(linkId: number): Promise<void>
   /** Tells who was turned away for another reason how many may come. Nothing is counted. */
@@ -42,6 +44,12 @@ type Counted = Kind | 'objects'
  * one address alone must not use up a link.
  */
 export const linkFactors = { views: 100, forms: 5, prompts: 10 } as const
+
+/**
+ * Changes of who has access to an account: one a second, and as many at once as a minute has. Payments of the
+ * merchant wait for each. Choice.
+ */
+export const accessPace = { max: 60, windowS: 60 } as const
 
 export function createRequestLimits(
   pace: Omit<RequestPace, 'inFlightMax' | 'promptsPerPhone'>,
@@ -66,6 +74,7 @@ export function createRequestLimits(
     new SharedLimiter({ name, max: pace.publicPerMinute * factor, windowS: 60 }, store)
   const pages = { view: times('views', linkFactors.views), form: times('forms', linkFactors.forms) }
   const prompts = times('prompts', linkFactors.prompts)
+  const accessChanges = new SharedLimiter({ name: 'access-changes', ...accessPace }, store)
 
   /** Whose points are used, the token's first: what it is refused its merchant still has. */
   function keysOf({ actor, clientAddress }: Caller, kind: Counted, route: string) {
@@ -91,6 +100,11 @@ export function createRequestLimits(
     async takePage({ clientAddress, responseHeaders }, kind) {
       const state = await pages[kind].take(`address ${addressBlock(clientAddress)}`, 1)
       tellRateLimit(responseHeaders, pages[kind].policy.name, state)
+      admit(state)
+    },
+    async takeAccessChange({ actor, responseHeaders }) {
+      const state = await accessChanges.take(`merchant ${actor?.merchantId}`, 1)
+      tellRateLimit(responseHeaders, accessChanges.policy.name, state)
       admit(state)
     },
     takePrompt: async (linkId) => admit(await prompts.take(`link ${linkId}`, 1)),

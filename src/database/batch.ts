@@ -1,11 +1,19 @@
-import type { Pool } from 'pg'
+import { DatabaseError, type Pool } from 'pg'
 import { DomainError } from '../shared/errors.ts'
 import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
 import { isConflict } from './transact.ts'
 
-/** One call for many items: gives each its own result, in the order of the items. */
-export type Many<Item, Result> = (pool: Pool, items: readonly Item[]) => Promise<readonly Result[]>
+/**
+ * One call for many items: gives each its own result, in the order of the items.
+ * @param waits false where the call must not wait for an owner whose access is being changed: it then fails
+ *   at once, with nothing done, and names these owners (`share_access`)
+ */
+export type Many<Item, Result> = (
+  pool: Pool,
+  items: readonly Item[],
+  waits: boolean,
+) => Promise<readonly Result[]>
 
 /** A statement that concurrent callers share, written beside the verb that needs it. */
 export interface SharedStatement<Item, Result> {
@@ -22,7 +30,8 @@ export interface Batches {
    * Joins the next run of a shared statement: an idle service answers at once, a busy one batches by itself,
    * without a timer; each caller is answered after its commit. (design: performance, sections 2 and 3)
    * An item whose own data breaks the statement fails alone: the others run again one by one. A statement
-   * that PostgreSQL undid for the sake of another one (deadlock) runs again.
+   * that PostgreSQL undid for the sake of another one (deadlock) runs again. Items of an owner whose access
+   * is being changed wait in a statement of their own, one of each owner at a time.
    * @throws DomainError OVERLOADED where too many wait already
    */
   run<Item, Result>(statement: SharedStatement<Item, Result>, item: Item): Promise<Result>
@@ -60,13 +69,23 @@ export function shareStatement<Item, Result>(
   return { many, ownerOf, pauseMs }
 }
 
+/** The merchants of a shared statement, which waits for none whose access is being changed. */
+export function merchantsOf(parameter: string, waits: boolean): string {
+  return waits ? parameter : `share_access(${parameter})`
+}
+
+/** A prepared statement has one text. */
+export function nameOfShared(name: string, waits: boolean): string {
+  return waits ? `${name}_alone` : name
+}
+
 export function openBatches(pool: Pool, bounds = usualBounds): Batches {
   const batches = new Map<object, Batch<never, unknown>>()
   return {
     run<Item, Result>(statement: SharedStatement<Item, Result>, item: Item) {
       let batch = batches.get(statement) as Batch<Item, Result> | undefined
       if (!batch) {
-        batch = createBatch((items) => statement.many(pool, items), statement, bounds)
+        batch = createBatch((items, waits) => statement.many(pool, items, waits), statement, bounds)
         batches.set(statement, batch)
       }
       return batch.run(item)
@@ -82,7 +101,7 @@ interface Batch<Item, Result> {
   idle(): Promise<void>
 }
 
-type Call<Item, Result> = (items: readonly Item[]) => Promise<readonly Result[]>
+type Call<Item, Result> = (items: readonly Item[], waits: boolean) => Promise<readonly Result[]>
 
 interface Waiting<Item, Result> {
   item: Item
@@ -142,25 +161,48 @@ function createBatch<Item, Result>(
     }
     lanes -= 1
     openLane()
-    if (lanes === 0) for (const wake of idlers.splice(0)) wake()
+    wakeIdlers()
   }
 
-  /** One statement for those who were chosen, whose answers find their way back. */
+  /** One statement for those who were chosen, without the owners whose access is being changed. */
   async function run(chosen: readonly Waiting<Item, Result>[]): Promise<void> {
-    const answers = await answer(
-      call,
-      chosen.map(({ item }) => item),
-    )
+    for (let left = chosen; left.length > 0; ) {
+      const held = await serve(left, false)
+      if (!held) return
+      aside.add(left.filter(({ owner }) => held.has(owner)))
+      left = left.filter(({ owner }) => !held.has(owner))
+    }
+  }
+
+  /** Runs one statement and answers its callers. @returns the owners for whom it would have to wait */
+  async function serve(
+    chosen: readonly Waiting<Item, Result>[],
+    waits: boolean,
+  ): Promise<ReadonlySet<unknown> | null> {
+    const items = chosen.map(({ item }) => item)
+    const answers = await answer(call, items, waits)
+    if (answers instanceof Set) return answers
     for (const [place, { answered }] of chosen.entries()) {
       const result = answers[place] as Result | Error
       if (result instanceof Error) answered.reject(result)
       else answered.resolve(result)
     }
+    return null
+  }
+
+  const aside = openAside<Waiting<Item, Result>>(
+    (waiting) => serve(waiting, true),
+    bounds.sizeMax,
+    () => wakeIdlers(),
+  )
+
+  function wakeIdlers(): void {
+    if (lanes === 0 && aside.count() === 0) for (const wake of idlers.splice(0)) wake()
   }
 
   return {
     async run(item) {
-      if (queue.length + underWay >= bounds.queueMax) {
+      if (queue.length + underWay + aside.count() >= bounds.queueMax) {
         throw new DomainError('OVERLOADED', undefined, { retryAfterS: 1 })
       }
       const answered = Promise.withResolvers<Result>()
@@ -168,7 +210,42 @@ function createBatch<Item, Result>(
       openLane()
       return answered.promise
     },
-    idle: () => (lanes === 0 ? Promise.resolve() : new Promise((wake) => idlers.push(wake))),
+    idle: () =>
+      lanes === 0 && aside.count() === 0 ? Promise.resolve() : new Promise((wake) => idlers.push(wake)),
+  }
+}
+
+/** Items that wait for their owner, apart from all others: an owner takes one session of the pool at most. */
+function openAside<T extends { owner: unknown }>(
+  serve: (waiting: readonly T[]) => Promise<unknown>,
+  sizeMax: number,
+  onEmpty: () => void,
+) {
+  const queues = new Map<unknown, T[]>()
+  let count = 0
+
+  async function drain(owner: unknown, queue: T[]): Promise<void> {
+    while (queue.length > 0) {
+      const taken = queue.splice(0, sizeMax)
+      await serve(taken)
+      count -= taken.length
+    }
+    queues.delete(owner)
+    onEmpty()
+  }
+
+  return {
+    count: () => count,
+    add(items: readonly T[]): void {
+      count += items.length
+      for (const item of items) {
+        const known = queues.get(item.owner)
+        if (known) known.push(item)
+        else queues.set(item.owner, [item])
+        // Once all items of the call are in: they go together.
+        if (!known) setImmediate(() => void drain(item.owner, queues.get(item.owner) ?? []))
+      }
+    },
   }
 }
 
@@ -199,22 +276,31 @@ function chooseFairly<T extends { owner: unknown }>(
 
 const conflictRetriesMax = 3
 
+/** @returns an answer for each item; or the owners for whom it would have to wait: then nothing was done */
 async function answer<Item, Result>(
   call: Call<Item, Result>,
   items: readonly Item[],
+  waits: boolean,
   retries: number = conflictRetriesMax,
-): Promise<(Result | Error)[]> {
+): Promise<(Result | Error)[] | Set<unknown>> {
   try {
-    const answers = [...(await call(items))]
+    const answers = [...(await call(items, waits))]
     invariant(answers.length === items.length, 'a shared statement answers each of its items')
     return answers
   } catch (error) {
-    if (retries > 0 && isConflict(error)) return answer(call, items, retries - 1)
+    if (!waits && isAccessChanging(error)) return new Set((error.detail ?? '').split(',').map(Number))
+    if (retries > 0 && isConflict(error)) return answer(call, items, waits, retries - 1)
     if (items.length === 1 || !isDataError(error)) return items.map(() => asError(error))
     const answers: (Result | Error)[] = []
-    for (const item of items) answers.push(...(await answer(call, [item])))
+    // Those before it are committed: one that has to wait does so here.
+    for (const item of items) answers.push(...((await answer(call, [item], true)) as (Result | Error)[]))
     return answers
   }
+}
+
+/** Raised by `share_access`: `detail` names the merchants whose access another session is changing. */
+function isAccessChanging(error: unknown): error is DatabaseError {
+  return error instanceof DatabaseError && error.code === 'MP001'
 }
 
 /**

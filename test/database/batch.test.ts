@@ -162,9 +162,9 @@ describe('sharing', () => {
       return rows.map((row) => row.n)
     })
     let statements = 0
-    const counted = shareStatement<number, number>((on, items) => {
+    const counted = shareStatement<number, number>((on, items, waits) => {
       statements += 1
-      return count.many(on, items)
+      return count.many(on, items, waits)
     })
     const batches = openBatches(pool)
     const answers = await Promise.all(Array.from({ length: 500 }, (_, n) => batches.run(counted, n)))

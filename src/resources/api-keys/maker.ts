@@ -17,13 +17,14 @@ export interface Maker {
 /**
  * Runs `work` in a transaction that begins once nobody else changes the access to the account, and in which
  * the caller still has it: whose key was taken away makes none that lives on.
- * @throws DomainError UNAUTHENTICATED, ACCOUNT_INACTIVE, and whatever `work` throws
+ * @throws DomainError RATE_LIMITED, UNAUTHENTICATED, ACCOUNT_INACTIVE, and whatever `work` throws
  */
 export async function asMaker<Result>(
   ctx: Context,
   work: (tx: PoolClient, maker: Maker) => Promise<Result>,
 ): Promise<Result> {
   const { merchantId, apiKeyId, apiKeyVersion } = actorOf(ctx)
+  await ctx.requestLimits.takeAccessChange(ctx)
   const done = await transact(ctx.database, async (tx) => {
     // The lock of those who end access (see `end_access`): their statement before ours, or after it.
     await tx.query('SELECT pg_advisory_xact_lock(72707373, $1)', [merchantId])

@@ -168,7 +168,7 @@ builder.mutationFields((t) => ({
     scope: ['settings'],
     description:
       'Makes an API key. It grants nothing that its maker does not hold; whoever is limited makes none.',
-    errors: refusals('INVALID_INPUT', 'FORBIDDEN', 'STATE_CONFLICT'),
+    errors: refusals('INVALID_INPUT', 'FORBIDDEN', 'STATE_CONFLICT', 'RATE_LIMITED'),
     args: { input: t.arg({ type: CreateApiKeyInput, required: true }) },
     resolve: (_root, { input }, ctx) => createMerchantKey(ctx, input),
   }),
@@ -177,7 +177,7 @@ builder.mutationFields((t) => ({
     nullable: true,
     scope: ['settings'],
     description: 'Replaces both halves of a key. The old pair and its tokens are dead within a second.',
-    errors: refusals('NOT_FOUND', 'FORBIDDEN'),
+    errors: refusals('NOT_FOUND', 'FORBIDDEN', 'RATE_LIMITED'),
     args: { id: t.arg.id({ required: true, description: idArgument }) },
     resolve: (_root, { id }, ctx) => regenerateMerchantKey(ctx, id),
   }),
@@ -186,7 +186,7 @@ builder.mutationFields((t) => ({
     nullable: true,
     scope: ['settings'],
     description: 'Ends a key and its tokens for ever, also the one that calls.',
-    errors: refusals('NOT_FOUND'),
+    errors: refusals('NOT_FOUND', 'RATE_LIMITED'),
     args: { id: t.arg.id({ required: true, description: idArgument }) },
     resolve: async (query, _root, args, ctx) => {
       const id = await revokeMerchantKey(ctx, args.id)

@@ -7,7 +7,7 @@ import { manyParameters, type Recording, recordingOf, recordManySql } from '../.
 import { type Allowance, allowanceOf, checkCaps, withinAllowance } from '../../access/caps.ts'
 import { type Caller, callerOf, whyTurnedAway } from '../../access/caller.ts'
 import type { Context } from '../../context.ts'
-import { shareStatement } from '../../database/batch.ts'
+import { merchantsOf, nameOfShared, shareStatement } from '../../database/batch.ts'
 import { readId, smallIdMax } from '../../graphql/ids.ts'
 import { insufficientBalance } from '../../ledger/balance.ts'
 import { DomainError, type FieldProblem } from '../../shared/errors.ts'
@@ -242,10 +242,10 @@ function record(ctx: Context, item: Item): Promise<Made> {
 
 /** One statement for all that arrived together: who is covered, and what each of them sets aside. */
 const createPayouts = shareStatement(
-  async (pool: Pool, items: readonly Item[]): Promise<Made[]> => {
+  async (pool: Pool, items: readonly Item[], waits: boolean): Promise<Made[]> => {
     const { rows } = await pool.query<Made>({
-      name: 'create_payouts',
-      text: `${recorded} SELECT outcome, payout_id AS id FROM made ORDER BY place`,
+      name: nameOfShared('create_payouts', waits),
+      text: `${recorded(waits)} SELECT outcome, payout_id AS id FROM made ORDER BY place`,
       values: valuesOf(items),
     })
     return rows
@@ -255,10 +255,10 @@ const createPayouts = shareStatement(
 
 /** The same for callers with a limit per day. Where one is beyond it, it alone fails: see `Batches`. */
 const createLimitedPayouts = shareStatement(
-  async (pool: Pool, items: readonly LimitedItem[]): Promise<Made[]> => {
+  async (pool: Pool, items: readonly LimitedItem[], waits: boolean): Promise<Made[]> => {
     const { rows } = await pool.query<Made>({
-      name: 'create_limited_payouts',
-      text: `${recorded} SELECT outcome, payout_id AS id, CASE outcome WHEN 'made' THEN
+      name: nameOfShared('create_limited_payouts', waits),
+      text: `${recorded(waits)} SELECT outcome, payout_id AS id, CASE outcome WHEN 'made' THEN
           take_allowance(($2::int[])[place], ($22::uuid[])[place], ($23::bigint[])[place],
             ($6::bigint[])[place])
         END
@@ -279,8 +279,9 @@ type LimitedItem = Item & { allowance: Allowance }
 const madeEntries = `SELECT place, 'payout:' || payout_id, NULL::jsonb,
   jsonb_build_object('amount', ($6::bigint[])[place], 'reference', ($7::text[])[place])
   FROM made WHERE outcome = 'made'`
-const recorded = `WITH made AS MATERIALIZED (
-    SELECT * FROM create_payouts($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9::timestamptz[], $10,
+const recorded = (waits: boolean) => `WITH made AS MATERIALIZED (
+    SELECT * FROM create_payouts(${merchantsOf('$1', waits)},
+      $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9::timestamptz[], $10,
       $11, $12, $13, $14::uuid[], $15)),
   ${recordManySql(16, madeEntries, true)}`
 

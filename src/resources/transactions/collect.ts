@@ -6,7 +6,7 @@ import { actorOf } from '../../access/actor.ts'
 import { callerOf, whyTurnedAway } from '../../access/caller.ts'
 import { checkCaps } from '../../access/caps.ts'
 import type { Context } from '../../context.ts'
-import { shareStatement } from '../../database/batch.ts'
+import { merchantsOf, nameOfShared, shareStatement } from '../../database/batch.ts'
 import {
   amount,
   currencyField,
@@ -117,11 +117,12 @@ type Made = ({ outcome: 'made' } & MadeCollection) | { outcome: 'duplicate' } | 
 
 /** One insert for all that arrived together; a reference that is taken gives no row. */
 const collectMany = shareStatement(
-  async (pool: Pool, items: readonly Item[]): Promise<Made[]> => {
+  async (pool: Pool, items: readonly Item[], waits: boolean): Promise<Made[]> => {
     const { rows } = await pool.query<Made>({
-      name: 'collect_many',
+      name: nameOfShared('collect_many', waits),
       text: `WITH made AS MATERIALIZED (
-          SELECT * FROM collect_many($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9, $10, $11,
+          SELECT * FROM collect_many(${merchantsOf('$1', waits)},
+            $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9, $10, $11,
             $12::uuid[],
             $13)),
         ${recordManySql(14, madeEntries, true)}

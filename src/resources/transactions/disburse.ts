@@ -4,7 +4,7 @@ import { manyParameters, recordManySql } from '../../access/audit-log.ts'
 import { type Allowance, allowanceOf, checkCaps, withinAllowance } from '../../access/caps.ts'
 import { whyTurnedAway } from '../../access/caller.ts'
 import { afterOthers, type Context } from '../../context.ts'
-import { shareStatement } from '../../database/batch.ts'
+import { merchantsOf, nameOfShared, shareStatement } from '../../database/batch.ts'
 import { awaitEvent } from '../../events/await-event.ts'
 import { isTransactionEvent, type LogEvent } from '../../events/catalogue.ts'
 import { insufficientBalance } from '../../ledger/balance.ts'
@@ -193,10 +193,10 @@ type Made =
 
 /** One statement for all that arrived together: who is covered, and what each of them sets aside. */
 const depositMany = shareStatement(
-  async (pool: Pool, items: readonly DisburseItem[]): Promise<Made[]> => {
+  async (pool: Pool, items: readonly DisburseItem[], waits: boolean): Promise<Made[]> => {
     const { rows } = await pool.query<Made>({
-      name: 'deposit_many',
-      text: `${recorded} SELECT ${madeColumns} FROM made ORDER BY place`,
+      name: nameOfShared('deposit_many', waits),
+      text: `${recorded(waits)} SELECT ${madeColumns} FROM made ORDER BY place`,
       values: valuesOf(items),
     })
     return rows
@@ -206,10 +206,10 @@ const depositMany = shareStatement(
 
 /** The same for callers with a limit per day. Where one is beyond it, it alone fails: see `Batches`. */
 const limitedDepositMany = shareStatement(
-  async (pool: Pool, items: readonly LimitedItem[]): Promise<Made[]> => {
+  async (pool: Pool, items: readonly LimitedItem[], waits: boolean): Promise<Made[]> => {
     const { rows } = await pool.query<Made>({
-      name: 'limited_deposit_many',
-      text: `${recorded} SELECT ${madeColumns}, CASE outcome WHEN 'made' THEN
+      name: nameOfShared('limited_deposit_many', waits),
+      text: `${recorded(waits)} SELECT ${madeColumns}, CASE outcome WHEN 'made' THEN
           take_allowance(($2::int[])[place], ($20::uuid[])[place], ($21::bigint[])[place],
             ($6::bigint[])[place])
         END
@@ -229,8 +229,9 @@ type LimitedItem = DisburseItem & { allowance: Allowance }
 
 const madeColumns = `outcome, transaction_id AS "transactionId", request_id AS "requestId",
   correlation_id AS "correlationId", created_at AS "createdAt", is_orphan AS "isOrphan"`
-const recorded = `WITH made AS MATERIALIZED (
-    SELECT * FROM deposit_many($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9, $10, $11,
+const recorded = (waits: boolean) => `WITH made AS MATERIALIZED (
+    SELECT * FROM deposit_many(${merchantsOf('$1', waits)},
+      $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9, $10, $11,
       $12::uuid[], $13)),
   ${recordManySql(14, madeEntries, true)}`
 

@@ -1,0 +1,82 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import type pg from 'pg'
+import { accessPace } from '../../src/access/request-limits.ts'
+import { openStage } from '../spec/stage.ts'
+import type { TestMerchant } from '../support/app.ts'
+
+// A merchant that changes who has access to its account makes its own payments wait, and nobody else's.
+
+const stage = await openStage()
+const { owner } = stage.database
+const paths = ['/pay', '/deposit', '/payouts'] as const
+let held: pg.PoolClient | null = null
+
+/** As another session that changes the access, until it is let go. */
+async function hold({ merchantId }: TestMerchant): Promise<pg.PoolClient> {
+  held = await owner.connect()
+  await held.query('BEGIN')
+  await held.query('SELECT pg_advisory_xact_lock(72707373, $1)', [merchantId])
+  return held
+}
+async function letGo(): Promise<void> {
+  await held?.query('COMMIT')
+  held?.release()
+  held = null
+}
+afterEach(letGo)
+
+async function funded(): Promise<TestMerchant> {
+  const merchant = await stage.merchant()
+  await stage.fund(merchant, 1_000_000)
+  return merchant
+}
+const ask = (path: (typeof paths)[number], { token }: TestMerchant) => {
+  const phone = '70000001'
+  const to = path === '/payouts' ? { destination_phone: phone } : { customer_phone: phone }
+  return stage.rest('POST', path, { token, body: { amount: 1_000, payment_method: 'OperatorA', ...to } })
+}
+const times = <T>(count: number, act: () => Promise<T>) => Promise.all(Array.from({ length: count }, act))
+const statuses = async (answers: Promise<{ status: number }[]>) => (await answers).map(({ status }) => status)
+
+describe.each(paths)('while the access to one merchant is being changed, %s', (path) => {
+  const taken = { '/pay': 202, '/deposit': 200, '/payouts': 201 }[path]
+
+  test('of another is answered, however many of the one wait', async () => {
+    const [changing, other] = [await funded(), await funded()]
+    await hold(changing)
+    const own = times(5, () => ask(path, changing))
+    await stage.database.untilWaiting(1)
+    expect(await statuses(times(5, () => ask(path, other)))).toEqual(Array(5).fill(taken))
+    await letGo()
+    await own
+    expect((await ask(path, changing)).status).toBe(taken)
+  })
+
+  test.each([
+    ['as before, where nothing was changed', 'SELECT $1::int', taken],
+    ['with the access that is left', 'UPDATE api_key SET version = version + 1 WHERE merchant_id = $1', 401],
+  ])('of the one waits, and is judged %s', async (_how, change, status) => {
+    const changing = await funded()
+    const session = await hold(changing)
+    const own = times(5, () => ask(path, changing))
+    await stage.database.untilWaiting(1)
+    await session.query(change, [changing.merchantId])
+    await letGo()
+    expect(await statuses(own)).toEqual(Array(5).fill(status))
+  })
+})
+
+test('a merchant changes its access once a second, and as often at once as in a minute', async () => {
+  const { token } = await stage.merchant()
+  const document = `mutation { createApiKey(input: { name: "x", scopes: [PAY] }) { __typename
+    ... on Refusal { code retryAfter } } }`
+  const answers: { __typename: string; code?: string; retryAfter?: number }[] = []
+  for (let n = 0; n < accessPace.max + 2; n += 1) {
+    const { body } = await stage.graphql(document, {}, token)
+    answers.push(body['data']?.createApiKey ?? body['errors'][0].extensions)
+  }
+  expect(answers.slice(0, accessPace.max).every(({ code }) => code === undefined)).toBe(true)
+  expect(answers.slice(accessPace.max)).toMatchObject([{ code: 'RATE_LIMITED' }, { code: 'RATE_LIMITED' }])
+  const other = await stage.merchant()
+  expect((await stage.graphql(document, {}, other.token)).body['data'].createApiKey.code).toBeUndefined()
+})
