@@ -159,7 +159,7 @@ describe('after a restore the same requests', () => {
 
   async function live(app: TestApp): Promise<void> {
     const token = await tokenOf(app, shop)
-    await Promise.all(asked.map((wish) => ask(app, token, wish)))
+    for (const wish of asked) await ask(app, token, wish)
     await payBatch(app, token, recipients, 'salaries')
     await untilSettled(app)
   }
@@ -237,7 +237,7 @@ describe('what an operator executed before a restore', () => {
     const all = [...asked, page]
     const live = async (app: TestApp) => {
       const token = await tokenOf(app, shop)
-      await Promise.all(all.map((wish) => ask(app, token, wish)))
+      for (const wish of all) await ask(app, token, wish)
     }
     const lost = await restored(name)
     await live(lost)

@@ -56,7 +56,7 @@ const calls: Record<string, () => Promise<Call>> = {
   async refundTransaction() {
     const merchant = await shop()
     const { transaction_id: id } = await stage.paid(merchant, { customer_phone: customer('00') })
-    await eventually(async () => expect(await stage.statusOf(merchant, id)).toBe('success'))
+    await eventually(async () => expect(await stage.statusOf(merchant, id)).toBe('success'), 30_000)
     const document = `mutation { refundTransaction(id: "${String(id)}") { __typename
       ... on Refusal { code } } }`
     return { ...merchant, send: () => graphql(merchant.token, document) }
