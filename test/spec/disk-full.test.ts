@@ -124,11 +124,11 @@ test.skipIf(disk === null)(
       expect(answer.headers.get('Retry-After')).toBe(answer.status === 503 ? '1' : null)
     }
     expect(statuses).toEqual(new Set([202, 503]))
-    await expect.poll(health, { timeout: 10_000 }).toBe(503)
+    await expect.poll(health, { timeout: 30_000 }).toBe(503)
 
     unlinkSync(join(folder, 'filler'))
-    await expect.poll(async () => (await pay(`after-${Date.now()}`)).status, { timeout: 20_000 }).toBe(202)
-    await expect.poll(health, { timeout: 10_000 }).toBe(200)
+    await expect.poll(async () => (await pay(`after-${Date.now()}`)).status, { timeout: 30_000 }).toBe(202)
+    await expect.poll(health, { timeout: 30_000 }).toBe(200)
     const { rows } = await app.services.database.pool.query<{ n: number }>(
       'SELECT count(*)::int AS n FROM transaction WHERE reference = ANY ($1)',
       [acknowledged],
