@@ -11,7 +11,7 @@ import { runProgram, UsageError, wholeNumber } from '../support/command-line.ts'
 const usage = `Kills the service and its database while clients work: no franc may be lost or made.
 By every fourth seed two processes of the service work over the one database.
 
-  --seeds N      how many storms (4)
+  --seeds N      how many storms (8)
   --cycles N     kills in each of them (10)
   --seed N       the first seed; the same seed plans the same kills (random)
   --parallel N   storms at once (2)
@@ -45,7 +45,7 @@ function readNumbers() {
     help: values.help,
     planted: values.planted ? namedPlants(positionals) : null,
     say: values.quiet ? () => {} : say,
-    seeds: number('seeds', 4),
+    seeds: number('seeds', 8),
     cycles: number('cycles', 10),
     seed: number('seed', randomInt(1, 1_000_000)),
     parallel: number('parallel', 2),

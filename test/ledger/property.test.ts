@@ -65,7 +65,9 @@ class Model {
     const over = ['expired', 'failed', 'cancelled'].includes(payment.status)
     if (over && source === 'service') return false
     payment.status = to
-    if (to === 'success') this.add(payment.who, paid ?? payment.amount)
+    // At most what was asked is credited; the rest waits for a person.
+    if (to === 'success')
+      this.add(payment.who, paid === null || paid > payment.amount ? payment.amount : paid)
     return true
   }
 }
