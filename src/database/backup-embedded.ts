@@ -64,6 +64,8 @@ export async function backUpCluster(
   client.on('error', () => {})
   await client.connect()
   try {
+    // Sessions begin with the rights of a merchant's request.
+    await client.query('set role none')
     const epoch = await epochOf(client)
     const start = await beginBackup(client)
     say('Copying the data folder ...')

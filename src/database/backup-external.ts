@@ -77,6 +77,7 @@ export async function loadDump(
   client.on('error', () => {})
   await client.connect()
   try {
+    await client.query('set role none')
     // The dump grants them their rights.
     await ensureRoles(client)
   } finally {
@@ -93,6 +94,7 @@ async function askServer(url: string): Promise<{ major: number; tables: number; 
   client.on('error', () => {})
   await client.connect()
   try {
+    await client.query('set role none')
     const { rows } = await client.query<{ major: number; tables: number }>(
       `SELECT current_setting('server_version_num')::int / 10000 AS major,
          (SELECT count(*)::int FROM pg_class c WHERE c.relkind IN ('r', 'p')
@@ -130,6 +132,8 @@ async function run(program: string, args: string[], url: string): Promise<void> 
       PGUSER: decodeURIComponent(username),
       PGPASSWORD: decodeURIComponent(password),
       PGDATABASE: databaseOf(url),
+      // Sessions begin with the rights of a merchant's request.
+      PGOPTIONS: '-c role=none',
       ...(searchParams.get('sslmode') && { PGSSLMODE: searchParams.get('sslmode') ?? '' }),
     },
     stdio: ['ignore', 'ignore', 'pipe'],

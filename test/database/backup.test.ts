@@ -30,6 +30,7 @@ async function ask(connection: pg.ClientConfig, text: string) {
   const client = new pg.Client(connection)
   await client.connect()
   try {
+    await client.query('set role none')
     return (await client.query(text)).rows
   } finally {
     await client.end()
@@ -42,6 +43,7 @@ test('a backup beside writers comes back consistent, in another timeline, with t
   await ask(server.connection(), 'CREATE TABLE pair (a int, b int)')
   const writer = new pg.Client(server.connection())
   await writer.connect()
+  await writer.query('set role none')
   let isOver = false
   const writing = (async () => {
     for (let n = 1; !isOver; n += 1) await writer.query('INSERT INTO pair VALUES ($1, $1), (-$1, -$1)', [n])

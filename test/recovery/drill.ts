@@ -300,6 +300,7 @@ async function identitiesOnRecord(home: Home): Promise<Set<string>> {
   const server = await startEmbedded({ dataDir: join(home.dataDir, 'pg'), durable: true })
   const client = new pg.Client(server.connection())
   await client.connect()
+  await client.query('set role none')
   const { rows } = await client.query<{ identity: string }>(
     `SELECT correlation_id AS identity FROM operator_request UNION SELECT correlation_id FROM payout
      UNION SELECT correlation_id FROM batch_recipient`,
