@@ -88,7 +88,8 @@ function differences(before: Picture, after: Picture): [Picture, Picture] {
 /** What entries show of the things that change. */
 const pictures = {
   merchant: `SELECT name AS business_name, status, notification_email, payouts_require_approval,
-    approval_threshold, approvals_required, ip_whitelist, locale FROM merchant WHERE id = $2 AND id = $1`,
+    approval_threshold, approvals_required, approvals_cover_deposits, ip_whitelist, locale
+    FROM merchant WHERE id = $2 AND id = $1`,
   member: `SELECT name, email, role, status, second_factor_at IS NOT NULL AS has_second_factor
     FROM team_member WHERE id = $2 AND merchant_id = $1`,
   api_key: `SELECT name, left(key, 8) AS prefix, scopes, version, expires_at, revoked_at, max_per_payment,
@@ -100,6 +101,8 @@ const pictures = {
     FROM batch WHERE id = $2 AND merchant_id = $1`,
   payment_link: `SELECT title, description, amount, url_slug, usage_limit, is_active, expires_at
     FROM payment_link WHERE id = $2 AND merchant_id = $1`,
+  settings_change:
+    'SELECT after AS changes, approval FROM settings_change WHERE id = $2 AND merchant_id = $1',
   webhook: `SELECT url, events, is_active, removed_at
     FROM webhook_endpoint WHERE id = $2 AND merchant_id = $1`,
 } as const

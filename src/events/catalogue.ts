@@ -1,3 +1,5 @@
+import type { SecurityAlertData } from './alerts.ts'
+
 const payment = [
   'transaction_id',
   'reference',
@@ -124,11 +126,23 @@ export const events = {
       'batch_id',
       'recipient_count',
       'total_amount',
+      'settings_change_id',
+      'changes',
       'approval',
       'approved_by',
       'approvals',
       'approvals_required',
     ],
+  },
+  settings_pending_approval: {
+    tells: 'A change of the settings that loosens approvals waits for people to approve it.',
+    about: null,
+    webhook: ['settings_change_id', 'changes', 'approval'],
+  },
+  settings_change_cancelled: {
+    tells: 'A change of the settings was rejected, or nobody approved it in time.',
+    about: null,
+    webhook: ['settings_change_id', 'changes', 'approval', 'rejection_reason'],
   },
   batch_draft: {
     tells: 'A batch was made, or recipients were added to it.',
@@ -266,51 +280,24 @@ export interface BatchEventData {
   rejection_reason?: string
 }
 
+/** What the log keeps of a change of the settings that loosens approvals, and waits for people. */
+export interface SettingsChangeEventData {
+  settings_change_id: number
+  approval: string
+  /** The new values, in the words of REST. */
+  changes: Record<string, boolean | number>
+  /** Of one that a member rejected: the id of the member, and what they said. */
+  rejected_by?: number
+  rejection_reason?: string
+}
+
 /** What the log keeps of something that waits for people, and of what they decided about it. */
-export type ApprovalEventData = (PayoutEventData | BatchEventData) & {
+export type ApprovalEventData = (PayoutEventData | BatchEventData | SettingsChangeEventData) & {
   /** Of an approval: the id of the member. */
   approved_by?: number
   /** Of an approval: so many count, of so many. */
   approvals?: number
   approvals_required?: number
-}
-
-/** What the log keeps of an alert. */
-export type SecurityAlertData = WebhookAlert | AccessAlert
-
-interface WebhookAlert {
-  /** `webhook_disabled`: attempts at an endpoint failed too often. */
-  kind: 'webhook_disabled'
-  /** One sentence. */
-  message: string
-  webhook_id: number
-  url: string
-}
-
-interface AccessAlert {
-  /**
-   * `whitelist_changed`: the addresses that may use the account are others now. `ip_blocked`: a valid
-   * credential came from none of them. `key_regenerated`: an API key has a new pair. `auth_failures`: signing
-   * in as one member failed too often. `role_raised`: a member may do more than before. `keys_revoked`: API
-   * keys ended because the member who was shown them was removed or has a lower role. `keys_kept`: API keys
-   * of a removed member passed to another member, and the removed one still knows their secrets.
-   */
-  kind:
-    | 'whitelist_changed'
-    | 'ip_blocked'
-    | 'key_regenerated'
-    | 'auth_failures'
-    | 'role_raised'
-    | 'keys_revoked'
-    | 'keys_kept'
-  /** One sentence. */
-  message: string
-  /** Where it came from, where that is known. */
-  ip?: string
-  /** Of `auth_failures`, `role_raised` and `keys_revoked`: which member. Of `keys_kept`: the new holder. */
-  team_member_id?: number
-  /** Of `keys_revoked` and `keys_kept`: which API keys. */
-  api_key_ids?: number[]
 }
 
 /** What the log keeps of a new pair of an API key. */
@@ -365,6 +352,8 @@ const approvalMoves: ReadonlySet<EventType> = new Set([
   'payout_cancelled',
   'batch_pending_approval',
   'batch_cancelled',
+  'settings_pending_approval',
+  'settings_change_cancelled',
 ])
 
 /** Whether an event tells of a change of what waits for approval: it came, was approved, or was let go. */

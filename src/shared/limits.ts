@@ -29,6 +29,8 @@ export const limits = {
   approvalLifetimeMs: 7 * 24 * hour,
   /** People who must approve one thing, at most (issue 6), and how long the reason of a rejection may be. */
   approvalsRequiredMax: 3,
+  /** Who joined a team, or got a higher role, is no approver for so long; the database says so as well. */
+  approverWaitMs: 24 * hour,
   rejectionReasonLengthMax: 200,
 
   /** Largest gift to a sandbox merchant. Choice: a billion francs, so that sums stay exact in JSON. */

@@ -247,6 +247,7 @@ describe('the wall', () => {
       'recipients_page()',
       'recipients_total()',
       'sandbox_clock: SELECT',
+      'settings_change: SELECT',
       'service_now()',
       'stream_head: SELECT',
       'team_member: SELECT',

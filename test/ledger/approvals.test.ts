@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { roleNames, roles } from '../../src/access/roles.ts'
 import { openDatabase } from '../../src/database/client.ts'
 import { serviceRole } from '../../src/database/migrate.ts'
-import { makeMember, type TestMember } from '../access/members.ts'
+import { knowHolder, makeMember, type TestMember } from '../access/members.ts'
 import { openTestAccess } from '../access/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { balanceOf, fundedMerchant, problemsOf } from './money.ts'
@@ -16,11 +16,12 @@ let pool: pg.Pool
 /** A second process. */
 let other: ReturnType<typeof openDatabase>
 let person: (merchantId: number, role?: (typeof roleNames)[number]) => Promise<TestMember>
+let access: Awaited<ReturnType<typeof openTestAccess>>
 beforeAll(async () => {
   db = await createTestDatabase()
   pool = db.database.pool
   other = openDatabase({ connection: db.connection, poolMax: 10, role: serviceRole, log: () => {} })
-  const access = await openTestAccess(pool)
+  access = await openTestAccess(pool)
   person = (merchantId, role = 'finance') => makeMember(access, merchantId, role)
 })
 afterAll(async () => {
@@ -30,6 +31,7 @@ afterAll(async () => {
 
 async function shopAsking(required: number) {
   const merchant = await fundedMerchant(pool, 100_000n)
+  await knowHolder(db.owner, access, merchant.merchantId)
   await db.owner.query(
     'UPDATE merchant SET payouts_require_approval = true, approvals_required = $2 WHERE id = $1',
     [merchant.merchantId, required],
@@ -50,7 +52,7 @@ async function decide(
   from: pg.Pool = pool,
 ): Promise<string | undefined> {
   const { rows } = await from.query<{ outcome: string }>(
-    `SELECT outcome FROM decide_approval($1, $2, NULL, $3, 1, $4,
+    `SELECT outcome FROM decide_approval($1, 'payout', $2, $3, 1, $4,
        (SELECT approval_digest FROM payout WHERE id = $2 AND $5::text IS NULL), $5)`,
     [by.merchantId, id, by.sessionId, to, to === 'rejected' ? 'no' : null],
   )

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { openDatabase } from '../../src/database/client.ts'
 import { serviceRole } from '../../src/database/migrate.ts'
 import { cancelBatchesOf } from '../../src/resources/batches/cancel-all.ts'
-import { makeMember, type TestMember } from '../access/members.ts'
+import { knowHolder, makeMember, type TestMember } from '../access/members.ts'
 import { deactivate, openTestAccess } from '../access/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { balanceOf, eventTypes, fundedMerchant, problemsOf } from './money.ts'
@@ -25,11 +25,12 @@ let pool: pg.Pool
 /** A second process. */
 let other: ReturnType<typeof openDatabase>
 let person: (merchantId: number) => Promise<TestMember>
+let access: Awaited<ReturnType<typeof openTestAccess>>
 beforeAll(async () => {
   db = await createTestDatabase()
   pool = db.database.pool
   other = openDatabase({ connection: db.connection, poolMax: 10, role: serviceRole, log: () => {} })
-  const access = await openTestAccess(pool)
+  access = await openTestAccess(pool)
   person = (merchantId) => makeMember(access, merchantId, 'finance')
 })
 afterAll(async () => {
@@ -39,6 +40,7 @@ afterAll(async () => {
 
 async function shopAsking(required: number) {
   const merchant = await fundedMerchant(pool, 100_000n)
+  await knowHolder(db.owner, access, merchant.merchantId)
   await db.owner.query(
     'UPDATE merchant SET payouts_require_approval = true, approvals_required = $2 WHERE id = $1',
     [merchant.merchantId, required],
@@ -55,7 +57,7 @@ async function openWaiting(merchant: Awaited<ReturnType<typeof shopAsking>>, cou
 /** Runs `decide_approval` itself. */
 async function decide(by: TestMember, id: number, to: 'approved' | 'rejected', from: pg.Pool = pool) {
   const { rows } = await from.query<{ outcome: string }>(
-    `SELECT outcome FROM decide_approval($1, NULL, $2, $3, 1, $4,
+    `SELECT outcome FROM decide_approval($1, 'batch', $2::int, $3, 1, $4,
        (SELECT approval_digest FROM batch WHERE id = $2 AND $5::text IS NULL), $5)`,
     [by.merchantId, id, by.sessionId, to, to === 'rejected' ? 'no' : null],
   )

@@ -119,6 +119,12 @@ describe('its approval', () => {
     await db.owner.query(`UPDATE team_member SET role = 'viewer' WHERE id = $1`, [memberId])
     expect(await move(id, 'processing', 'approved')).toBe('23000')
     await db.owner.query(`UPDATE team_member SET role = 'finance' WHERE id = $1`, [memberId])
+    // A member whose role rose counts a day later.
+    expect(await move(id, 'processing', 'approved')).toBe('23000')
+    await db.owner.query(
+      `UPDATE team_member SET approver_since = approver_since - interval '1 day' WHERE id = $1`,
+      [memberId],
+    )
     expect(await move(id, 'processing', 'approved')).toBe('changed')
   })
 })

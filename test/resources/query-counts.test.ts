@@ -67,8 +67,8 @@ const contract: readonly { name: string; statements: number; document: string }[
       approval { status reason canApprove approvedBy { member { name } } rejectedBy { at } } } } }`,
   },
   {
-    name: 'what waits for approval, of both kinds with its total, and who decided',
-    statements: 5,
+    name: 'what waits for approval, of three kinds with its total, and who decided',
+    statements: 7,
     document: `{ approvalsWaiting(first: 20) { totalCount nodes { ... on Payout { amount beneficiary { name }
       approval { digest canApprove approvedBy { counts } } }
       ... on Batch { totalAmount approval { digest canApprove approvedBy { counts } } } } } }`,

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import type { Role } from '../../src/access/roles.ts'
-import { makeMember, type TestMember } from '../access/members.ts'
+import { knowHolder, makeMember, type TestMember } from '../access/members.ts'
 import type { TestMerchant } from '../support/app.ts'
 import { eventually } from './eventually.ts'
 import { payoutsOn } from './payouts-ground.ts'
@@ -77,6 +77,7 @@ export function approvalsOn(stage: Stage) {
         required,
       ])
       const { access } = stage.app.services
+      await knowHolder(owner, access, merchant.merchantId)
       return { merchant, person: (role = 'finance') => makeMember(access, merchant.merchantId, role) }
     },
     /** One that waits, to a number that pays at once. */

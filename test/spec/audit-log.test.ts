@@ -92,6 +92,7 @@ async function standing({ merchantId }: Pick<Shop, 'merchantId'>): Promise<unkno
     'batch',
     'batch_recipient',
     'approval_verdict',
+    'settings_change',
     'movement',
   ]
   tables.push('operator_request', 'merchant_balance', 'webhook_endpoint', 'webhook_delivery', 'audit_entry')

@@ -1,3 +1,4 @@
+import { knowHolder } from '../access/members.ts'
 import { totpCode } from '../../src/access/totp.ts'
 import { eventually } from './eventually.ts'
 import type { Ask, Data, Ground, Person, Shop } from './audited-ground.ts'
@@ -152,6 +153,7 @@ const byApprover =
   async (ground, shop) => {
     const asking = { input: { payoutsRequireApproval: true } }
     await ground.done({ field: 'updateSettings', variables: asking, token: shop.token })
+    await knowHolder(ground.service.database.owner, ground.service.app.services.access, shop.merchantId)
     const { databaseId: id, approval } = await wait(ground, shop)
     const { token, memberId } = await ground.member(shop, 'owner')
     const ask = { field, variables: { id, ...more(approval) }, token }
@@ -164,6 +166,12 @@ const batchThatWaits = async (ground: Ground, shop: Shop) => {
   const variables = { id: await draft(ground, shop) }
   await ground.done({ field: 'processBatch', variables, token: shop.token })
   return ground.done({ field: 'batch', variables, token: shop.token })
+}
+const changeThatWaits = async (ground: Ground, shop: Shop) => {
+  const { token } = await ground.member(shop, 'owner')
+  const body = { payouts_require_approval: false }
+  const { pending_change: pending } = await ground.done({ method: 'PUT', path: '/settings', body, token })
+  return { databaseId: pending.id, approval: pending.approval }
 }
 export const theShop: Named = (_data, _given, { merchantId }) => `merchant:${merchantId}`
 
@@ -325,6 +333,8 @@ export const mutations: Readonly<Record<string, ((field: string) => Prepare) | {
     made('batch', ({ batch }) => batch.databaseId),
   ),
 
+  approveSettingsChange: byApprover('settings_change', changeThatWaits, ({ digest }) => ({ digest })),
+  rejectSettingsChange: byApprover('settings_change', changeThatWaits, () => ({ reason: 'not ours' })),
   approvePayout: byApprover('payout', payoutThatWaits, ({ digest }) => ({ digest })),
   approveBatch: byApprover('batch', batchThatWaits, ({ digest }) => ({ digest })),
   rejectBatch: byApprover('batch', batchThatWaits, () => ({ reason: 'not ours' })),

@@ -72,6 +72,8 @@ export interface Known {
   memberEmail: string
   /** Where the same is signed in. */
   sessionId: string
+  /** Id of a change of its settings that waits for people. */
+  settingsChangeId: string
   /** Cursor of an entry of its audit log. */
   auditCursor: string
 }
@@ -89,6 +91,7 @@ export type RowKind =
   | 'member'
   | 'session'
   | 'noted'
+  | 'change'
 
 export interface Ask {
   /** Below `/merchant/api`, or a GraphQL document. */

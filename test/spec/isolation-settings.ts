@@ -4,6 +4,7 @@ import { get, graphql, type Row } from './isolation-asks.ts'
 
 const text = 'is text of the caller'
 const number = 'counts people of the caller'
+const answer = '{ __typename ... on Refusal { code message } }'
 
 export const settingsRows: Readonly<Record<string, Row>> = {
   'Mutation.updateSettings(input.businessName)': { harmless: text },
@@ -14,6 +15,22 @@ export const settingsRows: Readonly<Record<string, Row>> = {
   'PUT /settings input.notificationEmail': { harmless: text },
   'PUT /settings input.approvalsRequired': { harmless: number },
   'PUT /settings input.ipWhitelist': { harmless: text },
+  'Mutation.approveSettingsChange(id)': {
+    byPerson: true,
+    attack: graphql(
+      `mutation ($id: ID!) { approveSettingsChange(id: $id, digest: "${'0'.repeat(64)}") ${answer} }`,
+      ({ settingsChangeId }) => ({ id: settingsChangeId }),
+    ),
+  },
+  'Mutation.approveSettingsChange(digest)': { harmless: 'is compared with what the change has' },
+  'Mutation.rejectSettingsChange(id)': {
+    byPerson: true,
+    attack: graphql(
+      `mutation ($id: ID!) { rejectSettingsChange(id: $id, reason: "no") ${answer} }`,
+      ({ settingsChangeId }) => ({ id: settingsChangeId }),
+    ),
+  },
+  'Mutation.rejectSettingsChange(reason)': { harmless: text },
   'nothing: the settings': {
     attack: graphql('{ settings { businessName notificationEmail ipWhitelist } }', () => ({})),
   },

@@ -129,6 +129,9 @@ async function knownOf(shop: TestMerchant, name: string, payments: Payments): Pr
   const link = await linkOf(service, token, name)
   const webhook = await webhookOf(service, token, name)
   const colleague = await colleagueOf(service, shop, name)
+  const boss = await makeMember(service.app.services.access, merchantId, 'owner', `boss-${name}`)
+  const loosening = { token: boss.token, body: { payouts_require_approval: false } }
+  const changing = await service.rest('PUT', '/settings', loosening)
   const log = await service.graphql('{ auditLog(first: 1) { edges { cursor } } }', {}, token)
   return {
     ...webhook,
@@ -136,6 +139,7 @@ async function knownOf(shop: TestMerchant, name: string, payments: Payments): Pr
     ...link,
     ...colleague,
     auditCursor: log.body['data'].auditLog.edges[0].cursor,
+    settingsChangeId: String(changing.body['data'].pending_change.id),
     apiKey: shop.apiKey,
     apiSecret: shop.apiSecret,
     merchantId,
@@ -170,11 +174,12 @@ async function nothingLike(known: Known): Promise<Known> {
        nextval('batch_recipient_id_seq')::text AS paid, nextval('payment_link_id_seq')::text AS link,
        nextval('webhook_endpoint_id_seq')::text AS hook,
        nextval('webhook_delivery_id_seq')::text AS sent, nextval('team_member_id_seq')::text AS member,
-       nextval('api_key_id_seq')::text AS session, nextval('audit_entry_id_seq')::text AS noted`,
+       nextval('api_key_id_seq')::text AS session, nextval('audit_entry_id_seq')::text AS noted,
+       nextval('settings_change_id_seq')::text AS change`,
   )
   const [made] = rows
   if (!made) throw new Error('no ids')
-  const { id, person, payout, batch, paid, link, hook, sent, member, session, noted } = made
+  const { id, person, payout, batch, paid, link, hook, sent, member, session, noted, change } = made
   const renamed = (encoded: string, was = known.id, becomes = id) =>
     Buffer.from(Buffer.from(encoded, 'base64').toString().replace(was, becomes)).toString('base64')
   return {
@@ -211,6 +216,7 @@ async function nothingLike(known: Known): Promise<Known> {
     deliveryNode: renamed(known.deliveryNode, known.deliveryId, sent),
     eventId: 'evt_987654321',
     auditCursor: noted,
+    settingsChangeId: change,
     ...nobodyLike(known, member, session, renamed),
   }
 }

@@ -226,9 +226,11 @@ async function runRoute(
   const location = route.location?.(field as never) ?? null
   if (location !== null) ctx.responseHeaders.set('Location', `${restPrefix}${location}`)
   const data = route.data ? route.data(field as never, variables as never, request) : field
-  const status = route.statusOf?.(field as never) ?? route.status
+  const status = route.statusOf?.(field as never, variables as never) ?? route.status
   if (route.bare) return { status, body: data }
-  return { status, body: { ...accepted(ctx.requestId, data), success: status < 400 } }
+  const message = route.message?.(field as never, variables as never) ?? null
+  const said = { ...(message !== null && { message }) }
+  return { status, body: { ...accepted(ctx.requestId, data), success: status < 400, ...said } }
 }
 
 /** A refusal, from a union member of the result, a GraphQL error or a DomainError; a bug is masked. */

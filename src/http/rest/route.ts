@@ -34,7 +34,9 @@ export interface Route {
   /** Where the new thing is, below `/merchant/api`: the `Location` of the answer. */
   location?: (result: never) => string | null
   /** The status depends on the answer. */
-  statusOf?: (result: never) => number
+  statusOf?: (result: never, variables: never) => number
+  /** What the envelope says beside `data`; nothing where it is null. */
+  message?: (result: never, variables: never) => string | null
 }
 
 /** A list whose `data` is a bare array. */

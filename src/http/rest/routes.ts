@@ -14,7 +14,7 @@ import { transactionFilterInput } from '../../resources/transactions/list.ts'
 import { registerWebhookInput } from '../../resources/webhooks/register.ts'
 import { updateWebhookInput } from '../../resources/webhooks/update.ts'
 import { DomainError } from '../../shared/errors.ts'
-import { pageInput, provider, readInput, reference, wholeNumber } from '../../shared/input.ts'
+import { pageInput, provider, readInput, reference, snakeCase, wholeNumber } from '../../shared/input.ts'
 import { providers } from '../../shared/providers.ts'
 import { bulkRoutes } from './bulk-routes.ts'
 import { linkRoutes } from './link-routes.ts'
@@ -239,6 +239,7 @@ export const routes: readonly Route[] = [
     status: 200,
     operation: 'Settings',
     variables: () => ({}),
+    data: settingsData,
   },
   {
     method: 'PUT',
@@ -246,8 +247,50 @@ export const routes: readonly Route[] = [
     status: 200,
     operation: 'UpdateSettings',
     variables: (request) => ({ input: body(request, updateSettingsInput) }),
+    statusOf: (settings: SettingsAnswer, { input }: { input: object }) =>
+      leftWaiting(settings, input) ? 202 : 200,
+    message: settingsMessage,
+    data: settingsData,
   },
 ]
+
+interface SettingsAnswer {
+  payouts_require_approval: boolean
+  approval_gaps: readonly string[]
+  pending_change: ({ approval: { required: number; expires_at: string } } & Record<string, unknown>) | null
+}
+
+/** What people do not need to know is left out. */
+function settingsData({ pending_change: pending, approval_gaps: gaps, ...settings }: SettingsAnswer): object {
+  return {
+    ...settings,
+    ...(gaps.length > 0 && { approval_gaps: gaps }),
+    ...(pending && { pending_change: withoutNulls(pending) }),
+  }
+}
+
+/** Whether something that this request asks for is among what waits for people. */
+function leftWaiting({ pending_change: pending }: SettingsAnswer, input: object): boolean {
+  return Object.entries(inSnakeCase(input)).some(
+    ([name, value]) => value !== null && pending?.[name] === comparable(value),
+  )
+}
+
+const comparable = (value: unknown) => (typeof value === 'bigint' ? Number(value) : value)
+const inSnakeCase = (input: object) =>
+  Object.fromEntries(Object.entries(input).map(([name, value]) => [snakeCase(name), value as unknown]))
+
+/** What waits, and what approvals that were switched on do not cover. */
+function settingsMessage(settings: SettingsAnswer, { input }: { input: object }): string | null {
+  const { pending_change: pending, approval_gaps: gaps } = settings
+  const { payouts_require_approval: isOn } = inSnakeCase(input)
+  const sentences = isOn === true ? [...gaps] : []
+  if (pending && leftWaiting(settings, input)) {
+    const { required, expires_at: until } = pending.approval
+    sentences.unshift(`The change waits for the approval of ${required} other member(s), until ${until}.`)
+  }
+  return sentences.length > 0 ? sentences.join(' ') : null
+}
 
 /**
  * Key and secret come as headers, the wishes as an optional body. A wish of a wrong type is passed on as one

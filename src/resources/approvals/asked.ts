@@ -2,10 +2,11 @@ import DataLoader from 'dataloader'
 import { mine } from '../../access/actor.ts'
 import { type Role, roles } from '../../access/roles.ts'
 import type { Context } from '../../context.ts'
+import { limits } from '../../shared/limits.ts'
 import type { ApprovalStatus } from './states.ts'
 import type { Subject } from './subjects.ts'
 
-/** Of a payout or a batch, what says who may approve it. */
+/** Of something that waits for people, what says who may approve it. */
 export interface Asked {
   subject: Subject
   id: bigint
@@ -15,7 +16,7 @@ export interface Asked {
   approvalDigest: Uint8Array | null
   approvalExpiresAt: Date | null
   approvalsRequired: number
-  /** The members who are behind it: none of them decides. */
+  /** The members who are behind it: none of them approves. 0 stands for one who is not known. */
   makers: readonly number[]
 }
 
@@ -26,7 +27,7 @@ export interface Verdict {
   /** As it was then. */
   role: Role
   verdict: Extract<ApprovalStatus, 'approved' | 'rejected'>
-  /** Whether the person might still approve: an approval of whoever was removed since counts no more. */
+  /** Whether the person might still approve. */
   counts: boolean
   reason: string | null
   at: Date
@@ -47,31 +48,76 @@ export function verdictsOf(ctx: Context, asked: Named): Promise<Verdict[]> {
 
 async function readVerdicts(ctx: Context, all: readonly Named[]): Promise<Verdict[][]> {
   const idsOf = (subject: Subject) => all.filter((one) => one.subject === subject).map(({ id }) => id)
-  const { rows } = await ctx.database.merchantPool.query<Verdict & { payoutId: bigint; batchId: number }>({
+  const { rows } = await ctx.database.merchantPool.query<Verdict & { about: string }>({
     name: 'approval_verdicts',
-    text: `SELECT v.payout_id AS "payoutId", v.batch_id AS "batchId", v.member_id AS "memberId",
-        t.name, v.role, v.verdict, v.reason, v.created_at AS at,
-        t.status = 'active' AND t.role = ANY ($4::member_role[]) AS counts
+    text: `SELECT coalesce('payout:' || v.payout_id, 'batch:' || v.batch_id,
+          'settings:' || v.settings_change_id) AS about,
+        v.member_id AS "memberId", t.name, v.role, v.verdict, v.reason, v.created_at AS at,
+        t.status = 'active' AND t.role = ANY ($5::member_role[]) AND t.approver_since <= $6 AS counts
       FROM approval_verdict v JOIN team_member t ON t.id = v.member_id AND t.merchant_id = v.merchant_id
-      WHERE (v.payout_id = ANY ($1) OR v.batch_id = ANY ($2)) AND v.merchant_id = $3 ORDER BY v.id`,
-    values: [idsOf('payout'), idsOf('batch'), mine(ctx).merchantId, approvers],
+      WHERE (v.payout_id = ANY ($1) OR v.batch_id = ANY ($2) OR v.settings_change_id = ANY ($3))
+        AND v.merchant_id = $4 ORDER BY v.id`,
+    values: [
+      idsOf('payout'),
+      idsOf('batch'),
+      idsOf('settings'),
+      mine(ctx).merchantId,
+      approvers,
+      approverSinceMax(ctx),
+    ],
   })
-  const nameOf = ({ subject, id }: Named) => `${subject}:${id}`
-  const found = Map.groupBy(rows, ({ payoutId, batchId }) =>
-    payoutId === null ? `batch:${batchId}` : `payout:${payoutId}`,
-  )
-  return all.map((one) => found.get(nameOf(one)) ?? [])
+  const found = Map.groupBy(rows, ({ about }) => about)
+  return all.map(({ subject, id }) => found.get(`${subject}:${id}`) ?? [])
 }
 
 const approvers = Object.entries(roles).flatMap(([role, { approves }]) => (approves ? [role] : []))
 
-/** Whether the caller may approve it at this moment; the statement that approves judges again. */
-export async function mayApprove(ctx: Context, asked: Asked): Promise<boolean> {
+/** Members who joined, or got a higher role, after this moment do not count as approvers yet. */
+function approverSinceMax(ctx: Context): Date {
+  return new Date(ctx.clock.now().getTime() - limits.approverWaitMs)
+}
+
+/** Why a caller cannot approve something. */
+export const obstacles = {
+  NOT_WAITING: 'It does not wait for approval, or its time is over.',
+  NO_PERSON: 'The caller is an API key: only a signed-in member approves.',
+  ROLE: 'The role of the caller approves nothing.',
+  MAKER: 'The caller asked for it, or was shown the API key that did.',
+  UNKNOWN_MAKER:
+    'It was asked for with an API key that was shown to no known member, so nobody can approve it: ' +
+    'regenerate that key as a signed-in owner or admin, and ask again.',
+  NEW_MEMBER: 'The caller joined the team or got a higher role less than 24 hours ago.',
+  DECIDED: 'The caller has approved it already.',
+} as const
+export type Obstacle = keyof typeof obstacles
+
+/** What keeps the caller from approving it at this moment; the statement that approves judges again. */
+export async function obstacleTo(ctx: Context, asked: Asked): Promise<Obstacle | null> {
   const { memberId, role } = ctx.actor ?? { memberId: null, role: null }
-  if (memberId === null || role === null || !roles[role].approves) return false
   const { waits, approvalExpiresAt, makers } = asked
-  const isInTime = approvalExpiresAt !== null && approvalExpiresAt > ctx.clock.now()
-  if (!waits || !isInTime || makers.includes(memberId)) return false
-  const verdicts = await verdictsOf(ctx, asked)
-  return !verdicts.some((verdict) => verdict.memberId === memberId)
+  if (!waits || approvalExpiresAt === null || approvalExpiresAt <= ctx.clock.now()) return 'NOT_WAITING'
+  if (memberId === null || role === null) return 'NO_PERSON'
+  if (!roles[role].approves) return 'ROLE'
+  if (makers.includes(memberId)) return 'MAKER'
+  if (makers.includes(0)) return 'UNKNOWN_MAKER'
+  const [isNew, verdicts] = await Promise.all([isNewMember(ctx, memberId), verdictsOf(ctx, asked)])
+  if (isNew) return 'NEW_MEMBER'
+  return verdicts.some((verdict) => verdict.memberId === memberId) ? 'DECIDED' : null
+}
+
+const newMembers = new WeakMap<Context, DataLoader<number, boolean>>()
+
+/** Whether the approval of a member does not count yet: one statement for all that a level asks for. */
+function isNewMember(ctx: Context, memberId: number): Promise<boolean> {
+  const load = async (ids: readonly number[]) => {
+    const { rows } = await ctx.database.merchantPool.query<{ id: number }>({
+      name: 'approvers_by_now',
+      text: 'SELECT id FROM team_member WHERE id = ANY ($1) AND merchant_id = $2 AND approver_since <= $3',
+      values: [ids, mine(ctx).merchantId, approverSinceMax(ctx)],
+    })
+    return ids.map((id) => !rows.some((row) => row.id === id))
+  }
+  const loader = newMembers.get(ctx) ?? new DataLoader(load, { cache: false })
+  newMembers.set(ctx, loader)
+  return loader.load(memberId)
 }

@@ -16,15 +16,17 @@ const approveInput = z.object({ digest: z.string(digits).regex(/^[0-9a-f]{64}$/i
 const rejectInput = z.object({ reason: text({ min: 1, max: limits.rejectionReasonLengthMax }) })
 
 /**
- * Approves a payout or a batch that waits for people. The last approval that is needed lets it go: what is
- * due is sent. Approvals count by people who may still give one when the last comes: one by somebody who was
- * removed since counts no more.
+ * Approves a payout, a batch or a change of the settings that waits for people. The last approval that is
+ * needed lets it go: what is due is sent, a change of the settings holds from then on. Approvals count by
+ * people who may still give one when the last comes: one by a member who was removed since, or got a higher
+ * role, does not.
  * @param rawId a global id, or the id of REST
  * @param digest of what the caller was shown
  * @returns its id
  * @throws DomainError FORBIDDEN (an API key, a viewer, whoever asked for it or added to it, whoever holds the
- *   key that did), INVALID_INPUT, NOT_FOUND, STATE_CONFLICT (another digest, no longer waiting, approved by
- *   the same person)
+ *   key that did; anybody, where that key was shown to no known member; a member who joined or got a higher
+ *   role within 24 hours), INVALID_INPUT, NOT_FOUND, STATE_CONFLICT (another digest, no longer waiting,
+ *   approved by the same person)
  * @see decisions: Money and states
  */
 export async function approve(
@@ -42,8 +44,8 @@ export async function approve(
 }
 
 /**
- * Rejects a payout or a batch that waits for people: it is cancelled, and its money free again. One is
- * enough.
+ * Rejects what waits for people: a payout or a batch is cancelled, and its money free again; a change of the
+ * settings does not happen, and who asked for it may reject it too. One person is enough.
  * @param rawId a global id, or the id of REST
  * @param reason 1 to 200 characters; the log tells it
  * @returns its id
@@ -69,9 +71,16 @@ interface Decided {
 }
 
 const kinds = {
-  payout: { type: 'Payout', idMax: undefined, many: 'payouts' },
-  batch: { type: 'Batch', idMax: smallIdMax, many: 'batches' },
-} as const
+  payout: { type: 'Payout', idMax: undefined, one: 'payout', many: 'payouts', target: 'payout' },
+  batch: { type: 'Batch', idMax: smallIdMax, one: 'batch', many: 'batches', target: 'batch' },
+  settings: {
+    type: 'SettingsChange',
+    idMax: smallIdMax,
+    one: 'change of the settings',
+    many: 'changes of the settings',
+    target: 'settings_change',
+  },
+} as const satisfies Record<Subject, object>
 
 /** The statement itself judges who it is and what waits: nothing that was read before it counts. */
 async function decide(
@@ -81,20 +90,31 @@ async function decide(
   { to, shown, reason }: Decision,
 ): Promise<{ id: bigint; approval: ApprovalStatus }> {
   const { merchantId, apiKeyId, apiKeyVersion, clientAddress } = callerOf(ctx)
-  const { type, idMax } = kinds[subject]
+  const { type, idMax, one, target } = kinds[subject]
   const id = readId(type, rawId, idMax)
-  const ids = subject === 'payout' ? [id, null] : [null, id]
   const entry = manyParameters([recordingOf(ctx, `${to === 'approved' ? 'approve' : 'reject'}${type}`)])
   const { rows } = await ctx.database.pool.query<Decided>({
     name: 'decide_approval',
     text: `WITH decided AS MATERIALIZED (
         SELECT outcome, approval FROM decide_approval($1, $2, $3, $4, $5, $6, $7, $8, $9)),
-      ${recordManySql(10, decidedEntry)}
+      ${recordManySql(11, decidedEntry)}
       SELECT outcome, approval FROM decided`,
-    values: [merchantId, ...ids, apiKeyId, apiKeyVersion, to, shown, reason, clientAddress, ...entry],
+    values: [
+      merchantId,
+      subject,
+      id,
+      apiKeyId,
+      apiKeyVersion,
+      to,
+      shown,
+      reason,
+      clientAddress,
+      target,
+      ...entry,
+    ],
   })
   const [decided] = rows
-  if (!decided) throw new DomainError('NOT_FOUND', `There is no such ${subject}.`)
+  if (!decided) throw new DomainError('NOT_FOUND', `There is no such ${one}.`)
   const { outcome, approval } = decided
   if (outcome === 'no_person') throw await whyTurnedAway(ctx)
   // A request that goes on with what it began may have done it already.
@@ -104,33 +124,48 @@ async function decide(
   return { id, approval }
 }
 
-const decidedEntry = `SELECT 1, coalesce('payout:' || $2, 'batch:' || $3), '{"approval":"pending"}'::jsonb,
+const decidedEntry = `SELECT 1, $10::text || ':' || $3, '{"approval":"pending"}'::jsonb,
   jsonb_strip_nulls(jsonb_build_object('approval', approval, 'verdict', $6, 'reason', $8))
   FROM decided WHERE outcome = 'counted'`
 
-type Problem = 'role' | 'maker' | 'over' | 'expired' | 'changed' | 'repeated'
+type Problem = 'role' | 'maker' | 'over' | 'expired' | 'changed' | 'repeated' | 'unknown_maker' | 'new_member'
 
 /** Why a decision did not count. */
 function refusal(problem: Problem, subject: Subject): DomainError {
+  const { one, many } = kinds[subject]
   switch (problem) {
     case 'role':
-      return new DomainError('FORBIDDEN', `Your role decides about no ${kinds[subject].many}.`)
+      return new DomainError('FORBIDDEN', `Your role decides about no ${many}.`)
     case 'maker':
       return new DomainError(
         'FORBIDDEN',
         'Somebody else decides: you asked for it, or were shown the API key that did.',
       )
+    case 'unknown_maker':
+      return new DomainError(
+        'FORBIDDEN',
+        'It was asked for with an API key that was shown to no member that the service knows, so nobody ' +
+          `can approve it. Reject this ${one}, regenerate the API key as a signed-in owner or admin, and ` +
+          'ask again.',
+      )
+    case 'new_member':
+      return new DomainError(
+        'FORBIDDEN',
+        'You joined the team or got a higher role less than 24 hours ago: another member decides.',
+      )
     case 'over':
-      return new DomainError('STATE_CONFLICT', `This ${subject} does not wait for approval, or no longer.`)
+      return new DomainError('STATE_CONFLICT', `This ${one} does not wait for approval, or no longer.`)
     case 'expired':
-      return new DomainError('STATE_CONFLICT', `Nobody approved this ${subject} in time.`)
+      return new DomainError('STATE_CONFLICT', `Nobody approved this ${one} in time.`)
     case 'changed':
       return new DomainError(
         'STATE_CONFLICT',
-        `The digest is of something else: read the ${subject} again, and what it is now.`,
+        subject === 'settings'
+          ? 'The digest is of something else, or the settings have changed since: ask for the change again.'
+          : `The digest is of something else: read the ${one} again, and what it is now.`,
       )
     case 'repeated':
-      return new DomainError('STATE_CONFLICT', `You have decided about this ${subject} already.`)
+      return new DomainError('STATE_CONFLICT', `You have decided about this ${one} already.`)
   }
 }
 

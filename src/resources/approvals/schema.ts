@@ -8,136 +8,32 @@ import { mine } from '../../access/actor.ts'
 import { type ApprovalEventData, isApprovalEvent, type LogEvent } from '../../events/catalogue.ts'
 import type { Context } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'
-import { MemberRole, stateEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { afterWords, followLog, LogChange } from '../../graphql/log-changes.ts'
 import { checkPage } from '../../graphql/pagination.ts'
 import { limits } from '../../shared/limits.ts'
-import { type Asked, mayApprove, type Verdict, verdictsOf } from './asked.ts'
+import { ApprovalStatusEnum } from './approval-type.ts'
 import { approve, reject } from './decide.ts'
-import { type ApprovalStatus, approvalStates } from './states.ts'
-import { seesApprovals, subjectsSeenBy } from './subjects.ts'
+import type { ApprovalStatus } from './states.ts'
+import { seesApprovals, type Subject, subjectsSeenBy } from './subjects.ts'
 import { countWaiting, readWaiting } from './waiting.ts'
-
-const Status = stateEnum('ApprovalStatus', approvalStates, 'Whether people let something go.')
-
-const Approver = builder.objectRef<Verdict>('Approver').implement({
-  description: 'A member of the team, as one who decides.',
-  fields: (t) => ({
-    databaseId: t.exposeInt('memberId', { description: 'Its id in REST.' }),
-    name: t.exposeString('name'),
-  }),
-})
-
-const VerdictType = builder.objectRef<Verdict>('ApprovalVerdict').implement({
-  description: 'What somebody decided about something that waits for approval.',
-  fields: (t) => ({
-    member: t.field({ type: Approver, resolve: (verdict) => verdict }),
-    role: t.expose('role', { type: MemberRole, description: 'As it was then.' }),
-    at: t.expose('at', { type: 'DateTime' }),
-    counts: t.exposeBoolean('counts', {
-      description: 'False of somebody who was removed since, or whose role no longer approves.',
-    }),
-  }),
-})
-
-const Approval = builder.objectRef<Asked>('Approval').implement({
-  description: 'Whether people let something go, where its merchant asks for that.',
-  fields: (t) => ({
-    status: t.field({ type: Status, resolve: ({ approval }) => approval }),
-    required: t.exposeInt('approvalsRequired', {
-      description: 'How many people must approve it, as the settings were when it was to go; 0 for none.',
-    }),
-    approvedBy: t.field({
-      type: [VerdictType],
-      description: 'Who approved it, in order.',
-      resolve: async (asked, _args, ctx) =>
-        (await verdictsOf(ctx, asked)).filter(({ verdict }) => verdict === 'approved'),
-    }),
-    rejectedBy: t.field({
-      type: VerdictType,
-      nullable: true,
-      resolve: async (asked, _args, ctx) => rejection(await verdictsOf(ctx, asked)) ?? null,
-    }),
-    reason: t.string({
-      nullable: true,
-      description: 'Why it was rejected.',
-      resolve: async (asked, _args, ctx) => rejection(await verdictsOf(ctx, asked))?.reason ?? null,
-    }),
-    digest: t.string({
-      nullable: true,
-      description: 'SHA-256 of who is paid what, how and when: who approves gives back what was seen.',
-      resolve: ({ approvalDigest }) => approvalDigest && Buffer.from(approvalDigest).toString('hex'),
-    }),
-    expiresAt: t.expose('approvalExpiresAt', {
-      type: 'DateTime',
-      nullable: true,
-      description: 'It is cancelled where it was not approved by then.',
-    }),
-    canApprove: t.boolean({
-      perPerson: true,
-      description: 'Whether the caller may approve it now: somebody who signed in, and did not ask for it.',
-      resolve: (asked, _args, ctx) => mayApprove(ctx, asked),
-    }),
-  }),
-})
-
-function rejection(verdicts: readonly Verdict[]): Verdict | undefined {
-  return verdicts.find(({ verdict }) => verdict === 'rejected')
-}
-
-const asking = {
-  id: true,
-  status: true,
-  approval: true,
-  approvalDigest: true,
-  approvalExpiresAt: true,
-  approvalsRequired: true,
-} as const
-
-builder.prismaObjectField('Payout', 'approval', (t) =>
-  t.field({
-    type: Approval,
-    select: { ...asking, makerMemberId: true },
-    resolve: ({ status, makerMemberId, ...payout }): Asked => ({
-      ...payout,
-      subject: 'payout',
-      waits: status === 'pending' && payout.approval === 'pending',
-      makers: makerMemberId === null ? [] : [makerMemberId],
-    }),
-  }),
-)
-
-builder.prismaObjectField('Batch', 'approval', (t) =>
-  t.field({
-    type: Approval,
-    select: { ...asking, makerMemberIds: true },
-    resolve: ({ id, status, makerMemberIds, ...batch }): Asked => ({
-      ...batch,
-      subject: 'batch',
-      id: BigInt(id),
-      waits: status === 'pending_approval',
-      makers: makerMemberIds,
-    }),
-  }),
-)
 
 type Model = PrismaObjectRef<typeof builder.$inferSchemaTypes, PrismaModelTypes, object>
 
 /** The type of a model, which another resource states. */
-function typeOf(model: 'Payout' | 'Batch'): Model {
+function typeOf(model: 'Payout' | 'Batch' | 'SettingsChange'): Model {
   return getRefFromModel(model, builder) as Model
 }
 
-const Subject = builder.unionType('ApprovalSubject', {
+const SubjectType = builder.unionType('ApprovalSubject', {
   description: 'What may wait for approval.',
-  types: [typeOf('Payout'), typeOf('Batch')],
-  resolveType: (row) => ('recipientCount' in row ? 'Batch' : 'Payout'),
+  types: [typeOf('Payout'), typeOf('Batch'), typeOf('SettingsChange')],
+  resolveType: (row) => ('recipientCount' in row ? 'Batch' : 'after' in row ? 'SettingsChange' : 'Payout'),
 })
 
 const Waiting = builder.connectionObject(
   {
-    type: Subject,
+    type: SubjectType,
     name: 'ApprovalsWaitingConnection',
     description: 'A page of what waits for approval.',
     fields: (t) => ({ totalCount: t.int({ resolve: (_page, _args, ctx) => countWaiting(ctx) }) }),
@@ -162,7 +58,11 @@ builder.queryField('approvalsWaiting', (t) =>
       const take = first ?? limits.pageSizeDefault
       const paths = [['nodes'], ['edges', 'node']]
       const selected = (typeName: string) => queryFromInfo({ context: ctx, info, typeName, paths }) as object
-      const queries = { payout: selected('Payout'), batch: selected('Batch') }
+      const queries = {
+        payout: selected('Payout'),
+        batch: selected('Batch'),
+        settings: selected('SettingsChange'),
+      }
       const found = await readWaiting(ctx, queries, after ?? null, take + 1)
       const edges = found.slice(0, take)
       return {
@@ -238,6 +138,36 @@ builder.mutationFields((t) => ({
     resolve: async (query, _root, args, ctx) =>
       readBatch(ctx, query, await reject(ctx, 'batch', args.id, args.reason)),
   }),
+  approveSettingsChange: t.prismaField({
+    type: 'SettingsChange',
+    nullable: true,
+    scope: ['payout'],
+    description:
+      'Approves a change of the settings that loosens approvals, and that another member asked for. With ' +
+      'the last approval that is needed it holds.',
+    errors: decisionRefusals,
+    args: {
+      id: t.arg.id({ required: true, description: idWords }),
+      digest: t.arg.string({ required: true, description: digestWords }),
+    },
+    resolve: async (query, _root, args, ctx) =>
+      readChange(ctx, query, await approve(ctx, 'settings', args.id, args.digest)),
+  }),
+  rejectSettingsChange: t.prismaField({
+    type: 'SettingsChange',
+    nullable: true,
+    scope: ['payout'],
+    description:
+      'Rejects a change of the settings that waits: nothing changes. The member who asked for it may do ' +
+      'so too.',
+    errors: decisionRefusals,
+    args: {
+      id: t.arg.id({ required: true, description: idWords }),
+      reason: t.arg.string({ required: true, description: reasonWords }),
+    },
+    resolve: async (query, _root, args, ctx) =>
+      readChange(ctx, query, await reject(ctx, 'settings', args.id, args.reason)),
+  }),
 }))
 
 function readPayout(ctx: Context, query: object, id: bigint) {
@@ -248,14 +178,25 @@ function readBatch(ctx: Context, query: object, id: bigint) {
   return ctx.database.prisma.batch.findFirstOrThrow({ ...query, where: { id: Number(id), ...mine(ctx) } })
 }
 
+function readChange(ctx: Context, query: object, id: bigint) {
+  const where = { id: Number(id), ...mine(ctx) }
+  return ctx.database.prisma.settingsChange.findFirstOrThrow({ ...query, where })
+}
+
 type Told = LogEvent<ApprovalEventData>
+
+/** What an event of approvals tells of. */
+function subjectOf({ data }: Told): Subject {
+  if ('settings_change_id' in data) return 'settings'
+  return 'batch_id' in data ? 'batch' : 'payout'
+}
 
 const Change = builder.objectRef<Told>('ApprovalChange').implement({
   description: 'A change of something that waits for approval, as it was at that moment.',
   interfaces: [LogChange],
   scope: seesApprovals,
   fields: (t) => ({
-    status: t.field({ type: Status, resolve: ({ data }) => data.approval as ApprovalStatus }),
+    status: t.field({ type: ApprovalStatusEnum, resolve: ({ data }) => data.approval as ApprovalStatus }),
     approvals: t.int({
       nullable: true,
       description: 'Of an approval: how many count with it.',
@@ -292,6 +233,18 @@ const Change = builder.objectRef<Told>('ApprovalChange').implement({
           ? ctx.database.prisma.batch.findFirst({ ...query, where: { id: data.batch_id, ...mine(ctx) } })
           : null,
     }),
+    settingsChange: t.prismaField({
+      type: 'SettingsChange',
+      nullable: true,
+      description: 'Of a change of the settings: what it is now.',
+      resolve: (query, { data }, _args, ctx) =>
+        'settings_change_id' in data
+          ? ctx.database.prisma.settingsChange.findFirst({
+              ...query,
+              where: { id: data.settings_change_id, ...mine(ctx) },
+            })
+          : null,
+    }),
   }),
 })
 
@@ -305,11 +258,7 @@ builder.subscriptionField('approvalsChanged', (t) =>
     args: { after: t.arg.string({ description: afterWords }) },
     subscribe: (_root, { after }, ctx) => {
       const seen = subjectsSeenBy(ctx)
-      return followLog(
-        ctx,
-        after,
-        (event) => isApprovalEvent(event) && seen.includes('batch_id' in event.data ? 'batch' : 'payout'),
-      )
+      return followLog(ctx, after, (event) => isApprovalEvent(event) && seen.includes(subjectOf(event)))
     },
     resolve: (event) => event as Told,
   }),

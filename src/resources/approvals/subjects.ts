@@ -3,11 +3,14 @@ import type { Scope } from '../../access/scopes.ts'
 import type { Context } from '../../context.ts'
 
 /** What may wait for people; what expires at one moment stands in this order. */
-const subjects = ['payout', 'batch'] as const
+export const subjects = ['payout', 'batch', 'settings'] as const
 export type Subject = (typeof subjects)[number]
 
-/** What whoever sees one needs. */
-const scopes: Readonly<Record<Subject, Scope>> = { payout: 'payout', batch: 'bulk_pay' }
+/**
+ * The scope that shows one. A change of the settings decides which payments need an approval: who approves
+ * payouts sees and decides it.
+ */
+const scopes: Readonly<Record<Subject, Scope>> = { payout: 'payout', batch: 'bulk_pay', settings: 'payout' }
 
 /**
  * Who sees what waits for people.

@@ -2,7 +2,7 @@ import { mine } from '../../access/actor.ts'
 import type { Context } from '../../context.ts'
 import { smallIdMax } from '../../graphql/ids.ts'
 import { invalidInput } from '../../shared/input.ts'
-import { type Subject, subjectsSeenBy } from './subjects.ts'
+import { type Subject, subjects, subjectsSeenBy } from './subjects.ts'
 
 /** A place in the list of what waits. */
 interface Place {
@@ -36,6 +36,8 @@ export async function readWaiting(
   const readers = {
     payout: () => prisma.payout.findMany({ ...selected.payout, ...page, where: payoutsWaiting(ctx, place) }),
     batch: () => prisma.batch.findMany({ ...selected.batch, ...page, where: batchesWaiting(ctx, place) }),
+    settings: () =>
+      prisma.settingsChange.findMany({ ...selected.settings, ...page, where: changesWaiting(ctx, place) }),
   }
   const kinds = await Promise.all(
     subjectsSeenBy(ctx).map(async (subject) =>
@@ -55,6 +57,7 @@ export async function countWaiting(ctx: Context): Promise<number> {
   const counters = {
     payout: () => prisma.payout.count({ where: payoutsWaiting(ctx, null) }),
     batch: () => prisma.batch.count({ where: batchesWaiting(ctx, null) }),
+    settings: () => prisma.settingsChange.count({ where: changesWaiting(ctx, null) }),
   }
   const counts = await Promise.all(subjectsSeenBy(ctx).map((subject) => counters[subject]()))
   return counts.reduce((sum, count) => sum + count, 0)
@@ -70,6 +73,11 @@ function batchesWaiting(ctx: Context, after: Place | null) {
   return { ...mine(ctx), status: 'pending_approval', ...beyond('batch', after, { id }) } as const
 }
 
+function changesWaiting(ctx: Context, after: Place | null) {
+  const id = { gt: Math.min(Number(after?.id ?? 0n), Number(smallIdMax)) }
+  return { ...mine(ctx), approval: 'pending', ...beyond('settings', after, { id }) } as const
+}
+
 /** Where what lies beyond a place is to be looked for, of one kind. */
 function beyond<Id>(subject: Subject, after: Place | null, beyondId: Id) {
   if (after === null) return {}
@@ -80,7 +88,8 @@ function beyond<Id>(subject: Subject, after: Place | null, beyondId: Id) {
       OR: [{ approvalExpiresAt: { gt: expiresAt } }, beyondId],
     }
   }
-  return { approvalExpiresAt: subject === 'batch' ? { gte: expiresAt } : { gt: expiresAt } }
+  const comesLater = subjects.indexOf(subject) > subjects.indexOf(after.subject)
+  return { approvalExpiresAt: comesLater ? { gte: expiresAt } : { gt: expiresAt } }
 }
 
 function timeOf({ approvalExpiresAt }: Row): number {
@@ -88,13 +97,17 @@ function timeOf({ approvalExpiresAt }: Row): number {
 }
 
 function cursorOf(subject: Subject, row: Row): string {
-  return `${timeOf(row)}_${subject === 'batch' ? 'b' : ''}${row.id}`
+  return `${timeOf(row)}_${letters[subject]}${row.id}`
 }
 
+/** How cursors name the kinds. */
+const letters: Readonly<Record<Subject, string>> = { payout: '', batch: 'b', settings: 's' }
+
 function placeOf(cursor: string): Place {
-  const [, ms, batch, id] = /^(\d{1,14})_(b?)(\d{1,18})$/.exec(cursor) ?? []
-  if (ms === undefined || id === undefined) {
+  const [, ms, letter, id] = /^(\d{1,14})_([a-z]?)(\d{1,18})$/.exec(cursor) ?? []
+  const subject = subjects.find((each) => letters[each] === letter)
+  if (ms === undefined || id === undefined || subject === undefined) {
     throw invalidInput([{ field: 'after', message: 'must be a cursor that this service gave' }])
   }
-  return { expiresAt: new Date(Number(ms)), subject: batch ? 'batch' : 'payout', id: BigInt(id) }
+  return { expiresAt: new Date(Number(ms)), subject, id: BigInt(id) }
 }

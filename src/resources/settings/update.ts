@@ -1,7 +1,7 @@
 import type { PoolClient } from 'pg'
 import { z } from 'zod'
-import { type Actor, actorOf, nameOf } from '../../access/actor.ts'
-import { recordedChange, recordingOf } from '../../access/audit-log.ts'
+import { type Actor, actorOf, mine, nameOf } from '../../access/actor.ts'
+import { recordedChange, recordingOf, recordMade } from '../../access/audit-log.ts'
 import { isAddressAllowed, networkEntry } from '../../access/ip-whitelist.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
@@ -20,6 +20,7 @@ export const updateSettingsInput = z.object({
   payoutsRequireApproval: z.boolean('must be true or false').nullish(),
   approvalThreshold: amount({ min: 0, max: limits.approvalThresholdMaxXof }).nullish(),
   approvalsRequired: z.int(people).min(1, people).max(limits.approvalsRequiredMax, people).nullish(),
+  approvalsCoverDeposits: z.boolean('must be true or false').nullish(),
   ipWhitelist: z
     .array(networkEntry, 'must be a list of addresses and CIDR ranges')
     .max(limits.ipWhitelistMax, `must have at most ${limits.ipWhitelistMax} entries`)
@@ -32,14 +33,15 @@ type UpdateSettingsInput = z.input<typeof updateSettingsInput>
 /**
  * Changes what is given of the account's settings, and leaves the rest as it is. A whitelist holds on every
  * node within a second, for open sockets too, and for money at once: the statements that move it judge the
- * address themselves. The log tells of the change. Approvals are asked of
- * payouts that are made from then on: what waits keeps waiting as it was asked.
+ * address themselves. The log tells of the change. Approvals are asked of payments that are made from then
+ * on: what waits keeps waiting as it was asked. What loosens approvals that are on waits as a
+ * `SettingsChange` for as many people as they ask for; the rest holds at once.
  * @param raw.notificationEmail empty removes it
  * @param raw.approvalThreshold whole XOF
  * @param raw.approvalsRequired 1 to 3 people
  * @param raw.ipWhitelist addresses and ranges, kept in their one spelling; none lets all in
  * @throws DomainError INVALID_INPUT, also where the whitelist would shut out the caller; FORBIDDEN where an
- *   API key would loosen approvals
+ *   API key would loosen approvals; STATE_CONFLICT where another change that loosens them waits already
  * @see decisions: Settings
  */
 export async function updateSettings(ctx: Context, raw: UpdateSettingsInput): Promise<void> {
@@ -54,61 +56,84 @@ export async function updateSettings(ctx: Context, raw: UpdateSettingsInput): Pr
     actor.merchantId,
     input.businessName ?? null,
     notificationEmail ?? null,
-    input.payoutsRequireApproval ?? null,
-    input.approvalThreshold ?? null,
     ipWhitelist ?? null,
     input.locale ?? null,
-    input.approvalsRequired ?? null,
   ]
+  const recording = recordingOf(ctx, 'updateSettings')
   await transact(ctx.database, async (tx) => {
-    const before = await tx.query<{ whitelist: string[] } & Approvals>(heldSql, [actor.merchantId])
-    if (actor.memberId === null && before.rows[0]) checkKeeps(before.rows[0], input)
-    await recordedChange(tx, recordingOf(ctx, 'updateSettings'), ['merchant', actor.merchantId], () =>
-      tx.query(updateSql, values),
-    )
+    const before = await tx.query<{ whitelist: string[] }>(heldSql, [actor.merchantId])
+    const waits = await recordedChange(tx, recording, ['merchant', actor.merchantId], async () => {
+      await tx.query(updateSql, values)
+      return changeApprovals(tx, ctx, input)
+    })
+    if (waits !== null) await recordMade(tx, recording, ['settings_change', waits])
     const was = before.rows[0]?.whitelist ?? []
     if (ipWhitelist && ipWhitelist.join() !== was.join()) await tellChange(tx, ctx, actor, ipWhitelist)
   })
+  ctx.sequencer.nudge()
 }
 
-const heldSql = `
-  SELECT ip_whitelist AS whitelist, payouts_require_approval AS "payoutsRequireApproval",
-    approval_threshold AS "approvalThreshold", approvals_required AS "approvalsRequired"
-  FROM merchant WHERE id = $1 FOR NO KEY UPDATE`
+const heldSql = 'SELECT ip_whitelist AS whitelist FROM merchant WHERE id = $1 FOR NO KEY UPDATE'
 
 const updateSql = `
   UPDATE merchant SET
     name = coalesce($2, name),
     notification_email = nullif(coalesce($3, notification_email), ''),
-    payouts_require_approval = coalesce($4, payouts_require_approval),
-    approval_threshold = coalesce($5, approval_threshold),
-    ip_whitelist = coalesce($6::text[], ip_whitelist),
-    locale = coalesce($7::locale, locale),
-    approvals_required = coalesce($8, approvals_required)
+    ip_whitelist = coalesce($4::text[], ip_whitelist),
+    locale = coalesce($5::locale, locale)
   WHERE id = $1`
 
-interface Approvals {
-  payoutsRequireApproval: boolean
-  approvalThreshold: bigint
-  approvalsRequired: number
+/** The settings of approvals that a request names, in the words of REST. */
+function approvalsIn(input: z.output<typeof updateSettingsInput>): Record<string, boolean | number> {
+  const { payoutsRequireApproval, approvalThreshold, approvalsRequired, approvalsCoverDeposits } = input
+  return {
+    ...(payoutsRequireApproval != null && { payouts_require_approval: payoutsRequireApproval }),
+    ...(approvalThreshold != null && { approval_threshold: Number(approvalThreshold) }),
+    ...(approvalsRequired != null && { approvals_required: approvalsRequired }),
+    ...(approvalsCoverDeposits != null && { approvals_cover_deposits: approvalsCoverDeposits }),
+  }
 }
 
 /**
- * Approvals keep whoever has a key from paying out alone, so no key loosens them. While none are asked for
- * there is nothing to loosen.
- * @throws DomainError FORBIDDEN
+ * @returns the id of the change that waits for people, or null where nothing waits
+ * @throws DomainError FORBIDDEN, STATE_CONFLICT
  */
-function checkKeeps(was: Approvals, input: z.output<typeof updateSettingsInput>): void {
-  if (!was.payoutsRequireApproval) return
-  const loosens =
-    input.payoutsRequireApproval === false ||
-    (input.approvalThreshold ?? 0n) > was.approvalThreshold ||
-    (input.approvalsRequired ?? was.approvalsRequired) < was.approvalsRequired
-  if (!loosens) return
-  const message =
-    'An API key never switches approvals off, nor asks fewer payouts or fewer people for them: that takes ' +
-    'a signed-in owner or admin.'
-  throw new DomainError('FORBIDDEN', message)
+async function changeApprovals(
+  tx: PoolClient,
+  ctx: Context,
+  input: z.output<typeof updateSettingsInput>,
+): Promise<number | null> {
+  const asked = approvalsIn(input)
+  if (Object.keys(asked).length === 0) return null
+  const actor = actorOf(ctx)
+  const { merchantId, apiKeyId, apiKeyVersion } = actor
+  const { rows } = await tx.query<{ outcome: string; waits: number | null }>(
+    'SELECT outcome, change_id AS waits FROM change_approvals($1, $2, $3, $4, $5, $6, $7)',
+    [merchantId, apiKeyId, apiKeyVersion, nameOf(actor), asked, limits.approvalLifetimeMs, ctx.clientAddress],
+  )
+  const [changed] = rows
+  if (changed?.outcome === 'no_person') {
+    const message =
+      'An API key never switches approvals off, nor asks fewer payments or fewer people for them: that ' +
+      'takes a signed-in owner or admin, and the approval of others.'
+    throw new DomainError('FORBIDDEN', message)
+  }
+  if (changed?.outcome === 'conflict') {
+    const message =
+      'A change of the settings that loosens approvals waits already: approve or reject that one first.'
+    throw new DomainError('STATE_CONFLICT', message)
+  }
+  return changed?.waits ?? null
+}
+
+/** What approvals do not keep one person from doing, in sentences; none while they are off. */
+export async function approvalGaps(ctx: Context): Promise<string[]> {
+  const { rows } = await ctx.database.pool.query<{ gaps: string[] | null }>({
+    name: 'approval_gaps',
+    text: 'SELECT approval_gaps($1) AS gaps',
+    values: [mine(ctx).merchantId],
+  })
+  return rows[0]?.gaps ?? []
 }
 
 async function tellChange(
