@@ -3,6 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { createListener } from './http/listener.ts'
 import { type HttpServer, listenHttp } from './http/server.ts'
+import { openHeadLog } from './access/audit-heads.ts'
+import { sealAuditLog } from './access/audit-seal.ts'
 import { openAdmission } from './access/admission.ts'
 import { openAccess } from './access/authenticate.ts'
 import { createRequestLimits } from './access/request-limits.ts'
@@ -90,6 +92,7 @@ async function build(ground: Ground, closers: Closers): Promise<Omit<App, 'close
   closers.push(() => http.drain(0))
   const addresses = addressesOf(config, http.port)
   const services = await openServices(ground, addresses, closers)
+  closers.push(() => writeLastHeads(services, background))
   closers.push(() => services.admission.close())
   closers.push(wakeOnNotifications(services, ground))
 
@@ -107,6 +110,16 @@ async function build(ground: Ground, closers: Closers): Promise<Omit<App, 'close
     if (config.connections.drainDelayMs > 0) await sleep(config.connections.drainDelayMs)
   })
   return { services }
+}
+
+/** What was recorded until now is sealed, and the heads of the audit logs are written, within a second. */
+async function writeLastHeads({ database, access, auditHeads }: Services, log: Log): Promise<void> {
+  const written = (async () => {
+    while (await sealAuditLog(database.pool, access.master.auditKey));
+    await auditHeads.write()
+  })()
+  const missed = written.catch((error: unknown) => log.warn({ err: error }, 'audit log heads not written'))
+  await Promise.race([missed, sleep(limits.landMs, undefined, { ref: false })])
 }
 
 /** Receivers of webhooks that hang never hold up payouts: they have an engine of their own. */
@@ -179,6 +192,7 @@ async function openServices(ground: Ground, addresses: Addresses, closers: Close
     mailer: openMailer(config.mail, log),
     operators,
     sequencer,
+    auditHeads: openHeadLog(pool, log),
     ...webhooks,
     feed,
     flights,

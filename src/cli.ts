@@ -12,7 +12,9 @@ const usage = `Administers the service, beside a running one or without it.
   member invite --merchant N --email E --name "X" [--role owner]
                                         invites somebody to the team of an account
   audit                                 proves the books; a broken invariant halts payments out
-  audit-log verify --merchant N         follows the chain of an account's audit log
+  audit-log verify --merchant N [--head LINE]
+                                        follows the chain of an account's audit log; says whether it still
+                                        contains a head from the service's log or a letter
   excess list                           lists what operators say was paid beyond what was asked
   excess credit --id N --reason "why"   gives such an excess to the merchant, once
   excess return --id N --reason "why"   says that it was given back to the payer, once
@@ -77,6 +79,7 @@ function readArguments() {
     to: text,
     from: text,
     'keep-keys': flag,
+    head: text,
     json: flag,
     help: { ...flag, short: 'h' },
   } as const

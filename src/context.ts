@@ -1,4 +1,5 @@
 import type { Access } from './access/authenticate.ts'
+import type { HeadLog } from './access/audit-heads.ts'
 import type { Admission } from './access/admission.ts'
 import type { Door } from './access/audit-log.ts'
 import type { Actor } from './access/actor.ts'
@@ -34,6 +35,7 @@ export interface Services {
   mailer: Mailer
   operators: Operators
   sequencer: Sequencer
+  auditHeads: HeadLog
   /** Brings events to merchants' own servers. */
   webhookSender: Sender
   /** Which lanes this process is at: endpoints by their ids, bulk pay as 0. Its sessions are theirs alone. */

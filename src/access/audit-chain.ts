@@ -36,7 +36,15 @@ export interface Fault {
   position: bigint
   /** Null where the entry itself is gone. */
   entryId: bigint | null
-  problem: 'missing' | 'altered' | 'repeated' | 'truncated' | 'beyond the head' | 'head forged' | 'unsealed'
+  problem:
+    | 'missing'
+    | 'altered'
+    | 'repeated'
+    | 'truncated'
+    | 'beyond the head'
+    | 'head forged'
+    | 'unsealed'
+    | 'head not contained'
 }
 
 /** What the first entry follows. */
@@ -57,6 +65,32 @@ export function chain(previous: Link, entry: ChainedEntry): Link {
 /** HMAC-SHA-256 of a head: whoever has the database alone writes no other one. */
 export function proveHead(key: KeyObject, merchantId: number, { position, hash }: Link): Buffer {
   return createHmac('sha256', key).update(`audit-head:v1:${merchantId}:${position}:`).update(hash).digest()
+}
+
+/** A head as it is written outside the database: `<merchant>.<position>.<hash>.<proof>`. */
+export function writeHead(merchantId: number, { position, hash, proof }: Head): string {
+  const word = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64url')
+  return `${merchantId}.${position}.${word(hash)}.${word(proof)}`
+}
+
+/**
+ * Reads a head that was written outside; also out of the log line or the letter that it stands in.
+ * @returns null where there is none
+ */
+export function readHead(text: string): { merchantId: number; head: Head } | null {
+  const found = /(?<![\w.-])(\d{1,10})\.(\d{1,18})\.([\w-]{43})\.([\w-]{43})(?![\w-])/.exec(text)
+  if (!found) return null
+  const [, merchantId = '', position = '', hash = '', proof = ''] = found
+  const bytes = (word: string) => Buffer.from(word, 'base64url')
+  return {
+    merchantId: Number(merchantId),
+    head: { position: BigInt(position), hash: bytes(hash), proof: bytes(proof) },
+  }
+}
+
+/** Whether this installation wrote a head. */
+export function isProven(key: KeyObject, merchantId: number, head: Head): boolean {
+  return isSame(proveHead(key, merchantId, head), head.proof)
 }
 
 /** @param entries with their links, in order. @returns the last link, or the first fault */
@@ -83,12 +117,13 @@ export function follow(from: Link, entries: Iterable<SealedEntry>): { link: Link
 export function judgeEnd(key: KeyObject, merchantId: number, end: Link, head: Head | null): Fault | null {
   const position = head?.position ?? 0n
   const fault = (problem: Fault['problem'], at: bigint): Fault => ({ position: at, entryId: null, problem })
-  if (head && !isSame(proveHead(key, merchantId, head), head.proof)) return fault('head forged', position)
+  if (head && !isProven(key, merchantId, head)) return fault('head forged', position)
   if (end.position < position) return fault('truncated', end.position + 1n)
   if (end.position > position) return fault('beyond the head', position + 1n)
   return head && !isSame(head.hash, end.hash) ? fault('altered', position) : null
 }
 
-function isSame(one: Uint8Array, other: Uint8Array): boolean {
+/** Whether two hashes are the same. */
+export function isSame(one: Uint8Array, other: Uint8Array): boolean {
   return one.length === other.length && timingSafeEqual(one, other)
 }

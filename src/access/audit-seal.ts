@@ -1,6 +1,7 @@
 import type { KeyObject } from 'node:crypto'
 import type { Pool } from 'pg'
 import { transact } from '../database/transact.ts'
+import { invalidInput } from '../shared/input.ts'
 import { limits } from '../shared/limits.ts'
 import {
   chain,
@@ -9,10 +10,14 @@ import {
   type Fault,
   follow,
   type Head,
+  isProven,
+  isSame,
   judgeEnd,
   type Link,
   proveHead,
+  readHead,
   type SealedEntry,
+  writeHead,
 } from './audit-chain.ts'
 
 const entryColumns = `e.id, e.merchant_id AS "merchantId", e.actor, e.operation, e.target, e.address,
@@ -80,6 +85,8 @@ export interface ChainVerdict {
   isComplete: boolean
   /** When its head was written; null where there is none. */
   sealedAt: Date | null
+  /** The head in one line, to be kept outside the database; null where there is none. */
+  head: string | null
 }
 
 /**
@@ -87,49 +94,69 @@ export interface ChainVerdict {
  * @param pool sees at least this merchant's rows
  * @param options.after the place of the last entry that was proven before, 0 for the whole chain
  * @param options.most entries that are read, at most
+ * @param options.kept a head that was kept outside the database: the log must still contain it
  */
 export async function verifyAuditLog(
   pool: Pool,
   key: KeyObject,
   merchantId: number,
-  { after, most }: { after: bigint; most: number },
+  { after, most, kept = null }: { after: bigint; most: number; kept?: Head | null },
 ): Promise<ChainVerdict> {
-  let head = await readHead(pool, merchantId)
+  let head = await findHead(pool, merchantId)
   let link = await readLink(pool, merchantId, after)
   const verdict = (fault: Fault | null, isComplete: boolean): ChainVerdict => ({
     fault,
     upTo: link?.position ?? after,
     isComplete,
     sealedAt: head?.sealedAt ?? null,
+    head: head && writeHead(merchantId, head),
   })
+  const lost = kept && (await isLost(pool, merchantId, kept)) ? kept.position : null
   if (!link) return verdict({ position: after, entryId: null, problem: 'missing' }, true)
   for (let left = most; left > 0; ) {
     const entries = await readSeals(pool, merchantId, link.position, Math.min(left, pageMax))
     const followed = follow(link, entries)
     link = followed.link
     if (followed.fault) return verdict(followed.fault, true)
+    if (lost !== null && entries.length === 0)
+      return verdict({ position: lost, entryId: null, problem: 'head not contained' }, true)
     left -= entries.length
     if (entries.length > 0) continue
     if (link.position > (head?.position ?? 0n)) {
       // The chain may have grown since its head was read, and again since.
-      head = await readHead(pool, merchantId)
+      head = await findHead(pool, merchantId)
       left -= 1
       if (head && head.position > link.position) continue
     }
     const fault = judgeEnd(key, merchantId, link, head)
     if (fault) return verdict(fault, true)
     const stray = await findStray(pool, merchantId)
-    return verdict(
-      stray === null ? null : { position: link.position, entryId: stray, problem: 'unsealed' },
-      true,
-    )
+    if (stray !== null) return verdict({ position: link.position, entryId: stray, problem: 'unsealed' }, true)
+    const isGone = link.position === 0n && (await leftTraces(pool, merchantId))
+    return verdict(isGone ? { position: 1n, entryId: null, problem: 'missing' } : null, true)
   }
   return verdict(null, false)
 }
 
+/**
+ * Reads a head that somebody kept outside the database, alone or within the line that it stands in.
+ * @throws DomainError INVALID_INPUT where it is none, of another merchant, or not of this installation
+ */
+export function readKeptHead(key: KeyObject, merchantId: number, text: string): Head {
+  const wrong = (message: string) => invalidInput([{ field: 'head', message }])
+  const read = text.length <= keptLengthMax ? readHead(text) : null
+  if (!read) throw wrong('must hold a head of an audit log: merchant.position.hash.proof')
+  if (read.merchantId !== merchantId) throw wrong(`is the head of merchant ${read.merchantId}`)
+  if (!isProven(key, merchantId, read.head))
+    throw wrong('was not written by this installation, or was changed')
+  return read.head
+}
+
+/** A log line with all that stands beside the head. */
+const keptLengthMax = 2_000
 const pageMax = 1_000
 
-async function readHead(pool: Pool, merchantId: number): Promise<(Head & { sealedAt: Date }) | null> {
+async function findHead(pool: Pool, merchantId: number): Promise<(Head & { sealedAt: Date }) | null> {
   const { rows } = await pool.query<Head & { sealedAt: Date }>(
     'SELECT position, hash, proof, sealed_at AS "sealedAt" FROM audit_head WHERE merchant_id = $1',
     [merchantId],
@@ -159,6 +186,28 @@ async function readSeals(
     [merchantId, after, most],
   )
   return rows
+}
+
+/** Whether the chain has another link, or none, at the place of a head that was kept outside. */
+async function isLost(pool: Pool, merchantId: number, { position, hash }: Link): Promise<boolean> {
+  const link = await readLink(pool, merchantId, position)
+  return !link || !isSame(link.hash, hash)
+}
+
+/**
+ * Whether something is there that leaves an entry when it is made: a log that is empty beside it was taken
+ * away. What waits for its seal is still to come.
+ */
+async function leftTraces(pool: Pool, merchantId: number): Promise<boolean> {
+  const { rows } = await pool.query<{ found: boolean }>(
+    `SELECT NOT EXISTS (SELECT FROM audit_unsealed WHERE merchant_id = $1) AND (
+      EXISTS (SELECT FROM api_key WHERE merchant_id = $1)
+      OR EXISTS (SELECT FROM team_member WHERE merchant_id = $1)
+      OR EXISTS (SELECT FROM transaction WHERE merchant_id = $1)
+      OR EXISTS (SELECT FROM payout WHERE merchant_id = $1)) AS found`,
+    [merchantId],
+  )
+  return rows[0]?.found === true
 }
 
 /**

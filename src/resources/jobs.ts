@@ -12,6 +12,7 @@ import type { LedgerProblem } from '../ledger/verify.ts'
 import { causeOf, claimDue } from '../operators/requests.ts'
 import { limits } from '../shared/limits.ts'
 import type { Provider } from '../shared/providers.ts'
+import { writeHeadLetters } from './audit-log/head-letters.ts'
 import { sendDueRecipients } from './batches/send.ts'
 import { seeToDuePayouts } from './payouts/due.ts'
 import { sendDuePayouts } from './payouts/send.ts'
@@ -95,6 +96,19 @@ export function serviceJobs(services: Services): readonly Job[] {
       name: 'audit-log.seal',
       everyMs: limits.auditSealEveryMs,
       run: () => sealAuditLog(services.database.pool, services.access.master.auditKey),
+    },
+    {
+      name: 'audit-log.heads',
+      everyMs: limits.auditHeadsEveryMs,
+      run: async () => {
+        await services.auditHeads.write()
+        return false
+      },
+    },
+    {
+      name: 'audit-log.letters',
+      everyMs: limits.auditHeadsEveryMs,
+      run: () => writeHeadLetters(services),
     },
     {
       name: 'idempotency-keys.sweep',

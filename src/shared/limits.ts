@@ -343,6 +343,8 @@ export const limits = {
   /** Audit logs are sealed so often (at most 5 s behind: design), so many entries at once. */
   auditSealEveryMs: 2 * second,
   auditSealMax: 1_000,
+  /** The heads of audit logs are written outside the database so often (issue 16: at least hourly). */
+  auditHeadsEveryMs: 1 * hour,
   /** Entries that one request follows; whoever has more goes on from there. */
   auditVerifyMax: 20_000,
   /** How often what changed in the numbers of transactions is added to their counts, and how much at once. */

@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os'
 import { z } from 'zod'
-import { verifyAuditLog } from '../access/audit-seal.ts'
+import { readKeptHead, verifyAuditLog } from '../access/audit-seal.ts'
 import type { Role } from '../access/roles.ts'
 import type { Services } from '../context.ts'
 import { type PassProgress, proveWhole } from '../ledger/audit.ts'
@@ -35,6 +35,7 @@ interface Flags {
   reason?: string | undefined
   by?: string | undefined
   'keep-keys'?: boolean | undefined
+  head?: string | undefined
 }
 
 interface Done {
@@ -196,19 +197,21 @@ async function decide(services: AdminServices, ruling: Verdict, flags: Flags): P
 }
 
 /** Follows the chain of an account's audit log to its end. */
-async function verifyLogs(services: AdminServices, { merchant }: Flags): Promise<Done> {
+async function verifyLogs(services: AdminServices, { merchant, head }: Flags): Promise<Done> {
   const { merchant: merchantId } = readInput(merchantInput, { merchant })
   const { auditKey } = services.access.master
   const { pool } = services.database
-  const options = { after: 0n, most: Number.POSITIVE_INFINITY }
+  const kept = head === undefined ? null : readKeptHead(auditKey, merchantId, head)
+  const options = { after: 0n, most: Number.POSITIVE_INFINITY, kept }
   const { fault, upTo } = await verifyAuditLog(pool, auditKey, merchantId, options)
   const entries = Number(upTo)
+  const contained = kept ? ', and contains the head' : ''
   const place = fault && { sequence: Number(fault.position), problem: fault.problem }
   return {
     answer: { merchant_id: merchantId, intact: fault === null, entries, fault: place },
     words: fault
       ? `The audit log of merchant ${merchantId} is broken at entry ${fault.position}: ${fault.problem}.`
-      : `The audit log of merchant ${merchantId} is intact: ${entries} entries.`,
+      : `The audit log of merchant ${merchantId} is intact: ${entries} entries${contained}.`,
     failed: fault !== null,
   }
 }

@@ -113,6 +113,8 @@ describe("the service's role", () => {
       'allowance: UPDATE',
       'api_key: INSERT',
       'api_key: UPDATE',
+      'audit_letter: INSERT',
+      'audit_letter: UPDATE',
       'audit_unsealed: INSERT',
       'database_epoch.keys_handled_at: UPDATE',
       'mail: INSERT',

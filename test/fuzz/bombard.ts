@@ -219,6 +219,7 @@ const moving = [
   'audit_proven',
   'audit_entry',
   'audit_head',
+  'audit_letter',
   'audit_seal',
   'audit_unsealed',
   'sandbox_clock',

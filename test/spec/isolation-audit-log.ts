@@ -22,6 +22,9 @@ export const auditLogRows: Readonly<Record<string, Row>> = {
   },
   'Query.auditLog(filter.operation)': { harmless: 'is a word of ours' },
   'Query.verifyAuditLog(after)': { harmless: 'counts rows of the caller' },
+  'Query.verifyAuditLog(head)': {
+    harmless: 'is refused where it is not of the caller: see audit-log-head.test.ts',
+  },
 
   'nothing: the audit log': { attack: graphql(`{ auditLog(first: 50) ${page} }`, () => ({})) },
   'nothing: the chain of the audit log': {

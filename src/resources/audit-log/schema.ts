@@ -1,6 +1,6 @@
 import { mine } from '../../access/actor.ts'
 import type { Fault } from '../../access/audit-chain.ts'
-import { type ChainVerdict, verifyAuditLog } from '../../access/audit-seal.ts'
+import { type ChainVerdict, readKeptHead, verifyAuditLog } from '../../access/audit-seal.ts'
 import { builder } from '../../graphql/builder.ts'
 import { limits } from '../../shared/limits.ts'
 import { invalidInput } from '../../shared/input.ts'
@@ -73,7 +73,8 @@ const FaultType = builder.objectRef<Fault>('AuditLogFault').implement({
       resolve: ({ entryId }) => entryId,
     }),
     problem: t.exposeString('problem', {
-      description: 'missing, altered, repeated, truncated, beyond the head, head forged or unsealed.',
+      description:
+        'missing, altered, repeated, truncated, beyond the head, head forged, unsealed, head not contained.',
     }),
   }),
 })
@@ -99,6 +100,12 @@ const Verdict = builder.objectRef<ChainVerdict>('AuditLogVerdict').implement({
       nullable: true,
       description: 'When the last entry was sealed.',
     }),
+    head: t.exposeString('head', {
+      nullable: true,
+      description:
+        'The end of the log in one line, to be kept elsewhere: `verifyAuditLog(head:)` says whether the ' +
+        'log still contains it.',
+    }),
   }),
 })
 
@@ -122,13 +129,20 @@ builder.queryFields((t) => ({
     description: `Computes the chain of the audit log anew, ${limits.auditVerifyMax} entries at a time.`,
     args: {
       after: t.arg({ type: 'SafeInt', description: 'A place up to which you have proven it; else 0.' }),
+      head: t.arg.string({
+        description:
+          'A head that you kept, from the field `head`, the daily letter or a log line. Where the log no ' +
+          'longer contains it, that is a fault.',
+      }),
     },
-    resolve: (_root, { after }, ctx) => {
+    resolve: (_root, { after, head }, ctx) => {
       const from = BigInt(after ?? 0)
       if (from < 0n) throw invalidInput([{ field: 'after', message: 'must be 0 or more' }])
       const { auditKey } = ctx.access.master
-      const options = { after: from, most: limits.auditVerifyMax }
-      return verifyAuditLog(ctx.database.merchantPool, auditKey, mine(ctx).merchantId, options)
+      const { merchantId } = mine(ctx)
+      const kept = head == null ? null : readKeptHead(auditKey, merchantId, head)
+      const options = { after: from, most: limits.auditVerifyMax, kept }
+      return verifyAuditLog(ctx.database.merchantPool, auditKey, merchantId, options)
     },
   }),
 }))

@@ -22,6 +22,12 @@ export type Letter = {
       where: string
       at: string
     }
+  | {
+      template: 'audit-log-head'
+      /** The head of the audit log in one line, and how many entries lie before it. */
+      head: string
+      entries: number
+    }
 )
 
 /**
@@ -53,10 +59,11 @@ export function openLetter(master: MasterSecret, id: string, sealed: Uint8Array)
 export function wordLetter(id: string, letter: Letter, publicUrl: string): OutgoingMail {
   const { template, locale, to, merchant } = letter
   const { page, words } = templates[template]
-  const told =
-    letter.template === 'new-address'
-      ? `${letter.where}, ${wordTime(letter.at, locale)}`
-      : `${publicUrl}/${page}?lang=${locale}#${letter.proof}`
+  const told = ((): string => {
+    if (letter.template === 'new-address') return `${letter.where}, ${wordTime(letter.at, locale)}`
+    if (letter.template === 'audit-log-head') return letter.head
+    return `${publicUrl}/${page}?lang=${locale}#${letter.proof}`
+  })()
   const { subject, lines } = words[locale]({ merchant, name: to.name, told })
   return { id, to, subject, text: lines.join('\n') }
 }
@@ -69,7 +76,7 @@ function wordTime(at: string, locale: 'fr' | 'en'): string {
 interface Given {
   merchant: string
   name: string
-  /** The link, or where and when it happened. */
+  /** The link, or where and when it happened, or the head of the audit log. */
   told: string
 }
 
@@ -170,6 +177,37 @@ const templates: Record<Letter['template'], Template> = {
           told,
           '',
           'If it was you, do nothing. If not, change your password and tell your team.',
+        ],
+      }),
+    },
+  },
+  'audit-log-head': {
+    page: null,
+    words: {
+      fr: ({ merchant, name, told }) => ({
+        subject: `Journal d'audit : ${merchant}`,
+        lines: [
+          `Bonjour ${name},`,
+          '',
+          `Voici la fin du journal d'audit du compte de ${merchant}, à ce jour :`,
+          '',
+          told,
+          '',
+          "Gardez cette lettre. La ligne montre plus tard que rien avant elle n'a été changé ni retiré :",
+          "donnez-la à verifyAuditLog (head) de l'API GraphQL.",
+        ],
+      }),
+      en: ({ merchant, name, told }) => ({
+        subject: `Audit log: ${merchant}`,
+        lines: [
+          `Hello ${name},`,
+          '',
+          `This is the end of the audit log of the account of ${merchant}, as of today:`,
+          '',
+          told,
+          '',
+          'Keep this letter. The line shows later that nothing before it was changed or taken away:',
+          'give it to verifyAuditLog (head) of the GraphQL API.',
         ],
       }),
     },

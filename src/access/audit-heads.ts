@@ -1,0 +1,74 @@
+import type { Pool } from 'pg'
+import type { Log } from '../telemetry/log.ts'
+import { type Head, writeHead } from './audit-chain.ts'
+
+/** Writes the heads of audit logs where the owner of the database cannot change them: into the log. */
+export interface HeadLog {
+  /**
+   * Writes one line, `audit log head`, for each merchant whose log has grown since the last call; the first
+   * call, for each whose log has grown in the last 25 hours. Before, it looks whether the logs still contain
+   * the heads that it wrote last: where one does not, it raises an alarm, at each call.
+   */
+  write(): Promise<void>
+}
+
+export function openHeadLog(pool: Pool, log: Log): HeadLog {
+  const written = new Map<number, Head>()
+  let since: Date | null = null
+  return {
+    async write() {
+      // First, so that a log that grew again over what was cut does not pass for the one that was written.
+      const lost = await findLost(pool, [...written])
+      for (const [merchantId, head] of lost)
+        log.error(
+          { merchantId, head: writeHead(merchantId, head) },
+          'alarm: the audit log no longer contains its head',
+        )
+      const kept = new Set(lost.map(([merchantId]) => merchantId))
+      const { rows } = await pool.query<{ now: Date }>('SELECT now() AS now')
+      for (let after = 0; ; ) {
+        const heads = await readHeads(pool, since, after)
+        for (const { merchantId, ...head } of heads) {
+          after = merchantId
+          if (!kept.has(merchantId)) written.set(merchantId, head)
+          log.info({ merchantId, head: writeHead(merchantId, head) }, 'audit log head')
+        }
+        if (heads.length < pageMax) break
+      }
+      // A head that is sealed now may be committed a moment later: the next call looks there again.
+      since = rows[0] ? new Date(rows[0].now.getTime() - overlapMs) : since
+    },
+  }
+}
+
+const pageMax = 1_000
+const overlapMs = 30_000
+
+function readHeads(pool: Pool, since: Date | null, after: number) {
+  return pool
+    .query<Head & { merchantId: number }>(
+      `SELECT merchant_id AS "merchantId", position, hash, proof FROM audit_head
+       WHERE merchant_id > $2 AND sealed_at > coalesce($1::timestamptz, now() - interval '25 hours')
+       ORDER BY merchant_id LIMIT ${pageMax}`,
+      [since, after],
+    )
+    .then(({ rows }) => rows)
+}
+
+/** @returns those whose link is gone, or another one */
+async function findLost(pool: Pool, heads: readonly (readonly [number, Head])[]) {
+  const lost: (readonly [number, Head])[] = []
+  for (let begin = 0; begin < heads.length; begin += pageMax) {
+    const page = heads.slice(begin, begin + pageMax)
+    const { rows } = await pool.query<{ place: number }>(
+      `SELECT (k.place - 1)::int AS place
+       FROM unnest($1::int[], $2::bigint[], $3::bytea[])
+         WITH ORDINALITY AS k (merchant_id, position, hash, place)
+       LEFT JOIN audit_seal s ON s.merchant_id = k.merchant_id AND s.position = k.position
+       WHERE s.hash IS DISTINCT FROM k.hash ORDER BY k.place`,
+      [page.map(([id]) => id), page.map(([, { position }]) => position), page.map(([, { hash }]) => hash)],
+    )
+    lost.push(...rows.map(({ place }) => page[place]).filter((each) => each !== undefined))
+  }
+  return lost
+}

@@ -1,0 +1,258 @@
+import { Writable } from 'node:stream'
+import { pino } from 'pino'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openHeadLog } from '../../src/access/audit-heads.ts'
+import { sealAuditLog } from '../../src/access/audit-seal.ts'
+import { readLetter } from '../../src/http/pages/mail.ts'
+import { writeHeadLetters } from '../../src/resources/audit-log/head-letters.ts'
+import { commands } from '../../src/terminal/commands.ts'
+import { makeMember } from '../access/members.ts'
+import { damage } from '../ledger/damage.ts'
+import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
+import { type MailServer, startMailServer } from '../support/mail-server.ts'
+import { eventually } from './eventually.ts'
+
+let mail: MailServer
+let service: TestApp
+beforeAll(async () => {
+  mail = await startMailServer()
+  service = await startTestApp({ SMTP_URL: mail.url, MAIL_FROM: 'Paiements <no-reply@pay.test>' })
+})
+afterAll(async () => {
+  await service.close()
+  await mail.close()
+})
+
+/** Entries that a merchant leaves: `entries` changes of its settings, sealed. */
+async function change(shop: TestMerchant, entries: number): Promise<void> {
+  for (let n = 1; n <= entries; n += 1) {
+    const body = { approval_threshold: Math.floor(Math.random() * 1e9) }
+    const { status } = await service.rest('PUT', '/settings', { token: shop.token, body })
+    expect(status).toBe(200)
+  }
+  const { pool } = service.database.database
+  await eventually(async () => {
+    await sealAuditLog(pool, service.app.services.access.master.auditKey)
+    expect((await service.database.owner.query('SELECT FROM audit_unsealed')).rowCount).toBe(0)
+  })
+}
+
+async function shopWith(entries: number): Promise<TestMerchant> {
+  const shop = await service.merchant()
+  await change(shop, entries)
+  return shop
+}
+
+const fields = 'isIntact isComplete upTo head fault { sequence problem }'
+async function verify({ token }: TestMerchant, head?: string) {
+  const document = `query ($head: String) { verifyAuditLog(head: $head) { ${fields} } }`
+  const { body } = await service.graphql(document, { head }, token)
+  return body.errors ? { errors: body.errors } : body.data.verifyAuditLog
+}
+
+const command = ({ merchantId }: TestMerchant, head?: string) =>
+  commands['audit-log verify']?.(service.app.services, { merchant: String(merchantId), head })
+
+/** What F10 did: everything after place 4 goes, and the head of then comes back. */
+async function cut(
+  shop: TestMerchant,
+  old: { position: bigint; hash: Buffer; proof: Buffer },
+): Promise<void> {
+  const { owner } = service.database
+  const id = [shop.merchantId]
+  await damage(
+    owner,
+    `WITH gone AS (DELETE FROM audit_seal WHERE merchant_id = $1 AND position > 4 RETURNING entry_id)
+     DELETE FROM audit_entry WHERE merchant_id = $1 AND id IN (SELECT entry_id FROM gone)`,
+    id,
+  )
+  const { position, hash, proof } = old
+  await damage(owner, 'UPDATE audit_head SET position = $2, hash = $3, proof = $4 WHERE merchant_id = $1', [
+    shop.merchantId,
+    position,
+    hash,
+    proof,
+  ])
+}
+
+const headRow = async ({ merchantId }: TestMerchant) =>
+  (
+    await service.database.owner.query(
+      'SELECT position, hash, proof FROM audit_head WHERE merchant_id = $1',
+      [merchantId],
+    )
+  ).rows[0]
+
+/** A shop whose log was cut back to place 4, and the head that was kept of place 6 or more. */
+async function cutShop() {
+  const shop = await shopWith(0)
+  await change(shop, 4 - Number((await headRow(shop)).position))
+  const old = await headRow(shop)
+  expect(old.position).toBe(4n)
+  await change(shop, 3)
+  const { head } = await verify(shop)
+  await cut(shop, old)
+  return { shop, head: head as string }
+}
+
+test('a log whose end was taken back is found out by a head that was kept', async () => {
+  const { shop, head } = await cutShop()
+  // By itself the rest looks whole: that is why heads are kept outside.
+  expect(await verify(shop)).toMatchObject({ isIntact: true, upTo: 4 })
+  const lost = { isIntact: false, fault: { sequence: 7, problem: 'head not contained' } }
+  expect(await verify(shop, head)).toMatchObject(lost)
+  // The chain that grows over the gap has other links in these places.
+  await change(shop, 4)
+  expect(await verify(shop)).toMatchObject({ isIntact: true, upTo: 8 })
+  expect(await verify(shop, head)).toMatchObject(lost)
+  expect(await command(shop, `{"level":30,"head":"${head}","msg":"audit log head"}`)).toMatchObject({
+    failed: true,
+    answer: { intact: false, fault: { sequence: 7, problem: 'head not contained' } },
+    words: `The audit log of merchant ${shop.merchantId} is broken at entry 7: head not contained.`,
+  })
+})
+
+test('a log that still contains the head says so, also after it has grown', async () => {
+  const shop = await shopWith(3)
+  const { head, upTo } = await verify(shop)
+  expect(await verify(shop, head)).toMatchObject({ isIntact: true, isComplete: true, upTo })
+  await change(shop, 2)
+  expect(await verify(shop, head)).toMatchObject({ isIntact: true, upTo: upTo + 2 })
+  expect(await command(shop, head)).toMatchObject({
+    failed: false,
+    words: expect.stringMatching(/is intact: \d+ entries, and contains the head\.$/),
+  })
+})
+
+test('a log of which nothing is left is a fault beside keys, members or payments', async () => {
+  const shop = await shopWith(2)
+  const { head } = await verify(shop)
+  for (const table of ['audit_entry', 'audit_seal', 'audit_head'])
+    await damage(service.database.owner, `DELETE FROM ${table} WHERE merchant_id = $1`, [shop.merchantId])
+  const gone = { isIntact: false, upTo: 0, head: null, fault: { sequence: 1, problem: 'missing' } }
+  expect(await verify(shop)).toMatchObject(gone)
+  expect(await command(shop)).toMatchObject({ failed: true })
+  expect((await verify(shop, head)).fault.problem).toBe('head not contained')
+})
+
+test('an empty log of an account with nothing else in it is intact', async () => {
+  const { rows } = await service.database.owner.query(
+    `INSERT INTO merchant (name) VALUES ('New') RETURNING id`,
+  )
+  const made = await commands['audit-log verify']?.(service.app.services, { merchant: String(rows[0].id) })
+  expect(made).toMatchObject({ failed: false, answer: { entries: 0, intact: true } })
+})
+
+test('a head that is none, of another merchant, or changed is refused by name', async () => {
+  const [shop, other] = [await shopWith(1), await shopWith(1)]
+  const { head } = await verify(shop)
+  const { head: others } = await verify(other)
+  const [merchant, position, hash, proof] = head.split('.')
+  const refused: [string, RegExp][] = [
+    ['', /must hold a head/],
+    ['x'.repeat(3_000), /must hold a head/],
+    [others, /^is the head of merchant \d+$/],
+    [`${merchant}.${Number(position) + 1}.${hash}.${proof}`, /was not written by this installation/],
+    [`${merchant}.${position}.${proof}.${proof}`, /was not written by this installation/],
+  ]
+  for (const [text, message] of refused) {
+    const { errors } = await verify(shop, text)
+    expect(errors).toMatchObject([
+      {
+        extensions: {
+          code: 'INVALID_INPUT',
+          problems: [{ field: 'head', message: expect.stringMatching(message) }],
+        },
+      },
+    ])
+    await expect(command(shop, text)).rejects.toMatchObject({ code: 'INVALID_INPUT' })
+  }
+})
+
+/** A log of heads, and its lines. */
+function headLog() {
+  const lines: { msg: string; merchantId: number; head: string; level: number }[] = []
+  const sink = new Writable({
+    write(chunk, _encoding, done) {
+      lines.push(JSON.parse(String(chunk)))
+      done()
+    },
+  })
+  const log = openHeadLog(service.database.database.pool, pino({ base: null }, sink))
+  const write = async ({ merchantId }: TestMerchant) => {
+    lines.length = 0
+    await log.write()
+    return lines.filter((line) => line.merchantId === merchantId)
+  }
+  return write
+}
+
+test('each head is written to the log, once it has changed', async () => {
+  const shop = await shopWith(1)
+  const write = headLog()
+  const { head } = await verify(shop)
+  expect(await write(shop)).toMatchObject([{ msg: 'audit log head', head, level: 30 }])
+  const lines = await write(shop)
+  // What was sealed a moment ago may be written once more, and is the same.
+  for (const line of lines) expect(line).toMatchObject({ msg: 'audit log head', head })
+  await change(shop, 1)
+  const { head: next } = await verify(shop)
+  expect(next).not.toBe(head)
+  expect((await write(shop)).at(-1)).toMatchObject({ head: next })
+})
+
+test('a head that was put back raises an alarm at the next hour', async () => {
+  const shop = await shopWith(0)
+  await change(shop, 4 - Number((await headRow(shop)).position))
+  const old = await headRow(shop)
+  await change(shop, 2)
+  const write = headLog()
+  const { head } = await verify(shop)
+  expect(await write(shop)).toMatchObject([{ head }])
+  await cut(shop, old)
+  const alarm = { msg: 'alarm: the audit log no longer contains its head', head, level: 50 }
+  expect((await write(shop)).filter(({ level }) => level === 50)).toMatchObject([alarm])
+  await change(shop, 5)
+  expect((await write(shop)).filter(({ level }) => level === 50)).toMatchObject([alarm])
+})
+
+/** The next day: what was noted was yesterday. */
+const nextDay = () => service.database.owner.query('UPDATE audit_letter SET day = day - 1')
+const lettersTo = (address: string) =>
+  mail.mails.filter(({ to }) => to.includes(address)).map(({ data }) => readLetter(data))
+async function sendLetters(): Promise<void> {
+  while (await writeHeadLetters(service.app.services));
+}
+
+test('a letter a day tells each owner the head, in the language of the account', async () => {
+  const shop = await shopWith(2)
+  const { owner } = service.database
+  const [awa, finance] = [`awa-${shop.merchantId}`, `finance-${shop.merchantId}`]
+  const { access } = service.app.services
+  await makeMember(access, shop.merchantId, 'owner', awa)
+  await makeMember(access, shop.merchantId, 'finance', finance)
+  await sendLetters()
+  await nextDay()
+  await sendLetters()
+  await sendLetters()
+  const { head } = await verify(shop)
+  await eventually(() => expect(lettersTo(awa)).toHaveLength(1))
+  expect(lettersTo(awa)[0]?.text).toContain(head)
+  expect(lettersTo(awa)[0]?.text).toContain("fin du journal d'audit")
+  // The line of the letter is all that is needed.
+  expect(await verify(shop, lettersTo(awa)[0]?.text)).toMatchObject({ isIntact: true })
+  // Nothing new: no letter.
+  await nextDay()
+  await sendLetters()
+  await owner.query(`UPDATE merchant SET notification_email = $2, locale = 'en' WHERE id = $1`, [
+    shop.merchantId,
+    `books-${shop.merchantId}@shop.test`,
+  ])
+  await change(shop, 1)
+  await nextDay()
+  await sendLetters()
+  await eventually(() => expect(lettersTo(`books-${shop.merchantId}`)).toHaveLength(1))
+  expect(lettersTo(`books-${shop.merchantId}`)[0]?.text).toContain('This is the end of the audit log')
+  expect(lettersTo(awa)).toHaveLength(1)
+  expect(lettersTo(finance)).toEqual([])
+})
