@@ -14,7 +14,7 @@ import { numberAboveZero, runProgram, wholeNumber } from '../support/command-lin
 import { fillBooks, group, notePoint } from './books.ts'
 
 // A program: fills books of any size, and measures how long their proof takes.
-//   node test/bench/proof.ts [--movements 10000000] [--merchants 1000] [--seconds 900]
+//   npm run proof -- [--movements 10000000] [--merchants 1000] [--seconds 900]
 
 function print(line: string): void {
   process.stdout.write(`${new Date().toISOString().slice(11, 19)} ${line}\n`)
