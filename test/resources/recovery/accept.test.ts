@@ -70,7 +70,7 @@ test('an operator that gives no statement keeps the halt; then each orphan is na
   await payOutside(identity)
   await pay('known', '70000001')
   // Its callback is lost, and it is asked about later: open here, and executed there.
-  await pay('open', '70003001')
+  await pay('open', '70300001')
   await eventually(async () => {
     const answer = await control('GET', 'invariants')
     const { executions, pending } = (await answer.json()) as { executions: unknown[]; pending: number }
@@ -127,7 +127,8 @@ test('what is open here and executed there is waited for, and never sent again',
   )
   await declare()
   await app.database.owner.query(
-    `CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.next_check_at := NULL; RETURN NEW; END $$;
+    `CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS
+       $$ BEGIN NEW.next_check_at := NULL; RETURN NEW; END $$;
      CREATE TRIGGER hold BEFORE UPDATE ON operator_request FOR EACH ROW EXECUTE FUNCTION hold()`,
   )
   await expect(accept(300)).rejects.toThrow(/^1 payments that operators executed are not settled yet/)
