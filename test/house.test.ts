@@ -34,7 +34,11 @@ const floors: readonly (readonly string[])[] = [
 const isolated = ['src/operators/simulator/', 'src/dashboard/']
 
 /** Which resource calls a verb of which other one. */
-const resourceCalls: ReadonlySet<string> = new Set(['payment-links → transactions', 'sandbox → merchants'])
+const resourceCalls: ReadonlySet<string> = new Set([
+  'audit-log → team',
+  'payment-links → transactions',
+  'sandbox → merchants',
+])
 
 /** Who reads the environment, and why others than config.ts do. */
 const environmentReaders: ReadonlySet<string> = new Set([
@@ -57,6 +61,7 @@ const allMerchants: Readonly<Record<string, string>> = {
   'src/resources/api-keys/authenticate-schema.ts': 'nobody is signed in yet: the key names the merchant',
   'src/resources/api-keys/maker.ts': 'changes keys of the merchant that the token names',
   'src/resources/approvals/decide.ts': 'decides, by a function that is told the merchant',
+  'src/resources/audit-log/head-letters.ts': 'jobs',
   'src/resources/batches/add-recipients.ts': 'adds, by a function that is told the merchant',
   'src/resources/batches/cancel-all.ts': 'administration',
   'src/resources/batches/cancel.ts': 'cancels, by a function that is told the merchant',

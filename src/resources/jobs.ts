@@ -92,48 +92,8 @@ export function serviceJobs(services: Services): readonly Job[] {
         return false
       },
     },
-    {
-      name: 'audit-log.seal',
-      everyMs: limits.auditSealEveryMs,
-      run: () => sealAuditLog(services.database.pool, services.access.master.auditKey),
-    },
-    {
-      name: 'audit-log.heads',
-      everyMs: limits.auditHeadsEveryMs,
-      run: async () => {
-        await services.auditHeads.write()
-        return false
-      },
-    },
-    {
-      name: 'audit-log.letters',
-      everyMs: limits.auditHeadsEveryMs,
-      run: () => writeHeadLetters(services),
-    },
-    {
-      name: 'idempotency-keys.sweep',
-      everyMs: limits.idempotencySweepMs,
-      run: () => sweepIdempotencyKeys(services.database.pool),
-    },
-    {
-      name: 'transactions.count',
-      everyMs: limits.countsFoldMs,
-      run: async () => (await foldCounts(services.database.pool)) === limits.countsFoldMax,
-    },
-    {
-      name: 'people.sweep',
-      everyMs: limits.peopleSweepMs,
-      run: () => sweepPeople(services.database.pool),
-    },
-    {
-      name: 'rate-limits.sweep',
-      everyMs: limits.authWindowMs,
-      run: async () => {
-        await sweepRateLimits(services.database.pool)
-        await services.database.pool.query('SELECT sweep_link_places()')
-        return false
-      },
-    },
+    ...auditLogJobs(services),
+    ...sweepJobs(services),
   ]
 }
 
@@ -178,6 +138,60 @@ function auditJobs(services: Services): readonly Job[] {
           if (!proven) break
           alarm(proven.problems)
         } while (performance.now() < end)
+        return false
+      },
+    },
+  ]
+}
+
+/** The audit log: its entries are chained, and its heads are written outside of the database. */
+function auditLogJobs(services: Services): readonly Job[] {
+  return [
+    {
+      name: 'audit-log.seal',
+      everyMs: limits.auditSealEveryMs,
+      run: () => sealAuditLog(services.database.pool, services.access.master.auditKey),
+    },
+    {
+      name: 'audit-log.heads',
+      everyMs: limits.auditHeadsEveryMs,
+      run: async () => {
+        await services.auditHeads.write()
+        return false
+      },
+    },
+    {
+      name: 'audit-log.letters',
+      everyMs: limits.auditHeadsEveryMs,
+      run: () => writeHeadLetters(services),
+    },
+  ]
+}
+
+/** Deletes what has served its time, and folds what was counted. */
+function sweepJobs(services: Services): readonly Job[] {
+  return [
+    {
+      name: 'idempotency-keys.sweep',
+      everyMs: limits.idempotencySweepMs,
+      run: () => sweepIdempotencyKeys(services.database.pool),
+    },
+    {
+      name: 'transactions.count',
+      everyMs: limits.countsFoldMs,
+      run: async () => (await foldCounts(services.database.pool)) === limits.countsFoldMax,
+    },
+    {
+      name: 'people.sweep',
+      everyMs: limits.peopleSweepMs,
+      run: () => sweepPeople(services.database.pool),
+    },
+    {
+      name: 'rate-limits.sweep',
+      everyMs: limits.authWindowMs,
+      run: async () => {
+        await sweepRateLimits(services.database.pool)
+        await services.database.pool.query('SELECT sweep_link_places()')
         return false
       },
     },
