@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { operatorIdentity } from '../access/operator-identities.ts'
-import { mine } from '../access/actor.ts'
+import { actorOf } from '../access/actor.ts'
 import type { Context } from '../context.ts'
 import { invariant } from '../shared/invariant.ts'
 
@@ -16,7 +16,7 @@ export async function identityOf(
   kind: 'collect' | 'disburse' | 'payout',
   reference: string | null | undefined,
 ): Promise<string> {
-  const { merchantId } = mine(ctx)
+  const { merchantId } = actorOf(ctx)
   const { master } = ctx.access
   if (reference != null)
     return operatorIdentity(master, { merchantId, kind, by: 'reference', name: reference })
@@ -34,7 +34,7 @@ export async function identityOf(
 /** What the identities of a batch's new recipients are derived from, each by its place in the request. */
 export function recipientsSeed(ctx: Context): string {
   if (!ctx.effect) return randomUUID()
-  const { merchantId } = mine(ctx)
+  const { merchantId } = actorOf(ctx)
   return operatorIdentity(ctx.access.master, {
     merchantId,
     kind: 'recipients',
