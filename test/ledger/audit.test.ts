@@ -377,7 +377,8 @@ describe('payments out', () => {
     const { merchantId } = books
     const alarms: unknown[] = []
     const log = { error: (_detail: object, words: string) => alarms.push(words) }
-    const services = { database: db.database, operators: { list: () => [] }, log } as unknown as Services
+    const played = { database: db.database, operators: { list: () => [] }, log, wakeJob: () => {} }
+    const services = played as unknown as Services
     const job = serviceJobs(services).find(({ name }) => name === 'ledger.audit')
     await job?.run()
     expect(alarms).toEqual([])
