@@ -44,7 +44,7 @@ interface By {
   sessionId: number
 }
 
-/** Runs `decide_approval` itself. @returns its outcome; nothing where there is no such payout */
+/** Runs `decide_waiting` itself. @returns its outcome; nothing where there is no such payout */
 async function decide(
   by: By,
   id: bigint,
@@ -52,7 +52,7 @@ async function decide(
   from: pg.Pool = pool,
 ): Promise<string | undefined> {
   const { rows } = await from.query<{ outcome: string }>(
-    `SELECT outcome FROM decide_approval($1, 'payout', $2, $3, 1, $4,
+    `SELECT outcome FROM decide_waiting($1, 'payout', $2, $3, 1, $4,
        (SELECT approval_digest FROM payout WHERE id = $2 AND $5::text IS NULL), $5)`,
     [by.merchantId, id, by.sessionId, to, to === 'rejected' ? 'no' : null],
   )

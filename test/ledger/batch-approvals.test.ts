@@ -54,10 +54,10 @@ async function openWaiting(merchant: Awaited<ReturnType<typeof shopAsking>>, cou
   return id
 }
 
-/** Runs `decide_approval` itself. */
+/** Runs `decide_waiting` itself. */
 async function decide(by: TestMember, id: number, to: 'approved' | 'rejected', from: pg.Pool = pool) {
   const { rows } = await from.query<{ outcome: string }>(
-    `SELECT outcome FROM decide_approval($1, 'batch', $2::int, $3, 1, $4,
+    `SELECT outcome FROM decide_waiting($1, 'batch', $2::int, $3, 1, $4,
        (SELECT approval_digest FROM batch WHERE id = $2 AND $5::text IS NULL), $5)`,
     [by.merchantId, id, by.sessionId, to, to === 'rejected' ? 'no' : null],
   )

@@ -60,7 +60,7 @@ CREATE INDEX "settings_change_awaiting" ON "settings_change" ("approval_expires_
 SELECT wall_in('settings_change');
 GRANT SELECT ON "settings_change" TO payments_service, payments_merchant;
 
--- The settings of approvals change by `change_approvals` and `decide_approval` only.
+-- The settings of approvals change by `change_approvals` and `decide_waiting` only.
 REVOKE UPDATE ON "merchant" FROM payments_service;
 GRANT UPDATE ("name", "status", "ip_whitelist", "deactivated_at", "notification_email", "locale") ON "merchant" TO payments_service;
 
@@ -287,8 +287,7 @@ $$;
 -- enqueued with it. A rejection cancels it. `outcome` is `counted`, or why it did not count: `no_person`, `role`, `maker`, `over`,
 -- `expired`, `changed`, `unknown_maker`, `new_member`, `repeated`; only `counted` wrote, and `new_member` an alert. No row where
 -- there is no such thing. `shown` is what was approved; null of a rejection.
-DROP FUNCTION decide_approval;
-CREATE FUNCTION decide_approval(
+CREATE FUNCTION decide_waiting(
   merchant int, subject text, id bigint, credential int, credential_version int, decided approval_status, shown bytea, why text,
   address text DEFAULT ''
 ) RETURNS TABLE (outcome text, approval approval_status, status text)
@@ -411,6 +410,16 @@ BEGIN
   RETURN QUERY SELECT 'counted', asked.approval, asked.status;
 END $$;
 
+-- For nodes of the previous release, which go on while a deployment is under way.
+CREATE OR REPLACE FUNCTION decide_approval(
+  merchant int, payout bigint, batch int, credential int, credential_version int, decided approval_status, shown bytea, why text,
+  address text DEFAULT ''
+) RETURNS TABLE (outcome text, approval approval_status, status text)
+LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+  SELECT outcome, approval, status FROM decide_waiting(merchant, CASE WHEN payout IS NULL THEN 'batch' ELSE 'payout' END,
+    coalesce(payout, batch), credential, credential_version, decided, shown, why, address)
+$$;
+
 -- Ends a change of the settings that waits: it was rejected, or nobody decided in time.
 CREATE FUNCTION end_settings_change(id int, becomes approval_status, why jsonb DEFAULT '{}') RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
@@ -436,6 +445,6 @@ BEGIN
 END $$;
 
 REVOKE EXECUTE ON FUNCTION asked_of(settings_change), counts_as_approver, approval_settings, settings_change_digest,
-  settings_change_told, approval_gaps, tell_approvals, change_approvals, apply_approvals, decide_approval, end_settings_change
+  settings_change_told, approval_gaps, tell_approvals, change_approvals, apply_approvals, decide_waiting, end_settings_change
   FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION approval_gaps, change_approvals, decide_approval TO payments_service;
+GRANT EXECUTE ON FUNCTION approval_gaps, change_approvals, decide_waiting TO payments_service;

@@ -94,9 +94,9 @@ async function decide(
   const id = readId(type, rawId, idMax)
   const entry = manyParameters([recordingOf(ctx, `${to === 'approved' ? 'approve' : 'reject'}${type}`)])
   const { rows } = await ctx.database.pool.query<Decided>({
-    name: 'decide_approval',
+    name: 'decide_waiting',
     text: `WITH decided AS MATERIALIZED (
-        SELECT outcome, approval FROM decide_approval($1, $2, $3, $4, $5, $6, $7, $8, $9)),
+        SELECT outcome, approval FROM decide_waiting($1, $2, $3, $4, $5, $6, $7, $8, $9)),
       ${recordManySql(11, decidedEntry)}
       SELECT outcome, approval FROM decided`,
     values: [
