@@ -147,7 +147,7 @@ describe('a payout', () => {
   test('waits for a person where its merchant wants that, from the threshold on', async () => {
     const merchant = await fundedMerchant(pool, 100_000n)
     const { merchantId } = merchant
-    await pool.query(
+    await db.owner.query(
       'UPDATE merchant SET payouts_require_approval = true, approval_threshold = 5000 WHERE id = $1',
       [merchantId],
     )
