@@ -128,8 +128,8 @@ test.each<[what: string, found: RegExp, there: string, back: string]>([
   [
     'a movement and what it is about, both altered',
     /^its movements up to \d+ say \d+, 0, 0, and said \d+, 0, 0 when they were proven$/,
-    `UPDATE movement SET amount = 5001 WHERE cause = 'transaction:1';
-     UPDATE transaction SET settled_amount = 5001 WHERE id = 1`,
+    `UPDATE movement SET amount = 4999 WHERE cause = 'transaction:1';
+     UPDATE transaction SET settled_amount = 4999 WHERE id = 1`,
     `UPDATE movement SET amount = 5000 WHERE cause = 'transaction:1';
      UPDATE transaction SET settled_amount = 5000 WHERE id = 1`,
   ],

@@ -214,7 +214,7 @@ describe.each(protocols)('$name', ({ make, settledWith, refusals, floatEmpty }) 
       const { driver } = await played(settledWith(amount))
       expect(await moneyCalls.disburse(driver, call())).toMatchObject({
         kind: 'unknown',
-        cause: 'unreadable',
+        cause: 'unreadable_amount',
       })
     },
   )

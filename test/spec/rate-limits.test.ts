@@ -177,7 +177,9 @@ test('every answer of a limited route says how many more may come, whatever was 
   const none = await stage.rest('POST', '/auth', { headers, body: { scopes: ['pay'] } })
   const narrow = none.body['data'].token as string
   const large = { headers, body: { scopes: 'x'.repeat(200_000) } }
-  const asks = routes.flatMap(({ method, path, hasOwnLimit }) =>
+  // Balancers ask for the status without a limit.
+  const limited = routes.filter(({ path }) => path !== '/status')
+  const asks = limited.flatMap(({ method, path, hasOwnLimit }) =>
     (hasOwnLimit
       ? [{}, { headers }, { headers, body: '{' }, { headers, body: { scopes: ['none'] } }, large]
       : [{}, { token: 'none' }, { token: narrow }, { token: shop.token }]
