@@ -80,7 +80,7 @@ test('a backup beside writers comes back consistent, in another timeline, with t
   expect(await ask(restored.connection(), 'SELECT timeline FROM database_identity()')).toEqual([
     { timeline: 2 },
   ])
-})
+}, 240_000)
 
 test('a backup that was broken off, or changed, is refused, and nothing is touched', async () => {
   const { dataDir, folder, server } = await openHome()
@@ -104,7 +104,7 @@ test('a backup that was broken off, or changed, is refused, and nothing is touch
   await rm(join(folder, 'manifest.json'))
   await expect(restoreCluster(options)).rejects.toThrow(/is no whole backup/)
   expect(await readdir(dataDir)).toEqual(before)
-})
+}, 240_000)
 
 test('a restore that was killed between its renames stops the start; another one finishes it', async () => {
   const { dataDir, folder, server, start } = await openHome()
@@ -122,7 +122,7 @@ test('a restore that was killed between its renames stops the start; another one
   const restored = await start()
   onTestFinished(() => restored.stop())
   expect(await ask(restored.connection(), 'SELECT 1 AS one')).toEqual([{ one: 1 }])
-})
+}, 240_000)
 
 test('a server that is newer than the machine’s pg_dump is refused with what to install', async () => {
   const { url } = inject('testServer')
@@ -134,4 +134,4 @@ test('a server that is newer than the machine’s pg_dump is refused with what t
     /this machine has no pg_dump: install postgresql-client-\d+/,
   )
   expect(existsSync(folder)).toBe(false)
-})
+}, 240_000)

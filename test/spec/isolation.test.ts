@@ -56,8 +56,7 @@ beforeAll(async () => {
   victim = await knownOf(await service.merchant('Victim & Sons'), 'victim-payment', {
     amount: 771_100,
     phone: '70000077',
-    // Its log is longer than those of all strangers: its last cursor is none of theirs.
-    count: 8,
+    count: 8, // Its log is longer than a stranger's: its last cursor is none of theirs.
   })
   // Its id lies where the victim's lie: before those of all strangers.
   nothing = await nothingLike(victim)
