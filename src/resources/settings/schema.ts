@@ -62,7 +62,7 @@ const Settings = builder.prismaObject('Merchant', {
     approvalThreshold: t.expose('approvalThreshold', { type: 'Amount', description: 'Whole XOF.' }),
     approvalsRequired: t.exposeInt('approvalsRequired', { description: 'How many people: 1 to 3.' }),
     approvalsCoverDeposits: t.exposeBoolean('approvalsCoverDeposits', {
-      description: 'Whether deposits and refunds of `approvalThreshold` and more wait too.',
+      description: 'Kept, and without effect yet: deposits and refunds do not wait for approval.',
     }),
     approvalGaps: t.stringList({
       description:
@@ -107,7 +107,7 @@ const UpdateSettingsInput = builder.inputType('UpdateSettingsInput', {
     approvalThreshold: t.field({ type: 'Amount', description: 'Whole XOF; of 0 every payout waits.' }),
     approvalsRequired: t.int({ description: '1 to 3 people who must approve each.' }),
     approvalsCoverDeposits: t.boolean({
-      description: 'Whether deposits and refunds wait too; false where it was never set.',
+      description: 'Kept, and without effect yet: deposits and refunds do not wait for approval.',
     }),
     ipWhitelist: t.stringList({
       description:
