@@ -88,6 +88,16 @@ export const events = {
     about: 'transaction',
     webhook: payment,
   },
+  deposit_pending: {
+    tells: 'A deposit or a refund waits for people to approve it; its money is set aside.',
+    about: 'transaction',
+    webhook: [...deposit, 'approval'],
+  },
+  deposit_cancelled: {
+    tells: 'A deposit or a refund was rejected, or nobody approved it in time: its money is free again.',
+    about: 'transaction',
+    webhook: [...deposit, 'approval', 'rejection_reason'],
+  },
   deposit_processing: {
     tells: 'A deposit or a refund was recorded, and its money set aside.',
     about: 'transaction',
@@ -128,6 +138,9 @@ export const events = {
       'total_amount',
       'settings_change_id',
       'changes',
+      'transaction_id',
+      'customer_phone',
+      'refund_of',
       'approval',
       'approved_by',
       'approvals',
@@ -224,6 +237,11 @@ export interface TransactionEventData {
   refunded?: boolean
   /** Of a refund: the collection that it gives back. */
   refund_of?: number
+  /** Of a deposit that waits, or waited, for people. */
+  approval?: string
+  /** Of one that a member rejected: the id of the member, and what they said. */
+  rejected_by?: number
+  rejection_reason?: string
 }
 
 /** What the log keeps of a payout at the moment of an event; frozen, whatever becomes of the payout. */
@@ -292,7 +310,12 @@ export interface SettingsChangeEventData {
 }
 
 /** What the log keeps of something that waits for people, and of what they decided about it. */
-export type ApprovalEventData = (PayoutEventData | BatchEventData | SettingsChangeEventData) & {
+export type ApprovalEventData = (
+  | PayoutEventData
+  | BatchEventData
+  | SettingsChangeEventData
+  | (TransactionEventData & { approval: string })
+) & {
   /** Of an approval: the id of the member. */
   approved_by?: number
   /** Of an approval: so many count, of so many. */
@@ -354,6 +377,8 @@ const approvalMoves: ReadonlySet<EventType> = new Set([
   'batch_cancelled',
   'settings_pending_approval',
   'settings_change_cancelled',
+  'deposit_pending',
+  'deposit_cancelled',
 ])
 
 /** Whether an event tells of a change of what waits for approval: it came, was approved, or was let go. */

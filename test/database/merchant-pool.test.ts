@@ -230,6 +230,7 @@ describe('the wall', () => {
       'beneficiary.updated_at: UPDATE',
       'beneficiary: INSERT',
       'beneficiary: SELECT',
+      'deposit_approval: SELECT',
       'event: SELECT',
       'event_cause()',
       'folded()',

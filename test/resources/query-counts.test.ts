@@ -67,8 +67,8 @@ const contract: readonly { name: string; statements: number; document: string }[
       approval { status reason canApprove approvedBy { member { name } } rejectedBy { at } } } } }`,
   },
   {
-    name: 'what waits for approval, of three kinds with its total, and who decided',
-    statements: 7,
+    name: 'what waits for approval, of four kinds with its total, and who decided',
+    statements: 9,
     document: `{ approvalsWaiting(first: 20) { totalCount nodes { ... on Payout { amount beneficiary { name }
       approval { digest canApprove approvedBy { counts } } }
       ... on Batch { totalAmount approval { digest canApprove approvedBy { counts } } } } } }`,

@@ -93,6 +93,7 @@ async function standing({ merchantId }: Pick<Shop, 'merchantId'>): Promise<unkno
     'batch_recipient',
     'approval_verdict',
     'settings_change',
+    'deposit_approval',
     'movement',
   ]
   tables.push('operator_request', 'merchant_balance', 'webhook_endpoint', 'webhook_delivery', 'audit_entry')

@@ -167,6 +167,18 @@ const batchThatWaits = async (ground: Ground, shop: Shop) => {
   await ground.done({ field: 'processBatch', variables, token: shop.token })
   return ground.done({ field: 'batch', variables, token: shop.token })
 }
+const depositThatWaits = async (ground: Ground, shop: Shop) => {
+  const { token } = shop
+  await funded(ground, shop)
+  await ground.done({
+    field: 'updateSettings',
+    variables: { input: { approvalsCoverDeposits: true } },
+    token,
+  })
+  const { databaseId } = await ground.done({ field: 'deposit', variables: { input: payment }, token })
+  const record = await ground.done({ field: 'transaction', variables: { databaseId }, token })
+  return { databaseId, approval: record.approval }
+}
 const changeThatWaits = async (ground: Ground, shop: Shop) => {
   const { token } = await ground.member(shop, 'owner')
   const body = { payouts_require_approval: false }
@@ -333,6 +345,8 @@ export const mutations: Readonly<Record<string, ((field: string) => Prepare) | {
     made('batch', ({ batch }) => batch.databaseId),
   ),
 
+  approveDeposit: byApprover('transaction', depositThatWaits, ({ digest }) => ({ digest })),
+  rejectDeposit: byApprover('transaction', depositThatWaits, () => ({ reason: 'not ours' })),
   approveSettingsChange: byApprover('settings_change', changeThatWaits, ({ digest }) => ({ digest })),
   rejectSettingsChange: byApprover('settings_change', changeThatWaits, () => ({ reason: 'not ours' })),
   approvePayout: byApprover('payout', payoutThatWaits, ({ digest }) => ({ digest })),

@@ -15,6 +15,21 @@ export const settingsRows: Readonly<Record<string, Row>> = {
   'PUT /settings input.notificationEmail': { harmless: text },
   'PUT /settings input.approvalsRequired': { harmless: number },
   'PUT /settings input.ipWhitelist': { harmless: text },
+  'Mutation.approveDeposit(id)': {
+    byPerson: true,
+    attack: graphql(
+      `mutation ($id: ID!) { approveDeposit(id: $id, digest: "${'0'.repeat(64)}") ${answer} }`,
+      ({ id }) => ({ id }),
+    ),
+  },
+  'Mutation.approveDeposit(digest)': { harmless: 'is compared with what the deposit has' },
+  'Mutation.rejectDeposit(id)': {
+    byPerson: true,
+    attack: graphql(`mutation ($id: ID!) { rejectDeposit(id: $id, reason: "no") ${answer} }`, ({ id }) => ({
+      id,
+    })),
+  },
+  'Mutation.rejectDeposit(reason)': { harmless: text },
   'Mutation.approveSettingsChange(id)': {
     byPerson: true,
     attack: graphql(

@@ -70,7 +70,8 @@ export const routes: readonly Route[] = [
     operation: 'Deposit',
     variables: (request) => ({ input: body(request, depositInput) }),
     data: withoutNulls,
-    statusOf: ({ status }: { status: string }) => (status === 'processing' ? 202 : 200),
+    statusOf: ({ status }: { status: string }) =>
+      ['processing', 'pending_approval'].includes(status) ? 202 : 200,
   },
   {
     method: 'GET',
@@ -94,6 +95,7 @@ export const routes: readonly Route[] = [
     status: 200,
     operation: 'Transaction',
     variables: idOf,
+    data: transactionData,
   },
   {
     method: 'POST',
@@ -359,6 +361,13 @@ function tokenData(
 /** A debt is shown where there is one. */
 function balanceData({ receivable, ...balance }: { receivable?: number }): object {
   return withoutNulls({ ...balance, receivable: receivable || null })
+}
+
+/** A transaction as the specification has it, and the approval of a deposit that waits or waited for one. */
+function transactionData({ approval, ...transaction }: { approval: object | null }): object {
+  if (!approval) return transaction
+  const { status, expires_at: expiresAt } = approval as { status: string; expires_at: string }
+  return { ...transaction, approval: status, approval_expires_at: expiresAt }
 }
 
 /** A payout as the specification has it: `approval` is a word, beside it the time that is left. */

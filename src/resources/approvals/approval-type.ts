@@ -130,6 +130,43 @@ builder.prismaObjectField('Batch', 'approval', (t) =>
   }),
 )
 
+builder.prismaObjectField('Transaction', 'approval', (t) =>
+  t.field({
+    type: Approval,
+    nullable: true,
+    description: 'Of a deposit or a refund that waits, or waited, for people to approve it.',
+    select: { approval: true },
+    resolve: ({ approval }) => approval && depositAsked(approval),
+  }),
+)
+
+export const DepositApproval = builder.prismaObject('DepositApproval', {
+  description: 'A deposit or a refund that waits, or waited, for people to approve it.',
+  fields: (t) => ({
+    databaseId: t.expose('id', { type: 'SafeInt', description: 'The id of the transaction.' }),
+    transaction: t.relation('transaction'),
+    approval: t.field({
+      type: Approval,
+      select: {
+        id: true,
+        approval: true,
+        approvalDigest: true,
+        approvalExpiresAt: true,
+        approvalsRequired: true,
+        makerMemberId: true,
+      },
+      resolve: (deposit) => depositAsked(deposit),
+    }),
+  }),
+})
+
+type WaitingDeposit = Omit<Asked, 'subject' | 'waits' | 'makers'> & { makerMemberId: number | null }
+
+function depositAsked(deposit: WaitingDeposit): Asked {
+  const { makerMemberId, ...asked } = deposit
+  return { ...asked, subject: 'deposit', waits: asked.approval === 'pending', makers: [makerMemberId ?? 0] }
+}
+
 builder.prismaObjectField('SettingsChange', 'approval', (t) =>
   t.field({
     type: Approval,

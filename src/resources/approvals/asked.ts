@@ -51,16 +51,18 @@ async function readVerdicts(ctx: Context, all: readonly Named[]): Promise<Verdic
   const { rows } = await ctx.database.merchantPool.query<Verdict & { about: string }>({
     name: 'approval_verdicts',
     text: `SELECT coalesce('payout:' || v.payout_id, 'batch:' || v.batch_id,
-          'settings:' || v.settings_change_id) AS about,
+          'settings:' || v.settings_change_id, 'deposit:' || v.transaction_id) AS about,
         v.member_id AS "memberId", t.name, v.role, v.verdict, v.reason, v.created_at AS at,
-        t.status = 'active' AND t.role = ANY ($5::member_role[]) AND t.approver_since <= $6 AS counts
+        t.status = 'active' AND t.role = ANY ($6::member_role[]) AND t.approver_since <= $7 AS counts
       FROM approval_verdict v JOIN team_member t ON t.id = v.member_id AND t.merchant_id = v.merchant_id
-      WHERE (v.payout_id = ANY ($1) OR v.batch_id = ANY ($2) OR v.settings_change_id = ANY ($3))
-        AND v.merchant_id = $4 ORDER BY v.id`,
+      WHERE (v.payout_id = ANY ($1) OR v.batch_id = ANY ($2) OR v.settings_change_id = ANY ($3)
+          OR v.transaction_id = ANY ($4))
+        AND v.merchant_id = $5 ORDER BY v.id`,
     values: [
       idsOf('payout'),
       idsOf('batch'),
       idsOf('settings'),
+      idsOf('deposit'),
       mine(ctx).merchantId,
       approvers,
       approverSinceMax(ctx),

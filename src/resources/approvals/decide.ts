@@ -16,10 +16,10 @@ const approveInput = z.object({ digest: z.string(digits).regex(/^[0-9a-f]{64}$/i
 const rejectInput = z.object({ reason: text({ min: 1, max: limits.rejectionReasonLengthMax }) })
 
 /**
- * Approves a payout, a batch or a change of the settings that waits for people. The last approval that is
- * needed lets it go: what is due is sent, a change of the settings holds from then on. Approvals count by
- * people who may still give one when the last comes: one by a member who was removed since, or got a higher
- * role, does not.
+ * Approves a payout, a batch, a deposit or a change of the settings that waits for people. The last
+ * approval that is needed lets it go: what is due is sent, a change of the settings holds from then on.
+ * Approvals count by people who may still give one when the last comes: one by a member who was removed
+ * since, or got a higher role, does not.
  * @param rawId a global id, or the id of REST
  * @param digest of what the caller was shown
  * @returns its id
@@ -44,7 +44,7 @@ export async function approve(
 }
 
 /**
- * Rejects what waits for people: a payout or a batch is cancelled, and its money free again; a change of the
+ * Rejects what waits for people: a payment is cancelled, and its money free again; a change of the
  * settings does not happen, and who asked for it may reject it too. One person is enough.
  * @param rawId a global id, or the id of REST
  * @param reason 1 to 200 characters; the log tells it
@@ -80,6 +80,13 @@ const kinds = {
     many: 'changes of the settings',
     target: 'settings_change',
   },
+  deposit: {
+    type: 'Transaction',
+    idMax: undefined,
+    one: 'deposit',
+    many: 'deposits',
+    target: 'transaction',
+  },
 } as const satisfies Record<Subject, object>
 
 /** The statement itself judges who it is and what waits: nothing that was read before it counts. */
@@ -92,7 +99,8 @@ async function decide(
   const { merchantId, apiKeyId, apiKeyVersion, clientAddress } = callerOf(ctx)
   const { type, idMax, one, target } = kinds[subject]
   const id = readId(type, rawId, idMax)
-  const entry = manyParameters([recordingOf(ctx, `${to === 'approved' ? 'approve' : 'reject'}${type}`)])
+  const operation = `${to === 'approved' ? 'approve' : 'reject'}${subject === 'deposit' ? 'Deposit' : type}`
+  const entry = manyParameters([recordingOf(ctx, operation)])
   const { rows } = await ctx.database.pool.query<Decided>({
     name: 'decide_waiting',
     text: `WITH decided AS MATERIALIZED (

@@ -12,7 +12,7 @@ import { refusals } from '../../graphql/errors.ts'
 import { afterWords, followLog, LogChange } from '../../graphql/log-changes.ts'
 import { checkPage } from '../../graphql/pagination.ts'
 import { limits } from '../../shared/limits.ts'
-import { ApprovalStatusEnum } from './approval-type.ts'
+import { ApprovalStatusEnum, DepositApproval } from './approval-type.ts'
 import { approve, reject } from './decide.ts'
 import type { ApprovalStatus } from './states.ts'
 import { seesApprovals, type Subject, subjectsSeenBy } from './subjects.ts'
@@ -27,8 +27,12 @@ function typeOf(model: 'Payout' | 'Batch' | 'SettingsChange'): Model {
 
 const SubjectType = builder.unionType('ApprovalSubject', {
   description: 'What may wait for approval.',
-  types: [typeOf('Payout'), typeOf('Batch'), typeOf('SettingsChange')],
-  resolveType: (row) => ('recipientCount' in row ? 'Batch' : 'after' in row ? 'SettingsChange' : 'Payout'),
+  types: [typeOf('Payout'), typeOf('Batch'), typeOf('SettingsChange'), DepositApproval],
+  resolveType: (row) => {
+    if ('recipientCount' in row) return 'Batch'
+    if ('after' in row) return 'SettingsChange'
+    return 'destinationPhone' in row ? 'Payout' : 'DepositApproval'
+  },
 })
 
 const Waiting = builder.connectionObject(
@@ -62,6 +66,7 @@ builder.queryField('approvalsWaiting', (t) =>
         payout: selected('Payout'),
         batch: selected('Batch'),
         settings: selected('SettingsChange'),
+        deposit: selected('DepositApproval'),
       }
       const found = await readWaiting(ctx, queries, after ?? null, take + 1)
       const edges = found.slice(0, take)
@@ -138,6 +143,34 @@ builder.mutationFields((t) => ({
     resolve: async (query, _root, args, ctx) =>
       readBatch(ctx, query, await reject(ctx, 'batch', args.id, args.reason)),
   }),
+  approveDeposit: t.prismaField({
+    type: 'Transaction',
+    nullable: true,
+    scope: ['deposit'],
+    movesMoney: true,
+    description:
+      'Approves a deposit or a refund of another member. The last approval that is needed lets it go.',
+    errors: decisionRefusals,
+    args: {
+      id: t.arg.id({ required: true, description: idWords }),
+      digest: t.arg.string({ required: true, description: digestWords }),
+    },
+    resolve: async (query, _root, args, ctx) =>
+      readDeposit(ctx, query, await approve(ctx, 'deposit', args.id, args.digest)),
+  }),
+  rejectDeposit: t.prismaField({
+    type: 'Transaction',
+    nullable: true,
+    scope: ['deposit'],
+    description: 'Rejects a deposit or a refund that waits: it is cancelled, and its money free again.',
+    errors: decisionRefusals,
+    args: {
+      id: t.arg.id({ required: true, description: idWords }),
+      reason: t.arg.string({ required: true, description: reasonWords }),
+    },
+    resolve: async (query, _root, args, ctx) =>
+      readDeposit(ctx, query, await reject(ctx, 'deposit', args.id, args.reason)),
+  }),
   approveSettingsChange: t.prismaField({
     type: 'SettingsChange',
     nullable: true,
@@ -178,6 +211,10 @@ function readBatch(ctx: Context, query: object, id: bigint) {
   return ctx.database.prisma.batch.findFirstOrThrow({ ...query, where: { id: Number(id), ...mine(ctx) } })
 }
 
+function readDeposit(ctx: Context, query: object, id: bigint) {
+  return ctx.database.prisma.transaction.findFirstOrThrow({ ...query, where: { id, ...mine(ctx) } })
+}
+
 function readChange(ctx: Context, query: object, id: bigint) {
   const where = { id: Number(id), ...mine(ctx) }
   return ctx.database.prisma.settingsChange.findFirstOrThrow({ ...query, where })
@@ -188,6 +225,7 @@ type Told = LogEvent<ApprovalEventData>
 /** What an event of approvals tells of. */
 function subjectOf({ data }: Told): Subject {
   if ('settings_change_id' in data) return 'settings'
+  if ('transaction_id' in data) return 'deposit'
   return 'batch_id' in data ? 'batch' : 'payout'
 }
 
@@ -231,6 +269,18 @@ const Change = builder.objectRef<Told>('ApprovalChange').implement({
       resolve: (query, { data }, _args, ctx) =>
         'batch_id' in data
           ? ctx.database.prisma.batch.findFirst({ ...query, where: { id: data.batch_id, ...mine(ctx) } })
+          : null,
+    }),
+    transaction: t.prismaField({
+      type: 'Transaction',
+      nullable: true,
+      description: 'Of a deposit or a refund: what it is now.',
+      resolve: (query, { data }, _args, ctx) =>
+        'transaction_id' in data
+          ? ctx.database.prisma.transaction.findFirst({
+              ...query,
+              where: { id: BigInt(data.transaction_id), ...mine(ctx) },
+            })
           : null,
     }),
     settingsChange: t.prismaField({

@@ -38,6 +38,8 @@ export async function readWaiting(
     batch: () => prisma.batch.findMany({ ...selected.batch, ...page, where: batchesWaiting(ctx, place) }),
     settings: () =>
       prisma.settingsChange.findMany({ ...selected.settings, ...page, where: changesWaiting(ctx, place) }),
+    deposit: () =>
+      prisma.depositApproval.findMany({ ...selected.deposit, ...page, where: depositsWaiting(ctx, place) }),
   }
   const kinds = await Promise.all(
     subjectsSeenBy(ctx).map(async (subject) =>
@@ -58,6 +60,7 @@ export async function countWaiting(ctx: Context): Promise<number> {
     payout: () => prisma.payout.count({ where: payoutsWaiting(ctx, null) }),
     batch: () => prisma.batch.count({ where: batchesWaiting(ctx, null) }),
     settings: () => prisma.settingsChange.count({ where: changesWaiting(ctx, null) }),
+    deposit: () => prisma.depositApproval.count({ where: depositsWaiting(ctx, null) }),
   }
   const counts = await Promise.all(subjectsSeenBy(ctx).map((subject) => counters[subject]()))
   return counts.reduce((sum, count) => sum + count, 0)
@@ -76,6 +79,11 @@ function batchesWaiting(ctx: Context, after: Place | null) {
 function changesWaiting(ctx: Context, after: Place | null) {
   const id = { gt: Math.min(Number(after?.id ?? 0n), Number(smallIdMax)) }
   return { ...mine(ctx), approval: 'pending', ...beyond('settings', after, { id }) } as const
+}
+
+function depositsWaiting(ctx: Context, after: Place | null) {
+  const id = { gt: after?.id ?? 0n }
+  return { ...mine(ctx), approval: 'pending', ...beyond('deposit', after, { id }) } as const
 }
 
 /** Where what lies beyond a place is to be looked for, of one kind. */
@@ -101,7 +109,7 @@ function cursorOf(subject: Subject, row: Row): string {
 }
 
 /** How cursors name the kinds. */
-const letters: Readonly<Record<Subject, string>> = { payout: '', batch: 'b', settings: 's' }
+const letters: Readonly<Record<Subject, string>> = { payout: '', batch: 'b', settings: 's', deposit: 'd' }
 
 function placeOf(cursor: string): Place {
   const [, ms, letter, id] = /^(\d{1,14})_([a-z]?)(\d{1,18})$/.exec(cursor) ?? []

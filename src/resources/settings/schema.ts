@@ -62,7 +62,7 @@ const Settings = builder.prismaObject('Merchant', {
     approvalThreshold: t.expose('approvalThreshold', { type: 'Amount', description: 'Whole XOF.' }),
     approvalsRequired: t.exposeInt('approvalsRequired', { description: 'How many people: 1 to 3.' }),
     approvalsCoverDeposits: t.exposeBoolean('approvalsCoverDeposits', {
-      description: 'Kept, and without effect yet: deposits and refunds do not wait for approval.',
+      description: 'Whether deposits and refunds of `approvalThreshold` and more wait too.',
     }),
     approvalGaps: t.stringList({
       description:
@@ -107,7 +107,7 @@ const UpdateSettingsInput = builder.inputType('UpdateSettingsInput', {
     approvalThreshold: t.field({ type: 'Amount', description: 'Whole XOF; of 0 every payout waits.' }),
     approvalsRequired: t.int({ description: '1 to 3 people who must approve each.' }),
     approvalsCoverDeposits: t.boolean({
-      description: 'Kept, and without effect yet: deposits and refunds do not wait for approval.',
+      description: 'Whether deposits and refunds wait too; false where it was never set.',
     }),
     ipWhitelist: t.stringList({
       description:

@@ -24,7 +24,8 @@ export type DepositInput = z.input<typeof depositInput>
 /**
  * Sends money to a customer's mobile-money number, out of the merchant's balance.
  * @param raw.amount whole XOF, 1,000 to 1,000,000
- * @returns the initiation: `success`, or `processing` where the operator's word is not here after 20 s
+ * @returns the initiation: `success`, `processing` where the operator's word is not here after 20 s, or
+ *   `pending_approval` where it waits for people
  * @throws DomainError INVALID_INPUT, and what `disburse` throws
  * @see specification: POST /deposit
  */

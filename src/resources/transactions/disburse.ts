@@ -12,7 +12,7 @@ import type { Operator } from '../../operators/registry.ts'
 import type { OpenRequest } from '../../operators/requests.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
-import { justRecorded, sendDeadline } from '../sending.ts'
+import { justRecorded, sendDeadline, type Sent } from '../sending.ts'
 import {
   answered,
   connectedOperator,
@@ -37,7 +37,9 @@ export interface DisburseItem extends Item {
  * Pays a customer. Sets the money aside and records the intent to ask, commits, asks the operator, and then
  * waits for the outcome: on whatever node and in whatever way it becomes known, the log tells of it. After 20
  * s, or when the service ends, the answer is that it is under way; it then ends by itself.
- * @returns the initiation, `success` or `processing`
+ * Where the merchant's approvals cover deposits, one of the threshold and more waits for people instead, with
+ * its money set aside; once they approved it, it is sent by the job that sends what was not sent.
+ * @returns the initiation, `success`, `processing` or `pending_approval`
  * @throws DomainError LIMIT_EXCEEDED, DUPLICATE_REFERENCE, OPERATOR_UNAVAILABLE, PAYMENTS_OUT_HALTED,
  *   INSUFFICIENT_BALANCE, NOT_REFUNDABLE, REFUND_TOO_LARGE (nothing recorded), PAYMENT_REFUSED (recorded as
  *   failed, the money free again; `detail.initiation`), OVERLOADED
@@ -51,24 +53,35 @@ export function disburse(ctx: Context, item: DisburseItem): Promise<Initiation> 
     const made = await record(ctx, operator, item)
     if ('phone' in made) return answered(await outcomeOf(ctx, made, until))
     ctx.sequencer.nudge()
+    if (made.outcome === 'waits') return initiationOf(item, made, 'pending_approval')
 
     const sending = made.isOrphan
       ? notSent('processing')
       : sendOnce(ctx, openRequest(item, made), deadline, 'processing')
     const sent = await Promise.race([sending, ended(until)])
-    const initiation: Initiation = {
-      transactionId: made.transactionId,
-      reference: item.reference,
-      amount: item.amount,
-      paymentMethod: item.provider,
-      status: (sent?.status ?? 'processing') as Initiation['status'],
-      paymentUrl: null,
-      failureReason: sent?.refusal?.reason ?? null,
-      failureMessage: sent?.refusal?.message ?? null,
-      initiatedAt: made.createdAt,
-    }
+    const status = (sent?.status ?? 'processing') as Initiation['status']
+    const initiation = initiationOf(item, made, status, sent?.refusal ?? null)
     return answered(await outcomeOf(ctx, initiation, until))
   })
+}
+
+function initiationOf(
+  item: DisburseItem,
+  made: Pick<Extract<Made, { outcome: 'waits' }>, 'transactionId' | 'createdAt'>,
+  status: Initiation['status'],
+  refusal: Sent['refusal'] = null,
+): Initiation {
+  return {
+    transactionId: made.transactionId,
+    reference: item.reference,
+    amount: item.amount,
+    paymentMethod: item.provider,
+    status,
+    paymentUrl: null,
+    failureReason: refusal?.reason ?? null,
+    failureMessage: refusal?.message ?? null,
+    initiatedAt: made.createdAt,
+  }
 }
 
 /**
@@ -84,7 +97,7 @@ async function record(
   ctx: Context,
   operator: Operator,
   item: DisburseItem,
-): Promise<Extract<Made, { outcome: 'made' }> | Existing> {
+): Promise<Extract<Made, { outcome: 'made' | 'waits' }> | Existing> {
   const start = operator.canStart('disburse')
   if (!start.ok) {
     // Whoever repeats a request that was taken must not hear that nothing was recorded.
@@ -102,6 +115,7 @@ async function record(
     const made = await (item.refundOfId === null ? run() : afterOthers(ctx, `refund:${item.refundOfId}`, run))
     switch (made.outcome) {
       case 'made':
+      case 'waits':
         return made
       // The loser of a race for a reference reads in a second statement: by then the winner has committed.
       case 'duplicate':
@@ -135,6 +149,8 @@ function repeated(ctx: Context, item: DisburseItem, existing: Existing | undefin
  * it: it is on record and under way.
  */
 async function outcomeOf(ctx: Context, known: Initiation, until: AbortSignal): Promise<Initiation> {
+  // A deposit is pending only while it waits for people.
+  if (known.status === 'pending') return { ...known, status: 'pending_approval' }
   if (known.status !== 'processing') return known
   const { transactionId, reference } = known
   const { merchantId } = actorOf(ctx)
@@ -187,6 +203,7 @@ type Made =
       /** The operator executed it before a restore: it is only asked about. */
       isOrphan: boolean
     }
+  | { outcome: 'waits'; transactionId: bigint; createdAt: Date }
   | {
       outcome: 'unauthenticated' | 'duplicate' | 'not_refundable' | 'too_large' | 'halted' | 'short' | 'again'
     }
@@ -209,8 +226,8 @@ const limitedDepositMany = shareStatement(
   async (pool: Pool, items: readonly LimitedItem[], waits: boolean): Promise<Made[]> => {
     const { rows } = await pool.query<Made>({
       name: nameOfShared('limited_deposit_many', waits),
-      text: `${recorded(waits)} SELECT ${madeColumns}, CASE outcome WHEN 'made' THEN
-          take_allowance(($2::int[])[place], ($20::uuid[])[place], ($21::bigint[])[place],
+      text: `${recorded(waits)} SELECT ${madeColumns}, CASE WHEN outcome IN ('made', 'waits') THEN
+          take_allowance(($2::int[])[place], ($22::uuid[])[place], ($23::bigint[])[place],
             ($6::bigint[])[place])
         END
       FROM made ORDER BY place`,
@@ -232,8 +249,8 @@ const madeColumns = `outcome, transaction_id AS "transactionId", request_id AS "
 const recorded = (waits: boolean) => `WITH made AS MATERIALIZED (
     SELECT * FROM deposit_many(${merchantsOf('$1', waits)},
       $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9, $10, $11,
-      $12::uuid[], $13)),
-  ${recordManySql(14, madeEntries, true)}`
+      $12::uuid[], $13, $14, $15)),
+  ${recordManySql(16, madeEntries, true)}`
 
 function valuesOf(items: readonly DisburseItem[]): unknown[] {
   return [
@@ -250,6 +267,8 @@ function valuesOf(items: readonly DisburseItem[]): unknown[] {
     limits.firstCheckMs,
     items.map((i) => i.identity),
     items.map((i) => i.clientAddress),
+    items.map((i) => i.recording.actor),
+    limits.approvalLifetimeMs,
     ...manyParameters(items.map((i) => i.recording)),
   ]
 }

@@ -19,7 +19,8 @@ export interface Initiation {
   reference: string
   amount: Xof
   paymentMethod: Provider
-  status: TransactionStatus
+  /** `pending_approval` while people have yet to approve it: the transaction itself is then `pending`. */
+  status: TransactionStatus | 'pending_approval'
   /** Hosted page of a checkout operator. */
   paymentUrl: string | null
   failureReason: string | null
@@ -200,4 +201,4 @@ export function requestData(asked: Record<string, unknown>): OpenRequest['reques
 /** The audit entries of what a statement made: see `recordManySql`. Amounts are $6, references $7. */
 export const madeEntries = `SELECT place, 'transaction:' || transaction_id, NULL::jsonb,
   jsonb_build_object('amount', ($6::bigint[])[place], 'reference', ($7::text[])[place])
-  FROM made WHERE outcome = 'made'`
+  FROM made WHERE outcome IN ('made', 'waits')`

@@ -45,7 +45,8 @@ builder.mutationFields((t) => ({
     movesMoney: true,
     description:
       'Sends money to a customer, out of the available balance. Answers within 20 seconds: paid, or still ' +
-      "PROCESSING; then its money stays set aside until the operator's word is known.",
+      "PROCESSING; then its money stays set aside until the operator's word is known. Where the settings " +
+      'say so (`approvalsCoverDeposits`), a large one is PENDING_APPROVAL: people approve it first.',
     errors: refusals(...moneyOut),
     args: { input: t.arg({ type: DepositInput, required: true }) },
     resolve: (_root, { input }, ctx) =>
@@ -58,7 +59,8 @@ builder.mutationFields((t) => ({
     movesMoney: true,
     description:
       'Gives a payment back to its payer, all of it or a part: a deposit that is linked to it. One that ' +
-      'completes what was paid makes the payment REVERSED; one that fails changes nothing.',
+      'completes what was paid makes the payment REVERSED; one that fails changes nothing. A large one may ' +
+      'wait for approval, as deposits do.',
     errors: refusals(...moneyOut, 'NOT_FOUND', 'NOT_REFUNDABLE', 'REFUND_TOO_LARGE'),
     args: {
       id: t.arg.id({ required: true, description: 'Of the payment: global, or as in REST.' }),

@@ -95,7 +95,8 @@ async function findOriginal(ctx: Context, id: bigint): Promise<Original> {
         transaction_type = 'pay' AND status = 'success' AS "isPaid",
         coalesce(settled_amount, 0) - (
           SELECT coalesce(sum(
-            CASE r.status WHEN 'success' THEN r.settled_amount WHEN 'processing' THEN r.amount END), 0)
+            CASE WHEN r.status = 'success' THEN r.settled_amount
+              WHEN r.status IN ('pending', 'processing') THEN r.amount END), 0)
           FROM transaction r WHERE r.refund_of_id = t.id AND r.merchant_id = t.merchant_id)::bigint AS left
       FROM transaction t WHERE t.id = $1 AND t.merchant_id = $2`,
     values: [id, merchantId],

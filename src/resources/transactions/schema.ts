@@ -203,6 +203,12 @@ builder.queryFields((t) => ({
   }),
 }))
 
+const InitiationStatus = wordEnum(
+  'InitiationStatus',
+  [...transactionStates.statuses, 'pending_approval'],
+  'Where a payment stands that was just asked for. PENDING_APPROVAL: people have yet to approve it.',
+)
+
 /** A payment that was just asked for, in or out. */
 export const PaymentInitiation = builder.objectRef<Initiation>('PaymentInitiation').implement({
   description: 'A payment that was just asked for.',
@@ -216,7 +222,7 @@ export const PaymentInitiation = builder.objectRef<Initiation>('PaymentInitiatio
     amount: t.expose('amount', { type: 'Amount', description: 'Whole XOF.' }),
     currency: t.string({ resolve: () => currency }),
     paymentMethod: t.expose('paymentMethod', { type: PaymentMethod }),
-    status: t.expose('status', { type: TransactionStatus }),
+    status: t.expose('status', { type: InitiationStatus }),
     paymentUrl: t.exposeString('paymentUrl', {
       nullable: true,
       description: 'Hosted page where the customer pays.',

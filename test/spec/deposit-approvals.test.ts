@@ -1,0 +1,178 @@
+import { describe, expect, test } from 'vitest'
+import { knowHolder, makeMember } from '../access/members.ts'
+import type { TestMerchant } from '../support/app.ts'
+import { approvalsOn } from './approvals-ground.ts'
+import { eventually } from './eventually.ts'
+import { customer, openStage } from './stage.ts'
+
+// Deposits and refunds that wait for people (edges: F4, b).
+
+const stage = await openStage()
+const { owner } = stage.database
+const { access } = stage.app.services
+const { ask } = approvalsOn(stage)
+
+const person = ({ merchantId }: TestMerchant, role: 'owner' | 'finance' = 'finance') =>
+  makeMember(access, merchantId, role)
+
+async function shopWithApprovals(cover = true): Promise<TestMerchant> {
+  const shop = await stage.merchant()
+  await stage.fund(shop, 1_000_000)
+  await knowHolder(owner, access, shop.merchantId)
+  const body = { payouts_require_approval: true, approval_threshold: 2_000, approvals_cover_deposits: cover }
+  expect(await stage.rest('PUT', '/settings', { token: shop.token, body })).toMatchObject({ status: 200 })
+  return shop
+}
+
+const fields = `databaseId status approval { status digest canApprove cannotApproveBecause required
+  approvedBy { member { databaseId } } }`
+const decided = `{ __typename ... on Transaction { ${fields} } ... on Refusal { code message } }`
+const approvalOf = async (token: string, id: number) =>
+  (await ask(token, `query ($id: SafeInt) { transaction(databaseId: $id) { ${fields} } }`, { id }))[
+    'approval'
+  ] as { digest: string; status: string }
+const approve = async ({ token }: { token: string }, id: number, digest?: string) =>
+  ask(token, `mutation ($id: ID!, $d: String!) { approveDeposit(id: $id, digest: $d) ${decided} }`, {
+    id: String(id),
+    d: digest ?? (await approvalOf(token, id)).digest,
+  })
+const reject = ({ token }: { token: string }, id: number) =>
+  ask(token, `mutation ($id: ID!) { rejectDeposit(id: $id, reason: "no") ${decided} }`, { id: String(id) })
+
+/** `POST /deposit` of 900,000 F that waits. @returns the id of its transaction */
+async function waits(by: { token: string }, body: object = {}): Promise<number> {
+  const answer = await stage.deposit(by, { amount: 900_000, ...body })
+  expect(answer).toMatchObject({
+    status: 202,
+    body: { success: true, data: { status: 'pending_approval', reference: expect.any(String) } },
+  })
+  return answer.body.data.transaction_id
+}
+const stepsOf = async (id: number) => {
+  const { rows } = await owner.query<{ step: string }>(
+    `SELECT step FROM movement WHERE cause = 'transaction:' || $1 ORDER BY id`,
+    [String(id)],
+  )
+  return rows.map(({ step }) => step)
+}
+const statusOf = (shop: TestMerchant, id: number, status: string) =>
+  eventually(async () => expect(await stage.record(shop, id)).toMatchObject({ status }))
+
+test('one person alone pays no deposit of the threshold; with another it is paid once', async () => {
+  const shop = await shopWithApprovals()
+  const [maker, other] = [await person(shop), await person(shop)]
+  expect(await stage.deposit(maker, { amount: 1_999 })).toMatchObject({ status: 200 })
+  const id = await waits(maker)
+  expect(await stage.record(shop, id)).toMatchObject({ status: 'pending', approval: 'pending' })
+  expect(await stage.available(shop)).toBe(1_000_000 - 1_999 - 900_000)
+  expect(await approve(maker, id)).toMatchObject({ code: 'FORBIDDEN' })
+  expect(await approvalOf(maker.token, id)).toMatchObject({ cannotApproveBecause: 'MAKER' })
+  expect(await approve(other, id, 'f'.repeat(64))).toMatchObject({ code: 'STATE_CONFLICT' })
+  expect(await ask(other.token, listed)).toMatchObject({
+    totalCount: 1,
+    nodes: [{ databaseId: id, transaction: { amount: 900_000 }, approval: { canApprove: true } }],
+  })
+  expect(await approve(other, id)).toMatchObject({ status: 'PROCESSING', approval: { status: 'APPROVED' } })
+  await statusOf(shop, id, 'success')
+  expect(await stepsOf(id)).toEqual(['reserve', 'post'])
+  expect((await stage.executionsOf(id)).map(({ count }) => count)).toEqual([1])
+  expect(await stage.eventsOf(id)).toEqual([
+    'deposit_pending',
+    'approval_given',
+    'deposit_processing',
+    'deposit_completed',
+  ])
+  expect(await approve(other, id)).toMatchObject({ code: 'STATE_CONFLICT' })
+  expect((await owner.query('SELECT * FROM audit_ledger(true)')).rows).toEqual([])
+})
+const listed = `{ approvalsWaiting { totalCount nodes { __typename ... on DepositApproval { databaseId
+  transaction { amount } approval { canApprove digest } } } } }`
+
+test('over GraphQL likewise; a repeat under its Idempotency-Key and its reference find it', async () => {
+  const shop = await shopWithApprovals()
+  const maker = await person(shop)
+  const document = `mutation ($input: DepositInput!) { deposit(input: $input) { __typename
+    ... on PaymentInitiation { databaseId status } ... on DuplicateReferenceError {
+      existingTransaction { status } } } }`
+  const input = {
+    amount: 5_000,
+    customerPhone: customer('00'),
+    paymentMethod: 'OperatorA',
+    reference: 'rent',
+  }
+  expect(await ask(maker.token, document, { input })).toMatchObject({ status: 'PENDING_APPROVAL' })
+  expect(await ask(maker.token, document, { input })).toMatchObject({
+    existingTransaction: { status: 'PENDING' },
+  })
+  expect((await stage.check('rent')).body).toMatchObject({ state: 'pending' })
+})
+
+test('rejected or expired it is cancelled, its money is free, and no operator was asked', async () => {
+  const shop = await shopWithApprovals()
+  const [maker, other] = [await person(shop), await person(shop)]
+  const [no, late] = [await waits(maker, { amount: 300_000 }), await waits(maker, { amount: 300_000 })]
+  expect(await reject(maker, no)).toMatchObject({ code: 'FORBIDDEN' })
+  expect(await reject(other, no)).toMatchObject({ status: 'CANCELLED', approval: { status: 'REJECTED' } })
+  await stage.advance(7 * 24 * 3_600_000 + 1_000)
+  expect(await approve(other, late)).toMatchObject({ code: 'STATE_CONFLICT' })
+  await owner.query('SELECT expire_approvals(10)')
+  await statusOf(shop, late, 'cancelled')
+  for (const id of [no, late]) expect(await stepsOf(id)).toEqual(['reserve', 'void'])
+  expect(await stage.available(shop)).toBe(1_000_000)
+  const { rows } = await owner.query(`SELECT FROM operator_request WHERE transaction_id = ANY ($1)`, [
+    [no, late],
+  ])
+  expect(rows).toEqual([])
+  expect((await owner.query('SELECT * FROM audit_ledger(true)')).rows).toEqual([])
+})
+
+test('a refund waits too, and what waits counts against what is left of the payment', async () => {
+  const shop = await shopWithApprovals()
+  const [maker, other] = [await person(shop), await person(shop)]
+  const { transaction_id: paid } = await stage.paid(shop, { amount: 5_000, customer_phone: customer('00') })
+  await statusOf(shop, paid as number, 'success')
+  const refund = (amount: number) =>
+    ask(
+      maker.token,
+      `mutation ($id: ID!, $amount: Amount) { refundTransaction(id: $id, amount: $amount) { __typename
+        ... on PaymentInitiation { databaseId status } ... on Refusal { code } } }`,
+      { id: String(paid), amount },
+    )
+  const first = await refund(3_000)
+  expect(first).toMatchObject({ status: 'PENDING_APPROVAL' })
+  expect(await refund(3_000)).toMatchObject({ code: 'REFUND_TOO_LARGE' })
+  expect(await approve(other, first['databaseId'] as number)).toMatchObject({ status: 'PROCESSING' })
+  await statusOf(shop, first['databaseId'] as number, 'success')
+})
+
+describe('it stays as it was', () => {
+  test('while approvals do not cover deposits, or are off', async () => {
+    const shop = await shopWithApprovals(false)
+    expect(await stage.deposit(shop, { amount: 900_000 })).toMatchObject({ status: 200 })
+  })
+
+  test('and nobody lets it go past the people: the database refuses', async () => {
+    const shop = await shopWithApprovals()
+    const id = await waits(await person(shop))
+    for (const force of [
+      `UPDATE transaction SET status = 'processing' WHERE id = ${id}`,
+      `UPDATE deposit_approval SET approval = 'approved' WHERE transaction_id = ${id}`,
+      `UPDATE deposit_approval SET approvals_required = 0 WHERE transaction_id = ${id}`,
+    ]) {
+      await expect(owner.query(force)).rejects.toMatchObject({ code: '23000' })
+    }
+  })
+})
+
+test('100 approve and reject at once: it has one end', async () => {
+  const shop = await shopWithApprovals()
+  const maker = await person(shop)
+  const others = await Promise.all(Array.from({ length: 10 }, () => person(shop)))
+  const id = await waits(maker)
+  const { digest } = await approvalOf(maker.token, id)
+  await Promise.all(others.map((by, n) => (n % 2 ? approve(by, id, digest) : reject(by, id))))
+  await eventually(async () => {
+    const steps = await stepsOf(id)
+    expect([['reserve', 'post'].join(), ['reserve', 'void'].join()]).toContain(steps.join())
+  })
+})
