@@ -67,10 +67,10 @@ export const plants: readonly Plant[] = [
     edits: [
       {
         file: 'src/resources/transactions/collect.ts',
-        find: "const { rows } = await pool.query<Made>({\n      name: 'collect_many',",
+        find: "const { rows } = await pool.query<Made>({\n      name: nameOfShared('collect_many', waits),",
         replace:
           "const client = await pool.connect()\n    await client.query('BEGIN')\n" +
-          "    const { rows } = await client.query<Made>({\n      name: 'collect_many',",
+          "    const { rows } = await client.query<Made>({\n      name: nameOfShared('collect_many', waits),",
       },
       {
         file: 'src/resources/transactions/collect.ts',
