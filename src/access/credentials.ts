@@ -214,6 +214,10 @@ async function loadStates(pool: pg.Pool, apiKeyIds: number[]): Promise<Map<numbe
            WHERE k.id = ANY($1::int[])`,
     values: [apiKeyIds, limits.sessionIdleMs],
   }
-  const { rows } = await pool.query<KeyState & { id: number }>(query)
+  const { rows } = await pool.query<KeyState & { id: number }>(query).catch((error: Error) => {
+    // Only read: nothing was written, and the caller may come again.
+    const isLate = error.message === 'Query read timeout'
+    throw isLate ? new DomainError('OVERLOADED', undefined, { retryAfterS: limits.overloadRetryS }) : error
+  })
   return new Map(rows.map(({ id, ...state }) => [id, state]))
 }

@@ -225,6 +225,16 @@ test('a database that does not answer is given up after three seconds, not waite
   expect(await watch.check(actorOf(shop))).toMatchObject(living)
 })
 
+test('where the database is silent for three seconds the caller is told to come again', async () => {
+  const shop = await makeMerchant(db.database.pool)
+  const query = ({ query_timeout }: { query_timeout: number }) =>
+    db.database.pool.query({ text: 'SELECT pg_sleep(4)', query_timeout } as pg.QueryConfig)
+  const silent = Object.create(db.database.pool, { query: { value: query } })
+  const other = new CredentialWatch(silent, createLog('silent'))
+  await expect(other.check(actorOf(shop))).rejects.toMatchObject({ code: 'OVERLOADED' })
+  other.close()
+})
+
 const queryOf = (shop: TestMerchant) => ({
   text: `SELECT id, merchant_id AS "merchantId", version, false AS "isRevoked", true AS "isMerchantActive",
                 '{}'::text[] AS whitelist FROM api_key WHERE id = $1`,
