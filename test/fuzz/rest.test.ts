@@ -31,7 +31,6 @@ vi.mock(import('../../src/shared/limits.ts'), async (original) => {
   return { limits: { ...limits, ...quick } as unknown as typeof limits }
 })
 
-fc.configureGlobal({ endOnFailure: true })
 const target = await openTarget()
 const documents = parse(
   readFileSync(new URL('../../src/http/rest/documents.graphql', import.meta.url), 'utf8'),

@@ -1,5 +1,5 @@
 import { afterAll, expect } from 'vitest'
-import { verifyLedger } from '../../src/ledger/verify.ts'
+import { proveLedger } from '../support/ledger.ts'
 import { scenarios } from '../../src/operators/simulator/scenarios.ts'
 import { fundMerchant } from '../../src/resources/merchants/fund.ts'
 import { type Provider, providers } from '../../src/shared/providers.ts'
@@ -115,7 +115,7 @@ export function each<T>(answer: T, among: readonly Provider[] = providers): Reco
 export async function openStage(environment: Record<string, string> = {}): Promise<Stage> {
   const service = await startTestApp(environment)
   afterAll(async () => {
-    const problems = await verifyLedger(service.database.database.pool)
+    const problems = await proveLedger(service.database.database.pool)
     await service.close()
     expect(problems).toEqual([])
   })
