@@ -185,6 +185,9 @@ export const invariants: Readonly<Record<string, Check>> = {
         : []
     }),
 
+  'a link has no more attempts and payments than places': ({ crowdedLinks }) =>
+    crowdedLinks.map(({ id, places, taken }) => `link ${id}: ${taken} at once, of at most ${places}`),
+
   'our clearing accounts are the operators’ books': ({ movements, operators }, isOver) => {
     const ours = new Map<string, number>()
     const theirs = new Map<string, number>()

@@ -13,6 +13,7 @@ import {
   readTransaction,
 } from './workload.ts'
 import { inBulk } from './workload-bulk.ts'
+import { byLink } from './workload-links.ts'
 import { moneyOut } from './workload-out.ts'
 
 /** What the clients do, by weight. A new kind of money is a row here and one in `invariants.ts`. */
@@ -26,6 +27,7 @@ const operations: readonly Operation[] = [
   { name: 'read the balance', weight: 2, run: readBalance },
   ...moneyOut,
   ...inBulk,
+  ...byLink,
 ]
 
 /** What one client waits after each answer: a person, not a benchmark. */

@@ -27,7 +27,7 @@ export interface EventRow {
   merchant_id: number
   position: number | null
   type: string
-  /** Null of a payout's. */
+  /** Null of a payout's, and of a link's use: they are told of in streams of their own. */
   transaction_id: number | null
   reference: string
   status: string
@@ -49,6 +49,7 @@ export interface Picture {
   balances: readonly { merchant_id: number; available: number; reserved: number }[]
   heads: readonly { merchant_id: number; position: number }[]
   events: readonly EventRow[]
+  crowdedLinks: readonly CrowdedLink[]
   /** What the auditor has to say, asked now and by itself before. */
   ledgerProblems: readonly string[]
   operators: ReadonlyMap<string, readonly Execution[]>
@@ -65,6 +66,14 @@ interface BatchRow {
   found: string
   size: number
   done: number
+}
+
+/** A link that gave somebody a place when all its places were taken. */
+interface CrowdedLink {
+  id: number
+  places: number
+  /** Payments and open attempts when the last of them began. */
+  taken: number
 }
 
 interface MovementRow {
@@ -116,9 +125,21 @@ const queries = {
     FROM merchant_balance`,
   heads: 'SELECT merchant_id, position::float8 AS position FROM stream_head',
   events: `SELECT merchant_id, position::float8 AS position, type,
-      (data->>'transaction_id')::float8 AS transaction_id, data->>'reference' AS reference,
+      CASE WHEN type <> 'payment_link_used' THEN (data->>'transaction_id')::float8 END AS transaction_id,
+      data->>'reference' AS reference,
       data->>'status' AS status
     FROM event ORDER BY merchant_id, position NULLS LAST, id`,
+  crowdedLinks: `WITH ended AS MATERIALIZED (
+      SELECT (data->>'transaction_id')::bigint AS id,
+        min(created_at) FILTER (WHERE type IN ('payment_failed', 'payment_expired')) AS freed_at,
+        min(created_at) FILTER (WHERE type = 'payment_received') AS paid_at
+      FROM event WHERE data ? 'transaction_id' GROUP BY 1)
+    SELECT l.id, l.usage_limit AS places, count(*)::int AS taken
+    FROM payment_link l JOIN transaction t ON t.payment_link_id = l.id
+    JOIN transaction o ON o.payment_link_id = l.id AND (o.created_at, o.id) <= (t.created_at, t.id)
+    LEFT JOIN ended e ON e.id = o.id
+    WHERE (e.freed_at <= t.created_at) IS NOT TRUE OR e.paid_at <= t.created_at
+    GROUP BY l.id, t.id HAVING count(*) > l.usage_limit`,
   problems: `SELECT concat_ws(': ', invariant, merchant_id, problem) AS problem FROM audit_ledger(true)
     UNION ALL SELECT 'payments out are halted: ' || reason FROM payments_out_halt`,
 }
@@ -151,6 +172,7 @@ export async function takePicture(
       balances: await read<Picture['balances'][number]>(queries.balances),
       heads: await read<Picture['heads'][number]>(queries.heads),
       events: await read<EventRow>(queries.events),
+      crowdedLinks: await read<CrowdedLink>(queries.crowdedLinks),
       ledgerProblems: (await read<{ problem: string }>(queries.problems)).map(({ problem }) => problem),
     }
   })

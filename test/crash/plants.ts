@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /** One change of a source file: what stands there, exactly once, and what a careless hand would write. */
-interface Edit {
+export interface Edit {
   /** A path from the root; `name()`: the last migration that defines this SQL function, and only there. */
   file: string
   find: string
@@ -217,6 +217,16 @@ export const plants: readonly Plant[] = [
       },
     ],
   },
+  {
+    name: 'a link’s place is counted without FOR UPDATE',
+    edits: [
+      {
+        file: 'collect_by_link()',
+        find: 'WHERE l.id = link FOR UPDATE OF l;',
+        replace: 'WHERE l.id = link;',
+      },
+    ],
+  },
   // The index keeps the money whole. What moves none is told twice, and the events show it.
   { name: 'read, then write, behind the unique index', edits: withoutLocks },
   {
@@ -245,47 +255,69 @@ export const plants: readonly Plant[] = [
 
 /** A copy of the sources with the bug in it, until `remove`. @throws Error where an edit no longer fits */
 export function plantTree(root: string, plant: Plant): { tree: string; remove: () => void } {
-  const tree = mkdtempSync(join(tmpdir(), 'merchant-payments-planted-'))
-  const remove = () => rmSync(tree, { recursive: true, force: true })
+  const copy = copyTree(root, ['src', 'prisma', 'test/crash', 'package.json'])
   try {
-    for (const part of ['src', 'prisma', 'test/crash', 'package.json'])
-      cpSync(join(root, part), join(tree, part), { recursive: true })
-    symlinkSync(join(root, 'node_modules'), join(tree, 'node_modules'))
-    for (const edit of plant.edits) apply(tree, plant, edit)
-    return { tree, remove }
+    for (const edit of plant.edits) applyEdit(copy.tree, plant.name, edit)
+    return copy
   } catch (error) {
-    remove()
+    copy.remove()
     throw error
   }
 }
 
-function apply(tree: string, plant: Plant, { file, find, replace }: Edit): void {
+/** A copy of some parts of the repository, with the packages of the original, until `remove`. */
+export function copyTree(root: string, parts: readonly string[]): { tree: string; remove: () => void } {
+  const tree = mkdtempSync(join(tmpdir(), 'merchant-payments-planted-'))
+  for (const part of parts) cpSync(join(root, part), join(tree, part), { recursive: true })
+  symlinkSync(join(root, 'node_modules'), join(tree, 'node_modules'))
+  return { tree, remove: () => rmSync(tree, { recursive: true, force: true }) }
+}
+
+/** Changes a file of a copy. @returns what undoes it. @throws Error where the edit no longer fits */
+export function applyEdit(tree: string, name: string, edit: Edit): () => void {
+  const { path, text, changed } = readEdit(tree, name, edit)
+  writeFileSync(path, changed)
+  return () => writeFileSync(path, text)
+}
+
+/** The file that an edit changes, before and after. @throws Error where the edit no longer fits */
+export function readEdit(tree: string, name: string, { file, find, replace }: Edit) {
   const { path, text, from, to } = placeOf(tree, file, find)
   const place = text.slice(from, to)
   const count = place.split(find).length - 1
-  if (count !== 1) throw new Error(`${plant.name}: stands ${count} times in ${file}, and must once: ${find}`)
-  writeFileSync(path, text.slice(0, from) + place.replace(find, () => replace) + text.slice(to))
+  if (count !== 1) throw new Error(`${name}: stands ${count} times in ${file}, and must once: ${find}`)
+  return { path, text, changed: text.slice(0, from) + place.replace(find, () => replace) + text.slice(to) }
 }
 
 /** Where the edit must fit: a file, the last migration that says it, or the last definition of a function. */
 function placeOf(tree: string, file: string, find: string) {
-  const header = file.endsWith('()') ? `FUNCTION ${file.slice(0, -1)}` : null
-  const isSql = header !== null || file === 'prisma/migrations'
-  const path = isSql ? lastMigration(tree, header ?? find) : join(tree, file)
+  if (file.endsWith('()')) return functionIn(tree, file.slice(0, -1))
+  const path = file === 'prisma/migrations' ? lastMigration(tree, [find]) : join(tree, file)
   const text = readFileSync(path, 'utf8')
-  if (header === null) return { path, text, from: 0, to: text.length }
-  const from = text.lastIndexOf(header)
+  return { path, text, from: 0, to: text.length }
+}
+
+/** @param name with its bracket, `settle_many(` */
+function functionIn(tree: string, name: string) {
+  const headers = [`CREATE FUNCTION ${name}`, `CREATE OR REPLACE FUNCTION ${name}`]
+  const path = lastMigration(tree, headers)
+  const text = readFileSync(path, 'utf8')
+  const from = Math.max(...headers.map((header) => text.lastIndexOf(header)))
   return { path, text, from, to: text.indexOf('$$;', from) }
 }
 
-function lastMigration(tree: string, words: string): string {
+/** The last migration that holds one of these words. */
+function lastMigration(tree: string, words: readonly string[]): string {
   const folder = join(tree, 'prisma/migrations')
   const paths = readdirSync(folder, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map(({ name }) => name)
     .toSorted()
     .map((name) => join(folder, name, 'migration.sql'))
-  const path = paths.findLast((each) => readFileSync(each, 'utf8').includes(words))
-  if (path === undefined) throw new Error(`no migration says: ${words}`)
+  const path = paths.findLast((each) => {
+    const text = readFileSync(each, 'utf8')
+    return words.some((word) => text.includes(word))
+  })
+  if (path === undefined) throw new Error(`no migration says: ${words.join(', or: ')}`)
   return path
 }

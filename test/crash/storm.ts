@@ -175,7 +175,8 @@ async function readersAreDone({ postgres, readers }: World): Promise<boolean> {
   const heads = await postgres.read((client) =>
     client.query<{ merchant_id: number; count: number }>(
       `SELECT merchant_id, count(*)::float8 AS count FROM event
-       WHERE position IS NOT NULL AND data ? 'transaction_id' GROUP BY merchant_id`,
+       WHERE position IS NOT NULL AND data ? 'transaction_id' AND type <> 'payment_link_used'
+       GROUP BY merchant_id`,
     ),
   )
   const ends = new Map(heads.rows.map((row) => [row.merchant_id, row.count]))
