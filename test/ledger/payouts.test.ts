@@ -135,6 +135,14 @@ describe('a payout', () => {
     expect(answers.map(({ outcome }) => outcome)).toEqual(['made', 'halted'])
   })
 
+  test('shares a call in order of arrival: what is covered leaves less for the next', async () => {
+    const merchant = await fundedMerchant(pool, 5_000n)
+    const items = [3_000n, 2_500n, 2_000n].map((amount) => payoutItem(merchant, { amount }))
+    const outcomes = (await createPayouts(pool, items)).map(({ outcome }) => outcome)
+    expect(outcomes).toEqual(['made', 'short', 'made'])
+    expect(await balanceOf(pool, merchant.merchantId)).toEqual({ available: 0n, reserved: 5_000n })
+  })
+
   test('under the reference of one before it in the call is a duplicate, or fails as that one', async () => {
     const [rich, poor] = [await fundedMerchant(pool, 5_000n), await fundedMerchant(pool, 0n)]
     const answers = await createPayouts(

@@ -58,6 +58,20 @@ const stepsOf = async (id: number) => {
 const statusOf = (shop: TestMerchant, id: number, status: string) =>
   eventually(async () => expect(await stage.record(shop, id)).toMatchObject({ status }))
 
+const refund = ({ token }: { token: string }, id: number, amount: number) =>
+  ask(
+    token,
+    `mutation ($id: ID!, $amount: Amount) { refundTransaction(id: $id, amount: $amount) { __typename
+      ... on PaymentInitiation { databaseId status } ... on Refusal { code } } }`,
+    { id: String(id), amount },
+  )
+
+test('a deposit of exactly the threshold waits; one franc less does not', async () => {
+  const maker = await person(await shopWithApprovals())
+  expect(await stage.deposit(maker, { amount: 1_999 })).toMatchObject({ status: 200 })
+  expect(await stage.deposit(maker, { amount: 2_000 })).toMatchObject({ status: 202 })
+})
+
 test('one person alone pays no deposit of the threshold; with another it is paid once', async () => {
   const shop = await shopWithApprovals()
   const [maker, other] = [await person(shop), await person(shop)]
@@ -131,18 +145,21 @@ test('a refund waits too, and what waits counts against what is left of the paym
   const [maker, other] = [await person(shop), await person(shop)]
   const { transaction_id: paid } = await stage.paid(shop, { amount: 5_000, customer_phone: customer('00') })
   await statusOf(shop, paid as number, 'success')
-  const refund = (amount: number) =>
-    ask(
-      maker.token,
-      `mutation ($id: ID!, $amount: Amount) { refundTransaction(id: $id, amount: $amount) { __typename
-        ... on PaymentInitiation { databaseId status } ... on Refusal { code } } }`,
-      { id: String(paid), amount },
-    )
-  const first = await refund(3_000)
+  const first = await refund(maker, paid as number, 3_000)
   expect(first).toMatchObject({ status: 'PENDING_APPROVAL' })
-  expect(await refund(3_000)).toMatchObject({ code: 'REFUND_TOO_LARGE' })
+  expect(await refund(maker, paid as number, 3_000)).toMatchObject({ code: 'REFUND_TOO_LARGE' })
   expect(await approve(other, first['databaseId'] as number)).toMatchObject({ status: 'PROCESSING' })
   await statusOf(shop, first['databaseId'] as number, 'success')
+})
+
+test('10 parallel refunds of 60 % that would wait: one does, the others find too little left', async () => {
+  const shop = await shopWithApprovals()
+  const maker = await person(shop)
+  const { transaction_id: paid } = await stage.paid(shop, { amount: 5_000, customer_phone: customer('00') })
+  await statusOf(shop, paid as number, 'success')
+  const answers = await Promise.all(Array.from({ length: 10 }, () => refund(maker, paid as number, 3_000)))
+  expect(answers.filter(({ status }) => status === 'PENDING_APPROVAL')).toHaveLength(1)
+  expect(answers.filter(({ code }) => code === 'REFUND_TOO_LARGE')).toHaveLength(9)
 })
 
 describe('it stays as it was', () => {

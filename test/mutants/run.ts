@@ -1,0 +1,169 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { startEmbedded } from '../../src/database/embedded.ts'
+import { applyEdit, copyTree } from '../crash/plants.ts'
+import { databaseUrl } from '../support/database-url.ts'
+import { editsOf, type Mutant } from './mutant.ts'
+
+/** killed: the named test failed. survived: it passed. broken: it did not end, so nothing is known. */
+export interface Verdict {
+  mutant: Mutant
+  kind: 'killed' | 'survived' | 'broken'
+  /** Names of the tests that failed. */
+  failed: readonly string[]
+  /** The end of what the run printed. */
+  printed: string
+  ms: number
+}
+
+/** What all runs share. */
+export interface Ground {
+  root: string
+  /** The PostgreSQL in which the tests make their databases. */
+  database: string
+  signal: AbortSignal
+}
+
+/** What a test run needs; the rest of the repository is not copied. */
+const parts = [
+  'src',
+  'prisma',
+  'test',
+  '.config',
+  'package.json',
+  'schema.graphql',
+  'README.md',
+  'tsconfig.json',
+]
+
+/** Choice: a bug may make the service hang. The slowest test takes a quarter of this on a busy machine. */
+const runMaxMs = 240_000
+const printedMax = 4_000
+
+/** Starts a PostgreSQL for all runs: a run that ended its own server would end it for the others too. */
+export async function openGround(root: string, signal: AbortSignal) {
+  const dataDir = join(root, 'node_modules/.cache/merchant-payments/pg-mutants')
+  const server = await startEmbedded({ dataDir, durable: false })
+  const ground: Ground = { root, database: databaseUrl(server.connection('postgres')), signal }
+  return { ground, close: () => server.stop() }
+}
+
+/** A copy of the repository in which one bug after the other is planted. */
+export function openCopy(root: string): { tree: string; remove: () => void } {
+  const copy = copyTree(root, parts)
+  // PostgreSQL runs under another account where the tests run as root.
+  chmodSync(copy.tree, 0o755)
+  return copy
+}
+
+/**
+ * Plants a bug in a copy, runs the file of its test, and puts the file back.
+ * @param all runs every test of the file, to learn which fail; else the named test alone
+ */
+export async function judge(ground: Ground, tree: string, mutant: Mutant, all: boolean): Promise<Verdict> {
+  const begun = performance.now()
+  const undo: (() => void)[] = []
+  try {
+    for (const edit of editsOf(mutant)) undo.push(applyEdit(tree, mutant.name, edit))
+    const { tests, printed } = await runTests(ground, tree, [mutant.test], all ? [] : [mutant.finds])
+    const meant = tests.filter(({ name }) => all || name.includes(mutant.finds))
+    const failed = meant.filter(({ status }) => status === 'failed').map(({ name }) => name)
+    const ran = meant.some(({ status }) => status === 'passed')
+    const kind = failed.length > 0 ? 'killed' : ran ? 'survived' : 'broken'
+    return { mutant, kind, failed, printed, ms: performance.now() - begun }
+  } finally {
+    for (const each of undo.toReversed()) each()
+  }
+}
+
+/** Runs the named tests in the sources as they are. @returns those that fail, and names without a test */
+export async function judgeUnplanted(ground: Ground, mutants: readonly Mutant[]): Promise<string[]> {
+  const files = [...new Set(mutants.map(({ test }) => test))]
+  const names = [...new Set(mutants.map(({ finds }) => finds))]
+  const { tests } = await runTests(ground, ground.root, files, names)
+  const failed = tests.filter(({ status }) => status === 'failed').map(({ name }) => name)
+  const isThere = ({ test, finds }: Mutant) =>
+    tests.some(({ file, name, status }) => status === 'passed' && file.endsWith(test) && name.includes(finds))
+  const missing = mutants.filter((mutant) => !isThere(mutant))
+  return [...failed, ...missing.map(({ name, finds }) => `no test "${finds}" passed, for "${name}"`)]
+}
+
+interface TestResult {
+  file: string
+  name: string
+  status: string
+}
+
+/** @param names parts of full names; none means every test of the files */
+async function runTests(
+  { database, signal }: Ground,
+  tree: string,
+  files: readonly string[],
+  names: readonly string[],
+): Promise<{ tests: TestResult[]; printed: string }> {
+  runs += 1
+  const report = join(tree, `node_modules/.cache/merchant-payments/mutants-${process.pid}-${runs}.json`)
+  const pattern = names.map((name) => name.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|')
+  const child = spawn(
+    process.execPath,
+    [
+      join(tree, 'node_modules/vitest/vitest.mjs'),
+      'run',
+      '--config=.config/vitest.ts',
+      '--reporter=json',
+      `--outputFile=${report}`,
+      ...files.map((file) => `test/${file}`),
+      ...(pattern ? ['-t', pattern] : []),
+    ],
+    {
+      cwd: tree,
+      env: { ...process.env, TEST_DATABASE_URL: database },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      // A group of its own: with it ends whatever the tests started.
+      detached: true,
+    },
+  )
+  let printed = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk) => (printed = (printed + String(chunk)).slice(-printedMax)))
+  const end = () => endGroup(child.pid)
+  const timer = setTimeout(end, runMaxMs * Math.max(1, files.length / 4))
+  signal.addEventListener('abort', end, { once: true })
+  try {
+    await once(child, 'exit')
+    return { tests: readReport(report), printed }
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', end)
+    end()
+    rmSync(report, { force: true })
+  }
+}
+
+let runs = 0
+
+function endGroup(pid: number | undefined): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, 'SIGKILL')
+  } catch {
+    // All of it has ended.
+  }
+}
+
+interface Report {
+  testResults: { name: string; assertionResults: { fullName: string; status: string }[] }[]
+}
+
+/** @returns nothing of a run that ended before it could report */
+function readReport(path: string): TestResult[] {
+  try {
+    const { testResults } = JSON.parse(readFileSync(path, 'utf8')) as Report
+    return testResults.flatMap(({ name: file, assertionResults }) =>
+      assertionResults.map(({ fullName, status }) => ({ file, name: fullName, status })),
+    )
+  } catch {
+    return []
+  }
+}

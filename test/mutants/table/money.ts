@@ -1,0 +1,214 @@
+import type { Mutant } from '../mutant.ts'
+
+/** Balances, reservations and limits: what may leave, and how often. */
+export const moneyMutants: readonly Mutant[] = [
+  {
+    name: 'refunds under way are not counted',
+    file: 'deposit_many()',
+    find: " WHEN r.status IN ('pending', 'processing') THEN r.amount END), 0)",
+    replace: ' END), 0)',
+    test: 'ledger/refunds.test.ts',
+    finds: '10 parallel refunds of 60 %: one is made, the others find too little left',
+  },
+  {
+    name: 'the answer to an earlier send ends a deposit',
+    file: 'settle_deposits()',
+    find: '\n      AND (attempts[item] IS NULL OR attempts[item] = sends[nth]) THEN',
+    replace: ' THEN',
+    test: 'resources/overtaken.test.ts',
+    finds: 'the first time: it waits for the second, is asked about and paid once',
+  },
+  {
+    name: 'a payout that moved less keeps the rest reserved',
+    file: 'settle_payouts()',
+    find: "'available'::ledger_account, c.held - c.settled_amount)",
+    replace: "'available'::ledger_account, 0::bigint)",
+    test: 'ledger/payouts.test.ts',
+    finds: 'once, however many say so',
+  },
+  {
+    name: 'each payout of one call is covered by the whole balance',
+    file: 'create_payouts()',
+    find: 'ELSE w.rest - q.amount END',
+    replace: 'ELSE w.rest END',
+    test: 'ledger/payouts.test.ts',
+    finds: 'shares a call in order of arrival: what is covered leaves less for the next',
+  },
+  {
+    name: 'each deposit of one call is covered by the whole balance',
+    file: 'deposit_many()',
+    find: '      rest := rest - item.amount;\n',
+    replace: '',
+    test: 'ledger/deposits.test.ts',
+    finds: 'shares a call in order of arrival: what is covered leaves less for the next',
+  },
+  {
+    name: 'a deposit is made while payments out are halted',
+    file: 'deposit_many()',
+    find: "      WHEN item.halted THEN 'halted'\n",
+    replace: '',
+    test: 'ledger/deposits.test.ts',
+    finds: 'never begins while payments out are halted, also where it waited when the halt came',
+  },
+  {
+    name: 'a payout begins under a halt that it waited for',
+    file: 'begin_payouts()',
+    find:
+      'WHERE p.id = ANY (chosen) AND NOT EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS ' +
+      'NULL)\n',
+    replace: 'WHERE p.id = ANY (chosen)\n',
+    test: 'ledger/payouts.test.ts',
+    finds: 'not where the halt or the end of its merchant comes while it waits for the money',
+  },
+  {
+    name: 'a batch is processed while payments out are halted',
+    file: 'process_batch()',
+    find: "    WHEN EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS NULL) THEN 'halted'\n",
+    replace: '',
+    test: 'spec/bulk-dry-run.test.ts',
+    finds: 'nobody is paid beyond the limits of a token, or while payments out are halted',
+  },
+  {
+    name: 'the batch of a merchant that owes is sent',
+    file: 'begin_recipients()',
+    find:
+      '          AND b.merchant_id NOT IN (SELECT o.merchant_id FROM merchant_balance o WHERE ' +
+      'o.receivable > 0)\n',
+    replace: '',
+    more: [
+      {
+        find:
+          '      AND NOT EXISTS (SELECT FROM merchant_balance o WHERE o.merchant_id = b.merchant_id AND ' +
+          'o.receivable > 0)\n',
+        replace: '',
+      },
+    ],
+    test: 'ledger/batches-begin.test.ts',
+    finds: 'nothing of who is gone or owes, of what is cancelled, or while payments out are halted',
+  },
+  {
+    name: 'a debt is not paid from money that comes in',
+    file: 'apply_movements()',
+    find: 'IF owing IS NOT NULL THEN',
+    replace: 'IF false THEN',
+    test: 'ledger/receivable.test.ts',
+    finds: 'while it owes, nothing is covered',
+  },
+  {
+    name: 'each reversal of one call takes the whole balance',
+    file: 'reverse_many()',
+    find: 'b.available - coalesce(sum(a.amount)',
+    replace: 'b.available - 0 * coalesce(sum(a.amount)',
+    test: 'ledger/reverse.test.ts',
+    finds: 'several of one merchant in a call share what is there, the oldest first',
+  },
+  {
+    name: 'a payout is cancelled without its lock',
+    file: 'cancel_payout()',
+    find: 'WHERE p.id = $2 AND p.merchant_id = $1 FOR UPDATE;',
+    replace: 'WHERE p.id = $2 AND p.merchant_id = $1;',
+    test: 'ledger/payouts.test.ts',
+    finds: 'cancelled or begun, never both, where both come at once',
+  },
+  {
+    name: 'the day of a limited key has no end',
+    file: 'take_allowance()',
+    find: 'WHERE s.amount + excluded.amount <= s.maximum',
+    replace: 'WHERE excluded.amount <= s.maximum',
+    test: 'spec/key-limits.test.ts',
+    finds: 'refunds use the allowance of the day',
+  },
+  {
+    name: 'a link’s place is counted without FOR UPDATE',
+    file: 'collect_by_link()',
+    find: 'WHERE l.id = link FOR UPDATE OF l;',
+    replace: 'WHERE l.id = link;',
+    test: 'spec/payment-link-races.test.ts',
+    finds: '60 payers at once of a link with one place: one gets a prompt, the others are told so',
+  },
+  {
+    name: 'a late payment is no use of its link',
+    file: 'note_link_use()',
+    find: "(NEW.status = 'success')::int",
+    replace: "(NEW.status = 'success' AND OLD.status = 'pending')::int",
+    test: 'ledger/links.test.ts',
+    finds: 'late money counts, also beyond the limit; what is told twice counts once',
+  },
+  {
+    name: 'an idempotency claim that another process holds is taken',
+    file: 'claim_idempotency_key()',
+    find: ' AND (kept.locked_until > clock_timestamp()) IS NOT TRUE THEN',
+    replace: ' THEN',
+    test: 'access/idempotency-claim.test.ts',
+    finds: 'of many that go on with a request whose process died, one does',
+  },
+  {
+    name: 'a payment passes a whitelist that was just changed',
+    file: 'deposit_many()',
+    find: '        AND (addresses IS NULL OR whitelist_allows(m.ip_whitelist, i.address))\n',
+    replace: '',
+    test: 'spec/whitelist-money.test.ts',
+    finds: 'from an address that is off the whitelist by now',
+  },
+  {
+    name: 'a deposit is made with an old version of a key',
+    file: 'deposit_many()',
+    find: ' AND k.version = i.api_key_version AND k.revoked_at IS NULL',
+    replace: ' AND k.revoked_at IS NULL',
+    test: 'ledger/deposits.test.ts',
+    finds: 'that may not be made writes nothing',
+  },
+  {
+    name: 'a payout is made without cover',
+    file: 'create_payouts()',
+    find: 'q.place, q.amount <= w.rest',
+    replace: 'q.place, true',
+    test: 'ledger/payouts.test.ts',
+    finds: 'that may not be made writes nothing',
+  },
+  {
+    name: 'the idempotency claim without its lock',
+    file: 'claim_idempotency_key()',
+    find:
+      '    ON CONFLICT ON CONSTRAINT idempotency_key_pkey DO UPDATE\n' +
+      '    SET digest = excluded.digest, effect = excluded.effect, claim = k.claim + 1, locked_until = ' +
+      'excluded.locked_until,\n' +
+      '      answer = NULL, created_at = excluded.created_at\n' +
+      '    WHERE k.created_at <=',
+    replace:
+      '    ON CONFLICT DO NOTHING RETURNING k.* INTO kept;\n' +
+      '    IF NOT FOUND THEN UPDATE idempotency_key AS k\n' +
+      '    SET digest = given_digest, effect = new_effect, claim = k.claim + 1, locked_until = lease,\n' +
+      '      answer = NULL, created_at = service_now()\n' +
+      '    WHERE k.merchant_id = merchant AND k.operation = named_operation AND k.key = given_key AND ' +
+      'k.created_at <=',
+    more: [
+      {
+        find: "    RETURNING k.* INTO kept;\n    IF FOUND THEN\n      RETURN QUERY SELECT 'begun'",
+        replace: "    RETURNING k.* INTO kept; END IF;\n    IF FOUND THEN\n      RETURN QUERY SELECT 'begun'",
+      },
+      {
+        find: ' AND k.key = given_key FOR UPDATE;',
+        replace: ' AND k.key = given_key;',
+      },
+    ],
+    test: 'access/idempotency-claim.test.ts',
+    finds: 'of many that go on with a request whose process died, one does',
+  },
+  {
+    name: 'a refund that waits for approval is not counted',
+    file: 'deposit_many()',
+    find: "r.status IN ('pending', 'processing')",
+    replace: "r.status = 'processing'",
+    test: 'spec/deposit-approvals.test.ts',
+    finds: '10 parallel refunds of 60 % that would wait: one does, the others find too little left',
+  },
+  {
+    name: 'one address takes every place of a link',
+    file: 'collect_by_link()',
+    find: 'greatest(3, used.usage_limit / 10)',
+    replace: 'used.usage_limit',
+    test: 'pages/payment-link-places.test.ts',
+    finds: 'one address with 40 telephones takes 4 of 40 places, and 40 others pay',
+  },
+]

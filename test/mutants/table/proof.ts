@@ -1,0 +1,138 @@
+import type { Mutant } from '../mutant.ts'
+
+/** Clocks, restores, the audit log and the proof of the books. */
+export const proofMutants: readonly Mutant[] = [
+  {
+    name: 'a process with a wrong clock starts',
+    file: 'src/database/clock-skew.ts',
+    find: 'const skewMaxMs = 5_000',
+    replace: 'const skewMaxMs = 500_000_000',
+    test: 'database/clock-skew.test.ts',
+    finds: 'is refused in a sentence',
+  },
+  {
+    name: 'a slow answer looks like a wrong clock',
+    file: 'src/database/clock-skew.ts',
+    find: 'before > now ? before - now : Math.min(0, after - now)',
+    replace: 'after - now',
+    test: 'database/clock-skew.test.ts',
+    finds: 'a slow answer is no wrong clock',
+  },
+  {
+    name: 'a restored database pays at once',
+    file: 'begin_epoch()',
+    find:
+      "  VALUES (left('restored: ' || why || '. Run \"npm run admin -- restore accept\".', 1000), " +
+      'now_epoch) ON CONFLICT DO NOTHING;',
+    replace: '  SELECT left(why, 1000), now_epoch WHERE false;',
+    test: 'database/restores.test.ts',
+    finds: 'a copy of the database starts with payments out halted, and says why',
+  },
+  {
+    name: 'ids are used again after a restore',
+    file: 'begin_epoch()',
+    find: 'PERFORM setval(seq.name, seq.last + CASE WHEN seq.is_big THEN ids ELSE 1000000 END);',
+    replace: 'PERFORM 1;',
+    test: 'database/restores.test.ts',
+    finds: 'after a restore no id, position or receipt is used again; an old cursor is told so',
+  },
+  {
+    name: 'an altered entry of the audit log passes',
+    file: 'src/access/audit-chain.ts',
+    find: "    if (!isSame(next.hash, entry.hash)) return fault('altered', position, entryId)\n",
+    replace: '',
+    test: 'access/audit-chain.test.ts',
+    finds: 'is seen, at the first place it shows',
+  },
+  {
+    name: 'a forged head of the audit log passes',
+    file: 'src/access/audit-chain.ts',
+    find: "if (head && !isProven(key, merchantId, head)) return fault('head forged', position)",
+    replace: "if (head && head.proof.length === 0) return fault('head forged', position)",
+    test: 'access/audit-chain.test.ts',
+    finds: 'a chain that was written anew does not fit its head, and nobody else writes a head',
+  },
+  {
+    name: 'a shortened audit log passes',
+    file: 'src/access/audit-chain.ts',
+    find: "  if (end.position < position) return fault('truncated', end.position + 1n)\n",
+    replace: '',
+    test: 'access/audit-chain.test.ts',
+    finds: 'is seen, at the first place it shows',
+  },
+  {
+    name: 'balances are not proven',
+    file: 'audit_balances()',
+    find: '  WHERE (b.available, b.reserved, b.receivable)\n    IS DISTINCT FROM',
+    replace: '  WHERE false AND (b.available, b.reserved, b.receivable)\n    IS DISTINCT FROM',
+    test: 'ledger/verify.test.ts',
+    finds: 'a balance that is too high',
+  },
+  {
+    name: 'the proof compares no credit with the evidence',
+    file: 'audit_collections()',
+    find:
+      '\n' +
+      "        AND coalesce((r.evidence->>'amount')::numeric = coalesce(x.said_amount, " +
+      't.settled_amount), true)',
+    replace: '',
+    test: 'ledger/excess.test.ts',
+    finds: 'a credit that is not what the operator said',
+  },
+  {
+    name: 'the proof lets an excess go to any account',
+    file: 'audit_movements()',
+    find: "m.credit = 'unallocated' AND m.debit::text LIKE",
+    replace: 'm.debit::text LIKE',
+    test: 'ledger/excess.test.ts',
+    finds: 'an excess that went elsewhere',
+  },
+  {
+    name: 'a broken proof halts nothing',
+    file: 'src/ledger/audit.ts',
+    find: '  if (worst) await haltPaymentsOut(',
+    replace: "  if (worst && worst.problem === '') await haltPaymentsOut(",
+    test: 'ledger/audit.test.ts',
+    finds: 'the job of the service halts them and raises the alarm',
+  },
+  {
+    name: 'the proof passes open transactions',
+    file: 'note_proof()',
+    find: "IF NOT is_first AND point.next_writers <> '{}' THEN",
+    replace: 'IF NOT is_first AND point.next_writers IS NULL THEN',
+    test: 'ledger/audit-note.test.ts',
+    finds: 'the point waits for whoever still writes below it: what commits late is proven',
+  },
+  {
+    name: 'a pass that found problems counts as a proof',
+    file: 'prove_slice()',
+    find: "IF here.stage = 'done' AND here.problems = 0 THEN",
+    replace: "IF here.stage = 'done' THEN",
+    test: 'ledger/audit-slices.test.ts',
+    finds: 'a pass finds of old rows',
+  },
+  {
+    name: 'half a franc is accepted',
+    file: 'src/shared/input.ts',
+    find: "typeof value === 'number' && !Number.isInteger(value)",
+    replace: "typeof value === 'number' && Number.isNaN(value)",
+    test: 'shared/input.test.ts',
+    finds: 'must be a whole number of francs: XOF has no minor unit',
+  },
+  {
+    name: 'unproven books halt nothing',
+    file: 'watch_proof_age()',
+    find: '  IF halt_after_ms > 0 AND unproven_ms > halt_after_ms THEN',
+    replace: '  IF halt_after_ms < 0 THEN',
+    test: 'ledger/proof-age.test.ts',
+    finds: 'half an hour without one halts payments out once, until the books are proven',
+  },
+  {
+    name: 'a halt by a person lifts itself',
+    file: 'watch_proof_age()',
+    find: ' AND lifts_itself;',
+    replace: ';',
+    test: 'ledger/proof-age.test.ts',
+    finds: 'a halt for another reason stays, whichever came first',
+  },
+]
