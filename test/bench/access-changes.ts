@@ -4,8 +4,8 @@ import { openGround } from './ground.ts'
 import { openWire, quantile, type Wire } from './load.ts'
 import { startProduct } from './product.ts'
 
-// A program: how long the payments of one merchant take, alone and beside 100 merchants who each regenerate an
-// API key once a second, which is as often as the limit allows. Alone and beside take turns.
+// A program: how long the payments of one merchant take, alone and beside 100 merchants who each regenerate
+// an API key once a second, which is as often as the limit allows. Alone and beside take turns.
 //   npm run access-changes
 
 const othersCount = 100
@@ -102,7 +102,8 @@ async function graphql(wire: Wire, token: string, query: string): Promise<string
 
 async function makeKey(wire: Wire, token: string): Promise<string> {
   const made =
-    'mutation { createApiKey(input: { name: "Till", scopes: [PAY] }) { ... on IssuedApiKey { apiKey { id } } } }'
+    'mutation { createApiKey(input: { name: "Till", scopes: [PAY] }) ' +
+    '{ ... on IssuedApiKey { apiKey { id } } } }'
   const text = await graphql(wire, token, made)
   const id = /"id":"([^"]+)"/.exec(text)?.[1]
   if (!id) throw new Error(`No key was made: ${text}`)

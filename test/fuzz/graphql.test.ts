@@ -62,8 +62,11 @@ Object.assign(usual, {
 })
 
 /** Fields about people, and those that a person uses. */
-const people =
-  /member|session|signIn|signOut|invitation|password|totp|^(approve|reject)(Payout|Batch|Deposit|SettingsChange)$/i
+const people = new RegExp(
+  'member|session|signIn|signOut|invitation|password|totp|' +
+    '^(approve|reject)(Payout|Batch|Deposit|SettingsChange)$',
+  'i',
+)
 const ofPersons = /^sessions$|changePassword|Totp|^(approve|reject)|updateSettings/
 
 type RootField = GraphQLField<unknown, unknown>
