@@ -49,6 +49,8 @@ export interface OpenRequest {
   turnedAway?: FailureReason | null
   /** Whether the merchant wants no more of it than was sent: its batch is being cancelled. */
   isWithdrawn?: boolean
+  /** Whether people approved it: then no caller waits for its outcome. */
+  isApproved?: boolean
   /** What its last callback said. */
   claimed: CallbackHint['says'] | null
   /** Since it said so, in service time. */
@@ -87,7 +89,8 @@ const readTaken = `SELECT r.id, r.merchant_id AS "merchantId",
     coalesce(t.status::text, p.status::text, b.status::text) AS status,
     r.handle->>'claimed' AS claimed,
     ${msOf("service_now() - (r.handle->>'toldAt')::timestamptz")} AS "sinceToldMs",
-    r.handle->>'turnedAway' AS "turnedAway", coalesce(b.is_withdrawn, false) AS "isWithdrawn"
+    r.handle->>'turnedAway' AS "turnedAway", coalesce(b.is_withdrawn, false) AS "isWithdrawn",
+    EXISTS (SELECT FROM deposit_approval a WHERE a.transaction_id = r.transaction_id) AS "isApproved"
   FROM taken r
   LEFT JOIN LATERAL (
     SELECT t.* FROM transaction t WHERE t.id = r.transaction_id AND t.merchant_id = r.merchant_id LIMIT 1
@@ -157,7 +160,8 @@ export async function claimOne(pool: Pool, transactionId: bigint): Promise<OpenR
  * @param known the attempt that the caller knows of: what it knows is worth nothing once there is another
  * @param since when it came to know, by the database's clock: what was heard behind the fence says nothing of
  *   a send that arrived after
- * @param options.givesUp takes the right so that nobody sends: also while payments out are halted
+ * @param options.givesUp takes the right so that nobody sends: also while payments out are halted, but not of
+ *   a disbursement while a restore waits to be accepted, because it may have been sent after the backup
  * @returns the number of this attempt; null where somebody else has the right, or nobody now
  */
 export async function claimSend(
@@ -182,8 +186,9 @@ export async function claimSend(
       ) AS found) AS orphan
       WHERE id = $1 AND attempt = $3 AND fence_until <= coalesce($4::timestamptz, now())
         AND state IN ('sending', 'unsent', 'doubt')
-        AND (kind = 'collect' OR $5
-          OR NOT EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS NULL))
+        AND (kind = 'collect' OR CASE WHEN $5
+          THEN NOT EXISTS (SELECT FROM installation i WHERE i.restored_at IS NOT NULL)
+          ELSE NOT EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS NULL) END)
         AND (recipient_id IS NULL OR $5 OR has_place(id, recipient_id, $2, $6, $7))
       RETURNING attempt, state`,
     values: [

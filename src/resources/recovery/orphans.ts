@@ -20,6 +20,16 @@ export interface Orphan {
 const orphansMax = 10_000
 
 /**
+ * SQL for whether a payment out that has not begun here has an identity: once it begins it is asked about,
+ * and never sent. One that was cancelled since never begins.
+ */
+export const isNotBegun = (identity: string) => `(
+  EXISTS (SELECT FROM payout p WHERE p.correlation_id = ${identity} AND p.status = 'pending')
+  OR EXISTS (SELECT FROM batch_recipient b WHERE b.correlation_id = ${identity} AND b.status = 'pending')
+  OR EXISTS (SELECT FROM deposit_approval a JOIN transaction t ON t.id = a.transaction_id
+    WHERE a.approval = 'pending' AND t.correlation_id = ${identity} AND t.status = 'pending'))`
+
+/**
  * The orphans that no person has resolved and no payment was made of since, oldest first. One whose merchant
  * asked again under the same reference is settled by what its operator says, and is none any more.
  */
@@ -30,8 +40,7 @@ export async function listOrphans(pool: Pool): Promise<Orphan[]> {
      FROM operator_orphan o
      WHERE o.resolved_at IS NULL
        AND NOT EXISTS (SELECT FROM operator_request r WHERE r.correlation_id = o.correlation_id)
-       AND NOT EXISTS (SELECT FROM payout p WHERE p.correlation_id = o.correlation_id)
-       AND NOT EXISTS (SELECT FROM batch_recipient b WHERE b.correlation_id = o.correlation_id)
+       AND NOT ${isNotBegun('o.correlation_id')}
      ORDER BY o.id LIMIT $1`,
     [orphansMax],
   )

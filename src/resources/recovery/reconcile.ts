@@ -1,6 +1,7 @@
 import type { Pool } from 'pg'
 import type { StatementLine } from '../../operators/operator.ts'
 import type { Provider } from '../../shared/providers.ts'
+import { isNotBegun } from './orphans.ts'
 import type { DayOfStatement } from './statements.ts'
 
 /** What comparing the operators' statements with the records found. */
@@ -9,7 +10,7 @@ export interface Reconciled {
   known: number
   /** Lines of requests that are open here: they are asked about, and waited for. */
   openRequestIds: bigint[]
-  /** Lines of payouts and recipients that have not begun here: they are asked about then, and never sent. */
+  /** Lines of payments out that have not begun here: they are asked about then, and never sent. */
   notBegun: number
   /** Lines that our records do not have. */
   orphans: number
@@ -120,8 +121,7 @@ async function findMatches(
          WHERE m.cause = coalesce('transaction:' || r.transaction_id, 'payout:' || r.payout_id,
              'recipient:' || r.recipient_id)
            AND m.step IN ('reverse', 'shortfall')) AS "isReversed",
-       r.id IS NULL AND (EXISTS (SELECT FROM payout p WHERE p.correlation_id = i.identity)
-         OR EXISTS (SELECT FROM batch_recipient b WHERE b.correlation_id = i.identity)) AS "isNotBegun"
+       r.id IS NULL AND ${isNotBegun('i.identity')} AS "isNotBegun"
      FROM unnest($1::uuid[]) WITH ORDINALITY AS i (identity, place)
      LEFT JOIN operator_request r ON r.correlation_id = i.identity AND r.provider = $2
      LEFT JOIN LATERAL (SELECT t.settled_amount FROM transaction t
