@@ -187,7 +187,7 @@ async function bringRefusal(services: Services, request: OpenRequest, refusal: R
  */
 async function bringNotSent(services: Services, request: OpenRequest, outcome: NotSent): Promise<Sent> {
   const { retryAfterMs, refusal } = outcome
-  const { unsentForMs, waitsForFloat } = subjects[request.subject]
+  const { waitsForFloat } = subjects[request.subject]
   const open = openOf(request)
   const pause = Math.min(retryAfterMs ?? nextDoubtCheckMs(request.checkCount), limits.resendForMs)
   if (refusal && !request.turnedAway) {
@@ -205,7 +205,7 @@ async function bringNotSent(services: Services, request: OpenRequest, outcome: N
     await note(services, request, 'doubt', { nextCheckMs: pause })
   } else {
     // It is given up on time.
-    const left = Math.max(0, unsentForMs - request.ageMs)
+    const left = Math.max(0, unsentForMs(request) - request.ageMs)
     await note(services, request, 'unsent', { nextCheckMs: Math.min(pause, left) })
   }
   return { ...open, reached: false }
@@ -252,7 +252,12 @@ export async function resend(
 
 /** Whether nobody waits any more for what never left. */
 export function waitedEnough(request: OpenRequest): boolean {
-  return request.isWithdrawn === true || request.ageMs >= subjects[request.subject].unsentForMs
+  return request.isWithdrawn === true || request.ageMs >= unsentForMs(request)
+}
+
+/** What people approved is tried as long as a payout is: they are not asked again for a short outage. */
+function unsentForMs({ subject, isApproved }: OpenRequest): number {
+  return isApproved ? limits.payoutUnsentForMs : subjects[subject].unsentForMs
 }
 
 /**

@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest'
+import { cancelPayoutsOf } from '../../src/resources/payouts/cancel-all.ts'
+import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
 import { knowHolder, makeMember } from '../access/members.ts'
 import type { TestMerchant } from '../support/app.ts'
 import { approvalsOn } from './approvals-ground.ts'
 import { eventually } from './eventually.ts'
-import { customer, openStage } from './stage.ts'
+import { customer, hour, openStage } from './stage.ts'
 
 // Deposits and refunds that wait for people (edges: F4, b).
 
@@ -140,6 +142,29 @@ test('rejected or expired it is cancelled, its money is free, and no operator wa
   expect((await owner.query('SELECT * FROM audit_ledger(true)')).rows).toEqual([])
 })
 
+test('approved while payments out are halted, it waits for the end of that and is paid once', async () => {
+  const shop = await shopWithApprovals()
+  const [maker, other] = [await person(shop), await person(shop)]
+  const id = await waits(maker)
+  const { pool } = stage.database.database
+  await haltPaymentsOut(pool, 'a test')
+  expect(await approve(other, id)).toMatchObject({ status: 'PROCESSING' })
+  await stage.advance(hour)
+  const looks = async () => {
+    const { rows } = await owner.query<{ n: number }>(
+      'SELECT check_count AS n FROM operator_request WHERE transaction_id = $1',
+      [id],
+    )
+    return rows[0]?.n ?? 0
+  }
+  await eventually(async () => expect(await looks()).toBeGreaterThan(0))
+  expect(await stage.record(shop, id)).toMatchObject({ status: 'processing' })
+  await resumePaymentsOut(pool, 'it is over')
+  await stage.advance(hour)
+  await statusOf(shop, id, 'success')
+  expect((await stage.executionsOf(id)).map(({ count }) => count)).toEqual([1])
+})
+
 test('a refund waits too, and what waits counts against what is left of the payment', async () => {
   const shop = await shopWithApprovals()
   const [maker, other] = [await person(shop), await person(shop)]
@@ -160,6 +185,22 @@ test('10 parallel refunds of 60 % that would wait: one does, the others find too
   const answers = await Promise.all(Array.from({ length: 10 }, () => refund(maker, paid as number, 3_000)))
   expect(answers.filter(({ status }) => status === 'PENDING_APPROVAL')).toHaveLength(1)
   expect(answers.filter(({ code }) => code === 'REFUND_TOO_LARGE')).toHaveLength(9)
+})
+
+test('an account that is closed has it cancelled, and nobody is asked for it any more', async () => {
+  const shop = await shopWithApprovals()
+  const [maker, other] = [await person(shop), await person(shop)]
+  const id = await waits(maker)
+  const setStatus = (status: string) =>
+    owner.query('UPDATE merchant SET status = $2 WHERE id = $1', [shop.merchantId, status])
+  await setStatus('inactive')
+  expect(await cancelPayoutsOf(stage.app.services, shop.merchantId)).toBe(1)
+  await setStatus('active')
+  expect(await stage.record(shop, id)).toMatchObject({ status: 'cancelled', approval: 'rejected' })
+  expect(await stepsOf(id)).toEqual(['reserve', 'void'])
+  expect(await ask(other.token, listed)).toMatchObject({ totalCount: 0 })
+  expect(await approvalOf(other.token, id)).toMatchObject({ cannotApproveBecause: 'NOT_WAITING' })
+  expect(await approve(other, id)).toMatchObject({ code: 'STATE_CONFLICT' })
 })
 
 describe('it stays as it was', () => {
