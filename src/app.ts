@@ -24,7 +24,7 @@ import { assertClock } from './database/clock-skew.ts'
 import { assertDurable } from './database/durability.ts'
 import { migrate, serviceRole } from './database/migrate.ts'
 import { openRestores, type Restores } from './database/restores.ts'
-import { proveOwnSessions } from './database/session-proof.ts'
+import { proveForced, proveOwnSessions } from './database/session-proof.ts'
 import { openSandboxClock, type SandboxClock } from './database/sandbox-clock.ts'
 import { openFeed } from './events/feed.ts'
 import { startSequencer } from './events/sequencer.ts'
@@ -225,6 +225,7 @@ async function openChecked(
   // The first session of each pool proves itself.
   await probePools(database)
   await proveOwnSessions(database.merchantPool)
+  await proveForced(database.pool)
   restores.use(database.pool)
   closers.push(() => restores.note())
   if (mode === 'production') await assertDurable(database.pool)

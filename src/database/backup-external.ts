@@ -13,7 +13,9 @@ import {
   verifyBackup,
   writeManifest,
 } from './backup-files.ts'
-import { ensureRoles } from './migrate.ts'
+import { merchantRole } from './merchant-pool.ts'
+import { ensureRoles, serviceRole } from './migrate.ts'
+import { letOwnerCreate, ownerRole } from './ownership.ts'
 
 const dumpName = 'database.dump'
 
@@ -27,12 +29,14 @@ export async function dumpDatabase(
   options: { folder: string; secretPath: string | null; say: (line: string) => void },
 ): Promise<Manifest> {
   const { folder, secretPath, say } = options
-  const { major, epoch } = await askServer(url)
+  const { major, epoch, owner } = await askServer(url)
   requireClient('pg_dump', major)
   await makeBackupFolder(folder)
   say('Dumping the database ...')
   const dump = join(folder, dumpName)
-  await run('pg_dump', ['--format=custom', '--no-password', `--file=${dump}`], url)
+  // Row-level security is forced on the owner of the tables, and a policy shows it every row.
+  const flags = ['--format=custom', '--no-password', '--enable-row-security', `--role=${owner}`]
+  await run('pg_dump', [...flags, `--file=${dump}`], url)
   await syncFile(dump)
   const files = [{ path: dumpName, ...(await hashOf(dump)) }]
   if (secretPath !== null) {
@@ -78,31 +82,48 @@ export async function loadDump(
   await client.connect()
   try {
     await client.query('set role none')
-    // The dump grants them their rights.
+    // The dump grants them their rights, and is loaded as the one that will own it.
     await ensureRoles(client)
+    await letOwnerCreate(client, [serviceRole, merchantRole])
   } finally {
     await client.end()
   }
   say('Loading the backup ...')
-  const flags = ['--no-password', '--no-owner', '--exit-on-error', '--single-transaction']
+  const owned = ['--no-owner', `--role=${ownerRole}`]
+  const flags = ['--no-password', ...owned, '--exit-on-error', '--single-transaction']
   await run('pg_restore', [...flags, `--dbname=${databaseOf(url)}`, join(folder, dumpName)], url)
   return manifest
 }
 
-async function askServer(url: string): Promise<{ major: number; tables: number; epoch: number }> {
+/** What the server says of itself and the database. */
+interface Answer {
+  major: number
+  /** How many tables there are. */
+  tables: number
+  epoch: number
+  /** A role that sees every row: the account where it is a superuser, else the one that owns the tables. */
+  owner: string
+}
+
+async function askServer(url: string): Promise<Answer> {
   const client = new pg.Client(url)
   client.on('error', () => {})
   await client.connect()
   try {
     await client.query('set role none')
-    const { rows } = await client.query<{ major: number; tables: number }>(
+    const { rows } = await client.query<Omit<Answer, 'epoch'>>(
       `SELECT current_setting('server_version_num')::int / 10000 AS major,
+         (SELECT CASE WHEN r.rolsuper THEN r.rolname ELSE coalesce((SELECT pg_get_userbyid(c.relowner)
+             FROM pg_class c WHERE c.oid = to_regclass('public.installation')), r.rolname) END
+           FROM pg_roles r WHERE r.rolname = current_user) AS owner,
          (SELECT count(*)::int FROM pg_class c WHERE c.relkind IN ('r', 'p')
            AND c.relnamespace NOT IN
              (SELECT oid FROM pg_namespace WHERE nspname ~ '^pg_|^information_schema$'))
          AS tables`,
     )
-    return { major: 0, tables: 0, ...rows[0], epoch: await epochOf(client) }
+    const found = { major: 0, tables: 0, owner: '', ...rows[0] }
+    await client.query(`set role ${client.escapeIdentifier(found.owner)}`)
+    return { ...found, epoch: await epochOf(client) }
   } finally {
     await client.end()
   }

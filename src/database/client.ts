@@ -46,7 +46,8 @@ export interface Database {
  * @param options.poolMax connections of `pool`
  * @param options.merchantPoolMax connections of `merchantPool`; left out, as many
  * @param options.role every session of `pool` acts as this role from its first moment, those of
- *   `merchantPool` as `payments_merchant`; null keeps the account's own rights, which no wall holds
+ *   `merchantPool` as `payments_merchant`; null keeps the account's own rights, which see no merchant unless
+ *   it is a superuser
  */
 export function openDatabase(options: {
   connection: pg.ClientConfig | string
@@ -123,7 +124,7 @@ function poolConfig(
 ): pg.PoolConfig {
   // Prisma reads and writes times without their offset: its sessions must be in UTC.
   // A plan made while a table was small is kept while it grows: no session reads whole tables by choice.
-  const startup = ['-c TimeZone=UTC', '-c enable_seqscan=off', `-c role=${role ?? ownerRole}`]
+  const startup = ['-c TimeZone=UTC', '-c enable_seqscan=off', `-c role=${role ?? accountItself}`]
   return {
     application_name: 'merchant-payments',
     ...withStartupOptions(connection, startup),
@@ -165,11 +166,11 @@ async function verifySession(
  * The rights of the account itself. They must be asked for: by itself each session of the account in this
  * database begins as the role that sees no merchant (`migrate`), also where the startup options are lost.
  */
-const ownerRole = 'none'
+const accountItself = 'none'
 
-/** A connection with the account's own rights: for migrations and administration. */
-export function asOwner(connection: pg.ClientConfig | string): pg.ClientConfig {
-  return withStartupOptions(connection, [`-c role=${ownerRole}`])
+/** A connection whose sessions act as a role; null: with the account's own rights, which see no merchant. */
+export function asRole(connection: pg.ClientConfig | string, role: string | null): pg.ClientConfig {
+  return withStartupOptions(connection, [`-c role=${role ?? accountItself}`])
 }
 
 function watchPool(pool: pg.Pool, log: DatabaseLog): pg.Pool {

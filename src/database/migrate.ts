@@ -1,11 +1,11 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { asOwner } from './client.ts'
+import { asRole } from './client.ts'
 import { migrateJobs } from './jobs-schema.ts'
 import { merchantRole } from './merchant-pool.ts'
+import { giveToOwner, inShortTries, ownerRole, untilOthersEnded } from './ownership.ts'
 
 /**
  * The role that the service works under: it owns nothing, and can do only what the migrations grant it. It
@@ -20,15 +20,14 @@ const historyTable = `create table if not exists _prisma_migrations (
   migration_name varchar(255) not null, logs text, rolled_back_at timestamptz,
   started_at timestamptz not null default now(), applied_steps_count integer not null default 0)`
 
-/**
- * A migration waits this long for a table that is in use, then undoes itself and tries again after a pause:
- * while it waits every other statement on that table waits behind it, also those of nodes at work.
- */
-const lockTimeoutMs = 300
+/** How often a migration tries to get its tables, each time for a moment. */
 const lockTriesMax = 30
-const lockPauseMs = 500
-/** PostgreSQL's code for a lock that was not free in time. */
-const lockNotAvailable = '55P03'
+
+/**
+ * Migrations that correct the rows of calls which an earlier migration overtook: those calls end first. The
+ * migration cannot wait for them itself, because `ownerRole` does not see what other sessions do.
+ */
+const correctsCalls: readonly string[] = ['0063_identities_in_flight']
 
 /** A migration as it stands in its folder. */
 export interface Migration {
@@ -42,6 +41,9 @@ export interface Migration {
  * Brings a database up to date: makes sure that the service's roles exist, then applies each migration that
  * it lacks, in the order of their names and each in a transaction of its own. Any number of nodes may call it
  * at once.
+ *
+ * Migrations run as `ownerRole`, so that all they make belongs to it, and they see and change the rows of
+ * every merchant. Under the account's own rights they would change no row, and say nothing.
  * @param options.folder holds `NNNN_name/migration.sql`; left out, ours, and the job engine's own before them
  * @param options.lockTries how often a migration tries to get its tables, at most
  * @returns the names of what was applied now
@@ -61,15 +63,20 @@ export async function migrate(
     await client.query('set role none')
     await client.query('select pg_advisory_lock($1)', [migrationLock])
     await ensureRoles(client)
+    const lockTries = options.lockTries ?? lockTriesMax
+    await giveToOwner(client, { users: [serviceRole, merchantRole], triesMax: lockTries })
+    await client.query(`set role ${ownerRole}`)
     await client.query(historyTable)
     const pending = await findPending(client, migrations, options.log)
     // Ours say who may use its tables.
-    if (!options.folder && (await migrateJobs(client, asOwner(connection))))
+    if (!options.folder && (await migrateJobs(client, asRole(connection, ownerRole))))
       options.log?.('Job engine migrated')
     for (const migration of pending) {
-      await applyInTurn(client, migration, options.lockTries ?? lockTriesMax)
+      if (correctsCalls.includes(migration.name)) await untilOthersEnded(client)
+      await applyInTurn(client, migration, lockTries)
       options.log?.(`Migration ${migration.name} applied`)
     }
+    await client.query('set role none')
     if (!options.folder) await beginWalled(client)
     return { applied: pending.map(({ name }) => name) }
   } finally {
@@ -122,41 +129,23 @@ async function findPending(
 /** Tries until the tables are free for a moment. @throws Error that names the migration */
 async function applyInTurn(client: pg.Client, migration: Migration, triesMax: number): Promise<void> {
   const { name, sql } = migration
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await apply(client, migration)
-    } catch (error) {
-      const isLocked = error instanceof pg.DatabaseError && error.code === lockNotAvailable
-      if (!isLocked || tries >= triesMax) {
-        const more = isLocked
-          ? `; others used the table at each of ${tries} tries: find and end their long transactions ` +
-            '(pg_stat_activity), then start again'
-          : ''
-        throw new Error(`Migration ${name} failed: ${describe(error, sql)}${more}`, { cause: error })
-      }
-    }
-    await sleep(lockPauseMs * (0.5 + Math.random()))
+  try {
+    await inShortTries(client, triesMax, () => apply(client, migration))
+  } catch (error) {
+    throw new Error(`Migration ${name} failed: ${describe(error, sql)}`, { cause: error })
   }
 }
 
 async function apply(client: pg.Client, { name, sql, checksum }: Migration): Promise<void> {
-  try {
-    await client.query('begin')
-    await client.query(`set local lock_timeout = ${lockTimeoutMs}`)
-    const begun = await currentTransaction(client)
-    await client.query(sql)
-    if ((await currentTransaction(client)) !== begun) throw new Error('it ends its own transaction')
-    await client.query(
-      `insert into _prisma_migrations
-         (id, checksum, migration_name, started_at, finished_at, applied_steps_count)
-       values ($1, $2, $3, now(), clock_timestamp(), 1)`,
-      [randomUUID(), checksum, name],
-    )
-    await client.query('commit')
-  } catch (error) {
-    await client.query('rollback').catch(() => {})
-    throw error
-  }
+  const begun = await currentTransaction(client)
+  await client.query(sql)
+  if ((await currentTransaction(client)) !== begun) throw new Error('it ends its own transaction')
+  await client.query(
+    `insert into _prisma_migrations
+       (id, checksum, migration_name, started_at, finished_at, applied_steps_count)
+     values ($1, $2, $3, now(), clock_timestamp(), 1)`,
+    [randomUUID(), checksum, name],
+  )
 }
 
 async function currentTransaction(client: pg.Client): Promise<string | undefined> {
@@ -165,29 +154,70 @@ async function currentTransaction(client: pg.Client): Promise<string | undefined
 }
 
 /**
- * Roles belong to the whole server, so nodes of other databases may be doing this at the same moment, and an
- * administrator may have made them.
+ * Makes sure that the account may act as each role of the service, and has none of their rights before it
+ * asks for them. Roles belong to the whole server, so nodes of other databases may be doing this at the same
+ * moment, and an administrator may have made them.
+ * @throws Error that says what an administrator runs
  */
 export async function ensureRoles(client: pg.Client): Promise<void> {
   const refusals: unknown[] = []
-  for (const role of [serviceRole, merchantRole]) {
-    if (await mayTakeRole(client, role)) continue
-    for (const statement of [`create role ${role} nologin`, `grant ${role} to current_user`]) {
+  for (const { statements } of await readLacking(client)) {
+    // What the account inherits it may need elsewhere: an administrator decides that.
+    for (const statement of statements.filter((each) => !each.startsWith('ALTER ROLE')))
       await client.query(statement).catch((error: unknown) => refusals.push(error))
-    }
   }
-  const lacking: string[] = []
-  for (const role of [serviceRole, merchantRole]) if (!(await mayTakeRole(client, role))) lacking.push(role)
+  const lacking = await readLacking(client)
   if (lacking.length > 0) {
-    const user = client.escapeIdentifier(client.user ?? '')
-    const advice = lacking.map((role) => `CREATE ROLE ${role} NOLOGIN; GRANT ${role} TO ${user};`)
+    const named = (problem: string, isSo: (role: Lacking) => boolean) => {
+      const names = lacking.filter(isSo).map(({ role }) => role)
+      return names.length > 0 ? [`${problem} ${names.join(' and ')}`] : []
+    }
+    const problems = [
+      ...named('may not act as', ({ may }) => !may),
+      ...named('has, before it asks for them, the rights of', ({ may }) => may),
+    ]
+    const advice = new Set(lacking.flatMap(({ statements }) => statements))
     throw new Error(
-      `The database account may not act as ${lacking.join(' and ')}: let an administrator run ` +
-        advice.join(' '),
+      `The database account ${problems.join(', and ')}: let an administrator run ${[...advice].join(' ')}`,
       { cause: refusals.at(-1) },
     )
   }
   await assertWalled(client)
+  await assertWalled(client, serviceRole, [ownerRole])
+  await assertWalled(client, ownerRole, [])
+}
+
+/** A role that the account may not act as, or whose rights it inherits. */
+interface Lacking {
+  role: string
+  /** Whether the account may act as the role. */
+  may: boolean
+  /** What makes it right. */
+  statements: string[]
+}
+
+async function readLacking(client: pg.Client): Promise<Lacking[]> {
+  // Since PostgreSQL 16 a member may lack the right to act as the role, and each membership says whether the
+  // member inherits its rights; before, the member itself says it. Nothing holds a superuser.
+  const { rows } = await client.query<Lacking>(
+    `with server as (select current_setting('server_version_num')::int >= 160000 as is_new), found as (
+       select w.role, w.place, r.oid is not null as exists, s.is_new, me.rolinherit,
+         coalesce(pg_has_role(current_user, r.oid, case when s.is_new then 'SET' else 'MEMBER' end), false)
+           as may,
+         coalesce(pg_has_role(current_user, r.oid, 'USAGE') and not me.rolsuper, false) as inherits
+       from unnest($1::text[]) with ordinality as w (role, place)
+       left join pg_roles r on r.rolname = w.role
+       join pg_roles me on me.rolname = current_user cross join server s)
+     select role, may, array_remove(array[
+       case when not exists then format('CREATE ROLE %I NOLOGIN;', role) end,
+       case when is_new then format('GRANT %I TO %I WITH INHERIT FALSE, SET TRUE;', role, current_user)
+         when not may then format('GRANT %I TO %I;', role, current_user) end,
+       case when not is_new and rolinherit
+         then format('ALTER ROLE %I NOINHERIT;', current_user) end], null) as statements
+     from found where not may or inherits order by place`,
+    [[serviceRole, merchantRole, ownerRole]],
+  )
+  return rows
 }
 
 /**
@@ -208,30 +238,28 @@ async function beginWalled(client: pg.Client): Promise<void> {
     await client.query(`alter role session_user in database ${database} set role = '${merchantRole}'`)
 }
 
-/** @throws Error where row-level security would not hold the role: it would see every merchant */
-export async function assertWalled(client: pg.ClientBase, role: string = merchantRole): Promise<void> {
+/**
+ * @param above other roles whose rights the role must not have
+ * @throws Error where row-level security would not hold the role: it would see every merchant
+ */
+export async function assertWalled(
+  client: pg.ClientBase,
+  role: string = merchantRole,
+  above: readonly string[] = [serviceRole, ownerRole],
+): Promise<void> {
   const { rowCount } = await client.query(
-    `select from pg_roles
-     where rolname = $1 and (rolsuper or rolbypassrls or pg_has_role(oid, $2, 'USAGE'))`,
-    [role, serviceRole],
+    `select from pg_roles r
+     where rolname = $1 and (rolsuper or rolbypassrls or exists (
+       select from pg_roles a where a.rolname = any ($2::text[]) and pg_has_role(r.oid, a.oid, 'MEMBER')))`,
+    [role, above],
   )
   if (rowCount) {
+    const revokes = above.map((other) => ` REVOKE ${other} FROM ${role};`).join('')
     throw new Error(
       `The role ${role} must hold no rights of others: let an administrator run ` +
-        `ALTER ROLE ${role} NOSUPERUSER NOBYPASSRLS; REVOKE ${serviceRole} FROM ${role};`,
+        `ALTER ROLE ${role} NOSUPERUSER NOBYPASSRLS;${revokes}`,
     )
   }
-}
-
-async function mayTakeRole(client: pg.Client, role: string): Promise<boolean> {
-  // Since PostgreSQL 16 a member may lack the right to act as the role.
-  const { rows } = await client.query<{ may: boolean }>(
-    `select pg_has_role(current_user, oid, case when current_setting('server_version_num')::int >= 160000
-       then 'SET' else 'MEMBER' end) as may
-     from pg_roles where rolname = $1`,
-    [role],
-  )
-  return rows[0]?.may ?? false
 }
 
 /** The message, with the line of the file that PostgreSQL points at. */

@@ -1,6 +1,7 @@
 import pg from 'pg'
 import type { Log } from '../telemetry/log.ts'
 import { type Mark, readMark, writeMark } from './mark.ts'
+import { ownerRole } from './ownership.ts'
 
 /** Knows whether the database was put back, and keeps what proves it outside of the database. */
 export interface Restores {
@@ -158,7 +159,7 @@ class Watch implements Restores {
     await client.connect()
     try {
       // By itself a session of the account sees no merchant (`migrate`).
-      await client.query('set role none')
+      await client.query(`set role ${ownerRole}`)
       return await work(client)
     } finally {
       await client.end()

@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto'
 import type pg from 'pg'
+import { ownerRole } from './ownership.ts'
 
 /** What to do where something stands between the service and PostgreSQL and changes sessions. */
 const advice =
@@ -63,6 +64,31 @@ export async function proveOwnSessions(pool: pg.Pool): Promise<void> {
     throw error
   }
   first.release()
+}
+
+/**
+ * Proves, once at the start, that row-level security holds the owner of each table that carries a merchant
+ * too. Where it is not forced, functions and migrations work as well, and nothing else would show it.
+ * @throws Error in a sentence that names the tables and says what to run
+ */
+export async function proveForced(pool: Pick<pg.Pool, 'query'>): Promise<void> {
+  const { rows } = await pool.query<{ name: string }>(
+    `SELECT format('%I', c.relname) AS name FROM pg_class c
+     WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
+       AND NOT (c.relrowsecurity AND c.relforcerowsecurity)
+       AND (c.relname = 'merchant' OR EXISTS (SELECT FROM pg_attribute a
+         WHERE a.attrelid = c.oid AND a.attname = 'merchant_id' AND NOT a.attisdropped))
+     ORDER BY c.relname`,
+  )
+  if (rows.length === 0) return
+  const force = rows.map(
+    ({ name }) => `ALTER TABLE ${name} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;`,
+  )
+  throw new Error(
+    `Row-level security is not forced on ${rows.map(({ name }) => name).join(', ')}: the role that owns it ` +
+      `would see every merchant there without a policy. Run as the account of DATABASE_URL: ` +
+      `SET ROLE ${ownerRole}; ${force.join(' ')}`,
+  )
 }
 
 async function compareSessions(first: pg.ClientBase, second: pg.ClientBase): Promise<void> {

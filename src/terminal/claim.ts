@@ -1,7 +1,7 @@
 import { accessSync, constants, mkdirSync } from 'node:fs'
 import pg from 'pg'
 import { addressesOf, type Config, ConfigError } from '../config.ts'
-import { asOwner } from '../database/client.ts'
+import { asRole } from '../database/client.ts'
 
 /**
  * Makes `DATA_DIR` where it is missing, and something will be kept there.
@@ -34,7 +34,7 @@ const waitMs = 1_500
  */
 export async function claimSandbox(connection: pg.ClientConfig, config: Config): Promise<void> {
   const { publicUrl } = addressesOf(config, config.port)
-  const client = new pg.Client({ ...asOwner(connection), application_name: publicUrl })
+  const client = new pg.Client({ ...asRole(connection, null), application_name: publicUrl })
   client.on('error', () => {})
   await client.connect()
   try {

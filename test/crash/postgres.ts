@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { asOwner } from '../../src/database/client.ts'
+import { asRole } from '../../src/database/client.ts'
 import { startEmbedded } from '../../src/database/embedded.ts'
 import { StuckError } from './stuck.ts'
 
@@ -29,7 +29,7 @@ export async function startPostgres(dataDir: string, log: (line: string) => void
   let killed = 0
 
   async function read<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
-    const client = new pg.Client({ ...asOwner(server.connection()), connectionTimeoutMillis: 2_000 })
+    const client = new pg.Client({ ...asRole(server.connection(), null), connectionTimeoutMillis: 2_000 })
     client.on('error', () => {})
     try {
       await client.connect()

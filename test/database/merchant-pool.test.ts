@@ -5,6 +5,7 @@ import { assertWalled, migrate, serviceRole } from '../../src/database/migrate.t
 import { makeMerchant, type TestMerchant } from '../access/merchants.ts'
 import { collectMany, item } from '../ledger/money.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createPlainAccount } from './plain-account.ts'
 
 /** How many requests the pool is shaken with; more by hand. */
 const requests = Number(process.env['POOL_REQUESTS'] ?? 4_000)
@@ -179,7 +180,7 @@ describe('what is read on behalf of a merchant', () => {
 describe('the wall', () => {
   test('stands around every table that carries a merchant, the same everywhere', async () => {
     const { rows } = await db.owner.query<{ name: string; walled: boolean; policies: string[] }>(
-      `SELECT c.relname AS name, c.relrowsecurity AS walled,
+      `SELECT c.relname AS name, c.relrowsecurity AND c.relforcerowsecurity AS walled,
          ARRAY(SELECT concat(p.polname, ' to ', p.polroles::regrole[], ' for ', p.polcmd, ': ',
              pg_get_expr(p.polqual, p.polrelid), pg_get_expr(p.polwithcheck, p.polrelid))
            FROM pg_policy p WHERE p.polrelid = c.oid AND p.polpermissive ORDER BY p.polname) AS policies
@@ -198,6 +199,7 @@ describe('the wall', () => {
         walled: true,
         policies: [
           'every_merchant to {payments_service} for *: true',
+          'every_row to {payments_owner} for *: true',
           `own_merchant to {payments_merchant} for *: (${column} = ${bound})`,
         ],
       })
@@ -274,10 +276,10 @@ describe('the wall', () => {
     const roles = await db.owner.query(
       `SELECT rolsuper, rolbypassrls, rolcreaterole, ARRAY(
          SELECT roleid::regrole::text FROM pg_auth_members WHERE member = r.oid) AS member_of
-       FROM pg_roles r WHERE rolname IN ('payments_merchant', 'payments_service')`,
+       FROM pg_roles r WHERE rolname IN ('payments_merchant', 'payments_service', 'payments_owner')`,
     )
     const plain = { rolsuper: false, rolbypassrls: false, rolcreaterole: false, member_of: [] }
-    expect(roles.rows).toEqual([plain, plain])
+    expect(roles.rows).toEqual([plain, plain, plain])
   })
 
   test('is missed at the start where its role is above it', async () => {
@@ -286,8 +288,12 @@ describe('the wall', () => {
     try {
       await client.query(`BEGIN; CREATE ROLE ${role}`)
       await expect(assertWalled(client, role)).resolves.toBeUndefined()
-      for (const above of [`ALTER ROLE ${role} BYPASSRLS`, `GRANT payments_service TO ${role}`]) {
-        await client.query(`SAVEPOINT before; ${above}`)
+      for (const above of [
+        'ALTER ROLE * BYPASSRLS',
+        'GRANT payments_service TO *',
+        'GRANT payments_owner TO *',
+      ]) {
+        await client.query(`SAVEPOINT before; ${above.replace('*', role)}`)
         await expect(assertWalled(client, role)).rejects.toThrow('must hold no rights of others')
         await client.query('ROLLBACK TO before')
       }
@@ -299,22 +305,9 @@ describe('the wall', () => {
 })
 
 test('an ordinary account that owns its database has the same walls', async () => {
-  const account = `owner_${process.pid}`
-  const empty = await createTestDatabase({ template: 'template0' })
-  await empty.owner.query(`CREATE ROLE ${account} LOGIN PASSWORD 'secret'`)
-  onTestFinished(async () => {
-    await empty.drop()
-    // Nobody goes who owns something.
-    await db.owner.query(`DROP DATABASE ${new URL(empty.url).pathname.slice(1)}`)
-    await db.owner.query(`DROP ROLE ${account}`)
-  })
-  const url = new URL(empty.url)
-  await empty.owner.query(`GRANT payments_service, payments_merchant TO ${account};
-    ALTER DATABASE ${url.pathname.slice(1)} OWNER TO ${account}; ALTER SCHEMA public OWNER TO ${account}`)
-  url.username = account
-  url.password = 'secret'
-  await migrate(url.href)
-  const owned = openDatabase({ connection: url.href, poolMax: 2, role: serviceRole, log: () => {} })
+  const { url } = await createPlainAccount()
+  await migrate(url)
+  const owned = openDatabase({ connection: url, poolMax: 2, role: serviceRole, log: () => {} })
   try {
     const [a, b] = [await makeMerchant(owned.pool), await makeMerchant(owned.pool)]
     expect(await collectMany(owned.pool, [item(a), item(b)])).toMatchObject([

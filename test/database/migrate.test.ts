@@ -136,13 +136,28 @@ test('an account that may not act as the roles is told what an administrator run
   const url = new URL(databaseUrl(db.url))
   url.username = account
   url.password = 'secret'
-  const refused = migrate(url.href, { folder })
-  await expect(refused).rejects.toThrow(
-    `CREATE ROLE payments_service NOLOGIN; GRANT payments_service TO "${account}"; ` +
-      `CREATE ROLE payments_merchant NOLOGIN; GRANT payments_merchant TO "${account}";`,
+  const grant = (role: string) => `GRANT ${role} TO ${account} WITH INHERIT FALSE, SET TRUE;`
+  await expect(migrate(url.href, { folder })).rejects.toThrow(
+    'The database account may not act as payments_service and payments_merchant and payments_owner: let an ' +
+      `administrator run ${['payments_service', 'payments_merchant', 'payments_owner'].map(grant).join(' ')}`,
   )
-  await db.owner.query(`grant payments_service to ${account}; grant create on schema public to ${account}`)
-  await expect(migrate(url.href, { folder })).rejects.toThrow('may not act as payments_merchant: let an')
-  await db.owner.query(`grant payments_merchant to ${account}`)
+  // As an administrator who does not know better grants it.
+  await db.owner.query(`grant payments_service to ${account}; ${grant('payments_owner')}`)
+  await expect(migrate(url.href, { folder })).rejects.toThrow(
+    'The database account may not act as payments_merchant, and has, before it asks for them, the rights ' +
+      'of payments_service: let an administrator run ' +
+      `${grant('payments_service')} ${grant('payments_merchant')}`,
+  )
+  await db.owner.query(`${grant('payments_service')} ${grant('payments_merchant')}`)
+  const { rows } = await db.owner.query<{ name: string }>('select current_database() as name')
+  const grants = [
+    `GRANT CREATE ON DATABASE ${rows[0]?.name} TO payments_owner;`,
+    'GRANT CREATE ON SCHEMA public TO payments_owner;',
+  ].join(' ')
+  await expect(migrate(url.href, { folder })).rejects.toThrow(
+    'The database account may not let payments_owner create tables: let the owner of the database run ' +
+      grants,
+  )
+  await db.owner.query(grants)
   expect(await migrate(url.href, { folder })).toEqual({ applied: ['0001_first', '0002_second'] })
 })

@@ -1,0 +1,320 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { spawnSync } from 'node:child_process'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { scopes } from '../../src/access/scopes.ts'
+import { type App, startApp } from '../../src/app.ts'
+import { readConfig } from '../../src/config.ts'
+import { dumpDatabase, loadDump } from '../../src/database/backup-external.ts'
+import { asRole, openDatabase } from '../../src/database/client.ts'
+import { migrateJobs } from '../../src/database/jobs-schema.ts'
+import { migrate, readMigrations, serviceRole } from '../../src/database/migrate.ts'
+import { ownerRole } from '../../src/database/ownership.ts'
+import { proveWhole } from '../../src/ledger/audit.ts'
+import { type Simulator, startSimulator } from '../../src/operators/simulator/simulator.ts'
+import { createMerchant } from '../../src/resources/merchants/create.ts'
+import { makeMerchant } from '../access/merchants.ts'
+import { collectMany, fundedMerchant, item, openCollection, settleMany } from '../ledger/money.ts'
+import { eventually } from '../spec/eventually.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { createPlainAccount, type PlainAccount } from './plain-account.ts'
+
+// Row-level security is forced on the owner of the tables. It holds no superuser, as which all other tests
+// log in: here the service runs on an account as hosted servers give it.
+
+let simulator: Simulator
+beforeAll(async () => {
+  simulator = await startSimulator({ port: 0, controlToken: 'test-control-token' })
+})
+afterAll(() => simulator.close())
+
+function open(url: string) {
+  const opened = openDatabase({ connection: url, poolMax: 4, role: serviceRole, log: () => {} })
+  onTestFinished(() => opened.close())
+  return opened
+}
+
+async function start(url: string, dataDir: string): Promise<App> {
+  const config = readConfig({
+    PORT: '0',
+    DATA_DIR: dataDir,
+    SECRET_KEY: 'forced-walls-test-secret-key-of-32-characters',
+    OPERATORS_URL: simulator.url,
+    OPERATORS_CONTROL_TOKEN: 'test-control-token',
+    LOG_LEVEL: 'silent',
+  })
+  const app = await startApp(config, { connectionString: url })
+  onTestFinished(() => app.close())
+  return app
+}
+
+async function folder(): Promise<string> {
+  const path = await mkdtemp(join(tmpdir(), 'merchant-payments-forced-'))
+  onTestFinished(() => rm(path, { recursive: true, force: true }))
+  return path
+}
+
+const merchantTables = `SELECT c.relname AS name FROM pg_class c
+  WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND (c.relname = 'merchant'
+    OR EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'merchant_id'))`
+
+/** How many rows of merchants the session sees, in all tables together; none where it may not ask. */
+async function rowsSeen(client: pg.ClientBase): Promise<number> {
+  const { rows } = await client.query<{ name: string }>(merchantTables)
+  expect(rows.length).toBeGreaterThan(30)
+  let seen = 0
+  for (const { name } of rows) {
+    const answer = await client
+      .query<{ n: number }>(`SELECT count(*)::int AS n FROM "${name}"`)
+      .catch((error: unknown) => {
+        if (error instanceof pg.DatabaseError && error.code === '42501') return { rows: [{ n: 0 }] }
+        throw error
+      })
+    seen += answer.rows[0]?.n ?? 0
+  }
+  return seen
+}
+
+/** What of the service does not belong to the role, and which tables of merchants do not hold it. */
+async function unforced(client: pg.ClientBase | pg.Pool): Promise<string[]> {
+  const { rows } = await client.query<{ what: string }>(
+    `WITH place AS (SELECT oid, nspowner FROM pg_namespace WHERE nspname IN ('public', 'graphile_worker')),
+       owned (what, owner) AS (
+         SELECT 'relation ' || oid::regclass, relowner FROM pg_class
+         WHERE relnamespace IN (SELECT oid FROM place)
+         UNION ALL SELECT 'function ' || oid::regprocedure, proowner FROM pg_proc
+         WHERE pronamespace IN (SELECT oid FROM place)
+         UNION ALL SELECT 'type ' || oid::regtype, typowner FROM pg_type
+         WHERE typnamespace IN (SELECT oid FROM place)
+         UNION ALL SELECT 'schema', nspowner FROM pg_namespace WHERE nspname = 'graphile_worker')
+     SELECT what || ' of ' || pg_get_userbyid(owner) AS what FROM owned
+     WHERE pg_get_userbyid(owner) <> 'payments_owner'
+     UNION ALL SELECT 'not forced: ' || name FROM (${merchantTables}) AS t (name)
+     WHERE EXISTS (SELECT FROM pg_class c WHERE c.oid = name::regclass
+       AND NOT (c.relrowsecurity AND c.relforcerowsecurity))`,
+  )
+  return rows.map(({ what }) => what)
+}
+
+async function call(app: App, method: string, path: string, token?: string, body?: object) {
+  const answer = await fetch(`${app.services.addresses.publicUrl}/merchant/api${path}`, {
+    method,
+    headers: { 'Content-Type': 'application/json', ...(token && { Authorization: `Bearer ${token}` }) },
+    ...(body && { body: JSON.stringify(body) }),
+  })
+  return { status: answer.status, body: JSON.parse(await answer.text()) }
+}
+
+async function pay(app: App, reference: string): Promise<number> {
+  const shop = await createMerchant(app.services, { name: 'Boutique' })
+  const signedIn = await fetch(`${app.services.addresses.publicUrl}/merchant/api/auth`, {
+    method: 'POST',
+    headers: {
+      'X-API-Key': shop.apiKey,
+      'X-API-Secret': shop.apiSecret.reveal(),
+      'Content-Type': 'application/json',
+    },
+    body: JSON.stringify({ scopes }),
+  })
+  const { token } = ((await signedIn.json()) as { data: { token: string } }).data
+  const body = { amount: 5_000, customer_phone: '70000001', payment_method: 'OperatorA', reference }
+  expect((await call(app, 'POST', '/pay', token, body)).status).toBe(202)
+  await eventually(async () => {
+    const { body: found } = await call(app, 'GET', `/payment/status/${reference}`)
+    expect(found.state).toBe('success')
+  })
+  const { body: balance } = await call(app, 'GET', '/balance', token)
+  return balance.data.available
+}
+
+test('before it asks for a role the account sees no row of any merchant', async () => {
+  const account = await createPlainAccount()
+  await migrate(account.url)
+  const { pool } = open(account.url)
+  await openCollection(pool, await makeMerchant(pool))
+  await account.itself(async (client) => {
+    expect(await rowsSeen(client)).toBe(0)
+    await client.query(`SET ROLE ${ownerRole}`)
+    expect(await rowsSeen(client)).toBeGreaterThan(3)
+  })
+})
+
+test('the role owns every table, function and type, and every table of merchants holds it', async () => {
+  const account = await createPlainAccount()
+  await migrate(account.url)
+  expect(await account.itself(unforced)).toEqual([])
+  const db = await createTestDatabase()
+  onTestFinished(() => db.drop())
+  expect(await unforced(db.owner)).toEqual([])
+  // As a migration to come makes a table: under the role, and with the wall.
+  await db.owner.query(
+    `BEGIN; SET LOCAL ROLE ${ownerRole}; CREATE TABLE later (merchant_id int); SELECT wall_in('later');
+     INSERT INTO later VALUES (1); COMMIT`,
+  )
+  expect(await unforced(db.owner)).toEqual([])
+  await db.owner.query('CREATE TABLE stray (merchant_id int)')
+  expect(await unforced(db.owner)).toEqual(
+    expect.arrayContaining(['not forced: stray', expect.stringMatching(/^relation stray of /)]),
+  )
+})
+
+test('the service takes a payment, starts again and proves its books on such an account', async () => {
+  const account = await createPlainAccount()
+  const dataDir = await folder()
+  const app = await start(account.url, dataDir)
+  expect(await pay(app, 'first')).toBe(5_000)
+  await app.close()
+  // What it saw before it sees again: nothing looks as if the database had been put back.
+  const again = await start(account.url, dataDir)
+  expect(again.services.restores.isWaiting()).toBe(false)
+  expect(await pay(again, 'second')).toBe(5_000)
+  expect(await proveWhole(again.services.database)).toEqual([])
+})
+
+test('the start stops in a sentence where a table is not forced', async () => {
+  const account = await createPlainAccount()
+  await migrate(account.url)
+  await account.administer('ALTER TABLE payout NO FORCE ROW LEVEL SECURITY')
+  await expect(start(account.url, await folder())).rejects.toThrow(
+    'Row-level security is not forced on payout: the role that owns it would see every merchant there ' +
+      'without a policy. Run as the account of DATABASE_URL: SET ROLE payments_owner; ' +
+      'ALTER TABLE payout ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;',
+  )
+})
+
+/** Brings a database to where releases before this one left it: the account owns everything. */
+async function migrateAsBefore(account: PlainAccount): Promise<void> {
+  await account.grantRoles(true)
+  await account.itself(async (client) => {
+    await migrateJobs(client, asRole(account.url, null))
+    await client.query(
+      `CREATE TABLE _prisma_migrations (id varchar(36) PRIMARY KEY, checksum varchar(64) NOT NULL,
+         finished_at timestamptz, migration_name varchar(255) NOT NULL, logs text, rolled_back_at timestamptz,
+         started_at timestamptz NOT NULL DEFAULT now(), applied_steps_count integer NOT NULL DEFAULT 0)`,
+    )
+    for (const { name, sql, checksum } of readMigrations()) {
+      if (name.endsWith('_forced_walls')) return
+      await client.query(`BEGIN; ${sql}; COMMIT`)
+      await client.query(
+        `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at)
+         VALUES (gen_random_uuid(), $1, $2, now())`,
+        [checksum, name],
+      )
+    }
+  })
+}
+
+test('an older database is given to the role while nodes go on working', async () => {
+  const account = await createPlainAccount()
+  await migrateAsBefore(account)
+  const { pool } = open(account.url)
+  const merchant = await fundedMerchant(pool, 10_000n)
+  await expect(migrate(account.url)).rejects.toThrow(
+    'The database account has, before it asks for them, the rights of payments_service and ' +
+      'payments_merchant and payments_owner: let an administrator run ',
+  )
+  await account.grantRoles(false)
+  let isOver = false
+  let calls = 0
+  const work = async () => {
+    while (!isOver) {
+      const [made] = await collectMany(pool, [item(merchant)])
+      await settleMany(pool, [{ id: made?.transactionId ?? 0n, to: 'success' }])
+      calls += 1
+    }
+  }
+  // A failure is told below: also where the migration fails first.
+  const working = Promise.allSettled([work(), work(), work()])
+  const { applied } = await migrate(account.url).finally(() => (isOver = true))
+  const failures = (await working).flatMap((each) =>
+    each.status === 'rejected' ? [String(each.reason)] : [],
+  )
+  expect(failures).toEqual([])
+  expect(applied[0]).toMatch(/_forced_walls$/)
+  expect(calls).toBeGreaterThan(10)
+  expect(await account.itself(unforced)).toEqual([])
+  expect(await account.itself(rowsSeen)).toBe(0)
+  expect(await migrate(account.url)).toEqual({ applied: [] })
+})
+
+test('a call that still acts as the account keeps its rights until it ends', async () => {
+  const account = await createPlainAccount()
+  await migrateAsBefore(account)
+  await account.grantRoles(false)
+  await fundedMerchant(open(account.url).pool, 1_000n)
+  await account.itself(async (watch) => {
+    // A restore is told: the call takes this lock first, then most tables, sequences and other functions.
+    await watch.query('SELECT pg_advisory_lock(72707370), count(open_installation())')
+    const begun = account.itself((client) => client.query(`SELECT begin_epoch(1, 'a test') AS epoch`))
+    const untilOne = (sql: string) =>
+      eventually(async () => expect((await watch.query(sql)).rowCount).toBe(1))
+    await untilOne(`SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 72707370 AND NOT granted`)
+    const migrated = migrate(account.url)
+    const ownerOf = (name: string, kind: 'pg_proc' | 'pg_class') =>
+      `SELECT FROM ${kind} WHERE ${kind === 'pg_proc' ? 'proname' : 'relname'} = '${name}'
+         AND pg_get_userbyid(${kind === 'pg_proc' ? 'proowner' : 'relowner'}) = '${ownerRole}'`
+    await untilOne(ownerOf('begin_epoch', 'pg_proc'))
+    expect((await watch.query(ownerOf('installation', 'pg_class'))).rowCount).toBe(0)
+    await watch.query('SELECT pg_advisory_unlock(72707370)')
+    expect((await begun).rows).toEqual([{ epoch: 2 }])
+    await migrated
+    expect(await unforced(watch)).toEqual([])
+    // The rights that it kept are gone.
+    await expect(watch.query('SELECT open_installation()')).rejects.toMatchObject({ code: '42501' })
+  })
+})
+
+test('giving that was broken off is continued, and a table in use is named', async () => {
+  const account = await createPlainAccount()
+  await migrateAsBefore(account)
+  await account.grantRoles(false)
+  const { pool } = open(account.url)
+  const merchant = await makeMerchant(pool)
+  const reader = await pool.connect()
+  await reader.query('BEGIN; SELECT FROM payout')
+  await expect(migrate(account.url, { lockTries: 1 })).rejects.toThrow(
+    'Giving the table payout to the role payments_owner failed: canceling statement due to lock timeout; ' +
+      'others used the table at each of 1 tries',
+  )
+  await reader.query('COMMIT')
+  reader.release()
+  // Halfway the nodes of before go on.
+  await openCollection(pool, merchant)
+  await migrate(account.url)
+  expect(await account.itself(unforced)).toEqual([])
+})
+
+const major = (program: string) =>
+  Number(/(\d+)/.exec(spawnSync(program, ['--version'], { encoding: 'utf8' }).stdout ?? '')?.[1] ?? 0)
+
+test('a dump by such an account holds every row, and such an account restores it', async (context) => {
+  const account = await createPlainAccount()
+  const { rows } = await account.itself((client) =>
+    client.query<{ major: number }>(`SELECT current_setting('server_version_num')::int / 10000 AS major`),
+  )
+  const server = rows[0]?.major ?? 0
+  if (major('pg_dump') < server) return context.skip(`pg_dump is older than the server (${server})`)
+  await migrate(account.url)
+  const { pool } = open(account.url)
+  await openCollection(pool, await fundedMerchant(pool, 1_000n))
+  const before = await account.itself(async (client) => {
+    await client.query(`SET ROLE ${ownerRole}`)
+    return rowsSeen(client)
+  })
+  const backup = join(await folder(), 'backup')
+  const say = () => {}
+  await dumpDatabase(account.url, { folder: backup, secretPath: null, say })
+  const other = await account.another()
+  await loadDump(other, { folder: backup, say })
+  const client = new pg.Client(asRole(other, ownerRole))
+  await client.connect()
+  onTestFinished(() => client.end())
+  expect(await rowsSeen(client)).toBe(before)
+  expect(await unforced(client)).toEqual([])
+  expect(await migrate(other)).toEqual({ applied: [] })
+  const app = await start(other, await folder())
+  expect(app.services.restores.isWaiting()).toBe(true)
+  expect(await pay(app, 'after-the-restore')).toBe(5_000)
+})
