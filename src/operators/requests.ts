@@ -189,6 +189,10 @@ export async function claimSend(
         AND (kind = 'collect' OR CASE WHEN $5
           THEN NOT EXISTS (SELECT FROM installation i WHERE i.restored_at IS NOT NULL)
           ELSE NOT EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS NULL) END)
+        -- What people approved does not begin while its merchant owes money, as a payout does not.
+        AND (state <> 'unsent' OR $5 OR NOT EXISTS (
+          SELECT FROM deposit_approval a JOIN merchant_balance b ON b.merchant_id = a.merchant_id
+          WHERE a.transaction_id = r.transaction_id AND b.receivable > 0))
         AND (recipient_id IS NULL OR $5 OR has_place(id, recipient_id, $2, $6, $7))
       RETURNING attempt, state`,
     values: [

@@ -5,7 +5,7 @@ import { knowHolder, makeMember } from '../access/members.ts'
 import type { TestMerchant } from '../support/app.ts'
 import { approvalsOn } from './approvals-ground.ts'
 import { eventually } from './eventually.ts'
-import { customer, hour, openStage } from './stage.ts'
+import { customer, hour, minute, openStage } from './stage.ts'
 
 // Deposits and refunds that wait for people (edges: F4, b).
 
@@ -56,6 +56,14 @@ const stepsOf = async (id: number) => {
     [String(id)],
   )
   return rows.map(({ step }) => step)
+}
+/** How often a job has taken its request. */
+async function looksAt(id: number): Promise<number> {
+  const { rows } = await owner.query<{ n: number }>(
+    'SELECT check_count AS n FROM operator_request WHERE transaction_id = $1',
+    [id],
+  )
+  return rows[0]?.n ?? 0
 }
 const statusOf = (shop: TestMerchant, id: number, status: string) =>
   eventually(async () => expect(await stage.record(shop, id)).toMatchObject({ status }))
@@ -150,14 +158,7 @@ test('approved while payments out are halted, it waits for the end of that and i
   await haltPaymentsOut(pool, 'a test')
   expect(await approve(other, id)).toMatchObject({ status: 'PROCESSING' })
   await stage.advance(hour)
-  const looks = async () => {
-    const { rows } = await owner.query<{ n: number }>(
-      'SELECT check_count AS n FROM operator_request WHERE transaction_id = $1',
-      [id],
-    )
-    return rows[0]?.n ?? 0
-  }
-  await eventually(async () => expect(await looks()).toBeGreaterThan(0))
+  await eventually(async () => expect(await looksAt(id)).toBeGreaterThan(0))
   expect(await stage.record(shop, id)).toMatchObject({ status: 'processing' })
   await resumePaymentsOut(pool, 'it is over')
   await stage.advance(hour)
@@ -185,6 +186,26 @@ test('10 parallel refunds of 60 % that would wait: one does, the others find too
   const answers = await Promise.all(Array.from({ length: 10 }, () => refund(maker, paid as number, 3_000)))
   expect(answers.filter(({ status }) => status === 'PENDING_APPROVAL')).toHaveLength(1)
   expect(answers.filter(({ code }) => code === 'REFUND_TOO_LARGE')).toHaveLength(9)
+})
+
+test('approved while its merchant owes money, it does not leave before that is paid', async () => {
+  const shop = await shopWithApprovals()
+  const [maker, other] = [await person(shop), await person(shop)]
+  const { transaction_id: paid } = await stage.paid(shop, { customer_phone: customer('40', '60') })
+  await statusOf(shop, paid as number, 'success')
+  const id = await waits(maker, { amount: 1_000_000 })
+  await Promise.all([1, 2].map(() => stage.deposit(shop, { amount: 1_999 })))
+  // The operator takes the payment back, of which the merchant has spent a part.
+  await stage.advance(2 * minute)
+  await statusOf(shop, paid as number, 'reversed')
+  expect(await approve(other, id)).toMatchObject({ status: 'PROCESSING' })
+  await stage.advance(minute)
+  await eventually(async () => expect(await looksAt(id)).toBeGreaterThan(0))
+  expect(await stage.executionsOf(id)).toEqual([])
+  await stage.fund(shop, 10_000)
+  await stage.advance(minute)
+  await statusOf(shop, id, 'success')
+  expect((await stage.executionsOf(id)).map(({ count }) => count)).toEqual([1])
 })
 
 test('an account that is closed has it cancelled, and nobody is asked for it any more', async () => {
