@@ -24,7 +24,7 @@ export const moneyMutants: readonly Mutant[] = [
     find: "'available'::ledger_account, c.held - c.settled_amount)",
     replace: "'available'::ledger_account, 0::bigint)",
     test: 'ledger/payouts.test.ts',
-    finds: 'once, however many say so',
+    finds: 'less than asked',
   },
   {
     name: 'each payout of one call is covered by the whole balance',
@@ -92,7 +92,7 @@ export const moneyMutants: readonly Mutant[] = [
     find: 'IF owing IS NOT NULL THEN',
     replace: 'IF false THEN',
     test: 'ledger/receivable.test.ts',
-    finds: 'while it owes, nothing is covered',
+    finds: 'what a merchant owes is taken from whatever comes, at once, and no franc more',
   },
   {
     name: 'each reversal of one call takes the whole balance',
@@ -116,7 +116,7 @@ export const moneyMutants: readonly Mutant[] = [
     find: 'WHERE s.amount + excluded.amount <= s.maximum',
     replace: 'WHERE excluded.amount <= s.maximum',
     test: 'spec/key-limits.test.ts',
-    finds: 'refunds use the allowance of the day',
+    finds: '20 deposits of 10,000 at once under 50,000 a day: five pass, whatever door and process',
   },
   {
     name: 'a link’s place is counted without FOR UPDATE',

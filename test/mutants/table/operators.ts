@@ -8,7 +8,7 @@ export const operatorsMutants: readonly Mutant[] = [
     find: 'least(a.amount, t.amount)',
     replace: 'a.amount',
     test: 'ledger/excess.test.ts',
-    finds: 'an excess of another operator',
+    finds: 'more than was asked',
   },
   {
     name: 'what was paid beyond the amount is booked nowhere',
@@ -16,7 +16,7 @@ export const operatorsMutants: readonly Mutant[] = [
     find: "'unallocated'::ledger_account, c.excess)",
     replace: "'unallocated'::ledger_account, 0::bigint)",
     test: 'ledger/excess.test.ts',
-    finds: 'an excess of another operator',
+    finds: 'more than was asked',
   },
   {
     name: 'an excess is credited at each decision',
@@ -59,7 +59,7 @@ export const operatorsMutants: readonly Mutant[] = [
     finds: 'is unreadable beyond, and calls somebody',
   },
   {
-    name: 'amounts are read beyond what JSON holds',
+    name: 'an operator’s amount with centimes is read',
     file: 'src/operators/wire-record.ts',
     find: '/^(\\d{1,16})(?:\\.0{1,4})?$/',
     replace: '/^(\\d{1,16})(?:\\.\\d{1,4})?$/',
@@ -88,7 +88,7 @@ export const operatorsMutants: readonly Mutant[] = [
     find: 'const failuresInRowMax = 5',
     replace: 'const failuresInRowMax = 5_000',
     test: 'operators/circuit.test.ts',
-    finds: 'bad probes double the pause up to two minutes',
+    finds: 'opens after five sick outcomes, and says when it will be tried again',
   },
   {
     name: 'accepted, then absent: sent again',
@@ -131,7 +131,7 @@ export const operatorsMutants: readonly Mutant[] = [
     find: 'presented.length === expected.length && timingSafeEqual(presented, expected) ? id : null',
     replace: 'presented.length > 0 && expected.length > 0 ? id : null',
     test: 'operators/callbacks.test.ts',
-    finds: 'to an address that we never gave out is rejected',
+    finds: 'of another operation, another secret or another form is not ours',
   },
   {
     name: 'a callback is accepted by the length of its secret',
@@ -139,7 +139,7 @@ export const operatorsMutants: readonly Mutant[] = [
     find: 'timingSafeEqual(presented, expected) ? id : null',
     replace: 'expected.length > 0 ? id : null',
     test: 'operators/callbacks.test.ts',
-    finds: 'to an address that we never gave out is rejected',
+    finds: 'of another operation, another secret or another form is not ours',
   },
   {
     name: 'collections and payouts share identities',
@@ -147,7 +147,7 @@ export const operatorsMutants: readonly Mutant[] = [
     find: "'operator-identity:1', merchantId, kind, by, name",
     replace: "'operator-identity:1', merchantId, by, name",
     test: 'access/operator-identities.test.ts',
-    finds: 'the same source gives the same identity, a UUID of version 4',
+    finds: 'another merchant, kind, source, name or master secret gives another identity',
   },
   {
     name: 'merchants share identities',
@@ -155,7 +155,7 @@ export const operatorsMutants: readonly Mutant[] = [
     find: "'operator-identity:1', merchantId, kind, by, name",
     replace: "'operator-identity:1', kind, by, name",
     test: 'access/operator-identities.test.ts',
-    finds: 'the same source gives the same identity, a UUID of version 4',
+    finds: 'another merchant, kind, source, name or master secret gives another identity',
   },
   {
     name: 'a payout draws its identity when it is made',
@@ -180,5 +180,21 @@ export const operatorsMutants: readonly Mutant[] = [
     replace: "SET state = CASE WHEN orphan.found AND false THEN 'accepted' ELSE 'sending' END",
     test: 'ledger/identities.test.ts',
     finds: 'that becomes known later is neither sent again nor given up',
+  },
+  {
+    name: 'the right to send is given after an acceptance',
+    file: 'src/operators/requests.ts',
+    find: "AND state IN ('sending', 'unsent', 'doubt')\n        AND (kind",
+    replace: "AND state IN ('sending', 'unsent', 'doubt', 'accepted')\n        AND (kind",
+    test: 'resources/accepted-then-absent.test.ts',
+    finds: 'accepted, then absent: not sent again',
+  },
+  {
+    name: 'two processes deliver to one endpoint',
+    file: 'src/jobs/lane-holds.ts',
+    find: '      if (!rows[0]?.held) return undefined\n',
+    replace: '',
+    test: 'resources/webhooks/lane.test.ts',
+    finds: 'of two processes one is at a lane, whatever is enqueued',
   },
 ]
