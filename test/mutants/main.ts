@@ -13,7 +13,7 @@ Words that follow choose the bugs whose name, file or test holds one of them.
   --all          runs every test of the named file and prints which fail
   --unplanted    only runs the named tests in the sources as they are
 
-All of them took 13 minutes on two busy cores, one at a time. A run that hangs is ended after 4 minutes.
+All took 17 minutes on two cores that had other work, one at a time. A run that hangs ends after 4 minutes.
 `
 
 const root = join(import.meta.dirname, '../..')
