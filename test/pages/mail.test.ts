@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { get, type IncomingMessage } from 'node:http'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { startTestApp, type TestApp } from '../support/app.ts'
 
@@ -37,6 +39,19 @@ describe('the letters of a sandbox', () => {
       expect(await statusAt(local.url, { [name]: '127.0.0.1' })).toBe(404)
     },
   )
+
+  test.each([
+    ['localhost:3000', 200],
+    ['[::1]:3000', 200],
+    ['sandbox.example', 404],
+    ['127.0.0.1.sandbox.example', 404],
+  ])('are not there under a name that a web page pointed at this machine (%s: %i)', async (host, status) => {
+    const [answer] = (await once(get(`${local.url}/mail`, { headers: { host } }), 'response')) as [
+      IncomingMessage,
+    ]
+    answer.resume()
+    expect(answer.statusCode).toBe(status)
+  })
 
   test('the refusal is that of any unknown path', async () => {
     const answer = await fetch(`${proxied.url}/mail`, { headers: { 'X-Forwarded-For': stranger } })

@@ -20,16 +20,29 @@ const proxyHeaders = ['x-forwarded-for', 'x-real-ip', 'forwarded', 'via']
 /**
  * Whether the client of a request may read the sandbox's letters: one on this machine, unless the setting
  * opens them to all. A service that listens beyond this machine shows them to nobody, and neither does a
- * request that a proxy forwarded whose word is not trusted: its client may be anywhere.
+ * request that a proxy forwarded whose word is not trusted: its client may be anywhere. The request names
+ * this machine, because another name may be one that a foreign web page pointed at it (DNS rebinding).
  */
-export function mayReadMail({ config, access }: Services, { socket, headers }: IncomingMessage): boolean {
+export function mayReadMail({ config, access }: Services, message: IncomingMessage): boolean {
+  const { socket, headers } = message
   const { mail, host } = config
   if (mail.folder === null) return false
   if (mail.readers === 'public') return true
-  if (host !== 'localhost' && !isLoopback(host)) return false
+  if (!isThisMachine(host) || !isThisMachine(nameSent(message))) return false
   const peer = canonicalAddress(socket.remoteAddress ?? '')
   if (!access.isTrustedProxy(peer) && proxyHeaders.some((name) => headers[name] !== undefined)) return false
   return isLoopback(clientAddress(socket.remoteAddress, headers['x-forwarded-for'], access.isTrustedProxy))
+}
+
+function isThisMachine(host: string): boolean {
+  return host === 'localhost' || isLoopback(host)
+}
+
+/** The host of the `Host` header as it was sent, without its port: `server.ts` writes another one. */
+function nameSent({ rawHeaders }: IncomingMessage): string {
+  const place = rawHeaders.findIndex((name, at) => at % 2 === 0 && name.toLowerCase() === 'host')
+  const url = URL.parse(`http://${rawHeaders[place + 1] ?? ''}`)
+  return url?.hostname.replaceAll(/[[\]]/g, '') ?? ''
 }
 
 /** The letters that a sandbox without a mail server keeps, newest first; 404 to who may not read them. */
