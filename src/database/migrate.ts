@@ -3,9 +3,10 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
 import { asRole } from './client.ts'
+import { applyFunctions, areFunctionsDue, readFunctions } from './functions.ts'
 import { migrateJobs } from './jobs-schema.ts'
 import { merchantRole } from './merchant-pool.ts'
-import { giveToOwner, inShortTries, ownerRole, untilOthersEnded } from './ownership.ts'
+import { giveToOwner, inShortTries, ownerRole } from './ownership.ts'
 
 /**
  * The role that the service works under: it owns nothing, and can do only what the migrations grant it. It
@@ -23,12 +24,6 @@ const historyTable = `create table if not exists _prisma_migrations (
 /** How often a migration tries to get its tables, each time for a moment. */
 const lockTriesMax = 30
 
-/**
- * Migrations that correct the rows of calls which an earlier migration overtook: those calls end first. The
- * migration cannot wait for them itself, because `ownerRole` does not see what other sessions do.
- */
-const correctsCalls: readonly string[] = ['0063_identities_in_flight']
-
 /** A migration as it stands in its folder. */
 export interface Migration {
   name: string
@@ -39,12 +34,13 @@ export interface Migration {
 
 /**
  * Brings a database up to date: makes sure that the service's roles exist, then applies each migration that
- * it lacks, in the order of their names and each in a transaction of its own. Any number of nodes may call it
- * at once.
+ * it lacks, in the order of their names and each in a transaction of its own, and then the SQL functions
+ * where they changed. Any number of nodes may call it at once.
  *
  * Migrations run as `ownerRole`, so that all they make belongs to it, and they see and change the rows of
  * every merchant. Under the account's own rights they would change no row, and say nothing.
  * @param options.folder holds `NNNN_name/migration.sql`; left out, ours, and the job engine's own before them
+ * @param options.functions holds the `*.sql` files; left out, ours, or none where `folder` is given
  * @param options.lockTries how often a migration tries to get its tables, at most
  * @returns the names of what was applied now
  * @throws Error when a migration was edited after it was applied, when one is half done, or when one fails;
@@ -52,7 +48,12 @@ export interface Migration {
  */
 export async function migrate(
   connection: pg.ClientConfig | string,
-  options: { folder?: string; lockTries?: number; log?: (event: string) => void } = {},
+  options: {
+    folder?: string
+    functions?: string
+    lockTries?: number
+    log?: (event: string) => void
+  } = {},
 ): Promise<{ applied: string[] }> {
   const migrations = readMigrations(options.folder)
   const client = new pg.Client(connection)
@@ -63,6 +64,7 @@ export async function migrate(
     await client.query('set role none')
     await client.query('select pg_advisory_lock($1)', [migrationLock])
     await ensureRoles(client)
+    if (!options.folder) await refuseEarlier(client, migrations)
     const lockTries = options.lockTries ?? lockTriesMax
     await giveToOwner(client, { users: [serviceRole, merchantRole], triesMax: lockTries })
     await client.query(`set role ${ownerRole}`)
@@ -72,10 +74,11 @@ export async function migrate(
     if (!options.folder && (await migrateJobs(client, asRole(connection, ownerRole))))
       options.log?.('Job engine migrated')
     for (const migration of pending) {
-      if (correctsCalls.includes(migration.name)) await untilOthersEnded(client)
       await applyInTurn(client, migration, lockTries)
       options.log?.(`Migration ${migration.name} applied`)
     }
+    if (!options.folder || options.functions)
+      await updateFunctions(client, { folder: options.functions, lockTries, log: options.log })
     await client.query('set role none')
     if (!options.folder) await beginWalled(client)
     return { applied: pending.map(({ name }) => name) }
@@ -83,6 +86,41 @@ export async function migrate(
     // Ends the session, and the lock with it.
     await client.end()
   }
+}
+
+async function updateFunctions(
+  client: pg.Client,
+  options: { folder: string | undefined; lockTries: number; log: ((event: string) => void) | undefined },
+): Promise<void> {
+  const functions = readFunctions(options.folder)
+  if (!(await areFunctionsDue(client, functions))) return
+  await inShortTries(client, options.lockTries, () => applyFunctions(client, functions)).catch(
+    (error: unknown) => {
+      const why = error instanceof Error ? error.message : String(error)
+      throw new Error(`The functions failed: ${why}`, { cause: error })
+    },
+  )
+  options.log?.(`${functions.files.length} functions applied`)
+}
+
+/** @throws Error where a version before the first release made the database; nothing in it was touched */
+async function refuseEarlier(client: pg.Client, migrations: readonly Migration[]): Promise<void> {
+  const { rows } = await client.query<{ owner: string }>(
+    `select relowner::regrole::text as owner from pg_class
+     where oid = to_regclass('public._prisma_migrations')`,
+  )
+  if (!rows[0]) return
+  if (rows[0].owner === ownerRole) await client.query(`set role ${ownerRole}`)
+  const { rowCount } = await client.query(
+    'select from _prisma_migrations having count(*) > 0 and bool_and(migration_name <> $1)',
+    [migrations[0]?.name],
+  )
+  await client.query('set role none')
+  if (!rowCount) return
+  throw new Error(
+    'This database was made by a version from before the first release, which this one cannot take over: ' +
+      'start with an empty database, or go on with that version.',
+  )
 }
 
 /** The migrations of a folder, in the order in which they apply. */

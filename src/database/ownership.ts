@@ -87,7 +87,7 @@ export async function giveToOwner(
  * reached. Gives up after a while: a transaction that stays open calls nothing, or its last call fails and it
  * is tried again.
  */
-export async function untilOthersEnded(client: pg.Client): Promise<void> {
+async function untilOthersEnded(client: pg.Client): Promise<void> {
   const running = `select l.virtualtransaction as id from pg_locks l join pg_stat_activity a using (pid)
     where l.locktype = 'virtualxid' and a.datname = current_database() and l.pid <> pg_backend_pid()
       and a.usesysid is not null`

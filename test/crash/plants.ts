@@ -1,4 +1,4 @@
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -179,7 +179,7 @@ export const plants: readonly Plant[] = [
         replace: 'FROM changed c WHERE false ORDER BY c.merchant_id, c.id\n  ), answered AS (',
       },
       {
-        file: 'prisma/migrations',
+        file: 'sequence_events()',
         find: 'GRANT EXECUTE ON FUNCTION sequence_events TO payments_service;',
         replace:
           'GRANT EXECUTE ON FUNCTION sequence_events TO payments_service;\n' +
@@ -206,12 +206,12 @@ export const plants: readonly Plant[] = [
     edits: [
       ...withoutLocks,
       {
-        file: 'prisma/migrations',
-        find: 'CREATE UNIQUE INDEX "movement_cause_step_key"',
-        replace: 'CREATE INDEX "movement_cause_step_key"',
+        file: 'prisma/migrations/0001_baseline/migration.sql',
+        find: 'CREATE UNIQUE INDEX movement_cause_step_key',
+        replace: 'CREATE INDEX movement_cause_step_key',
       },
       {
-        file: 'prisma/migrations',
+        file: 'fund_merchant()',
         find: 'ON CONFLICT (cause, step) DO NOTHING',
         replace: 'ON CONFLICT DO NOTHING',
       },
@@ -233,7 +233,7 @@ export const plants: readonly Plant[] = [
     name: 'the disk is written later',
     edits: [
       {
-        file: 'prisma/migrations',
+        file: 'sequence_events()',
         find: 'GRANT EXECUTE ON FUNCTION sequence_events TO payments_service;',
         replace:
           'GRANT EXECUTE ON FUNCTION sequence_events TO payments_service;\n' +
@@ -280,44 +280,28 @@ export function applyEdit(tree: string, name: string, edit: Edit): () => void {
   return () => writeFileSync(path, text)
 }
 
-/** The file that an edit changes, before and after. @throws Error where the edit no longer fits */
+/**
+ * The file that an edit changes, before and after. White space may stand otherwise: lines are broken anew.
+ * @throws Error where the edit no longer fits
+ */
 export function readEdit(tree: string, name: string, { file, find, replace }: Edit) {
-  const { path, text, from, to } = placeOf(tree, file, find)
-  const place = text.slice(from, to)
-  const count = place.split(find).length - 1
-  if (count !== 1) throw new Error(`${name}: stands ${count} times in ${file}, and must once: ${find}`)
-  return { path, text, changed: text.slice(0, from) + place.replace(find, () => replace) + text.slice(to) }
-}
-
-/** Where the edit must fit: a file, the last migration that says it, or the last definition of a function. */
-function placeOf(tree: string, file: string, find: string) {
-  if (file.endsWith('()')) return functionIn(tree, file.slice(0, -1))
-  const path = file === 'prisma/migrations' ? lastMigration(tree, [find]) : join(tree, file)
+  const path = placeOf(tree, file)
   const text = readFileSync(path, 'utf8')
-  return { path, text, from: 0, to: text.length }
+  const words = find
+    .trim()
+    .split(/\s+/)
+    .map((word) => word.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+  const found = [...text.matchAll(new RegExp(words.join('\\s+'), 'g'))]
+  if (found.length !== 1 || !found[0])
+    throw new Error(`${name}: stands ${found.length} times in ${file}, and must once: ${find}`)
+  const [{ index, 0: place }] = found as [RegExpExecArray]
+  return { path, text, changed: text.slice(0, index) + replace + text.slice(index + place.length) }
 }
 
-/** @param name with its bracket, `settle_many(` */
-function functionIn(tree: string, name: string) {
-  const headers = [`CREATE FUNCTION ${name}`, `CREATE OR REPLACE FUNCTION ${name}`]
-  const path = lastMigration(tree, headers)
-  const text = readFileSync(path, 'utf8')
-  const from = Math.max(...headers.map((header) => text.lastIndexOf(header)))
-  return { path, text, from, to: text.indexOf('$$;', from) }
-}
-
-/** The last migration that holds one of these words. */
-function lastMigration(tree: string, words: readonly string[]): string {
-  const folder = join(tree, 'prisma/migrations')
-  const paths = readdirSync(folder, { withFileTypes: true })
-    .filter((entry) => entry.isDirectory())
-    .map(({ name }) => name)
-    .toSorted()
-    .map((name) => join(folder, name, 'migration.sql'))
-  const path = paths.findLast((each) => {
-    const text = readFileSync(each, 'utf8')
-    return words.some((word) => text.includes(word))
-  })
-  if (path === undefined) throw new Error(`no migration says: ${words.join(', or: ')}`)
-  return path
+/** Where the edit must fit: a file from the root, or the file of a SQL function. */
+function placeOf(tree: string, file: string): string {
+  if (!file.endsWith('()')) return join(tree, file)
+  const paths = globSync(`src/**/${file.slice(0, -2)}.sql`, { cwd: tree })
+  if (paths.length !== 1) throw new Error(`${paths.length} files define ${file}`)
+  return join(tree, paths[0] ?? '')
 }

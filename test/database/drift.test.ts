@@ -1,11 +1,9 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { basename, dirname, join } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type pg from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
-import { authorMigration, diffSchemas } from '../../prisma/author-migration.ts'
-import { readMigrations } from '../../src/database/migrate.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { sqlOfSchema } from '../support/prisma-sql.ts'
 
 const prismaDir = join(import.meta.dirname, '../../prisma')
 const schema = readFileSync(join(prismaDir, 'schema.prisma'), 'utf8')
@@ -20,17 +18,17 @@ const catalog = {
     from pg_class c join pg_attribute a on a.attrelid = c.oid
          left join pg_attrdef d on d.adrelid = c.oid and d.adnum = a.attnum
     where c.relkind in ('r', 'p') and a.attnum > 0 and not a.attisdropped
-      and c.relnamespace = 'public'::regnamespace and c.relname <> '_prisma_migrations'`,
+      and c.relnamespace = 'public'::regnamespace and c.relname !~ '^_'`,
   constraints: `
     select c.relname || '.' || k.conname as name, pg_get_constraintdef(k.oid) as definition
     from pg_constraint k join pg_class c on c.oid = k.conrelid
     where k.contype in ('p', 'u', 'f')
-      and c.relnamespace = 'public'::regnamespace and c.relname <> '_prisma_migrations'`,
+      and c.relnamespace = 'public'::regnamespace and c.relname !~ '^_'`,
   indexes: `
     select c.relname || '.' || i.relname as name, pg_get_indexdef(i.oid) as definition
     from pg_index x join pg_class c on c.oid = x.indrelid join pg_class i on i.oid = x.indexrelid
     where x.indpred is null and x.indexprs is null
-      and c.relnamespace = 'public'::regnamespace and c.relname <> '_prisma_migrations'`,
+      and c.relnamespace = 'public'::regnamespace and c.relname !~ '^_'`,
   enums: `
     select t.typname as name, array_agg(e.enumlabel::text order by e.enumsortorder) as labels
     from pg_enum e join pg_type t on t.oid = e.enumtypid
@@ -51,29 +49,9 @@ test('the migrations make the tables that schema.prisma describes', async () => 
   onTestFinished(() => migrated.drop())
   const described = await createTestDatabase({ template: 'template0' })
   onTestFinished(() => described.drop())
-  await described.owner.query(await diffSchemas(null, schema))
+  await described.owner.query(await sqlOfSchema(schema))
 
   const expected = await readCatalog(described.owner)
   expect(Object.keys(expected).length).toBeGreaterThan(20)
   expect(await readCatalog(migrated.owner)).toEqual(expected)
-})
-
-test('the snapshot beside the last migration is the schema of today', async () => {
-  const last = readMigrations().at(-1)?.name ?? ''
-  const snapshot = readFileSync(join(prismaDir, 'migrations', last, 'schema.snapshot'), 'utf8')
-  expect(await diffSchemas(snapshot, schema)).toBe('')
-})
-
-test('a new migration holds what changed since the last one, under the next number', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'migrations-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
-  mkdirSync(join(folder, '0007_before'))
-  writeFileSync(join(folder, '0007_before/migration.sql'), '')
-  const before = schema.replace(/model (\w+) \{/, 'model $1 {\n  forgotten Int @default(0)\n')
-  writeFileSync(join(folder, '0007_before/schema.snapshot'), before)
-
-  const path = await authorMigration('Drop-Forgotten', folder)
-  expect(basename(dirname(path))).toBe('0008_drop_forgotten')
-  expect(readFileSync(path, 'utf8')).toContain('DROP COLUMN "forgotten"')
-  await expect(authorMigration('again', folder)).rejects.toThrow('nothing to migrate')
 })

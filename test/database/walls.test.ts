@@ -286,7 +286,9 @@ describe('the owner too', () => {
 
 /** Tables of the platform itself; every other one carries its merchant. */
 const platform = [
+  '_functions',
   '_prisma_migrations',
+  '_retired_functions',
   'allowance',
   'audit_pass',
   'audit_point',

@@ -2,7 +2,6 @@ import type pg from 'pg'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import type { Context } from '../../src/context.ts'
 import { asMerchant } from '../../src/database/merchant-pool.ts'
-import { readMigrations } from '../../src/database/migrate.ts'
 import {
   countTransactions,
   findPage,
@@ -250,27 +249,6 @@ test('a rolled-back statement, a correction and a deletion by the owner leave th
   )
   await other.query('DELETE FROM transaction WHERE merchant_id = $1', [gone.merchantId])
   expect(await countOf(gone.merchantId, {})).toBe(0)
-})
-
-test('the migration counts what was there before it', async () => {
-  const migration = readMigrations().find(({ name }) => name.endsWith('_transaction_counts'))
-  const backfill = migration?.sql.split('-- What is there already.')[1]?.split('\n').slice(1)
-  await db.owner.query(
-    'TRUNCATE transaction_count_change, transaction_count, transaction_block, transaction_block_count',
-  )
-  expect(await problems()).not.toEqual([])
-  await db.owner.query(backfill?.join('\n') ?? '')
-  expect(await problems()).toEqual([])
-})
-
-test('the migration places the blocks that were there before it', async () => {
-  const migration = readMigrations().find(({ name }) => name.endsWith('_block_places'))
-  await fill([(await makeMerchant(pool)).merchantId, (await makeMerchant(pool)).merchantId], 10_000)
-  await foldCounts(pool)
-  await db.owner.query('UPDATE transaction_block SET n_before = 0')
-  expect(await problems()).not.toEqual([])
-  await db.owner.query(migration?.sql.split('-- The blocks that are there already.')[1] ?? '')
-  expect(await problems()).toEqual([])
 })
 
 test.each([

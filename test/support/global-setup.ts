@@ -4,6 +4,7 @@ import pg from 'pg'
 import type { TestProject } from 'vitest/node'
 import { startEmbedded } from '../../src/database/embedded.ts'
 import { ensureGenerated } from '../../src/database/hydrate.ts'
+import { readFunctions } from '../../src/database/functions.ts'
 import { migrate, readMigrations } from '../../src/database/migrate.ts'
 import { doneWith } from './database.ts'
 import { databaseUrl } from './database-url.ts'
@@ -48,6 +49,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
 
 async function prepareTemplate(client: pg.Client, url: string): Promise<string> {
   const checksums = readMigrations().map(({ name, checksum }) => `${name} ${checksum}`)
+  checksums.push(readFunctions().checksum)
   const template = `tpl_${createHash('sha256').update(checksums.join('\n')).digest('hex').slice(0, 16)}`
   const { rowCount } = await client.query('select from pg_database where datname = $1', [template])
   if (rowCount) return template

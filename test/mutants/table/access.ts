@@ -172,8 +172,7 @@ export const accessMutants: readonly Mutant[] = [
   },
   {
     name: 'the wall between merchants is open',
-    // Where the walls of the first tables are built: later definitions are for later tables.
-    file: 'prisma/migrations/0008_walls/migration.sql',
+    file: 'prisma/migrations/0001_baseline/migration.sql',
     find: "USING (%I = (SELECT nullif(current_setting(''app.merchant'', true), '''')::int))'",
     replace: "USING (true)'",
     test: 'database/merchant-pool.test.ts',

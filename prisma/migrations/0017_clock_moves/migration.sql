@@ -1,2 +1,0 @@
--- AlterTable
-ALTER TABLE "sandbox_clock" ADD COLUMN     "moves" TEXT[] DEFAULT ARRAY[]::TEXT[];

@@ -1,0 +1,9 @@
+-- Whether the approval of a member counts at a moment: the member may approve, and has been an approver for
+-- 24 hours.
+CREATE OR REPLACE FUNCTION counts_as_approver(team_member, at timestamptz) RETURNS boolean
+  LANGUAGE sql STABLE AS $$
+  SELECT $1.status = 'active' AND $1.role IN ('owner', 'admin', 'finance')
+    AND coalesce($1.approver_since <= at - interval '24 hours', false)
+$$;
+
+REVOKE EXECUTE ON FUNCTION counts_as_approver FROM PUBLIC;

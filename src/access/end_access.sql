@@ -1,0 +1,20 @@
+-- Whatever ends access waits here for the money under way, and makes what comes after it wait.
+CREATE OR REPLACE FUNCTION end_access() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = public, pg_temp AS $$
+BEGIN
+  PERFORM pg_advisory_xact_lock(72707373, (to_jsonb(OLD) ->> TG_ARGV[0])::int);
+  RETURN NEW;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION end_access FROM PUBLIC;
+
+CREATE OR REPLACE TRIGGER "api_key_access" BEFORE UPDATE OF "version", "revoked_at", "merchant_id"
+  ON "api_key"
+  FOR EACH ROW EXECUTE FUNCTION end_access('merchant_id');
+
+CREATE OR REPLACE TRIGGER "merchant_access" BEFORE UPDATE OF "status" ON "merchant" FOR EACH ROW
+  EXECUTE FUNCTION end_access('id');
+
+-- A new whitelist waits for the statements that judged by the old one, as the end of a key does.
+CREATE OR REPLACE TRIGGER "merchant_whitelist" BEFORE UPDATE OF ip_whitelist ON "merchant" FOR EACH ROW
+  WHEN (OLD.ip_whitelist IS DISTINCT FROM NEW.ip_whitelist) EXECUTE FUNCTION end_access('id');

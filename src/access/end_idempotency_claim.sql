@@ -1,0 +1,21 @@
+-- Ends a claim that nobody has taken over: keeps the answer; or gives the key back, as if it had never been
+-- used; or, with neither, lets the next one go on with it.
+CREATE OR REPLACE FUNCTION end_idempotency_claim(
+  merchant int, named_operation text, given_key text, claimed int, given_answer bytea, give_back boolean
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+BEGIN
+  IF give_back THEN
+    DELETE FROM idempotency_key k
+    WHERE k.merchant_id = merchant AND k.operation = named_operation AND k.key = given_key
+      AND k.claim = claimed
+      AND k.answer IS NULL;
+  ELSE
+    UPDATE idempotency_key k SET answer = given_answer, locked_until = NULL
+    WHERE k.merchant_id = merchant AND k.operation = named_operation AND k.key = given_key
+      AND k.claim = claimed
+      AND k.answer IS NULL;
+  END IF;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION end_idempotency_claim FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION end_idempotency_claim TO payments_service;

@@ -1,0 +1,10 @@
+-- The person behind whoever acts, `member:7` or `api_key:12`, where one is known.
+CREATE OR REPLACE FUNCTION member_behind(merchant int, actor text) RETURNS int LANGUAGE sql STABLE
+  SET search_path = public, pg_temp AS $$
+  SELECT coalesce(CASE split_part(actor, ':', 1) WHEN 'member' THEN split_part(actor, ':', 2)::int
+    WHEN 'api_key' THEN (
+      SELECT k.issued_to_id FROM api_key k WHERE k.id = split_part(actor, ':', 2)::int
+        AND k.merchant_id = merchant) END, 0)
+$$;
+
+REVOKE EXECUTE ON FUNCTION member_behind FROM PUBLIC;

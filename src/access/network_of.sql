@@ -1,0 +1,15 @@
+-- An address or range, IPv4 also where it is written as IPv6; null where the text is neither, as in
+-- `ip-whitelist.ts`.
+CREATE OR REPLACE FUNCTION network_of(entry text) RETURNS inet LANGUAGE plpgsql IMMUTABLE STRICT AS $$
+DECLARE
+  network inet;
+BEGIN
+  network := entry::inet;
+  IF family(network) = 6 AND network <<= '::ffff:0.0.0.0/96' THEN
+    RETURN set_masklen(('0.0.0.0'::inet + (network - '::ffff:0.0.0.0'::inet)), masklen(network) - 96);
+  END IF;
+  RETURN network;
+EXCEPTION WHEN invalid_text_representation THEN RETURN NULL;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION network_of FROM PUBLIC;

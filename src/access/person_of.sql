@@ -1,0 +1,19 @@
+-- The person of a session that lives, and the role as it is now; nobody where an API key calls. Whoever ends
+-- the session, or changes the role, comes before this or waits for the verdict (`end_access`).
+CREATE OR REPLACE FUNCTION person_of(merchant int, credential int, credential_version int, address text
+  DEFAULT '')
+RETURNS TABLE (member_id int, role member_role) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public,
+  pg_temp AS $$
+BEGIN
+  PERFORM pg_advisory_xact_lock_shared(72707373, merchant);
+  RETURN QUERY
+  SELECT t.id, t.role FROM api_key k
+  JOIN team_member t ON t.id = k.member_id AND t.merchant_id = k.merchant_id AND t.status = 'active'
+  JOIN merchant m ON m.id = k.merchant_id AND m.status = 'active'
+  WHERE k.id = credential AND k.merchant_id = merchant AND k.version = credential_version
+    AND k.kind = 'session'
+    AND k.revoked_at IS NULL AND k.expires_at > now()
+    AND (address = '' OR whitelist_allows(m.ip_whitelist, address)) IS TRUE;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION person_of FROM PUBLIC;

@@ -1,0 +1,15 @@
+-- Forgets the keys that have expired, a bounded number at a time. Those in use at this moment are passed
+-- over.
+CREATE OR REPLACE FUNCTION sweep_idempotency_keys(lifetime_ms bigint, most int) RETURNS bigint
+LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+  WITH gone AS (
+    DELETE FROM idempotency_key WHERE (merchant_id, operation, key) IN (
+      SELECT merchant_id, operation, key FROM idempotency_key
+      WHERE created_at <= service_now() - lifetime_ms * interval '1 millisecond'
+      ORDER BY created_at LIMIT most FOR UPDATE SKIP LOCKED)
+    RETURNING 1
+  ) SELECT count(*) FROM gone
+$$;
+
+REVOKE EXECUTE ON FUNCTION sweep_idempotency_keys FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION sweep_idempotency_keys TO payments_service;

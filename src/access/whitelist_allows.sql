@@ -1,0 +1,9 @@
+-- Whether the whitelist lets the address in; an empty one lets all in. An address that is not known (null) is
+-- in no range.
+CREATE OR REPLACE FUNCTION whitelist_allows(whitelist text[], address text) RETURNS boolean
+  LANGUAGE sql IMMUTABLE AS $$
+  SELECT cardinality(whitelist) = 0
+    OR EXISTS (SELECT FROM unnest(whitelist) AS entry WHERE network_of(entry) >>= network_of(address))
+$$;
+
+REVOKE EXECUTE ON FUNCTION whitelist_allows FROM PUBLIC;

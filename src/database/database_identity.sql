@@ -1,0 +1,20 @@
+-- Which database this is, by facts that change when it is put back: the server's own identifier (another
+-- cluster), its timeline (recovered to a point in time, or promoted), and the database's oid (dropped and
+-- made again, or copied).
+CREATE OR REPLACE FUNCTION database_identity(OUT system_identifier text, OUT timeline int,
+  OUT database_oid text)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
+BEGIN
+  SELECT c.system_identifier::text INTO system_identifier FROM pg_control_system() c;
+  BEGIN
+    timeline := ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int;
+  EXCEPTION WHEN OTHERS THEN
+    -- A hosted server may not offer the names of its log files; the control file is behind until the next
+    -- checkpoint.
+    SELECT c.timeline_id INTO timeline FROM pg_control_checkpoint() c;
+  END;
+  SELECT d.oid::text INTO database_oid FROM pg_database d WHERE d.datname = current_database();
+END $$;
+
+REVOKE EXECUTE ON FUNCTION database_identity FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION database_identity TO payments_service;

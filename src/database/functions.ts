@@ -1,0 +1,85 @@
+import { createHash } from 'node:crypto'
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type pg from 'pg'
+
+/** The SQL functions of one version of the service, with their triggers and rights. */
+export interface FunctionFiles {
+  files: readonly { path: string; sql: string }[]
+  /** SHA-256 over all of them, in hexadecimal. */
+  checksum: string
+}
+
+/** What was applied, newest last, and what is left of older versions. */
+const stateTables = `
+  create table if not exists _functions (
+    checksum text primary key, applied_at timestamptz not null default clock_timestamp());
+  create table if not exists _retired_functions (signature text primary key)`
+
+/** Reads each `*.sql` file under `src`: one function each, named like its file. */
+export function readFunctions(folder: string = join(import.meta.dirname, '..')): FunctionFiles {
+  const hash = createHash('sha256')
+  const files = globSync('**/*.sql', { cwd: folder })
+    .toSorted()
+    .map((path) => {
+      const sql = readFileSync(join(folder, path), 'utf8')
+      hash.update(`${path}\n${sql}\n`)
+      return { path, sql }
+    })
+  return { files, checksum: hash.digest('hex') }
+}
+
+/**
+ * Whether the functions of this version are to be applied: they are not the ones that were applied last. An
+ * older process that starts beside newer ones leaves theirs, which it can use: a changed signature keeps the
+ * old one for one release. Alone, a database follows the code that runs on it.
+ */
+export async function areFunctionsDue(client: pg.Client, { checksum }: FunctionFiles): Promise<boolean> {
+  await client.query(stateTables)
+  const { rows } = await client.query<{ checksum: string; others: boolean }>(
+    `select checksum, exists (
+       select from pg_stat_activity
+       where datname = current_database() and application_name like 'merchant-payments%'
+         and pid <> pg_backend_pid()) as others
+     from _functions order by applied_at`,
+  )
+  const last = rows.at(-1)
+  if (last?.checksum === checksum) return false
+  return !(last?.others && rows.some((row) => row.checksum === checksum))
+}
+
+/**
+ * Defines every function and trigger anew, inside the caller's transaction. What the files define no more is
+ * kept once, for processes of the previous release, and dropped the next time.
+ * @throws Error that names the file
+ */
+export async function applyFunctions(client: pg.Client, { files, checksum }: FunctionFiles): Promise<void> {
+  // A function may call one of a later file.
+  await client.query('set local check_function_bodies = off')
+  for (const { path, sql } of files) {
+    await client.query(sql).catch((error: unknown) => {
+      // The error itself goes on: where a table was in use, all of it is tried again.
+      if (error instanceof Error) error.message = `src/${path}: ${error.message}`
+      throw error
+    })
+  }
+  // What was not defined in this transaction is of an older version.
+  const { rows } = await client.query<{ signature: string; isRetired: boolean }>(
+    `select p.oid::regprocedure::text as signature, r.signature is not null as "isRetired"
+     from pg_proc p left join _retired_functions r on r.signature = p.oid::regprocedure::text
+     where p.pronamespace = 'public'::regnamespace and p.xmin <> pg_current_xact_id()::xid
+       and not exists (select from pg_depend d where d.objid = p.oid and d.deptype = 'e')`,
+  )
+  for (const { signature, isRetired } of rows) {
+    if (isRetired) await client.query(`drop function ${signature}`)
+  }
+  await client.query('truncate _retired_functions')
+  await client.query('insert into _retired_functions select unnest($1::text[])', [
+    rows.filter(({ isRetired }) => !isRetired).map(({ signature }) => signature),
+  ])
+  await client.query(
+    `insert into _functions (checksum) values ($1)
+     on conflict (checksum) do update set applied_at = clock_timestamp()`,
+    [checksum],
+  )
+}

@@ -1,0 +1,47 @@
+-- History is only added to, whoever asks.
+CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION '% on %: its rows are only added', TG_OP, TG_TABLE_NAME
+    USING ERRCODE = 'integrity_constraint_violation';
+END $$;
+
+REVOKE EXECUTE ON FUNCTION refuse_change FROM PUBLIC;
+
+CREATE OR REPLACE TRIGGER "approval_verdict_insert_only" BEFORE UPDATE OR DELETE OR TRUNCATE
+  ON "approval_verdict"
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE OR REPLACE TRIGGER "audit_entry_insert_only" BEFORE UPDATE OR DELETE OR TRUNCATE ON "audit_entry"
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE OR REPLACE TRIGGER "audit_head_kept" BEFORE DELETE OR TRUNCATE ON "audit_head" FOR EACH STATEMENT
+  EXECUTE FUNCTION refuse_change();
+
+CREATE OR REPLACE TRIGGER "audit_seal_insert_only" BEFORE UPDATE OR DELETE OR TRUNCATE ON "audit_seal"
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE OR REPLACE TRIGGER "batch_kept" BEFORE DELETE OR TRUNCATE ON "batch" FOR EACH STATEMENT
+  EXECUTE FUNCTION refuse_change();
+
+CREATE OR REPLACE TRIGGER "batch_recipient_kept" BEFORE DELETE OR TRUNCATE ON "batch_recipient"
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE OR REPLACE TRIGGER "event_insert_only" BEFORE DELETE OR TRUNCATE ON "event" FOR EACH STATEMENT
+  EXECUTE FUNCTION refuse_change();
+
+CREATE OR REPLACE TRIGGER "movement_insert_only" BEFORE UPDATE OR DELETE OR TRUNCATE ON "movement"
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE OR REPLACE TRIGGER "operator_callback_insert_only" BEFORE UPDATE OR DELETE OR TRUNCATE
+  ON "operator_callback"
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE OR REPLACE TRIGGER "operator_exchange_insert_only" BEFORE UPDATE OR DELETE OR TRUNCATE
+  ON "operator_exchange"
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE OR REPLACE TRIGGER "operator_orphan_kept" BEFORE DELETE OR TRUNCATE ON "operator_orphan"
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE OR REPLACE TRIGGER "payout_kept" BEFORE DELETE OR TRUNCATE ON "payout" FOR EACH STATEMENT
+  EXECUTE FUNCTION refuse_change();

@@ -1,0 +1,46 @@
+-- Numbers up to `take` committed events, in the order of their making, 1, 2, 3, ... per merchant, and wakes
+-- every listener of channel `events` with the merchants concerned. Any process may call it at any time:
+-- callers take turns. The second statement sees all that was committed before the turn came.
+CREATE OR REPLACE FUNCTION sequence_events(take int) RETURNS int LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = public, pg_temp
+SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+DECLARE
+  merchants int[];
+  each int[];
+  numbered_count int;
+BEGIN
+  PERFORM pg_advisory_xact_lock(72707370);
+  WITH fresh AS (
+    SELECT e.id, e.merchant_id FROM event e WHERE e.position IS NULL ORDER BY e.id LIMIT take
+  ), head AS (
+    INSERT INTO stream_head AS h (merchant_id, position)
+    SELECT merchant_id, count(*) FROM fresh GROUP BY merchant_id ORDER BY merchant_id
+    ON CONFLICT (merchant_id) DO UPDATE SET position = h.position + excluded.position
+    RETURNING h.merchant_id, h.position
+  ), numbered AS (
+    SELECT id, max(last_position) OVER (PARTITION BY merchant_id)
+      - count(id) OVER (PARTITION BY merchant_id ORDER BY id DESC ROWS UNBOUNDED PRECEDING) + 1 AS position
+    FROM (
+      SELECT id, merchant_id, NULL::bigint AS last_position FROM fresh
+      UNION ALL SELECT NULL, merchant_id, position FROM head
+    ) AS either
+  ), placed AS (
+    UPDATE event e SET position = numbered.position FROM numbered WHERE e.id = numbered.id
+    RETURNING e.merchant_id
+  )
+  SELECT array_agg(DISTINCT merchant_id), array_agg(merchant_id), count(*) INTO merchants, each,
+    numbered_count FROM placed;
+  IF numbered_count > 0 THEN
+    IF EXISTS (SELECT FROM webhook_endpoint w WHERE w.merchant_id = ANY (merchants) AND w.slot IS NOT NULL)
+      THEN
+      PERFORM make_deliveries(each);
+    END IF;
+    -- A notice holds 8,000 bytes; a longer list means "look at all of yours".
+    PERFORM pg_notify('events', CASE WHEN cardinality(merchants) <= 500 THEN array_to_string(merchants, ',')
+      ELSE '*' END);
+  END IF;
+  RETURN numbered_count;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION sequence_events FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION sequence_events TO payments_service;

@@ -1,0 +1,36 @@
+-- Proves the events with ids beyond `after`, up to `upto`: what they are about is there. What they tell is
+-- proven with it.
+CREATE OR REPLACE FUNCTION audit_events(after bigint, upto bigint)
+  RETURNS TABLE (invariant text, merchant_id int, problem text)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp
+SET plan_cache_mode = force_custom_plan SET jit = off SET work_mem = '64MB' SET enable_seqscan = off AS $$
+#variable_conflict use_column
+DECLARE
+  changes text[] := ARRAY(
+    SELECT event_of('pending') UNION SELECT event_of(m.to_status) FROM lifecycle_move m
+      WHERE m.lifecycle = 'transaction');
+BEGIN
+  RETURN QUERY
+  SELECT 'events_tell_every_change', e.merchant_id, format('event:%s (%s) does not tell what it is about',
+    e.id, e.type)
+  FROM event e CROSS JOIN LATERAL (SELECT event_cause(e.data) AS cause OFFSET 0) c
+  WHERE e.id > after AND e.id <= upto
+    AND (e.type = ANY (changes) OR e.type LIKE 'deposit\_%' OR e.type LIKE 'payout\_%'
+      OR e.type LIKE 'batch\_%'
+      OR e.type IN ('bulk_pay_done', 'recipient_reversed', 'payment_link_used'))
+    AND coalesce(transaction_of(c.cause), payout_of(c.cause), batch_of(c.cause)) IS NULL;
+
+  RETURN QUERY SELECT s.* FROM (
+    SELECT array_agg(DISTINCT transaction_of(c.cause)) AS transactions,
+      array_agg(DISTINCT payout_of(c.cause)) AS payouts, array_agg(DISTINCT batch_of(c.cause)) AS batches
+    FROM (SELECT event_cause(e.data) AS cause FROM event e WHERE e.id > after AND e.id <= upto OFFSET 0) c
+    WHERE NOT EXISTS (SELECT FROM transaction t WHERE t.id = transaction_of(c.cause))
+      AND NOT EXISTS (SELECT FROM payout p WHERE p.id = payout_of(c.cause))
+      AND NOT EXISTS (SELECT FROM batch b WHERE b.id = batch_of(c.cause))
+  ) missing CROSS JOIN LATERAL audit_subjects(
+    coalesce(array_remove(missing.transactions, NULL), '{}'),
+    coalesce(array_remove(missing.payouts, NULL), '{}'), coalesce(array_remove(missing.batches, NULL), '{}'),
+      '{}') s;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION audit_events FROM PUBLIC;

@@ -1,0 +1,29 @@
+-- Holds the books against every invariant in one snapshot, and writes nothing: what was written after the
+-- auditor's point, or all of it. All of it is for books of a test's size; those of a service are proven by
+-- `prove_slice`.
+CREATE OR REPLACE FUNCTION audit_ledger(whole boolean) RETURNS TABLE (invariant text, merchant_id int,
+  problem text)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+  slice CONSTANT int := 20000;
+  stage text;
+  last bigint;
+  after bigint;
+BEGIN
+  IF NOT whole THEN
+    RETURN QUERY SELECT DISTINCT * FROM audit_recent(NULL, NULL);
+    RETURN;
+  END IF;
+  RETURN QUERY SELECT * FROM audit_balances(true);
+  FOREACH stage IN ARRAY '{movement,event,transaction,payout,batch,payment_link}'::text[] LOOP
+    EXECUTE format('SELECT coalesce(max(id), 0) FROM %I', stage) INTO last;
+    FOR after IN SELECT generate_series(0, last - 1, slice) LOOP
+      RETURN QUERY SELECT DISTINCT * FROM audit_slice(stage, after, after + slice);
+    END LOOP;
+  END LOOP;
+  RETURN QUERY SELECT * FROM audit_payout_counts(0, 2147483647);
+END $$;
+
+REVOKE EXECUTE ON FUNCTION audit_ledger FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION audit_ledger TO payments_service;

@@ -1,0 +1,16 @@
+-- Begins a proof of all the books, slice by slice. Of the rolling ones there is one at a time: the one that
+-- is under way.
+CREATE OR REPLACE FUNCTION begin_audit_pass(of_kind text) RETURNS int LANGUAGE sql SECURITY DEFINER
+  SET search_path = public, pg_temp AS $$
+  -- Of a command that was killed nobody asks any more.
+  DELETE FROM audit_pass_sum s USING audit_pass p
+  WHERE p.id = s.pass_id AND p.kind = 'command' AND p.begun_at < now() - interval '7 days';
+  DELETE FROM audit_pass p WHERE p.begun_at < now() - interval '30 days'
+    AND (p.kind = 'command' OR p.ended_at IS NOT NULL);
+  INSERT INTO audit_pass (kind) VALUES (of_kind)
+  ON CONFLICT ((true)) WHERE "kind" = 'rolling' AND "ended_at" IS NULL DO UPDATE SET kind = excluded.kind
+    RETURNING id
+$$;
+
+REVOKE EXECUTE ON FUNCTION begin_audit_pass FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION begin_audit_pass TO payments_service;

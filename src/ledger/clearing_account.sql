@@ -1,0 +1,13 @@
+-- Written so that it becomes a part of the statement that asks, instead of a call per row.
+CREATE OR REPLACE FUNCTION clearing_account(provider provider) RETURNS ledger_account
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE provider
+    WHEN 'OperatorA' THEN 'clearing_operator_a'::ledger_account
+    WHEN 'OperatorB' THEN 'clearing_operator_b'
+    WHEN 'OperatorC' THEN 'clearing_operator_c'
+    WHEN 'OperatorD' THEN 'clearing_operator_d'
+  END
+$$;
+
+REVOKE EXECUTE ON FUNCTION clearing_account FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION clearing_account TO payments_service;

@@ -1,0 +1,10 @@
+-- No money leaves from now on. False where that was so already: then the first reason stays.
+CREATE OR REPLACE FUNCTION halt_payments_out(why text) RETURNS boolean
+LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+  WITH made AS (
+    INSERT INTO payments_out_halt (reason) VALUES (why) ON CONFLICT DO NOTHING RETURNING id
+  ) SELECT EXISTS (SELECT FROM made)
+$$;
+
+REVOKE EXECUTE ON FUNCTION halt_payments_out FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION halt_payments_out TO payments_service;

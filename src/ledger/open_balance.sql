@@ -1,0 +1,12 @@
+-- Every merchant has its balance from its first moment.
+CREATE OR REPLACE FUNCTION open_balance() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = public, pg_temp AS $$
+BEGIN
+  INSERT INTO merchant_balance (merchant_id) VALUES (NEW.id);
+  RETURN NULL;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION open_balance FROM PUBLIC;
+
+CREATE OR REPLACE TRIGGER "merchant_opened" AFTER INSERT ON "merchant" FOR EACH ROW
+  EXECUTE FUNCTION open_balance();

@@ -1,0 +1,107 @@
+-- Proves the next slice of a pass, `most` rows of one table, and notes how far it came: in one snapshot, for
+-- a moment. Rows after the auditor's point are proven there. Movements and events up to it never change: what
+-- movements come to is summed slice by slice, and must be what was kept when each was proven first.
+CREATE OR REPLACE FUNCTION prove_slice(pass int, most int) RETURNS TABLE (invariant text, merchant_id int,
+  problem text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
+SET plan_cache_mode = force_custom_plan SET jit = off SET enable_seqscan = off AS $$
+#variable_conflict use_column
+DECLARE
+  stages CONSTANT text[] :=
+    '{movement,event,position,transaction,payout,batch,payment_link,payout_count,done}';
+  here audit_pass;
+  point audit_point := (SELECT p FROM audit_point p);
+  upto bigint;
+  places record;
+  found int := 0;
+BEGIN
+  SELECT * INTO here FROM audit_pass p WHERE p.id = pass FOR UPDATE;
+  IF here.stage = 'done' OR here.id IS NULL THEN RETURN; END IF;
+  IF here.id_done = 0 AND here.merchant_id_done = 0 THEN
+    -- What comes later is proven when it comes.
+    here.id_last := CASE here.stage WHEN 'event' THEN point.event_id WHEN 'transaction'
+      THEN (SELECT max(id) FROM transaction)
+      WHEN 'payout' THEN (SELECT max(id) FROM payout) WHEN 'batch' THEN (SELECT max(id) FROM batch)
+      WHEN 'payment_link' THEN (SELECT max(id) FROM payment_link) WHEN 'payout_count' THEN 2147483647 END;
+  END IF;
+  IF here.stage = 'movement' THEN here.id_last := coalesce(point.movement_id, 0); END IF;
+
+  IF here.stage = 'position' THEN
+    SELECT * INTO places FROM audit_positions(here.merchant_id_done, here.id_done, most);
+    RETURN QUERY SELECT 'events_tell_every_change', f.merchant_id, f.problem
+      FROM unnest(places.merchants, places.problems) AS f (merchant_id, problem);
+    GET DIAGNOSTICS found = ROW_COUNT;
+    here.merchant_id_done := places.to_merchant;
+    here.id_done := places.to_position;
+    upto := places.to_merchant;
+  ELSIF here.id_done < here.id_last THEN
+    IF here.stage = 'batch' THEN
+      SELECT max(b.id) INTO upto FROM (
+        SELECT b.id, sum(b.recipient_count) OVER (ORDER BY b.id) - b.recipient_count AS before FROM (
+          SELECT * FROM batch b WHERE b.id > here.id_done ORDER BY b.id LIMIT greatest(most / 100, 1)) b
+      ) b WHERE b.before < most;
+    ELSIF here.stage = 'payment_link' THEN
+      SELECT max(l.id) INTO upto FROM (
+        SELECT l.id, sum(l.usage_count) OVER (ORDER BY l.id) - l.usage_count AS before FROM (
+          SELECT * FROM payment_link l WHERE l.id > here.id_done ORDER BY l.id LIMIT greatest(most / 10, 1)) l
+      ) l WHERE l.before < most;
+    ELSIF here.stage = 'payout_count' THEN
+      SELECT max(k.merchant_id) INTO upto FROM (
+        SELECT k.merchant_id, sum(k.n) OVER (ORDER BY k.merchant_id) - k.n AS before FROM (
+          SELECT k.merchant_id, sum(k.n) AS n FROM payout_count k WHERE k.merchant_id > here.id_done
+          GROUP BY 1 ORDER BY 1 LIMIT most) k
+      ) k WHERE k.before < most;
+    ELSE
+      EXECUTE format('SELECT max(id) FROM (SELECT id FROM %I WHERE id > $1 ORDER BY id LIMIT $2) s',
+        here.stage)
+      INTO upto USING here.id_done, most;
+    END IF;
+    upto := least(coalesce(upto, here.id_last), here.id_last);
+    RETURN QUERY SELECT * FROM audit_slice(here.stage, here.id_done, upto);
+    GET DIAGNOSTICS found = ROW_COUNT;
+    IF here.stage = 'movement' THEN
+      INSERT INTO audit_pass_sum AS s (pass_id, merchant_id, available, reserved, receivable)
+      SELECT here.id, m.merchant_id,
+        sum(CASE 'available'::ledger_account WHEN m.credit THEN m.amount WHEN m.debit THEN -m.amount
+          ELSE 0 END),
+        sum(CASE 'reserved'::ledger_account WHEN m.credit THEN m.amount WHEN m.debit THEN -m.amount
+          ELSE 0 END),
+        sum(CASE 'suspense'::ledger_account WHEN m.debit THEN m.amount WHEN m.credit THEN -m.amount
+          ELSE 0 END)
+      FROM movement m WHERE m.id > here.id_done AND m.id <= upto GROUP BY m.merchant_id
+      ON CONFLICT (pass_id, merchant_id) DO UPDATE SET available = s.available + excluded.available,
+        reserved = s.reserved + excluded.reserved, receivable = s.receivable + excluded.receivable;
+    END IF;
+    here.id_done := upto;
+    IF upto = here.id_last THEN upto := NULL; END IF;
+  END IF;
+  here.problems := here.problems + found;
+
+  IF here.stage = 'movement' AND upto IS NULL THEN
+    RETURN QUERY
+    SELECT 'balances_equal_movements', merchant_id,
+      format('its movements up to %s say %s, %s, %s, and said %s, %s, %s when they were proven', here.id_last,
+      coalesce(s.available, 0), coalesce(s.reserved, 0), coalesce(s.receivable, 0),
+      coalesce(p.available, 0), coalesce(p.reserved, 0), coalesce(p.receivable, 0))
+    FROM (SELECT * FROM audit_pass_sum WHERE pass_id = here.id) s FULL JOIN audit_proven p USING (merchant_id)
+    WHERE (coalesce(s.available, 0), coalesce(s.reserved, 0), coalesce(s.receivable, 0))
+      <> (coalesce(p.available, 0), coalesce(p.reserved, 0), coalesce(p.receivable, 0));
+    GET DIAGNOSTICS found = ROW_COUNT;
+    here.problems := here.problems + found;
+    DELETE FROM audit_pass_sum s WHERE s.pass_id = here.id;
+  END IF;
+  IF upto IS NULL THEN
+    here.stage := stages[array_position(stages, here.stage) + 1];
+    here.id_done := 0;
+    here.merchant_id_done := 0;
+  END IF;
+  UPDATE audit_pass p SET stage = here.stage, id_done = here.id_done,
+    merchant_id_done = here.merchant_id_done, id_last = coalesce(here.id_last, 0), slices = p.slices + 1,
+    problems = here.problems, ended_at = CASE WHEN here.stage = 'done' THEN now() END
+  WHERE p.id = here.id;
+  IF here.stage = 'done' AND here.problems = 0 THEN UPDATE audit_point
+    SET whole_proven_at = here.begun_at; END IF;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION prove_slice FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION prove_slice TO payments_service;

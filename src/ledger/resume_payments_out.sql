@@ -1,0 +1,12 @@
+-- Money may leave again. False where it might already.
+CREATE OR REPLACE FUNCTION resume_payments_out(why text) RETURNS boolean
+LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+  WITH lifted AS (
+    UPDATE payments_out_halt SET lifted_reason = why, lifted_at = now()
+    WHERE lifted_at IS NULL AND NOT EXISTS (SELECT FROM installation i WHERE i.restored_at IS NOT NULL)
+      RETURNING id
+  ) SELECT EXISTS (SELECT FROM lifted)
+$$;
+
+REVOKE EXECUTE ON FUNCTION resume_payments_out FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION resume_payments_out TO payments_service;

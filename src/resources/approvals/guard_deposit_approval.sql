@@ -1,0 +1,15 @@
+-- As `guard_approval`, for a table whose key is not `id`.
+CREATE OR REPLACE FUNCTION guard_deposit_approval() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = public, pg_temp AS $$
+BEGIN
+  IF approvals_of(asked_of(NEW)) < NEW.approvals_required THEN
+    RAISE EXCEPTION 'deposit %: fewer than % people approved it', NEW.transaction_id, NEW.approvals_required
+      USING ERRCODE = 'integrity_constraint_violation', CONSTRAINT = TG_NAME;
+  END IF;
+  RETURN NEW;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION guard_deposit_approval FROM PUBLIC;
+
+CREATE OR REPLACE TRIGGER "deposit_approvals" BEFORE UPDATE OF "approval" ON "deposit_approval" FOR EACH ROW
+  WHEN (OLD.approval <> 'approved' AND NEW.approval = 'approved') EXECUTE FUNCTION guard_deposit_approval();

@@ -1,0 +1,35 @@
+-- Adds recipients to a draft, all or none.
+CREATE OR REPLACE FUNCTION add_recipients(
+  merchant int, credential int, credential_version int, adder text, effect text, batch int,
+  names text[], accounts text[], amounts bigint[], methods provider[], count_max int,
+  seed uuid DEFAULT gen_random_uuid()
+) RETURNS TABLE (outcome text, status batch_status, recipient_count int) LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = public, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+  draft batch;
+  refused text;
+BEGIN
+  IF NOT may_act(merchant, credential, credential_version) THEN
+    RETURN QUERY SELECT 'unauthenticated', NULL::batch_status, NULL::int;
+    RETURN;
+  END IF;
+  SELECT b.* INTO draft FROM batch b WHERE b.id = $6 AND b.merchant_id = $1 FOR UPDATE;
+  IF NOT FOUND THEN RETURN; END IF;
+  refused := CASE WHEN effect = ANY (draft.added_for) THEN 'repeated' WHEN draft.status <> 'draft'
+    THEN 'conflict'
+    WHEN draft.recipient_count + cardinality(amounts) > count_max THEN 'too_many' END;
+  IF refused IS NULL THEN
+    -- Choice: a repetition comes soon; the last hundred are known again.
+    IF effect IS NOT NULL THEN
+      UPDATE batch b SET added_for = (effect || b.added_for)[:100] WHERE b.id = $6;
+    END IF;
+    draft := write_recipients($6, names, accounts, amounts, methods, member_behind(merchant, adder), seed);
+    INSERT INTO event (merchant_id, type, data, created_at)
+    VALUES (merchant, 'batch_draft', batch_told(draft, 'draft'), service_now());
+  END IF;
+  RETURN QUERY SELECT coalesce(refused, 'added'), draft.status, draft.recipient_count;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION add_recipients FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION add_recipients TO payments_service;

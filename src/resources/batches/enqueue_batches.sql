@@ -1,0 +1,11 @@
+-- Recipients are sent by one job, whatever their batch (`resources/batches/send.ts`).
+CREATE OR REPLACE FUNCTION enqueue_batches() RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = public, pg_temp AS $$
+BEGIN
+  IF NOT EXISTS (
+    SELECT FROM graphile_worker._private_jobs j WHERE j.key = 'batches.send' AND j.is_available
+      AND j.run_at <= now()
+  ) THEN PERFORM graphile_worker.add_job('batches.send', '{}', job_key => 'batches.send'); END IF;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION enqueue_batches FROM PUBLIC;

@@ -1,0 +1,16 @@
+-- Cancels a batch that nobody approved in time: one, for it may have very many recipients. Whether there was
+-- one.
+CREATE OR REPLACE FUNCTION expire_batch() RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = public, pg_temp AS $$
+DECLARE
+  late batch;
+BEGIN
+  SELECT b.* INTO late FROM batch b WHERE b.status = 'pending_approval'
+    AND b.approval_expires_at <= service_now()
+  ORDER BY b.approval_expires_at LIMIT 1 FOR UPDATE SKIP LOCKED;
+  IF FOUND THEN PERFORM cancel_batch(late.merchant_id, late.id, 'expired'); END IF;
+  RETURN late.id IS NOT NULL;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION expire_batch FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION expire_batch TO payments_service;

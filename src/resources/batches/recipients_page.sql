@@ -1,0 +1,24 @@
+-- A page of the recipients of a batch between two ids, newest first or, for a page from behind (`back`),
+-- oldest first. Written and set so, only the index of the batch can answer, in its order, whatever the
+-- planner believes of the others.
+CREATE OR REPLACE FUNCTION recipients_page(
+  merchant int, batch int, status recipient_status, method provider, account text, name text, above bigint,
+  below bigint, back boolean, take int, skip int
+) RETURNS SETOF batch_recipient LANGUAGE plpgsql STABLE SET search_path = public, pg_temp
+SET plan_cache_mode = force_generic_plan SET enable_bitmapscan = off SET enable_sort = off AS $$
+BEGIN
+  IF back THEN
+    RETURN QUERY SELECT r.* FROM batch_recipient r
+      WHERE (r.batch_id, r.id) > ($2, above) AND (r.batch_id, r.id) < ($2, below) AND r.merchant_id = $1
+        AND is_meant(r, $3, $4, $5, $6)
+      ORDER BY r.batch_id, r.id LIMIT take OFFSET skip;
+  ELSE
+    RETURN QUERY SELECT r.* FROM batch_recipient r
+      WHERE (r.batch_id, r.id) > ($2, above) AND (r.batch_id, r.id) < ($2, below) AND r.merchant_id = $1
+        AND is_meant(r, $3, $4, $5, $6)
+      ORDER BY r.batch_id DESC, r.id DESC LIMIT take OFFSET skip;
+  END IF;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION recipients_page FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION recipients_page TO payments_merchant;

@@ -1,0 +1,14 @@
+-- Balance check: keeps the question for an operator's float, and whether it was answered.
+CREATE OR REPLACE FUNCTION record_balance_check(merchant int, operator provider, check_reference text,
+  reason text) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+  INSERT INTO transaction (merchant_id, transaction_type, payment_method, customer_phone, amount, status,
+    reference, request_data, evidence_source, failure_reason, settled_at, created_at)
+  VALUES (merchant, 'balance_check', operator, '', 0, CASE WHEN reason IS NULL THEN 'success'
+    ELSE 'failed' END::transaction_status,
+    check_reference, jsonb_build_object('payment_method', operator), 'query', reason, service_now(),
+      service_now())
+$$;
+
+REVOKE EXECUTE ON FUNCTION record_balance_check FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION record_balance_check TO payments_service;

@@ -1,0 +1,95 @@
+-- Records an attempt to pay by a link, and the intent to ask the operator: as `collect_many`, for whom the
+-- link stands in for an API key. It holds a place of the link, or is not made. The amount is that of the link
+-- at this moment, and frozen from then on: whoever was shown another one hears so (`changed`).
+CREATE OR REPLACE FUNCTION collect_by_link(
+  link int, operator provider, phone text, shown bigint, reference text, request jsonb, lifetime_ms bigint,
+  fence_ms bigint, first_check_ms bigint, asked_max int[] DEFAULT '{}', asked_ms bigint[] DEFAULT '{}',
+  identity uuid DEFAULT gen_random_uuid(), visitor bytea DEFAULT NULL
+) RETURNS TABLE (
+  outcome text, availability text, merchant_id int, transaction_id bigint, request_id bigint,
+  correlation_id uuid, created_at timestamptz, expires_at timestamptz, free_in_ms bigint, is_orphan boolean
+) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
+  SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+  at timestamptz;
+  used payment_link;
+  can text;
+  made transaction;
+  free_at timestamptz;
+  waits text;
+  known boolean := EXISTS (SELECT FROM operator_orphan o WHERE o.correlation_id = identity);
+BEGIN
+  -- Before all else, so that nobody waits here who holds anything.
+  PERFORM pg_advisory_xact_lock(72707377, hashtext(phone));
+  PERFORM pg_advisory_xact_lock_shared(72707373, l.merchant_id) FROM payment_link l WHERE l.id = link;
+  SELECT l.* INTO used FROM payment_link l JOIN merchant m ON m.id = l.merchant_id AND m.status = 'active'
+  WHERE l.id = link FOR UPDATE OF l;
+  IF NOT FOUND THEN RETURN; END IF;
+  at := service_now() + (clock_timestamp() - now());
+  can := link_availability(used, at);
+  IF can = 'exhausted' AND used.usage_count < used.usage_limit THEN
+    waits := 'held';
+    free_at := link_places_free_at(link, used.usage_limit - used.usage_count, at);
+  ELSIF can <> 'open' OR used.amount <> shown THEN
+    RETURN QUERY SELECT CASE can WHEN 'open' THEN 'changed' ELSE 'closed' END, can, used.merchant_id,
+      NULL::bigint, NULL::bigint, NULL::uuid, NULL::timestamptz, NULL::timestamptz, NULL::bigint, false;
+    RETURN;
+  ELSE
+    waits := 'crowded';
+    free_at := (
+      SELECT p.created_at + link_place_time() FROM link_place p
+      WHERE p.address = visitor AND p.created_at > at - link_place_time()
+      ORDER BY p.created_at DESC LIMIT 1
+      OFFSET CASE WHEN used.usage_limit IS NULL THEN 100 ELSE least(100,
+        greatest(3, used.usage_limit / 10)) END - 1);
+  END IF;
+  -- In each window the oldest of as many as it lets pass: one more may come when that one has left it.
+  IF free_at IS NULL THEN
+    waits := 'asked';
+    free_at := (
+      SELECT max(oldest.created_at + w.ms * interval '1 millisecond')
+        FROM unnest(asked_max, asked_ms) AS w (most, ms)
+      CROSS JOIN LATERAL (
+        SELECT t.created_at FROM transaction t
+        WHERE t.customer_phone = phone AND t.payment_link_id IS NOT NULL AND t.status
+          NOT IN ('success', 'reversed')
+          AND t.created_at > at - w.ms * interval '1 millisecond'
+        ORDER BY t.created_at DESC OFFSET w.most - 1 LIMIT 1) oldest);
+  END IF;
+  IF free_at IS NOT NULL THEN
+    RETURN QUERY SELECT waits, can, used.merchant_id, NULL::bigint, NULL::bigint, NULL::uuid,
+      NULL::timestamptz, NULL::timestamptz, ceil(extract(epoch FROM free_at - at) * 1000)::bigint, false;
+    RETURN;
+  END IF;
+  UPDATE payment_link l SET open_count = l.open_count + 1 WHERE l.id = link;
+  INSERT INTO transaction (merchant_id, transaction_type, payment_method, customer_phone, amount, status,
+    reference, request_data, expires_at, created_at, payment_link_id, correlation_id)
+  VALUES (used.merchant_id, 'pay', operator, phone, shown, 'pending', $5, $6,
+    at + lifetime_ms * interval '1 millisecond', at, link, identity)
+  RETURNING * INTO made;
+  IF visitor IS NOT NULL THEN
+    INSERT INTO link_place (transaction_id, merchant_id, payment_link_id, address, created_at)
+    VALUES (made.id, made.merchant_id, link, visitor, at);
+  END IF;
+  INSERT INTO event (merchant_id, type, data, created_at)
+  VALUES (made.merchant_id, 'payment_pending', jsonb_build_object(
+    'transaction_id', made.id, 'reference', made.reference, 'amount', made.amount, 'currency', 'XOF',
+    'payment_method', made.payment_method, 'customer_phone', made.customer_phone, 'status', made.status), at);
+  RETURN QUERY
+  WITH asked AS (
+    INSERT INTO operator_request (merchant_id, transaction_id, provider, kind, correlation_id, amount, phone,
+      state, fence_until, next_check_at, accepted_at, created_at)
+    VALUES (made.merchant_id, made.id, operator, 'collect', made.correlation_id, made.amount, phone,
+      CASE WHEN known THEN 'accepted' ELSE 'sending' END::operator_request_state,
+      now() + fence_ms * interval '1 millisecond', at + CASE WHEN known THEN 0
+        ELSE first_check_ms END * interval '1 millisecond', CASE WHEN known THEN at END, at)
+    RETURNING id, correlation_id
+  )
+  SELECT 'made', can, made.merchant_id, made.id, a.id, a.correlation_id, made.created_at, made.expires_at,
+    NULL::bigint, known
+  FROM asked a;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION collect_by_link FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION collect_by_link TO payments_service;

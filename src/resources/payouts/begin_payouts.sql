@@ -1,0 +1,119 @@
+-- Begins what is due. Among the 512 that are due longest the merchants take turns; who is covered is judged
+-- row by row, which is cheap for one.
+CREATE OR REPLACE FUNCTION begin_payouts(operator provider, take int, fence_ms bigint, first_check_ms bigint)
+RETURNS TABLE (
+  outcome text, payout_id bigint, request_id bigint, correlation_id uuid, merchant_id int, amount bigint,
+  phone text, request jsonb, created_at timestamptz
+) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
+  SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+  at timestamptz := service_now();
+  chosen bigint[];
+  merchants int[];
+  item record;
+  merchant int;
+  -- What the merchant has left.
+  rest bigint;
+  ids bigint[];
+  covered boolean[];
+BEGIN
+  IF EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS NULL) THEN RETURN; END IF;
+  SELECT array_agg(c.id), array_agg(DISTINCT c.merchant_id) INTO chosen, merchants
+  FROM (
+    SELECT turn.id, turn.merchant_id
+    FROM (
+      SELECT due.*, row_number() OVER (PARTITION BY due.merchant_id ORDER BY due.send_at, due.id) AS nth
+      FROM (
+        SELECT p.id, p.merchant_id, p.send_at
+        FROM payout p
+        WHERE p.payment_method = operator AND p.status = 'pending'
+          AND p.approval IN ('not_required', 'approved')
+          AND p.send_at <= at AND p.merchant_id NOT IN (SELECT m.id FROM merchant m
+            WHERE m.status <> 'active')
+          AND (p.scheduled_at IS NOT NULL OR p.merchant_id NOT IN (
+            SELECT b.merchant_id FROM merchant_balance b WHERE b.receivable > 0))
+        ORDER BY p.send_at, p.id LIMIT 512
+      ) AS due
+    ) AS turn
+    ORDER BY turn.nth, turn.send_at, turn.id LIMIT take
+  ) AS c;
+  IF chosen IS NULL THEN RETURN; END IF;
+  PERFORM pg_advisory_xact_lock_shared(72707373, id) FROM (SELECT id FROM unnest(merchants) AS id
+    ORDER BY id) AS merchant;
+  -- What somebody else begins or cancels at this moment is theirs.
+  SELECT array_agg(held.id), array_agg(DISTINCT held.merchant_id) INTO chosen, merchants
+  FROM (
+    SELECT p.id, p.merchant_id FROM payout p
+    WHERE p.id = ANY (chosen) AND p.status = 'pending' AND p.approval IN ('not_required', 'approved')
+    ORDER BY p.id FOR UPDATE SKIP LOCKED
+  ) AS held;
+  IF chosen IS NULL THEN RETURN; END IF;
+  PERFORM FROM merchant_balance b WHERE b.merchant_id = ANY (merchants) ORDER BY b.merchant_id FOR UPDATE;
+  -- Read after the locks: whoever waited meets a halt that came meanwhile.
+  FOR item IN
+    SELECT p.id, p.merchant_id, p.amount, p.scheduled_at IS NOT NULL AS asks, balance.available,
+      (SELECT service_now() + (clock_timestamp() - now())) AS now
+    FROM payout p
+    JOIN LATERAL (SELECT FROM merchant m WHERE m.id = p.merchant_id AND m.status = 'active'
+      LIMIT 1) AS active ON true
+    JOIN LATERAL (
+      SELECT b.available FROM merchant_balance b
+      WHERE b.merchant_id = p.merchant_id AND (p.scheduled_at IS NOT NULL OR b.receivable = 0)
+        LIMIT 1) AS balance ON true
+    WHERE p.id = ANY (chosen) AND NOT EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS NULL)
+    ORDER BY p.merchant_id, p.send_at, p.id
+  LOOP
+    at := item.now;
+    -- What is covered leaves less for the next.
+    IF merchant IS DISTINCT FROM item.merchant_id THEN
+      merchant := item.merchant_id;
+      rest := item.available;
+    END IF;
+    ids := ids || item.id;
+    covered := covered || (NOT item.asks OR item.amount <= rest);
+    IF item.asks AND item.amount <= rest THEN rest := rest - item.amount; END IF;
+  END LOOP;
+  RETURN QUERY
+  WITH changed AS (
+    UPDATE payout p
+    SET status = CASE WHEN j.covered THEN 'processing' ELSE 'failed' END::payout_status,
+      failure_reason = CASE WHEN NOT j.covered THEN 'INSUFFICIENT_BALANCE' END,
+      evidence_source = CASE WHEN NOT j.covered THEN 'service' END,
+      settled_at = CASE WHEN NOT j.covered THEN at END
+    FROM unnest(ids, covered) AS j (id, covered) WHERE p.id = ANY (ids) AND p.id = j.id
+    RETURNING p.*, p AS self
+  ), reserved AS (
+    INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+    SELECT c.merchant_id, 'payout:' || c.id, 'reserve', 'available', 'reserved', c.amount, at
+    FROM changed c WHERE c.status = 'processing' AND c.scheduled_at IS NOT NULL ORDER BY c.merchant_id, c.id
+  ), asked AS (
+    INSERT INTO operator_request (merchant_id, payout_id, provider, kind, correlation_id, amount, phone,
+      state, fence_until, next_check_at, accepted_at, created_at)
+    SELECT c.merchant_id, c.id, c.payment_method, 'disburse', c.correlation_id, c.amount, c.destination_phone,
+      CASE WHEN orphan.found THEN 'accepted' ELSE 'sending' END::operator_request_state,
+      now() + fence_ms * interval '1 millisecond',
+      at + CASE WHEN orphan.found THEN 0 ELSE first_check_ms END * interval '1 millisecond',
+      CASE WHEN orphan.found THEN at END, at
+    FROM changed c
+    LEFT JOIN LATERAL (
+      -- What the operator did before a restore is only asked about.
+      SELECT true AS found FROM operator_orphan o WHERE o.correlation_id = c.correlation_id LIMIT 1
+    ) AS orphan ON true
+    WHERE c.status = 'processing' ORDER BY c.id
+    RETURNING id, payout_id, correlation_id, created_at, state
+  ), told AS (
+    INSERT INTO event (merchant_id, type, data, created_at)
+    SELECT c.merchant_id, 'payout_' || c.status, payout_told(c.self, 'pending'), at FROM changed c
+      ORDER BY c.merchant_id, c.id
+  )
+  SELECT CASE WHEN c.status <> 'processing' THEN 'short' WHEN a.state = 'accepted' THEN 'asked'
+    ELSE 'begun' END,
+    c.id, a.id, a.correlation_id, c.merchant_id, c.amount,
+    c.destination_phone, c.request_data, a.created_at
+  FROM changed c LEFT JOIN asked a ON a.payout_id = c.id
+  ORDER BY c.send_at, c.id;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION begin_payouts FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION begin_payouts TO payments_service;

@@ -1,0 +1,35 @@
+-- Cancels payouts that wait, of which the caller holds the rows: what was set aside for them is free again.
+CREATE OR REPLACE FUNCTION cancel_pending(payout_ids bigint[], becomes approval_status DEFAULT NULL,
+  why jsonb DEFAULT '{}') RETURNS int
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
+  SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  at timestamptz := service_now();
+  cancelled int;
+BEGIN
+  PERFORM FROM merchant_balance b
+  WHERE b.merchant_id = ANY (ARRAY(SELECT p.merchant_id FROM payout p WHERE p.id = ANY (payout_ids)))
+  ORDER BY b.merchant_id FOR UPDATE;
+  WITH changed AS (
+    UPDATE payout p
+    SET status = 'cancelled', settled_at = at, evidence_source = 'service',
+      approval = coalesce(becomes, p.approval)
+    WHERE p.id = ANY (payout_ids) AND p.status = 'pending'
+    RETURNING p.*, p AS self
+  ), freed AS (
+    INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+    SELECT c.merchant_id, held.cause, 'void', 'reserved', 'available', held.amount, at
+    FROM changed c JOIN LATERAL (
+      SELECT m.cause, m.amount FROM movement m WHERE m.cause = 'payout:' || c.id AND m.step = 'reserve'
+        LIMIT 1) AS held ON true
+    ORDER BY c.merchant_id, c.id
+  ), told AS (
+    INSERT INTO event (merchant_id, type, data, created_at)
+    SELECT c.merchant_id, 'payout_cancelled', payout_told(c.self, 'pending') || why, at
+    FROM changed c ORDER BY c.merchant_id, c.id
+  )
+  SELECT count(*) INTO cancelled FROM changed;
+  RETURN cancelled;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION cancel_pending FROM PUBLIC;

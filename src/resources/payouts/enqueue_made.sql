@@ -1,0 +1,14 @@
+-- A payout that goes at once is enqueued in the transaction that makes it.
+CREATE OR REPLACE FUNCTION enqueue_made() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = public, pg_temp AS $$
+BEGIN
+  PERFORM enqueue_sends(ARRAY(
+    SELECT DISTINCT m.payment_method FROM made m WHERE m.scheduled_at IS NULL
+      AND m.approval = 'not_required'));
+  RETURN NULL;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION enqueue_made FROM PUBLIC;
+
+CREATE OR REPLACE TRIGGER enqueue AFTER INSERT ON payout REFERENCING NEW TABLE AS made
+FOR EACH STATEMENT EXECUTE FUNCTION enqueue_made();

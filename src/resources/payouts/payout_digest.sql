@@ -1,0 +1,11 @@
+-- What a person approves: SHA-256 of who pays whom, how much, how, when and as what. The reference, which may
+-- hold any character, comes last.
+CREATE OR REPLACE FUNCTION payout_digest(merchant int, method provider, phone text, amount bigint,
+  reference text, scheduled timestamptz)
+RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT sha256(convert_to(format('payout:v1|%s|%s|%s|%s|%s|%s', merchant, method, phone, amount,
+    floor(extract(epoch FROM scheduled) * 1000), reference), 'UTF8'))
+$$;
+
+REVOKE EXECUTE ON FUNCTION payout_digest FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION payout_digest TO payments_service;

@@ -1,0 +1,102 @@
+-- Settles payouts: the one way in which one that was sent ends, once, whoever learned the outcome; its money
+-- as a deposit's. Of several outcomes for one payout in a call the first is tried. `moved` is false where the
+-- payout had ended or was not begun; `status` is then what stands, null where there is none.
+CREATE OR REPLACE FUNCTION settle_payouts(
+  payout_ids bigint[], to_statuses payout_status[], sources text[], amounts bigint[],
+  operator_references text[], reasons text[], messages text[], evidences jsonb[], reversal_check_ms bigint[],
+  attempts smallint[] DEFAULT NULL
+) RETURNS TABLE (place int, moved boolean, status payout_status)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
+  SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+  at timestamptz;
+  request record;
+  merchants int[];
+  known bigint[];
+  statuses payout_status[];
+  -- What was set aside; null where nothing may be settled.
+  helds bigint[];
+  -- The last send, while its operator is not known to have it.
+  sends smallint[];
+  nth int;
+  -- Whom each outcome moves, what of it was set aside, and what is paid.
+  ids bigint[] := array_fill(NULL::bigint, ARRAY[cardinality(payout_ids)]);
+  held bigint[] := ids;
+  settled bigint[] := ids;
+BEGIN
+  SELECT array_agg(p.id), array_agg(p.status), array_agg(p.held), array_agg(p.merchant_id), max(p.now)
+    INTO known, statuses, helds, merchants, at
+  FROM (
+    SELECT p.id, p.status, p.merchant_id, (SELECT service_now()) AS now, (
+      SELECT m.amount FROM movement m WHERE m.cause = 'payout:' || p.id AND m.step = 'reserve') AS held
+    FROM payout p WHERE p.id = ANY (payout_ids) ORDER BY p.id FOR UPDATE OF p
+  ) AS p;
+  IF array_remove(attempts, NULL) <> '{}' THEN
+    FOR request IN
+      SELECT r.payout_id, r.attempt, r.state FROM operator_request r
+      WHERE r.payout_id = ANY (payout_ids) ORDER BY r.payout_id FOR NO KEY UPDATE
+    LOOP
+      IF request.state <> 'accepted' THEN sends[array_position(known,
+        request.payout_id)] := request.attempt; END IF;
+    END LOOP;
+  END IF;
+  PERFORM FROM merchant_balance b WHERE b.merchant_id = ANY (merchants) ORDER BY b.merchant_id FOR UPDATE;
+  -- The first outcome that may move it does.
+  FOR item IN 1 .. cardinality(payout_ids) LOOP
+    nth := array_position(known, payout_ids[item]);
+    IF statuses[nth] = 'processing' AND helds[nth] IS NOT NULL
+      AND to_statuses[item] IN ('completed', 'failed')
+      AND (attempts[item] IS NULL OR attempts[item] = sends[nth]) THEN
+      statuses[nth] := to_statuses[item];
+      ids[item] := known[nth];
+      held[item] := helds[nth];
+      IF to_statuses[item] = 'completed' THEN settled[item] := least(amounts[item], held[item]); END IF;
+    END IF;
+  END LOOP;
+  WITH changed AS (
+    UPDATE payout p
+    SET status = i.to_status, settled_at = at, evidence_source = i.source,
+      operator_reference = coalesce(i.operator_reference, p.operator_reference),
+      failure_reason = i.reason, failure_message = i.message, settled_amount = i.settled
+    FROM unnest(ids, to_statuses, sources, held, settled, operator_references, reasons, messages, evidences,
+      reversal_check_ms)
+      AS i (id, to_status, source, held, settled, operator_reference, reason, message, evidence, watch_ms)
+    WHERE p.id = ANY (ids) AND p.id = i.id
+    RETURNING p.*, p AS self, i.held, i.evidence, i.watch_ms
+  ), paid AS (
+    INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+    SELECT c.merchant_id, 'payout:' || c.id, side.step, 'reserved', side.account, side.amount, at
+    FROM changed c CROSS JOIN LATERAL (VALUES
+      ('post'::ledger_step, clearing_account(c.payment_method), c.settled_amount),
+      ('release'::ledger_step, 'available'::ledger_account, c.held - c.settled_amount),
+      ('void'::ledger_step, 'available'::ledger_account, CASE WHEN c.settled_amount IS NULL THEN c.held END)
+    ) AS side (step, account, amount)
+    WHERE side.amount <> 0 ORDER BY c.merchant_id, c.id
+  ), told AS (
+    INSERT INTO event (merchant_id, type, data, created_at)
+    SELECT c.merchant_id, 'payout_' || c.status, payout_told(c.self, 'processing'), at FROM changed c
+      ORDER BY c.merchant_id, c.id
+  )
+  UPDATE operator_request r
+  SET state = CASE WHEN c.status = 'completed' THEN 'settled' WHEN c.evidence_source <> 'service'
+    THEN 'refused'
+        ELSE 'closed' END::operator_request_state,
+    -- A callback that came meanwhile and claims something else than was answered has its own question.
+    next_check_at = CASE
+      WHEN r.next_check_at <= at + (clock_timestamp() - now()) AND r.handle->>'claimed' <>
+        CASE c.status WHEN 'completed' THEN 'settled' ELSE 'refused' END THEN r.next_check_at
+      -- What was paid may be taken back: of some operators only a question tells.
+      WHEN c.status = 'completed' THEN at + c.watch_ms * interval '1 millisecond' END,
+    evidence = coalesce(c.evidence, r.evidence)
+  FROM changed c WHERE r.payout_id = ANY (ids) AND r.payout_id = c.id;
+  FOR item IN 1 .. cardinality(payout_ids) LOOP
+    place := item;
+    moved := ids[item] IS NOT NULL;
+    status := statuses[array_position(known, payout_ids[item])];
+    RETURN NEXT;
+  END LOOP;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION settle_payouts FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION settle_payouts TO payments_service;

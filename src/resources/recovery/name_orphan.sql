@@ -1,0 +1,13 @@
+-- An operator that repeats only our reference repeats the identity there: we send it as both.
+CREATE OR REPLACE FUNCTION name_orphan() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NEW.client_ref ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
+    THEN NEW.correlation_id := NEW.client_ref::uuid; END IF;
+  RETURN NEW;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION name_orphan FROM PUBLIC;
+
+CREATE OR REPLACE TRIGGER "operator_orphan_named" BEFORE INSERT ON "operator_orphan" FOR EACH ROW
+  WHEN (NEW.correlation_id IS NULL)
+  EXECUTE FUNCTION name_orphan();

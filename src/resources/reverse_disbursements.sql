@@ -1,0 +1,100 @@
+-- Reverses disbursements that the operator gave back, on its own answer only, once: what left is available
+-- again. A deposit becomes `reversed`; a payout stays `completed`, and says when it came back.
+CREATE OR REPLACE FUNCTION reverse_disbursements(causes text[], evidences jsonb[])
+  RETURNS TABLE (place int, moved boolean)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
+  SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+  at timestamptz := service_now();
+  deposits bigint[] := ARRAY(SELECT transaction_of(c) FROM unnest(causes) AS c
+    WHERE transaction_of(c) IS NOT NULL);
+  payouts bigint[] := ARRAY(SELECT payout_of(c) FROM unnest(causes) AS c WHERE payout_of(c) IS NOT NULL);
+  recipients bigint[] := ARRAY(SELECT recipient_of(c) FROM unnest(causes) AS c
+    WHERE recipient_of(c) IS NOT NULL);
+  batches int[] := ARRAY(SELECT DISTINCT r.batch_id FROM batch_recipient r WHERE r.id = ANY (recipients));
+  merchants int[];
+BEGIN
+  PERFORM FROM transaction t WHERE t.id = ANY (deposits) ORDER BY t.id FOR UPDATE;
+  PERFORM FROM payout p WHERE p.id = ANY (payouts) ORDER BY p.id FOR UPDATE;
+  PERFORM FROM batch b WHERE b.id = ANY (batches) ORDER BY b.id FOR UPDATE;
+  PERFORM FROM batch_recipient r WHERE r.id = ANY (recipients) ORDER BY r.id FOR UPDATE;
+  PERFORM FROM operator_request r WHERE r.transaction_id = ANY (deposits) ORDER BY r.transaction_id
+    FOR NO KEY UPDATE;
+  PERFORM FROM operator_request r WHERE r.payout_id = ANY (payouts) ORDER BY r.payout_id FOR NO KEY UPDATE;
+  PERFORM FROM operator_request r WHERE r.recipient_id = ANY (recipients) ORDER BY r.recipient_id
+    FOR NO KEY UPDATE;
+  merchants := ARRAY(
+    SELECT t.merchant_id FROM transaction t WHERE t.id = ANY (deposits)
+    UNION SELECT p.merchant_id FROM payout p WHERE p.id = ANY (payouts)
+    UNION SELECT b.merchant_id FROM batch b WHERE b.id = ANY (batches));
+  PERFORM FROM merchant_balance b WHERE b.merchant_id = ANY (merchants) ORDER BY b.merchant_id FOR UPDATE;
+  RETURN QUERY
+  WITH item AS MATERIALIZED (
+    SELECT i.*, transaction_of(i.cause) AS transaction_id, payout_of(i.cause) AS payout_id,
+      recipient_of(i.cause) AS recipient_id, row_number() OVER (
+        PARTITION BY transaction_of(i.cause), payout_of(i.cause), recipient_of(i.cause)
+          ORDER BY i.place) = 1 AS first
+    FROM unnest(causes, evidences) WITH ORDINALITY AS i (cause, evidence, place)
+  ), deposit AS (
+    UPDATE transaction t SET status = 'reversed', evidence_source = 'query'
+    FROM item i
+    WHERE t.id = ANY (deposits) AND t.id = i.transaction_id AND i.first AND t.transaction_type = 'deposit'
+      AND t.status = 'success'
+    RETURNING t.*, i.place, i.evidence
+  ), given AS (
+    UPDATE payout p SET reversed_at = at
+    FROM item i
+    WHERE p.id = ANY (payouts) AND p.id = i.payout_id AND i.first AND p.status = 'completed'
+      AND p.reversed_at IS NULL
+    RETURNING p.*, p AS self, i.place, i.evidence
+  ), refunded AS (
+    UPDATE batch_recipient r SET reversed_at = at
+    FROM item i
+    WHERE r.id = ANY (recipients) AND r.id = i.recipient_id AND i.first AND r.status = 'success'
+      AND r.reversed_at IS NULL
+    RETURNING r.*, i.place, i.evidence
+  ), returned_of AS (
+    UPDATE batch b SET returned_amount = b.returned_amount + r.amount
+    FROM (SELECT r.batch_id, sum(r.settled_amount) AS amount FROM refunded r GROUP BY r.batch_id) AS r
+    WHERE b.id = ANY (batches) AND b.id = r.batch_id
+  ), back AS MATERIALIZED (
+    SELECT d.place, d.merchant_id, d.payment_method, d.settled_amount, 'transaction:' || d.id AS cause,
+      'deposit_reversed' AS type, jsonb_strip_nulls(jsonb_build_object(
+        'transaction_id', d.id, 'reference', d.reference, 'amount', d.settled_amount, 'currency', 'XOF',
+        'payment_method', d.payment_method, 'customer_phone', d.customer_phone, 'status', d.status,
+        'previous_status', 'success', 'refund_of', d.refund_of_id)) AS data
+    FROM deposit d
+    UNION ALL
+    SELECT g.place, g.merchant_id, g.payment_method, g.settled_amount, 'payout:' || g.id, 'payout_reversed',
+      payout_told(g.self, g.status)
+    FROM given g
+    UNION ALL
+    SELECT r.place, r.merchant_id, r.payment_method, r.settled_amount, 'recipient:' || r.id,
+      'recipient_reversed', jsonb_build_object('batch_id', r.batch_id, 'recipient_id', r.id, 'name', r.name,
+        'account', r.account, 'amount', r.settled_amount, 'currency', 'XOF', 'payment_method',
+          r.payment_method, 'status', r.status)
+    FROM refunded r
+  ), returned AS (
+    INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+    SELECT b.merchant_id, b.cause, 'reverse', clearing_account(b.payment_method), 'available',
+      b.settled_amount, at
+    FROM back b ORDER BY b.merchant_id, b.place
+  ), told AS (
+    INSERT INTO event (merchant_id, type, data, created_at)
+    SELECT b.merchant_id, b.type, b.data, at FROM back b ORDER BY b.merchant_id, b.place
+  ), deposit_answered AS (
+    UPDATE operator_request r SET next_check_at = NULL, evidence = coalesce(d.evidence, r.evidence)
+    FROM deposit d WHERE r.merchant_id = d.merchant_id AND r.transaction_id = d.id AND r.kind = 'disburse'
+  ), payout_answered AS (
+    UPDATE operator_request r SET next_check_at = NULL, evidence = coalesce(g.evidence, r.evidence)
+    FROM given g WHERE r.payout_id = ANY (payouts) AND r.payout_id = g.id
+  ), recipient_answered AS (
+    UPDATE operator_request r SET next_check_at = NULL, evidence = coalesce(b.evidence, r.evidence)
+    FROM refunded b WHERE r.recipient_id = ANY (recipients) AND r.recipient_id = b.id
+  )
+  SELECT i.place::int, b.place IS NOT NULL FROM item i LEFT JOIN back b ON b.place = i.place ORDER BY i.place;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION reverse_disbursements FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION reverse_disbursements TO payments_service;

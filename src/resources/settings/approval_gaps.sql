@@ -1,0 +1,18 @@
+-- What approvals do not keep one person from doing, in sentences; none while they are off.
+CREATE OR REPLACE FUNCTION approval_gaps(merchant int) RETURNS text[] LANGUAGE sql STABLE SECURITY DEFINER
+  SET search_path = public, pg_temp AS $$
+  SELECT array_remove(ARRAY[
+    CASE WHEN NOT m.approvals_cover_deposits THEN
+      'Deposits and refunds of any amount need no approval: set approvals_cover_deposits to change that.' END,
+    (SELECT format('These API keys were shown to no member that the service knows: %s. What they ask for '
+        || 'waits, but nobody can approve it: regenerate them as a signed-in owner or admin, or revoke them.',
+          string_agg(k.id::text, ', ' ORDER BY k.id))
+      FROM api_key k
+      WHERE k.merchant_id = m.id AND k.kind = 'key' AND k.issued_to_id IS NULL AND k.revoked_at IS NULL
+        AND coalesce(k.expires_at > now(), true) AND k.scopes && '{deposit,payout,bulk_pay}'
+          HAVING count(*) > 0)], NULL)
+  FROM merchant m WHERE m.id = $1 AND m.payouts_require_approval
+$$;
+
+REVOKE EXECUTE ON FUNCTION approval_gaps FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION approval_gaps TO payments_service;

@@ -1,0 +1,57 @@
+-- Changes the settings of approvals: of `asked`, in the words of REST, what tightens them at once; what
+-- loosens them, while they are on, waits as a `settings_change` for as many people as they ask for. The
+-- caller holds the merchant's row. `outcome` is `changed`, `waits` with the id of what waits, `no_person`
+-- where an API key would loosen them, or `conflict` where a change waits already. The last two wrote nothing.
+CREATE OR REPLACE FUNCTION change_approvals(
+  merchant int, credential int, credential_version int, actor text, asked jsonb, approval_ms bigint,
+    address text
+) RETURNS TABLE (outcome text, change_id int) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public,
+  pg_temp AS $$
+DECLARE
+  at timestamptz := service_now();
+  was jsonb := (SELECT approval_settings(m) FROM merchant m WHERE m.id = merchant);
+  looser jsonb := '{}';
+  person record;
+  made settings_change;
+BEGIN
+  IF (was->>'payouts_require_approval')::boolean THEN
+    looser := (SELECT coalesce(jsonb_object_agg(key, value), '{}') FROM jsonb_each(asked) WHERE CASE key
+      WHEN 'approval_threshold' THEN value > was->key
+      WHEN 'approvals_required' THEN value < was->key
+      ELSE value = 'false' AND was->key = 'true' END);
+  END IF;
+  IF looser <> '{}' THEN
+    SELECT * INTO person FROM person_of(merchant, credential, credential_version);
+    outcome := CASE WHEN person.member_id IS NULL THEN 'no_person'
+      WHEN EXISTS (SELECT FROM settings_change c WHERE c.merchant_id = merchant AND c.approval = 'pending')
+        THEN 'conflict' END;
+    IF outcome IS NOT NULL THEN
+      RETURN NEXT;
+      RETURN;
+    END IF;
+  END IF;
+  PERFORM apply_approvals(merchant, asked - ARRAY(SELECT jsonb_object_keys(looser)));
+  PERFORM tell_approvals(merchant, was, actor, address);
+  outcome := 'changed';
+  IF looser <> '{}' THEN
+    outcome := 'waits';
+    change_id := nextval('settings_change_id_seq');
+    was := (SELECT approval_settings(m) FROM merchant m WHERE m.id = merchant);
+    INSERT INTO settings_change (id, merchant_id, before, after, approval_digest, approval_expires_at,
+      approvals_required, maker_member_id, created_at)
+    VALUES (change_id, merchant, was, looser, settings_change_digest(merchant, change_id, was, looser),
+      at + approval_ms * interval '1 millisecond', (was->>'approvals_required')::int, person.member_id, at)
+    RETURNING * INTO made;
+    INSERT INTO event (merchant_id, type, data, created_at) VALUES
+      (merchant, 'settings_pending_approval', settings_change_told(made), at),
+      (merchant, 'security_alert', jsonb_strip_nulls(jsonb_build_object(
+        'kind', 'approvals_loosening', 'message',
+        format('%s asks to loosen the approvals (%s): it waits for %s approval(s).', actor, looser,
+          made.approvals_required),
+        'team_member_id', person.member_id, 'settings_change_id', made.id, 'ip', address)), at);
+  END IF;
+  RETURN NEXT;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION change_approvals FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION change_approvals TO payments_service;

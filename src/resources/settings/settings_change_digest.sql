@@ -1,0 +1,7 @@
+CREATE OR REPLACE FUNCTION settings_change_digest(merchant int, id int, before jsonb, after jsonb)
+  RETURNS bytea
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT sha256(convert_to(format('settings:v1|%s|%s|%s|%s', merchant, id, before, after), 'UTF8'))
+$$;
+
+REVOKE EXECUTE ON FUNCTION settings_change_digest FROM PUBLIC;

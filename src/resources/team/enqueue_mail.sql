@@ -1,0 +1,13 @@
+-- A letter is sent once the transaction that wrote it is committed, and tried again for two days. Letters
+-- leave one after another: a mail server that hangs keeps no other job from its place.
+CREATE OR REPLACE FUNCTION enqueue_mail() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = public, pg_temp AS $$
+BEGIN
+  PERFORM graphile_worker.add_job(
+    'mail.send', json_build_object('mailId', NEW.id), queue_name => 'mail', max_attempts => 15);
+  RETURN NULL;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION enqueue_mail FROM PUBLIC;
+
+CREATE OR REPLACE TRIGGER "mail_sending" AFTER INSERT ON "mail" FOR EACH ROW EXECUTE FUNCTION enqueue_mail();

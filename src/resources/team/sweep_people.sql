@@ -1,0 +1,28 @@
+-- Forgets sessions a month after their end, what was sent after three, and failures of yesterday. @returns
+-- how many rows
+CREATE OR REPLACE FUNCTION sweep_people() RETURNS int LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = public, pg_temp AS $$
+DECLARE
+  sessions int;
+  mails int;
+  waits int;
+  addresses int;
+BEGIN
+  DELETE FROM api_key WHERE id IN (
+    SELECT id FROM api_key
+    WHERE kind = 'session' AND least(revoked_at, expires_at) < now() - interval '30 days' LIMIT 1000);
+  GET DIAGNOSTICS sessions = ROW_COUNT;
+  DELETE FROM mail WHERE id IN (SELECT id FROM mail WHERE created_at < now() - interval '90 days' LIMIT 1000);
+  GET DIAGNOSTICS mails = ROW_COUNT;
+  -- Asked twice: a row that begins to count again meanwhile stays.
+  DELETE FROM sign_in_wait WHERE until < now() - interval '1 day' AND name IN (
+    SELECT name FROM sign_in_wait WHERE until < now() - interval '1 day' LIMIT 1000);
+  GET DIAGNOSTICS waits = ROW_COUNT;
+  DELETE FROM sign_in_address WHERE (account, address) IN (
+    SELECT account, address FROM sign_in_address WHERE seen_at < now() - interval '90 days' LIMIT 1000);
+  GET DIAGNOSTICS addresses = ROW_COUNT;
+  RETURN sessions + mails + waits + addresses;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION sweep_people FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION sweep_people TO payments_service;

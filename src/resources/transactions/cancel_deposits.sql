@@ -1,0 +1,34 @@
+-- Cancels deposits that wait, of which the caller holds the rows: what was set aside for them is free again.
+CREATE OR REPLACE FUNCTION cancel_deposits(ids bigint[], becomes approval_status DEFAULT NULL, why jsonb
+  DEFAULT '{}') RETURNS int
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
+  SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  at timestamptz := service_now();
+  cancelled int;
+BEGIN
+  PERFORM FROM merchant_balance b
+  WHERE b.merchant_id = ANY (ARRAY(SELECT t.merchant_id FROM transaction t WHERE t.id = ANY (ids)))
+  ORDER BY b.merchant_id FOR UPDATE;
+  WITH changed AS (
+    UPDATE transaction t SET status = 'cancelled', settled_at = at, evidence_source = 'service'
+    WHERE t.id = ANY (ids) AND t.status = 'pending' AND t.transaction_type = 'deposit'
+    RETURNING t.*, t AS self
+  ), decided AS (
+    UPDATE deposit_approval a SET approval = becomes FROM changed c
+    WHERE a.transaction_id = c.id AND becomes IS NOT NULL
+  ), freed AS (
+    INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+    SELECT c.merchant_id, 'transaction:' || c.id, 'void', 'reserved', 'available', c.amount, at
+    FROM changed c ORDER BY c.merchant_id, c.id
+  ), told AS (
+    INSERT INTO event (merchant_id, type, data, created_at)
+    SELECT c.merchant_id, 'deposit_cancelled', deposit_told(c.self, 'pending', coalesce(becomes, 'pending'))
+      || why, at
+    FROM changed c ORDER BY c.merchant_id, c.id
+  )
+  SELECT count(*) INTO cancelled FROM changed;
+  RETURN cancelled;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION cancel_deposits FROM PUBLIC;

@@ -1,0 +1,77 @@
+-- Collect: records the payment, the intent to ask the operator, and the event, in this order of arrival. The
+-- key's version and the account are checked once more here, so that money stops the moment a key is
+-- regenerated: in a statement that begins under the locks (in id order), and so sees what the wait for them
+-- was for. `outcome` is `made`, `duplicate` or `unauthenticated`; only `made` has ids.
+CREATE OR REPLACE FUNCTION collect_many(
+  merchant_ids int[], api_key_ids int[], api_key_versions int[], providers provider[], phones text[],
+  amounts bigint[], refs text[], requests jsonb[], lifetime_ms bigint, fence_ms bigint, first_check_ms bigint,
+  identities uuid[] DEFAULT NULL, addresses text[] DEFAULT NULL
+) RETURNS TABLE (
+  place int, outcome text, transaction_id bigint, request_id bigint, correlation_id uuid,
+  created_at timestamptz, expires_at timestamptz, is_orphan boolean
+) LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp
+  SET plan_cache_mode = force_generic_plan AS $$
+  SELECT pg_advisory_xact_lock_shared(72707373, id)
+  FROM (SELECT DISTINCT id FROM unnest(merchant_ids) AS id ORDER BY id) AS merchant;
+
+  WITH clock AS MATERIALIZED (
+    SELECT service_now() AS now
+  ), item AS MATERIALIZED (
+    -- Who may not ask gets no id, and takes no reference away from who may.
+    SELECT i.*, known.active, orphan.provider IS NOT NULL AS is_orphan,
+      CASE WHEN known.active AND (orphan.provider = i.provider) IS NOT FALSE
+        THEN nextval('transaction_id_seq') END AS id
+    FROM unnest(merchant_ids, api_key_ids, api_key_versions, providers, phones, amounts, refs, requests,
+      identities, addresses)
+      WITH ORDINALITY AS i (merchant_id, api_key_id, api_key_version, provider, phone, amount, reference,
+        request, identity, address, place)
+    LEFT JOIN LATERAL (
+      SELECT true AS active FROM api_key k JOIN merchant m ON m.id = k.merchant_id AND m.status = 'active'
+      WHERE k.id = i.api_key_id AND k.merchant_id = i.merchant_id AND k.version = i.api_key_version
+        AND k.revoked_at IS NULL
+        AND (addresses IS NULL OR whitelist_allows(m.ip_whitelist, i.address))
+      LIMIT 1
+    ) AS known ON true
+    LEFT JOIN LATERAL (
+      -- What the operator did before a restore is only asked about. One operator executed it, so no other one
+      -- is asked for it.
+      SELECT o.provider FROM operator_orphan o WHERE o.correlation_id = i.identity
+        ORDER BY o.provider <> i.provider LIMIT 1
+    ) AS orphan ON true
+  ), made AS (
+    INSERT INTO transaction (id, merchant_id, transaction_type, payment_method, customer_phone, amount,
+      status, reference, request_data, expires_at, created_at, correlation_id)
+    SELECT id, merchant_id, 'pay', provider, phone, amount, 'pending', reference, request,
+      clock.now + lifetime_ms * interval '1 millisecond', clock.now, coalesce(identity, gen_random_uuid())
+    FROM item, clock WHERE id IS NOT NULL ORDER BY merchant_id, reference, place
+    ON CONFLICT (reference, merchant_id) DO NOTHING
+    RETURNING id, merchant_id, payment_method, customer_phone, amount, status, reference, expires_at,
+      created_at, correlation_id
+  ), asked AS (
+    INSERT INTO operator_request (merchant_id, transaction_id, provider, kind, correlation_id, amount, phone,
+      state, fence_until, next_check_at, accepted_at, created_at)
+    SELECT made.merchant_id, made.id, payment_method, 'collect', correlation_id, made.amount, customer_phone,
+      CASE WHEN is_orphan THEN 'accepted' ELSE 'sending' END::operator_request_state,
+      now() + fence_ms * interval '1 millisecond',
+      clock.now + CASE WHEN is_orphan THEN 0 ELSE first_check_ms END * interval '1 millisecond',
+      CASE WHEN is_orphan THEN clock.now END, clock.now
+    FROM made JOIN item ON item.id = made.id, clock ORDER BY made.id
+    RETURNING id, transaction_id, correlation_id
+  ), told AS (
+    INSERT INTO event (merchant_id, type, data, created_at)
+    SELECT merchant_id, 'payment_pending', jsonb_build_object(
+      'transaction_id', id, 'reference', reference, 'amount', amount, 'currency', 'XOF', 'payment_method',
+      payment_method, 'customer_phone', customer_phone, 'status', status), created_at
+    FROM made ORDER BY id
+  )
+  SELECT item.place::int,
+    CASE WHEN made.id IS NOT NULL THEN 'made' WHEN item.active THEN 'duplicate' ELSE 'unauthenticated' END,
+    made.id, asked.id, asked.correlation_id, made.created_at, made.expires_at, item.is_orphan
+  FROM item
+  LEFT JOIN made ON made.id = item.id
+  LEFT JOIN asked ON asked.transaction_id = made.id
+  ORDER BY item.place
+$$;
+
+REVOKE EXECUTE ON FUNCTION collect_many FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION collect_many TO payments_service;

@@ -1,0 +1,35 @@
+CREATE OR REPLACE FUNCTION count_transactions() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = public, pg_temp AS $$
+BEGIN
+  IF TG_OP = 'INSERT' THEN
+    INSERT INTO transaction_count_change (merchant_id, bucket, transaction_type, payment_method, status, n)
+    SELECT merchant_id, id / 1024, transaction_type, payment_method, status, count(*) FROM inserted
+    GROUP BY 1, 2, 3, 4, 5 ORDER BY 2;
+  ELSIF TG_OP = 'UPDATE' THEN
+    INSERT INTO transaction_count_change (merchant_id, bucket, transaction_type, payment_method, status, n)
+    SELECT merchant_id, id / 1024, transaction_type, payment_method, status, sum(n)
+    FROM (
+      SELECT merchant_id, id, transaction_type, payment_method, status, 1 AS n FROM inserted
+      UNION ALL SELECT merchant_id, id, transaction_type, payment_method, status, -1 FROM deleted
+    ) AS moved
+    GROUP BY 1, 2, 3, 4, 5 HAVING sum(n) <> 0 ORDER BY 2;
+  ELSE
+    INSERT INTO transaction_count_change (merchant_id, bucket, transaction_type, payment_method, status, n)
+    SELECT merchant_id, id / 1024, transaction_type, payment_method, status, -count(*) FROM deleted
+    GROUP BY 1, 2, 3, 4, 5 ORDER BY 2;
+  END IF;
+  RETURN NULL;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION count_transactions FROM PUBLIC;
+
+CREATE OR REPLACE TRIGGER "transaction_deleted" AFTER DELETE ON "transaction" REFERENCING OLD TABLE AS deleted
+  FOR EACH STATEMENT EXECUTE FUNCTION count_transactions();
+
+CREATE OR REPLACE TRIGGER "transaction_inserted" AFTER INSERT
+  ON "transaction" REFERENCING NEW TABLE AS inserted
+  FOR EACH STATEMENT EXECUTE FUNCTION count_transactions();
+
+CREATE OR REPLACE TRIGGER "transaction_updated" AFTER UPDATE
+  ON "transaction" REFERENCING NEW TABLE AS inserted OLD TABLE AS deleted
+  FOR EACH STATEMENT EXECUTE FUNCTION count_transactions();

@@ -1,0 +1,8 @@
+-- What is approved: who is paid what, how, and which collection it gives back.
+CREATE OR REPLACE FUNCTION deposit_digest(transaction) RETURNS bytea
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT sha256(convert_to(format('deposit:v1|%s|%s|%s|%s|%s|%s', $1.merchant_id, $1.payment_method,
+    $1.customer_phone, $1.amount, $1.refund_of_id, $1.reference), 'UTF8'))
+$$;
+
+REVOKE EXECUTE ON FUNCTION deposit_digest FROM PUBLIC;

@@ -1,0 +1,14 @@
+-- A deposit that waits is let go by people only.
+CREATE OR REPLACE FUNCTION guard_waiting_deposit() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = public, pg_temp AS $$
+BEGIN
+  IF EXISTS (SELECT FROM deposit_approval a WHERE a.transaction_id = NEW.id AND a.approval = 'approved')
+    THEN RETURN NEW; END IF;
+  RAISE EXCEPTION 'deposit %: nobody approved it', NEW.id USING ERRCODE = 'integrity_constraint_violation';
+END $$;
+
+REVOKE EXECUTE ON FUNCTION guard_waiting_deposit FROM PUBLIC;
+
+CREATE OR REPLACE TRIGGER "transaction_waiting" BEFORE UPDATE OF "status" ON "transaction" FOR EACH ROW WHEN (
+  OLD.transaction_type = 'deposit' AND OLD.status = 'pending' AND NEW.status NOT IN ('pending', 'cancelled'))
+  EXECUTE FUNCTION guard_waiting_deposit();

@@ -1,0 +1,118 @@
+-- Settle: the one way in which a transaction moves, whoever learned the outcome. Compare-and-set along the
+-- lifecycle, the credit, the event and the end of the operator request, together. A collection that ended
+-- unpaid is revived only by the operator's own answer, and flagged late. What is credited is what the
+-- operator says was paid. Of several outcomes for one transaction in a call the first is tried. `moved` is
+-- false where the move was not allowed or had happened; `status` is then what stands.
+CREATE OR REPLACE FUNCTION settle_many(
+  transaction_ids bigint[], to_statuses transaction_status[], sources text[], amounts bigint[],
+  operator_references text[], reasons text[], messages text[], evidences jsonb[], late_check_ms bigint,
+  reversal_check_ms bigint[] DEFAULT NULL, attempts smallint[] DEFAULT NULL
+) RETURNS TABLE (
+  place int, transaction_id bigint, moved boolean, from_status transaction_status, status transaction_status,
+    late boolean
+) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
+SET enable_nestloop = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  at timestamptz := service_now();
+  -- What only the word of one send ends.
+  fenced bigint[] := ARRAY(SELECT i.id FROM unnest(transaction_ids, attempts) AS i (id, attempt)
+    WHERE i.attempt IS NOT NULL);
+  links int[];
+BEGIN
+  -- All are held: a condition on the link would choose which.
+  links := array_remove(ARRAY(
+    SELECT t.payment_link_id FROM transaction t WHERE t.id = ANY (transaction_ids) ORDER BY t.id FOR UPDATE),
+      NULL);
+  IF links <> '{}' THEN PERFORM FROM payment_link l WHERE l.id = ANY (links) ORDER BY l.id
+    FOR NO KEY UPDATE; END IF;
+  IF fenced <> '{}' THEN
+    PERFORM FROM operator_request r WHERE r.transaction_id = ANY (fenced) ORDER BY r.transaction_id
+      FOR NO KEY UPDATE;
+  END IF;
+  RETURN QUERY
+  WITH item AS MATERIALIZED (
+    SELECT i.*, i.ordinality::int AS place, i.attempt IS NOT NULL AND NOT EXISTS (
+        SELECT FROM operator_request r
+        WHERE r.transaction_id = ANY (fenced) AND r.transaction_id = i.id AND r.kind = 'collect'
+          AND r.attempt = i.attempt AND r.state <> 'accepted') AS overtaken
+    FROM unnest(transaction_ids, to_statuses, sources, amounts, operator_references, reasons, messages,
+      evidences, reversal_check_ms, attempts)
+      WITH ORDINALITY AS i (id, to_status, source, amount, operator_reference, reason, message, evidence,
+        watch_ms, attempt, ordinality)
+  ), held AS MATERIALIZED (
+    SELECT t.id, t.status, t.transaction_type, t.late FROM transaction t WHERE t.id = ANY (transaction_ids)
+  ), chosen AS MATERIALIZED (
+    SELECT DISTINCT ON (i.id) i.*, t.status AS was, t.status IN ('expired', 'failed',
+      'cancelled') AS was_over,
+      t.transaction_type AS type
+    FROM item i JOIN held t ON t.id = i.id AND NOT i.overtaken
+    ORDER BY i.id, i.place
+  ), allowed AS (
+    SELECT c.* FROM chosen c
+    JOIN lifecycle_move m ON m.lifecycle = 'transaction' AND m.from_status = c.was::text
+      AND m.to_status = c.to_status::text
+    -- What is not an outcome (processing, reversed) is never settled: it takes other movements.
+    WHERE c.type = 'pay' AND c.to_status IN ('success', 'failed', 'cancelled', 'expired')
+      AND (NOT c.was_over OR c.source IN ('initiate', 'query'))
+  ), changed AS (
+    UPDATE transaction t
+    SET status = a.to_status, late = t.late OR a.was_over, settled_at = at, evidence_source = a.source,
+      operator_reference = coalesce(a.operator_reference, t.operator_reference),
+      failure_reason = a.reason, failure_message = a.message,
+      settled_amount = CASE WHEN a.to_status = 'success' THEN least(a.amount, t.amount)
+        ELSE t.settled_amount END
+    FROM allowed a WHERE t.id = a.id AND t.id = ANY (transaction_ids)
+    RETURNING t.*, a.place, a.was, a.evidence, a.watch_ms,
+      CASE WHEN a.to_status = 'success' THEN greatest(a.amount - t.amount, 0) END AS excess
+  ), credited AS (
+    INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+    SELECT c.merchant_id, 'transaction:' || c.id, side.step, clearing_account(c.payment_method), side.account,
+      side.amount, c.settled_at
+    FROM changed c CROSS JOIN LATERAL (VALUES
+      ('credit'::ledger_step, 'available'::ledger_account, c.settled_amount),
+      ('excess'::ledger_step, 'unallocated'::ledger_account, c.excess)
+    ) AS side (step, account, amount)
+    WHERE c.status = 'success' AND side.amount > 0 ORDER BY c.merchant_id, c.id
+  ), excepted AS (
+    INSERT INTO settlement_exception (merchant_id, transaction_id, asked_amount, said_amount, created_at)
+    SELECT c.merchant_id, c.id, c.amount, c.amount + c.excess, c.settled_at
+    FROM changed c WHERE c.status = 'success' AND c.excess > 0 ORDER BY c.merchant_id, c.id
+  ), told AS (
+    INSERT INTO event (merchant_id, type, data, created_at)
+    SELECT c.merchant_id,
+      CASE c.status WHEN 'success' THEN 'payment_received' ELSE 'payment_' || c.status::text END,
+      jsonb_strip_nulls(jsonb_build_object(
+        'transaction_id', c.id, 'reference', c.reference, 'amount', coalesce(c.settled_amount, c.amount),
+        'currency', 'XOF', 'payment_method', c.payment_method, 'customer_phone', c.customer_phone, 'status',
+        c.status, 'previous_status', c.was, 'late', c.late, 'failure_reason', c.failure_reason,
+        'excess', nullif(c.excess, 0))), c.settled_at
+    FROM changed c ORDER BY c.merchant_id, c.id
+  ), answered AS (
+    UPDATE operator_request r
+    SET state = CASE WHEN c.status = 'success' THEN 'settled'
+          WHEN c.status = 'failed' AND c.evidence_source <> 'service' THEN 'refused'
+          WHEN c.status = 'expired' THEN r.state ELSE 'closed' END::operator_request_state,
+      -- What a callback made due stays due, unless it claims what was answered; it may have come while this
+      -- waited. What expired is still asked about for a while: late money is real. What was paid may be taken
+      -- back: of some operators only a question tells.
+      next_check_at = CASE
+        WHEN r.next_check_at <= at + (clock_timestamp() - now())
+          AND (c.status = 'expired' OR r.handle->>'claimed' <>
+          CASE c.status WHEN 'success' THEN 'settled' ELSE 'refused' END) THEN r.next_check_at
+        WHEN c.status = 'success' THEN at + c.watch_ms * interval '1 millisecond'
+        WHEN c.status = 'expired' THEN at + late_check_ms * interval '1 millisecond' END,
+      evidence = coalesce(c.evidence, r.evidence)
+    FROM changed c
+    WHERE r.transaction_id = c.id AND r.transaction_id = ANY (transaction_ids)
+      AND r.merchant_id = c.merchant_id AND r.kind = 'collect'
+  )
+  SELECT i.place, i.id, c.id IS NOT NULL AND c.place = i.place, h.status, coalesce(c.status, h.status),
+    coalesce(c.late, h.late)
+  FROM item i
+  JOIN held h ON h.id = i.id
+  LEFT JOIN changed c ON c.id = i.id
+  ORDER BY i.place;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION settle_many FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION settle_many TO payments_service;

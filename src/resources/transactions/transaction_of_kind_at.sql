@@ -1,0 +1,45 @@
+CREATE OR REPLACE FUNCTION transaction_of_kind_at(
+  merchant int, type transaction_type, method provider, state transaction_status, skip bigint, take bigint
+) RETURNS TABLE (oldest bigint, newest bigint) LANGUAGE plpgsql STABLE SET search_path = public, pg_temp AS $$
+DECLARE
+  rest bigint;
+  block bigint;
+  next_block bigint;
+BEGIN
+  SELECT min(first_id), max(first_id), skip - min(newer) INTO oldest, block, rest
+  FROM (
+    SELECT first_id, n, (sum(n) OVER (ORDER BY first_id DESC))::bigint - n AS newer
+    FROM (
+      SELECT first_id, sum(n)::bigint AS n
+      FROM (
+        SELECT k.first_id, k.n FROM transaction_block_count k
+        WHERE k.merchant_id = merchant AND (type IS NULL OR k.transaction_type = type)
+          AND (method IS NULL OR k.payment_method = method) AND (state IS NULL OR k.status = state)
+        UNION ALL
+        SELECT coalesce((
+          SELECT max(b.first_id) FROM transaction_block b
+          WHERE b.merchant_id = merchant AND b.first_id <= c.bucket * 1024), 0), c.n
+        FROM transaction_count_change c
+        WHERE c.merchant_id = merchant AND (type IS NULL OR c.transaction_type = type)
+          AND (method IS NULL OR c.payment_method = method) AND (state IS NULL OR c.status = state)
+      ) AS counted
+      GROUP BY first_id HAVING sum(n) > 0
+    ) AS blocks
+  ) AS placed
+  WHERE newer < skip + take AND newer + n > skip;
+  IF block IS NULL THEN RETURN; END IF;
+  next_block := coalesce((
+    SELECT b.first_id FROM transaction_block b
+    WHERE b.merchant_id = merchant AND b.first_id > block ORDER BY b.first_id LIMIT 1), 9223372036854775807);
+  newest := (
+    SELECT t.id FROM transaction t
+    WHERE t.merchant_id = merchant AND t.id >= block AND t.id < next_block
+      AND (type IS NULL OR t.transaction_type = type) AND (method IS NULL OR t.payment_method = method)
+      AND (state IS NULL OR t.status = state)
+    ORDER BY t.id DESC LIMIT 1 OFFSET rest);
+  RETURN NEXT;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION transaction_of_kind_at FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION transaction_of_kind_at TO payments_merchant;
+GRANT EXECUTE ON FUNCTION transaction_of_kind_at TO payments_service;

@@ -1,0 +1,12 @@
+-- Takes an endpoint away from its merchant; its deliveries stay on record, and what was pending is sent no
+-- more.
+CREATE OR REPLACE FUNCTION remove_webhook(merchant int, endpoint int) RETURNS SETOF int
+LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+  UPDATE webhook_endpoint
+  SET slot = NULL, is_active = false, due_at = NULL, removed_at = service_now(), updated_at = service_now()
+  WHERE id = endpoint AND merchant_id = merchant AND removed_at IS NULL
+  RETURNING id
+$$;
+
+REVOKE EXECUTE ON FUNCTION remove_webhook FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION remove_webhook TO payments_service;

@@ -1,0 +1,31 @@
+-- Makes events pending for an endpoint again, or for the first time: those between two places of the log, or
+-- at some; of the types that it names. What is pending already waits no longer; what had ended begins anew,
+-- and so do its thirty days. @returns how many
+CREATE OR REPLACE FUNCTION replay_events(merchant int, endpoint int, first_place bigint, last_place bigint,
+  places bigint[]) RETURNS int
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+  names text[];
+  replayed int;
+BEGIN
+  SELECT e.events INTO names FROM webhook_endpoint e
+  WHERE e.id = endpoint AND e.merchant_id = merchant AND e.removed_at IS NULL FOR NO KEY UPDATE;
+  IF NOT FOUND THEN RETURN 0; END IF;
+  INSERT INTO webhook_delivery AS d (merchant_id, endpoint_id, position, type, created_at)
+  SELECT v.merchant_id, endpoint, v.position, v.type, service_now()
+  FROM event v
+  WHERE v.merchant_id = merchant AND v.type = ANY (names)
+    AND v.position = ANY (coalesce(places, ARRAY(SELECT generate_series(first_place, last_place))))
+  ORDER BY v.position
+  ON CONFLICT (endpoint_id, position) DO UPDATE
+    SET status = 'pending', next_attempt_at = NULL, ended_at = NULL,
+      attempt_count = CASE WHEN d.status = 'pending' THEN d.attempt_count ELSE 0 END,
+      created_at = CASE WHEN d.status = 'pending' THEN d.created_at ELSE excluded.created_at END;
+  GET DIAGNOSTICS replayed = ROW_COUNT;
+  PERFORM wake_webhooks(ARRAY[endpoint]);
+  RETURN replayed;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION replay_events FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION replay_events TO payments_service;

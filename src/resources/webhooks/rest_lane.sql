@@ -1,0 +1,37 @@
+-- The lane found nothing more that is due: says when it is, under the lock that whoever adds something takes
+-- too. @returns whether something is due already
+CREATE OR REPLACE FUNCTION rest_lane(endpoint int) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+DECLARE
+  at timestamptz := date_trunc('milliseconds', service_now());
+  lane webhook_endpoint;
+  fresh bigint;
+  oldest record;
+  next_at timestamptz;
+BEGIN
+  SELECT * INTO lane FROM webhook_endpoint w WHERE w.id = endpoint FOR NO KEY UPDATE;
+  IF lane.is_active AND lane.slot IS NOT NULL THEN
+    SELECT d.position INTO fresh FROM webhook_delivery d
+    WHERE d.endpoint_id = endpoint AND d.status = 'pending' AND d.next_attempt_at IS NULL ORDER BY d.position
+      LIMIT 1;
+    SELECT d.position, d.next_attempt_at INTO oldest FROM webhook_delivery d
+    WHERE d.endpoint_id = endpoint AND d.status = 'pending' AND d.next_attempt_at IS NOT NULL
+      ORDER BY d.position LIMIT 1;
+    next_at := CASE
+      WHEN oldest.position IS NULL OR fresh < oldest.position OR fresh IS NOT NULL AND lane.failure_count < 5
+        THEN CASE WHEN fresh IS NOT NULL THEN at END
+      WHEN lane.failure_count >= 5 THEN oldest.next_attempt_at
+      ELSE (
+        SELECT d.next_attempt_at FROM webhook_delivery d
+        WHERE d.endpoint_id = endpoint AND d.status = 'pending' AND d.next_attempt_at IS NOT NULL
+        ORDER BY d.next_attempt_at LIMIT 1) END;
+    IF next_at < lane.paused_until THEN next_at := lane.paused_until; END IF;
+  END IF;
+  IF next_at IS DISTINCT FROM lane.due_at THEN
+    UPDATE webhook_endpoint w SET due_at = next_at WHERE w.id = endpoint;
+  END IF;
+  RETURN coalesce(next_at <= at, false);
+END $$;
+
+REVOKE EXECUTE ON FUNCTION rest_lane FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION rest_lane TO payments_service;

@@ -1,0 +1,23 @@
+-- Gives an endpoint a new secret, once per effect. While an old one still holds it stays the same.
+CREATE OR REPLACE FUNCTION rotate_webhook_secret(merchant int, endpoint int, sealed bytea, effect text,
+  overlap_ms bigint)
+RETURNS TABLE (secret_sealed bytea) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+  at timestamptz := service_now();
+BEGIN
+  UPDATE webhook_endpoint e
+  SET secret_sealed = sealed, rotated_for = effect, updated_at = at,
+    previous_secret_sealed = CASE
+      WHEN overlap_ms = 0 THEN NULL
+      WHEN e.previous_secret_until > at THEN e.previous_secret_sealed
+      ELSE e.secret_sealed END,
+    previous_secret_until = CASE WHEN overlap_ms > 0 THEN at + overlap_ms * interval '1 millisecond' END
+  WHERE e.id = endpoint AND e.merchant_id = merchant AND e.removed_at IS NULL
+    AND (effect IS NULL OR e.rotated_for IS DISTINCT FROM effect);
+  RETURN QUERY SELECT e.secret_sealed FROM webhook_endpoint e
+    WHERE e.id = endpoint AND e.merchant_id = merchant AND e.removed_at IS NULL;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION rotate_webhook_secret FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION rotate_webhook_secret TO payments_service;

@@ -1,0 +1,48 @@
+-- One step of forgetting: what waited for `kept_days` is given up, what was done with `swept_days` ago goes,
+-- with its attempts. Among the oldest `take` rows: what is younger is looked at when it is among them. Only
+-- what is still as it was found, and never while somebody else holds it: a replay at that moment keeps what
+-- it makes pending. @returns how many rows went or were given up
+CREATE OR REPLACE FUNCTION sweep_webhooks(take int, kept_days int, swept_days int) RETURNS int
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+DECLARE
+  at timestamptz := service_now();
+  given_up int;
+  old bigint[];
+  gone int;
+BEGIN
+  WITH late AS (
+    SELECT o.id FROM webhook_endpoint w CROSS JOIN LATERAL (
+      (SELECT d.id, d.created_at FROM webhook_delivery d
+        WHERE d.endpoint_id = w.id AND d.status = 'pending' AND d.next_attempt_at IS NULL ORDER BY d.position
+          LIMIT 100)
+      UNION ALL
+      (SELECT d.id, d.created_at FROM webhook_delivery d
+        WHERE d.endpoint_id = w.id AND d.status = 'pending' AND d.next_attempt_at IS NOT NULL
+          ORDER BY d.position LIMIT 100)
+    ) AS o
+    WHERE o.created_at < at - kept_days * interval '1 day' LIMIT take
+  ), dead AS (
+    UPDATE webhook_delivery d SET status = 'dead', next_attempt_at = NULL, ended_at = at
+    WHERE d.id = ANY (ARRAY(
+      SELECT p.id FROM webhook_delivery p
+      WHERE p.id = ANY (ARRAY(SELECT id FROM late)) AND p.status = 'pending' ORDER BY p.id
+        FOR UPDATE SKIP LOCKED))
+    RETURNING d.id
+  )
+  SELECT count(*) INTO given_up FROM dead;
+  old := ARRAY(
+    SELECT d.id FROM (
+      SELECT o.id, o.ended_at FROM webhook_delivery o ORDER BY o.id LIMIT 10 * take) AS d
+    WHERE d.ended_at < at - swept_days * interval '1 day' LIMIT take);
+  old := ARRAY(
+    SELECT d.id FROM webhook_delivery d
+    WHERE d.id = ANY (old) AND d.ended_at < at - swept_days * interval '1 day' ORDER BY d.id
+      FOR UPDATE SKIP LOCKED);
+  DELETE FROM webhook_attempt a WHERE a.delivery_id = ANY (old);
+  DELETE FROM webhook_delivery d WHERE d.id = ANY (old);
+  GET DIAGNOSTICS gone = ROW_COUNT;
+  RETURN given_up + gone;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION sweep_webhooks FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION sweep_webhooks TO payments_service;

@@ -1,0 +1,134 @@
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import pg from 'pg'
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { readFunctions } from '../../src/database/functions.ts'
+import { migrate } from '../../src/database/migrate.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+
+describe('our functions', () => {
+  test('each has one file, which is named like it and defines nothing else', async () => {
+    const db = await createTestDatabase()
+    onTestFinished(() => db.drop())
+    const { rows } = await db.owner.query<{ name: string }>(
+      `SELECT DISTINCT proname AS name FROM pg_proc WHERE pronamespace = 'public'::regnamespace`,
+    )
+    const { files } = readFunctions()
+    const defined = files.flatMap(({ path, sql }) => {
+      const names = [...sql.matchAll(/^CREATE OR REPLACE FUNCTION (\w+)/gm)].map(([, name]) => name)
+      expect([path, ...new Set(names)]).toEqual([path, basename(path, '.sql')])
+      return basename(path, '.sql')
+    })
+    expect(defined.toSorted()).toEqual(rows.map(({ name }) => name).toSorted())
+  })
+
+  test('migrations hold tables and data only', () => {
+    for (const path of globSync('prisma/migrations/*/migration.sql'))
+      expect(readFileSync(path, 'utf8')).not.toMatch(/CREATE (OR REPLACE )?(FUNCTION|PROCEDURE|TRIGGER)/)
+  })
+})
+
+describe('functions that change', () => {
+  let db: TestDatabase
+  let folder: string
+  let functions: string
+  beforeEach(async () => {
+    db = await createTestDatabase({ template: 'template0' })
+    onTestFinished(() => db.drop())
+    folder = mkdtempSync(join(tmpdir(), 'functions-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    functions = join(folder, 'src')
+    mkdirSync(join(folder, '0001_first'))
+    mkdirSync(functions)
+    writeFileSync(join(folder, '0001_first/migration.sql'), 'CREATE TABLE "first" ("n" int)')
+    write('answer', 'answer() RETURNS int LANGUAGE sql AS $$ SELECT 1 $$')
+  })
+
+  function write(name: string, definition: string | null): void {
+    const path = join(functions, `${name}.sql`)
+    if (definition === null) rmSync(path)
+    else writeFileSync(path, `CREATE OR REPLACE FUNCTION ${definition};\n`)
+  }
+  const start = () => migrate(db.url, { folder, functions })
+  const answers = async (call: string) =>
+    (await db.owner.query({ text: `SELECT ${call}`, rowMode: 'array' })).rows
+  const identity = async () =>
+    (await db.owner.query(`SELECT xmin::text FROM pg_proc WHERE proname = 'answer'`)).rows
+
+  test('are applied at the next start, and only then', async () => {
+    await start()
+    const first = await identity()
+    await start()
+    expect(await identity()).toEqual(first)
+    write('answer', 'answer() RETURNS int LANGUAGE sql AS $$ SELECT 2 $$')
+    await start()
+    expect(await answers('answer()')).toEqual([[2]])
+  })
+
+  test('one may call another that is defined after it', async () => {
+    write('a_first', 'a_first() RETURNS int LANGUAGE sql AS $$ SELECT z_last() $$')
+    write('z_last', 'z_last() RETURNS int LANGUAGE sql AS $$ SELECT 7 $$')
+    await start()
+    expect(await answers('a_first()')).toEqual([[7]])
+  })
+
+  test('a signature that changed stays for one release, then it goes', async () => {
+    await start()
+    write('answer', 'answer(of_what text) RETURNS int LANGUAGE sql AS $$ SELECT 3 $$')
+    await start()
+    expect(await answers(`answer(), answer('x')`)).toEqual([[1, 3]])
+    write('answer', 'answer(of_what text) RETURNS int LANGUAGE sql AS $$ SELECT 4 $$')
+    await start()
+    expect(await answers(`answer('x')`)).toEqual([[4]])
+    await expect(answers('answer()')).rejects.toThrow('does not exist')
+  })
+
+  test('one that is wrong is named, and nothing of all of them is applied', async () => {
+    await start()
+    write('answer', 'answer() RETURNS int LANGUAGE sql AS $$ SELECT 5 $$')
+    write('wrong', 'wrong() RETURNS no_type LANGUAGE sql AS $$ SELECT 1 $$')
+    await expect(start()).rejects.toThrow(
+      'The functions failed: src/wrong.sql: type "no_type" does not exist',
+    )
+    expect(await answers('answer()')).toEqual([[1]])
+  })
+
+  test('an older process that starts beside newer ones keeps theirs; alone it applies its own', async () => {
+    await start()
+    write('answer', 'answer() RETURNS int LANGUAGE sql AS $$ SELECT 6 $$')
+    await start()
+    write('answer', 'answer() RETURNS int LANGUAGE sql AS $$ SELECT 1 $$')
+    const connect = async (application_name: string) => {
+      const client = new pg.Client({ connectionString: db.url, application_name })
+      await client.connect()
+      return client
+    }
+    const [newer, looking] = [await connect('merchant-payments'), await connect('test')]
+    const answered = async () => (await looking.query<{ answer: number }>('SELECT answer()')).rows[0]?.answer
+    await start()
+    expect(await answered()).toBe(6)
+    await newer.end()
+    await expect
+      .poll(async () => {
+        await start()
+        return answered()
+      })
+      .toBe(1)
+    await looking.end()
+  })
+})
+
+test('a database of a version before the first release is refused, and left as it was', async () => {
+  const db = await createTestDatabase({ template: 'template0' })
+  onTestFinished(() => db.drop())
+  await db.owner.query(
+    `CREATE TABLE _prisma_migrations (
+       migration_name text, finished_at timestamptz, rolled_back_at timestamptz);
+     INSERT INTO _prisma_migrations VALUES ('0001_init', now(), NULL)`,
+  )
+  await expect(migrate(db.url)).rejects.toThrow('start with an empty database')
+  const { rows } = await db.owner.query(`SELECT relname FROM pg_class WHERE relkind = 'r'
+    AND relnamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)`)
+  expect(rows).toEqual([{ relname: '_prisma_migrations' }])
+})
