@@ -1,4 +1,5 @@
--- The person behind whoever acts, `member:7` or `api_key:12`, where one is known.
+-- The person behind an actor, `member:7` or `api_key:12`: the member, or the member who was shown the key.
+-- 0 for a key that was shown to no member that the service knows.
 CREATE OR REPLACE FUNCTION member_behind(merchant int, actor text) RETURNS int LANGUAGE sql STABLE
   SET search_path = public, pg_temp AS $$
   SELECT coalesce(CASE split_part(actor, ':', 1) WHEN 'member' THEN split_part(actor, ':', 2)::int

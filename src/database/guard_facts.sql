@@ -1,3 +1,4 @@
+-- Refuses a change of what a row is about: the triggers below name the columns that never change.
 CREATE OR REPLACE FUNCTION guard_facts() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   RAISE EXCEPTION '% %: what it is about never changes', TG_TABLE_NAME, OLD.id

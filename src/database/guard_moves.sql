@@ -1,3 +1,5 @@
+-- Refuses a change of a transaction's status that its lifecycle does not have (`lifecycle_move`). Read
+-- once per statement, without nested loops.
 CREATE OR REPLACE FUNCTION guard_moves() RETURNS trigger LANGUAGE plpgsql
 SET enable_nestloop = off AS $$
 DECLARE

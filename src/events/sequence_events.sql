@@ -1,6 +1,7 @@
--- Numbers up to `take` committed events, in the order of their making, 1, 2, 3, ... per merchant, and wakes
--- every listener of channel `events` with the merchants concerned. Any process may call it at any time:
--- callers take turns. The second statement sees all that was committed before the turn came.
+-- Numbers up to `take` committed events in the order of their making, 1, 2, 3, ... per merchant, makes the
+-- deliveries of their webhooks, and wakes every listener of channel `events` with the merchants concerned.
+-- Any process may call it at any time: callers take turns. The second statement sees all that was
+-- committed before the turn came.
 CREATE OR REPLACE FUNCTION sequence_events(take int) RETURNS int LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp
 SET enable_hashjoin = off SET enable_mergejoin = off AS $$

@@ -1,4 +1,5 @@
--- Running balances follow the movements of each statement: one update per merchant, rows locked in id order.
+-- Keeps the balances as the movements of each statement make them: one update per merchant, rows locked in
+-- the order of ids.
 CREATE OR REPLACE FUNCTION apply_movements() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 DECLARE

@@ -1,5 +1,6 @@
--- Proves every balance, and the numbering of every merchant's events: what was kept at the auditor's point,
--- and what was written after it. `anew`: from the first row, nothing that was kept is believed.
+-- Proves every balance, and the numbering of the events of every merchant: what was kept at the auditor's
+-- point, and what was written after it. `anew`: from the first row, without believing what was kept. A gap
+-- that a restore made is no fault; any other gap is one.
 CREATE OR REPLACE FUNCTION audit_balances(anew boolean) RETURNS TABLE (invariant text, merchant_id int,
   problem text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp

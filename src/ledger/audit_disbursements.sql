@@ -1,5 +1,6 @@
--- Holds deposits, refunds and payouts against their money, their events, their requests and each other, since
--- the auditor's point or whole, as `audit_books` does the rest.
+-- Proves deposits, refunds and payouts, each from its first row, and what refunds gave back of their
+-- collections: their money, events, requests and approvals agree. Of a deposit that waits for approval
+-- nothing moves but its reservation, and what is paid was approved.
 CREATE OR REPLACE FUNCTION audit_disbursements(ids bigint[], payout_ids bigint[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp

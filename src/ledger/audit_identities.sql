@@ -1,3 +1,5 @@
+-- Proves that the operators were asked under the identities of the rows, and that each request has the one
+-- of its row.
 CREATE OR REPLACE FUNCTION audit_identities(ids bigint[], payout_ids bigint[], batch_ids int[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp

@@ -1,6 +1,6 @@
--- Proves the movements with ids beyond `after`, up to `upto`: each has one cause, which is there, and moves
--- money as its step does. What they come to is proven with their causes (`audit_subjects`) and with the
--- balances (`audit_balances`).
+-- Proves the movements with ids beyond `after`, up to `upto`: each has one cause, which is there, and
+-- moves money as its step does, those of an excess included. What they come to is proven with their causes
+-- (`audit_subjects`) and with the balances (`audit_balances`).
 CREATE OR REPLACE FUNCTION audit_movements(after bigint, upto bigint)
   RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp

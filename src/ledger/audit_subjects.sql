@@ -1,5 +1,5 @@
--- Proves payments and what they are counted in, each from its first row, by bounded reads. Of what is not
--- there (an id that a movement or an event names) it finds what speaks of it.
+-- Proves payments, what they are counted in, and their identities, each from its first row, by bounded
+-- reads. Of an id that only a movement or an event names it finds what names it.
 CREATE OR REPLACE FUNCTION audit_subjects(transaction_ids bigint[], payout_ids bigint[], batch_ids int[],
   link_ids int[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)

@@ -23,6 +23,16 @@ describe('our functions', () => {
     expect(defined.toSorted()).toEqual(rows.map(({ name }) => name).toSorted())
   })
 
+  test('no line of SQL has more than 110 columns', () => {
+    const paths = [...globSync('src/**/*.sql'), ...globSync('prisma/migrations/*/migration.sql')]
+    expect(paths.length).toBeGreaterThan(100)
+    const isWide = (path: string) =>
+      readFileSync(path, 'utf8')
+        .split('\n')
+        .some((line) => line.length > 110)
+    expect(paths.filter(isWide)).toEqual([])
+  })
+
   test('migrations hold tables and data only', () => {
     for (const path of globSync('prisma/migrations/*/migration.sql'))
       expect(readFileSync(path, 'utf8')).not.toMatch(/CREATE (OR REPLACE )?(FUNCTION|PROCEDURE|TRIGGER)/)

@@ -1,9 +1,10 @@
--- What a person decides about what waits: a `payout`, a `batch`, or a change of the `settings`. Of all who
--- decide, cancel or let expire at once each sees what the one before made of the row. The last approval that
--- is needed lets it go: what is due is enqueued with it. A rejection cancels it. `outcome` is `counted`, or
--- why it did not count: `no_person`, `role`, `maker`, `over`, `expired`, `changed`, `unknown_maker`,
--- `new_member`, `repeated`; only `counted` wrote, and `new_member` an alert. No row where there is no such
--- thing. `shown` is what was approved; null of a rejection.
+-- Decides as a person about something that waits: a `payout`, a `batch`, a `deposit`, or a change of the
+-- `settings`. Of several who decide, cancel or let expire at once each sees what the one before made of
+-- the row. The last approval that is needed lets it go, and what is due is enqueued with it. A rejection
+-- cancels it. `outcome` is `counted`, or why it did not count: `no_person`, `role`, `maker`, `over`,
+-- `expired`, `changed`, `unknown_maker`, `new_member`, `repeated`; only `counted` wrote, and `new_member`
+-- an alert. No row where there is no such thing. `shown` is the digest of what was approved; null of a
+-- rejection.
 CREATE OR REPLACE FUNCTION decide_waiting(
   merchant int, subject text, id bigint, credential int, credential_version int, decided approval_status,
   shown bytea, why text, address text DEFAULT ''

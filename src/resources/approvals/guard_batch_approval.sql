@@ -1,3 +1,5 @@
+-- Refuses a move of a batch's approval that its lifecycle does not have (`lifecycle_move`), but for the
+-- one with which a draft begins to wait.
 CREATE OR REPLACE FUNCTION guard_batch_approval() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF (OLD.approval, NEW.approval) = ('not_required', 'pending') AND OLD.status = 'draft'

@@ -1,3 +1,4 @@
+-- Refuses a change of what people approve, and of an approval that has ended.
 CREATE OR REPLACE FUNCTION guard_deposit_facts() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   RAISE EXCEPTION 'deposit %: what is approved never changes', OLD.transaction_id

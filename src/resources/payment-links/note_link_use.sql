@@ -1,5 +1,5 @@
--- An attempt that ended gives its place back, or has used it; late money counts as well, also beyond the
--- limit: it was paid.
+-- Counts an attempt of a payment link that ended: it gives its place back, or has used it, and its address
+-- is forgotten. Late money counts too, also beyond the limit: it was paid.
 CREATE OR REPLACE FUNCTION note_link_use() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 DECLARE

@@ -1,5 +1,6 @@
--- Begins what is due. Among the 512 that are due longest the merchants take turns; who is covered is judged
--- row by row, which is cheap for one.
+-- Begins the payouts that are due. Among the 512 that are due longest the merchants take turns; whether
+-- each is covered is judged row by row, which is cheap for one. What an orphan of the operator has is
+-- asked about and never sent: its outcome is `asked`.
 CREATE OR REPLACE FUNCTION begin_payouts(operator provider, take int, fence_ms bigint, first_check_ms bigint)
 RETURNS TABLE (
   outcome text, payout_id bigint, request_id bigint, correlation_id uuid, merchant_id int, amount bigint,

@@ -1,5 +1,6 @@
--- Cancels up to `take` payouts of a merchant that have not begun: nobody begins those of one that is not
--- active, and nobody can ask for another. Those of an active one are its own to cancel. @returns how many
+-- Cancels up to `take` payouts and waiting deposits of a merchant that is not active: they never begin,
+-- and no other can be asked for. A deposit's approval ends with it. Those of an active merchant are its
+-- own to cancel. @returns how many
 CREATE OR REPLACE FUNCTION cancel_payouts_of(merchant int, take int) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
   SET plan_cache_mode = force_generic_plan AS $$

@@ -1,3 +1,4 @@
+-- Refuses a change of a payout's status or approval that its lifecycle does not have (`lifecycle_move`).
 CREATE OR REPLACE FUNCTION guard_payout_moves() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   moved record;

@@ -1,7 +1,8 @@
--- Of a member whose role or standing changes every session ends in the same transaction, and with it every
--- token; it waits for the money that these sessions are moving (`end_access`). And an owner stays: whoever
--- changes a merchant's owners holds its row, so that of two who leave at once the second sees that it is the
--- last.
+-- Follows a change of the role or the standing of a member. Every session of the member ends in the same
+-- transaction, and with it every token; that waits for the money that these sessions are moving
+-- (`end_access`). API keys that were shown to the member and grant more than the role are revoked. One who
+-- joins or rises begins to be an approver anew, and the owners are told. A last owner stays: the
+-- merchant's row is held, so that of two owners who leave at once the second sees that it is the last.
 CREATE OR REPLACE FUNCTION change_member() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 DECLARE

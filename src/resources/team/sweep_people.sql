@@ -1,5 +1,5 @@
--- Forgets sessions a month after their end, what was sent after three, and failures of yesterday. @returns
--- how many rows
+-- Forgets sessions a month after their end, letters after three months, failures of yesterday, and
+-- addresses from which an account did not sign in for 90 days. @returns how many rows
 CREATE OR REPLACE FUNCTION sweep_people() RETURNS int LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 DECLARE

@@ -1,7 +1,11 @@
--- Collect: records the payment, the intent to ask the operator, and the event, in this order of arrival. The
--- key's version and the account are checked once more here, so that money stops the moment a key is
--- regenerated: in a statement that begins under the locks (in id order), and so sees what the wait for them
--- was for. `outcome` is `made`, `duplicate` or `unauthenticated`; only `made` has ids.
+-- Records collections: the payment, the intent to ask the operator, and the event, in the order of
+-- arrival. The version of the key, the account and, where `addresses` is given, the whitelist are judged
+-- once more here, in a statement that begins under the locks (in the order of ids): so money stops at the
+-- moment when a key is regenerated. `identities` are what the operators are asked under, derived by the
+-- caller; what an orphan of the operator has is asked about and never sent. Planned once: keys are looked
+-- up one by one, and ids are drawn first, so that items find their rows by them. PostgreSQL's time per
+-- collection on a database that was never analysed: in statements of 16 from 546 us to 101, alone from
+-- 1,165 us to 646. `outcome` is `made`, `duplicate` or `unauthenticated`; only `made` has ids.
 CREATE OR REPLACE FUNCTION collect_many(
   merchant_ids int[], api_key_ids int[], api_key_versions int[], providers provider[], phones text[],
   amounts bigint[], refs text[], requests jsonb[], lifetime_ms bigint, fence_ms bigint, first_check_ms bigint,

@@ -1,4 +1,11 @@
--- What is the same reference twice in one call is judged as in two calls.
+-- Records deposits: the payment, its money set aside, the intent to ask the operator, and the event, all
+-- or nothing. Judged are first the credential, then the reference, then of a refund what it gives back,
+-- then the halt, then the money: what is covered is made, in the order of arrival. A deposit of the
+-- threshold and more, of a merchant whose approvals cover deposits, waits for people: its `outcome` is
+-- `waits`, its money is set aside, and no operator is asked. `makers` are the actors who ask; null from a
+-- release that knows no such approvals. `identities` are what the operators are asked under; what an
+-- orphan of the operator has is asked about and never sent. The same reference twice in one call is judged
+-- as in two calls.
 CREATE OR REPLACE FUNCTION deposit_many(
   merchant_ids int[], api_key_ids int[], api_key_versions int[], providers provider[], phones text[],
   amounts bigint[], refs text[], requests jsonb[], refund_of_ids bigint[], fence_ms bigint,

@@ -1,6 +1,7 @@
--- Adds up to `take` changes to the counts; one caller at a time, the others find nothing to do. A block takes
--- what comes after it until it has some 2,048 rows; then the next one begins, behind all that was counted
--- before. What is committed later under a smaller id belongs to the block in whose stretch it lies.
+-- Adds up to `take` changes to the counts, and then places the blocks that changed and those after them;
+-- one caller at a time, the others find nothing to do. A block takes the rows that come after it until it
+-- has some 2,048; then the next block begins, behind all that was counted before. A row that is committed
+-- later under a smaller id belongs to the block in whose stretch it lies.
 CREATE OR REPLACE FUNCTION fold_transaction_counts(take int) RETURNS int LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp
 SET enable_nestloop = off AS $$

@@ -1,8 +1,15 @@
--- Settle: the one way in which a transaction moves, whoever learned the outcome. Compare-and-set along the
--- lifecycle, the credit, the event and the end of the operator request, together. A collection that ended
--- unpaid is revived only by the operator's own answer, and flagged late. What is credited is what the
--- operator says was paid. Of several outcomes for one transaction in a call the first is tried. `moved` is
--- false where the move was not allowed or had happened; `status` is then what stands.
+-- Settles collections: the one way in which a collection ends, whoever learned the outcome. In one commit
+-- it changes the status along the lifecycle (compare and set), books the credit, writes the event and ends
+-- the request to the operator. The merchant is credited with at most what was asked; what the operator
+-- says was paid beyond that is booked to `unallocated` and waits for a person (`decide_excess`). A
+-- collection that ended unpaid is revived only by the operator's own answer, and flagged late. An outcome
+-- that only one send knows (its refusal, or that it gave up) names its attempt in `attempts`, and ends
+-- nothing once there is another attempt or the operator is known to have the request; null where the
+-- operator spoke of the request itself. Locks are taken in the order of notes: payment links and
+-- transactions, their requests, balances. Planned once and without nested loops: the planner, which
+-- expects ten items, compared each with each. PostgreSQL's time per settlement: alone from 1,390 us to
+-- 580, in statements of 64 from 80 to 65. Of several outcomes for one transaction in a call the first is
+-- tried. `moved` is false where the move was not allowed or had happened; `status` is then what stands.
 CREATE OR REPLACE FUNCTION settle_many(
   transaction_ids bigint[], to_statuses transaction_status[], sources text[], amounts bigint[],
   operator_references text[], reasons text[], messages text[], evidences jsonb[], late_check_ms bigint,
