@@ -1,6 +1,7 @@
 import type { PoolClient } from 'pg'
 import type { Queryable } from './api-keys.ts'
 import { type Actor, actorOf, nameOf } from './actor.ts'
+import { locks } from '../database/locks.ts'
 
 /** The way in by which somebody came. */
 export type Door = 'rest' | 'graphql' | 'websocket' | 'terminal' | 'service'
@@ -117,7 +118,7 @@ export async function recordedChange<Result>(
   work: () => Promise<Result>,
 ): Promise<Result> {
   // Of two changes of one thing the second begins with what the first made.
-  await tx.query('SELECT pg_advisory_xact_lock(72707380, $1)', [id])
+  await tx.query('SELECT pg_advisory_xact_lock($1, $2)', [locks.auditedChange, id])
   const before = await pictureOf(tx, recording, [kind, id])
   const result = await work()
   const after = await pictureOf(tx, recording, [kind, id])

@@ -19,6 +19,7 @@ import {
   type SealedEntry,
   writeHead,
 } from './audit-chain.ts'
+import { locks } from '../database/locks.ts'
 
 const entryColumns = `e.id, e.merchant_id AS "merchantId", e.actor, e.operation, e.target, e.address,
   e.request_id AS "requestId", e.door, e.before::text AS before, e.after::text AS after,
@@ -38,7 +39,9 @@ export async function sealAuditLog(pool: Pool, key: KeyObject): Promise<boolean>
   })
   if (waiting.rowCount === 0) return false
   return transact({ pool }, async (tx) => {
-    const turn = await tx.query<{ free: boolean }>('SELECT pg_try_advisory_xact_lock(72707381) AS free')
+    const turn = await tx.query<{ free: boolean }>('SELECT pg_try_advisory_xact_lock($1) AS free', [
+      locks.auditSeal,
+    ])
     if (!turn.rows[0]?.free) return false
     // A statement of its own: it sees what was sealed before the turn came.
     const { rows } = await tx.query<ChainedEntry & { headPosition: bigint | null; headHash: Buffer | null }>({

@@ -7,6 +7,7 @@ import { applyFunctions, areFunctionsDue, readFunctions } from './functions.ts'
 import { migrateJobs } from './jobs-schema.ts'
 import { merchantRole } from './merchant-pool.ts'
 import { giveToOwner, inShortTries, ownerRole } from './ownership.ts'
+import { locks } from './locks.ts'
 
 /**
  * The role that the service works under: it owns nothing, and can do only what the migrations grant it. It
@@ -14,8 +15,7 @@ import { giveToOwner, inShortTries, ownerRole } from './ownership.ts'
  */
 export const serviceRole = 'payments_service'
 
-/** Prisma's own lock and table, so that its command line finds a history it understands. */
-const migrationLock = 72_707_369
+/** Prisma's own table, so that its command line finds a history it understands. */
 const historyTable = `create table if not exists _prisma_migrations (
   id varchar(36) primary key not null, checksum varchar(64) not null, finished_at timestamptz,
   migration_name varchar(255) not null, logs text, rolled_back_at timestamptz,
@@ -62,7 +62,7 @@ export async function migrate(
   try {
     // By a statement: also where the startup options are lost, which the service then says.
     await client.query('set role none')
-    await client.query('select pg_advisory_lock($1)', [migrationLock])
+    await client.query('select pg_advisory_lock($1)', [locks.migrations])
     await ensureRoles(client)
     if (!options.folder) await refuseEarlier(client, migrations)
     const lockTries = options.lockTries ?? lockTriesMax

@@ -1,8 +1,6 @@
 import type pg from 'pg'
 import type { Log } from '../telemetry/log.ts'
-
-/** `enqueue_due_lanes` asks who holds it. */
-const laneLock = 72_707_376
+import { locks } from '../database/locks.ts'
 
 /**
  * Which lanes this process is at: of all processes one at most is at a lane. One session of this process
@@ -64,14 +62,14 @@ export function openLaneHolds(pool: pg.Pool, log: Log): LaneHolds {
       const { rows } = await ask({
         name: 'hold_lane',
         text: 'SELECT pg_try_advisory_lock($1, $2) AS held',
-        values: [laneLock, lane],
+        values: [locks.webhookCalls, lane],
       })
       if (!rows[0]?.held) return undefined
       try {
         return await work(lost)
       } finally {
         // A lock that cannot be given back goes with its session.
-        const values = [laneLock, lane]
+        const values = [locks.webhookCalls, lane]
         await ask({ name: 'leave_lane', text: 'SELECT pg_advisory_unlock($1, $2) AS held', values }).catch(
           end,
         )

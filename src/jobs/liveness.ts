@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Log } from '../telemetry/log.ts'
+import { locks } from '../database/locks.ts'
 
-/** `recover_jobs` asks who holds it. */
-const livenessLock = 72_707_375
 const retryMs = 200
 
 /**
@@ -30,7 +29,7 @@ async function keepHolding(pool: pg.Pool, engineId: string, log: Log, closing: A
       client.once('error', () => over.resolve())
       closing.addEventListener('abort', () => over.resolve(), { once: true })
       try {
-        await client.query('SELECT pg_advisory_lock($1, hashtext($2))', [livenessLock, engineId])
+        await client.query('SELECT pg_advisory_lock($1, hashtext($2))', [locks.jobEngine, engineId])
         if (!closing.aborted) await over.promise
       } finally {
         // Ends the session, and the lock with it.

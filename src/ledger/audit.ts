@@ -3,6 +3,7 @@ import { transact } from '../database/transact.ts'
 import { limits } from '../shared/limits.ts'
 import { haltPaymentsOut } from './payments-out.ts'
 import type { LedgerProblem } from './verify.ts'
+import { locks } from '../database/locks.ts'
 
 /** The proof of the books, in short transactions: what is new, and all of it slice by slice. */
 interface Books {
@@ -45,7 +46,7 @@ export async function proveRecent(
   return paced(pace, () =>
     transact(books, async (tx) => {
       await beginProof(tx, timeoutMs)
-      const free = await takeTurn(tx, recentLock)
+      const free = await takeTurn(tx, locks.recentProof)
       if (!free && !beside) return null
       const { rows } = await tx.query<Reach>('SELECT movement_id, event_id FROM audit_reach($1)', [
         beside ? null : pace.rows,
@@ -88,7 +89,7 @@ export async function proveDueSlice(books: Books, pace: Pace): Promise<PassProgr
   return paced(pace, () =>
     transact(books, async (tx) => {
       await beginProof(tx, limits.auditSliceTimeoutMs)
-      if (!(await takeTurn(tx, passLock))) return null
+      if (!(await takeTurn(tx, locks.proofPass))) return null
       const { rows } = await tx.query<{ id: number | null }>(duePass, [limits.auditWholeEveryMs])
       const id = rows[0]?.id
       return id == null ? null : proveSlice(tx, id, pace)
@@ -200,8 +201,6 @@ async function paced<Result>(pace: Pace, work: () => Promise<Result>): Promise<R
 }
 
 const queryCanceled = '57014'
-const recentLock = 72_707_372
-const passLock = 72_707_383
 /**
  * The pass that is under way. Else a new one: a day after the last one began, or, where that one found
  * something, a minute after it ended.

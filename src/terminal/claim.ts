@@ -2,6 +2,7 @@ import { accessSync, constants, mkdirSync } from 'node:fs'
 import pg from 'pg'
 import { addressesOf, type Config, ConfigError } from '../config.ts'
 import { asRole } from '../database/client.ts'
+import { locks } from '../database/locks.ts'
 
 /**
  * Makes `DATA_DIR` where it is missing, and something will be kept there.
@@ -21,8 +22,6 @@ export function openDataDir({ dataDir, databaseUrl, masterSecret, simulator }: C
   }
 }
 
-/** Held by the service whose simulator plays the operators of a folder. */
-const operatorsLock = 72_707_377
 /** A service that was killed a moment ago may hold it yet. */
 const waitMs = 1_500
 
@@ -39,13 +38,13 @@ export async function claimSandbox(connection: pg.ClientConfig, config: Config):
   await client.connect()
   try {
     await client.query(`set lock_timeout = ${waitMs}`)
-    await client.query('select pg_advisory_lock($1)', [operatorsLock])
+    await client.query('select pg_advisory_lock($1)', [locks.sandboxOperators])
   } catch (error) {
     if (!(error instanceof pg.DatabaseError && error.code === '55P03')) throw error
     const { rows } = await client.query<{ url: string }>(
       `select application_name as url from pg_locks join pg_stat_activity using (pid)
        where locktype = 'advisory' and granted and classid = 0 and objid = $1`,
-      [operatorsLock],
+      [locks.sandboxOperators],
     )
     await client.end()
     const where = rows[0] ? `, at ${rows[0].url}` : ''

@@ -5,6 +5,7 @@ import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
 import { readId, smallIdMax } from '../../graphql/ids.ts'
 import { DomainError } from '../../shared/errors.ts'
+import { locks } from '../../database/locks.ts'
 
 /** Who makes or changes a key, as it stands at this moment. */
 export interface Maker {
@@ -27,7 +28,7 @@ export async function asMaker<Result>(
   await ctx.requestLimits.takeAccessChange(ctx)
   const done = await transact(ctx.database, async (tx) => {
     // The lock of those who end access (see `end_access`): their statement before ours, or after it.
-    await tx.query('SELECT pg_advisory_xact_lock(72707373, $1)', [merchantId])
+    await tx.query('SELECT pg_advisory_xact_lock($1, $2)', [locks.access, merchantId])
     const { rows } = await tx.query<Maker>(makerSql, [apiKeyId, merchantId, apiKeyVersion])
     return rows[0] ? { result: await work(tx, rows[0]) } : null
   })

@@ -3,6 +3,7 @@ import { type Head, writeHead } from '../../access/audit-chain.ts'
 import type { Services } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
 import { writeLetter } from '../team/letters.ts'
+import { locks } from '../../database/locks.ts'
 
 /**
  * Writes the daily letters: each merchant whose audit log has grown since the last one is told its head, at
@@ -17,7 +18,9 @@ export async function writeHeadLetters(
   // Letters that nobody can send would only pile up.
   if (config.mail.smtpUrl === null && config.mail.folder === null) return false
   return transact(database, async (tx) => {
-    const { rows } = await tx.query<{ free: boolean }>('SELECT pg_try_advisory_xact_lock(72707384) AS free')
+    const { rows } = await tx.query<{ free: boolean }>('SELECT pg_try_advisory_xact_lock($1) AS free', [
+      locks.auditLetters,
+    ])
     if (!rows[0]?.free) return false
     const due = await takeDue(tx)
     for (const { merchantId, head, isFirst, merchant, locale, receivers } of due) {

@@ -11,6 +11,7 @@ import { invariant } from '../../shared/invariant.ts'
 import { limits } from '../../shared/limits.ts'
 import type { Xof } from '../../shared/money.ts'
 import type { Secret } from '../../shared/secret.ts'
+import { locks } from '../../database/locks.ts'
 
 export const merchantInput = z.object({ name: text({ min: 1, max: limits.merchantNameLengthMax }) })
 
@@ -44,7 +45,7 @@ export async function createFirstMerchant(
   funds: Xof,
 ): Promise<NewMerchant | null> {
   return transact(services.database, async (tx) => {
-    await tx.query('SELECT pg_advisory_xact_lock($1)', [firstMerchantLock])
+    await tx.query('SELECT pg_advisory_xact_lock($1)', [locks.firstMerchant])
     const { rows } = await tx.query('SELECT FROM merchant LIMIT 1')
     if (rows.length > 0) return null
     const made = await insertMerchant(tx, services, name, 'service')
@@ -52,8 +53,6 @@ export async function createFirstMerchant(
     return made
   })
 }
-
-const firstMerchantLock = 72_707_371
 
 async function insertMerchant(
   tx: PoolClient,

@@ -21,7 +21,7 @@ DECLARE
   known boolean := EXISTS (SELECT FROM operator_orphan o WHERE o.correlation_id = identity);
 BEGIN
   -- Before all else, so that nobody waits here who holds anything.
-  PERFORM pg_advisory_xact_lock(72707377, hashtext(phone));
+  PERFORM pg_advisory_xact_lock(72707378, hashtext(phone));
   PERFORM pg_advisory_xact_lock_shared(72707373, l.merchant_id) FROM payment_link l WHERE l.id = link;
   SELECT l.* INTO used FROM payment_link l JOIN merchant m ON m.id = l.merchant_id AND m.status = 'active'
   WHERE l.id = link FOR UPDATE OF l;

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { type Recording, recordChange } from '../../access/audit-log.ts'
+import { locks } from '../../database/locks.ts'
 
 /** What the audit log shows of an API key whose holder changes. */
 interface IssuedKey {
@@ -20,7 +21,7 @@ export async function recordKeys(
   work: () => Promise<void>,
 ): Promise<number[]> {
   // No key is issued or ended meanwhile.
-  await tx.query('SELECT pg_advisory_xact_lock(72707373, $1)', [recording.merchantId])
+  await tx.query('SELECT pg_advisory_xact_lock($1, $2)', [locks.access, recording.merchantId])
   const before = await tx.query<IssuedKey>(
     `SELECT id, issued_to_id, revoked_at FROM api_key
      WHERE issued_to_id = $1 AND kind = 'key' AND revoked_at IS NULL ORDER BY id`,
