@@ -142,7 +142,7 @@ export async function verifyAuditLog(
 }
 
 /**
- * Reads a head that somebody kept outside the database, alone or within the line that it stands in.
+ * Reads a head of an audit log that was kept outside the database: the head alone, or a log line with it.
  * @throws DomainError INVALID_INPUT where it is none, of another merchant, or not of this installation
  */
 export function readKeptHead(key: KeyObject, merchantId: number, text: string): Head {

@@ -37,13 +37,12 @@ CREATE TYPE locale AS ENUM ('fr', 'en');
 CREATE TYPE credential_kind AS ENUM ('key', 'session');
 CREATE TYPE member_role AS ENUM ('owner', 'admin', 'finance', 'viewer');
 CREATE TYPE member_status AS ENUM ('invited', 'active', 'removed');
--- It ends when the last of its recipients has, and as they did.
+-- A batch ends when its last recipient has ended, and its status follows from how they ended.
 CREATE TYPE batch_status AS ENUM ('draft', 'pending_approval', 'processing', 'completed',
   'partially_completed', 'failed', 'cancelled');
 CREATE TYPE recipient_status AS ENUM ('pending', 'processing', 'success', 'failed', 'cancelled');
 CREATE TYPE settlement_exception_state AS ENUM ('open', 'credited', 'returned');
--- Whatever waits for people waits as payouts do: one function says what is asked about a thing, one counts,
--- one decides.
+-- What the approval functions know of a payout, a batch, a deposit or a change of the settings that waits.
 CREATE TYPE approval_asked AS (merchant_id integer, payout_id bigint, batch_id integer, waits boolean,
   approval approval_status, status text, digest bytea, expires_at timestamptz, required integer, makers
   integer[], settings_change_id integer, transaction_id bigint);
@@ -62,16 +61,14 @@ CREATE TABLE "merchant" (
   "approvals_required" smallint NOT NULL DEFAULT 1,
   "approvals_cover_deposits" boolean NOT NULL DEFAULT false,
   CONSTRAINT "merchant_pkey" PRIMARY KEY (id),
-  -- Bounds that hold whatever the code does. A refund may give back a small rest.
   CONSTRAINT "merchant_approval_threshold" CHECK (approval_threshold >= 0),
   CONSTRAINT "merchant_approvals_required" CHECK (approvals_required >= 1 AND approvals_required <= 3),
   CONSTRAINT "merchant_ip_whitelist" CHECK (cardinality(ip_whitelist) <= 50),
-  -- Bounds that hold whatever the code does.
   CONSTRAINT "merchant_name_length" CHECK (char_length(name) >= 1 AND char_length(name) <= 200),
   CONSTRAINT "merchant_notification_email" CHECK (char_length(notification_email) >= 3 AND
     char_length(notification_email) <= 254)
 );
--- Merchants that are not active, for those who look for what is due.
+-- The jobs that look for due work leave out merchants that are not active.
 CREATE INDEX merchant_inactive ON "merchant" (id) WHERE (status <> 'active'::merchant_status);
 GRANT SELECT ON "merchant" TO payments_merchant;
 GRANT INSERT, SELECT ON "merchant" TO payments_service;
@@ -103,12 +100,11 @@ CREATE TABLE "api_key" (
   "suspended_at" timestamptz(3),
   CONSTRAINT "api_key_pkey" PRIMARY KEY (id),
   CONSTRAINT "api_key_issued_to_id" CHECK (issued_to_id IS NULL OR kind = 'key'::credential_kind),
-  -- What a credential is decides what it has. Only a key has a secret: what stands for a person was proven by
-  -- a password.
+  -- A key has a secret. A session has none, because a password proved its member, but it has an end.
   CONSTRAINT "api_key_kind" CHECK ( CASE kind WHEN 'key'::credential_kind THEN secret_hash IS NOT NULL AND
     pepper_id IS NOT NULL AND member_id IS NULL ELSE secret_hash IS NULL AND pepper_id IS NULL AND member_id
     IS NOT NULL AND expires_at IS NOT NULL END),
-  -- Nobody is limited to nothing.
+  -- A limit of 0 would refuse every payment: revoke the key instead.
   CONSTRAINT "api_key_limits" CHECK (max_per_payment >= 1 AND max_per_day >= 1)
 );
 CREATE UNIQUE INDEX api_key_key_key ON "api_key" (key);
@@ -221,7 +217,7 @@ CREATE TABLE "transaction" (
   CONSTRAINT "transaction_amount" CHECK ( CASE transaction_type WHEN 'pay'::transaction_type THEN amount >=
     100 WHEN 'deposit'::transaction_type THEN amount >= CASE WHEN refund_of_id IS NULL THEN 1000 ELSE 1 END
     ELSE amount = 0 END),
-  -- Only money that came after the end is late.
+  -- A payment is late only where its money came after it had ended unpaid.
   CONSTRAINT "transaction_late" CHECK (NOT late OR (status = ANY (ARRAY['success'::transaction_status,
     'reversed'::transaction_status]))),
   CONSTRAINT "transaction_phone" CHECK (customer_phone ~ '^\+223[2-9][0-9]{7}$'::text OR transaction_type =
@@ -239,11 +235,12 @@ CREATE UNIQUE INDEX transaction_reference_merchant_id_key ON "transaction" (refe
 CREATE INDEX transaction_merchant_id_customer_phone_id_idx ON "transaction" (merchant_id, customer_phone, id);
 CREATE INDEX transaction_merchant_id_created_at_idx ON "transaction" (merchant_id, created_at);
 CREATE UNIQUE INDEX transaction_merchant_id_id_key ON "transaction" (merchant_id, id);
--- The refunds of a collection, what may be sent now, and what waits for a person.
+-- Finds the refunds of a collection.
 CREATE INDEX transaction_refund ON "transaction" (refund_of_id) WHERE (refund_of_id IS NOT NULL);
 CREATE INDEX transaction_payment_link ON "transaction" (payment_link_id, id) WHERE (payment_link_id IS NOT
   NULL);
--- Nobody is pestered: how often a telephone was asked by links, whosever, without paying.
+-- Counts how often the links of all merchants asked a telephone number that did not pay, so that it is not
+-- asked too often.
 CREATE INDEX transaction_asked_by_link ON "transaction" (customer_phone, created_at) WHERE (payment_link_id IS
   NOT NULL);
 CREATE INDEX transaction_open_by_link ON "transaction" (payment_link_id, created_at) WHERE ((payment_link_id
@@ -280,14 +277,14 @@ CREATE TABLE "operator_request" (
   CONSTRAINT "operator_request_subject" CHECK (num_nonnulls(transaction_id, payout_id, recipient_id) = 1)
 );
 CREATE UNIQUE INDEX operator_request_correlation_id_key ON "operator_request" (correlation_id);
--- The two work lists: what to ask operators about, and what to number.
+-- The work list of the jobs that ask operators about requests.
 CREATE INDEX operator_request_due ON "operator_request" (provider, next_check_at) WHERE (next_check_at IS NOT
   NULL);
 CREATE UNIQUE INDEX operator_request_payout_id_key ON "operator_request" (payout_id);
 CREATE INDEX operator_request_transaction_id_idx ON "operator_request" (transaction_id);
 CREATE UNIQUE INDEX operator_request_recipient ON "operator_request" (recipient_id) WHERE (recipient_id IS NOT
   NULL);
--- Of what was sent for recipients and is not known to be answered, first or again, by whatever process.
+-- Counts the calls for recipients that no process has noted an answer of: they take places at the operator.
 CREATE INDEX operator_request_recipient_sending ON "operator_request" (fence_until) WHERE ((state =
   'sending'::operator_request_state) AND (recipient_id IS NOT NULL));
 GRANT SELECT, UPDATE ON "operator_request" TO payments_service;
@@ -345,7 +342,7 @@ CREATE TABLE "movement" (
   CONSTRAINT "movement_sides" CHECK (debit <> credit)
 );
 CREATE UNIQUE INDEX movement_cause_step_key ON "movement" (cause, step);
--- What is reserved ends once: paid out or given back, never both.
+-- A reservation ends once: it is paid out or given back, never both.
 CREATE UNIQUE INDEX movement_reservation_end ON "movement" (cause) WHERE (step = ANY
   (ARRAY['post'::ledger_step, 'void'::ledger_step]));
 CREATE INDEX movement_merchant_id_created_at_id_idx ON "movement" (merchant_id, created_at, id);
@@ -365,9 +362,8 @@ CREATE TABLE "merchant_balance" (
   CONSTRAINT "merchant_balance_receivable" CHECK (receivable >= 0),
   CONSTRAINT "merchant_balance_reserved" CHECK (reserved >= 0)
 );
--- What is owed holds up payouts: one whose money was set aside before the debt, and that has not begun, waits
--- until it is paid, and may be cancelled, which pays it. (A scheduled one that is due finds nothing available
--- and ends as short.)
+-- Finds the merchants that owe money, because their payouts wait until the debt is paid. Cancelling such a
+-- payout frees its money and pays the debt.
 CREATE INDEX merchant_owing ON "merchant_balance" (merchant_id) WHERE (receivable > 0);
 GRANT SELECT ON "merchant_balance" TO payments_merchant;
 GRANT SELECT ON "merchant_balance" TO payments_service;
@@ -530,7 +526,7 @@ CREATE TABLE "payout" (
   "correlation_id" uuid NOT NULL DEFAULT gen_random_uuid(),
   CONSTRAINT "payout_pkey" PRIMARY KEY (id),
   CONSTRAINT "payout_amount" CHECK (amount >= 1000),
-  -- Nothing is sent that a person has yet to approve, or did not.
+  -- A payment that waits for approval, or was not approved, is never sent.
   CONSTRAINT "payout_approval" CHECK ( CASE approval WHEN 'pending'::approval_status THEN status = ANY
     (ARRAY['pending'::payout_status, 'cancelled'::payout_status]) WHEN 'rejected'::approval_status THEN status
     = 'cancelled'::payout_status WHEN 'expired'::approval_status THEN status = 'cancelled'::payout_status ELSE
@@ -557,7 +553,7 @@ CREATE INDEX payout_due ON "payout" (payment_method, send_at, id) WHERE ((status
   AND (approval = ANY (ARRAY['not_required'::approval_status, 'approved'::approval_status])));
 CREATE INDEX payout_awaiting ON "payout" (approval_expires_at) WHERE ((approval = 'pending'::approval_status)
   AND (status = 'pending'::payout_status));
--- What waits for a merchant's people, what ends first before the rest.
+-- Lists the payouts that wait for approval of a merchant, the one that expires first in front.
 CREATE INDEX payout_waiting ON "payout" (merchant_id, approval_expires_at, id) WHERE ((approval =
   'pending'::approval_status) AND (status = 'pending'::payout_status));
 CREATE UNIQUE INDEX payout_correlation_id_key ON "payout" (correlation_id);
@@ -623,7 +619,7 @@ CREATE TABLE "webhook_endpoint" (
   "updated_at" timestamptz(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
   CONSTRAINT "webhook_endpoint_pkey" PRIMARY KEY (id),
   CONSTRAINT "webhook_endpoint_disabled_at" CHECK (disabled_at IS NULL OR NOT is_active),
-  -- Nothing is sent to what is not active, or gone.
+  -- The service sends nothing to an endpoint that is inactive or removed.
   CONSTRAINT "webhook_endpoint_due_at" CHECK (due_at IS NULL OR is_active AND removed_at IS NULL),
   CONSTRAINT "webhook_endpoint_events" CHECK (cardinality(events) > 0),
   CONSTRAINT "webhook_endpoint_failure_count" CHECK (failure_count >= 0),
@@ -637,8 +633,7 @@ CREATE INDEX webhook_endpoint_merchant_id_id_idx ON "webhook_endpoint" (merchant
 CREATE UNIQUE INDEX webhook_endpoint_made_for_merchant_id_key ON "webhook_endpoint" (made_for, merchant_id);
 CREATE UNIQUE INDEX webhook_endpoint_merchant_id_slot_key ON "webhook_endpoint" (merchant_id, slot);
 CREATE UNIQUE INDEX webhook_endpoint_id_merchant_id_key ON "webhook_endpoint" (id, merchant_id);
--- The lanes: which endpoints to look at; of one endpoint what is due at once, in order, what waits, by its
--- time and in order, and what was given up.
+-- Finds the endpoints with due deliveries.
 CREATE INDEX webhook_endpoint_due ON "webhook_endpoint" (due_at) WHERE (due_at IS NOT NULL);
 GRANT SELECT ON "webhook_endpoint" TO payments_service;
 GRANT SELECT ("id", "merchant_id", "slot", "url", "events", "previous_secret_until", "is_active",
@@ -664,7 +659,7 @@ CREATE TABLE "webhook_delivery" (
     'pending'::webhook_delivery_status)),
   CONSTRAINT "webhook_delivery_next_attempt_at" CHECK (next_attempt_at IS NULL OR status =
     'pending'::webhook_delivery_status),
-  -- A test is no event, and is on record when it was sent.
+  -- A test delivery belongs to no event, and is recorded once it was sent.
   CONSTRAINT "webhook_delivery_position" CHECK (("position" IS NULL) = (type = 'test'::text)),
   CONSTRAINT "webhook_delivery_test" CHECK ("position" IS NOT NULL OR status <>
     'pending'::webhook_delivery_status)
@@ -804,8 +799,7 @@ CREATE TABLE "audit_entry" (
   CONSTRAINT "audit_entry_pkey" PRIMARY KEY (merchant_id, id)
 );
 CREATE INDEX audit_entry_merchant_id_target_id_idx ON "audit_entry" (merchant_id, target, id);
--- their merchant's chain is made after the commit, so that no writer waits for another.
--- Of payments there are very many, and nobody looks for them by these.
+-- Entries of payments are left out: there are very many, and no query looks for them by actor or operation.
 CREATE INDEX audit_entry_actor ON "audit_entry" (merchant_id, actor, id) WHERE (NOT is_payment);
 CREATE INDEX audit_entry_operation ON "audit_entry" (merchant_id, operation, id) WHERE (NOT is_payment);
 GRANT SELECT ON "audit_entry" TO payments_merchant;
@@ -912,7 +906,7 @@ CREATE TABLE "batch" (
   CONSTRAINT "batch_pkey" PRIMARY KEY (id),
   CONSTRAINT "batch_amounts" CHECK (returned_amount >= 0 AND returned_amount <= paid_amount AND paid_amount <=
     total_amount),
-  -- Nothing is sent that a person has yet to approve, or did not.
+  -- A payment that waits for approval, or was not approved, is never sent.
   CONSTRAINT "batch_approval" CHECK ((status <> 'pending_approval'::batch_status OR approval =
     'pending'::approval_status) AND CASE approval WHEN 'pending'::approval_status THEN status = ANY
     (ARRAY['pending_approval'::batch_status, 'cancelled'::batch_status]) WHEN 'rejected'::approval_status THEN
@@ -927,7 +921,7 @@ CREATE TABLE "batch" (
   CONSTRAINT "batch_counts" CHECK (LEAST(processing_count, succeeded_count, failed_count, cancelled_count) >=
     0 AND (processing_count + succeeded_count + failed_count + cancelled_count) <= recipient_count),
   CONSTRAINT "batch_recipient_count" CHECK (recipient_count >= 0 AND recipient_count <= 10000),
-  -- It ends when the last of its recipients has, and as they did.
+  -- A batch ends when its last recipient has ended, and its status follows from how they ended.
   CONSTRAINT "batch_status" CHECK ( CASE WHEN status = ANY (ARRAY['draft'::batch_status,
     'pending_approval'::batch_status]) THEN (processing_count + succeeded_count + failed_count +
     cancelled_count) = 0 AND started_at IS NULL AND cancel_asked_at IS NULL AND processed_at IS NULL WHEN
@@ -949,7 +943,7 @@ CREATE INDEX batch_awaiting ON "batch" (approval_expires_at) WHERE (status =
   'pending_approval'::batch_status);
 CREATE INDEX batch_waiting ON "batch" (merchant_id, approval_expires_at, id) WHERE (status =
   'pending_approval'::batch_status);
--- Those who failed are paid anew by one batch, until that is cancelled.
+-- One batch at a time pays the failed recipients of another batch again; a cancelled one does not count.
 CREATE UNIQUE INDEX batch_retry ON "batch" (retry_of_id) WHERE (status <> 'cancelled'::batch_status);
 GRANT SELECT ON "batch" TO payments_merchant;
 GRANT SELECT ON "batch" TO payments_service;
@@ -990,7 +984,7 @@ CREATE TABLE "batch_recipient" (
 );
 CREATE INDEX batch_recipient_batch_id_id_idx ON "batch_recipient" (batch_id, id);
 CREATE UNIQUE INDEX batch_recipient_id_merchant_id_key ON "batch_recipient" (id, merchant_id);
--- Who is still to be sent something. Not by status: what is settled then stays where it is in every index.
+-- Lists the recipients that were not sent yet. Without the status, so that a settlement changes no index.
 CREATE INDEX batch_recipient_unsent ON "batch_recipient" (payment_method, batch_id, id) WHERE (sent_at IS
   NULL);
 CREATE UNIQUE INDEX batch_recipient_correlation_id_key ON "batch_recipient" (correlation_id);
@@ -1197,7 +1191,7 @@ CREATE TABLE "settings_change" (
 );
 CREATE INDEX settings_change_merchant_id_id_idx ON "settings_change" (merchant_id, id);
 CREATE UNIQUE INDEX settings_change_id_merchant_id_key ON "settings_change" (id, merchant_id);
--- One waits at a time: the people who decide see all that would change.
+-- One change of the settings waits at a time, so that the members who decide see all that would change.
 CREATE UNIQUE INDEX settings_change_waiting ON "settings_change" (merchant_id) WHERE (approval =
   'pending'::approval_status);
 CREATE INDEX settings_change_awaiting ON "settings_change" (approval_expires_at) WHERE (approval =
@@ -1236,12 +1230,12 @@ CREATE INDEX deposit_approval_waiting ON "deposit_approval" (merchant_id, approv
 GRANT SELECT ON "deposit_approval" TO payments_merchant;
 GRANT SELECT ON "deposit_approval" TO payments_service;
 
--- Row-level security: the second wall between merchants, behind the filter that every read carries. Requests
--- of a merchant read under the role `payments_merchant`, which sees the rows of the merchant that its session
--- is bound to (`app.merchant`), and without one no row. `payments_service` is the role of what concerns all
--- merchants (sign-in, payers, callbacks, jobs). `payments_owner` owns the tables and the functions, and
--- row-level security is forced on it too. Both see every row by a policy, because an ordinary account cannot
--- give BYPASSRLS. A migration that makes a table with a merchant writes the same for it.
+-- Row-level security is the second wall between merchants; the first is the filter in every read. Requests of
+-- a merchant read under the role `payments_merchant`: it sees the rows of the merchant in `app.merchant` of
+-- its session, and no row where that is empty. The role `payments_service` serves what concerns all merchants
+-- (sign-in, payers, callbacks, jobs). The role `payments_owner` owns the tables and the functions, and row-
+-- level security is forced on it too. Policies show these two every row, because an ordinary account cannot
+-- give BYPASSRLS. A migration that makes a table with a merchant writes the same statements for it.
 DO $$
 DECLARE
   walled text;

@@ -144,7 +144,8 @@ BEGIN
     END CASE;
   END IF;
   told := CASE subject WHEN 'payout' THEN payout_told(one, NULL) WHEN 'batch' THEN batch_told(many, NULL)
-    WHEN 'settings' THEN settings_change_told(change) ELSE deposit_told(paid, NULL, deposit.approval) END;
+    WHEN 'settings' THEN settings_change_told(change)
+    ELSE deposit_told(paid, NULL, deposit.approval::text) END;
   INSERT INTO event (merchant_id, type, data, created_at)
   VALUES (merchant, 'approval_given', told || jsonb_build_object(
     'approved_by', person.member_id, 'approvals', given, 'approvals_required', asked.required), at);

@@ -23,8 +23,8 @@ BEGIN
     FROM changed c ORDER BY c.merchant_id, c.id
   ), told AS (
     INSERT INTO event (merchant_id, type, data, created_at)
-    SELECT c.merchant_id, 'deposit_cancelled', deposit_told(c.self, 'pending', coalesce(becomes, 'pending'))
-      || why, at
+    SELECT c.merchant_id, 'deposit_cancelled',
+      deposit_told(c.self, 'pending', coalesce(becomes::text, 'pending')) || why, at
     FROM changed c ORDER BY c.merchant_id, c.id
   )
   SELECT count(*) INTO cancelled FROM changed;

@@ -1,10 +1,4 @@
--- What the log keeps of a deposit that is made, waits, or is let go.
-CREATE OR REPLACE FUNCTION deposit_told(transaction, was text, approval approval_status) RETURNS jsonb
-  LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT deposit_told($1, was, approval::text)
-$$;
-
--- What the log keeps of a deposit that is made, waits, or is let go.
+-- The data of an event of a deposit: the deposit as it is, the status before, and how its approval stands.
 CREATE OR REPLACE FUNCTION deposit_told(transaction, was text, approval text) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT jsonb_strip_nulls(jsonb_build_object(
@@ -13,5 +7,4 @@ CREATE OR REPLACE FUNCTION deposit_told(transaction, was text, approval text) RE
     'previous_status', was, 'refund_of', $1.refund_of_id, 'approval', approval))
 $$;
 
-REVOKE EXECUTE ON FUNCTION deposit_told(transaction,text,approval_status),
-  deposit_told(transaction,text,text) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION deposit_told FROM PUBLIC;
