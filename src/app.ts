@@ -3,20 +3,20 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { createListener } from './http/listener.ts'
 import { type HttpServer, listenHttp } from './http/server.ts'
-import { openHeadLog } from './access/audit-heads.ts'
-import { sealAuditLog } from './access/audit-seal.ts'
-import { openAdmission } from './access/admission.ts'
-import { openAccess } from './access/authenticate.ts'
-import { createRequestLimits } from './access/request-limits.ts'
-import { addressMatcher } from './access/ip-whitelist.ts'
-import { openMasterSecret } from './access/secrets.ts'
+import { openHeadLog } from './audit/audit-heads.ts'
+import { sealAuditLog } from './audit/audit-seal.ts'
+import { openAdmission } from './limits/admission.ts'
+import { openAccess } from './identity/authenticate.ts'
+import { createRequestLimits } from './limits/request-limits.ts'
+import { addressMatcher } from './shared/ip-whitelist.ts'
+import { openMasterSecret } from './identity/secrets.ts'
 import {
   type Addresses,
   addressesOf,
   type Config,
   type OperatorSettings,
   sandboxOperators,
-} from './config.ts'
+} from './config/config.ts'
 import type { Services } from './context.ts'
 import { openBatches } from './database/batch.ts'
 import { type Database, listen, openDatabase, openPool, probePools } from './database/client.ts'

@@ -16,10 +16,12 @@ interface Source {
 /** From the ground up; rooms of one floor stand side by side and do not see each other. */
 const floors: readonly (readonly string[])[] = [
   ['shared'],
-  ['config.ts'],
+  ['config'],
   ['telemetry'],
   ['database'],
-  ['access', 'ledger', 'operators', 'jobs', 'mail'],
+  ['limits', 'ledger', 'operators', 'jobs', 'mail'],
+  ['identity'],
+  ['audit', 'idempotency'],
   ['events'],
   ['context.ts'],
   ['graphql'],
@@ -31,7 +33,7 @@ const floors: readonly (readonly string[])[] = [
 ]
 
 /** Programs of their own, which share nothing with the server but what goes over the wire. */
-const isolated = ['src/operators/simulator/', 'src/dashboard/']
+const isolated = ['src/simulator/', 'src/dashboard/']
 
 /** Which resource calls a verb of which other one. */
 const resourceCalls: ReadonlySet<string> = new Set([
@@ -42,13 +44,13 @@ const resourceCalls: ReadonlySet<string> = new Set([
 
 /** Who reads the environment, and why others than config.ts do. */
 const environmentReaders: ReadonlySet<string> = new Set([
-  'src/config.ts',
+  'src/config/config.ts',
   // Hands it on to `pg_dump` and `pg_restore`, which are found by it.
   'src/database/backup-external.ts',
   // Hands it on to `prisma generate`.
   'src/database/hydrate.ts',
   // A program of its own.
-  'src/operators/simulator/main.ts',
+  'src/simulator/main.ts',
 ])
 
 /**
@@ -327,10 +329,10 @@ describe('each rule can fail', () => {
     [0, 'src/ledger/post.ts', importing('../operators/operator.ts')],
     [0, 'src/shared/money.ts', "import type {\n  Config,\n} from '../config.ts'\n"],
     [0, 'src/database/batch.ts', "const late = await import('../context.ts')\n"],
-    [0, 'src/database/batch.ts', "export * from '../access/scopes.ts'\n"],
+    [0, 'src/database/batch.ts', "export * from '../identity/scopes.ts'\n"],
     [0, 'src/attic/old.ts', importing('../shared/money.ts')],
-    [1, 'src/operators/simulator/http.ts', importing('../../shared/money.ts')],
-    [1, 'src/http/server.ts', importing('../operators/simulator/http.ts')],
+    [1, 'src/simulator/http.ts', importing('../shared/money.ts')],
+    [1, 'src/http/server.ts', importing('../simulator/http.ts')],
     [1, 'src/dashboard/page.ts', importing('../shared/money.ts')],
     [2, 'src/resources/payouts/create.ts', importing('../batches/process.ts')],
     [2, 'src/resources/payment-links/schema.ts', importing('../transactions/schema.ts')],
@@ -368,7 +370,7 @@ describe('each rule can fail', () => {
       { path: 'src/resources/payment-links/pay.ts', text: importing('../transactions/collect.ts') },
       { path: 'src/resources/schema.ts', text: importing('./payouts/schema.ts') },
       {
-        path: 'src/operators/simulator/main.ts',
+        path: 'src/simulator/main.ts',
         text: `${importing('./http.ts')}const port = process.env.PORT\n`,
       },
       { path: 'src/terminal/run.ts', text: importing('../app.ts') },

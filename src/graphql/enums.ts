@@ -1,5 +1,5 @@
-import { roleNames } from '../access/roles.ts'
-import { scopes } from '../access/scopes.ts'
+import { roleNames } from '../identity/roles.ts'
+import { scopes } from '../identity/scopes.ts'
 import { events } from '../events/catalogue.ts'
 import { payoutMethods, providers } from '../shared/providers.ts'
 import type { States } from '../shared/states.ts'

@@ -10,8 +10,8 @@ import {
   validate,
 } from 'graphql'
 import { RateLimiterMemory } from 'rate-limiter-flexible'
-import { RecentMap } from '../access/recent-map.ts'
-import type { Priority } from '../access/admission.ts'
+import { RecentMap } from '../shared/recent-map.ts'
+import type { Priority } from '../limits/admission.ts'
 import type { Context } from '../context.ts'
 import { asMerchant } from '../database/merchant-pool.ts'
 import { limits } from '../shared/limits.ts'

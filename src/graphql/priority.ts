@@ -1,4 +1,4 @@
-import type { Priority } from '../access/admission.ts'
+import type { Priority } from '../limits/admission.ts'
 import { limits } from '../shared/limits.ts'
 import type { AccessPlan } from './access-plan.ts'
 

@@ -13,7 +13,7 @@ import {
   visit,
 } from 'graphql'
 import type { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
-import { type Actor, actorOf, nameOf } from '../access/actor.ts'
+import { type Actor, actorOf, nameOf } from '../identity/actor.ts'
 import type { Context } from '../context.ts'
 import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'

@@ -1,6 +1,6 @@
 import { pipeline } from 'node:stream/promises'
 import type { GraphQLSchema } from 'graphql'
-import { takePlaces } from '../access/places.ts'
+import { takePlaces } from '../limits/places.ts'
 import type { Context, Services } from '../context.ts'
 import { asMerchant } from '../database/merchant-pool.ts'
 import { accessRuleOf } from '../graphql/access-plan.ts'

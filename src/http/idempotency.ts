@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
-import type { Actor } from '../access/actor.ts'
-import { type Claim, claimKey } from '../access/idempotency-keys.ts'
+import type { Actor } from '../identity/actor.ts'
+import { type Claim, claimKey } from '../idempotency/idempotency-keys.ts'
 import type { Context } from '../context.ts'
 import { DomainError } from '../shared/errors.ts'
 import { limits } from '../shared/limits.ts'

@@ -1,5 +1,5 @@
 import type { GraphQLSchema } from 'graphql'
-import { mine } from '../access/actor.ts'
+import { mine } from '../identity/actor.ts'
 import type { Services } from '../context.ts'
 import { asMerchant } from '../database/merchant-pool.ts'
 import { accessRuleOf } from '../graphql/access-plan.ts'

@@ -1,6 +1,6 @@
 import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { MailSettings } from '../shared/mail-settings.ts'
+import type { MailSettings } from '../config/mail.ts'
 import type { Log } from '../telemetry/log.ts'
 
 /** A letter as it leaves. */

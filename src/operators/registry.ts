@@ -1,5 +1,5 @@
-import type { OperatorSettings } from '../config.ts'
-import type { OperatorLimits } from '../shared/operator-limits.ts'
+import type { OperatorSettings } from '../config/config.ts'
+import type { OperatorLimits } from '../config/operator-limits.ts'
 import type { Clock } from '../shared/clock.ts'
 import type { Provider } from '../shared/providers.ts'
 import { createCheckoutDriver } from './checkout-session.ts'

@@ -12,7 +12,7 @@ export interface SimulatorProcess {
   close(): Promise<void>
 }
 
-const program = fileURLToPath(new URL('./simulator/main.ts', import.meta.url))
+const program = fileURLToPath(new URL('../simulator/main.ts', import.meta.url))
 
 /**
  * Starts the simulator on a loopback port, and ends it with this process, however that ends.

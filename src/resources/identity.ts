@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { operatorIdentity } from '../access/operator-identities.ts'
-import { actorOf } from '../access/actor.ts'
+import { operatorIdentity } from '../identity/operator-identities.ts'
+import { actorOf } from '../identity/actor.ts'
 import type { Context } from '../context.ts'
 import { invariant } from '../shared/invariant.ts'
 

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { readConfig } from '../config.ts'
+import { readConfig } from '../config/config.ts'
 import { assertNoHalfRestore, backUpCluster, restoreCluster } from '../database/backup-embedded.ts'
 import { dumpDatabase, loadDump } from '../database/backup-external.ts'
 import type { Manifest } from '../database/backup-files.ts'

@@ -1,5 +1,5 @@
 import { parseArgs, styleText } from 'node:util'
-import { addressesOf, ConfigError, readConfig } from '../config.ts'
+import { addressesOf, ConfigError, readConfig } from '../config/config.ts'
 
 // What programs that use a running service have in common: their flags, a merchant to be, and how they end.
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { addressesOf, sandboxOperators } from '../config.ts'
+import { addressesOf, sandboxOperators } from '../config/config.ts'
 import { beginEpoch } from '../database/restores.ts'
 import { openSandboxClock } from '../database/sandbox-clock.ts'
 import { createOperators } from '../operators/registry.ts'

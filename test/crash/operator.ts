@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
-import type { Change, Operation } from '../../src/operators/simulator/model.ts'
-import { operators } from '../../src/operators/simulator/operators.ts'
-import { startSimulator } from '../../src/operators/simulator/simulator.ts'
+import type { Change, Operation } from '../../src/simulator/model.ts'
+import { operators } from '../../src/simulator/operators.ts'
+import { startSimulator } from '../../src/simulator/simulator.ts'
 
 /** What an operator did under one of our identities. */
 export interface Execution {

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { scopes } from '../../src/access/scopes.ts'
+import { scopes } from '../../src/identity/scopes.ts'
 import { type Home, newHome, run, signIn } from '../terminal/program.ts'
 import { type Operators, operatorsControlToken, startOperators } from './operator.ts'
 import { randomFrom } from './plan.ts'
@@ -28,6 +28,14 @@ export interface World {
 const merchantsCount = 2
 
 /**
+ * The pause after an operator failed, a tenth of the sandbox's own as every wait of `short-limits.ts`: it
+ * doubles each time when the first call after it fails, and some payees let a call fail once.
+ */
+const shortBreakers = Object.fromEntries(
+  ['A', 'B', 'C', 'D'].map((letter) => [`OPERATOR_${letter}_BREAKER_OPEN_MS`, '100']),
+)
+
+/**
  * Builds it: PostgreSQL behind the proxy, the operators, the service, two merchants and their readers.
  * @throws the reason of the signal where that aborts meanwhile; nothing is left then
  */
@@ -44,6 +52,7 @@ export async function openWorld(options: {
         LOG_LEVEL: 'warn',
         OPERATORS_CONTROL_TOKEN: operatorsControlToken,
         SECRET_KEY: '\u0007'.repeat(32),
+        ...shortBreakers,
       }),
     ),
   )

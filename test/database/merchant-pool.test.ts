@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { type Database, openDatabase } from '../../src/database/client.ts'
 import { asMerchant } from '../../src/database/merchant-pool.ts'
 import { assertWalled, migrate, serviceRole } from '../../src/database/migrate.ts'
-import { makeMerchant, type TestMerchant } from '../access/merchants.ts'
+import { makeMerchant, type TestMerchant } from '../identity/merchants.ts'
 import { collectMany, item } from '../ledger/money.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createPlainAccount } from './plain-account.ts'

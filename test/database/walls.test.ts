@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { TestMerchant } from '../access/merchants.ts'
+import type { TestMerchant } from '../identity/merchants.ts'
 import { collectMany, fundedMerchant, item, openCollection, settleMany } from '../ledger/money.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 

@@ -3,7 +3,7 @@ import { awaitEvent } from '../../src/events/await-event.ts'
 import { openFeed } from '../../src/events/feed.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { createLog } from '../../src/telemetry/log.ts'
-import { makeMerchant } from '../access/merchants.ts'
+import { makeMerchant } from '../identity/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { fillLog, onOwnBehalf } from './log.ts'
 

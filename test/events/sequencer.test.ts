@@ -6,7 +6,7 @@ import { type Feed, openFeed } from '../../src/events/feed.ts'
 import { type Sequencer, startSequencer } from '../../src/events/sequencer.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { createLog } from '../../src/telemetry/log.ts'
-import { makeMerchant } from '../access/merchants.ts'
+import { makeMerchant } from '../identity/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { fillLog, onOwnBehalf, sequenceAll, upTo, writeEvents } from './log.ts'
 

@@ -5,7 +5,7 @@ import { proveLedger } from '../support/ledger.ts'
 import { fundMerchant } from '../../src/resources/merchants/fund.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { eventually } from '../spec/eventually.ts'
-import { makeMember, type TestMember } from '../access/members.ts'
+import { makeMember, type TestMember } from '../identity/members.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
 
 /** A request as it goes onto the wire. */

@@ -1,7 +1,7 @@
 import { buildSchema, type GraphQLNamedType, type GraphQLObjectType, parse } from 'graphql'
 import { describe, expect, test } from 'vitest'
-import type { Actor } from '../../src/access/actor.ts'
-import type { Scope } from '../../src/access/scopes.ts'
+import type { Actor } from '../../src/identity/actor.ts'
+import type { Scope } from '../../src/identity/scopes.ts'
 import { type AccessRule, accessPlan, checkAccess } from '../../src/graphql/access-plan.ts'
 
 // What an operation demands before any of it runs.

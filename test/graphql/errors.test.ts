@@ -1,7 +1,7 @@
 import { PothosValidationError } from '@pothos/core'
 import { buildSchema, type GraphQLFieldResolver, GraphQLError, type GraphQLObjectType } from 'graphql'
 import { describe, expect, test } from 'vitest'
-import { openAdmission } from '../../src/access/admission.ts'
+import { openAdmission } from '../../src/limits/admission.ts'
 import type { Context } from '../../src/context.ts'
 import { createOperations } from '../../src/graphql/operation.ts'
 import { DomainError } from '../../src/shared/errors.ts'

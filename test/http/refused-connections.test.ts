@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
-import { addressMatcher } from '../../src/access/ip-whitelist.ts'
+import { addressMatcher } from '../../src/shared/ip-whitelist.ts'
 import { createOperations } from '../../src/graphql/operation.ts'
 import { readBody } from '../../src/http/request.ts'
 import { type HttpServer, listenHttp } from '../../src/http/server.ts'

@@ -2,9 +2,9 @@ import { createClient as createSseClient } from 'graphql-sse'
 import { createClient } from 'graphql-ws'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
-import { regenerateApiKey } from '../../src/access/api-keys.ts'
+import { regenerateApiKey } from '../../src/identity/api-keys.ts'
 import { deactivateMerchant } from '../../src/resources/merchants/deactivate.ts'
-import { makeMember } from '../access/members.ts'
+import { makeMember } from '../identity/members.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
 
 /** The promise: within a second, on every node; and what it takes to notice that. */

@@ -5,7 +5,7 @@ import { type Invariant, invariants, verifyLedger } from '../../src/ledger/verif
 import { serviceJobs } from '../../src/resources/jobs.ts'
 import { type AdminServices, commands } from '../../src/terminal/commands.ts'
 import type { Services } from '../../src/context.ts'
-import type { TestMerchant } from '../access/merchants.ts'
+import type { TestMerchant } from '../identity/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { damage } from './damage.ts'
 import { passOver, provenBySlices } from './passes.ts'

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { approvalStates } from '../../src/resources/approvals/states.ts'
 import { batchStates } from '../../src/resources/batches/states.ts'
-import { makeMember } from '../access/members.ts'
-import { makeMerchant, openTestAccess } from '../access/merchants.ts'
+import { makeMember } from '../identity/members.ts'
+import { makeMerchant, openTestAccess } from '../identity/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
 // Over every pair of statuses, and of approvals: a batch moves along its lifecycles and no other way, also

@@ -5,7 +5,7 @@ import { serviceRole } from '../../src/database/migrate.ts'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
 import { claimSend } from '../../src/operators/requests.ts'
 import type { Provider } from '../../src/shared/providers.ts'
-import { deactivate, type TestMerchant } from '../access/merchants.ts'
+import { deactivate, type TestMerchant } from '../identity/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { fundedMerchant, problemsOf } from './money.ts'
 import {

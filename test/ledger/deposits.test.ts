@@ -4,7 +4,7 @@ import { openDatabase } from '../../src/database/client.ts'
 import { serviceRole } from '../../src/database/migrate.ts'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
 import { transactionStates } from '../../src/resources/transactions/states.ts'
-import { deactivate, makeMerchant } from '../access/merchants.ts'
+import { deactivate, makeMerchant } from '../identity/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { balanceOf, collectMany, eventTypes, fundedMerchant, item, problemsOf, settleMany } from './money.ts'
 import {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { availabilityOf, freeInMsSql } from '../../src/resources/payment-links/availability.ts'
 import { verifyLedger } from '../../src/ledger/verify.ts'
-import { deactivate, makeMerchant, type TestMerchant } from '../access/merchants.ts'
+import { deactivate, makeMerchant, type TestMerchant } from '../identity/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { eventTypes, reverseMany, settleMany } from './money.ts'
 import { countsOf, openLink, payBy } from './money-links.ts'

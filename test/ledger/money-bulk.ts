@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { Provider } from '../../src/shared/providers.ts'
-import type { TestMerchant } from '../access/merchants.ts'
+import type { TestMerchant } from '../identity/merchants.ts'
 import type { Ended, OutcomeItem } from './money-out.ts'
 
 type Client = pg.Pool | pg.PoolClient

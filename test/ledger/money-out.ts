@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { Provider } from '../../src/shared/providers.ts'
-import type { TestMerchant } from '../access/merchants.ts'
+import type { TestMerchant } from '../identity/merchants.ts'
 
 /** One item of `deposit_many`, as the service sends it. */
 export interface DepositItem {

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { openDatabase } from '../../src/database/client.ts'
 import { serviceRole } from '../../src/database/migrate.ts'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
-import { deactivate, makeMerchant } from '../access/merchants.ts'
+import { deactivate, makeMerchant } from '../identity/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { balanceOf, eventTypes, fundedMerchant, problemsOf } from './money.ts'
 import {

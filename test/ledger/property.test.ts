@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { transactionStates } from '../../src/resources/transactions/states.ts'
-import type { TestMerchant } from '../access/merchants.ts'
+import type { TestMerchant } from '../identity/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { balanceOf, collectMany, fundedMerchant, item, settleMany } from './money.ts'
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { proveRecent } from '../../src/ledger/audit.ts'
 import { readBalance } from '../../src/ledger/balance.ts'
 import { verifyLedger } from '../../src/ledger/verify.ts'
-import type { TestMerchant } from '../access/merchants.ts'
+import type { TestMerchant } from '../identity/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { fundedMerchant, openCollection, problemsOf, reverseMany, settleMany } from './money.ts'
 import {

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openDatabase } from '../../src/database/client.ts'
 import { serviceRole } from '../../src/database/migrate.ts'
-import { makeMerchant, type TestMerchant } from '../access/merchants.ts'
+import { makeMerchant, type TestMerchant } from '../identity/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { balanceOf, eventTypes, openCollection, problemsOf, reverseMany, settleMany } from './money.ts'
 import {

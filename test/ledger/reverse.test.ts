@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { transactionStates } from '../../src/resources/transactions/states.ts'
-import { makeMerchant, type TestMerchant } from '../access/merchants.ts'
+import { makeMerchant, type TestMerchant } from '../identity/merchants.ts'
 import { createPayouts, openPayout, payoutItem } from './money-out.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { balanceOf, eventTypes, openCollection, problemsOf, reverseMany, settleMany } from './money.ts'

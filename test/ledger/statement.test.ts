@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { makeMerchant, type TestMerchant } from '../access/merchants.ts'
+import { makeMerchant, type TestMerchant } from '../identity/merchants.ts'
 import { readEntries } from '../../src/ledger/entries.ts'
 import {
   readBalanceAt,

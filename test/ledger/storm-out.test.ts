@@ -6,7 +6,7 @@ import { openDatabase } from '../../src/database/client.ts'
 import { serviceRole } from '../../src/database/migrate.ts'
 import { verifyLedger } from '../../src/ledger/verify.ts'
 import { claimDue, noteRequest, recordCallback } from '../../src/operators/requests.ts'
-import type { TestMerchant } from '../access/merchants.ts'
+import type { TestMerchant } from '../identity/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { collectMany, fundedMerchant, item, reverseMany, settleMany } from './money.ts'
 import {

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
-import type { TestMerchant } from '../access/merchants.ts'
+import type { TestMerchant } from '../identity/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { fundedMerchant, openCollection, problemsOf, reverseMany, settleMany } from './money.ts'
 import {

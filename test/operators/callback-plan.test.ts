@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openPool } from '../../src/database/client.ts'
 import { serviceRole } from '../../src/database/migrate.ts'
 import { recordCallback } from '../../src/operators/requests.ts'
-import { makeMerchant } from '../access/merchants.ts'
+import { makeMerchant } from '../identity/merchants.ts'
 import { openCollection } from '../ledger/money.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 

@@ -7,9 +7,9 @@ import {
   type GsmaSettings,
   type OperatorSettings,
   sandboxOperators,
-} from '../../src/config.ts'
+} from '../../src/config/config.ts'
 import type { CallContext, DriverDeps, Exchange, OperatorHandle } from '../../src/operators/operator.ts'
-import { startSimulator } from '../../src/operators/simulator/simulator.ts'
+import { startSimulator } from '../../src/simulator/simulator.ts'
 import { systemClock } from '../../src/shared/clock.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 

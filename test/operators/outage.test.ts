@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
-import type { OperatorSettings } from '../../src/config.ts'
+import type { OperatorSettings } from '../../src/config/config.ts'
 import type { CallContext, InitiateOutcome } from '../../src/operators/operator.ts'
 import { createOperators, type Operator } from '../../src/operators/registry.ts'
 import {

@@ -2,7 +2,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Batches, openBatches } from '../../src/database/batch.ts'
 import { noteRequest, type RequestNote } from '../../src/operators/requests.ts'
-import { makeMerchant, type TestMerchant } from '../access/merchants.ts'
+import { makeMerchant, type TestMerchant } from '../identity/merchants.ts'
 import { fundedMerchant, openCollection, reverseMany, settleMany } from '../ledger/money.ts'
 import {
   beginPayouts,

@@ -12,7 +12,7 @@ import {
   type RequestNote,
   recordCallback,
 } from '../../src/operators/requests.ts'
-import { makeMerchant, type TestMerchant } from '../access/merchants.ts'
+import { makeMerchant, type TestMerchant } from '../identity/merchants.ts'
 import { openCollection, settleMany } from '../ledger/money.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 

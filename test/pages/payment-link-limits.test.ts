@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { linkFactors } from '../../src/access/request-limits.ts'
+import { linkFactors } from '../../src/limits/request-limits.ts'
 import { prompts } from '../../src/resources/payment-links/pay.ts'
 import { startTestApp, type TestApp } from '../support/app.ts'
 

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { startSimulator } from '../../src/operators/simulator/simulator.ts'
+import { startSimulator } from '../../src/simulator/simulator.ts'
 import { newHome } from '../terminal/program.ts'
 import { controlToken, type Drill, runDrill } from './drill.ts'
 

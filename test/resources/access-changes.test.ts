@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import type pg from 'pg'
-import { accessPace } from '../../src/access/request-limits.ts'
+import { accessPace } from '../../src/limits/request-limits.ts'
 import { openStage } from '../spec/stage.ts'
 import type { TestMerchant } from '../support/app.ts'
 

@@ -1,8 +1,8 @@
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { regenerateApiKey, revokeApiKey } from '../../src/access/api-keys.ts'
+import { regenerateApiKey, revokeApiKey } from '../../src/identity/api-keys.ts'
 import { openBatches, shareStatement } from '../../src/database/batch.ts'
-import { deactivate, makeMerchant, master, type TestMerchant } from '../access/merchants.ts'
+import { deactivate, makeMerchant, master, type TestMerchant } from '../identity/merchants.ts'
 import {
   type CollectItem,
   type Collected,

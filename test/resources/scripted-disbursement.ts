@@ -3,7 +3,7 @@ import type { InitiateOutcome, NotSent, QueryOutcome } from '../../src/operators
 import { claimDue, type OpenRequest } from '../../src/operators/requests.ts'
 import { deadlineIn, sendRequest } from '../../src/resources/sending.ts'
 import { checkRequest } from '../../src/resources/settlement.ts'
-import type { TestMerchant } from '../access/merchants.ts'
+import type { TestMerchant } from '../identity/merchants.ts'
 import { balanceOf, fundedMerchant, problemsOf } from '../ledger/money.ts'
 import { beginPayouts, openDeposit, openPayout } from '../ledger/money-out.ts'
 import { scene, script } from './scripted-operator.ts'

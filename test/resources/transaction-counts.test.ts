@@ -10,7 +10,7 @@ import {
   transactionsWhere,
 } from '../../src/resources/transactions/list.ts'
 import { limits } from '../../src/shared/limits.ts'
-import { makeMerchant } from '../access/merchants.ts'
+import { makeMerchant } from '../identity/merchants.ts'
 import { collectMany, item, openCollection, settleMany } from '../ledger/money.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 

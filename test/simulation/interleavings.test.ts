@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { regenerateApiKey } from '../../src/access/api-keys.ts'
+import { regenerateApiKey } from '../../src/identity/api-keys.ts'
 import { recordCallback } from '../../src/operators/requests.ts'
 import { reverseTransaction } from '../../src/resources/transactions/reverse.ts'
 import type { Outcome } from '../../src/resources/outcome.ts'
 import { settleTransaction } from '../../src/resources/transactions/settle.ts'
 import { DomainError } from '../../src/shared/errors.ts'
-import { master } from '../access/merchants.ts'
+import { master } from '../identity/merchants.ts'
 import {
   age,
   begun,

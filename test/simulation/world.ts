@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { MasterSecret } from '../../src/access/secrets.ts'
+import { MasterSecret } from '../../src/identity/secrets.ts'
 import { openBatches, usualBounds } from '../../src/database/batch.ts'
 import { openSandboxClock } from '../../src/database/sandbox-clock.ts'
 import type { Context, Services } from '../../src/context.ts'
@@ -13,7 +13,7 @@ import type {
 import { verifyLedger } from '../../src/ledger/verify.ts'
 import { DomainError } from '../../src/shared/errors.ts'
 import { createLog } from '../../src/telemetry/log.ts'
-import { makeMerchant, type TestMerchant } from '../access/merchants.ts'
+import { makeMerchant, type TestMerchant } from '../identity/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
 /** How a call to the operator goes; `lost` and `vanished` look the same from here. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { makeMember } from '../access/members.ts'
+import { makeMember } from '../identity/members.ts'
 import type { TestMerchant } from '../support/app.ts'
 import { eventually } from './eventually.ts'
 import { openStage } from './stage.ts'

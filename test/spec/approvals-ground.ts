@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
-import type { Role } from '../../src/access/roles.ts'
-import { knowHolder, makeMember, type TestMember } from '../access/members.ts'
+import type { Role } from '../../src/identity/roles.ts'
+import { knowHolder, makeMember, type TestMember } from '../identity/members.ts'
 import type { TestMerchant } from '../support/app.ts'
 import { eventually } from './eventually.ts'
 import { payoutsOn } from './payouts-ground.ts'

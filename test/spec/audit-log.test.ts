@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { sealAuditLog, verifyAuditLog } from '../../src/access/audit-seal.ts'
+import { sealAuditLog, verifyAuditLog } from '../../src/audit/audit-seal.ts'
 import { routes } from '../../src/http/rest/routes.ts'
 import { schema } from '../../src/resources/schema.ts'
 import { readLetter } from '../../src/http/pages/mail.ts'

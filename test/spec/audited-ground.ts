@@ -2,7 +2,7 @@ import { getNamedType, isLeafType, isObjectType, isUnionType, type GraphQLObject
 import { expect } from 'vitest'
 import { readLetter } from '../../src/http/pages/mail.ts'
 import { schema } from '../../src/resources/schema.ts'
-import { makeMember } from '../access/members.ts'
+import { makeMember } from '../identity/members.ts'
 import type { TestApp, TestMerchant } from '../support/app.ts'
 import { eventually } from './eventually.ts'
 import type { MailServer } from '../support/mail-server.ts'

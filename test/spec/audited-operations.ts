@@ -1,5 +1,5 @@
-import { knowHolder } from '../access/members.ts'
-import { totpCode } from '../../src/access/totp.ts'
+import { knowHolder } from '../identity/members.ts'
+import { totpCode } from '../../src/identity/totp.ts'
 import { eventually } from './eventually.ts'
 import type { Ask, Data, Ground, Person, Shop } from './audited-ground.ts'
 

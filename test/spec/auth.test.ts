@@ -1,6 +1,6 @@
 import { decodeJwt } from 'jose'
 import { describe, expect, test } from 'vitest'
-import { regenerateApiKey } from '../../src/access/api-keys.ts'
+import { regenerateApiKey } from '../../src/identity/api-keys.ts'
 import { deactivateMerchant } from '../../src/resources/merchants/deactivate.ts'
 import { startTestApp, type TestMerchant } from '../support/app.ts'
 import { eventually } from './eventually.ts'

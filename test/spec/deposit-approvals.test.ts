@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { cancelPayoutsOf } from '../../src/resources/payouts/cancel-all.ts'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
-import { knowHolder, makeMember } from '../access/members.ts'
+import { knowHolder, makeMember } from '../identity/members.ts'
 import type { TestMerchant } from '../support/app.ts'
 import { approvalsOn } from './approvals-ground.ts'
 import { eventually } from './eventually.ts'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { sweepIdempotencyKeys } from '../../src/access/idempotency-keys.ts'
+import { sweepIdempotencyKeys } from '../../src/idempotency/idempotency-keys.ts'
 import { type App, startApp } from '../../src/app.ts'
 import { DomainError } from '../../src/shared/errors.ts'
 import type { TestMerchant } from '../support/app.ts'

@@ -1,4 +1,4 @@
-import { makeMember } from '../access/members.ts'
+import { makeMember } from '../identity/members.ts'
 import type { TestApp, TestMerchant } from '../support/app.ts'
 import { type Ask, get, graphql, type Known, type Row } from './isolation-asks.ts'
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { schema } from '../../src/resources/schema.ts'
-import { makeMember } from '../access/members.ts'
+import { makeMember } from '../identity/members.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
 import { eventually } from './eventually.ts'
 import {
@@ -23,7 +23,7 @@ import { webhookOf } from './isolation-webhooks.ts'
 // wall holds that alone. The first, the filter in the code, is broken in this test's own copy of `mine`; the
 // second, row-level security, by the owner of the database.
 const filter = vi.hoisted(() => ({ instead: null as null | (() => object) }))
-vi.mock(import('../../src/access/actor.ts'), async (original) => {
+vi.mock(import('../../src/identity/actor.ts'), async (original) => {
   const actor = await original()
   return { ...actor, mine: (ctx) => (filter.instead?.() ?? actor.mine(ctx)) as { merchantId: number } }
 })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { type Role, roles } from '../../src/access/roles.ts'
-import { makeMember, type TestMember } from '../access/members.ts'
+import { type Role, roles } from '../../src/identity/roles.ts'
+import { makeMember, type TestMember } from '../identity/members.ts'
 import type { TestMerchant } from '../support/app.ts'
 import { openStage } from './stage.ts'
 

@@ -1,6 +1,6 @@
 import { createClient } from 'graphql-sse'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
-import { scenarios } from '../../src/operators/simulator/scenarios.ts'
+import { scenarios } from '../../src/simulator/scenarios.ts'
 import { limits } from '../../src/shared/limits.ts'
 import type { Provider } from '../../src/shared/providers.ts'
 import { holdBack } from '../ledger/money-out.ts'

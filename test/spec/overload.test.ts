@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { afterEach, describe, expect, test } from 'vitest'
-import { nextPlaces, openAdmission, type Priority } from '../../src/access/admission.ts'
+import { nextPlaces, openAdmission, type Priority } from '../../src/limits/admission.ts'
 import type { RestAnswer } from '../support/app.ts'
 import { eventually } from './eventually.ts'
 import { customer, openStage } from './stage.ts'

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { scopes } from '../../src/access/scopes.ts'
+import { scopes } from '../../src/identity/scopes.ts'
 import type { RestAnswer, TestMerchant } from '../support/app.ts'
 import { hour, openStage } from './stage.ts'
 

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { limits } from '../../src/shared/limits.ts'
 import { inviteAsPlatform } from '../../src/resources/team/invite.ts'
-import { makeMember } from '../access/members.ts'
+import { makeMember } from '../identity/members.ts'
 import { receive } from '../resources/webhooks/lane-ground.ts'
 import type { TestMerchant } from '../support/app.ts'
 import { eventually } from './eventually.ts'

@@ -1,7 +1,7 @@
 import { createClient } from 'graphql-ws'
 import { describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
-import { makeMember } from '../access/members.ts'
+import { makeMember } from '../identity/members.ts'
 import type { TestMerchant } from '../support/app.ts'
 import { eventually } from './eventually.ts'
 import { openStage } from './stage.ts'

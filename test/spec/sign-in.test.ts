@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { stepOfCode, totpCode } from '../../src/access/totp.ts'
+import { stepOfCode, totpCode } from '../../src/identity/totp.ts'
 import { readLetter } from '../../src/http/pages/mail.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'

@@ -1,6 +1,6 @@
 import { afterAll, expect } from 'vitest'
 import { proveLedger } from '../support/ledger.ts'
-import { scenarios } from '../../src/operators/simulator/scenarios.ts'
+import { scenarios } from '../../src/simulator/scenarios.ts'
 import { fundMerchant } from '../../src/resources/merchants/fund.ts'
 import { type Provider, providers } from '../../src/shared/providers.ts'
 import { type RestAnswer, startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'

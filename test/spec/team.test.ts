@@ -1,6 +1,6 @@
 import { commands } from '../../src/terminal/commands.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { makeMember, type TestMember } from '../access/members.ts'
+import { makeMember, type TestMember } from '../identity/members.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
 
 let service: TestApp

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { readLetter } from '../../src/http/pages/mail.ts'
-import { makeMember, type TestMember } from '../access/members.ts'
+import { makeMember, type TestMember } from '../identity/members.ts'
 import type { TestMerchant } from '../support/app.ts'
 import { type MailServer, startMailServer } from '../support/mail-server.ts'
 import { approvalsOn, released, sentOnce } from './approvals-ground.ts'

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { isChange } from '../../src/graphql/access-plan.ts'
 import { routes } from '../../src/http/rest/routes.ts'
 import { schema } from '../../src/resources/schema.ts'
-import { makeMember } from '../access/members.ts'
+import { makeMember } from '../identity/members.ts'
 import { startTestApp, type TestApp } from '../support/app.ts'
 
 // A viewer changes nothing, through no door: every mutation of the schema and every writing route is tried.

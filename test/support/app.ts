@@ -1,10 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { scopes } from '../../src/access/scopes.ts'
+import { scopes } from '../../src/identity/scopes.ts'
 import { type App, startApp } from '../../src/app.ts'
-import { readConfig } from '../../src/config.ts'
-import { type Simulator, startSimulator } from '../../src/operators/simulator/simulator.ts'
+import { readConfig } from '../../src/config/config.ts'
+import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { createMerchant } from '../../src/resources/merchants/create.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
 

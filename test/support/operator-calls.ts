@@ -1,4 +1,4 @@
-import type { OperatorCall } from '../../src/operators/simulator/calls.ts'
+import type { OperatorCall } from '../../src/simulator/calls.ts'
 
 export type OperatorOp = OperatorCall['op']
 

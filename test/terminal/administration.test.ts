@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from 'node:util'
-import { scopes } from '../../src/access/scopes.ts'
+import { scopes } from '../../src/identity/scopes.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { admin, call, eventually, type Home, newHome, type Running, run, signIn } from './program.ts'
 import { startCommand, startProgram } from './program.ts'

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import { readConfig } from '../../src/config.ts'
-import { scenarios } from '../../src/operators/simulator/scenarios.ts'
+import { readConfig } from '../../src/config/config.ts'
+import { scenarios } from '../../src/simulator/scenarios.ts'
 import { type Home, newHome, type Running, run, startProgram } from './program.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -81,7 +81,7 @@ test('the README explains the test numbers by the table that the simulator plays
 })
 
 test('the README names every setting that the configuration reads', () => {
-  const source = readFileSync(join(root, 'src/config.ts'), 'utf8')
+  const source = readFileSync(join(root, 'src/config/config.ts'), 'utf8')
   const names = new Set(Array.from(source.matchAll(/^ {2}([A-Z][A-Z_]+): /gm), ([, name = '']) => name))
   expect(names.size).toBeGreaterThan(20)
   expect([...names].filter((name) => !readme.includes(name))).toEqual([])

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
-import { mine } from '../../access/actor.ts'
-import { takePlaces } from '../../access/places.ts'
+import { mine } from '../../identity/actor.ts'
+import { takePlaces } from '../../limits/places.ts'
 import { afterOthers, type Context } from '../../context.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'

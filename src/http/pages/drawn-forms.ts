@@ -1,4 +1,4 @@
-import { RecentMap } from '../../access/recent-map.ts'
+import { RecentMap } from '../../shared/recent-map.ts'
 import { limits } from '../../shared/limits.ts'
 import type { Part } from './layout.ts'
 import { type FormView, formPage, type Reader } from './payment-link-views.ts'

@@ -1,6 +1,6 @@
 import { limits } from '../../shared/limits.ts'
 import { parsePhone } from '../../shared/phone.ts'
-import { type NumberRanges, suggestProvider } from '../../shared/number-ranges.ts'
+import { type NumberRanges, suggestProvider } from '../../config/number-ranges.ts'
 import { type Provider, providers } from '../../shared/providers.ts'
 import type { PublicLink } from '../../resources/payment-links/find.ts'
 import type { Language } from './layout.ts'

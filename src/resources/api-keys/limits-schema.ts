@@ -1,4 +1,4 @@
-import type { Caps } from '../../access/caps.ts'
+import type { Caps } from '../../identity/caps.ts'
 import { builder } from '../../graphql/builder.ts'
 import { PaymentMethod } from '../../graphql/enums.ts'
 import { refusalType } from '../../graphql/errors.ts'

@@ -1,6 +1,6 @@
 import type { PoolClient } from 'pg'
-import { actorOf } from '../../access/actor.ts'
-import { whyTurnedAway } from '../../access/caller.ts'
+import { actorOf } from '../../identity/actor.ts'
+import { whyTurnedAway } from '../../identity/caller.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
 import { readId, smallIdMax } from '../../graphql/ids.ts'

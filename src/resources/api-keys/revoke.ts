@@ -1,6 +1,6 @@
-import { actorOf } from '../../access/actor.ts'
-import { recordedChange, recordingOf } from '../../access/audit-log.ts'
-import { revokeApiKey } from '../../access/api-keys.ts'
+import { actorOf } from '../../identity/actor.ts'
+import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
+import { revokeApiKey } from '../../identity/api-keys.ts'
 import type { Context } from '../../context.ts'
 import { apiKeyIdOf, asMaker } from './maker.ts'
 

@@ -1,6 +1,6 @@
 import DataLoader from 'dataloader'
-import { mine } from '../../access/actor.ts'
-import { type Role, roles } from '../../access/roles.ts'
+import { mine } from '../../identity/actor.ts'
+import { type Role, roles } from '../../identity/roles.ts'
 import type { Context } from '../../context.ts'
 import { limits } from '../../shared/limits.ts'
 import type { ApprovalStatus } from './states.ts'

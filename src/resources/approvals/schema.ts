@@ -4,7 +4,7 @@ import {
   type PrismaObjectRef,
   queryFromInfo,
 } from '@pothos/plugin-prisma'
-import { mine } from '../../access/actor.ts'
+import { mine } from '../../identity/actor.ts'
 import { type ApprovalEventData, isApprovalEvent, type LogEvent } from '../../events/catalogue.ts'
 import type { Context } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'

@@ -1,5 +1,5 @@
-import { actorOf } from '../../access/actor.ts'
-import type { Scope } from '../../access/scopes.ts'
+import { actorOf } from '../../identity/actor.ts'
+import type { Scope } from '../../identity/scopes.ts'
 import type { Context } from '../../context.ts'
 
 /** What may wait for people; what expires at one moment stands in this order. */

@@ -1,4 +1,4 @@
-import { mine } from '../../access/actor.ts'
+import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
 import { smallIdMax } from '../../graphql/ids.ts'
 import { invalidInput } from '../../shared/input.ts'

@@ -1,5 +1,5 @@
 import type { PoolClient } from 'pg'
-import { type Head, writeHead } from '../../access/audit-chain.ts'
+import { type Head, writeHead } from '../../audit/audit-chain.ts'
 import type { Services } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
 import { writeLetter } from '../team/letters.ts'

@@ -1,4 +1,4 @@
-import { platformRecording, recordedChange } from '../../access/audit-log.ts'
+import { platformRecording, recordedChange } from '../../audit/audit-log.ts'
 import type { Services } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
 

@@ -1,5 +1,5 @@
-import { recordedChange, recordingOf } from '../../access/audit-log.ts'
-import { callerOf, whyTurnedAway } from '../../access/caller.ts'
+import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
+import { callerOf, whyTurnedAway } from '../../identity/caller.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'

@@ -1,6 +1,6 @@
 import DataLoader from 'dataloader'
-import { mine } from '../../access/actor.ts'
-import type { Queryable } from '../../access/api-keys.ts'
+import { mine } from '../../identity/actor.ts'
+import type { Queryable } from '../../identity/api-keys.ts'
 import type { Context } from '../../context.ts'
 import type { FieldProblem } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'

@@ -1,6 +1,6 @@
 import DataLoader from 'dataloader'
 import type { OperatorRequest } from '../../../prisma/generated/prisma/client.ts'
-import { mine } from '../../access/actor.ts'
+import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
 
 /** What an operator was asked about a recipient, without what it was asked with. */

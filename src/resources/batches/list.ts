@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { mine } from '../../access/actor.ts'
+import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
 import { oneOf, readInput } from '../../shared/input.ts'
 import { batchStates } from './states.ts'

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import DataLoader from 'dataloader'
 import type { Batch } from '../../../prisma/generated/prisma/client.ts'
-import { mine } from '../../access/actor.ts'
+import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
 import { noSuchBatch } from './create.ts'
 

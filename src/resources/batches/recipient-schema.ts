@@ -1,4 +1,4 @@
-import { mine } from '../../access/actor.ts'
+import { mine } from '../../identity/actor.ts'
 import { builder } from '../../graphql/builder.ts'
 import { PaymentMethod, stateEnum, wordEnum } from '../../graphql/enums.ts'
 import { Failure, failureOf } from '../../graphql/failure.ts'

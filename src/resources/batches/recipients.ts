@@ -1,11 +1,11 @@
 import { z } from 'zod'
-import { mine } from '../../access/actor.ts'
+import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
 import type { FieldProblem } from '../../shared/errors.ts'
 import { amount, currencyField, invalidInput, phone, text } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import type { Xof } from '../../shared/money.ts'
-import { suggestProvider } from '../../shared/number-ranges.ts'
+import { suggestProvider } from '../../config/number-ranges.ts'
 import { type Provider, providers } from '../../shared/providers.ts'
 import { giveWay } from '../../shared/turns.ts'
 

@@ -1,4 +1,4 @@
-import { mine } from '../../access/actor.ts'
+import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'
 import { PaymentMethod, stateEnum } from '../../graphql/enums.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { mine } from '../../access/actor.ts'
-import { recordingOf, recordMade } from '../../access/audit-log.ts'
+import { mine } from '../../identity/actor.ts'
+import { recordingOf, recordMade } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
 import { oneOf, readInput, text } from '../../shared/input.ts'

@@ -1,4 +1,4 @@
-import { mine } from '../../access/actor.ts'
+import { mine } from '../../identity/actor.ts'
 import { builder } from '../../graphql/builder.ts'
 import { PayoutMethod, wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { actorOf } from '../../access/actor.ts'
-import { manyParameters, recordingOf, recordManySql } from '../../access/audit-log.ts'
+import { actorOf } from '../../identity/actor.ts'
+import { manyParameters, recordingOf, recordManySql } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { invalidInput } from '../../shared/input.ts'

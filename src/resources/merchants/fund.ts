@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import { platformRecording, recordChange, type Recording } from '../../access/audit-log.ts'
+import { platformRecording, recordChange, type Recording } from '../../audit/audit-log.ts'
 import type { Services } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
 import { type Balance, readBalance } from '../../ledger/balance.ts'

@@ -1,4 +1,4 @@
-import { actorOf, mine } from '../../access/actor.ts'
+import { actorOf, mine } from '../../identity/actor.ts'
 import { builder } from '../../graphql/builder.ts'
 import { MemberRole, PaymentMethod, Scope, wordEnum } from '../../graphql/enums.ts'
 import { type Balance as LedgerBalance, readBalance } from '../../ledger/balance.ts'

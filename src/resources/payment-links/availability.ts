@@ -1,5 +1,5 @@
 import DataLoader from 'dataloader'
-import { mine } from '../../access/actor.ts'
+import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
 
 /** Whether somebody may begin to pay by a link, and why not (decisions: Endpoints). */

@@ -1,5 +1,5 @@
 import { crc32, deflateSync } from 'node:zlib'
-import { mine } from '../../access/actor.ts'
+import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
 import { linkId, noSuchLink } from './update.ts'
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { mine } from '../../access/actor.ts'
-import { recordedChange, recordingOf } from '../../access/audit-log.ts'
+import { mine } from '../../identity/actor.ts'
+import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
 import { readId, smallIdMax } from '../../graphql/ids.ts'

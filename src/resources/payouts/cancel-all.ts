@@ -1,4 +1,4 @@
-import { platformRecording, recordChange } from '../../access/audit-log.ts'
+import { platformRecording, recordChange } from '../../audit/audit-log.ts'
 import type { Services } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'

@@ -1,5 +1,5 @@
-import { manyParameters, recordingOf, recordManySql } from '../../access/audit-log.ts'
-import { callerOf, whyTurnedAway } from '../../access/caller.ts'
+import { manyParameters, recordingOf, recordManySql } from '../../audit/audit-log.ts'
+import { callerOf, whyTurnedAway } from '../../identity/caller.ts'
 import type { Context } from '../../context.ts'
 import { DomainError } from '../../shared/errors.ts'
 import type { PayoutStatus } from './states.ts'

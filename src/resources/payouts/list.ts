@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { mine } from '../../access/actor.ts'
+import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
 import { readId, smallIdMax } from '../../graphql/ids.ts'
 import { identifier, oneOf, readInput, reference } from '../../shared/input.ts'

@@ -1,4 +1,4 @@
-import { mine } from '../../access/actor.ts'
+import { mine } from '../../identity/actor.ts'
 import { isPayoutEvent, type LogEvent, type PayoutEventData } from '../../events/catalogue.ts'
 import { builder } from '../../graphql/builder.ts'
 import { PayoutMethod, stateEnum } from '../../graphql/enums.ts'

@@ -1,5 +1,5 @@
-import { mine } from '../../access/actor.ts'
-import { recordChange, recordingOf } from '../../access/audit-log.ts'
+import { mine } from '../../identity/actor.ts'
+import { recordChange, recordingOf } from '../../audit/audit-log.ts'
 import { type Context, type Sandbox } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'
 import { DomainError } from '../../shared/errors.ts'

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { type Recording, recordChange } from '../../access/audit-log.ts'
+import { type Recording, recordChange } from '../../audit/audit-log.ts'
 import { locks } from '../../database/locks.ts'
 
 /** What the audit log shows of an API key whose holder changes. */

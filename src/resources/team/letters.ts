@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
-import { seal, unseal } from '../../access/seal.ts'
-import type { MasterSecret } from '../../access/secrets.ts'
+import { seal, unseal } from '../../identity/seal.ts'
+import type { MasterSecret } from '../../identity/secrets.ts'
 import type { OutgoingMail } from '../../mail/mailer.ts'
 
 /** What a letter says, before it is put into words. */

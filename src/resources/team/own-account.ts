@@ -1,4 +1,4 @@
-import { actorOf } from '../../access/actor.ts'
+import { actorOf } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { readInput, text } from '../../shared/input.ts'

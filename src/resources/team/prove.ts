@@ -1,8 +1,8 @@
 import type { Pool, PoolClient } from 'pg'
-import { hashOfRecoveryCode } from '../../access/proofs.ts'
-import { unseal } from '../../access/seal.ts'
-import type { MasterSecret } from '../../access/secrets.ts'
-import { stepOfCode } from '../../access/totp.ts'
+import { hashOfRecoveryCode } from '../../identity/proofs.ts'
+import { unseal } from '../../identity/seal.ts'
+import type { MasterSecret } from '../../identity/secrets.ts'
+import { stepOfCode } from '../../identity/totp.ts'
 
 /** Whether this is a code of the application or a recovery code that was not used yet. It is used by that. */
 export async function provesSecondFactor(

@@ -1,6 +1,6 @@
 import type pg from 'pg'
-import type { Actor } from '../../access/actor.ts'
-import { type Role, roles } from '../../access/roles.ts'
+import type { Actor } from '../../identity/actor.ts'
+import { type Role, roles } from '../../identity/roles.ts'
 import { readId, smallIdMax } from '../../graphql/ids.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { invariant } from '../../shared/invariant.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { platformRecording, recordChange } from '../../access/audit-log.ts'
+import { platformRecording, recordChange } from '../../audit/audit-log.ts'
 import type { Services } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
 import { reasonLengthMax } from '../../ledger/payments-out.ts'

@@ -1,5 +1,5 @@
-import type { Recording } from '../../access/audit-log.ts'
-import type { Caller } from '../../access/caller.ts'
+import type { Recording } from '../../audit/audit-log.ts'
+import type { Caller } from '../../identity/caller.ts'
 import { type Context, shareFlight } from '../../context.ts'
 import { failureOf } from '../../graphql/failure.ts'
 import { failureReasons } from '../../operators/failure-reasons.ts'

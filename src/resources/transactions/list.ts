@@ -1,6 +1,6 @@
 import type { Pool } from 'pg'
 import { z } from 'zod'
-import { mine } from '../../access/actor.ts'
+import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
 import { oneOf, phone, provider, readInput, reference, time } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'

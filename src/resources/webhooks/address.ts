@@ -5,7 +5,7 @@ import { callbackify } from 'node:util'
 import ipaddr from 'ipaddr.js'
 import { buildConnector } from 'undici'
 import { z } from 'zod'
-import type { Config } from '../../config.ts'
+import type { Config } from '../../config/config.ts'
 import { invalidInput, readInput, webAddress } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 

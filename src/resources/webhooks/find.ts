@@ -1,4 +1,4 @@
-import { mine } from '../../access/actor.ts'
+import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
 import { readId, smallIdMax } from '../../graphql/ids.ts'
 import { DomainError } from '../../shared/errors.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { actorOf } from '../../access/actor.ts'
-import { recordingOf, recordMade } from '../../access/audit-log.ts'
+import { actorOf } from '../../identity/actor.ts'
+import { recordingOf, recordMade } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
 import { type EventType, events } from '../../events/catalogue.ts'

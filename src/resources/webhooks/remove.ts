@@ -1,5 +1,5 @@
-import { mine } from '../../access/actor.ts'
-import { recordedChange, recordingOf } from '../../access/audit-log.ts'
+import { mine } from '../../identity/actor.ts'
+import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
 import { noSuchWebhook, webhookId } from './find.ts'

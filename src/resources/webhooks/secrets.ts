@@ -1,5 +1,5 @@
-import type { MasterSecret } from '../../access/secrets.ts'
-import { seal, unseal } from '../../access/seal.ts'
+import type { MasterSecret } from '../../identity/secrets.ts'
+import { seal, unseal } from '../../identity/seal.ts'
 import { Secret } from '../../shared/secret.ts'
 
 /** The row that a secret belongs to: moved to another it does not open. */

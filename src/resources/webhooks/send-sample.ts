@@ -1,4 +1,4 @@
-import { recordChange, recordingOf } from '../../access/audit-log.ts'
+import { recordChange, recordingOf } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { shareFlight } from '../../context.ts'
 import { transact } from '../../database/transact.ts'

@@ -1,5 +1,5 @@
 import { Agent } from 'undici'
-import { RecentMap } from '../../access/recent-map.ts'
+import { RecentMap } from '../../shared/recent-map.ts'
 import {
   type Exchanged,
   exchangeOnce,

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { recordedChange, recordingOf } from '../../access/audit-log.ts'
+import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
 import { readInput } from '../../shared/input.ts'

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { startApp } from '../../../src/app.ts'
-import { readConfig } from '../../../src/config.ts'
+import { readConfig } from '../../../src/config/config.ts'
 import { createMerchant } from '../../../src/resources/merchants/create.ts'
 import { invariant } from '../../../src/shared/invariant.ts'
 import { childOptions } from '../child.ts'

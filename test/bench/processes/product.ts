@@ -1,6 +1,6 @@
-import { scopes } from '../../../src/access/scopes.ts'
+import { scopes } from '../../../src/identity/scopes.ts'
 import { startApp } from '../../../src/app.ts'
-import { readConfig } from '../../../src/config.ts'
+import { readConfig } from '../../../src/config/config.ts'
 import type { InitiateOutcome } from '../../../src/operators/operator.ts'
 import type { Operator, Operators } from '../../../src/operators/registry.ts'
 import { createMerchant } from '../../../src/resources/merchants/create.ts'

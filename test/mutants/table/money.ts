@@ -139,7 +139,7 @@ export const moneyMutants: readonly Mutant[] = [
     file: 'claim_idempotency_key()',
     find: ' AND (kept.locked_until > clock_timestamp()) IS NOT TRUE THEN',
     replace: ' THEN',
-    test: 'access/idempotency-claim.test.ts',
+    test: 'idempotency/idempotency-claim.test.ts',
     finds: 'of many that go on with a request whose process died, one does',
   },
   {
@@ -192,7 +192,7 @@ export const moneyMutants: readonly Mutant[] = [
         replace: ' AND k.key = given_key;',
       },
     ],
-    test: 'access/idempotency-claim.test.ts',
+    test: 'idempotency/idempotency-claim.test.ts',
     finds: 'of many that go on with a request whose process died, one does',
   },
   {

@@ -143,18 +143,18 @@ export const operatorsMutants: readonly Mutant[] = [
   },
   {
     name: 'collections and payouts share identities',
-    file: 'src/access/operator-identities.ts',
+    file: 'src/identity/operator-identities.ts',
     find: "'operator-identity:1', merchantId, kind, by, name",
     replace: "'operator-identity:1', merchantId, by, name",
-    test: 'access/operator-identities.test.ts',
+    test: 'identity/operator-identities.test.ts',
     finds: 'another merchant, kind, source, name or master secret gives another identity',
   },
   {
     name: 'merchants share identities',
-    file: 'src/access/operator-identities.ts',
+    file: 'src/identity/operator-identities.ts',
     find: "'operator-identity:1', merchantId, kind, by, name",
     replace: "'operator-identity:1', kind, by, name",
-    test: 'access/operator-identities.test.ts',
+    test: 'identity/operator-identities.test.ts',
     finds: 'another merchant, kind, source, name or master secret gives another identity',
   },
   {

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Access } from '../../../src/access/authenticate.ts'
-import { makeRecoveryCodes } from '../../../src/access/proofs.ts'
-import { seal } from '../../../src/access/seal.ts'
-import { totpCode } from '../../../src/access/totp.ts'
+import type { Access } from '../../../src/identity/authenticate.ts'
+import { makeRecoveryCodes } from '../../../src/identity/proofs.ts'
+import { seal } from '../../../src/identity/seal.ts'
+import { totpCode } from '../../../src/identity/totp.ts'
 import { provesSecondFactor, totpPlace } from '../../../src/resources/team/prove.ts'
-import { makeMember } from '../../access/members.ts'
-import { makeMerchant, master, openTestAccess } from '../../access/merchants.ts'
+import { makeMember } from '../../identity/members.ts'
+import { makeMerchant, master, openTestAccess } from '../../identity/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 
 let db: TestDatabase

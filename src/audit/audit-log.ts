@@ -1,0 +1,182 @@
+import type { PoolClient } from 'pg'
+import type { Queryable } from '../identity/api-keys.ts'
+import { type Actor, actorOf, nameOf } from '../identity/actor.ts'
+import { locks } from '../database/locks.ts'
+
+/** The way in by which somebody came. */
+export type Door = 'rest' | 'graphql' | 'websocket' | 'terminal' | 'service'
+
+/** Who does what, and from where: what an entry says beside what changed. */
+export interface Recording {
+  merchantId: number
+  /** `member:7`, `api_key:12`, or `platform`: whoever runs the installation. */
+  actor: string
+  address: string | null
+  requestId: string | null
+  door: Door
+  /** The mutation that was asked for, or the command. */
+  operation: string
+}
+
+interface Asked {
+  actor: Actor | null
+  clientAddress: string | null
+  requestId: string
+  door: Door
+}
+
+/**
+ * The recording of what the caller does.
+ * @param who whom it proved to be, where nobody is signed in yet
+ * @throws DomainError UNAUTHENTICATED where it is nobody
+ */
+export function recordingOf(
+  ctx: Asked,
+  operation: string,
+  who: Pick<Actor, 'merchantId' | 'memberId' | 'apiKeyId'> = actorOf(ctx),
+): Recording {
+  const { clientAddress: address, requestId, door } = ctx
+  return { merchantId: who.merchantId, actor: nameOf(who), address, requestId, door, operation }
+}
+
+/** The recording of what is done on behalf of the platform: its command line, or the service by itself. */
+export function platformRecording(merchantId: number, operation: string, door: Door = 'terminal'): Recording {
+  return { merchantId, actor: 'platform', address: null, requestId: null, door, operation }
+}
+
+/** What an entry is about: kind and id, `webhook:3`. */
+type Target = readonly [kind: string, id: number | bigint | string]
+
+type Picture = Readonly<Record<string, unknown>>
+
+/** What changed; of both pictures only what differs is kept. */
+interface Change {
+  target: Target
+  before?: Picture | null | undefined
+  after?: Picture | null | undefined
+}
+
+/**
+ * Writes the entry of a change, in the transaction that makes it. Without a difference between two pictures
+ * nothing took place, and nothing is written. Pictures hold no secrets: they outlive whatever they show.
+ */
+export async function recordChange(tx: Queryable, recording: Recording, change: Change): Promise<void> {
+  const { target, before = null, after = null } = change
+  const [was, is] = before && after ? differences(before, after) : [before, after]
+  if (was && is && Object.keys(was).length + Object.keys(is).length === 0) return
+  await tx.query({
+    name: 'record_change',
+    text: `WITH entry AS (
+      INSERT INTO audit_entry (${recordingColumns}, target, before, after)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING merchant_id, id)
+      INSERT INTO audit_unsealed (merchant_id, entry_id) SELECT merchant_id, id FROM entry`,
+    values: [...recordingParameters(recording), target.join(':'), json(was), json(is)],
+  })
+}
+
+function json(picture: Picture | null): string | null {
+  return picture && JSON.stringify(picture, (_name, part) => (typeof part === 'bigint' ? Number(part) : part))
+}
+
+function differences(before: Picture, after: Picture): [Picture, Picture] {
+  const changed = (from: Picture, to: Picture) =>
+    Object.fromEntries(
+      Object.entries(from).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(to[name])),
+    )
+  return [changed(before, after), changed(after, before)]
+}
+
+/** What entries show of the things that change. */
+const pictures = {
+  merchant: `SELECT name AS business_name, status, notification_email, payouts_require_approval,
+    approval_threshold, approvals_required, approvals_cover_deposits, ip_whitelist, locale
+    FROM merchant WHERE id = $2 AND id = $1`,
+  member: `SELECT name, email, role, status, second_factor_at IS NOT NULL AS has_second_factor
+    FROM team_member WHERE id = $2 AND merchant_id = $1`,
+  api_key: `SELECT name, left(key, 8) AS prefix, scopes, version, expires_at, revoked_at, max_per_payment,
+    max_per_day, payment_methods, addresses, issued_to_id FROM api_key WHERE id = $2 AND merchant_id = $1`,
+  session: 'SELECT member_id, expires_at, revoked_at FROM api_key WHERE id = $2 AND merchant_id = $1',
+  beneficiary: `SELECT name, account, payment_method, category, is_active
+    FROM beneficiary WHERE id = $2 AND merchant_id = $1`,
+  batch: `SELECT title, status, approval, recipient_count, total_amount, cancelled_count
+    FROM batch WHERE id = $2 AND merchant_id = $1`,
+  payment_link: `SELECT title, description, amount, url_slug, usage_limit, is_active, expires_at
+    FROM payment_link WHERE id = $2 AND merchant_id = $1`,
+  settings_change:
+    'SELECT after AS changes, approval FROM settings_change WHERE id = $2 AND merchant_id = $1',
+  webhook: `SELECT url, events, is_active, removed_at
+    FROM webhook_endpoint WHERE id = $2 AND merchant_id = $1`,
+} as const
+
+type Pictured = keyof typeof pictures
+
+/** Makes a change of one thing and writes its entry: how it looked before, and how after. */
+export async function recordedChange<Result>(
+  tx: PoolClient,
+  recording: Recording,
+  [kind, id]: readonly [Pictured, number],
+  work: () => Promise<Result>,
+): Promise<Result> {
+  // Of two changes of one thing the second begins with what the first made.
+  await tx.query('SELECT pg_advisory_xact_lock($1, $2)', [locks.auditedChange, id])
+  const before = await pictureOf(tx, recording, [kind, id])
+  const result = await work()
+  const after = await pictureOf(tx, recording, [kind, id])
+  await recordChange(tx, recording, { target: [kind, id], before, after })
+  return result
+}
+
+/** Writes the entry of something that was made just now. */
+export async function recordMade(
+  tx: PoolClient,
+  recording: Recording,
+  target: readonly [Pictured, number],
+): Promise<void> {
+  await recordChange(tx, recording, { target, after: await pictureOf(tx, recording, target) })
+}
+
+async function pictureOf(
+  tx: PoolClient,
+  { merchantId }: Recording,
+  [kind, id]: readonly [Pictured, number],
+): Promise<Picture | null> {
+  const { rows } = await tx.query<{ picture: Picture }>({
+    name: `picture_of_${kind}`,
+    text: `SELECT to_jsonb(p) AS picture FROM (${pictures[kind]}) AS p`,
+    values: [merchantId, id],
+  })
+  return rows[0]?.picture ?? null
+}
+
+const recordingColumns = 'merchant_id, actor, address, request_id, door, operation'
+
+function recordingParameters(recording: Recording): unknown[] {
+  const { merchantId, actor, address, requestId, door, operation } = recording
+  return [merchantId, actor, address, requestId, door, operation]
+}
+
+const recordingTypes = ['int', 'text', 'text', 'uuid', 'text', 'text']
+
+/**
+ * The entries of what one statement does, in that statement: no further way to the database where money
+ * moves. To be put behind the query that does it, which it reads.
+ * @param first the number of the first of its six parameters, `manyParameters`
+ * @param entry of that query: its `place` among the items from 1, `target`, `before` and `after`
+ * @param isPayment whether these are payments being made, of which there are very many
+ */
+export function recordManySql(first: number, entry: string, isPayment = false): string {
+  const given = recordingTypes.map((type, nth) => `($${first + nth}::${type}[])[m.place]`).join(', ')
+  return `entries AS (
+      INSERT INTO audit_entry (${recordingColumns}, is_payment, target, before, after)
+      SELECT ${given}, ${isPayment}, m.target, m.before, m.after
+      FROM (${entry}) AS m(place, target, before, after)
+      RETURNING merchant_id, id),
+    unsealed AS (
+      INSERT INTO audit_unsealed (merchant_id, entry_id) SELECT merchant_id, id FROM entries)`
+}
+
+/** The parameters of `recordManySql`, of its items in their order. */
+export function manyParameters(recordings: readonly Recording[]): unknown[][] {
+  const rows = recordings.map(recordingParameters)
+  return recordingTypes.map((_type, column) => rows.map((row) => row[column]))
+}

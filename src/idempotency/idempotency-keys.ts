@@ -1,0 +1,131 @@
+import { createHash, randomBytes } from 'node:crypto'
+import type pg from 'pg'
+import { invariant } from '../shared/invariant.ts'
+import { limits } from '../shared/limits.ts'
+import type { MasterSecret } from '../identity/secrets.ts'
+import { seal, unseal } from '../identity/seal.ts'
+
+/** What a merchant sent under an `Idempotency-Key`; a key belongs to one merchant and one operation. */
+export interface KeyedRequest {
+  merchantId: number
+  operation: string
+  key: string
+  /** Whatever the operation depends on, as JSON: another input under the same key is refused. */
+  input: unknown
+}
+
+/** What one request does, once, however often it is begun. */
+export interface Effect {
+  /** 32 hexadecimal digits: what the request makes takes its identity from it. */
+  readonly id: string
+  /**
+   * 64 hexadecimal digits that name the request itself: operation, key and input. The same request has the
+   * same name also after a restore that lost the claim, whereas `id` is drawn anew then.
+   */
+  readonly name: string
+  /** Somebody began it before and never said how it ended: what it makes may be there already. */
+  readonly isResumed: boolean
+  /** Service time of its first beginning. */
+  readonly since: Date
+  /** What has come of it: nothing was written, it is done, or nobody knows. */
+  outcome: 'nothing' | 'done' | 'unknown'
+}
+
+export type Claim =
+  | {
+      kind: 'claimed'
+      effect: Effect
+      /** Keeps the answer for those who repeat the request. */
+      keep(answer: string): Promise<void>
+      /** The key was never used. */
+      giveBack(): Promise<void>
+      /** The next one goes on with the same effect. */
+      leaveOpen(): Promise<void>
+    }
+  | { kind: 'answered'; answer: string }
+  | { kind: 'running' }
+  | { kind: 'reused' }
+
+/**
+ * Takes the right to run a request that came with an `Idempotency-Key`: of all who ask at once, on all nodes,
+ * one gets it. Who has it must end it. A holder that died is believed to be at it for
+ * `limits.idempotencyLeaseMs`; whoever comes then goes on with the same effect, so that even two at once
+ * make one thing.
+ * The answer is kept sealed: it may hold a secret that is shown once.
+ */
+export async function claimKey(pool: pg.Pool, master: MasterSecret, request: KeyedRequest): Promise<Claim> {
+  const { merchantId, operation, key } = request
+  const digest = createHash('sha256').update(canonicalJson(request.input)).digest()
+  const { rows } = await pool.query<ClaimRow>({
+    name: 'claim-idempotency-key',
+    text: 'SELECT * FROM claim_idempotency_key($1, $2, $3, $4, $5, $6, $7)',
+    values: [
+      merchantId,
+      operation,
+      key,
+      digest,
+      randomBytes(16),
+      limits.idempotencyLeaseMs,
+      limits.idempotencyKeptMs,
+    ],
+  })
+  const row = rows[0]
+  invariant(row, 'a claim has an outcome')
+  if (row.outcome === 'running' || row.outcome === 'reused') return { kind: row.outcome }
+  const place = `idempotency:${merchantId}:${operation}:${key}:${row.effect.toString('hex')}`
+  if (row.outcome === 'answered') {
+    return { kind: 'answered', answer: unseal(master.sealingKey, row.answer, place).toString('utf8') }
+  }
+  const end = async (answer: Buffer | null, giveBack: boolean) => {
+    await pool.query({
+      name: 'end-idempotency-claim',
+      text: 'SELECT end_idempotency_claim($1, $2, $3, $4, $5, $6)',
+      values: [merchantId, operation, key, row.claim, answer, giveBack],
+    })
+  }
+  return {
+    kind: 'claimed',
+    effect: {
+      id: row.effect.toString('hex'),
+      name: nameOf(operation, key, digest),
+      isResumed: row.outcome === 'resumed',
+      since: row.since,
+      outcome: 'nothing',
+    },
+    keep: (answer) => end(seal(master.sealingKey, Buffer.from(answer), place), false),
+    giveBack: () => end(null, true),
+    leaveOpen: () => end(null, false),
+  }
+}
+
+/** Forgets the keys that are older than 30 days of service time. @returns whether more of them may be left */
+export async function sweepIdempotencyKeys(pool: pg.Pool): Promise<boolean> {
+  const { rows } = await pool.query<{ swept: bigint }>('SELECT sweep_idempotency_keys($1, $2) AS swept', [
+    limits.idempotencyKeptMs,
+    sweepBatch,
+  ])
+  return rows[0]?.swept === BigInt(sweepBatch)
+}
+
+const sweepBatch = 1_000
+
+type ClaimRow =
+  | { outcome: 'begun' | 'resumed'; effect: Buffer; claim: number; since: Date }
+  | { outcome: 'answered'; effect: Buffer; answer: Buffer }
+  | { outcome: 'running' }
+  | { outcome: 'reused' }
+
+/** The merchant is not part of it: whoever uses the name adds it. */
+function nameOf(operation: string, key: string, digest: Buffer): string {
+  const parts = JSON.stringify([operation, key, digest.toString('hex')])
+  return createHash('sha256').update(parts).digest('hex')
+}
+
+/** JSON in which the order of an object's fields says nothing. */
+function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_name, part: unknown) => {
+    if (typeof part === 'bigint') return String(part)
+    if (typeof part !== 'object' || part === null || Array.isArray(part)) return part
+    return Object.fromEntries(Object.entries(part).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+  })
+}

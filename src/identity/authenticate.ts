@@ -1,0 +1,258 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import {
+  DomainError,
+  type FieldProblem,
+  type RefusalCode,
+  type RefusalDetail,
+  refusals,
+} from '../shared/errors.ts'
+import { readInput } from '../shared/input.ts'
+import { limits } from '../shared/limits.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Actor } from './actor.ts'
+import { BlockedAddresses } from './blocked-addresses.ts'
+import { type Caps, capsInput, narrow } from './caps.ts'
+import { CredentialWatch, type Standing } from './credentials.ts'
+import {
+  addressBlock,
+  type AddressMatcher,
+  addressMatcher,
+  isAddressAllowed,
+} from '../shared/ip-whitelist.ts'
+import { LastUses } from './last-uses.ts'
+import { Passwords } from './passwords.ts'
+import { type RateLimitState, takeHit } from '../limits/rate-limit.ts'
+import { type Role, roles } from './roles.ts'
+import { defaultScopes, isScope, type Scope, scopes } from './scopes.ts'
+import { isApiKey, isApiSecret, type MasterSecret, type StoredSecret, secretMatches } from './secrets.ts'
+import { openSigningKeys } from './signing-keys.ts'
+import { createTokens, type Tokens } from './tokens.ts'
+
+/** Everything that says who may come in. */
+export interface Access {
+  readonly pool: pg.Pool
+  readonly master: MasterSecret
+  readonly tokens: Tokens
+  readonly credentials: CredentialWatch
+  readonly lastUses: LastUses
+  readonly passwords: Passwords
+  readonly blocked: BlockedAddresses
+  /** Proxies whose `X-Forwarded-For` is believed: see `clientAddress`. */
+  readonly isTrustedProxy: AddressMatcher
+  readonly log: Log
+  close(): void
+}
+
+/** @throws Error where the master secret does not fit the database */
+export async function openAccess(options: {
+  pool: pg.Pool
+  master: MasterSecret
+  trustedProxies: readonly string[]
+  log: Log
+}): Promise<Access> {
+  const { pool, master, trustedProxies, log } = options
+  const tokens = createTokens(await openSigningKeys(pool, master))
+  const credentials = new CredentialWatch(pool, log)
+  const lastUses = new LastUses(pool, log)
+  const passwords = new Passwords(master.passwordPepper)
+  const blocked = new BlockedAddresses(pool, log)
+  const isTrustedProxy = addressMatcher(trustedProxies)
+  const close = () => credentials.close()
+  return { pool, master, tokens, credentials, lastUses, passwords, blocked, isTrustedProxy, log, close }
+}
+
+/**
+ * Who sends this request; `null` where it does not say so at all.
+ * @throws DomainError UNAUTHENTICATED, then ACCOUNT_INACTIVE, then ADDRESS_NOT_ALLOWED
+ * @see specification: Authentication
+ */
+export async function authenticate(
+  access: Pick<Access, 'tokens' | 'credentials' | 'lastUses' | 'blocked'>,
+  request: { authorization: string | undefined; clientAddress: string | null },
+): Promise<Actor | null> {
+  if (request.authorization === undefined) return null
+  const token = /^Bearer +(\S+)$/i.exec(request.authorization)?.[1]
+  if (token === undefined) throw new DomainError('UNAUTHENTICATED')
+  const bearer = await access.tokens.verifyToken(token)
+  const standing = await access.credentials.check(bearer)
+  const { clientAddress } = request
+  const problem = addressProblem(standing.whitelist, bearer.caps, clientAddress)
+  if (problem !== null) {
+    access.blocked.note(bearer.merchantId, clientAddress)
+    throw new DomainError('ADDRESS_NOT_ALLOWED', problem)
+  }
+  access.lastUses.note(bearer.apiKeyId, standing.lastUsedAt, clientAddress)
+  return standing.role === null ? bearer : asMember(bearer, standing, standing.role)
+}
+
+/** Why a caller may not come from where it does; null where it may. */
+function addressProblem(
+  whitelist: readonly string[],
+  caps: Caps | null,
+  address: string | null,
+): string | null {
+  if (!isAddressAllowed(whitelist, address)) return refusals.ADDRESS_NOT_ALLOWED.message
+  if (isAddressAllowed(caps?.addresses ?? [], address)) return null
+  return 'This API key or token is limited to other addresses.'
+}
+
+/** The person whose session it is, with what the role gives now: the token alone gives nothing. */
+function asMember(bearer: Actor, { memberId }: Standing, role: Role): Actor {
+  return { ...bearer, memberId, role, readsOnly: roles[role].readsOnly, scopes: scopesOf[role] }
+}
+
+const scopesOf = Object.fromEntries(
+  Object.entries(roles).map(([role, row]) => [role, new Set<Scope>(row.scopes)]),
+) as unknown as Readonly<Record<Role, ReadonlySet<Scope>>>
+
+/** What a caller of `POST /auth` sent. Nobody hears about a wrong wish before the key is known. */
+export interface Exchange {
+  key: string | undefined
+  secret: string | undefined
+  scopes?: unknown
+  expiresInHours?: unknown
+  /** Narrower ones than the key's. */
+  limits?: unknown
+  clientAddress: string | null
+}
+
+export interface ExchangeResult {
+  merchantId: number
+  apiKeyId: number
+  token: string
+  /** Seconds. */
+  expiresIn: number
+  expiresAt: Date
+  scopes: readonly Scope[]
+  /** What it is limited to: the key's limits, or narrower ones. */
+  caps: Caps | null
+  /** For `rateLimitHeaders('auth', …)`. */
+  rateLimit: RateLimitState
+}
+
+/**
+ * Exchanges an API key and its secret for an access token.
+ * Counts the attempt first; every refusal carries the count as `detail.rateLimit`, for the answer's headers.
+ * @throws DomainError RATE_LIMITED, CREDENTIALS_REJECTED, ACCOUNT_INACTIVE, ADDRESS_NOT_ALLOWED, FORBIDDEN,
+ *   INVALID_INPUT, checked in this order
+ * @see specification: POST /auth
+ */
+export async function exchangeCredentials(access: Access, request: Exchange): Promise<ExchangeResult> {
+  const { key = '', secret = '' } = request
+  const found = isApiKey(key) ? await findKey(access.pool, key) : null
+  const counted = found ? `key:${found.id}` : `address:${addressBlock(request.clientAddress)}`
+  const rateLimit = await takeHit(access.pool, `auth:${counted}`, authPolicy)
+  const refusal = (code: RefusalCode, message?: string, detail?: RefusalDetail) =>
+    new DomainError(code, message, { ...detail, rateLimit })
+
+  if (!rateLimit.allowed) throw refusal('RATE_LIMITED', undefined, { retryAfterS: rateLimit.resetS })
+  // An unknown or revoked key takes the work of a wrong secret, and hears the same words.
+  const isProven =
+    isApiSecret(secret) && secretMatches(access.master, secret, found?.isRevoked ? null : found)
+  if (!found || !isProven) {
+    access.log.info({ counted, clientAddress: request.clientAddress }, 'credentials rejected')
+    throw refusal('CREDENTIALS_REJECTED')
+  }
+  if (!found.isMerchantActive) throw refusal('ACCOUNT_INACTIVE')
+  const problem = addressProblem(found.whitelist, found, request.clientAddress)
+  if (problem !== null) {
+    access.blocked.note(found.merchantId, request.clientAddress)
+    throw refusal('ADDRESS_NOT_ALLOWED', problem)
+  }
+
+  const wish = readWish(request)
+  const lacking = wish.scopes.filter((scope) => !found.scopes.includes(scope))
+  if (lacking.length > 0) {
+    const message = `The API key does not hold the scope ${lacking.join(', ')}.`
+    throw refusal('FORBIDDEN', message, { requiredScopes: lacking })
+  }
+  const { caps, problems: wider } = narrow(found, wish.caps)
+  const problems = [...wish.problems, ...wider]
+  if (problems.length > 0) throw refusal('INVALID_INPUT', undefined, { problems })
+
+  const { id: apiKeyId, version: apiKeyVersion, merchantId } = found
+  access.lastUses.note(apiKeyId, null, request.clientAddress)
+  const grant = { merchantId, apiKeyId, apiKeyVersion, scopes: wish.scopes, caps, hours: wish.hours }
+  const issued = await access.tokens.issueToken(grant)
+  return { ...issued, merchantId, apiKeyId, scopes: wish.scopes, caps, rateLimit }
+}
+
+const authPolicy = { max: limits.authAttemptsMax, windowMs: limits.authWindowMs }
+
+interface FoundKey extends StoredSecret, Caps {
+  id: number
+  merchantId: number
+  version: number
+  scopes: readonly string[]
+  isRevoked: boolean
+  isMerchantActive: boolean
+  whitelist: readonly string[]
+}
+
+/**
+ * Always read from the database: an old pair is refused from the moment its successor is committed. For a key
+ * that is unknown the oldest one is read instead, and thrown away: finding nothing would take less time, and
+ * tell which keys there are (`npm run auth-timing`).
+ */
+async function findKey(pool: pg.Pool, key: string): Promise<FoundKey | null> {
+  const { rows } = await pool.query<FoundKey & { isKnown: boolean }>({
+    name: 'find-api-key',
+    text: `SELECT k.key = $1 AS "isKnown", k.id, k.merchant_id AS "merchantId", k.version, k.scopes,
+                  k.secret_hash AS "secretHash", k.pepper_id AS "pepperId",
+                  k.revoked_at IS NOT NULL OR k.suspended_at IS NOT NULL
+                    OR coalesce(k.expires_at <= now(), false) AS "isRevoked",
+                  m.status = 'active' AS "isMerchantActive", m.ip_whitelist AS whitelist,
+                  k.max_per_payment AS "maxPerPayment", k.max_per_day AS "maxPerDay",
+                  nullif(k.payment_methods, '{}')::text[] AS "paymentMethods",
+                  nullif(k.addresses, '{}') AS addresses
+           FROM api_key k JOIN merchant m ON m.id = k.merchant_id
+           WHERE k.id = (
+             SELECT id FROM (
+               (SELECT id, true AS asked FROM api_key WHERE key = $1 AND kind = 'key')
+               UNION ALL (SELECT id, false FROM api_key WHERE kind = 'key' ORDER BY id LIMIT 1)
+             ) AS candidate ORDER BY asked DESC LIMIT 1)`,
+    values: [key],
+  })
+  return rows[0]?.isKnown ? rows[0] : null
+}
+
+interface Wish {
+  scopes: Scope[]
+  caps: Caps | null
+  hours: number
+  problems: FieldProblem[]
+}
+
+function readWish({ scopes: names, expiresInHours, limits: asLimited }: Exchange): Wish {
+  const problems: FieldProblem[] = []
+  const asked: readonly unknown[] = Array.isArray(names) ? [...new Set(names)] : []
+  const known = asked.filter((name) => typeof name === 'string' && isScope(name))
+  if (isGiven(names) && (asked.length === 0 || known.length < asked.length)) {
+    problems.push({ field: 'scopes', message: `must be a list of one or more of ${scopes.join(', ')}` })
+  }
+  const caps = readCaps(asLimited, problems)
+  const { tokenHoursMin, tokenHoursMax, tokenHoursDefault } = limits
+  const hours = isGiven(expiresInHours) ? Number(expiresInHours) : tokenHoursDefault
+  const isNumber = !isGiven(expiresInHours) || Number.isInteger(expiresInHours)
+  if (!isNumber || hours < tokenHoursMin || hours > tokenHoursMax) {
+    const message = `must be a whole number of hours from ${tokenHoursMin} to ${tokenHoursMax}`
+    problems.push({ field: 'expiresInHours', message })
+  }
+  return { scopes: isGiven(names) ? known : [...defaultScopes], caps, hours, problems }
+}
+
+function readCaps(asked: unknown, problems: FieldProblem[]): Caps | null {
+  try {
+    return readInput(z.object({ limits: capsInput.nullish() }), { limits: asked }).limits ?? null
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error
+    problems.push(...(error.detail.problems ?? []))
+    return null
+  }
+}
+
+/** GraphQL clients write `null` for what they leave out. */
+function isGiven(value: unknown): boolean {
+  return value !== undefined && value !== null
+}

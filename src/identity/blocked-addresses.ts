@@ -1,0 +1,51 @@
+import type pg from 'pg'
+import { transact } from '../database/transact.ts'
+import { limits } from '../shared/limits.ts'
+import type { Log } from '../telemetry/log.ts'
+import { addressBlock } from '../shared/ip-whitelist.ts'
+import { takeHit } from '../limits/rate-limit.ts'
+import { RecentMap } from '../shared/recent-map.ts'
+
+/**
+ * Tells a merchant's log that somebody with a good credential came from an address off the whitelist
+ * (`security_alert`, `ip_blocked`): once for each address in a while, of many addresses the first. Nobody
+ * waits for it.
+ */
+export class BlockedAddresses {
+  readonly #pool: pg.Pool
+  readonly #log: Log
+  /** What this process told of needs no look into the database. */
+  readonly #told = new RecentMap<string, number>(limits.allowanceNamesMax)
+
+  constructor(pool: pg.Pool, log: Log) {
+    this.#pool = pool
+    this.#log = log
+  }
+
+  note(merchantId: number, address: string | null): void {
+    const name = `blocked:${merchantId}:${addressBlock(address)}`
+    const now = performance.now()
+    if (now - (this.#told.get(name) ?? Number.NEGATIVE_INFINITY) < windowMs) return
+    this.#told.set(name, now)
+    this.#tell(name, merchantId, address).catch((error: unknown) =>
+      this.#log.warn({ err: error }, 'a blocked address was not told of'),
+    )
+  }
+
+  async #tell(name: string, merchantId: number, address: string | null): Promise<void> {
+    await transact({ pool: this.#pool }, async (tx) => {
+      const here = await takeHit(tx, name, { max: limits.blockedAlertsPerAddressMax, windowMs })
+      if (!here.allowed) return
+      const max = limits.blockedAlertsPerMerchantMax
+      const all = await takeHit(tx, `blocked:${merchantId}`, { max, windowMs })
+      if (!all.allowed) return
+      const from = address ?? 'an unknown address'
+      const message = `A valid credential was used from ${from}, which the whitelist does not hold.`
+      const alert = { kind: 'ip_blocked', message, ...(address !== null && { ip: address }) }
+      await tx.query(`SELECT note_access($1, 'security_alert', $2)`, [merchantId, alert])
+    })
+  }
+}
+
+/** Choice: as long as attempts at a secret are counted. */
+const windowMs = limits.authWindowMs

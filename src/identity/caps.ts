@@ -1,0 +1,148 @@
+import { z } from 'zod'
+import { DomainError, type FieldProblem } from '../shared/errors.ts'
+import { limits } from '../shared/limits.ts'
+import type { Xof } from '../shared/money.ts'
+import { type Provider, providers } from '../shared/providers.ts'
+import { isWithin, networkEntry } from '../shared/ip-whitelist.ts'
+
+/**
+ * What an API key or a token is limited to, `limits` of the interface; null is no limit. They never change: a
+ * key that is regenerated keeps them, and a token has those of its key or narrower ones, signed.
+ */
+export interface Caps {
+  /** Whole XOF of one deposit, refund or payout. */
+  maxPerPayment: Xof | null
+  /**
+   * Whole XOF of deposits, refunds and payouts that are asked for on one UTC day of the service's clock.
+   * Choice: what was asked for counts, a scheduled payout on the day when it is made; what fails or is
+   * cancelled later gives nothing back. A key in the wrong hands cannot try its luck for ever.
+   */
+  maxPerDay: Xof | null
+  /** The operators that it collects, pays and refunds by. */
+  paymentMethods: readonly Provider[] | null
+  /** Addresses and CIDR ranges that it is used from, on top of the account's whitelist. */
+  addresses: readonly string[] | null
+}
+
+const whole = `must be a whole number of XOF from 1 to ${limits.capMaxXof}`
+const amount = z
+  .union([z.bigint(), z.int().transform(BigInt)], whole)
+  .refine((value) => value >= 1 && value <= limits.capMaxXof, whole)
+
+/** `limits`, as a caller wishes them; what is left out is null, and where all of it is, all is. */
+export const capsInput = z
+  .object(
+    {
+      maxPerPayment: amount.nullish(),
+      maxPerDay: amount.nullish(),
+      paymentMethods: listOf(z.enum(providers), `must be a list of one or more of ${providers.join(', ')}`),
+      addresses: listOf(networkEntry, 'must be a list of one or more addresses and CIDR ranges').refine(
+        (entries) => (entries?.length ?? 0) <= limits.capAddressesMax,
+        `must have at most ${limits.capAddressesMax} entries`,
+      ),
+    },
+    'must be an object',
+  )
+  .transform(({ maxPerPayment = null, maxPerDay = null, paymentMethods = null, addresses = null }) =>
+    orNone({ maxPerPayment, maxPerDay, paymentMethods, addresses }),
+  )
+
+function listOf<T extends z.ZodType>(entry: T, words: string) {
+  const list = z.array(entry, words).min(1, words)
+  return list.transform((entries) => [...new Set(entries)]).nullish()
+}
+
+/** Limits that limit nothing are none. */
+export function orNone({ maxPerPayment, maxPerDay, paymentMethods, addresses }: Caps): Caps | null {
+  const caps = { maxPerPayment, maxPerDay, paymentMethods, addresses }
+  return Object.values(caps).some((cap) => cap !== null) ? caps : null
+}
+
+/**
+ * The limits of a token that its caller wishes narrower than those of the key.
+ * @returns what is wider as `problems`, by fields of `limits`
+ */
+export function narrow(key: Caps, wish: Caps | null): { caps: Caps | null; problems: FieldProblem[] } {
+  if (!wish) return { caps: orNone(key), problems: [] }
+  const isOver = (asked: Xof | null, most: Xof | null) => asked !== null && most !== null && asked > most
+  const over = (most: Xof | null) => `must be at most ${most}, as the API key is limited`
+  const wider: Record<keyof Caps, string | false> = {
+    maxPerPayment: isOver(wish.maxPerPayment, key.maxPerPayment) && over(key.maxPerPayment),
+    maxPerDay: isOver(wish.maxPerDay, key.maxPerDay) && over(key.maxPerDay),
+    paymentMethods:
+      wish.paymentMethods?.every((method) => key.paymentMethods?.includes(method) ?? true) === false &&
+      `must be some of ${key.paymentMethods?.join(', ')}, as the API key is limited`,
+    addresses:
+      wish.addresses?.every((entry) => !key.addresses || isWithin(entry, key.addresses)) === false &&
+      'must be within those that the API key is limited to',
+  }
+  const problems = Object.entries(wider).flatMap(([name, message]) =>
+    message === false ? [] : [{ field: `limits.${name}`, message }],
+  )
+  const caps = orNone({
+    maxPerPayment: wish.maxPerPayment ?? key.maxPerPayment,
+    maxPerDay: wish.maxPerDay ?? key.maxPerDay,
+    paymentMethods: wish.paymentMethods ?? key.paymentMethods,
+    addresses: wish.addresses ?? key.addresses,
+  })
+  return { caps, problems }
+}
+
+/**
+ * Judges a payment by the limits of its caller, but for the day's, which is judged where the money is set
+ * aside (`Allowance`). After the fields were judged, for it goes by what they say; before references are.
+ * @param payment.amount of money out; null where money comes in
+ * @throws DomainError LIMIT_EXCEEDED
+ */
+export function checkCaps(
+  { caps }: { caps: Caps | null },
+  { amount: asked, provider }: { amount: Xof | null; provider: Provider },
+): void {
+  if (caps?.paymentMethods?.includes(provider) === false) throw beyondCap(caps, 'paymentMethods')
+  if (asked !== null && caps?.maxPerPayment != null && asked > caps.maxPerPayment) {
+    throw beyondCap(caps, 'maxPerPayment')
+  }
+}
+
+/** What a payment is refused with that is beyond a limit of its caller. */
+export function beyondCap(
+  caps: Pick<Caps, 'maxPerPayment' | 'paymentMethods'> | null,
+  limit: 'maxPerPayment' | 'paymentMethods',
+): DomainError {
+  return beyond(
+    limit,
+    limit === 'paymentMethods'
+      ? `is limited to payments by ${caps?.paymentMethods?.join(', ')}`
+      : `is limited to ${caps?.maxPerPayment} XOF per payment`,
+  )
+}
+
+function beyond(limit: keyof Caps, words: string): DomainError {
+  return new DomainError('LIMIT_EXCEEDED', `This API key or token ${words}. Nothing was recorded.`, { limit })
+}
+
+/** Whose allowance of the day a payment uses: the key's, and the token's where that is narrower. */
+export interface Allowance {
+  tokenId: string
+  maxPerDay: Xof
+}
+
+/** @returns null where the caller has no limit per day */
+export function allowanceOf({ caps, tokenId }: { caps: Caps | null; tokenId: string }): Allowance | null {
+  return caps?.maxPerDay == null ? null : { tokenId, maxPerDay: caps.maxPerDay }
+}
+
+/**
+ * Waits for the statement of a payment that uses an allowance.
+ * @throws DomainError LIMIT_EXCEEDED, and whatever it throws
+ */
+export async function withinAllowance<T>(statement: Promise<T>): Promise<T> {
+  try {
+    return await statement
+  } catch (error) {
+    // `take_allowance` says how much is left.
+    const { constraint, detail } = error as { constraint?: unknown; detail?: unknown }
+    if (constraint !== 'key_allowance') throw error
+    throw beyond('maxPerDay', `has ${String(detail)} XOF left of what it is limited to on this day (UTC)`)
+  }
+}

@@ -1,0 +1,36 @@
+import type pg from 'pg'
+import { limits } from '../shared/limits.ts'
+import type { Log } from '../telemetry/log.ts'
+import { RecentMap } from '../shared/recent-map.ts'
+
+/** Notes when and from where each credential was last used: once a minute, and nobody waits for it. */
+export class LastUses {
+  readonly #pool: pg.Pool
+  readonly #log: Log
+  readonly #noted = new RecentMap<number, number>(limits.tokenCacheMax)
+
+  constructor(pool: pg.Pool, log: Log) {
+    this.#pool = pool
+    this.#log = log
+  }
+
+  /** @param known when it was used, as far as this process has heard: other processes note it too */
+  note(apiKeyId: number, known: Date | null, address: string | null): void {
+    const now = Date.now()
+    const at = Math.max(known?.getTime() ?? 0, this.#noted.get(apiKeyId) ?? 0)
+    if (now - at < everyMs) return
+    this.#noted.set(apiKeyId, now)
+    const write = { name: 'note-last-use', text: noteSql, values: [apiKeyId, address, everyMs, idleMs] }
+    this.#pool
+      .query(write)
+      .catch((error: unknown) => this.#log.warn({ err: error }, 'the use of a credential was not noted'))
+  }
+}
+
+const { lastUseEveryMs: everyMs, sessionIdleMs: idleMs } = limits
+
+/** A session that was idle for too long is not used again, though somebody may have believed it alive. */
+const noteSql = `
+  UPDATE api_key SET last_used_at = now(), last_used_from = $2
+  WHERE id = $1 AND coalesce(last_used_at < now() - $3 * interval '1 millisecond', true)
+    AND (kind = 'key' OR coalesce(last_used_at, created_at) >= now() - $4 * interval '1 millisecond')`

@@ -1,0 +1,182 @@
+import { hash, type KeyObject, randomUUID } from 'node:crypto'
+import { JOSEError, JWKSNoMatchingKey } from 'jose/errors'
+import { SignJWT } from 'jose/jwt/sign'
+import { jwtVerify } from 'jose/jwt/verify'
+import { z } from 'zod'
+import { DomainError } from '../shared/errors.ts'
+import { limits } from '../shared/limits.ts'
+import { providers } from '../shared/providers.ts'
+import type { Actor } from './actor.ts'
+import type { Caps } from './caps.ts'
+import { RecentMap } from '../shared/recent-map.ts'
+import { isScope, type Scope } from './scopes.ts'
+import type { SigningKeys } from './signing-keys.ts'
+
+/** What a token is made for. */
+export interface Grant {
+  merchantId: number
+  /** The credential: a key, or a session. */
+  apiKeyId: number
+  apiKeyVersion: number
+  scopes: readonly Scope[]
+  caps?: Caps | null
+  /** 1 to 720. */
+  hours: number
+}
+
+export interface IssuedToken {
+  token: string
+  /** Seconds. */
+  expiresIn: number
+  expiresAt: Date
+}
+
+/** Makes access tokens and reads them back. Their times follow the machine's clock, never the sandbox's. */
+export interface Tokens {
+  issueToken(grant: Grant): Promise<IssuedToken>
+  /**
+   * Who the token stands for. That its key still lives, and whether it is a person's session, is another
+   * question: see `credentials.ts`.
+   * @throws DomainError UNAUTHENTICATED where it is not a token of ours, or not of this time
+   */
+  verifyToken(token: string): Promise<Actor>
+}
+
+export function createTokens(keys: SigningKeys): Tokens {
+  // Checking a signature costs as much as the rest of a request; a token is checked once and then recognized.
+  const verified = new RecentMap<string, Actor>(limits.tokenCacheMax)
+  return {
+    issueToken: (grant) => issue(keys, grant),
+    async verifyToken(token) {
+      if (token.length > tokenLengthMax) throw new DomainError('UNAUTHENTICATED')
+      // By its digest, so that no usable token lies in memory for longer than its request.
+      const digest = hash('sha256', token, 'base64')
+      const seen = verified.get(digest)
+      if (!seen) {
+        const actor = await verify(keys, token)
+        verified.set(digest, actor)
+        return actor
+      }
+      if (!isExpired(seen)) return seen
+      verified.delete(digest)
+      throw new DomainError('UNAUTHENTICATED')
+    },
+  }
+}
+
+/** Whether the actor's token has ended, by the machine's clock. */
+export function isExpired(actor: Actor): boolean {
+  return actor.expiresAt.getTime() + toleranceS * 1_000 <= Date.now()
+}
+
+/**
+ * Both are the same for every node and survive a change of port or address: what ties a token to this service
+ * is the signing key in its own database.
+ */
+const issuer = 'merchant-payments'
+const audience = 'merchant-payments-api'
+
+const algorithm = 'EdDSA'
+const type = 'at+jwt'
+/** Ours have about 500 characters. */
+const tokenLengthMax = 4 * 1_024
+/** How far the clocks of two nodes may be apart. */
+const toleranceS = 5
+
+/** What an id of ours can be: one beyond it would break the query that everybody's keys share. */
+const id = z.int().positive().max(2_147_483_647)
+
+/** Amounts as numbers; what is left out does not limit. A limit that nobody understands opens nothing. */
+const capsClaim = z.strictObject({
+  maxPerPayment: z.int().transform(BigInt).nullable().default(null),
+  maxPerDay: z.int().transform(BigInt).nullable().default(null),
+  paymentMethods: z.array(z.enum(providers)).nullable().default(null),
+  addresses: z.array(z.string()).nullable().default(null),
+})
+
+const claimsOfOurs = z.object({
+  sub: z
+    .string()
+    .regex(/^[1-9]\d{0,9}$/)
+    .transform(Number)
+    .pipe(id),
+  key: id,
+  kv: id,
+  scope: z.string(),
+  caps: capsClaim.optional(),
+  iat: z.int(),
+  nbf: z.int(),
+  exp: z.int(),
+  jti: z.uuid(),
+})
+
+async function issue(keys: SigningKeys, grant: Grant): Promise<IssuedToken> {
+  const issuedAt = Math.floor(Date.now() / 1_000)
+  const expiresIn = grant.hours * 3_600
+  const { kid, privateKey } = keys.current
+  const token = await new SignJWT({
+    key: grant.apiKeyId,
+    kv: grant.apiKeyVersion,
+    scope: grant.scopes.join(' '),
+    ...(grant.caps && { caps: claimOf(grant.caps) }),
+  })
+    .setProtectedHeader({ alg: algorithm, typ: type, kid })
+    .setIssuer(issuer)
+    .setAudience(audience)
+    .setSubject(String(grant.merchantId))
+    .setJti(randomUUID())
+    .setIssuedAt(issuedAt)
+    .setNotBefore(issuedAt)
+    .setExpirationTime(issuedAt + expiresIn)
+    .sign(privateKey)
+  return { token, expiresIn, expiresAt: new Date((issuedAt + expiresIn) * 1_000) }
+}
+
+function claimOf(caps: Caps): object {
+  const parts = Object.entries(caps).filter(([, cap]) => cap !== null)
+  return Object.fromEntries(parts.map(([name, cap]) => [name, typeof cap === 'bigint' ? Number(cap) : cap]))
+}
+
+async function verify(keys: SigningKeys, token: string): Promise<Actor> {
+  const payload = await verifiedPayload(keys, token)
+  const claims = claimsOfOurs.safeParse(payload)
+  if (!claims.success) throw new DomainError('UNAUTHENTICATED')
+  const { sub, key, kv, scope, caps, exp, jti } = claims.data
+  return {
+    merchantId: sub,
+    apiKeyId: key,
+    apiKeyVersion: kv,
+    // A scope that this version of the service does not know allows nothing.
+    scopes: new Set(scope.split(' ').filter(isScope)),
+    caps: caps ?? null,
+    tokenId: jti,
+    expiresAt: new Date(exp * 1_000),
+    memberId: null,
+    role: null,
+    readsOnly: false,
+  }
+}
+
+/** One algorithm, and keys from our own table alone: a token's `jwk`, `jku` or `x5u` is never read. */
+async function verifiedPayload(keys: SigningKeys, token: string): Promise<unknown> {
+  const keyOf = async ({ kid }: { kid?: string }): Promise<KeyObject> => {
+    const key = typeof kid === 'string' ? await keys.find(kid) : null
+    if (!key) throw new JWKSNoMatchingKey()
+    return key
+  }
+  try {
+    const { payload } = await jwtVerify(token, keyOf, {
+      algorithms: [algorithm],
+      typ: type,
+      issuer,
+      audience,
+      clockTolerance: toleranceS,
+      // Also refuses a token from the future, and one that claims to live longer than we allow.
+      maxTokenAge: limits.tokenHoursMax * 3_600,
+    })
+    return payload
+  } catch (error) {
+    if (error instanceof JOSEError) throw new DomainError('UNAUTHENTICATED')
+    throw error
+  }
+}

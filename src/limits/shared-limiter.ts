@@ -1,0 +1,149 @@
+import pg from 'pg'
+import {
+  RateLimiterMemory,
+  RateLimiterPostgres,
+  RateLimiterRes,
+  RLWrapperTimeouts,
+} from 'rate-limiter-flexible'
+import { invariant } from '../shared/invariant.ts'
+import { limits } from '../shared/limits.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { RateLimitState } from './rate-limit.ts'
+import { RecentMap } from '../shared/recent-map.ts'
+
+/** So many points in a window, which begins with the first use. */
+export interface LimiterPolicy {
+  name: string
+  max: number
+  windowS: number
+}
+
+/** Asks the database, as rate-limiter-flexible does. */
+export type LimiterStore = (statement: pg.QueryConfig) => Promise<pg.QueryResult>
+
+/**
+ * Points of each key over all nodes. rate-limiter-flexible counts them in the database, and in this process
+ * alone while that does not answer: a limit is no reason to be down.
+ * Not each use asks: those that wait share a question, and who asks again and again is given in advance as
+ * much as it used before, a tenth of all at most. What it then leaves is lost with the window.
+ */
+export class SharedLimiter {
+  readonly policy: LimiterPolicy
+  readonly #limiter: RLWrapperTimeouts
+  readonly #shares = new RecentMap<string, Share>(limits.allowanceNamesMax)
+
+  /** @param sweeps forgets what is over for an hour, of all limiters of the store */
+  constructor(policy: LimiterPolicy, store: LimiterStore, sweeps = false) {
+    const { name, max, windowS } = policy
+    const common = { keyPrefix: name, points: max, duration: windowS }
+    const limiter = new RateLimiterPostgres({
+      ...common,
+      storeClient: { query: store },
+      storeType: 'client',
+      tableName: 'allowance',
+      tableCreated: true,
+      clearExpiredByTimeout: sweeps,
+      insuranceLimiter: new RateLimiterMemory(common),
+    })
+    this.policy = policy
+    this.#limiter = new RLWrapperTimeouts({ limiter, timeoutMs: limits.allowanceWaitMs })
+  }
+
+  /** Uses an amount, unless less than that is left. */
+  async take(key: string, amount: number): Promise<RateLimitState> {
+    const share = this.#shares.get(key) ?? this.#noShare()
+    this.#shares.set(key, share)
+    share.wanted += amount
+    try {
+      // Whatever an asker is refused, nothing is left of the window: the loop ends.
+      while (this.#freeOf(share) < amount && share.left > 0) await (share.asking ??= this.#ask(key, share))
+    } finally {
+      share.wanted -= amount
+    }
+    const allowed = share.free >= amount
+    if (allowed) {
+      share.free -= amount
+      share.used += amount
+    }
+    return this.#stateOf(share, allowed)
+  }
+
+  /** What is left, as far as this process knows. */
+  look(key: string): RateLimitState {
+    return this.#stateOf(this.#shares.get(key) ?? this.#noShare(), true)
+  }
+
+  async #ask(key: string, share: Share): Promise<void> {
+    const advance = Math.min(Math.max(share.used, share.usedBefore), Math.floor(this.policy.max / 10))
+    const asked = share.wanted - share.free + advance
+    try {
+      const told = await this.#limiter.consume(key, asked).catch(refusalOf)
+      // A refusal is counted as well: what of it lies below the limit is given out here, and nowhere else.
+      const beyond = Math.max(0, told.consumedPoints - this.policy.max)
+      share.free = this.#freeOf(share) + Math.max(0, asked - beyond)
+      share.left = told.remainingPoints
+      share.until = Date.now() + told.msBeforeNext
+    } finally {
+      share.asking = null
+    }
+  }
+
+  /** What this process may give out at this moment; of a window that is over nothing. */
+  #freeOf(share: Share): number {
+    if (share.until <= Date.now()) Object.assign(share, this.#noWindow(share.used))
+    return share.free
+  }
+
+  #stateOf(share: Share, allowed: boolean): RateLimitState {
+    const { max, windowS } = this.policy
+    const remaining = this.#freeOf(share) + share.left
+    const resetS = Math.min(windowS, Math.ceil((share.until - Date.now()) / 1_000))
+    return { allowed, limit: max, windowS, remaining, resetS: Math.max(1, resetS) }
+  }
+
+  #noWindow(usedBefore: number) {
+    return { free: 0, left: this.policy.max, used: 0, usedBefore, until: Number.POSITIVE_INFINITY }
+  }
+
+  #noShare(): Share {
+    return { ...this.#noWindow(0), wanted: 0, asking: null }
+  }
+}
+
+/** What one process has of the points of a key. */
+interface Share {
+  /** Given to this process, and not used yet. */
+  free: number
+  /** Given to nobody, when it last asked. */
+  left: number
+  /** In this window, and in the one before. */
+  used: number
+  usedBefore: number
+  /** End of the window, by the process's clock. */
+  until: number
+  /** By those who wait. */
+  wanted: number
+  asking: Promise<void> | null
+}
+
+function refusalOf(refusal: unknown): RateLimiterRes {
+  invariant(refusal instanceof RateLimiterRes, 'a limiter that is insured does not fail')
+  return refusal
+}
+
+/** Says once when the database fails. */
+export function openLimiterStore(pool: Pick<pg.Pool, 'query'>, log: Log): LimiterStore {
+  let isAlone = false
+  return async (statement) => {
+    try {
+      // The library subtracts from an `int8`, which arrives as bigint in our pools.
+      const result = await pool.query({ ...statement, types: pg.types })
+      isAlone = false
+      return result
+    } catch (error) {
+      if (!isAlone) log.warn({ err: error }, 'this process counts requests by itself')
+      isAlone = true
+      throw error
+    }
+  }
+}

@@ -1,0 +1,264 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { isAbsolute, join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+import { addressesOf, ConfigError, readConfig, sandboxOperators } from '../../src/config/config.ts'
+import { providers } from '../../src/shared/providers.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'merchant-payments-config-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const production = {
+  MODE: 'production',
+  SECRET_KEY: 'k'.repeat(32),
+  PUBLIC_URL: 'https://pay.example',
+  DATABASE_URL: 'postgresql://user:hidden@db.example/payments',
+}
+
+describe('readConfig', () => {
+  test('without settings: a sandbox on 127.0.0.1:4000 with the embedded database', () => {
+    const config = readConfig({})
+    expect(config).toMatchObject({
+      mode: 'sandbox',
+      host: '127.0.0.1',
+      port: 4000,
+      databaseUrl: null,
+      publicUrl: null,
+      masterSecret: null,
+      trustedProxies: [],
+      logLevel: 'info',
+      operators: [],
+    })
+    expect(config.simulator?.url).toBeNull()
+    expect(isAbsolute(config.dataDir)).toBe(true)
+    expect(config.dataDir).toMatch(/\.data$/)
+  })
+
+  test('the epoch of the database is a whole number above 0, and is not checked without one', () => {
+    expect(readConfig({}).databaseEpoch).toBeNull()
+    expect(readConfig({ DATABASE_EPOCH: '3' }).databaseEpoch).toBe(3)
+    for (const wrong of ['0', '-1', '1.5', 'first'])
+      expect(() => readConfig({ DATABASE_EPOCH: wrong })).toThrow(/DATABASE_EPOCH/)
+  })
+
+  test('an empty setting is as good as none', () => {
+    expect(readConfig({ PORT: '', DATABASE_URL: '', MODE: '', PUBLIC_URL: '' })).toEqual(readConfig({}))
+  })
+
+  test('production has no simulator, and the operators that were configured', () => {
+    const config = readConfig({
+      ...production,
+      OPERATOR_C_DRIVER: 'gsma-mm',
+      OPERATOR_C_BASE_URL: 'https://op.example/mm',
+      OPERATOR_C_TOKEN_URL: 'https://op.example/token',
+      OPERATOR_C_CLIENT_ID: 'id',
+      OPERATOR_C_CLIENT_SECRET: 'hidden',
+      OPERATOR_C_FLOW: 'polling',
+      OPERATOR_C_STATUS_MAP: 'Done:settled, Waiting:pending',
+      OPERATOR_B_DRIVER: 'checkout-session',
+      OPERATOR_B_BASE_URL: 'https://checkout.example',
+      OPERATOR_B_API_KEY: 'hidden',
+      OPERATOR_B_WEBHOOK_SECRETS: 'new, old',
+    })
+    expect(config.simulator).toBeNull()
+    expect(config.operators.map(({ provider, driver }) => [provider, driver])).toEqual([
+      ['OperatorB', 'checkout-session'],
+      ['OperatorC', 'gsma-mm'],
+    ])
+    const [checkout, gsma] = config.operators
+    expect(gsma).toMatchObject({ flow: 'polling', statusMap: { done: 'settled', waiting: 'pending' } })
+    expect(checkout?.driver === 'checkout-session' && checkout.webhookSecrets.map((s) => s.reveal())).toEqual(
+      ['new', 'old'],
+    )
+    expect(checkout).toMatchObject({ payerField: null })
+  })
+
+  test('no secret prints', () => {
+    expect(JSON.stringify(readConfig(production))).not.toContain('hidden')
+    expect(JSON.stringify(readConfig(production))).not.toContain('kkkk')
+  })
+
+  test('a secret can stand in a file', () => {
+    const path = join(folder, 'key')
+    writeFileSync(path, `${'f'.repeat(40)}\n`)
+    expect(readConfig({ SECRET_KEY_FILE: path }).masterSecret?.reveal()).toBe('f'.repeat(40))
+  })
+
+  test('only secrets and addresses are read from files', () => {
+    expect(readConfig({ PORT_FILE: join(folder, 'missing'), HOSTS_FILE: '/etc/hosts' }).port).toBe(4000)
+  })
+
+  test('payments out are halted after half an hour without a proof, where nothing else is set', () => {
+    expect(readConfig({}).auditHaltAfterMs).toBe(30 * 60_000)
+    expect(readConfig({ AUDIT_HALT_AFTER: '0' }).auditHaltAfterMs).toBe(0)
+    expect(readConfig({ AUDIT_HALT_AFTER: '1440' }).auditHaltAfterMs).toBe(86_400_000)
+  })
+
+  test('addresses lose the slashes at their end', () => {
+    expect(readConfig({ PUBLIC_URL: 'https://pay.example//' }).publicUrl).toBe('https://pay.example')
+  })
+
+  test.each<[string, Record<string, string>]>([
+    ['MODE', { MODE: 'staging' }],
+    ['PORT', { PORT: '70000' }],
+    ['PORT', { PORT: 'http' }],
+    ['DATABASE_URL', { DATABASE_URL: 'mysql://db.example/x' }],
+    ['PUBLIC_URL', { PUBLIC_URL: 'pay.example' }],
+    ['SECRET_KEY', { SECRET_KEY: 'short' }],
+    ['RATE_LIMIT_READS', { RATE_LIMIT_READS: '0' }],
+    ['AUDIT_HALT_AFTER', { AUDIT_HALT_AFTER: '4' }],
+    ['AUDIT_HALT_AFTER', { AUDIT_HALT_AFTER: '-1' }],
+    ['AUDIT_HALT_AFTER', { AUDIT_HALT_AFTER: '1441' }],
+    ['LOG_LEVEL', { LOG_LEVEL: 'loud' }],
+    ['DRAIN_DELAY_MS', { DRAIN_DELAY_MS: '-1' }],
+    ['DRAIN_DELAY_MS', { DRAIN_DELAY_MS: '300001' }],
+    ['TRUSTED_PROXIES', { TRUSTED_PROXIES: '10.0.0.0/33' }],
+    ['TRUSTED_PROXIES', { TRUSTED_PROXIES: '10.0.0.1, proxy.example' }],
+    ['SECRET_KEY', { ...production, SECRET_KEY: '' }],
+    ['PUBLIC_URL', { ...production, PUBLIC_URL: '' }],
+    ['DATABASE_URL', { ...production, DATABASE_URL: '' }],
+    ['OPERATOR_A_DRIVER', { ...production, OPERATOR_A_DRIVER: 'soap' }],
+    ['OPERATOR_A_CLIENT_ID', { ...production, OPERATOR_A_DRIVER: 'gsma-mm' }],
+    [
+      'OPERATOR_A_STATUS_MAP',
+      {
+        ...production,
+        OPERATOR_A_DRIVER: 'gsma-mm',
+        OPERATOR_A_BASE_URL: 'https://op.example',
+        OPERATOR_A_TOKEN_URL: 'https://op.example/token',
+        OPERATOR_A_CLIENT_ID: 'id',
+        OPERATOR_A_CLIENT_SECRET: 'secret',
+        OPERATOR_A_STATUS_MAP: 'done:finished',
+      },
+    ],
+  ])('%s that is wrong is named', (name, environment) => {
+    expect(() => readConfig(environment)).toThrow(ConfigError)
+    expect(() => readConfig(environment)).toThrow(`${name}:`)
+  })
+
+  test('all wrong settings are named at once', () => {
+    expect(() => readConfig({ PORT: 'x', MODE: 'y' })).toThrow(/MODE:[\s\S]*PORT:/)
+  })
+
+  test('networks are taken in both families, with and without their size', () => {
+    const list = '127.0.0.1, 10.0.0.0/8,::1,2001:db8::/32'
+    expect(readConfig({ TRUSTED_PROXIES: list }).trustedProxies).toEqual([
+      '127.0.0.1',
+      '10.0.0.0/8',
+      '::1',
+      '2001:db8::/32',
+    ])
+  })
+})
+
+test('the ranges of numbers are a list of beginnings and operators', () => {
+  expect(readConfig({ NUMBER_RANGES: '7=OperatorB, 66=OperatorC' }).numberRanges).toEqual([
+    { prefix: '7', provider: 'OperatorB' },
+    { prefix: '66', provider: 'OperatorC' },
+  ])
+  const wrong = ['7', '7=', '=OperatorA', 'x=OperatorA', '+2237=OperatorA', '7=OperatorE', '7=BankTransfer']
+  for (const list of [...wrong, '7=OperatorA,', '7=OperatorA;6=OperatorB', '7=OperatorA,7=OperatorB'])
+    expect(() => readConfig({ NUMBER_RANGES: list })).toThrow('NUMBER_RANGES')
+})
+
+test('deliveries are tried again at the times of the list', () => {
+  expect(readConfig({}).deliveries).toEqual({
+    retryScheduleS: [10, 60, 300, 900, 3_600, 7_200, 14_400, 28_800, 43_200, 72_000, 86_400],
+    disableAfter: 20,
+  })
+  expect(readConfig({ WEBHOOK_RETRY_SCHEDULE: '5, 9' }).deliveries.retryScheduleS).toEqual([5, 9])
+  for (const list of ['5,', '0', '1.5', '-5', 'soon', '2592001'])
+    expect(() => readConfig({ WEBHOOK_RETRY_SCHEDULE: list })).toThrow('WEBHOOK_RETRY_SCHEDULE')
+  expect(() => readConfig({ WEBHOOK_DISABLE_AFTER: '0' })).toThrow('WEBHOOK_DISABLE_AFTER')
+})
+
+test('a sandbox bears more requests than production; a setting decides', () => {
+  expect(readConfig({}).pace).toEqual({
+    writesPerSecond: 1_000,
+    readsPerSecond: 2_000,
+    publicPerMinute: 6_000,
+    promptsPerPhone: 1_000,
+    objectsPerMinute: 1_000_000,
+    inFlightMax: 2_048,
+  })
+  expect(readConfig({ ...production, RATE_LIMIT_WRITES: '7' }).pace).toEqual({
+    writesPerSecond: 7,
+    readsPerSecond: 200,
+    publicPerMinute: 60,
+    promptsPerPhone: 5,
+    objectsPerMinute: 100_000,
+    inFlightMax: 512,
+  })
+})
+
+test('the letters of a sandbox are read on its machine, unless the owner opens them', () => {
+  expect(readConfig({}).mail.readers).toBe('loopback')
+  expect(readConfig({ SANDBOX_MAIL: 'public' }).mail.readers).toBe('public')
+  expect(() => readConfig({ SANDBOX_MAIL: 'yes' })).toThrow('SANDBOX_MAIL')
+})
+
+test('open connections are bounded in all and for each client address', () => {
+  expect(readConfig({ DRAIN_DELAY_MS: '5000' }).connections).toMatchObject({ drainDelayMs: 5_000 })
+  expect(readConfig({}).connections).toMatchObject({ max: 10_000, perAddressMax: 10_000 })
+  expect(readConfig(production).connections).toMatchObject({ max: 10_000, perAddressMax: 2_000 })
+  const set = { CONNECTIONS_MAX: '500', CONNECTIONS_PER_ADDRESS_MAX: '20' }
+  expect(readConfig({ ...production, ...set }).connections).toMatchObject({ max: 500, perAddressMax: 20 })
+  expect(() => readConfig({ CONNECTIONS_MAX: '0' })).toThrow('CONNECTIONS_MAX')
+  expect(() => readConfig({ CONNECTIONS_PER_ADDRESS_MAX: 'many' })).toThrow('CONNECTIONS_PER_ADDRESS_MAX')
+})
+
+describe('addressesOf', () => {
+  test.each([
+    ['127.0.0.1', 'http://127.0.0.1:4711'],
+    ['0.0.0.0', 'http://127.0.0.1:4711'],
+    ['::', 'http://127.0.0.1:4711'],
+    ['::1', 'http://[::1]:4711'],
+    ['localhost', 'http://localhost:4711'],
+  ])('on %s it is reached at %s', (host, url) => {
+    expect(addressesOf(readConfig({ HOST: host }), 4711)).toEqual({ publicUrl: url, callbackUrl: url })
+  })
+
+  test('what the owner says goes first; operators may have an address of their own', () => {
+    const config = readConfig({ PUBLIC_URL: 'https://pay.example', CALLBACK_URL: 'https://in.example/' })
+    expect(addressesOf(config, 1)).toEqual({
+      publicUrl: 'https://pay.example',
+      callbackUrl: 'https://in.example',
+    })
+  })
+})
+
+test('the sandbox has all four operators, each at its own address', () => {
+  const operators = sandboxOperators('http://127.0.0.1:9')
+  expect(operators.map(({ provider }) => provider)).toEqual(providers)
+  expect(new Set(operators.map(({ baseUrl }) => baseUrl)).size).toBe(4)
+})
+
+describe('how much is asked of an operator at once', () => {
+  test('a real one: eight checkouts, four of the rest, twenty calls a second', () => {
+    const [operator] = readConfig({
+      ...production,
+      OPERATOR_B_DRIVER: 'checkout-session',
+      OPERATOR_B_BASE_URL: 'https://op.example',
+      OPERATOR_B_API_KEY: 'k',
+      OPERATOR_B_WEBHOOK_SECRETS: 's',
+      OPERATOR_B_MAX_BACKGROUND: '6',
+    }).operators
+    expect(operator?.limits).toEqual({
+      interactiveMax: 8,
+      backgroundMax: 6,
+      queriesMax: 8,
+      queueMax: 32,
+      requestsPerSecond: 20,
+      breakerOpenMs: 10_000,
+    })
+  })
+
+  test("the sandbox's: what one machine gives, or what the owner says", () => {
+    const { simulator } = readConfig({ OPERATOR_C_RPS: '7', OPERATOR_C_BASE_URL: 'https://op.example' })
+    const operators = sandboxOperators('http://127.0.0.1:9', simulator?.limits)
+    expect(operators.map(({ limits }) => limits.requestsPerSecond)).toEqual([2_000, 2_000, 7, 2_000])
+    expect(operators[0]?.limits.breakerOpenMs).toBe(1_000)
+    expect(operators[2]?.baseUrl).toMatch(/^http:\/\/127/)
+    expect(() => readConfig({ OPERATOR_C_RPS: 'many' })).toThrow('OPERATOR_C_RPS:')
+  })
+})

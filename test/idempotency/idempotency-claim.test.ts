@@ -1,0 +1,40 @@
+import { randomBytes } from 'node:crypto'
+import type pg from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { makeMerchant } from '../identity/merchants.ts'
+
+let db: TestDatabase
+beforeAll(async () => {
+  db = await createTestDatabase()
+})
+afterAll(() => db.drop())
+
+const digest = Buffer.alloc(32, 1)
+
+async function claim(client: pg.Pool | pg.PoolClient, merchantId: number, leaseMs: number): Promise<string> {
+  const { rows } = await client.query<{ outcome: string }>(
+    `SELECT outcome FROM claim_idempotency_key($1, 'pay', 'order-1', $2, $3, $4, 86400000)`,
+    [merchantId, digest, randomBytes(16), leaseMs],
+  )
+  return rows[0]?.outcome ?? 'nothing'
+}
+
+test('of many that go on with a request whose process died, one does', async () => {
+  const { merchantId } = await makeMerchant(db.owner)
+  // Its lease ends at once: the process that held it is dead.
+  expect(await claim(db.owner, merchantId, 0)).toBe('begun')
+  const holder = await db.owner.connect()
+  await holder.query('BEGIN')
+  await holder.query('SELECT FROM idempotency_key WHERE merchant_id = $1 FOR UPDATE', [merchantId])
+  const others = Array.from({ length: 5 }, () => claim(db.database.pool, merchantId, 60_000))
+  try {
+    // Each of them waits to read the claim; without a lock each has read it, and waits to take it.
+    await db.untilWaiting(others.length)
+  } finally {
+    await holder.query('COMMIT')
+    holder.release()
+  }
+  const outcomes = await Promise.all(others)
+  expect(outcomes.toSorted()).toEqual(['resumed', 'running', 'running', 'running', 'running'])
+})

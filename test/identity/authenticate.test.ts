@@ -1,0 +1,310 @@
+import { inspect } from 'node:util'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { regenerateApiKey, revokeApiKey } from '../../src/identity/api-keys.ts'
+import { type Access, authenticate, exchangeCredentials } from '../../src/identity/authenticate.ts'
+import { rateLimitHeaders } from '../../src/limits/rate-limit.ts'
+import { makeApiKey, makeApiSecret } from '../../src/identity/secrets.ts'
+import { openPool } from '../../src/database/client.ts'
+import { DomainError } from '../../src/shared/errors.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { deactivate, makeMerchant, master, openTestAccess, signIn } from './merchants.ts'
+
+let db: TestDatabase
+let otherPool: ReturnType<typeof openPool>
+let access: Access
+/** A second process of the service, with connections of its own. */
+let elsewhere: Access
+beforeAll(async () => {
+  db = await createTestDatabase()
+  otherPool = openPool(db.connection, 10, null, () => {})
+  access = await openTestAccess(db.database.pool)
+  elsewhere = await openTestAccess(otherPool)
+})
+afterAll(async () => {
+  access.close()
+  elsewhere.close()
+  await otherPool.end()
+  await db.drop()
+})
+afterEach(() => db.owner.query('TRUNCATE rate_limit'))
+
+const address = '192.0.2.1'
+const present = (at: Access, token: string, clientAddress: string | null = address) =>
+  authenticate(at, { authorization: `Bearer ${token}`, clientAddress })
+const outcome = (promise: Promise<unknown>) =>
+  promise.then(
+    () => 'accepted',
+    (error: unknown) => (error instanceof DomainError ? error.code : error),
+  )
+const refusalOf = async (promise: Promise<unknown>): Promise<DomainError> => {
+  const error = await promise.then(
+    () => null,
+    (thrown: unknown) => thrown,
+  )
+  if (!(error instanceof DomainError)) throw new Error(`no refusal but ${inspect(error)}`)
+  return error
+}
+
+test('a key and its secret become a token: default scopes, 24 hours, good on every node', async () => {
+  const shop = await makeMerchant(db.database.pool)
+  const { token, expiresIn, expiresAt, scopes, rateLimit } = await signIn(access, shop)
+  expect(scopes).toEqual(['pay', 'deposit', 'balance'])
+  expect(expiresIn).toBe(86_400)
+  expect(Math.abs(expiresAt.getTime() - Date.now() - 86_400_000)).toBeLessThan(5_000)
+  expect(rateLimit).toMatchObject({ allowed: true, limit: 20, remaining: 19 })
+  for (const node of [access, elsewhere]) {
+    expect(await present(node, token)).toMatchObject({
+      merchantId: shop.merchantId,
+      apiKeyId: shop.apiKeyId,
+      scopes: new Set(['pay', 'deposit', 'balance']),
+    })
+  }
+})
+
+test('scopes and hours are as asked for, each scope once', async () => {
+  const shop = await makeMerchant(db.database.pool, { scopes: ['team', 'payout'] })
+  const asked = { scopes: ['payout', 'team', 'payout'], expiresInHours: 720 }
+  expect(await signIn(access, shop, asked)).toMatchObject({
+    scopes: ['payout', 'team'],
+    expiresIn: 720 * 3_600,
+  })
+  expect(await signIn(access, shop, { scopes: ['team'], expiresInHours: 1 })).toMatchObject({
+    expiresIn: 3_600,
+  })
+  expect(await signIn(access, shop, { scopes: ['team'], expiresInHours: null })).toMatchObject({
+    expiresIn: 86_400,
+  })
+})
+
+test.each<[string, unknown, unknown, string[]]>([
+  ['an empty list', [], 24, ['scopes']],
+  ['an unknown scope', ['pay', 'everything'], 24, ['scopes']],
+  ['a scope that is no text', ['pay', 1], 24, ['scopes']],
+  ['a scope that every object has', ['constructor'], 24, ['scopes']],
+  ['scopes as text', 'pay', 24, ['scopes']],
+  ['no hours', ['pay'], 0, ['expiresInHours']],
+  ['too many hours', ['pay'], 721, ['expiresInHours']],
+  ['half an hour', ['pay'], 0.5, ['expiresInHours']],
+  ['hours as text', ['pay'], '24', ['expiresInHours']],
+  ['endless hours', ['pay'], Number.POSITIVE_INFINITY, ['expiresInHours']],
+  ['both wrong', [], true, ['scopes', 'expiresInHours']],
+])('INVALID_INPUT names the field: %s', async (_name, scopes, expiresInHours, fields) => {
+  const shop = await makeMerchant(db.database.pool)
+  const { code, detail } = await refusalOf(signIn(access, shop, { scopes, expiresInHours }))
+  expect(code).toBe('INVALID_INPUT')
+  expect(detail.problems?.map((problem) => problem.field)).toEqual(fields)
+  expect(detail.rateLimit).toMatchObject({ remaining: 19 })
+})
+
+test('a scope that the key lacks is named, also where the default asks for it', async () => {
+  const shop = await makeMerchant(db.database.pool, { scopes: ['balance'] })
+  const error = await refusalOf(signIn(access, shop, { scopes: ['balance', 'payout'] }))
+  expect(error).toMatchObject({ code: 'FORBIDDEN', detail: { requiredScopes: ['payout'] } })
+  expect(error.message).toContain('payout')
+  expect((await refusalOf(signIn(access, shop))).detail.requiredScopes).toEqual(['pay', 'deposit'])
+})
+
+test('refusals come in order: limit, credentials, account, address, scope, input', async () => {
+  const { pool } = db.database
+  const shop = await makeMerchant(pool, { whitelist: ['198.51.100.0/24'], scopes: ['pay'] })
+  const everythingWrong = { scopes: ['payout', 'bogus'], expiresInHours: -1 }
+  const wrongSecret = { ...shop, secret: makeApiSecret() }
+  const codeOf = async (promise: Promise<unknown>) => (await refusalOf(promise)).code
+  expect(await codeOf(signIn(access, wrongSecret, everythingWrong))).toBe('CREDENTIALS_REJECTED')
+  await deactivate(pool, shop.merchantId)
+  expect(await codeOf(signIn(access, wrongSecret, everythingWrong))).toBe('CREDENTIALS_REJECTED')
+  expect(await codeOf(signIn(access, shop, everythingWrong))).toBe('ACCOUNT_INACTIVE')
+  await pool.query(`UPDATE merchant SET status = 'active' WHERE id = $1`, [shop.merchantId])
+  expect(await codeOf(signIn(access, shop, everythingWrong))).toBe('ADDRESS_NOT_ALLOWED')
+  const allowed = { ...everythingWrong, clientAddress: '198.51.100.7' }
+  expect(await codeOf(signIn(access, shop, allowed))).toBe('FORBIDDEN')
+  expect(await codeOf(signIn(access, shop, { ...allowed, scopes: ['bogus'] }))).toBe('INVALID_INPUT')
+  for (let at = 0; at < 14; at += 1) await codeOf(signIn(access, wrongSecret))
+  expect(await codeOf(signIn(access, wrongSecret, everythingWrong))).toBe('RATE_LIMITED')
+})
+
+test('unknown key, wrong secret, revoked key and nothing at all hear the same words', async () => {
+  const { pool } = db.database
+  const [shop, revoked] = [await makeMerchant(pool), await makeMerchant(pool)]
+  await revokeApiKey(pool, revoked)
+  const secret = shop.secret.reveal()
+  const attempts: [string | undefined, string | undefined][] = [
+    [makeApiKey(), secret],
+    [shop.key, makeApiSecret().reveal()],
+    [revoked.key, revoked.secret.reveal()],
+    [shop.key, `${secret.slice(0, -1)}_`],
+    [shop.key, undefined],
+    [undefined, secret],
+    [undefined, undefined],
+    [`${shop.key} `, secret],
+    [shop.key.toLowerCase(), secret],
+    [`' OR 1=1 --`, secret],
+    [secret, shop.key],
+  ]
+  for (const [key, given] of attempts) {
+    const error = await refusalOf(exchangeCredentials(access, { key, secret: given, clientAddress: address }))
+    expect(error.code).toBe('CREDENTIALS_REJECTED')
+    expect(error.message).toBe('The API key or the API secret is not valid.')
+    expect(Object.keys(error.detail)).toEqual(['rateLimit'])
+    expect(inspect(error, { depth: 9 })).not.toContain(secret)
+  }
+})
+
+test('an unknown key costs the same statements as a wrong secret, and as many rows', async () => {
+  const shop = await makeMerchant(db.database.pool)
+  const asked: [string, number | null][] = []
+  const pool: typeof db.database.pool = Object.create(db.database.pool, {
+    query: {
+      value: async (config: { name: string; text: string }) => {
+        const answer = await db.database.pool.query(config)
+        asked.push([config.name, answer.rowCount])
+        return answer
+      },
+    },
+  })
+  const statementsOf = async (key: string) => {
+    asked.length = 0
+    const secret = makeApiSecret().reveal()
+    await refusalOf(exchangeCredentials({ ...access, pool }, { key, secret, clientAddress: address }))
+    return [...asked]
+  }
+  const forWrongSecret = await statementsOf(shop.key)
+  expect(forWrongSecret).toEqual([
+    ['find-api-key', 1],
+    ['take-hit', 1],
+  ])
+  expect(await statementsOf(makeApiKey())).toEqual(forWrongSecret)
+  expect(await statementsOf('no key of ours')).toEqual([['take-hit', 1]])
+})
+
+test('20 attempts per key over both nodes, wrong ones included, then 429 with the time to wait', async () => {
+  const shop = await makeMerchant(db.database.pool)
+  const attempts = Array.from({ length: 60 }, (_, at) =>
+    signIn(at % 2 ? access : elsewhere, at % 3 ? shop : { ...shop, secret: makeApiSecret() }, {
+      // From everywhere: the key counts, not the address.
+      clientAddress: `198.51.100.${at}`,
+    }),
+  )
+  const outcomes = await Promise.all(attempts.map(outcome))
+  expect(outcomes.filter((code) => code === 'RATE_LIMITED')).toHaveLength(40)
+  const { code, detail } = await refusalOf(signIn(access, shop))
+  expect(code).toBe('RATE_LIMITED')
+  expect(detail.retryAfterS).toBeGreaterThan(880)
+  expect(detail.retryAfterS).toBeLessThanOrEqual(900)
+  expect(rateLimitHeaders('auth', detail.rateLimit as never)).toEqual({
+    'RateLimit-Policy': '"auth";q=20;w=900',
+    RateLimit: `"auth";r=0;t=${detail.retryAfterS}`,
+    'Retry-After': String(detail.retryAfterS),
+  })
+  // Another key of the same address is not touched by it.
+  expect(await outcome(signIn(access, await makeMerchant(db.database.pool)))).toBe('accepted')
+})
+
+test('unknown keys and none count per address, whatever key is invented', async () => {
+  const attempt = (at: number, clientAddress: string) =>
+    outcome(
+      exchangeCredentials(access, {
+        key: [makeApiKey(), undefined, 'nonsense'][at % 3],
+        secret: makeApiSecret().reveal(),
+        clientAddress,
+      }),
+    )
+  const outcomes = await Promise.all(Array.from({ length: 30 }, (_, at) => attempt(at, '203.0.113.5')))
+  expect(outcomes.filter((code) => code === 'CREDENTIALS_REJECTED')).toHaveLength(20)
+  expect(outcomes.filter((code) => code === 'RATE_LIMITED')).toHaveLength(10)
+  expect(await attempt(0, '203.0.113.6')).toBe('CREDENTIALS_REJECTED')
+  // A merchant behind the same address still signs in.
+  const shop = await makeMerchant(db.database.pool)
+  expect(await outcome(signIn(access, shop, { clientAddress: '203.0.113.5' }))).toBe('accepted')
+  const { rows } = await db.owner.query('SELECT name FROM rate_limit ORDER BY name')
+  expect(rows.map((row) => row.name)).toEqual([
+    'auth:address:203.0.113.5',
+    'auth:address:203.0.113.6',
+    `auth:key:${shop.apiKeyId}`,
+  ])
+})
+
+test('no header is nobody; any other scheme or form is refused', async () => {
+  const { token } = await signIn(access, await makeMerchant(db.database.pool))
+  const say = (authorization: string | undefined) =>
+    authenticate(access, { authorization, clientAddress: address })
+  expect(await say(undefined)).toBeNull()
+  for (const scheme of ['Bearer', 'bearer', 'BEARER', 'Bearer  '])
+    expect(await say(`${scheme} ${token}`)).not.toBeNull()
+  const wrong = [
+    '',
+    'Bearer',
+    'Bearer ',
+    token,
+    `Basic ${token}`,
+    `Bearer ${token} x`,
+    `Bearer x ${token}`,
+    `Bearer${token}`,
+  ]
+  for (const authorization of wrong) expect(await outcome(say(authorization))).toBe('UNAUTHENTICATED')
+})
+
+test('a valid token is refused from an address off the whitelist', async () => {
+  const shop = await makeMerchant(db.database.pool, { whitelist: ['192.0.2.1', '2001:db8::/32'] })
+  const { token } = await signIn(access, shop)
+  expect(await outcome(present(access, token, '192.0.2.1'))).toBe('accepted')
+  expect(await outcome(present(access, token, '2001:db8::77'))).toBe('accepted')
+  expect(await outcome(present(access, token, '192.0.2.2'))).toBe('ADDRESS_NOT_ALLOWED')
+  expect(await outcome(present(access, token, null))).toBe('ADDRESS_NOT_ALLOWED')
+})
+
+test('regenerating ends the old pair at once and its tokens on both nodes within a second', async () => {
+  const shop = await makeMerchant(db.database.pool)
+  const { token } = await signIn(access, shop)
+  const nodes = [access, elsewhere]
+  for (const node of nodes) expect(await outcome(present(node, token))).toBe('accepted')
+
+  const fresh = await regenerateApiKey(db.database.pool, master, shop)
+  const start = performance.now()
+  for (const node of nodes) expect(await outcome(signIn(node, shop))).toBe('CREDENTIALS_REJECTED')
+  access.credentials.forget(shop.apiKeyId)
+  expect(await outcome(present(access, token))).toBe('UNAUTHENTICATED')
+
+  let acceptedLast = 0
+  while (performance.now() - start < 1_500) {
+    const outcomes = await Promise.all(nodes.map((node) => outcome(present(node, token))))
+    if (outcomes.includes('accepted')) acceptedLast = performance.now() - start
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+  expect(acceptedLast).toBeLessThan(1_000)
+  const { token: next } = await signIn(elsewhere, fresh)
+  for (const node of nodes) expect(await outcome(present(node, next))).toBe('accepted')
+})
+
+test('deactivating the account refuses the pair at once and the token within a second', async () => {
+  const shop = await makeMerchant(db.database.pool)
+  const { token } = await signIn(access, shop)
+  expect(await outcome(present(elsewhere, token))).toBe('accepted')
+  await deactivate(db.database.pool, shop.merchantId)
+  const start = performance.now()
+  expect(await outcome(signIn(access, shop))).toBe('ACCOUNT_INACTIVE')
+  let code = await outcome(present(elsewhere, token))
+  while (code === 'accepted' && performance.now() - start < 2_000)
+    code = await outcome(present(elsewhere, token))
+  expect(code).toBe('ACCOUNT_INACTIVE')
+  expect(performance.now() - start).toBeLessThan(1_000)
+})
+
+test('no secret, token or key is seen in the access object, in an error, or in the database', async () => {
+  const shop = await makeMerchant(db.database.pool)
+  const { token } = await signIn(access, shop)
+  await present(access, token)
+  const secret = shop.secret.reveal()
+  const shown = [
+    inspect(access.tokens, { depth: 9 }),
+    inspect(access.credentials, { depth: 9 }),
+    inspect(access.master),
+  ]
+  const tables = ['api_key', 'merchant', 'signing_key', 'rate_limit']
+  for (const table of tables) {
+    const { rows } = await db.owner.query(`SELECT t::text AS row FROM ${table} t`)
+    shown.push(JSON.stringify(rows))
+  }
+  shown.push(inspect(await refusalOf(present(access, `${token}x`)), { depth: 9 }), JSON.stringify(shop))
+  for (const text of shown) for (const hidden of [secret, token]) expect(text).not.toContain(hidden)
+})

@@ -1,0 +1,242 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Actor } from '../../src/identity/actor.ts'
+import { regenerateApiKey, revokeApiKey } from '../../src/identity/api-keys.ts'
+import { CredentialWatch, type Ending } from '../../src/identity/credentials.ts'
+import { limits } from '../../src/shared/limits.ts'
+import { createLog } from '../../src/telemetry/log.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { deactivate, makeMerchant, master, type TestMerchant } from './merchants.ts'
+
+let db: TestDatabase
+let watch: CredentialWatch
+let queries: number[][] = []
+beforeAll(async () => {
+  db = await createTestDatabase()
+})
+beforeEach(() => {
+  watch = new CredentialWatch(listeningPool(db.database.pool), createLog('silent'))
+})
+afterEach(() => watch.close())
+afterAll(() => db.drop())
+
+/** The real pool; it also notes which keys each query asked about. */
+function listeningPool(pool: typeof db.database.pool): typeof pool {
+  const query = (config: { text: string; values: [number[]] }) => {
+    queries.push(config.values[0])
+    return pool.query(config)
+  }
+  return Object.create(pool, { query: { value: query } })
+}
+
+const actorOf = ({ merchantId, apiKeyId }: TestMerchant, more: Partial<Actor> = {}): Actor => ({
+  merchantId,
+  apiKeyId,
+  apiKeyVersion: 1,
+  scopes: new Set(['pay']),
+  tokenId: 'b7a0a2a1-0000-4000-8000-000000000000',
+  expiresAt: new Date(Date.now() + 3_600_000),
+  memberId: null,
+  role: null,
+  readsOnly: false,
+  caps: null,
+  ...more,
+})
+const ended = (actor: Actor, address: string | null = '192.0.2.1') =>
+  new Promise<Ending>((resolve) => watch.onRevoked(actor, address, resolve))
+const refused = { code: 'UNAUTHENTICATED' }
+const living = { whitelist: [] }
+
+test('a living key gives its merchant’s whitelist', async () => {
+  const shop = await makeMerchant(db.database.pool, { whitelist: ['192.0.2.0/24'] })
+  expect(await watch.check(actorOf(shop))).toMatchObject({ whitelist: ['192.0.2.0/24'], role: null })
+})
+
+test('an unknown key, another version, another merchant or an ended token is refused', async () => {
+  const [shop, other] = [await makeMerchant(db.database.pool), await makeMerchant(db.database.pool)]
+  const wrong: Partial<Actor>[] = [
+    { apiKeyId: 999_999 },
+    { apiKeyVersion: 2 },
+    { apiKeyVersion: 0 },
+    { merchantId: other.merchantId },
+    { expiresAt: new Date(Date.now() - 6_000) },
+  ]
+  for (const more of wrong) await expect(watch.check(actorOf(shop, more))).rejects.toMatchObject(refused)
+})
+
+test('a thousand checks of fifty keys at once are one query', async () => {
+  const shops = await Promise.all(Array.from({ length: 50 }, () => makeMerchant(db.database.pool)))
+  queries = []
+  await Promise.all(
+    Array.from({ length: 1_000 }, (_, n) => watch.check(actorOf(shops[n % 50] as TestMerchant))),
+  )
+  expect(queries).toHaveLength(1)
+  expect(queries[0]).toHaveLength(50)
+  await Promise.all(shops.map((shop) => watch.check(actorOf(shop))))
+  expect(queries).toHaveLength(1)
+})
+
+test('keys asked about while a query runs share the next one', async () => {
+  const [a, b, c] = await Promise.all([1, 2, 3].map(() => makeMerchant(db.database.pool)))
+  queries = []
+  const first = watch.check(actorOf(a as TestMerchant))
+  await new Promise((resolve) => setImmediate(resolve))
+  await Promise.all([first, watch.check(actorOf(b as TestMerchant)), watch.check(actorOf(c as TestMerchant))])
+  expect(queries).toEqual([[a?.apiKeyId], [b?.apiKeyId, c?.apiKeyId]])
+})
+
+test('the keys in use are asked about along with the first of them that has to be', async () => {
+  const shops = await Promise.all(Array.from({ length: 10 }, () => makeMerchant(db.database.pool)))
+  const checkAll = () => Promise.all(shops.map((shop) => watch.check(actorOf(shop))))
+  queries = []
+  await checkAll()
+  await sleep(limits.credentialFreshMs)
+  const [first] = shops as [TestMerchant]
+  await watch.check(actorOf(first))
+  await revokeApiKey(db.database.pool, shops[1] as TestMerchant)
+  await checkAll()
+  expect(queries.map((ids) => ids.length)).toEqual([10, 10])
+  watch.forget(shops[1]?.apiKeyId ?? 0)
+  await expect(checkAll()).rejects.toMatchObject(refused)
+})
+
+test('forgetting a key makes the next check see the database', async () => {
+  const shop = await makeMerchant(db.database.pool)
+  await watch.check(actorOf(shop))
+  await revokeApiKey(db.database.pool, shop)
+  expect(await watch.check(actorOf(shop))).toMatchObject(living)
+  watch.forget(shop.apiKeyId)
+  await expect(watch.check(actorOf(shop))).rejects.toMatchObject(refused)
+})
+
+test('an answer that was on its way while its key was forgotten is not kept', async () => {
+  const { pool } = db.database
+  const shop = await makeMerchant(pool)
+  const arrived = Promise.withResolvers<void>()
+  const gate = Promise.withResolvers<void>()
+  const query = async (config: pg.QueryConfig) => {
+    const answer = await pool.query(config)
+    arrived.resolve()
+    await gate.promise
+    return answer
+  }
+  const slow = new CredentialWatch(Object.create(pool, { query: { value: query } }), createLog('silent'))
+  const before = slow.check(actorOf(shop))
+  await arrived.promise
+  await revokeApiKey(pool, shop)
+  slow.forget(shop.apiKeyId)
+  const after = slow.check(actorOf(shop))
+  gate.resolve()
+  expect(await before).toMatchObject(living)
+  await expect(after).rejects.toMatchObject(refused)
+  slow.close()
+})
+
+test('nothing is believed for longer than its time', async () => {
+  const shop = await makeMerchant(db.database.pool)
+  await watch.check(actorOf(shop))
+  await deactivate(db.database.pool, shop.merchantId)
+  const start = performance.now()
+  const deadline = start + 2_000
+  let refusal: unknown = null
+  while (refusal === null && performance.now() < deadline) {
+    refusal = await watch.check(actorOf(shop)).then(
+      () => null,
+      (error: unknown) => error,
+    )
+  }
+  expect(refusal).toMatchObject({ code: 'ACCOUNT_INACTIVE' })
+  expect(performance.now() - start).toBeLessThan(limits.credentialFreshMs + 200)
+})
+
+test('whoever is watched hears within a second why it is over, once', async () => {
+  const { pool } = db.database
+  const [a, b, c, d] = await Promise.all([1, 2, 3, 4].map(() => makeMerchant(pool)))
+  const [regenerated, revoked, inactive, moved] = [a, b, c, d] as [
+    TestMerchant,
+    TestMerchant,
+    TestMerchant,
+    TestMerchant,
+  ]
+  const heard = [regenerated, revoked, inactive, moved].map((shop) => ended(actorOf(shop)))
+  heard.push(ended(actorOf(moved), null), ended(actorOf(moved, { expiresAt: new Date(Date.now() - 4_900) })))
+  const start = performance.now()
+  await Promise.all([
+    regenerateApiKey(pool, master, regenerated),
+    revokeApiKey(pool, revoked),
+    deactivate(pool, inactive.merchantId),
+    pool.query(`UPDATE merchant SET ip_whitelist = '{198.51.100.0/24}' WHERE id = $1`, [moved.merchantId]),
+  ])
+  expect(await Promise.all(heard)).toEqual([
+    'UNAUTHENTICATED',
+    'UNAUTHENTICATED',
+    'ACCOUNT_INACTIVE',
+    'ADDRESS_NOT_ALLOWED',
+    'ADDRESS_NOT_ALLOWED',
+    'UNAUTHENTICATED',
+  ])
+  expect(performance.now() - start).toBeLessThan(1_000)
+})
+
+test('all watched keys are asked about in one query per round, and who left is not called', async () => {
+  const shops = await Promise.all(Array.from({ length: 20 }, () => makeMerchant(db.database.pool)))
+  const calls: Ending[] = []
+  const leave = shops.flatMap((shop) => [
+    watch.onRevoked(actorOf(shop), null, (why) => calls.push(why)),
+    watch.onRevoked(actorOf(shop), null, (why) => calls.push(why)),
+  ])
+  queries = []
+  const [first, ...others] = shops as [TestMerchant, ...TestMerchant[]]
+  const round = ended(actorOf(first))
+  leave.slice(0, 2).forEach((stop) => stop())
+  await revokeApiKey(db.database.pool, first)
+  await round
+  expect(queries.every((ids) => ids.length === others.length + 1)).toBe(true)
+  expect(queries.length).toBeLessThanOrEqual(2)
+  expect(calls).toEqual([])
+  leave.forEach((stop) => stop())
+})
+
+test('a query that fails is told to those who wait, and the next check asks again', async () => {
+  const shop = await makeMerchant(db.database.pool)
+  const cut = Object.create(db.database.pool, {
+    query: {
+      value: () => (fails ? Promise.reject(new Error('gone')) : db.database.pool.query(queryOf(shop))),
+    },
+  })
+  let fails = true
+  const other = new CredentialWatch(cut, createLog('silent'))
+  await expect(other.check(actorOf(shop))).rejects.toThrow('gone')
+  fails = false
+  expect(await other.check(actorOf(shop))).toMatchObject(living)
+  other.close()
+})
+
+test('a database that does not answer is given up after three seconds, not waited for', async () => {
+  const shop = await makeMerchant(db.database.pool)
+  const client = await db.owner.connect()
+  await client.query('BEGIN; LOCK TABLE api_key')
+  const start = performance.now()
+  await expect(watch.check(actorOf(shop))).rejects.toThrow('timeout')
+  expect(performance.now() - start).toBeLessThan(4_000)
+  await client.query('ROLLBACK')
+  client.release()
+  expect(await watch.check(actorOf(shop))).toMatchObject(living)
+})
+
+test('where the database is silent for three seconds the caller is told to come again', async () => {
+  const shop = await makeMerchant(db.database.pool)
+  const query = ({ query_timeout }: { query_timeout: number }) =>
+    db.database.pool.query({ text: 'SELECT pg_sleep(4)', query_timeout } as pg.QueryConfig)
+  const silent = Object.create(db.database.pool, { query: { value: query } })
+  const other = new CredentialWatch(silent, createLog('silent'))
+  await expect(other.check(actorOf(shop))).rejects.toMatchObject({ code: 'OVERLOADED' })
+  other.close()
+})
+
+const queryOf = (shop: TestMerchant) => ({
+  text: `SELECT id, merchant_id AS "merchantId", version, false AS "isRevoked", true AS "isMerchantActive",
+                '{}'::text[] AS whitelist FROM api_key WHERE id = $1`,
+  values: [shop.apiKeyId],
+})

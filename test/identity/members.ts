@@ -1,0 +1,58 @@
+import type { Pool } from 'pg'
+import type { Access } from '../../src/identity/authenticate.ts'
+import { type Role, roles } from '../../src/identity/roles.ts'
+
+/** Somebody who works for a merchant, and the session in which it is signed in. */
+export interface TestMember {
+  merchantId: number
+  memberId: number
+  sessionId: number
+  token: string
+}
+
+let people = 0
+function nextName(role: Role): string {
+  people += 1
+  return `${role}-${people}-${Date.now()}`
+}
+
+/** A member as if it had joined two days ago and signed in now, without the work of a password. */
+export async function makeMember(
+  { pool, tokens }: Pick<Access, 'pool' | 'tokens'>,
+  merchantId: number,
+  role: Role,
+  name: string = nextName(role),
+): Promise<TestMember> {
+  const { rows } = await pool.query<{ memberId: number; sessionId: number }>(
+    `WITH member AS (
+       INSERT INTO team_member (merchant_id, name, email, role, status, joined_at, approver_since)
+       VALUES ($1, $2, $2 || '@shop.test', $3, 'active', now(), now() - interval '2 days')
+       RETURNING id, merchant_id)
+     INSERT INTO member_secret (member_id, merchant_id) SELECT id, merchant_id FROM member
+     RETURNING member_id AS "memberId"`,
+    [merchantId, name, role],
+  )
+  const memberId = rows[0]?.memberId ?? 0
+  const session = await pool.query<{ id: number }>(
+    `INSERT INTO api_key (merchant_id, kind, name, key, scopes, member_id, expires_at)
+     VALUES ($1, 'session', 'test', 'session-' || $2, '{}', $3, now() + interval '12 hours') RETURNING id`,
+    [merchantId, name, memberId],
+  )
+  const sessionId = session.rows[0]?.id ?? 0
+  const scopes = roles[role].scopes
+  const grant = { merchantId, apiKeyId: sessionId, apiKeyVersion: 1, scopes, hours: 12 }
+  return { merchantId, memberId, sessionId, token: (await tokens.issueToken(grant)).token }
+}
+
+/** Gives the API keys of a merchant a holder, so that other members may approve what they ask for. */
+export async function knowHolder(
+  owner: Pool,
+  access: Parameters<typeof makeMember>[0],
+  merchantId: number,
+): Promise<void> {
+  const { memberId } = await makeMember(access, merchantId, 'owner')
+  await owner.query(`UPDATE api_key SET issued_to_id = $2 WHERE merchant_id = $1 AND kind = 'key'`, [
+    merchantId,
+    memberId,
+  ])
+}

@@ -1,0 +1,37 @@
+import { createSecretKey } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { Passwords } from '../../src/identity/passwords.ts'
+import { limits } from '../../src/shared/limits.ts'
+
+const passwords = new Passwords(createSecretKey(Buffer.alloc(32, 7)))
+const hash = await passwords.hash('un mot de passe')
+
+test('a hash tells how it was made, and of two of one password none is the other', async () => {
+  expect(hash).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1,keyid=MQ\$[\w+/]{22}\$[\w+/]{43}$/)
+  expect(await passwords.hash('un mot de passe')).not.toBe(hash)
+})
+
+test('it matches its password, also as another keyboard writes it, and nothing else', async () => {
+  expect(await passwords.matches('un mot de passe', hash)).toBe(true)
+  expect(await passwords.matches('un mot de passé', hash)).toBe(false)
+  expect(await passwords.matches('un mot de passe', null)).toBe(false)
+  const accented = await passwords.hash('mot de passé')
+  expect(await passwords.matches('mot de passe\u0301', accented)).toBe(true)
+})
+
+test('without the pepper it matches nothing', async () => {
+  const other = new Passwords(createSecretKey(Buffer.alloc(32, 8)))
+  expect(await other.matches('un mot de passe', hash)).toBe(false)
+})
+
+test('two are made at a time, a bounded number waits, and all of those are answered', async () => {
+  const many = limits.passwordQueueMax + limits.passwordsAtOnceMax
+  const tries = await Promise.allSettled(
+    Array.from({ length: many + 5 }, () => passwords.matches('falsch', hash)),
+  )
+  expect(tries.filter(({ status }) => status === 'fulfilled')).toHaveLength(many)
+  for (const { status, ...more } of tries.slice(many)) {
+    expect({ status, ...more }).toMatchObject({ status: 'rejected', reason: { code: 'OVERLOADED' } })
+  }
+  expect(await passwords.matches('un mot de passe', hash)).toBe(true)
+})

@@ -1,0 +1,177 @@
+import type pg from 'pg'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import type { RateLimitState } from '../../src/limits/rate-limit.ts'
+import { type LimiterStore, openLimiterStore, SharedLimiter } from '../../src/limits/shared-limiter.ts'
+import { openPool } from '../../src/database/client.ts'
+import { limits } from '../../src/shared/limits.ts'
+import { createLog } from '../../src/telemetry/log.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+
+let db: TestDatabase
+let otherPool: ReturnType<typeof openPool>
+beforeAll(async () => {
+  db = await createTestDatabase()
+  otherPool = openPool(db.connection, 10, 'payments_service', () => {})
+})
+afterAll(async () => {
+  await otherPool.end()
+  await db.drop()
+})
+
+const log = createLog('silent')
+const storeOf = (pool: Pick<pg.Pool, 'query'>) => openLimiterStore(pool, log)
+/** So long a window that none ends while a test runs. */
+const node = (store: LimiterStore, max = 20) =>
+  new SharedLimiter({ name: 'test', max, windowS: 3_600 }, store)
+/** As two nodes, which know nothing of each other. */
+const nodes = (max = 20): [SharedLimiter, SharedLimiter] => [
+  node(storeOf(db.database.pool), max),
+  node(storeOf(otherPool), max),
+]
+const allowedOf = (answers: RateLimitState[]) => answers.filter(({ allowed }) => allowed).length
+const watched = () => {
+  const store = storeOf(db.database.pool)
+  const watch = { asked: 0 }
+  const asks: LimiterStore = (statement) => {
+    watch.asked += 1
+    return store(statement)
+  }
+  return { watch, asks }
+}
+/** Lets time pass, for the database and for nodes that know nothing yet. */
+const age = (key: string, ms: number) =>
+  db.owner.query('UPDATE allowance SET expire = expire - $2 WHERE key = $1', [`test:${key}`, ms])
+
+test('of 200 that ask two nodes at once exactly 20 are allowed, and each is told what is left', async () => {
+  for (const name of ['race 1', 'race 2', 'race 3']) {
+    const both = nodes()
+    const answers = await Promise.all(
+      Array.from({ length: 200 }, (_, n) => both[n % 2]?.take(name, 1) ?? Promise.reject()),
+    )
+    const allowed = answers.filter((answer) => answer.allowed)
+    expect(allowed.map(({ remaining }) => remaining).toSorted((a, b) => b - a)).toEqual(
+      Array.from({ length: 20 }, (_, n) => 19 - n),
+    )
+    expect(answers.filter((answer) => !answer.allowed).every(({ remaining }) => remaining === 0)).toBe(true)
+  }
+})
+
+test('many keys at once, in any order on two nodes, each by its own points', async () => {
+  const both = nodes(1_000)
+  const names = Array.from({ length: 30 }, (_, n) => `crowd ${n}`)
+  const uses = [...names, ...names.toReversed(), ...names].flatMap((name, n) =>
+    both.map((one) => one.take(name, (n % 3) + 1)),
+  )
+  expect(allowedOf(await Promise.all(uses))).toBe(uses.length)
+  const { rows } = await db.owner.query("SELECT sum(points) FROM allowance WHERE key LIKE 'test:crowd %'")
+  // Those that wait ask together, and for what was used before: the two nodes have at most as much again.
+  expect(Number(rows[0].sum)).toBeGreaterThanOrEqual(2 * 3 * 60)
+  expect(Number(rows[0].sum)).toBeLessThanOrEqual(2 * 2 * 3 * 60)
+})
+
+test('all is there again after the window; its rest is told; what is refused uses nothing', async () => {
+  const [one, other] = nodes()
+  expect(one.look('back')).toMatchObject({ allowed: true, remaining: 20, resetS: 3_600 })
+  expect(await one.take('back', 12)).toEqual({
+    allowed: true,
+    limit: 20,
+    windowS: 3_600,
+    remaining: 8,
+    resetS: 3_600,
+  })
+  await age('back', 1_800_000)
+  const refused = await other.take('back', 9)
+  expect(refused).toMatchObject({ allowed: false, remaining: 8 })
+  expect(refused.resetS).toBeGreaterThan(1_790)
+  expect(refused.resetS).toBeLessThanOrEqual(1_800)
+  expect(await other.take('back', 8)).toMatchObject({ allowed: true, remaining: 0 })
+  expect(await nodes()[0].take('back', 1)).toMatchObject({ allowed: false, remaining: 0 })
+  await age('back', 1_800_000)
+  expect(await nodes()[0].take('back', 21)).toMatchObject({ allowed: false, remaining: 20 })
+  await age('back', 3_600_000)
+  expect(await nodes()[0].take('back', 20)).toMatchObject({ allowed: true, remaining: 0 })
+})
+
+test('a window ends by the clock of each process, and what it had of it is gone', async () => {
+  const one = new SharedLimiter({ name: 'second', max: 3, windowS: 1 }, storeOf(db.database.pool))
+  for (let left = 2; left >= 0; left -= 1) expect((await one.take('short', 1)).remaining).toBe(left)
+  expect(await one.take('short', 1)).toMatchObject({ allowed: false, resetS: 1 })
+  const again = async () => (await one.take('short', 1)).allowed
+  await expect.poll(again, { interval: 50, timeout: 5_000 }).toBe(true)
+})
+
+test('whoever is known to have used up all is refused without a look', async () => {
+  const { watch, asks } = watched()
+  const one = node(asks)
+  for (let n = 0; n < 20; n += 1) await one.take('known', 1)
+  const { asked } = watch
+  for (let n = 0; n < 50; n += 1) expect((await one.take('known', 1)).allowed).toBe(false)
+  expect(watch.asked).toBe(asked)
+  expect(one.look('known')).toMatchObject({ remaining: 0 })
+})
+
+test('while the database fails or hangs each process counts by itself', async () => {
+  let query: LimiterStore = () => Promise.reject(new Error('gone'))
+  const one = node((statement) => query(statement))
+  const alone = await Promise.all(Array.from({ length: 30 }, () => one.take('alone', 1)))
+  expect(allowedOf(alone)).toBe(20)
+  query = () => new Promise(() => {})
+  const begun = performance.now()
+  expect(await one.take('hung', 1)).toMatchObject({ allowed: true, remaining: 19 })
+  expect(performance.now() - begun).toBeGreaterThanOrEqual(limits.allowanceWaitMs - 5)
+})
+
+test('what is over for an hour is forgotten', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout'] })
+  try {
+    const policy = { name: 'test', max: 20, windowS: 3_600 }
+    const sweeper = new SharedLimiter(policy, storeOf(db.database.pool), true)
+    await sweeper.take('over', 1)
+    await sweeper.take('not over', 1)
+    await age('over', 2 * 3_600_000 + 60_000)
+    vi.advanceTimersByTime(5 * 60_000)
+  } finally {
+    vi.useRealTimers()
+  }
+  const left = async () =>
+    (await db.owner.query("SELECT key FROM allowance WHERE key LIKE 'test:%over'")).rows
+  await expect.poll(left).toEqual([{ key: 'test:not over' }])
+})
+
+test('a failing database is told of once, and again when it failed anew', async () => {
+  const told: unknown[] = []
+  let isGone = true
+  const pool = {
+    query: () => (isGone ? Promise.reject(new Error('gone')) : Promise.resolve({ rows: [] })),
+  } as unknown as pg.Pool
+  const store = openLimiterStore(pool, { warn: (...line: unknown[]) => told.push(line) } as never)
+  const ask = () => store({ text: '' }).catch(() => {})
+  await ask()
+  await ask()
+  expect(told).toHaveLength(1)
+  isGone = false
+  await ask()
+  isGone = true
+  await ask()
+  expect(told).toHaveLength(2)
+})
+
+test('who asks again and again is given in advance what it used before, and no more in all', async () => {
+  const { watch, asks } = watched()
+  const one = node(asks, 1_000)
+  const [, other] = nodes(1_000)
+  let allowed = 0
+  const left: number[] = []
+  for (let uses = 0; ; uses += 1) {
+    const state = await one.take('steady', 1)
+    if (!state.allowed) break
+    left.push(state.remaining)
+    allowed += 1
+    if (uses % 10 === 0) allowed += allowedOf([await other.take('steady', 1)])
+  }
+  expect(allowed).toBeLessThanOrEqual(1_000)
+  // What the other node was given in advance it has still.
+  expect(allowed).toBeGreaterThan(890)
+  expect(watch.asked).toBeLessThan(30)
+  expect(left).toEqual(left.toSorted((a, b) => b - a))
+})

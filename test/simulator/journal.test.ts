@@ -1,0 +1,209 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { expect, test } from 'vitest'
+import { startSimulator } from '../../src/simulator/simulator.ts'
+import {
+  checkoutClient,
+  controls,
+  controlToken,
+  gsmaClient,
+  hour,
+  minute,
+  openBench,
+  openReceiver,
+  second,
+  word,
+} from './harness.ts'
+
+const program = join(import.meta.dirname, '../../src/simulator/main.ts')
+
+async function folder() {
+  const path = await mkdtemp(join(tmpdir(), 'simulator-'))
+  return {
+    journalPath: join(path, 'books', 'operators.jsonl'),
+    [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }),
+  }
+}
+
+/** The simulator in a process of its own, tied to this one: a test that fails leaves none behind. */
+async function startProgram(...flags: string[]) {
+  const all = [program, '--port', '0', '--tied', '--control-token', controlToken, ...flags]
+  const child = spawn(process.execPath, all, { stdio: ['pipe', 'pipe', 'ignore'] })
+  child.stdin.write('\n')
+  const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string]
+  const ended = once(child, 'exit')
+  const { url } = JSON.parse(line) as { url: string }
+  return { ...controls(url), line, child, ended }
+}
+
+test('a kill -9 in the middle of payments loses nothing that was answered; what is due goes on', async () => {
+  await using place = await folder()
+  await using receiver = await openReceiver()
+  const flags = ['--journal', place.journalPath]
+  const first = await startProgram(...flags)
+  const [a, c, b] = [
+    await gsmaClient(first.url, 'a'),
+    await gsmaClient(first.url, 'c'),
+    checkoutClient(first.url),
+  ]
+  await first.control('PUT', '/webhook', { url: `${receiver.url}/b` })
+  const settled = await c.collect('+22370000001')
+  await first.advance(minute)
+  const waiting = await a.collect('+22370009001', { callbackUrl: `${receiver.url}/a` })
+  const session = await b.session('+22370009901')
+  const person = await c.collect('+22370090001')
+  first.child.kill('SIGKILL')
+  await first.ended
+
+  const again = await startProgram(...flags)
+  const [a2, c2, b2] = [
+    await gsmaClient(again.url, 'a'),
+    await gsmaClient(again.url, 'c'),
+    checkoutClient(again.url),
+  ]
+  const state = async (client: typeof a2, { body }: { body: Readonly<Record<string, unknown>> }) =>
+    (await client.get(`/requeststates/${word(body, 'serverCorrelationId')}`)).body['status']
+  expect((await again.control('GET', '/clock')).body['offset_ms']).toBe(minute)
+  expect(await state(c2, settled)).toBe('completed')
+  expect(await state(a2, waiting)).toBe('pending')
+  // The token of before the kill is still good.
+  expect((await a2.call('GET', '/heartbeat', a.headers)).status).toBe(200)
+  await again.advance(100 * second)
+  expect(await state(a2, waiting)).toBe('completed')
+  expect(await state(c2, person)).toBe('pending')
+  const paid = await b2.call('GET', `/checkout/sessions/${word(session.body, 'id')}`)
+  expect(paid.body['payment_status']).toBe('succeeded')
+  await receiver.call(2)
+  expect(receiver.received.map((call) => call.path).toSorted()).toEqual(['/a', '/b'])
+  expect((await again.control('GET', '/invariants')).body).toMatchObject({ ok: true, pending: 1 })
+  again.child.stdin.end()
+  expect(await again.ended).toEqual([0, null])
+})
+
+test('a payment whose time passed while the simulator was dead happens at the next start', async () => {
+  await using place = await folder()
+  const first = await openBench({ journalPath: place.journalPath })
+  const c = await gsmaClient(first.url, 'c')
+  const accepted = await c.collect('+22370000101')
+  await first.simulator.close()
+  const lines = (await readFile(place.journalPath, 'utf8')).replaceAll(/"at":\d+,"act"/g, '"at":1,"act"')
+  await writeFile(place.journalPath, lines)
+  await using again = await openBench({ journalPath: place.journalPath })
+  await again.advance(0)
+  const c2 = await gsmaClient(again.url, 'c')
+  const state = await c2.get(`/requeststates/${word(accepted.body, 'serverCorrelationId')}`)
+  expect(state.body['status']).toBe('completed')
+})
+
+test('a callback that was not taken is repeated after a restart', async () => {
+  await using place = await folder()
+  await using receiver = await openReceiver()
+  receiver.answers.push(500)
+  const first = await openBench({ journalPath: place.journalPath })
+  const a = await gsmaClient(first.url, 'a')
+  const d = await gsmaClient(first.url, 'd')
+  await a.collect('+22370000001', { callbackUrl: `${receiver.url}/a` })
+  await first.advance(second)
+  await receiver.call(1)
+  receiver.answers.push(500)
+  await d.collect('+22370000001', { callbackUrl: `${receiver.url}/d` })
+  await first.advance(second)
+  await receiver.call(2)
+  await first.simulator.close()
+  await using again = await openBench({ journalPath: place.journalPath })
+  await again.advance(minute)
+  await receiver.call(3)
+  expect(receiver.received.map((call) => call.path)).toEqual(['/a', '/d', '/a'])
+})
+
+test('a last line cut short is dropped, and the next one stands alone', async () => {
+  await using place = await folder()
+  const first = await openBench({ journalPath: place.journalPath })
+  await (await gsmaClient(first.url, 'c')).collect('+22370090001')
+  await first.simulator.close()
+  await appendFile(place.journalPath, '[{"operation":{"id":"half')
+  const next = await openBench({ journalPath: place.journalPath })
+  await (await gsmaClient(next.url, 'c')).collect('+22370090002')
+  await next.simulator.close()
+  await using third = await openBench({ journalPath: place.journalPath })
+  expect((await third.control('GET', '/invariants')).body).toMatchObject({ ok: true, pending: 2 })
+})
+
+test('a journal that was tampered with, or is none, keeps the simulator from starting', async () => {
+  await using place = await folder()
+  const first = await openBench({ journalPath: place.journalPath })
+  await first.simulator.close()
+  const lines = await readFile(place.journalPath, 'utf8')
+  await writeFile(place.journalPath, `${lines}garbage\n`)
+  await expect(startSimulator({ journalPath: place.journalPath })).rejects.toThrow(/line 3: not readable/)
+  await writeFile(place.journalPath, lines.replace('"seq":1', '"seq":2'))
+  await expect(startSimulator({ journalPath: place.journalPath })).rejects.toThrow(/out of order/)
+  await writeFile(place.journalPath, 'something else\n')
+  await expect(startSimulator({ journalPath: place.journalPath })).rejects.toThrow(/no journal/)
+})
+
+test('a reset forgets payments but not the time, the webhook address or the count', async () => {
+  await using place = await folder()
+  const first = await openBench({ journalPath: place.journalPath })
+  const c = await gsmaClient(first.url, 'c')
+  await first.advance(minute)
+  await c.disburse('+22370000001', { reference: 'BEFORE' })
+  await first.advance(second)
+  const [before] = (await first.control('GET', '/operations?clientRef=BEFORE')).body as unknown as [
+    { reference: string },
+  ]
+  expect((await first.control('POST', '/reset', {})).body['offset_ms']).toBe(minute + second)
+  const move = { advance_ms: hour, move: 'once' }
+  const offset = minute + second + hour
+  for (const bench of [first, first])
+    expect((await bench.control('POST', '/clock', move)).body['offset_ms']).toBe(offset)
+  expect((await first.control('POST', '/reset', {})).body['offset_ms']).toBe(offset)
+  await first.simulator.close()
+  await using again = await openBench({ journalPath: place.journalPath })
+  expect((await again.control('POST', '/clock', move)).body['offset_ms']).toBe(offset)
+  expect((await again.control('GET', '/operations')).body).toEqual([])
+  expect((await again.control('GET', '/clock')).body['offset_ms']).toBe(offset)
+  const c2 = await gsmaClient(again.url, 'c')
+  expect((await c2.get('/accounts/balance')).body['currentBalance']).toBe('50000000')
+  await c2.disburse('+22370000001', { reference: 'AFTER' })
+  const [after] = (await again.control('GET', '/operations?clientRef=AFTER')).body as unknown as [
+    { reference: string },
+  ]
+  expect(after.reference.slice(-5)).toBe('00002')
+  expect(before.reference.slice(-5)).toBe('00001')
+})
+
+test('the program ends when its standard input closes, if it is tied to it', async () => {
+  const tied = await startProgram()
+  expect(JSON.parse(tied.line)).toEqual({ simulator: 'ready', url: tied.url })
+  tied.child.stdin.end()
+  expect(await tied.ended).toEqual([0, null])
+})
+
+test('a tied program leaves the journal alone until it is told to begin', async () => {
+  await using place = await folder()
+  const flags = ['--port', '0', '--tied', '--journal', place.journalPath]
+  const child = spawn(process.execPath, [program, ...flags], { stdio: ['pipe', 'ignore', 'inherit'] })
+  child.stdin.end()
+  expect(await once(child, 'exit')).toEqual([0, null])
+  expect(existsSync(place.journalPath)).toBe(false)
+})
+
+test('a taken port is an error in words, unless any port will do', async () => {
+  await using bench = await openBench()
+  const { port } = new URL(bench.url)
+  const refused = spawn(process.execPath, [program, '--port', port], { stdio: ['ignore', 'ignore', 'pipe'] })
+  const said: Buffer[] = []
+  refused.stderr.on('data', (chunk: Buffer) => said.push(chunk))
+  expect(await once(refused, 'close')).toEqual([1, null])
+  expect(Buffer.concat(said).toString()).toContain(`Port ${port} is taken`)
+  const other = await startProgram('--port', port, '--any-port')
+  expect(new URL(other.url).port).not.toBe(port)
+  other.child.stdin.end()
+  await other.ended
+})
