@@ -77,7 +77,7 @@ export default defineConfig({
       project('alone', true, alone, []),
       project('together', false, ['test/**/*.test.ts'], ['test/bench/**', ...alone]),
     ],
-    globalSetup: ['test/support/global-setup.ts'],
+    globalSetup: ['test/kit/global-setup.ts'],
     sequence: { sequencer: LongestFirst },
     // A third of what they do is waiting: three keep two cores busy.
     maxWorkers: 3,

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { runProgram } from '../support/command-line.ts'
+import { runProgram } from '../kit/command-line.ts'
 import { openGround } from './ground.ts'
 import { openWire, quantile, type Wire } from './load.ts'
 import { startProduct } from './product.ts'

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { makeApiKey, makeApiSecret } from '../../src/identity/secrets.ts'
-import { runProgram, wholeNumber } from '../support/command-line.ts'
+import { runProgram, wholeNumber } from '../kit/command-line.ts'
 import { openGround } from './ground.ts'
 import { openWire, quantile, type Wire } from './load.ts'
 import { startProduct } from './product.ts'

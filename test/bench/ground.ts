@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { startEmbedded } from '../../src/database/embedded.ts'
 import { ensureGenerated } from '../../src/database/hydrate.ts'
-import { databaseUrl } from '../support/database-url.ts'
+import { databaseUrl } from '../kit/database-url.ts'
 
 /** A durable PostgreSQL with an empty database for one run. */
 export interface Ground {

@@ -13,7 +13,7 @@ import { start } from './start.ts'
 import { subscribe } from './subscribe.ts'
 import { webhooks } from './webhooks.ts'
 import { table } from './table.ts'
-import { numberAboveZero, runProgram, UsageError, wholeNumber } from '../support/command-line.ts'
+import { numberAboveZero, runProgram, UsageError, wholeNumber } from '../kit/command-line.ts'
 
 const workloads: Readonly<Record<string, Workload>> = {
   collect,

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 import { openGround } from './ground.ts'
 import { load, openWire, quantile, type Request, type Wire } from './load.ts'
 import { type Product, startProduct } from './product.ts'
-import { numberAboveZero, runProgram, wholeNumber } from '../support/command-line.ts'
+import { numberAboveZero, runProgram, wholeNumber } from '../kit/command-line.ts'
 
 // A program: what the service still does when several times more comes than it can serve. First clients that
 // wait for their answers say what it can; then requests come at a fixed rate, whatever becomes of them.

@@ -9,8 +9,8 @@ import { startEmbedded } from '../../src/database/embedded.ts'
 import { migrate, serviceRole } from '../../src/database/migrate.ts'
 import { proveDueSlice, proveRecent } from '../../src/ledger/audit.ts'
 import { limits } from '../../src/shared/limits.ts'
-import { databaseUrl } from '../support/database-url.ts'
-import { numberAboveZero, runProgram, wholeNumber } from '../support/command-line.ts'
+import { databaseUrl } from '../kit/database-url.ts'
+import { numberAboveZero, runProgram, wholeNumber } from '../kit/command-line.ts'
 import { fillBooks, group, notePoint } from './books.ts'
 
 // A program: fills books of any size, and measures how long their proof takes.

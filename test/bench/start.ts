@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { newHome, startProgram } from '../terminal/program.ts'
+import { newHome, startProgram } from '../kit/program.ts'
 import type { Entry, Workload } from './rounds.ts'
 
 const bare = `require('node:http').createServer().listen(0, '127.0.0.1', () => console.log('ready'))`

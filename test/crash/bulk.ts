@@ -6,17 +6,9 @@ import { scopes } from '../../src/identity/scopes.ts'
 import { verifyLedger } from '../../src/ledger/verify.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { providers } from '../../src/shared/providers.ts'
-import { mostOpen, operatorCalls } from '../support/operator-calls.ts'
-import { balanceOf, fundedMerchant } from '../ledger/money.ts'
-import {
-  call,
-  type Home,
-  newHome,
-  type Running,
-  signIn,
-  startOptions,
-  startProgram,
-} from '../terminal/program.ts'
+import { mostOpen, operatorCalls } from '../kit/operator-calls.ts'
+import { balanceOf, fundedMerchant } from '../kit/money.ts'
+import { call, type Home, newHome, type Running, signIn, startOptions, startProgram } from '../kit/program.ts'
 import { type Operators, operatorsControlToken } from './operator.ts'
 import { pick, randomFrom } from './plan.ts'
 

@@ -6,7 +6,7 @@ import { findPlanted, namedPlants, processesOf } from './planted.ts'
 import type { Plant } from './plants.ts'
 import { runStorm, type Storm } from './storm.ts'
 import { lastWarnings } from './under-test.ts'
-import { runProgram, UsageError, wholeNumber } from '../support/command-line.ts'
+import { runProgram, UsageError, wholeNumber } from '../kit/command-line.ts'
 
 const usage = `Kills the service and its database while clients work: no franc may be lost or made.
 By every fourth seed two processes of the service work over the one database.

@@ -1,6 +1,6 @@
 import { type Plant, plants, plantTree } from './plants.ts'
 import { runStorm, type Storm } from './storm.ts'
-import { UsageError } from '../support/command-line.ts'
+import { UsageError } from '../kit/command-line.ts'
 
 /** What became of a planted bug. */
 export interface Found {

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { scopes } from '../../src/identity/scopes.ts'
-import { type Home, newHome, run, signIn } from '../terminal/program.ts'
+import { type Home, newHome, run, signIn } from '../kit/program.ts'
 import { type Operators, operatorsControlToken, startOperators } from './operator.ts'
 import { randomFrom } from './plan.ts'
 import { type Postgres, startPostgres } from './postgres.ts'

@@ -8,7 +8,7 @@ import {
   shareStatement,
   usualBounds,
 } from '../../src/database/batch.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
 let db: TestDatabase
 let pool: pg.Pool

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { listen, openDatabase, openPool } from '../../src/database/client.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
 let db: TestDatabase
 beforeAll(async () => {

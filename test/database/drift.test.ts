@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type pg from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
-import { createTestDatabase } from '../support/database.ts'
-import { sqlOfSchema } from '../support/prisma-sql.ts'
+import { createTestDatabase } from '../kit/database.ts'
+import { sqlOfSchema } from '../kit/prisma-sql.ts'
 
 const prismaDir = join(import.meta.dirname, '../../prisma')
 const schema = readFileSync(join(prismaDir, 'schema.prisma'), 'utf8')

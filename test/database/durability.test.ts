@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { assertDurable } from '../../src/database/durability.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../kit/database.ts'
 
 test('a database that may forget is refused by the names of its settings', async () => {
   const database = await createTestDatabase()

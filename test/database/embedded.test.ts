@@ -5,8 +5,8 @@ import { renameSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { type EmbeddedServer, startEmbedded } from '../../src/database/embedded.ts'
-import { ask, end, endAll, folders, newFolder, owners, removeFolders } from './embedded-stage.ts'
-import { servers, start, startOwner } from './embedded-stage.ts'
+import { ask, end, endAll, folders, newFolder, owners, removeFolders } from '../kit/embedded-stage.ts'
+import { servers, start, startOwner } from '../kit/embedded-stage.ts'
 
 /** A data folder that is in use for a while already; `initdb` takes a second. */
 let used: string

@@ -14,11 +14,11 @@ import { ownerRole } from '../../src/database/ownership.ts'
 import { proveWhole } from '../../src/ledger/audit.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { createMerchant } from '../../src/resources/merchants/create.ts'
-import { makeMerchant } from '../identity/merchants.ts'
-import { collectMany, fundedMerchant, item, openCollection, settleMany } from '../ledger/money.ts'
-import { eventually } from '../spec/eventually.ts'
-import { createTestDatabase } from '../support/database.ts'
-import { createPlainAccount, type PlainAccount } from './plain-account.ts'
+import { makeMerchant } from '../kit/merchants.ts'
+import { collectMany, fundedMerchant, item, openCollection, settleMany } from '../kit/money.ts'
+import { eventually } from '../kit/eventually.ts'
+import { createTestDatabase } from '../kit/database.ts'
+import { createPlainAccount, type PlainAccount } from '../kit/plain-account.ts'
 
 // Row-level security is forced on the owner of the tables. It holds no superuser, as which all other tests
 // log in: here the service runs on an account as hosted servers give it.

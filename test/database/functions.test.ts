@@ -5,7 +5,7 @@ import pg from 'pg'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { readFunctions } from '../../src/database/functions.ts'
 import { migrate } from '../../src/database/migrate.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
 describe('our functions', () => {
   test('each has one file, which is named like it and defines nothing else', async () => {

@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { type Database, openDatabase } from '../../src/database/client.ts'
 import { asMerchant } from '../../src/database/merchant-pool.ts'
 import { assertWalled, migrate, serviceRole } from '../../src/database/migrate.ts'
-import { makeMerchant, type TestMerchant } from '../identity/merchants.ts'
-import { collectMany, item } from '../ledger/money.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { createPlainAccount } from './plain-account.ts'
+import { makeMerchant, type TestMerchant } from '../kit/merchants.ts'
+import { collectMany, item } from '../kit/money.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { createPlainAccount } from '../kit/plain-account.ts'
 
 /** How many requests the pool is shaken with; more by hand. */
 const requests = Number(process.env['POOL_REQUESTS'] ?? 4_000)

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { migrate } from '../../src/database/migrate.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { databaseUrl } from '../support/database-url.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { databaseUrl } from '../kit/database-url.ts'
 
 let db: TestDatabase
 let folder: string

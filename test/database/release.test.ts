@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
 // Nodes of the previous release work beside a schema of this one while a deployment is under way: whatever
 // they may ask (`npm run release:statements`, at each release) must still be answered.

@@ -11,8 +11,8 @@ import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts
 import { createMerchant } from '../../src/resources/merchants/create.ts'
 import { proveWhole } from '../../src/ledger/audit.ts'
 import { resumePaymentsOut } from '../../src/ledger/payments-out.ts'
-import { eventually } from '../spec/eventually.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { eventually } from '../kit/eventually.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
 // What a node notices of a database that was put back, and what it sees to before it serves. The backup here
 // is a copy of the database by PostgreSQL itself.

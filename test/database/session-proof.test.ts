@@ -7,9 +7,9 @@ import { readConfig } from '../../src/config/config.ts'
 import { openDatabase } from '../../src/database/client.ts'
 import { migrate, serviceRole } from '../../src/database/migrate.ts'
 import { proveOwnSessions, proveWalls } from '../../src/database/session-proof.ts'
-import { makeMerchant } from '../identity/merchants.ts'
-import { openCollection } from '../ledger/money.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { makeMerchant } from '../kit/merchants.ts'
+import { openCollection } from '../kit/money.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
 let db: TestDatabase
 beforeAll(async () => {

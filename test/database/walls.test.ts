@@ -1,8 +1,8 @@
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { TestMerchant } from '../identity/merchants.ts'
-import { collectMany, fundedMerchant, item, openCollection, settleMany } from '../ledger/money.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import type { TestMerchant } from '../kit/merchants.ts'
+import { collectMany, fundedMerchant, item, openCollection, settleMany } from '../kit/money.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
 let db: TestDatabase
 let pool: pg.Pool

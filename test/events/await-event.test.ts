@@ -3,9 +3,9 @@ import { awaitEvent } from '../../src/events/await-event.ts'
 import { openFeed } from '../../src/events/feed.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { createLog } from '../../src/telemetry/log.ts'
-import { makeMerchant } from '../identity/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { fillLog, onOwnBehalf } from './log.ts'
+import { makeMerchant } from '../kit/merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { fillLog, onOwnBehalf } from '../kit/event-log.ts'
 
 let db: TestDatabase
 beforeAll(async () => {

@@ -7,9 +7,9 @@ import { type Feed, openFeed } from '../../src/events/feed.ts'
 import { createStream } from '../../src/events/stream.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { createLog } from '../../src/telemetry/log.ts'
-import { makeMerchant } from '../identity/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { fillLog, onOwnBehalf, readPositions, upTo } from './log.ts'
+import { makeMerchant } from '../kit/merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { fillLog, onOwnBehalf, readPositions, upTo } from '../kit/event-log.ts'
 
 let db: TestDatabase
 let pool: pg.Pool

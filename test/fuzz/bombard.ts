@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { afterAll, expect } from 'vitest'
 import { Pool } from 'undici'
-import { proveLedger } from '../support/ledger.ts'
+import { proveLedger } from '../kit/ledger.ts'
 import { fundMerchant } from '../../src/resources/merchants/fund.ts'
 import { limits } from '../../src/shared/limits.ts'
-import { eventually } from '../spec/eventually.ts'
-import { makeMember, type TestMember } from '../identity/members.ts'
-import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
+import { eventually } from '../kit/eventually.ts'
+import { makeMember, type TestMember } from '../kit/members.ts'
+import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 
 /** A request as it goes onto the wire. */
 export interface Shot {

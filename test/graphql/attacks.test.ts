@@ -10,7 +10,7 @@ import { createOperations } from '../../src/graphql/operation.ts'
 import { createGraphqlHandler } from '../../src/http/graphql.ts'
 import { serveSubscriptions } from '../../src/http/subscriptions.ts'
 import { type Attack, attacks, fragmentBomb, type Heard, send } from './attacks.ts'
-import { serve } from './fixtures.ts'
+import { serve } from '../kit/graphql.ts'
 
 const { url, fixture } = serve((server, { services, schema }) => {
   const operations = createOperations(schema)

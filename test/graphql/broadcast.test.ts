@@ -9,7 +9,7 @@ import {
 } from '../../src/graphql/broadcast.ts'
 import type { LiveStream } from '../../src/graphql/live-stream.ts'
 import { DomainError } from '../../src/shared/errors.ts'
-import { logOf, Ticks, until } from './fixtures.ts'
+import { logOf, Ticks, until } from '../kit/graphql.ts'
 
 let ticks: Ticks
 let channels: Channels

@@ -9,7 +9,7 @@ import { toGraphQLError } from '../../src/graphql/errors.ts'
 import { routes } from '../../src/http/rest/routes.ts'
 import { fundMerchant } from '../../src/resources/merchants/fund.ts'
 import { schema } from '../../src/resources/schema.ts'
-import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
+import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 
 const document = parse(
   readFileSync(new URL('../../src/http/rest/documents.graphql', import.meta.url), 'utf8'),

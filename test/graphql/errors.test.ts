@@ -6,7 +6,7 @@ import type { Context } from '../../src/context.ts'
 import { createOperations } from '../../src/graphql/operation.ts'
 import { DomainError } from '../../src/shared/errors.ts'
 import type { Log } from '../../src/telemetry/log.ts'
-import { testLimits } from './fixtures.ts'
+import { testLimits } from '../kit/graphql.ts'
 
 // What a caller is told of an error, and what is logged instead.
 

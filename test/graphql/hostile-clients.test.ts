@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createOperations } from '../../src/graphql/operation.ts'
 import { createGraphqlHandler } from '../../src/http/graphql.ts'
 import { serveSubscriptions } from '../../src/http/subscriptions.ts'
-import { serve } from './fixtures.ts'
+import { serve } from '../kit/graphql.ts'
 
 const { url, fixture } = serve((server, { services, schema }) => {
   server.on(

@@ -2,7 +2,7 @@ import { afterAll, beforeEach, expect, test } from 'vitest'
 import type { Context } from '../../src/context.ts'
 import { liveStream, watchActor } from '../../src/graphql/live-stream.ts'
 import { limits } from '../../src/shared/limits.ts'
-import { createFixture, logOf, until } from './fixtures.ts'
+import { createFixture, logOf, until } from '../kit/graphql.ts'
 
 const fixture = createFixture('sandbox')
 const { services, ticks } = fixture

@@ -11,12 +11,12 @@ import { createClient } from 'graphql-ws'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { schema } from '../../src/resources/schema.ts'
-import { payBy } from '../ledger/money-links.ts'
-import { settleMany } from '../ledger/money.ts'
-import { approvalsOn } from '../spec/approvals-ground.ts'
-import { batchApprovalsOn } from '../spec/batch-approvals-ground.ts'
-import { customer, openStage } from '../spec/stage.ts'
-import type { TestMerchant } from '../support/app.ts'
+import { payBy } from '../kit/money-links.ts'
+import { settleMany } from '../kit/money.ts'
+import { approvalsOn } from '../kit/approvals.ts'
+import { batchApprovalsOn } from '../kit/batch-approvals.ts'
+import { customer, openStage } from '../kit/stage.ts'
+import type { TestMerchant } from '../kit/app.ts'
 
 // A live result that several people share holds nothing that depends on one of them: every field that a
 // subscription can reach is read in a shared document, where the caller's person is out of reach.

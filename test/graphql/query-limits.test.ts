@@ -4,7 +4,7 @@ import type { Context } from '../../src/context.ts'
 import { checkAnswer } from '../../src/graphql/answer-size.ts'
 import { createOperations, type Operation } from '../../src/graphql/operation.ts'
 import { limits } from '../../src/shared/limits.ts'
-import { createFixture, testLimits } from './fixtures.ts'
+import { createFixture, testLimits } from '../kit/graphql.ts'
 
 const fixture = createFixture('sandbox')
 afterAll(() => fixture.close())

@@ -11,7 +11,7 @@ import { createOperations } from '../../src/graphql/operation.ts'
 import { printSdl } from '../../src/graphql/print.ts'
 import { accessDirectives } from '../../src/graphql/scopes.ts'
 import { createLog } from '../../src/telemetry/log.ts'
-import { testLimits } from './fixtures.ts'
+import { testLimits } from '../kit/graphql.ts'
 
 // The plugin on a builder of its own: what it refuses to build, and what it refuses to reveal.
 

@@ -5,7 +5,7 @@ import { createClient as createSseClient } from 'graphql-sse'
 import { createClient as createWsClient } from 'graphql-ws'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
-import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
+import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 
 let service: TestApp
 let shop: TestMerchant

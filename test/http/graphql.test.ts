@@ -5,7 +5,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { createOperations } from '../../src/graphql/operation.ts'
 import { createGraphqlHandler } from '../../src/http/graphql.ts'
 import { limits } from '../../src/shared/limits.ts'
-import { serve } from '../graphql/fixtures.ts'
+import { serve } from '../kit/graphql.ts'
 
 const attach: Parameters<typeof serve>[0] = (server, { services, schema }) => {
   server.on(

@@ -5,7 +5,7 @@ import { createOperations } from '../../src/graphql/operation.ts'
 import { createGraphqlHandler } from '../../src/http/graphql.ts'
 import { serveSubscriptions } from '../../src/http/subscriptions.ts'
 import { limits } from '../../src/shared/limits.ts'
-import { serve, until } from '../graphql/fixtures.ts'
+import { serve, until } from '../kit/graphql.ts'
 
 /** How many readers a storm has; 5,000 by hand. */
 const stormReaders = Number(process.env['STORM_READERS'] ?? 300)

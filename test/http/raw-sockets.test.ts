@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { afterAll, describe, expect, test } from 'vitest'
-import { startTestApp } from '../support/app.ts'
+import { startTestApp } from '../kit/app.ts'
 
 // What a well-behaved client never sends, byte for byte: smuggling, oversized heads, dribbling, half
 // requests.

@@ -8,7 +8,7 @@ import { type HttpServer, listenHttp } from '../../src/http/server.ts'
 import { serveSubscriptions } from '../../src/http/subscriptions.ts'
 import { limits } from '../../src/shared/limits.ts'
 import type { Log } from '../../src/telemetry/log.ts'
-import { createFixture } from '../graphql/fixtures.ts'
+import { createFixture } from '../kit/graphql.ts'
 
 // The server gives up the descriptor of each connection that it refuses, whatever the client does.
 

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { regenerateApiKey } from '../../src/identity/api-keys.ts'
 import { deactivateMerchant } from '../../src/resources/merchants/deactivate.ts'
-import { makeMember } from '../identity/members.ts'
-import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
+import { makeMember } from '../kit/members.ts'
+import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 
 /** The promise: within a second, on every node; and what it takes to notice that. */
 const noticedMs = 1_500

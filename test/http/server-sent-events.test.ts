@@ -4,7 +4,7 @@ import { afterEach, expect, test } from 'vitest'
 import { createOperations } from '../../src/graphql/operation.ts'
 import { createGraphqlHandler } from '../../src/http/graphql.ts'
 import { limits } from '../../src/shared/limits.ts'
-import { serve, until } from '../graphql/fixtures.ts'
+import { serve, until } from '../kit/graphql.ts'
 
 let isDraining = false
 const { url, fixture } = serve((server, { services, schema }) => {

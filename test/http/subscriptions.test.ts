@@ -5,7 +5,7 @@ import { createOperations } from '../../src/graphql/operation.ts'
 import { createGraphqlHandler } from '../../src/http/graphql.ts'
 import { serveSubscriptions, type Subscriptions } from '../../src/http/subscriptions.ts'
 import { limits } from '../../src/shared/limits.ts'
-import { serve, until } from '../graphql/fixtures.ts'
+import { serve, until } from '../kit/graphql.ts'
 
 const doors: Subscriptions[] = []
 const { url, fixture } = serve((server, { services, schema }) => {

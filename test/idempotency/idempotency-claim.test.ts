@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { makeMerchant } from '../identity/merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { makeMerchant } from '../kit/merchants.ts'
 
 let db: TestDatabase
 beforeAll(async () => {

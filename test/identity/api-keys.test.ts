@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createApiKey, regenerateApiKey, revokeApiKey } from '../../src/identity/api-keys.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { makeMerchant, master } from './merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { makeMerchant, master } from '../kit/merchants.ts'
 
 let db: TestDatabase
 beforeAll(async () => {

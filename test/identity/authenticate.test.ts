@@ -6,8 +6,8 @@ import { rateLimitHeaders } from '../../src/limits/rate-limit.ts'
 import { makeApiKey, makeApiSecret } from '../../src/identity/secrets.ts'
 import { openPool } from '../../src/database/client.ts'
 import { DomainError } from '../../src/shared/errors.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { deactivate, makeMerchant, master, openTestAccess, signIn } from './merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { deactivate, makeMerchant, master, openTestAccess, signIn } from '../kit/merchants.ts'
 
 let db: TestDatabase
 let otherPool: ReturnType<typeof openPool>

@@ -6,8 +6,8 @@ import { regenerateApiKey, revokeApiKey } from '../../src/identity/api-keys.ts'
 import { CredentialWatch, type Ending } from '../../src/identity/credentials.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { createLog } from '../../src/telemetry/log.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { deactivate, makeMerchant, master, type TestMerchant } from './merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { deactivate, makeMerchant, master, type TestMerchant } from '../kit/merchants.ts'
 
 let db: TestDatabase
 let watch: CredentialWatch

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { type IdentitySource, operatorIdentity } from '../../src/identity/operator-identities.ts'
 import { MasterSecret } from '../../src/identity/secrets.ts'
-import { master } from './merchants.ts'
+import { master } from '../kit/merchants.ts'
 
 const source: IdentitySource = { merchantId: 7, kind: 'collect', by: 'reference', name: 'order-1' }
 

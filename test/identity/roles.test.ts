@@ -4,9 +4,9 @@ import { type Access, authenticate } from '../../src/identity/authenticate.ts'
 import { isHigher, type Role, roleNames, roles } from '../../src/identity/roles.ts'
 import { scopes } from '../../src/identity/scopes.ts'
 import { sweepPeople } from '../../src/resources/team/sweep.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { makeMember, type TestMember } from './members.ts'
-import { makeMerchant, master, openTestAccess } from './merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { makeMember, type TestMember } from '../kit/members.ts'
+import { makeMerchant, master, openTestAccess } from '../kit/merchants.ts'
 
 let db: TestDatabase
 let access: Access

@@ -6,9 +6,9 @@ import { seal, unseal } from '../../src/identity/seal.ts'
 import { MasterSecret } from '../../src/identity/secrets.ts'
 import { openSigningKeys } from '../../src/identity/signing-keys.ts'
 import { createTokens, type Tokens } from '../../src/identity/tokens.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { nowS, openForge } from './altered-tokens.ts'
-import { master } from './merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { nowS, openForge } from '../kit/altered-tokens.ts'
+import { master } from '../kit/merchants.ts'
 
 let db: TestDatabase
 let tokens: Tokens

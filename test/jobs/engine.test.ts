@@ -15,8 +15,8 @@ import { startJobs } from '../../src/jobs/schedule.ts'
 import { limits } from '../../src/shared/limits.ts'
 import type { Provider } from '../../src/shared/providers.ts'
 import { createLog } from '../../src/telemetry/log.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { eventually } from '../terminal/program.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { eventually } from '../kit/program.ts'
 
 const log = createLog('silent')
 let db: TestDatabase

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { accounts, clearingAccount, ledgerSteps } from '../../src/ledger/accounts.ts'
 import { providers } from '../../src/shared/providers.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
 let database: TestDatabase
 beforeAll(async () => {

@@ -3,11 +3,11 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { roleNames, roles } from '../../src/identity/roles.ts'
 import { openDatabase } from '../../src/database/client.ts'
 import { serviceRole } from '../../src/database/migrate.ts'
-import { knowHolder, makeMember, type TestMember } from '../identity/members.ts'
-import { openTestAccess } from '../identity/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { balanceOf, fundedMerchant, problemsOf } from './money.ts'
-import { beginPayouts, cancelPayout, movementsOf, openPayout } from './money-out.ts'
+import { knowHolder, makeMember, type TestMember } from '../kit/members.ts'
+import { openTestAccess } from '../kit/merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { balanceOf, fundedMerchant, problemsOf } from '../kit/money.ts'
+import { beginPayouts, cancelPayout, movementsOf, openPayout } from '../kit/money-out.ts'
 
 // What the statement that decides about a payout holds by itself, whatever calls it.
 

@@ -2,8 +2,8 @@ import pg from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 import { proveRecent } from '../../src/ledger/audit.ts'
 import { verifyLedger } from '../../src/ledger/verify.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { balanceOf, fundedMerchant, openCollection } from './money.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { balanceOf, fundedMerchant, openCollection } from '../kit/money.ts'
 
 /** Over large books the note sums as many rows as the proof read. */
 test('a note of the proof that takes longer than an ordinary answer is waited for', async () => {

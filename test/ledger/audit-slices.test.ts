@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { proveDueSlice, proveRecent, proveWhole } from '../../src/ledger/audit.ts'
 import { verifyLedger } from '../../src/ledger/verify.ts'
 import { fillBooks, group, notePoint } from '../bench/books.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { damage } from './damage.ts'
-import { passOver } from './passes.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { damage } from '../kit/damage.ts'
+import { passOver } from '../kit/passes.ts'
 
 const [merchants, groups] = [7, 60]
 let db: TestDatabase

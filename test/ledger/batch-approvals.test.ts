@@ -3,10 +3,10 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { openDatabase } from '../../src/database/client.ts'
 import { serviceRole } from '../../src/database/migrate.ts'
 import { cancelBatchesOf } from '../../src/resources/batches/cancel-all.ts'
-import { knowHolder, makeMember, type TestMember } from '../identity/members.ts'
-import { deactivate, openTestAccess } from '../identity/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { balanceOf, eventTypes, fundedMerchant, problemsOf } from './money.ts'
+import { knowHolder, makeMember, type TestMember } from '../kit/members.ts'
+import { deactivate, openTestAccess } from '../kit/merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { balanceOf, eventTypes, fundedMerchant, problemsOf } from '../kit/money.ts'
 import {
   beginRecipients,
   cancelBatch,
@@ -15,8 +15,8 @@ import {
   payees,
   processBatch,
   settleRecipients,
-} from './money-bulk.ts'
-import { movementsOf } from './money-out.ts'
+} from '../kit/money-bulk.ts'
+import { movementsOf } from '../kit/money-out.ts'
 
 // What the statements that decide about batches hold by themselves, whatever calls them.
 

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { fundedMerchant } from './money.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { fundedMerchant } from '../kit/money.ts'
 import {
   addRecipients,
   beginRecipients,
@@ -12,7 +12,7 @@ import {
   processBatch,
   recipientsOf,
   settleRecipients,
-} from './money-bulk.ts'
+} from '../kit/money-bulk.ts'
 
 // What a request did under its Idempotency-Key it does not do again, whoever goes on with it and when.
 

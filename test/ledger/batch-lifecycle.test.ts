@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { approvalStates } from '../../src/resources/approvals/states.ts'
 import { batchStates } from '../../src/resources/batches/states.ts'
-import { makeMember } from '../identity/members.ts'
-import { makeMerchant, openTestAccess } from '../identity/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { makeMember } from '../kit/members.ts'
+import { makeMerchant, openTestAccess } from '../kit/merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
 // Over every pair of statuses, and of approvals: a batch moves along its lifecycles and no other way, also
 // where whoever has the database says so and all that goes with the status is as it should be.

@@ -5,9 +5,9 @@ import { serviceRole } from '../../src/database/migrate.ts'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
 import { claimSend } from '../../src/operators/requests.ts'
 import type { Provider } from '../../src/shared/providers.ts'
-import { deactivate, type TestMerchant } from '../identity/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { fundedMerchant, problemsOf } from './money.ts'
+import { deactivate, type TestMerchant } from '../kit/merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { fundedMerchant, problemsOf } from '../kit/money.ts'
 import {
   allProviders,
   beginRecipients,
@@ -16,7 +16,7 @@ import {
   payees,
   recipientsOf,
   settleRecipients,
-} from './money-bulk.ts'
+} from '../kit/money-bulk.ts'
 
 let db: TestDatabase
 let pool: pg.Pool

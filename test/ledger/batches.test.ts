@@ -2,8 +2,9 @@ import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openDatabase } from '../../src/database/client.ts'
 import { serviceRole } from '../../src/database/migrate.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { balanceOf, eventTypes, fundedMerchant, problemsOf } from './money.ts'
+import { counted, many } from '../kit/at-once.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { balanceOf, eventTypes, fundedMerchant, problemsOf } from '../kit/money.ts'
 import {
   addRecipients,
   beginRecipients,
@@ -15,8 +16,14 @@ import {
   processBatch,
   recipientsOf,
   settleRecipients,
-} from './money-bulk.ts'
-import { createPayouts, movementsOf, payoutItem, reverseDisbursements, watchAvailable } from './money-out.ts'
+} from '../kit/money-bulk.ts'
+import {
+  createPayouts,
+  movementsOf,
+  payoutItem,
+  reverseDisbursements,
+  watchAvailable,
+} from '../kit/money-out.ts'
 
 let db: TestDatabase
 let pool: pg.Pool
@@ -33,10 +40,6 @@ afterAll(async () => {
 })
 
 const lane = (n: number) => (n % 2 ? pool : other.pool)
-const many = <T>(count: number, act: (n: number) => Promise<T>) =>
-  Promise.all(Array.from({ length: count }, (_, n) => act(n)))
-const counted = (words: readonly (string | undefined)[]) =>
-  words.reduce<Record<string, number>>((n, word = 'none') => ({ ...n, [word]: (n[word] ?? 0) + 1 }), {})
 
 async function statusOf(id: number): Promise<string> {
   const { rows } = await pool.query<{ status: string }>('SELECT status FROM batch WHERE id = $1', [id])
@@ -46,9 +49,8 @@ async function statusOf(id: number): Promise<string> {
 /** How often each event of a batch came; progress and drafts are told as often as they come. */
 async function told(id: number): Promise<string[]> {
   const { rows } = await db.owner.query<{ type: string }>(
-    `SELECT type FROM event WHERE data->>'batch_id' = $1 AND type NOT IN ('batch_progress', 'batch_draft')
-     ORDER BY id`,
-    [String(id)],
+    `SELECT type FROM event WHERE data->>'batch_id' = $1 AND type <> ALL ($2) ORDER BY id`,
+    [String(id), ['batch_progress', 'batch_draft']],
   )
   return rows.map(({ type }) => type)
 }

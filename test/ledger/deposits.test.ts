@@ -4,9 +4,17 @@ import { openDatabase } from '../../src/database/client.ts'
 import { serviceRole } from '../../src/database/migrate.ts'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
 import { transactionStates } from '../../src/resources/transactions/states.ts'
-import { deactivate, makeMerchant } from '../identity/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { balanceOf, collectMany, eventTypes, fundedMerchant, item, problemsOf, settleMany } from './money.ts'
+import { deactivate, makeMerchant } from '../kit/merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import {
+  balanceOf,
+  collectMany,
+  eventTypes,
+  fundedMerchant,
+  item,
+  problemsOf,
+  settleMany,
+} from '../kit/money.ts'
 import {
   depositItem,
   depositMany,
@@ -17,7 +25,7 @@ import {
   settleDeposits,
   watchAvailable,
   writtenRows,
-} from './money-out.ts'
+} from '../kit/money-out.ts'
 
 let db: TestDatabase
 let pool: pg.Pool

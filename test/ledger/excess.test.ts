@@ -3,11 +3,18 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readBalance } from '../../src/ledger/balance.ts'
 import { readStatement } from '../../src/ledger/statement.ts'
 import { decideExcess, listExcesses } from '../../src/resources/transactions/excess.ts'
-import type { TestMerchant } from '../identity/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { damage } from './damage.ts'
-import { eventTypes, fundedMerchant, openCollection, problemsOf, reverseMany, settleMany } from './money.ts'
-import { openDeposit, openPayout, settleDeposits } from './money-out.ts'
+import type { TestMerchant } from '../kit/merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { damage } from '../kit/damage.ts'
+import {
+  eventTypes,
+  fundedMerchant,
+  openCollection,
+  problemsOf,
+  reverseMany,
+  settleMany,
+} from '../kit/money.ts'
+import { openDeposit, openPayout, settleDeposits } from '../kit/money-out.ts'
 
 // What an operator says was paid beyond what was asked: kept apart, and decided once by a person.
 let db: TestDatabase

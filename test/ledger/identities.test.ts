@@ -2,11 +2,18 @@ import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { claimSend } from '../../src/operators/requests.ts'
-import type { TestMerchant } from '../identity/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { collectMany, fundedMerchant, item, openCollection } from './money.ts'
-import { createBatch, openBatch, payees } from './money-bulk.ts'
-import { beginPayouts, createPayouts, depositItem, depositMany, openPayout, payoutItem } from './money-out.ts'
+import type { TestMerchant } from '../kit/merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { collectMany, fundedMerchant, item, openCollection } from '../kit/money.ts'
+import { createBatch, openBatch, payees } from '../kit/money-bulk.ts'
+import {
+  beginPayouts,
+  createPayouts,
+  depositItem,
+  depositMany,
+  openPayout,
+  payoutItem,
+} from '../kit/money-out.ts'
 
 // The identity under which an operator is asked is decided with the row and never changes. What the operator
 // executed under it before a restore is asked about, and never sent.

@@ -5,9 +5,9 @@ import { payoutStates } from '../../src/resources/payouts/states.ts'
 import { type TransactionStatus, transactionStates } from '../../src/resources/transactions/states.ts'
 import { deliveryStates } from '../../src/resources/webhooks/states.ts'
 import type { States } from '../../src/shared/states.ts'
-import { makeMerchant, type TestMerchant } from '../identity/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { eventTypes, settleMany } from './money.ts'
+import { makeMerchant, type TestMerchant } from '../kit/merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { eventTypes, settleMany } from '../kit/money.ts'
 
 let db: TestDatabase
 let merchant: TestMerchant

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { availabilityOf, freeInMsSql } from '../../src/resources/payment-links/availability.ts'
 import { verifyLedger } from '../../src/ledger/verify.ts'
-import { deactivate, makeMerchant, type TestMerchant } from '../identity/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { eventTypes, reverseMany, settleMany } from './money.ts'
-import { countsOf, openLink, payBy } from './money-links.ts'
+import { deactivate, makeMerchant, type TestMerchant } from '../kit/merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { eventTypes, reverseMany, settleMany } from '../kit/money.ts'
+import { countsOf, openLink, payBy } from '../kit/money-links.ts'
 
 // The places of payment links. Services share nothing but the database: its sessions stand for them.
 

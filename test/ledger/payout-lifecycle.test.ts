@@ -3,10 +3,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { approvalStates } from '../../src/resources/approvals/states.ts'
 import { payoutStates } from '../../src/resources/payouts/states.ts'
 import { cancelPayoutsOf } from '../../src/resources/payouts/cancel-all.ts'
-import { deactivate } from '../identity/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { balanceOf, eventTypes, fundedMerchant, problemsOf } from './money.ts'
-import { approveByHand, openPayout, setAside, settlePayouts } from './money-out.ts'
+import { deactivate } from '../kit/merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { balanceOf, eventTypes, fundedMerchant, problemsOf } from '../kit/money.ts'
+import { approveByHand, openPayout, setAside, settlePayouts } from '../kit/money-out.ts'
 
 let db: TestDatabase
 let pool: pg.Pool

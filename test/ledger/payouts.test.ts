@@ -3,9 +3,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { openDatabase } from '../../src/database/client.ts'
 import { serviceRole } from '../../src/database/migrate.ts'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
-import { deactivate, makeMerchant } from '../identity/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { balanceOf, eventTypes, fundedMerchant, problemsOf } from './money.ts'
+import { deactivate, makeMerchant } from '../kit/merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { balanceOf, eventTypes, fundedMerchant, problemsOf } from '../kit/money.ts'
 import {
   beginPayouts,
   cancelPayout,
@@ -18,7 +18,7 @@ import {
   settlePayouts,
   watchAvailable,
   writtenRows,
-} from './money-out.ts'
+} from '../kit/money-out.ts'
 
 let db: TestDatabase
 let pool: pg.Pool

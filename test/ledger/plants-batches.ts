@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { Invariant } from '../../src/ledger/verify.ts'
-import { fundedMerchant } from './money.ts'
+import { fundedMerchant } from '../kit/money.ts'
 import {
   addRecipients,
   beginRecipients,
@@ -12,8 +12,8 @@ import {
   processBatch,
   recipientsOf,
   settleRecipients,
-} from './money-bulk.ts'
-import { reverseDisbursements } from './money-out.ts'
+} from '../kit/money-bulk.ts'
+import { reverseDisbursements } from '../kit/money-out.ts'
 
 /** A merchant with a batch of each fate, and what became of who is in them. */
 export interface BooksOfBatches {

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Invariant } from '../../src/ledger/verify.ts'
-import { fundedMerchant, reverseMany, settleMany } from './money.ts'
-import { openLink, payBy } from './money-links.ts'
+import { fundedMerchant, reverseMany, settleMany } from '../kit/money.ts'
+import { openLink, payBy } from '../kit/money-links.ts'
 
 /** A merchant with a link: one payment stands, one was taken back, one failed, one is open. */
 export interface BooksOfLinks {

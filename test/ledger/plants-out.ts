@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { Invariant } from '../../src/ledger/verify.ts'
-import { fundedMerchant, openCollection, settleMany } from './money.ts'
+import { fundedMerchant, openCollection, settleMany } from '../kit/money.ts'
 import {
   beginPayouts,
   cancelPayout,
@@ -9,7 +9,7 @@ import {
   reverseDisbursements,
   settleDeposits,
   settlePayouts,
-} from './money-out.ts'
+} from '../kit/money-out.ts'
 
 /** A merchant with a disbursement of each fate. */
 export interface BooksOut {

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openDatabase } from '../../src/database/client.ts'
 import { serviceRole } from '../../src/database/migrate.ts'
 import { fund } from '../../src/ledger/post.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { balanceOf, fundedMerchant } from './money.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { balanceOf, fundedMerchant } from '../kit/money.ts'
 
 let db: TestDatabase
 let pool: pg.Pool

@@ -3,7 +3,7 @@ import { proveRecent } from '../../src/ledger/audit.ts'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
 import { judgeProofAge, watchProofAge } from '../../src/ledger/proof-age.ts'
 import type { Log } from '../../src/telemetry/log.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
 const minute = 60_000
 let db: TestDatabase

@@ -2,9 +2,9 @@ import fc from 'fast-check'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { transactionStates } from '../../src/resources/transactions/states.ts'
-import type { TestMerchant } from '../identity/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { balanceOf, collectMany, fundedMerchant, item, settleMany } from './money.ts'
+import type { TestMerchant } from '../kit/merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { balanceOf, collectMany, fundedMerchant, item, settleMany } from '../kit/money.ts'
 
 let db: TestDatabase
 let pool: pg.Pool

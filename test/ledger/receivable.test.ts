@@ -3,9 +3,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { proveRecent } from '../../src/ledger/audit.ts'
 import { readBalance } from '../../src/ledger/balance.ts'
 import { verifyLedger } from '../../src/ledger/verify.ts'
-import type { TestMerchant } from '../identity/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { fundedMerchant, openCollection, problemsOf, reverseMany, settleMany } from './money.ts'
+import type { TestMerchant } from '../kit/merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { fundedMerchant, openCollection, problemsOf, reverseMany, settleMany } from '../kit/money.ts'
 import {
   beginPayouts,
   cancelPayout,
@@ -17,7 +17,7 @@ import {
   payoutItem,
   settleDeposits,
   settlePayouts,
-} from './money-out.ts'
+} from '../kit/money-out.ts'
 
 let db: TestDatabase
 let pool: pg.Pool

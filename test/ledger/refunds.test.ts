@@ -2,9 +2,9 @@ import type pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openDatabase } from '../../src/database/client.ts'
 import { serviceRole } from '../../src/database/migrate.ts'
-import { makeMerchant, type TestMerchant } from '../identity/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { balanceOf, eventTypes, openCollection, problemsOf, reverseMany, settleMany } from './money.ts'
+import { makeMerchant, type TestMerchant } from '../kit/merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { balanceOf, eventTypes, openCollection, problemsOf, reverseMany, settleMany } from '../kit/money.ts'
 import {
   depositItem,
   depositMany,
@@ -13,7 +13,7 @@ import {
   requestOf,
   reverseDisbursements,
   settleDeposits,
-} from './money-out.ts'
+} from '../kit/money-out.ts'
 
 let db: TestDatabase
 let pool: pg.Pool

@@ -1,10 +1,10 @@
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { transactionStates } from '../../src/resources/transactions/states.ts'
-import { makeMerchant, type TestMerchant } from '../identity/merchants.ts'
-import { createPayouts, openPayout, payoutItem } from './money-out.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { balanceOf, eventTypes, openCollection, problemsOf, reverseMany, settleMany } from './money.ts'
+import { makeMerchant, type TestMerchant } from '../kit/merchants.ts'
+import { createPayouts, openPayout, payoutItem } from '../kit/money-out.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { balanceOf, eventTypes, openCollection, problemsOf, reverseMany, settleMany } from '../kit/money.ts'
 
 let db: TestDatabase
 let pool: pg.Pool

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { makeMerchant, type TestMerchant } from '../identity/merchants.ts'
+import { makeMerchant, type TestMerchant } from '../kit/merchants.ts'
 import { readEntries } from '../../src/ledger/entries.ts'
 import {
   readBalanceAt,
@@ -9,8 +9,8 @@ import {
   type Span,
   type StatementLine,
 } from '../../src/ledger/statement.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { balanceOf, fundedMerchant, openCollection, reverseMany, settleMany } from './money.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { balanceOf, fundedMerchant, openCollection, reverseMany, settleMany } from '../kit/money.ts'
 import {
   beginPayouts,
   createPayouts,
@@ -20,7 +20,7 @@ import {
   openPayout,
   payoutItem,
   settleDeposits,
-} from './money-out.ts'
+} from '../kit/money-out.ts'
 
 let database: TestDatabase
 beforeAll(async () => {

@@ -1,8 +1,8 @@
 import type pg from 'pg'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import type { TestMerchant } from '../identity/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { fundedMerchant, openCollection, reverseMany, settleMany } from './money.ts'
+import type { TestMerchant } from '../kit/merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { fundedMerchant, openCollection, reverseMany, settleMany } from '../kit/money.ts'
 import {
   beginPayouts,
   cancelPayout,
@@ -13,7 +13,7 @@ import {
   reverseDisbursements,
   settleDeposits,
   settlePayouts,
-} from './money-out.ts'
+} from '../kit/money-out.ts'
 
 const many = 20_000
 

@@ -6,9 +6,9 @@ import { openDatabase } from '../../src/database/client.ts'
 import { serviceRole } from '../../src/database/migrate.ts'
 import { verifyLedger } from '../../src/ledger/verify.ts'
 import { claimDue, noteRequest, recordCallback } from '../../src/operators/requests.ts'
-import type { TestMerchant } from '../identity/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { collectMany, fundedMerchant, item, reverseMany, settleMany } from './money.ts'
+import type { TestMerchant } from '../kit/merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { collectMany, fundedMerchant, item, reverseMany, settleMany } from '../kit/money.ts'
 import {
   addRecipients,
   beginRecipients,
@@ -17,7 +17,7 @@ import {
   payees,
   processBatch,
   settleRecipients,
-} from './money-bulk.ts'
+} from '../kit/money-bulk.ts'
 import {
   beginPayouts,
   cancelPayout,
@@ -28,7 +28,7 @@ import {
   reverseDisbursements,
   settleDeposits,
   settlePayouts,
-} from './money-out.ts'
+} from '../kit/money-out.ts'
 
 // Every verb that moves money, over rows that all of them want, from many connections in any order.
 // `STORM_MS=60000` for longer.

@@ -1,8 +1,8 @@
 import type pg from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
-import type { TestMerchant } from '../identity/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { fundedMerchant, openCollection, problemsOf, reverseMany, settleMany } from './money.ts'
+import type { TestMerchant } from '../kit/merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { fundedMerchant, openCollection, problemsOf, reverseMany, settleMany } from '../kit/money.ts'
 import {
   beginPayouts,
   cancelPayout,
@@ -10,7 +10,7 @@ import {
   openPayout,
   settleDeposits,
   settlePayouts,
-} from './money-out.ts'
+} from '../kit/money-out.ts'
 
 let db: TestDatabase
 let pool: pg.Pool

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { verifyLedger } from '../../src/ledger/verify.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { damage as damageRows } from './damage.ts'
-import { openDeposit, openPayout, settleDeposits } from './money-out.ts'
-import { fundedMerchant, openCollection, problemsOf, reverseMany, settleMany } from './money.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { damage as damageRows } from '../kit/damage.ts'
+import { openDeposit, openPayout, settleDeposits } from '../kit/money-out.ts'
+import { fundedMerchant, openCollection, problemsOf, reverseMany, settleMany } from '../kit/money.ts'
 
 let db: TestDatabase
 beforeAll(async () => void (db = await createTestDatabase()))

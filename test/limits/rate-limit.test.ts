@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { rateLimitHeaders, sweepRateLimits, takeHit } from '../../src/limits/rate-limit.ts'
 import { openPool } from '../../src/database/client.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
 let db: TestDatabase
 let otherPool: ReturnType<typeof openPool>

@@ -5,7 +5,7 @@ import { type LimiterStore, openLimiterStore, SharedLimiter } from '../../src/li
 import { openPool } from '../../src/database/client.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { createLog } from '../../src/telemetry/log.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
 let db: TestDatabase
 let otherPool: ReturnType<typeof openPool>

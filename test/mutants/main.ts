@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { runProgram, UsageError, wholeNumber } from '../support/command-line.ts'
+import { runProgram, UsageError, wholeNumber } from '../kit/command-line.ts'
 import type { Mutant } from './mutant.ts'
 import { mutants } from './mutants.ts'
 import { type Ground, judge, judgeUnplanted, openCopy, openGround, type Verdict } from './run.ts'

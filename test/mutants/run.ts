@@ -4,7 +4,7 @@ import { chmodSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { startEmbedded } from '../../src/database/embedded.ts'
 import { applyEdit, copyTree } from '../crash/plants.ts'
-import { databaseUrl } from '../support/database-url.ts'
+import { databaseUrl } from '../kit/database-url.ts'
 import { editsOf, type Mutant } from './mutant.ts'
 
 /** killed: the named test failed. survived: it passed. broken: it did not end, so nothing is known. */

@@ -3,7 +3,15 @@ import { createCheckoutDriver } from '../../src/operators/checkout-session.ts'
 import { createGsmaDriver } from '../../src/operators/gsma-mm.ts'
 import type { OperatorDriver } from '../../src/operators/operator.ts'
 import { createLog } from '../../src/telemetry/log.ts'
-import { checkoutSettings, call, deps, gsmaSettings, newHandle, reply, scriptedOperator } from './fixtures.ts'
+import {
+  checkoutSettings,
+  call,
+  deps,
+  gsmaSettings,
+  newHandle,
+  reply,
+  scriptedOperator,
+} from '../kit/operators.ts'
 
 // Which amounts of an operator count, in every answer that names one, by both drivers.
 

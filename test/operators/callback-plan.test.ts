@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openPool } from '../../src/database/client.ts'
 import { serviceRole } from '../../src/database/migrate.ts'
 import { recordCallback } from '../../src/operators/requests.ts'
-import { makeMerchant } from '../identity/merchants.ts'
-import { openCollection } from '../ledger/money.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { makeMerchant } from '../kit/merchants.ts'
+import { openCollection } from '../kit/money.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
 let db: TestDatabase
 beforeAll(async () => {

@@ -6,7 +6,7 @@ import { createGsmaDriver } from '../../src/operators/gsma-mm.ts'
 import { sha256 } from '../../src/operators/http-client.ts'
 import type { RawCallback } from '../../src/operators/operator.ts'
 import { Secret } from '../../src/shared/secret.ts'
-import { checkoutSettings, deps, gsmaSettings } from './fixtures.ts'
+import { checkoutSettings, deps, gsmaSettings } from '../kit/operators.ts'
 
 const secret = createSecretKey(Buffer.from('one secret'))
 const receivedAt = new Date('2026-11-21T10:00:00Z')

@@ -2,7 +2,15 @@ import { expect, onTestFinished, test } from 'vitest'
 import type { CheckoutSettings } from '../../src/config/config.ts'
 import { createCheckoutDriver } from '../../src/operators/checkout-session.ts'
 import type { OperatorHandle } from '../../src/operators/operator.ts'
-import { type Act, call, checkoutSettings, deps, newHandle, reply, scriptedOperator } from './fixtures.ts'
+import {
+  type Act,
+  call,
+  checkoutSettings,
+  deps,
+  newHandle,
+  reply,
+  scriptedOperator,
+} from '../kit/operators.ts'
 
 function driverAt(url: string, more: Partial<CheckoutSettings> = {}) {
   const driver = createCheckoutDriver(checkoutSettings(url, more), deps)

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import type { CheckoutSettings } from '../../src/config/config.ts'
 import { createCheckoutDriver } from '../../src/operators/checkout-session.ts'
 import type { InitiateOutcome, OperatorHandle } from '../../src/operators/operator.ts'
-import { call, checkoutSettings, deps, newHandle, simulator } from './fixtures.ts'
+import { call, checkoutSettings, deps, newHandle, simulator } from '../kit/operators.ts'
 
 function driverAt(url: string, more: Partial<CheckoutSettings> = {}) {
   const driver = createCheckoutDriver(checkoutSettings(url, more), deps)

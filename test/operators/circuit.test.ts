@@ -1,7 +1,7 @@
 import { CircuitState } from 'cockatiel'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { createCircuit, createTripRule, judge, type Pass } from '../../src/operators/circuit.ts'
-import { call } from './fixtures.ts'
+import { call } from '../kit/operators.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] }))
 afterEach(() => void vi.useRealTimers())

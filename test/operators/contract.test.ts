@@ -15,7 +15,7 @@ import {
   newHandle,
   reply,
   scriptedOperator,
-} from './fixtures.ts'
+} from '../kit/operators.ts'
 
 /**
  * What no operator plays that speaks its protocol at all; the rest of the contract is certified by

@@ -3,7 +3,7 @@ import type { GsmaSettings } from '../../src/config/config.ts'
 import { createGsmaDriver } from '../../src/operators/gsma-mm.ts'
 import { sha256 } from '../../src/operators/http-client.ts'
 import type { OperatorHandle } from '../../src/operators/operator.ts'
-import { type Act, call, deps, gsmaSettings, newHandle, reply, scriptedOperator } from './fixtures.ts'
+import { type Act, call, deps, gsmaSettings, newHandle, reply, scriptedOperator } from '../kit/operators.ts'
 
 function driverAt(
   url: string,

@@ -5,7 +5,7 @@ import type { GsmaSettings } from '../../src/config/config.ts'
 import { createGsmaDriver } from '../../src/operators/gsma-mm.ts'
 import type { OperatorHandle, QueryOutcome, RawCallback } from '../../src/operators/operator.ts'
 import { Secret } from '../../src/shared/secret.ts'
-import { call, deps, gsmaSettings, newHandle, simulator } from './fixtures.ts'
+import { call, deps, gsmaSettings, newHandle, simulator } from '../kit/operators.ts'
 
 function driverAt(
   url: string,

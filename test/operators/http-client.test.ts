@@ -1,7 +1,7 @@
 import { createServer } from 'node:net'
 import { onTestFinished, test, expect } from 'vitest'
 import { createHttpClient, type HttpRequest } from '../../src/operators/http-client.ts'
-import { call, faults, reply, scriptedOperator } from './fixtures.ts'
+import { call, faults, reply, scriptedOperator } from '../kit/operators.ts'
 
 function client(url: string, perSecond = 1_000) {
   const http = createHttpClient('OperatorA', [new URL(url).origin], perSecond, () => new Date())

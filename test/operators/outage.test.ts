@@ -11,7 +11,7 @@ import {
   reply,
   scriptedOperator,
   simulator,
-} from './fixtures.ts'
+} from '../kit/operators.ts'
 
 /** Time stands still unless a test moves it; sockets do not, so that what needs no time happens at once. */
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] }))

@@ -11,7 +11,7 @@ import {
   scriptedOperator,
   settingsOf,
   simulator,
-} from './fixtures.ts'
+} from '../kit/operators.ts'
 
 const limits = {
   interactiveMax: 3,

@@ -2,8 +2,8 @@ import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Batches, openBatches } from '../../src/database/batch.ts'
 import { noteRequest, type RequestNote } from '../../src/operators/requests.ts'
-import { makeMerchant, type TestMerchant } from '../identity/merchants.ts'
-import { fundedMerchant, openCollection, reverseMany, settleMany } from '../ledger/money.ts'
+import { makeMerchant, type TestMerchant } from '../kit/merchants.ts'
+import { fundedMerchant, openCollection, reverseMany, settleMany } from '../kit/money.ts'
 import {
   beginPayouts,
   createPayouts,
@@ -13,8 +13,8 @@ import {
   reverseDisbursements,
   settleDeposits,
   settlePayouts,
-} from '../ledger/money-out.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+} from '../kit/money-out.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
 let db: TestDatabase
 let pool: pg.Pool

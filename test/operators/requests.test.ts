@@ -12,9 +12,9 @@ import {
   type RequestNote,
   recordCallback,
 } from '../../src/operators/requests.ts'
-import { makeMerchant, type TestMerchant } from '../identity/merchants.ts'
-import { openCollection, settleMany } from '../ledger/money.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { makeMerchant, type TestMerchant } from '../kit/merchants.ts'
+import { openCollection, settleMany } from '../kit/money.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
 let db: TestDatabase
 let pool: pg.Pool

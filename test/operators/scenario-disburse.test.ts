@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { createCheckoutDriver } from '../../src/operators/checkout-session.ts'
 import { createGsmaDriver } from '../../src/operators/gsma-mm.ts'
 import type { DisburseRequest, OperatorDriver } from '../../src/operators/operator.ts'
-import { call, checkoutSettings, deps, gsmaSettings, newHandle, simulator } from './fixtures.ts'
+import { call, checkoutSettings, deps, gsmaSettings, newHandle, simulator } from '../kit/operators.ts'
 
 const drivers: Readonly<Record<string, (url: string) => OperatorDriver>> = {
   OperatorA: (url) => createGsmaDriver(gsmaSettings(url, 'A'), deps),

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startTestApp, type TestApp } from '../support/app.ts'
-import { cannotLook, openBrowser, type TestBrowser } from '../support/browser.ts'
+import { startTestApp, type TestApp } from '../kit/app.ts'
+import { cannotLook, openBrowser, type TestBrowser } from '../kit/browser.ts'
 
 /** Every page that the public sees: light, axe-core finds nothing, nothing sticks out, pictures are kept. */
 let service: TestApp

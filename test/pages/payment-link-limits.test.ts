@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { linkFactors } from '../../src/limits/request-limits.ts'
 import { prompts } from '../../src/resources/payment-links/pay.ts'
-import { startTestApp, type TestApp } from '../support/app.ts'
+import { startTestApp, type TestApp } from '../kit/app.ts'
 
 // How often a link is looked at and asks: thousands share an address, and nobody is pestered.
 

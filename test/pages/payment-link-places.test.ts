@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'vitest'
-import { eventually } from '../spec/eventually.ts'
-import { openStage } from '../spec/stage.ts'
-import type { TestMerchant } from '../support/app.ts'
+import { eventually } from '../kit/eventually.ts'
+import { openStage } from '../kit/stage.ts'
+import type { TestMerchant } from '../kit/app.ts'
 
 // A link's places, within production's limits: one stranger cannot use them up, and an attempt holds its
 // place for ten minutes at most.

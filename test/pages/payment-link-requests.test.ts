@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { lateWatchMaxMs } from '../../src/http/pages/payment-stream.ts'
 import { limits } from '../../src/shared/limits.ts'
-import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
+import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 
 // The pages of payment links as they leave the service, and the forms that come in.
 

@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { formatXof } from '../../src/shared/money.ts'
-import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
-import { cannotLook, openBrowser, type TestBrowser } from '../support/browser.ts'
+import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
+import { cannotLook, openBrowser, type TestBrowser } from '../kit/browser.ts'
 
 /** Somebody pays by a link, with a telephone of 320 pixels, in real Chromium. */
 let service: TestApp

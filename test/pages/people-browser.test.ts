@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { inviteAsPlatform } from '../../src/resources/team/invite.ts'
-import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
-import { cannotLook, openBrowser, type TestBrowser } from '../support/browser.ts'
+import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
+import { cannotLook, openBrowser, type TestBrowser } from '../kit/browser.ts'
 
 /** Somebody who got a letter, with the smallest of telephones or a keyboard alone, in real Chromium. */
 let service: TestApp

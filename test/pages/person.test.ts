@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { cannotLook, openBrowser, type TestBrowser } from '../support/browser.ts'
-import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
+import { cannotLook, openBrowser, type TestBrowser } from '../kit/browser.ts'
+import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 
 /** A person with a small telephone and no JavaScript, in real Chromium. */
 let service: TestApp

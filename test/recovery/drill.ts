@@ -13,7 +13,7 @@ import {
   type Running,
   signIn,
   startProgram,
-} from '../terminal/program.ts'
+} from '../kit/program.ts'
 import { askAll, type Execution, makeBatch, makeOrders, operators, type Order, readBook } from './orders.ts'
 
 export const controlToken = 'drill-control'

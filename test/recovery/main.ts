@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { newHome } from '../terminal/program.ts'
+import { newHome } from '../kit/program.ts'
 import { controlToken, type Drill, runDrill } from './drill.ts'
 
 // Loses a service and restores it, and asks the operators' own book whether anything was paid twice. Exit

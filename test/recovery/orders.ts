@@ -1,4 +1,4 @@
-import { type Answer, call, type Home } from '../terminal/program.ts'
+import { type Answer, call, type Home } from '../kit/program.ts'
 
 /** Something that a merchant asks for, under a reference and with an amount that nothing else has. */
 export interface Order {

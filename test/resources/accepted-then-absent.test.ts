@@ -2,11 +2,11 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { claimSend, type Subject } from '../../src/operators/requests.ts'
 import { checkRequest } from '../../src/resources/settlement.ts'
 import { sendRequest } from '../../src/resources/sending.ts'
-import { fundedMerchant, openCollection } from '../ledger/money.ts'
-import { beginRecipients, openBatch, payees } from '../ledger/money-bulk.ts'
-import { beginPayouts, openDeposit, openPayout } from '../ledger/money-out.ts'
-import { take } from './scripted-disbursement.ts'
-import { answers, lowerFence, says, scene, script, second, useScene } from './scripted-operator.ts'
+import { fundedMerchant, openCollection } from '../kit/money.ts'
+import { beginRecipients, openBatch, payees } from '../kit/money-bulk.ts'
+import { beginPayouts, openDeposit, openPayout } from '../kit/money-out.ts'
+import { take } from '../kit/scripted-disbursement.ts'
+import { answers, lowerFence, says, scene, script, second, useScene } from '../kit/scripted-operator.ts'
 
 // An operator that accepted an operation may deny later that it knows it. It may have executed it all the
 // same, so the operation is never sent a second time: the operator is asked until it says more.

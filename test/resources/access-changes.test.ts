@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import type pg from 'pg'
 import { accessPace } from '../../src/limits/request-limits.ts'
-import { openStage } from '../spec/stage.ts'
-import type { TestMerchant } from '../support/app.ts'
+import { openStage } from '../kit/stage.ts'
+import type { TestMerchant } from '../kit/app.ts'
 
 // A merchant that changes who has access to its account makes its own payments wait, and nobody else's.
 

@@ -4,8 +4,8 @@ import { shareFlight } from '../../src/context.ts'
 import { deadlineIn, sendRequest } from '../../src/resources/sending.ts'
 import { checkRequest } from '../../src/resources/settlement.ts'
 import { checkPayment } from '../../src/resources/transactions/check.ts'
-import { openCollection } from '../ledger/money.ts'
-import { answers, claim, credited, minute, says, scene, script, useScene } from './scripted-operator.ts'
+import { openCollection } from '../kit/money.ts'
+import { answers, claim, credited, minute, says, scene, script, useScene } from '../kit/scripted-operator.ts'
 
 useScene()
 

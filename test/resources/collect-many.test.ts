@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { regenerateApiKey, revokeApiKey } from '../../src/identity/api-keys.ts'
 import { openBatches, shareStatement } from '../../src/database/batch.ts'
-import { deactivate, makeMerchant, master, type TestMerchant } from '../identity/merchants.ts'
+import { deactivate, makeMerchant, master, type TestMerchant } from '../kit/merchants.ts'
 import {
   type CollectItem,
   type Collected,
@@ -10,8 +10,8 @@ import {
   eventTypes,
   item,
   openCollection,
-} from '../ledger/money.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+} from '../kit/money.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
 let db: TestDatabase
 let pool: pg.Pool

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
-import { eventTypes } from '../ledger/money.ts'
-import { movementsOf } from '../ledger/money-out.ts'
+import { eventTypes } from '../kit/money.ts'
+import { movementsOf } from '../kit/money-out.ts'
 import {
   begun,
   complaints,
@@ -12,7 +12,7 @@ import {
   send,
   standing,
   turn,
-} from './scripted-disbursement.ts'
+} from '../kit/scripted-disbursement.ts'
 import {
   answers,
   day,
@@ -26,7 +26,7 @@ import {
   second,
   seconds,
   useScene,
-} from './scripted-operator.ts'
+} from '../kit/scripted-operator.ts'
 
 useScene()
 

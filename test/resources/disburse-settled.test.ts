@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { recordCallback } from '../../src/operators/requests.ts'
 import { checkRequest } from '../../src/resources/settlement.ts'
-import { eventTypes, fundedMerchant, openCollection, settleMany } from '../ledger/money.ts'
-import { movementsOf } from '../ledger/money-out.ts'
+import { eventTypes, fundedMerchant, openCollection, settleMany } from '../kit/money.ts'
+import { movementsOf } from '../kit/money-out.ts'
 import {
   begun,
   complaints,
@@ -13,7 +13,7 @@ import {
   standing,
   take,
   turn,
-} from './scripted-disbursement.ts'
+} from '../kit/scripted-disbursement.ts'
 import {
   answers,
   hour,
@@ -24,7 +24,7 @@ import {
   script,
   seconds,
   useScene,
-} from './scripted-operator.ts'
+} from '../kit/scripted-operator.ts'
 
 useScene()
 

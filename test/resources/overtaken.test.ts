@@ -14,7 +14,7 @@ import {
   standing,
   take,
   turn,
-} from './scripted-disbursement.ts'
+} from '../kit/scripted-disbursement.ts'
 import {
   answers,
   ask,
@@ -28,7 +28,7 @@ import {
   script,
   stands,
   useScene,
-} from './scripted-operator.ts'
+} from '../kit/scripted-operator.ts'
 
 useScene()
 

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
+import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 
 /** How many statements each documented read takes, whatever the number of rows: a contract. */
 const contract: readonly { name: string; statements: number; document: string }[] = [

@@ -7,8 +7,8 @@ import type { Operator } from '../../src/operators/registry.ts'
 import { resolveJob, serviceJobs } from '../../src/resources/jobs.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { createLog } from '../../src/telemetry/log.ts'
-import { openCollection } from '../ledger/money.ts'
-import { answers, hour, scene, useScene } from './scripted-operator.ts'
+import { openCollection } from '../kit/money.ts'
+import { answers, hour, scene, useScene } from '../kit/scripted-operator.ts'
 
 useScene()
 // The timer never fires within a test: only free places make the job take more.

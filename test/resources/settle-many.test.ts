@@ -7,9 +7,9 @@ import { serviceRole } from '../../src/database/migrate.ts'
 import type { Outcome } from '../../src/resources/outcome.ts'
 import { settleTransaction } from '../../src/resources/transactions/settle.ts'
 import { createLog } from '../../src/telemetry/log.ts'
-import { makeMerchant } from '../identity/merchants.ts'
-import { balanceOf, eventTypes, openCollection, problemsOf, settleMany } from '../ledger/money.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { makeMerchant } from '../kit/merchants.ts'
+import { balanceOf, eventTypes, openCollection, problemsOf, settleMany } from '../kit/money.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
 let db: TestDatabase
 let pool: pg.Pool

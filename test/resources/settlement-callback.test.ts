@@ -22,7 +22,7 @@ import {
   script,
   stands,
   useScene,
-} from './scripted-operator.ts'
+} from '../kit/scripted-operator.ts'
 
 useScene()
 

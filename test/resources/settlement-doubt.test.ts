@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { deadlineIn, sendRequest } from '../../src/resources/sending.ts'
 import { checkRequest } from '../../src/resources/settlement.ts'
-import { openCollection } from '../ledger/money.ts'
+import { openCollection } from '../kit/money.ts'
 import {
   answers,
   ask,
@@ -20,7 +20,7 @@ import {
   seconds,
   stands,
   useScene,
-} from './scripted-operator.ts'
+} from '../kit/scripted-operator.ts'
 
 useScene()
 

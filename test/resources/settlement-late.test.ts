@@ -13,7 +13,7 @@ import {
   seconds,
   stands,
   useScene,
-} from './scripted-operator.ts'
+} from '../kit/scripted-operator.ts'
 
 useScene()
 

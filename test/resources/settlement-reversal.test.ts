@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { limits } from '../../src/shared/limits.ts'
 import { checkRequest } from '../../src/resources/settlement.ts'
-import { eventTypes } from '../ledger/money.ts'
+import { eventTypes } from '../kit/money.ts'
 import {
   accepted,
   answers,
@@ -17,7 +17,7 @@ import {
   seconds,
   stands,
   useScene,
-} from './scripted-operator.ts'
+} from '../kit/scripted-operator.ts'
 
 useScene()
 

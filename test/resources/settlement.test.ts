@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { deadlineIn, sendRequest } from '../../src/resources/sending.ts'
-import { settleMany } from '../ledger/money.ts'
+import { settleMany } from '../kit/money.ts'
 import {
   accepted,
   answers,
@@ -19,7 +19,7 @@ import {
   seconds,
   stands,
   useScene,
-} from './scripted-operator.ts'
+} from '../kit/scripted-operator.ts'
 
 useScene()
 

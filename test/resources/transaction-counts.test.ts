@@ -10,9 +10,9 @@ import {
   transactionsWhere,
 } from '../../src/resources/transactions/list.ts'
 import { limits } from '../../src/shared/limits.ts'
-import { makeMerchant } from '../identity/merchants.ts'
-import { collectMany, item, openCollection, settleMany } from '../ledger/money.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { makeMerchant } from '../kit/merchants.ts'
+import { collectMany, item, openCollection, settleMany } from '../kit/money.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
 let db: TestDatabase
 let other: TestDatabase['database']['pool']

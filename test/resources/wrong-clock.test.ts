@@ -3,7 +3,7 @@ import type { Services } from '../../src/context.ts'
 import type { Clock } from '../../src/shared/clock.ts'
 import { serviceJobs } from '../../src/resources/jobs.ts'
 import { checkPayment } from '../../src/resources/transactions/check.ts'
-import { openCollection } from '../ledger/money.ts'
+import { openCollection } from '../kit/money.ts'
 import {
   accepted,
   answers,
@@ -15,8 +15,8 @@ import {
   script,
   stands,
   useScene,
-} from './scripted-operator.ts'
-import { begun, kinds, send, standing, turn } from './scripted-disbursement.ts'
+} from '../kit/scripted-operator.ts'
+import { begun, kinds, send, standing, turn } from '../kit/scripted-disbursement.ts'
 
 // The clock of this process is wrong, the database's is right: no age and no end may be computed from it.
 

@@ -7,7 +7,7 @@ import {
   isAddressAllowed,
   parseNetwork,
 } from '../../src/shared/ip-whitelist.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../kit/database.ts'
 
 const proxies = ['10.0.0.0/8', '2001:db8:ffff::/48', '::1']
 

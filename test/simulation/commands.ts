@@ -7,7 +7,7 @@ import { resolveJob, serviceJobs } from '../../src/resources/jobs.ts'
 import { checkPayment, paymentState } from '../../src/resources/transactions/check.ts'
 import { collect } from '../../src/resources/transactions/collect.ts'
 import { DomainError } from '../../src/shared/errors.ts'
-import type { TestMerchant } from '../identity/merchants.ts'
+import type { TestMerchant } from '../kit/merchants.ts'
 import type { ModelPayment, PaymentsModel } from './model.ts'
 import { contextOf, type Treatment, treatments, type World } from './world.ts'
 

@@ -5,7 +5,7 @@ import { reverseTransaction } from '../../src/resources/transactions/reverse.ts'
 import type { Outcome } from '../../src/resources/outcome.ts'
 import { settleTransaction } from '../../src/resources/transactions/settle.ts'
 import { DomainError } from '../../src/shared/errors.ts'
-import { master } from '../identity/merchants.ts'
+import { master } from '../kit/merchants.ts'
 import {
   age,
   begun,

@@ -13,8 +13,8 @@ import type {
 import { verifyLedger } from '../../src/ledger/verify.ts'
 import { DomainError } from '../../src/shared/errors.ts'
 import { createLog } from '../../src/telemetry/log.ts'
-import { makeMerchant, type TestMerchant } from '../identity/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { makeMerchant, type TestMerchant } from '../kit/merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
 /** How a call to the operator goes; `lost` and `vanished` look the same from here. */
 export const treatments = ['normal', 'instant', 'refused', 'lost', 'vanished', 'unsent'] as const

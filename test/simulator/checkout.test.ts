@@ -1,6 +1,15 @@
 import { createHmac, randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { checkoutClient, hour, minute, openBench, openReceiver, second, send, word } from './harness.ts'
+import {
+  checkoutClient,
+  hour,
+  minute,
+  openBench,
+  openReceiver,
+  second,
+  send,
+  word,
+} from '../kit/simulator.ts'
 
 const ordinary = '+22376123456'
 const secret = 'sandbox-webhook-secret-b'

@@ -10,7 +10,7 @@ import {
   send,
   until,
   word,
-} from './harness.ts'
+} from '../kit/simulator.ts'
 
 const payer = '+22370000001'
 const statusOf = (answer: Promise<Answer>) => answer.then(({ status }) => status)

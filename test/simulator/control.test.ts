@@ -1,7 +1,16 @@
 import { expect, test, vi } from 'vitest'
 import type { OperatorCall } from '../../src/simulator/calls.ts'
 import { scenarios } from '../../src/simulator/scenarios.ts'
-import { checkoutClient, gsmaClient, minute, openBench, openReceiver, second, send, word } from './harness.ts'
+import {
+  checkoutClient,
+  gsmaClient,
+  minute,
+  openBench,
+  openReceiver,
+  second,
+  send,
+  word,
+} from '../kit/simulator.ts'
 
 test('without a control token there is no control interface; with one, only for who carries it', async () => {
   await using closed = await openBench({ controlToken: '' })

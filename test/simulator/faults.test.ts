@@ -14,7 +14,7 @@ import {
   second,
   until,
   word,
-} from './harness.ts'
+} from '../kit/simulator.ts'
 
 const payer = '+22370000001'
 

@@ -11,7 +11,7 @@ import {
   send,
   until,
   word,
-} from './harness.ts'
+} from '../kit/simulator.ts'
 
 const ordinary = '+22376123456'
 

@@ -18,7 +18,7 @@ import {
   openReceiver,
   second,
   word,
-} from './harness.ts'
+} from '../kit/simulator.ts'
 
 const program = join(import.meta.dirname, '../../src/simulator/main.ts')
 

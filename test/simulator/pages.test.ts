@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { checkoutClient, gsmaClient, openBench, second, send, word } from './harness.ts'
+import { checkoutClient, gsmaClient, openBench, second, send, word } from '../kit/simulator.ts'
 
 const html = { accept: 'text/html' }
 const form = { 'content-type': 'application/x-www-form-urlencoded', 'sec-fetch-site': 'same-origin' }

@@ -3,9 +3,9 @@ import { describe, expect, test } from 'vitest'
 import { revokeApiKey } from '../../src/identity/api-keys.ts'
 import type { Scope } from '../../src/identity/scopes.ts'
 import { deactivateMerchant } from '../../src/resources/merchants/deactivate.ts'
-import type { TestMerchant } from '../support/app.ts'
-import { eventually } from './eventually.ts'
-import { openStage } from './stage.ts'
+import type { TestMerchant } from '../kit/app.ts'
+import { eventually } from '../kit/eventually.ts'
+import { openStage } from '../kit/stage.ts'
 
 const stage = await openStage({ TRUSTED_PROXIES: '127.0.0.1' })
 const rest = (...call: Parameters<typeof stage.rest>) => stage.rest(...call)

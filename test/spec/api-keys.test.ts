@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { makeMember } from '../identity/members.ts'
-import type { TestMerchant } from '../support/app.ts'
-import { eventually } from './eventually.ts'
-import { openStage } from './stage.ts'
+import { makeMember } from '../kit/members.ts'
+import type { TestMerchant } from '../kit/app.ts'
+import { eventually } from '../kit/eventually.ts'
+import { openStage } from '../kit/stage.ts'
 
 // Keys over the API (decisions: Authentication). What regenerating ends, and when: `revocation.test.ts`.
 const stage = await openStage({ TRUSTED_PROXIES: '127.0.0.1' })

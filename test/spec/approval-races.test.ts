@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { approvalsOn, released, sentOnce } from './approvals-ground.ts'
-import { payoutsOn } from './payouts-ground.ts'
-import { openStage } from './stage.ts'
+import { approvalsOn, released, sentOnce } from '../kit/approvals.ts'
+import { payoutsOn } from '../kit/payouts.ts'
+import { openStage } from '../kit/stage.ts'
 
 // Approvals of payouts that meet something else at the same moment, on two services over one database.
 const stage = await openStage()

@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto'
 import { createClient } from 'graphql-ws'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { WebSocket } from 'ws'
-import type { TestMerchant } from '../support/app.ts'
-import { type Answer, approvalsOn } from './approvals-ground.ts'
-import { batchApprovalsOn } from './batch-approvals-ground.ts'
-import { day, payoutsOn } from './payouts-ground.ts'
-import { customer, openStage } from './stage.ts'
+import type { TestMerchant } from '../kit/app.ts'
+import { type Answer, approvalsOn } from '../kit/approvals.ts'
+import { batchApprovalsOn } from '../kit/batch-approvals.ts'
+import { day, payoutsOn } from '../kit/payouts.ts'
+import { customer, openStage } from '../kit/stage.ts'
 
 // What people see of approvals: the digest of what they approve, what waits, and what becomes of it.
 const stage = await openStage()

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { approvalsOn, released, sentOnce } from './approvals-ground.ts'
-import { day, payoutsOn } from './payouts-ground.ts'
-import { customer, openStage } from './stage.ts'
+import { approvalsOn, released, sentOnce } from '../kit/approvals.ts'
+import { day, payoutsOn } from '../kit/payouts.ts'
+import { customer, openStage } from '../kit/stage.ts'
 
 // Approvals of payouts (decisions: Money and states): people decide, never alone where two are asked.
 const stage = await openStage()

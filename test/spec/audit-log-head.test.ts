@@ -6,11 +6,11 @@ import { sealAuditLog } from '../../src/audit/audit-seal.ts'
 import { readLetter } from '../../src/http/pages/mail.ts'
 import { writeHeadLetters } from '../../src/resources/audit-log/head-letters.ts'
 import { commands } from '../../src/terminal/commands.ts'
-import { makeMember } from '../identity/members.ts'
-import { damage } from '../ledger/damage.ts'
-import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
-import { type MailServer, startMailServer } from '../support/mail-server.ts'
-import { eventually } from './eventually.ts'
+import { makeMember } from '../kit/members.ts'
+import { damage } from '../kit/damage.ts'
+import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
+import { type MailServer, startMailServer } from '../kit/mail-server.ts'
+import { eventually } from '../kit/eventually.ts'
 
 let mail: MailServer
 let service: TestApp

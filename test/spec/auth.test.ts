@@ -2,9 +2,9 @@ import { decodeJwt } from 'jose'
 import { describe, expect, test } from 'vitest'
 import { regenerateApiKey } from '../../src/identity/api-keys.ts'
 import { deactivateMerchant } from '../../src/resources/merchants/deactivate.ts'
-import { startTestApp, type TestMerchant } from '../support/app.ts'
-import { eventually } from './eventually.ts'
-import { openStage } from './stage.ts'
+import { startTestApp, type TestMerchant } from '../kit/app.ts'
+import { eventually } from '../kit/eventually.ts'
+import { openStage } from '../kit/stage.ts'
 
 const stage = await openStage()
 const rest = (...call: Parameters<typeof stage.rest>) => stage.rest(...call)

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { fundMerchant } from '../../src/resources/merchants/fund.ts'
-import { holdBack } from '../ledger/money-out.ts'
-import { eventually } from './eventually.ts'
-import { customer, each, openStage, perOperator } from './stage.ts'
+import { holdBack } from '../kit/money-out.ts'
+import { eventually } from '../kit/eventually.ts'
+import { customer, each, openStage, perOperator } from '../kit/stage.ts'
 
 const stage = await openStage()
 const balanceOf = (token: string, query = '') => stage.rest('GET', `/balance${query}`, { token })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { batchApprovalsOn, givenBack, wentOnce } from './batch-approvals-ground.ts'
-import { bulkOn } from './bulk-ground.ts'
-import { openStage } from './stage.ts'
+import { batchApprovalsOn, givenBack, wentOnce } from '../kit/batch-approvals.ts'
+import { bulkOn } from '../kit/bulk.ts'
+import { openStage } from '../kit/stage.ts'
 
 // Approvals of batches that meet something else at the same moment, on two services over one database.
 const stage = await openStage()

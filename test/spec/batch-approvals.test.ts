@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { TestMerchant } from '../support/app.ts'
-import { batchApprovalsOn, givenBack } from './batch-approvals-ground.ts'
-import { bulkOn, row } from './bulk-ground.ts'
-import { eventually } from './eventually.ts'
-import { day } from './payouts-ground.ts'
-import { openStage } from './stage.ts'
+import type { TestMerchant } from '../kit/app.ts'
+import { batchApprovalsOn, givenBack } from '../kit/batch-approvals.ts'
+import { bulkOn, row } from '../kit/bulk.ts'
+import { eventually } from '../kit/eventually.ts'
+import { day } from '../kit/payouts.ts'
+import { openStage } from '../kit/stage.ts'
 
 // Approvals of batches (decisions: Money and states): as with payouts, and nobody behind a batch decides.
 const stage = await openStage()

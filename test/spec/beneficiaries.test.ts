@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { RestAnswer, TestMerchant } from '../support/app.ts'
-import { openStage } from './stage.ts'
+import type { RestAnswer, TestMerchant } from '../kit/app.ts'
+import { openStage } from '../kit/stage.ts'
 
 const stage = await openStage()
 let shop: TestMerchant

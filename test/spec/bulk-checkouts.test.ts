@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import type { TestMerchant } from '../support/app.ts'
-import { operatorCalls } from '../support/operator-calls.ts'
-import { bulkOn, row } from './bulk-ground.ts'
-import { eventually } from './eventually.ts'
-import { customer, openStage } from './stage.ts'
+import type { TestMerchant } from '../kit/app.ts'
+import { operatorCalls } from '../kit/operator-calls.ts'
+import { bulkOn, row } from '../kit/bulk.ts'
+import { eventually } from '../kit/eventually.ts'
+import { customer, openStage } from '../kit/stage.ts'
 
 // Counted by the operator: what it was asked between a checkout's request and the call that it led to.
 

@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
 import { limits } from '../../src/shared/limits.ts'
-import type { RestAnswer, TestMerchant } from '../support/app.ts'
-import { bulkOn, row } from './bulk-ground.ts'
-import { openStage } from './stage.ts'
+import type { RestAnswer, TestMerchant } from '../kit/app.ts'
+import { bulkOn, row } from '../kit/bulk.ts'
+import { openStage } from '../kit/stage.ts'
 
 // Dry runs of bulk pay, and what is warned of when it is real.
 

@@ -2,10 +2,10 @@ import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { describe, expect, test } from 'vitest'
 import { restPrefix } from '../../src/http/rest/handler.ts'
-import { line, text, titles, workbook } from '../http/import/workbook.ts'
-import type { RestAnswer, TestMerchant } from '../support/app.ts'
-import { bulkOn, row } from './bulk-ground.ts'
-import { customer, openStage } from './stage.ts'
+import { line, text, titles, workbook } from '../kit/workbook.ts'
+import type { RestAnswer, TestMerchant } from '../kit/app.ts'
+import { bulkOn, row } from '../kit/bulk.ts'
+import { customer, openStage } from '../kit/stage.ts'
 
 const stage = await openStage()
 const { call, shop, draft, process: processBatch, ended } = bulkOn(stage)

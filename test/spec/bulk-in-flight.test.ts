@@ -1,9 +1,9 @@
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
 import { providers } from '../../src/shared/providers.ts'
-import { mostOpen, operatorCalls } from '../support/operator-calls.ts'
-import { bulkOn, row } from './bulk-ground.ts'
-import { eventually } from './eventually.ts'
-import { customer, minute, openStage } from './stage.ts'
+import { mostOpen, operatorCalls } from '../kit/operator-calls.ts'
+import { bulkOn, row } from '../kit/bulk.ts'
+import { eventually } from '../kit/eventually.ts'
+import { customer, minute, openStage } from '../kit/stage.ts'
 
 // Counted by the operators themselves: which calls were open at the same moment.
 

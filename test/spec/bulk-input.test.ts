@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { Provider } from '../../src/shared/providers.ts'
-import type { TestMerchant } from '../support/app.ts'
-import { bulkOn, row } from './bulk-ground.ts'
-import { openStage } from './stage.ts'
+import type { TestMerchant } from '../kit/app.ts'
+import { bulkOn, row } from '../kit/bulk.ts'
+import { openStage } from '../kit/stage.ts'
 
 // What bulk pay takes and refuses: decisions, Endpoints.
 

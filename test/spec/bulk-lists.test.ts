@@ -1,8 +1,8 @@
 import { beforeAll, expect, test } from 'vitest'
 import { asMerchant } from '../../src/database/merchant-pool.ts'
-import type { TestMerchant } from '../support/app.ts'
-import { bulkOn, row } from './bulk-ground.ts'
-import { openStage } from './stage.ts'
+import type { TestMerchant } from '../kit/app.ts'
+import { bulkOn, row } from '../kit/bulk.ts'
+import { openStage } from '../kit/stage.ts'
 
 // What is read of batches and their recipients.
 

@@ -2,9 +2,9 @@ import { createClient as createSseClient } from 'graphql-sse'
 import { createClient } from 'graphql-ws'
 import { expect, onTestFinished, test } from 'vitest'
 import { WebSocket } from 'ws'
-import type { TestMerchant } from '../support/app.ts'
-import { bulkOn, row } from './bulk-ground.ts'
-import { customer, openStage } from './stage.ts'
+import type { TestMerchant } from '../kit/app.ts'
+import { bulkOn, row } from '../kit/bulk.ts'
+import { customer, openStage } from '../kit/stage.ts'
 
 // What people see of a batch while it runs.
 

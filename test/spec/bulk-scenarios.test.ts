@@ -1,11 +1,11 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
 import { type Provider, providers } from '../../src/shared/providers.ts'
-import { startReceiver } from '../resources/webhooks/receivers.ts'
-import type { TestMerchant } from '../support/app.ts'
-import { bulkOn, row } from './bulk-ground.ts'
-import { eventually } from './eventually.ts'
-import { customer, openStage, second } from './stage.ts'
+import { startReceiver } from '../kit/webhooks/receivers.ts'
+import type { TestMerchant } from '../kit/app.ts'
+import { bulkOn, row } from '../kit/bulk.ts'
+import { eventually } from '../kit/eventually.ts'
+import { customer, openStage, second } from '../kit/stage.ts'
 
 const stage = await openStage({ OPERATOR_C_BREAKER_OPEN_MS: '500' })
 const { shop, draft, process, cancel, ended, money, summary, told } = bulkOn(stage)

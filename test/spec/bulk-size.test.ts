@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { scopes } from '../../src/identity/scopes.ts'
 import { limits } from '../../src/shared/limits.ts'
-import type { TestMerchant } from '../support/app.ts'
-import { bulkOn, row } from './bulk-ground.ts'
-import { openStage } from './stage.ts'
+import type { TestMerchant } from '../kit/app.ts'
+import { bulkOn, row } from '../kit/bulk.ts'
+import { openStage } from '../kit/stage.ts'
 
 // As many people as a batch has at most, in one call.
 

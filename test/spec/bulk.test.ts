@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { bulkOn, row } from './bulk-ground.ts'
-import { openStage } from './stage.ts'
+import { bulkOn, row } from '../kit/bulk.ts'
+import { openStage } from '../kit/stage.ts'
 
 const stage = await openStage()
 const { call, shop, draft, process, cancel, ended, money, told } = bulkOn(stage)

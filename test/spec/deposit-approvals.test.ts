@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { cancelPayoutsOf } from '../../src/resources/payouts/cancel-all.ts'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
-import { knowHolder, makeMember } from '../identity/members.ts'
-import type { TestMerchant } from '../support/app.ts'
-import { approvalsOn } from './approvals-ground.ts'
-import { eventually } from './eventually.ts'
-import { customer, hour, minute, openStage } from './stage.ts'
+import { knowHolder, makeMember } from '../kit/members.ts'
+import type { TestMerchant } from '../kit/app.ts'
+import { approvalsOn } from '../kit/approvals.ts'
+import { eventually } from '../kit/eventually.ts'
+import { customer, hour, minute, openStage } from '../kit/stage.ts'
 
 // Deposits and refunds that wait for people (edges: F4, b).
 

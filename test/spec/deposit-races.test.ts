@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { providers } from '../../src/shared/providers.ts'
-import { watchAvailable } from '../ledger/money-out.ts'
-import type { TestMerchant } from '../support/app.ts'
-import { customer, openStage } from './stage.ts'
+import { watchAvailable } from '../kit/money-out.ts'
+import type { TestMerchant } from '../kit/app.ts'
+import { customer, openStage } from '../kit/stage.ts'
 
 // `POST /deposit` by many at once, and again.
 

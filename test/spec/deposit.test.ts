@@ -4,10 +4,10 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type App, startApp } from '../../src/app.ts'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
 import { limits } from '../../src/shared/limits.ts'
-import { movementsOf } from '../ledger/money-out.ts'
-import type { TestMerchant } from '../support/app.ts'
-import { eventually } from './eventually.ts'
-import { customer, each, hour, openStage, perOperator, second } from './stage.ts'
+import { movementsOf } from '../kit/money-out.ts'
+import type { TestMerchant } from '../kit/app.ts'
+import { eventually } from '../kit/eventually.ts'
+import { customer, each, hour, openStage, perOperator, second } from '../kit/stage.ts'
 
 // `POST /deposit`: Endpoints. How long it waits is made shorter where it waits in vain; questions come soon.
 const wait = vi.hoisted(() => ({ ms: null as number | null }))
@@ -22,7 +22,7 @@ vi.mock(import('../../src/shared/limits.ts'), async (original) => {
   return { limits: Object.defineProperties(quick, Object.getOwnPropertyDescriptors(waits)) }
 })
 vi.mock(import('../../src/operators/poll-schedule.ts'), async (original) =>
-  (await import('./quick-polls.ts')).quickPolls(await original()),
+  (await import('../kit/quick-polls.ts')).quickPolls(await original()),
 )
 
 const stage = await openStage()

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Provider, providers } from '../../src/shared/providers.ts'
-import { movementsOf } from '../ledger/money-out.ts'
-import type { RestAnswer, TestMerchant } from '../support/app.ts'
-import { eventually } from './eventually.ts'
-import { customer, each, openStage, perOperator, second } from './stage.ts'
+import { movementsOf } from '../kit/money-out.ts'
+import type { RestAnswer, TestMerchant } from '../kit/app.ts'
+import { eventually } from '../kit/eventually.ts'
+import { customer, each, openStage, perOperator, second } from '../kit/stage.ts'
 
 // The test numbers in money out, by `POST /deposit` at every operator: debited once, or not at all.
 

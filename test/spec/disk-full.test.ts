@@ -7,8 +7,8 @@ import { startApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { startEmbedded } from '../../src/database/embedded.ts'
 import { createMerchant } from '../../src/resources/merchants/create.ts'
-import { controlToken } from '../support/app.ts'
-import { openStage } from './stage.ts'
+import { controlToken } from '../kit/app.ts'
+import { openStage } from '../kit/stage.ts'
 
 // A database without room: the service says to come again, loses nothing that it acknowledged, and goes on.
 

@@ -1,8 +1,8 @@
 import { request } from 'node:http'
 import { describe, expect, test } from 'vitest'
 import { limits } from '../../src/shared/limits.ts'
-import type { RestAnswer } from '../support/app.ts'
-import { openStage } from './stage.ts'
+import type { RestAnswer } from '../kit/app.ts'
+import { openStage } from '../kit/stage.ts'
 
 const stage = await openStage()
 const shop = await stage.merchant()

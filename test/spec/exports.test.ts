@@ -8,9 +8,9 @@ import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { scopes } from '../../src/identity/scopes.ts'
 import { exportNames } from '../../src/http/exports.ts'
 import { fundMerchant } from '../../src/resources/merchants/fund.ts'
-import type { TestMerchant } from '../support/app.ts'
-import { eventually } from './eventually.ts'
-import { customer, openStage } from './stage.ts'
+import type { TestMerchant } from '../kit/app.ts'
+import { eventually } from '../kit/eventually.ts'
+import { customer, openStage } from '../kit/stage.ts'
 
 const stage = await openStage()
 let shop: TestMerchant

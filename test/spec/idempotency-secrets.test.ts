@@ -13,11 +13,11 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { accessPlan } from '../../src/graphql/access-plan.ts'
 import { routes } from '../../src/http/rest/routes.ts'
 import { schema } from '../../src/resources/schema.ts'
-import { makeMember } from '../identity/members.ts'
-import { startTestApp, type TestApp } from '../support/app.ts'
-import { type MailServer, startMailServer } from '../support/mail-server.ts'
-import { type Ask, type Ground, openGround, type Shop } from './audited-ground.ts'
-import { mutations } from './audited-operations.ts'
+import { makeMember } from '../kit/members.ts'
+import { startTestApp, type TestApp } from '../kit/app.ts'
+import { type MailServer, startMailServer } from '../kit/mail-server.ts'
+import { type Ask, type Ground, openGround, type Shop } from '../kit/audited/ground.ts'
+import { mutations } from '../kit/audited/operations.ts'
 
 // A replay under an `Idempotency-Key` shows a secret only to the credential that it was shown to (edges: F5).
 // Which answers hold a secret is read from the schema.

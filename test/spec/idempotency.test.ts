@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { sweepIdempotencyKeys } from '../../src/idempotency/idempotency-keys.ts'
 import { type App, startApp } from '../../src/app.ts'
 import { DomainError } from '../../src/shared/errors.ts'
-import type { TestMerchant } from '../support/app.ts'
-import { customer, hour, openStage } from './stage.ts'
+import type { TestMerchant } from '../kit/app.ts'
+import { customer, hour, openStage } from '../kit/stage.ts'
 
 // The header `Idempotency-Key`: decisions, Everywhere.
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { customer, each, openStage, perOperator } from './stage.ts'
+import { customer, each, openStage, perOperator } from '../kit/stage.ts'
 
 const stage = await openStage()
 const shop = await stage.merchant()

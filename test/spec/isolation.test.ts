@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { schema } from '../../src/resources/schema.ts'
-import { makeMember } from '../identity/members.ts'
-import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
-import { eventually } from './eventually.ts'
+import { makeMember } from '../kit/members.ts'
+import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
+import { eventually } from '../kit/eventually.ts'
 import {
   type Ask,
   type Attack,
@@ -12,12 +12,12 @@ import {
   type Known,
   type Row,
   type RowKind,
-} from './isolation-asks.ts'
-import { batchOf, noBatchLike } from './isolation-batches.ts'
-import { linkOf, noLinkLike } from './isolation-links.ts'
-import { graphqlInputs, matrix, restInputs } from './isolation-matrix.ts'
-import { colleagueOf, nobodyLike } from './isolation-team.ts'
-import { webhookOf } from './isolation-webhooks.ts'
+} from '../kit/isolation/asks.ts'
+import { batchOf, noBatchLike } from '../kit/isolation/batches.ts'
+import { linkOf, noLinkLike } from '../kit/isolation/links.ts'
+import { graphqlInputs, matrix, restInputs } from '../kit/isolation/matrix.ts'
+import { colleagueOf, nobodyLike } from '../kit/isolation/team.ts'
+import { webhookOf } from '../kit/isolation/webhooks.ts'
 
 // Another merchant's things do not exist: whoever names them hears what one hears who names nothing. Each
 // wall holds that alone. The first, the filter in the code, is broken in this test's own copy of `mine`; the

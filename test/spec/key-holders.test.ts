@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { type Role, roles } from '../../src/identity/roles.ts'
-import { makeMember, type TestMember } from '../identity/members.ts'
-import type { TestMerchant } from '../support/app.ts'
-import { openStage } from './stage.ts'
+import { makeMember, type TestMember } from '../kit/members.ts'
+import type { TestMerchant } from '../kit/app.ts'
+import { openStage } from '../kit/stage.ts'
 
 // API keys that were shown to a member end with the member's rights (edges: F3).
 

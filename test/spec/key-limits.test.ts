@@ -3,9 +3,9 @@ import { createClient } from 'graphql-ws'
 import { expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { scopes as allScopes } from '../../src/identity/scopes.ts'
-import { makeMember } from '../identity/members.ts'
-import type { RestAnswer, TestMerchant } from '../support/app.ts'
-import { customer, hour, openStage } from './stage.ts'
+import { makeMember } from '../kit/members.ts'
+import type { RestAnswer, TestMerchant } from '../kit/app.ts'
+import { customer, hour, openStage } from '../kit/stage.ts'
 
 // What an API key, and a token of it, may be limited to.
 const stage = await openStage({ TRUSTED_PROXIES: '127.0.0.1' })

@@ -1,7 +1,7 @@
 import fs from 'node:fs'
 import { afterAll, expect, test, vi } from 'vitest'
-import { eventually } from './eventually.ts'
-import { openStage } from './stage.ts'
+import { eventually } from '../kit/eventually.ts'
+import { openStage } from '../kit/stage.ts'
 
 // Nothing that the service writes to its log has a whole telephone number, whatever goes wrong.
 

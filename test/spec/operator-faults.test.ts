@@ -3,9 +3,9 @@ import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { scenarios } from '../../src/simulator/scenarios.ts'
 import { limits } from '../../src/shared/limits.ts'
 import type { Provider } from '../../src/shared/providers.ts'
-import { holdBack } from '../ledger/money-out.ts'
-import { eventually } from './eventually.ts'
-import { customer, each, minute, openStage, perOperator, second, type Stage } from './stage.ts'
+import { holdBack } from '../kit/money-out.ts'
+import { eventually } from '../kit/eventually.ts'
+import { customer, each, minute, openStage, perOperator, second, type Stage } from '../kit/stage.ts'
 
 // A question every three seconds is the rule of `payment-status.test.ts`; here nobody waits for the next one.
 Object.assign(limits, { operatorQueryIntervalMs: 300 })

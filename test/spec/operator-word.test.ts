@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { limits } from '../../src/shared/limits.ts'
 import { type Provider, providers } from '../../src/shared/providers.ts'
-import type { TestMerchant } from '../support/app.ts'
-import { type Said, startAlteringProxy } from './altered-amounts.ts'
-import { eventually } from './eventually.ts'
-import { customer, minute, openStage, second } from './stage.ts'
+import type { TestMerchant } from '../kit/app.ts'
+import { type Said, startAlteringProxy } from '../kit/altered-amounts.ts'
+import { eventually } from '../kit/eventually.ts'
+import { customer, minute, openStage, second } from '../kit/stage.ts'
 
 // What an operator says about amounts has bounds: a proxy before the simulator writes other amounts into its
 // answers, first answers and later ones.

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { eventually } from './eventually.ts'
-import { customer, openStage, second } from './stage.ts'
+import { eventually } from '../kit/eventually.ts'
+import { customer, openStage, second } from '../kit/stage.ts'
 
 /** Its circuits are tried again soon; apart from that the limits are those of a real operator. */
 const stage = await openStage({

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { afterEach, describe, expect, test } from 'vitest'
 import { nextPlaces, openAdmission, type Priority } from '../../src/limits/admission.ts'
-import type { RestAnswer } from '../support/app.ts'
-import { eventually } from './eventually.ts'
-import { customer, openStage } from './stage.ts'
+import type { RestAnswer } from '../kit/app.ts'
+import { eventually } from '../kit/eventually.ts'
+import { customer, openStage } from '../kit/stage.ts'
 
 // What happens when more comes than can be served: design, reliability, section 9.
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { providers } from '../../src/shared/providers.ts'
-import { customer, each, openStage, perOperator } from './stage.ts'
+import { customer, each, openStage, perOperator } from '../kit/stage.ts'
 
 const stage = await openStage()
 const shop = await stage.merchant()

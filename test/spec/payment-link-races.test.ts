@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { openStage } from './stage.ts'
+import { openStage } from '../kit/stage.ts'
 
 const stage = await openStage({ TRUSTED_PROXIES: '127.0.0.1', IN_FLIGHT_MAX: '10000' })
 const links = 10

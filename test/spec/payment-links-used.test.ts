@@ -1,10 +1,10 @@
 import { createClient } from 'graphql-ws'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { WebSocket } from 'ws'
-import type { TestMerchant } from '../support/app.ts'
-import { settleMany } from '../ledger/money.ts'
-import { payBy } from '../ledger/money-links.ts'
-import { openStage } from './stage.ts'
+import type { TestMerchant } from '../kit/app.ts'
+import { settleMany } from '../kit/money.ts'
+import { payBy } from '../kit/money-links.ts'
+import { openStage } from '../kit/stage.ts'
 
 // Who paid by a link: as a list of it, in its numbers, and live.
 

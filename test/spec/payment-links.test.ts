@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { scopes } from '../../src/identity/scopes.ts'
-import type { RestAnswer, TestMerchant } from '../support/app.ts'
-import { hour, openStage } from './stage.ts'
+import type { RestAnswer, TestMerchant } from '../kit/app.ts'
+import { hour, openStage } from '../kit/stage.ts'
 
 // Payment links as the merchant sees them.
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { eventually } from './eventually.ts'
-import { customer, each, minute, openStage, perOperator, second } from './stage.ts'
+import { eventually } from '../kit/eventually.ts'
+import { customer, each, minute, openStage, perOperator, second } from '../kit/stage.ts'
 
 const stage = await openStage()
 const shop = await stage.merchant()

@@ -1,9 +1,9 @@
 import { createClient } from 'graphql-sse'
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { TestMerchant } from '../support/app.ts'
-import { eventually } from './eventually.ts'
-import { day, fieldsOf, payoutsOn } from './payouts-ground.ts'
-import { customer, openStage } from './stage.ts'
+import type { TestMerchant } from '../kit/app.ts'
+import { eventually } from '../kit/eventually.ts'
+import { day, fieldsOf, payoutsOn } from '../kit/payouts.ts'
+import { customer, openStage } from '../kit/stage.ts'
 
 const stage = await openStage()
 const { shop, payOut, ahead, record, cancel } = payoutsOn(stage)

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { openSandboxClock } from '../../src/database/sandbox-clock.ts'
 import { sendDuePayouts } from '../../src/resources/payouts/send.ts'
 import { type Provider, providers } from '../../src/shared/providers.ts'
-import { balanceOf, fundedMerchant } from '../ledger/money.ts'
+import { balanceOf, fundedMerchant } from '../kit/money.ts'
 import {
   cancelPayout,
   createPayouts,
@@ -10,10 +10,10 @@ import {
   openPayout,
   type PayoutItem,
   payoutItem,
-} from '../ledger/money-out.ts'
-import { controlToken } from '../support/app.ts'
-import { eventually } from './eventually.ts'
-import { customer, hour, minute, openStage, perOperator, second } from './stage.ts'
+} from '../kit/money-out.ts'
+import { controlToken } from '../kit/app.ts'
+import { eventually } from '../kit/eventually.ts'
+import { customer, hour, minute, openStage, perOperator, second } from '../kit/stage.ts'
 
 // What becomes of payouts after they were made: the engine begins them, operators of the simulator pay.
 

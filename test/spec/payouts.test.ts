@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { afterEach, describe, expect, test } from 'vitest'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
-import type { RestAnswer } from '../support/app.ts'
-import { eventually } from './eventually.ts'
-import { day, fieldsOf, payoutsOn } from './payouts-ground.ts'
-import { customer, openStage } from './stage.ts'
+import type { RestAnswer } from '../kit/app.ts'
+import { eventually } from '../kit/eventually.ts'
+import { day, fieldsOf, payoutsOn } from '../kit/payouts.ts'
+import { customer, openStage } from '../kit/stage.ts'
 
 const stage = await openStage()
 const { shop, payOut, ahead, money, record, cancel, told, written } = payoutsOn(stage)

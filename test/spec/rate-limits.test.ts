@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { routes } from '../../src/http/rest/routes.ts'
 import { limits } from '../../src/shared/limits.ts'
-import type { RestAnswer, TestMerchant } from '../support/app.ts'
-import { openStage } from './stage.ts'
+import type { RestAnswer, TestMerchant } from '../kit/app.ts'
+import { openStage } from '../kit/stage.ts'
 
 // The general limits of requests: decisions, Everywhere (429, its headers, check order).
 

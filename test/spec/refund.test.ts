@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { providers } from '../../src/shared/providers.ts'
-import { movementsOf } from '../ledger/money-out.ts'
-import type { TestMerchant } from '../support/app.ts'
-import { eventually } from './eventually.ts'
-import { customer, each, openStage, perOperator } from './stage.ts'
+import { movementsOf } from '../kit/money-out.ts'
+import type { TestMerchant } from '../kit/app.ts'
+import { eventually } from '../kit/eventually.ts'
+import { customer, each, openStage, perOperator } from '../kit/stage.ts'
 
 // GraphQL `refundTransaction`. How long it waits is made shorter where it waits in vain.
 const wait = vi.hoisted(() => ({ ms: null as number | null }))
@@ -19,7 +19,7 @@ vi.mock(import('../../src/shared/limits.ts'), async (original) => {
   return { limits: Object.defineProperties(quick, Object.getOwnPropertyDescriptors(waits)) }
 })
 vi.mock(import('../../src/operators/poll-schedule.ts'), async (original) =>
-  (await import('./quick-polls.ts')).quickPolls(await original()),
+  (await import('../kit/quick-polls.ts')).quickPolls(await original()),
 )
 
 const stage = await openStage()

@@ -2,7 +2,7 @@ import { createClient } from 'graphql-ws'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { deactivateMerchant } from '../../src/resources/merchants/deactivate.ts'
-import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
+import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 
 // Two services on one database, and neither hears the other: their notifications are cut.
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { limits } from '../../src/shared/limits.ts'
 import type { Provider } from '../../src/shared/providers.ts'
-import { eventually } from './eventually.ts'
-import { customer, each, hour, minute, openStage, perOperator, second } from './stage.ts'
+import { eventually } from '../kit/eventually.ts'
+import { customer, each, hour, minute, openStage, perOperator, second } from '../kit/stage.ts'
 
 // A question every three seconds is the rule of `payment-status.test.ts`; here nobody waits for the next one.
 Object.assign(limits, { operatorQueryIntervalMs: 300 })

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createPrivateKey } from 'node:crypto'
 import { unseal } from '../../src/identity/seal.ts'
 import { openMasterSecret } from '../../src/identity/secrets.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { admin, call, type Home, newHome, type Running, signIn, startProgram } from '../terminal/program.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { admin, call, type Home, newHome, type Running, signIn, startProgram } from '../kit/program.ts'
 
 // Nothing that was issued, sealed or given to us lies in the database, the log or an answer in a form that
 // opens anything. The service runs as a program and logs all that it can.

@@ -1,11 +1,11 @@
 import { expect, test, vi } from 'vitest'
 import { limits } from '../../src/shared/limits.ts'
 import { inviteAsPlatform } from '../../src/resources/team/invite.ts'
-import { makeMember } from '../identity/members.ts'
-import { receive } from '../resources/webhooks/lane-ground.ts'
-import type { TestMerchant } from '../support/app.ts'
-import { eventually } from './eventually.ts'
-import { openStage } from './stage.ts'
+import { makeMember } from '../kit/members.ts'
+import { receive } from '../kit/webhooks/lane.ts'
+import type { TestMerchant } from '../kit/app.ts'
+import { eventually } from '../kit/eventually.ts'
+import { openStage } from '../kit/stage.ts'
 
 // Every kind of `security_alert` (decisions: Endpoints), each by the way on which it comes about. A webhook
 // brings them: what it gets is what a merchant hears. Callers come from the address that a proxy names.

@@ -1,10 +1,10 @@
 import { createClient } from 'graphql-ws'
 import { describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
-import { makeMember } from '../identity/members.ts'
-import type { TestMerchant } from '../support/app.ts'
-import { eventually } from './eventually.ts'
-import { openStage } from './stage.ts'
+import { makeMember } from '../kit/members.ts'
+import type { TestMerchant } from '../kit/app.ts'
+import { eventually } from '../kit/eventually.ts'
+import { openStage } from '../kit/stage.ts'
 
 // Settings (decisions: Endpoints). Callers come from the address that a trusted proxy names.
 const stage = await openStage({ TRUSTED_PROXIES: '127.0.0.1' })

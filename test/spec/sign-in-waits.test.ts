@@ -2,10 +2,10 @@ import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { makeProof } from '../../src/identity/proofs.ts'
 import { totpCode } from '../../src/identity/totp.ts'
 import { limits } from '../../src/shared/limits.ts'
-import { fromBase32 } from '../support/base32.ts'
-import type { TestMerchant } from '../support/app.ts'
-import { makeMember } from '../identity/members.ts'
-import { openStage } from './stage.ts'
+import { fromBase32 } from '../kit/base32.ts'
+import type { TestMerchant } from '../kit/app.ts'
+import { makeMember } from '../kit/members.ts'
+import { openStage } from '../kit/stage.ts'
 
 // Failed sign-ins are counted by account and address, so that a stranger who knows an e-mail address does not
 // keep its owner out. Callers come from the address that a proxy names; time passes in the rows.

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { stepOfCode, totpCode } from '../../src/identity/totp.ts'
 import { readLetter } from '../../src/http/pages/mail.ts'
 import { limits } from '../../src/shared/limits.ts'
-import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
-import { fromBase32 } from '../support/base32.ts'
-import { type MailServer, startMailServer } from '../support/mail-server.ts'
+import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
+import { fromBase32 } from '../kit/base32.ts'
+import { type MailServer, startMailServer } from '../kit/mail-server.ts'
 
 // What a hash takes is of `passwords.test.ts`.
 vi.mock(import('../../src/shared/limits.ts'), async (original) => {

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { fundMerchant } from '../../src/resources/merchants/fund.ts'
-import type { TestMerchant } from '../support/app.ts'
-import { eventually } from './eventually.ts'
-import { customer, hour, openStage } from './stage.ts'
+import type { TestMerchant } from '../kit/app.ts'
+import { eventually } from '../kit/eventually.ts'
+import { customer, hour, openStage } from '../kit/stage.ts'
 
 const stage = await openStage()
 let shop: TestMerchant

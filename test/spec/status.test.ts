@@ -1,9 +1,9 @@
 import pg from 'pg'
 import { expect, test } from 'vitest'
 import { providers } from '../../src/shared/providers.ts'
-import { databaseUrl } from '../support/database-url.ts'
-import { eventually } from './eventually.ts'
-import { hour, openStage } from './stage.ts'
+import { databaseUrl } from '../kit/database-url.ts'
+import { eventually } from '../kit/eventually.ts'
+import { hour, openStage } from '../kit/stage.ts'
 
 const stage = await openStage()
 const status = () => stage.rest('GET', '/status')

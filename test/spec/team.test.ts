@@ -1,7 +1,7 @@
 import { commands } from '../../src/terminal/commands.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { makeMember, type TestMember } from '../identity/members.ts'
-import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
+import { makeMember, type TestMember } from '../kit/members.ts'
+import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 
 let service: TestApp
 let shop: TestMerchant

@@ -2,8 +2,8 @@ import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { unseal } from '../../src/identity/seal.ts'
-import { openForge } from '../identity/altered-tokens.ts'
-import { startTestApp, type TestApp, type TestMerchant } from '../support/app.ts'
+import { openForge } from '../kit/altered-tokens.ts'
+import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 
 // Every altered token, at every door: forged with the service's own key, in the name of a real merchant.
 

@@ -1,11 +1,11 @@
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { readLetter } from '../../src/http/pages/mail.ts'
-import { makeMember, type TestMember } from '../identity/members.ts'
-import type { TestMerchant } from '../support/app.ts'
-import { type MailServer, startMailServer } from '../support/mail-server.ts'
-import { approvalsOn, released, sentOnce } from './approvals-ground.ts'
-import { eventually } from './eventually.ts'
-import { openStage, type Stage } from './stage.ts'
+import { makeMember, type TestMember } from '../kit/members.ts'
+import type { TestMerchant } from '../kit/app.ts'
+import { type MailServer, startMailServer } from '../kit/mail-server.ts'
+import { approvalsOn, released, sentOnce } from '../kit/approvals.ts'
+import { eventually } from '../kit/eventually.ts'
+import { openStage, type Stage } from '../kit/stage.ts'
 
 // One person alone neither pays what needs an approval nor stops it from needing one (edges: F4).
 

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { isChange } from '../../src/graphql/access-plan.ts'
 import { routes } from '../../src/http/rest/routes.ts'
 import { schema } from '../../src/resources/schema.ts'
-import { makeMember } from '../identity/members.ts'
-import { startTestApp, type TestApp } from '../support/app.ts'
+import { makeMember } from '../kit/members.ts'
+import { startTestApp, type TestApp } from '../kit/app.ts'
 
 // A viewer changes nothing, through no door: every mutation of the schema and every writing route is tried.
 

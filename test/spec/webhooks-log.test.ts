@@ -2,10 +2,10 @@ import { Client, fetchExchange } from '@urql/core'
 import { createClient } from 'graphql-ws'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
-import { startReceiver } from '../resources/webhooks/receivers.ts'
-import type { TestMerchant } from '../support/app.ts'
-import { eventually } from './eventually.ts'
-import { customer, openStage } from './stage.ts'
+import { startReceiver } from '../kit/webhooks/receivers.ts'
+import type { TestMerchant } from '../kit/app.ts'
+import { eventually } from '../kit/eventually.ts'
+import { customer, openStage } from '../kit/stage.ts'
 
 // The log of events, what is sent of it and what can be sent again: by published clients of GraphQL.
 

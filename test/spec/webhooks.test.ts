@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { startReceiver } from '../resources/webhooks/receivers.ts'
-import type { RestAnswer, TestMerchant } from '../support/app.ts'
-import { hour, openStage } from './stage.ts'
+import { startReceiver } from '../kit/webhooks/receivers.ts'
+import type { RestAnswer, TestMerchant } from '../kit/app.ts'
+import { hour, openStage } from '../kit/stage.ts'
 
 const stage = await openStage()
 const { owner } = stage.database

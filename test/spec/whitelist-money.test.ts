@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { refusals } from '../../src/shared/errors.ts'
-import type { TestMerchant } from '../support/app.ts'
-import { approvalsOn } from './approvals-ground.ts'
-import { eventually } from './eventually.ts'
-import { payoutsOn } from './payouts-ground.ts'
-import { customer, openStage } from './stage.ts'
+import type { TestMerchant } from '../kit/app.ts'
+import { approvalsOn } from '../kit/approvals.ts'
+import { eventually } from '../kit/eventually.ts'
+import { payoutsOn } from '../kit/payouts.ts'
+import { customer, openStage } from '../kit/stage.ts'
 
 // The whitelist is changed in the database, as another node changes it. The statement that moves money judges
 // the caller's address by it, however fresh this node believes its own picture to be.

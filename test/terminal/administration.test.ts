@@ -1,8 +1,8 @@
 import { stripVTControlCharacters } from 'node:util'
 import { scopes } from '../../src/identity/scopes.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { admin, call, eventually, type Home, newHome, type Running, run, signIn } from './program.ts'
-import { startCommand, startProgram } from './program.ts'
+import { admin, call, eventually, type Home, newHome, type Running, run, signIn } from '../kit/program.ts'
+import { startCommand, startProgram } from '../kit/program.ts'
 
 // One running service; the commands and the demonstration run beside it, on the same embedded database.
 let home: Home

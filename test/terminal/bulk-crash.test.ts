@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { stormBulk } from '../crash/bulk.ts'
 import { startOperators } from '../crash/operator.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../kit/database.ts'
 
 // `npm run bulk-storm` is the same with 10,000 and five kills.
 

@@ -4,7 +4,16 @@ import { createClient } from 'graphql-ws'
 import { afterEach, expect, test } from 'vitest'
 import { providers } from '../../src/shared/providers.ts'
 import { randomFrom } from '../crash/plan.ts'
-import { admin, call, eventually, type Home, newHome, type Running, signIn, startProgram } from './program.ts'
+import {
+  admin,
+  call,
+  eventually,
+  type Home,
+  newHome,
+  type Running,
+  signIn,
+  startProgram,
+} from '../kit/program.ts'
 
 // The service is killed twice in the middle of a hundred payments, at moments that a seed decides.
 

@@ -1,6 +1,6 @@
 import { Agent, request } from 'node:http'
 import { expect, onTestFinished, test } from 'vitest'
-import { admin, newHome, signIn, startProgram } from './program.ts'
+import { admin, newHome, signIn, startProgram } from '../kit/program.ts'
 
 type Fate = 'answered' | 'refused' | 'broken'
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { fundedMerchant, openCollection, settleMany } from '../ledger/money.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { admin, type Home, newHome } from './program.ts'
+import { fundedMerchant, openCollection, settleMany } from '../kit/money.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { admin, type Home, newHome } from '../kit/program.ts'
 
 // A person decides on the command line about what operators say was paid beyond what was asked.
 let db: TestDatabase

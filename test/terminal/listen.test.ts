@@ -2,8 +2,8 @@ import { stripVTControlCharacters } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
 import { webhookBody } from '../../src/resources/webhooks/payload.ts'
 import { newWebhookSecret, signedHeaders, type SigningSecrets } from '../../src/resources/webhooks/sign.ts'
-import { startSender } from '../resources/webhooks/receivers.ts'
-import { startCommand } from './program.ts'
+import { startSender } from '../kit/webhooks/receivers.ts'
+import { startCommand } from '../kit/program.ts'
 
 const { PATH = '', HOME = '' } = process.env
 

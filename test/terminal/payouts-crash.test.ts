@@ -4,10 +4,10 @@ import { openSandboxClock } from '../../src/database/sandbox-clock.ts'
 import { verifyLedger } from '../../src/ledger/verify.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { type Provider, providers } from '../../src/shared/providers.ts'
-import { balanceOf, fundedMerchant } from '../ledger/money.ts'
-import { createPayouts, payoutItem } from '../ledger/money-out.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { eventually, type Home, newHome, type Running, startProgram } from './program.ts'
+import { balanceOf, fundedMerchant } from '../kit/money.ts'
+import { createPayouts, payoutItem } from '../kit/money-out.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { eventually, type Home, newHome, type Running, startProgram } from '../kit/program.ts'
 
 // Processes over one database are killed in the middle of payouts; operators of one simulator keep the book.
 

@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { events } from '../../src/events/catalogue.ts'
 import { newWebhookSecret } from '../../src/resources/webhooks/sign.ts'
-import { type Arrived, deliver } from '../resources/webhooks/receivers.ts'
+import { type Arrived, deliver } from '../kit/webhooks/receivers.ts'
 
 const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')
 const section = /\n## Webhooks\n([\s\S]*?)\n## /.exec(readme)?.[1] ?? ''

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { readConfig } from '../../src/config/config.ts'
 import { scenarios } from '../../src/simulator/scenarios.ts'
-import { type Home, newHome, type Running, run, startProgram } from './program.ts'
+import { type Home, newHome, type Running, run, startProgram } from '../kit/program.ts'
 
 const root = join(import.meta.dirname, '../..')
 const readme = readFileSync(join(root, 'README.md'), 'utf8')

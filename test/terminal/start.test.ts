@@ -3,9 +3,18 @@ import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import { createTestDatabase } from '../support/database.ts'
-import { admin, call, eventually, type Home, newHome, processesOf, type Running, run } from './program.ts'
-import { signIn, startProgram } from './program.ts'
+import { createTestDatabase } from '../kit/database.ts'
+import {
+  admin,
+  call,
+  eventually,
+  type Home,
+  newHome,
+  processesOf,
+  type Running,
+  run,
+} from '../kit/program.ts'
+import { signIn, startProgram } from '../kit/program.ts'
 
 const homes: Home[] = []
 const services: Running[] = []

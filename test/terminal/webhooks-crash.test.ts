@@ -2,12 +2,12 @@ import { randomInt } from 'node:crypto'
 import { expect, onTestFinished, test } from 'vitest'
 import { MasterSecret } from '../../src/identity/secrets.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { makeMerchant } from '../identity/merchants.ts'
+import { makeMerchant } from '../kit/merchants.ts'
 import { randomFrom } from '../crash/plan.ts'
-import { collectMany, item, settleMany } from '../ledger/money.ts'
-import { addEndpoint, receive, until, upTo } from '../resources/webhooks/lane-ground.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { type Home, newHome, type Running, startProgram } from './program.ts'
+import { collectMany, item, settleMany } from '../kit/money.ts'
+import { addEndpoint, receive, until, upTo } from '../kit/webhooks/lane.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { type Home, newHome, type Running, startProgram } from '../kit/program.ts'
 
 // A thousand customers pay, written by the functions that the service itself calls; meanwhile the service,
 // which numbers and delivers their events, is killed five times, and the receiver drops three calls of ten.

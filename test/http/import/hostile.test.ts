@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { readRecipients } from '../../../src/http/import/recipients.ts'
 import { DomainError } from '../../../src/shared/errors.ts'
 import { limits } from '../../../src/shared/limits.ts'
-import { line, sheetOf, text, titles, workbook } from './workbook.ts'
+import { line, sheetOf, text, titles, workbook } from '../../kit/workbook.ts'
 
 /** Reads what nobody should have sent. @returns the words of the refusal */
 async function refusalOf(file: Buffer): Promise<string> {

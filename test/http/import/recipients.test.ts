@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { readRecipients } from '../../../src/http/import/recipients.ts'
-import { line, sheetOf, text, titles, workbook, type Workbook } from './workbook.ts'
+import { line, sheetOf, text, titles, workbook, type Workbook } from '../../kit/workbook.ts'
 
 const awa = { name: 'Awa Traoré', account: '70000001', amount: 5_000, payment_method: 'OperatorA' }
 const csv = (...lines: string[]) => Buffer.from(lines.join('\r\n'))

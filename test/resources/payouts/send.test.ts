@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import type { Services } from '../../../src/context.ts'
 import { sendDuePayouts } from '../../../src/resources/payouts/send.ts'
-import { fundedMerchant } from '../../ledger/money.ts'
-import { openPayout } from '../../ledger/money-out.ts'
-import { scene, useScene } from '../scripted-operator.ts'
+import { fundedMerchant } from '../../kit/money.ts'
+import { openPayout } from '../../kit/money-out.ts'
+import { scene, useScene } from '../../kit/scripted-operator.ts'
 
 useScene()
 

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Accepted, acceptRestore } from '../../../src/resources/recovery/accept.ts'
 import { listOrphans, resolveOrphan } from '../../../src/resources/recovery/orphans.ts'
-import { eventually } from '../../spec/eventually.ts'
-import { controlToken, startTestApp, type TestApp, type TestMerchant } from '../../support/app.ts'
+import { eventually } from '../../kit/eventually.ts'
+import { controlToken, startTestApp, type TestApp, type TestMerchant } from '../../kit/app.ts'
 
 // What accepting a restore asks the operators, and what it makes of their statements: through the simulator.
 

@@ -2,11 +2,11 @@ import { expect, test } from 'vitest'
 import { acceptRestore } from '../../../src/resources/recovery/accept.ts'
 import { listOrphans } from '../../../src/resources/recovery/orphans.ts'
 import { limits } from '../../../src/shared/limits.ts'
-import { makeMember, type TestMember } from '../../identity/members.ts'
-import { approvalsOn } from '../../spec/approvals-ground.ts'
-import { eventually } from '../../spec/eventually.ts'
-import { customer, minute, openStage } from '../../spec/stage.ts'
-import type { TestMerchant } from '../../support/app.ts'
+import { makeMember, type TestMember } from '../../kit/members.ts'
+import { approvalsOn } from '../../kit/approvals.ts'
+import { eventually } from '../../kit/eventually.ts'
+import { customer, minute, openStage } from '../../kit/stage.ts'
+import type { TestMerchant } from '../../kit/app.ts'
 
 // What a backup has as waiting for people, and what was approved and paid after it: its operator knows that.
 

@@ -5,9 +5,9 @@ import { makeRecoveryCodes } from '../../../src/identity/proofs.ts'
 import { seal } from '../../../src/identity/seal.ts'
 import { totpCode } from '../../../src/identity/totp.ts'
 import { provesSecondFactor, totpPlace } from '../../../src/resources/team/prove.ts'
-import { makeMember } from '../../identity/members.ts'
-import { makeMerchant, master, openTestAccess } from '../../identity/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { makeMember } from '../../kit/members.ts'
+import { makeMerchant, master, openTestAccess } from '../../kit/merchants.ts'
+import { createTestDatabase, type TestDatabase } from '../../kit/database.ts'
 
 let db: TestDatabase
 let access: Access

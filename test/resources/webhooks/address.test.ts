@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { checkWebhookUrl } from '../../../src/resources/webhooks/address.ts'
-import { message, names, startReceiver, startSender, startSocket } from './receivers.ts'
+import { message, names, startReceiver, startSender, startSocket } from '../../kit/webhooks/receivers.ts'
 
 /** Names of an attacker's DNS, and where they lead. */
 const hostileNames: Record<string, readonly string[]> = {

@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { sweepWebhooks } from '../../../src/resources/webhooks/due.ts'
 import { limits } from '../../../src/shared/limits.ts'
-import { startTestApp, type TestApp } from '../../support/app.ts'
-import { addEndpoint, enable, happen, receive, standing, until, upTo } from './lane-ground.ts'
+import { startTestApp, type TestApp } from '../../kit/app.ts'
+import { addEndpoint, enable, happen, receive, standing, until, upTo } from '../../kit/webhooks/lane.ts'
 
 let base: TestApp
 beforeAll(async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { SendResult } from '../../../src/shared/sender.ts'
-import { receiverCertificate } from './receiver-certificate.ts'
-import { message, names, startReceiver, startSender, startSocket } from './receivers.ts'
+import { receiverCertificate } from '../../kit/webhooks/receiver-certificate.ts'
+import { message, names, startReceiver, startSender, startSocket } from '../../kit/webhooks/receivers.ts'
 
 const receiverNames = names({ 'receiver.test': ['127.0.0.1'], 'other.test': ['127.0.0.1'] })
 

@@ -3,7 +3,7 @@ import { Webhook } from 'standardwebhooks'
 import { expect, test } from 'vitest'
 import { newWebhookSecret } from '../../../src/resources/webhooks/sign.ts'
 import type { Secret } from '../../../src/shared/secret.ts'
-import { type Arrived, deliver } from './receivers.ts'
+import { type Arrived, deliver } from '../../kit/webhooks/receivers.ts'
 
 // Characters that whoever reads it as something else than bytes would change.
 const body = Buffer.from(

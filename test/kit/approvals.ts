@@ -1,0 +1,113 @@
+import { expect } from 'vitest'
+import type { Role } from '../../src/identity/roles.ts'
+import { knowHolder, makeMember, type TestMember } from './members.ts'
+import type { TestMerchant } from './app.ts'
+import { eventually } from './eventually.ts'
+import { payoutsOn } from './payouts.ts'
+import type { Stage } from './stage.ts'
+
+const approvalFields = `approval { status required digest expiresAt reason canApprove
+  approvedBy { member { databaseId name } role at counts } rejectedBy { member { databaseId } role } }`
+const decided = `{ __typename ... on Payout { databaseId status ${approvalFields} }
+  ... on Refusal { code message } ... on InvalidInputError { problems { field } } }`
+const approving = `mutation ($id: ID!, $digest: String!) {
+  approvePayout(id: $id, digest: $digest) ${decided} }`
+const rejecting = `mutation ($id: ID!, $reason: String!) {
+  rejectPayout(id: $id, reason: $reason) ${decided} }`
+
+export type Answer = Record<string, unknown>
+
+/** A payout that waits. */
+export interface Waits {
+  id: number
+  digest: string
+}
+
+interface Team {
+  merchant: TestMerchant
+  person: (role?: Role) => Promise<TestMember>
+}
+
+type Token = Pick<TestMerchant, 'token'>
+
+/** What becomes of one that went, and of one that did not. */
+export const sentOnce = { requests: 1, steps: ['reserve', 'post'] }
+export const released = { requests: 0, steps: ['reserve', 'void'] }
+
+/** What the tests of approvals do and look at. */
+export function approvalsOn(stage: Stage) {
+  const { shop, payOut, record } = payoutsOn(stage)
+  const { owner } = stage.database
+
+  /** @param url which service is asked */
+  async function ask(
+    token: string,
+    document: string,
+    variables: object = {},
+    url = stage.url,
+  ): Promise<Answer> {
+    const response = await fetch(`${url}/graphql`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` },
+      body: JSON.stringify({ query: document, variables }),
+    })
+    const { data, errors } = (await response.json()) as {
+      data?: Record<string, Answer>
+      errors?: { extensions: { code: string } }[]
+    }
+    const [refused] = errors ?? []
+    return refused ? { code: refused.extensions.code } : (Object.values(data ?? {})[0] ?? {})
+  }
+
+  async function approvalOf(token: string, id: number): Promise<Answer> {
+    const found = await ask(token, `query ($id: ID) { payout(id: $id) { ${approvalFields} } }`, {
+      id: String(id),
+    })
+    return found['approval'] as Answer
+  }
+
+  return {
+    ask,
+    approvalOf,
+    /** A merchant whose payouts wait for so many people. */
+    team: async (required = 1): Promise<Team> => {
+      const merchant = await shop(100_000, { threshold: 2_000 })
+      await owner.query('UPDATE merchant SET approvals_required = $2 WHERE id = $1', [
+        merchant.merchantId,
+        required,
+      ])
+      const { access } = stage.app.services
+      await knowHolder(owner, access, merchant.merchantId)
+      return { merchant, person: (role = 'finance') => makeMember(access, merchant.merchantId, role) }
+    },
+    /** One that waits, to a number that pays at once. */
+    waiting: async (maker: Token, body: object = {}): Promise<Waits> => {
+      const { status, body: answer } = await payOut(maker as TestMerchant, body)
+      expect({ status, approval: answer['data']?.approval }).toEqual({ status: 201, approval: 'pending' })
+      const { id } = answer['data'] as { id: number }
+      return { id, digest: String((await approvalOf(maker.token, id))['digest']) }
+    },
+    approve: ({ token }: Token, { id, digest }: Waits, url?: string) =>
+      ask(token, approving, { id: String(id), digest }, url),
+    reject: ({ token }: Token, { id }: Pick<Waits, 'id'>, reason = 'not ours', url?: string) =>
+      ask(token, rejecting, { id: String(id), reason }, url),
+    becomes: (merchant: TestMerchant, { id }: Waits, what: object) =>
+      eventually(async () => expect(await record(merchant, id)).toMatchObject(what)),
+    /** How often the operator was asked for it, and what the ledger did. */
+    paidOut: async ({ id }: Waits): Promise<{ requests: number; steps: string[] }> => {
+      const { rows } = await owner.query<{ requests: number; steps: string[] }>(
+        `SELECT (SELECT count(*)::int FROM operator_request WHERE payout_id = $1) AS requests,
+           ARRAY(SELECT step::text FROM movement WHERE cause = 'payout:' || $1 ORDER BY id) AS steps`,
+        [id],
+      )
+      return rows[0] ?? { requests: -1, steps: [] }
+    },
+    verdictsOf: async ({ id }: Waits): Promise<string[]> => {
+      const { rows } = await owner.query<{ line: string }>(
+        `SELECT member_id || ' ' || verdict AS line FROM approval_verdict WHERE payout_id = $1 ORDER BY id`,
+        [id],
+      )
+      return rows.map(({ line }) => line)
+    },
+  }
+}

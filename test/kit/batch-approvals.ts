@@ -1,0 +1,76 @@
+import { expect } from 'vitest'
+import type { TestMerchant } from './app.ts'
+import { type Answer, approvalsOn, type Waits } from './approvals.ts'
+import { bulkOn, row, type Row } from './bulk.ts'
+import type { Stage } from './stage.ts'
+
+const approvalFields = `approval { status required digest expiresAt reason canApprove
+  approvedBy { member { databaseId } role counts } rejectedBy { member { databaseId } } }`
+const decided = `{ __typename ... on Batch { databaseId status ${approvalFields} }
+  ... on Refusal { code message } ... on InvalidInputError { problems { field } } }`
+const approving = `mutation ($id: ID!, $digest: String!) {
+  approveBatch(id: $id, digest: $digest) ${decided} }`
+const rejecting = `mutation ($id: ID!, $reason: String!) {
+  rejectBatch(id: $id, reason: $reason) ${decided} }`
+
+type Token = Pick<TestMerchant, 'token'>
+
+/** What becomes of a batch of one that went, and of one that did not. */
+export const wentOnce = { requests: 1, steps: ['reserve', 'post'] }
+export const givenBack = { requests: 0, steps: ['reserve', 'void'] }
+
+/** What the tests of approvals of batches do and look at. */
+export function batchApprovalsOn(stage: Stage) {
+  const { ask, team } = approvalsOn(stage)
+  const { draft, process } = bulkOn(stage)
+  const { owner } = stage.database
+
+  async function approvalOf({ token }: Token, id: number): Promise<Answer> {
+    const document = `query ($id: ID!) { batch(id: $id) { ${approvalFields} } }`
+    return (await ask(token, document, { id: String(id) }))['approval'] as Answer
+  }
+
+  /** Sends a draft to be processed: it waits. */
+  async function send(maker: Token, id: number): Promise<Waits> {
+    const { status, body } = await process(maker as TestMerchant, id)
+    expect({ status, data: body['data'] }).toMatchObject({
+      status: 202,
+      data: { status: 'pending_approval', approval: 'pending' },
+    })
+    return { id, digest: String((await approvalOf(maker, id))['digest']) }
+  }
+
+  return {
+    ask,
+    team,
+    approvalOf,
+    send,
+    /** One that waits; of somebody who is paid at once, where it does not matter. */
+    waiting: async (maker: Token, recipients: readonly Row[] = [row()]): Promise<Waits> =>
+      send(maker, await draft(maker as TestMerchant, recipients)),
+    approve: ({ token }: Token, { id, digest }: Waits, url?: string) =>
+      ask(token, approving, { id: String(id), digest }, url),
+    reject: ({ token }: Token, { id }: Pick<Waits, 'id'>, reason = 'not ours', url?: string) =>
+      ask(token, rejecting, { id: String(id), reason }, url),
+    /** How often operators were asked for it, and what the ledger did. */
+    paidOut: async ({ id }: Pick<Waits, 'id'>): Promise<{ requests: number; steps: string[] }> => {
+      const { rows } = await owner.query<{ requests: number; steps: string[] }>(
+        `WITH paid AS (SELECT id FROM batch_recipient WHERE batch_id = $1)
+         SELECT
+           (SELECT count(*)::int FROM operator_request
+             WHERE recipient_id IN (SELECT id FROM paid)) AS requests,
+           ARRAY(SELECT step::text FROM movement WHERE cause = 'batch:' || $1
+             OR cause IN (SELECT 'recipient:' || id FROM paid) ORDER BY id) AS steps`,
+        [id],
+      )
+      return rows[0] ?? { requests: -1, steps: [] }
+    },
+    verdictsOf: async ({ id }: Pick<Waits, 'id'>): Promise<string[]> => {
+      const { rows } = await owner.query<{ line: string }>(
+        `SELECT member_id || ' ' || verdict AS line FROM approval_verdict WHERE batch_id = $1 ORDER BY id`,
+        [id],
+      )
+      return rows.map(({ line }) => line)
+    },
+  }
+}

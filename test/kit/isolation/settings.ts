@@ -1,0 +1,53 @@
+import { get, graphql, type Row } from './asks.ts'
+
+// The rows of the isolation matrix about the settings of an account: nothing of them names anything.
+
+const text = 'is text of the caller'
+const number = 'counts people of the caller'
+const answer = '{ __typename ... on Refusal { code message } }'
+
+export const settingsRows: Readonly<Record<string, Row>> = {
+  'Mutation.updateSettings(input.businessName)': { harmless: text },
+  'Mutation.updateSettings(input.notificationEmail)': { harmless: text },
+  'Mutation.updateSettings(input.approvalsRequired)': { harmless: number },
+  'Mutation.updateSettings(input.ipWhitelist)': { harmless: text },
+  'PUT /settings input.businessName': { harmless: text },
+  'PUT /settings input.notificationEmail': { harmless: text },
+  'PUT /settings input.approvalsRequired': { harmless: number },
+  'PUT /settings input.ipWhitelist': { harmless: text },
+  'Mutation.approveDeposit(id)': {
+    byPerson: true,
+    attack: graphql(
+      `mutation ($id: ID!) { approveDeposit(id: $id, digest: "${'0'.repeat(64)}") ${answer} }`,
+      ({ id }) => ({ id }),
+    ),
+  },
+  'Mutation.approveDeposit(digest)': { harmless: 'is compared with what the deposit has' },
+  'Mutation.rejectDeposit(id)': {
+    byPerson: true,
+    attack: graphql(`mutation ($id: ID!) { rejectDeposit(id: $id, reason: "no") ${answer} }`, ({ id }) => ({
+      id,
+    })),
+  },
+  'Mutation.rejectDeposit(reason)': { harmless: text },
+  'Mutation.approveSettingsChange(id)': {
+    byPerson: true,
+    attack: graphql(
+      `mutation ($id: ID!) { approveSettingsChange(id: $id, digest: "${'0'.repeat(64)}") ${answer} }`,
+      ({ settingsChangeId }) => ({ id: settingsChangeId }),
+    ),
+  },
+  'Mutation.approveSettingsChange(digest)': { harmless: 'is compared with what the change has' },
+  'Mutation.rejectSettingsChange(id)': {
+    byPerson: true,
+    attack: graphql(
+      `mutation ($id: ID!) { rejectSettingsChange(id: $id, reason: "no") ${answer} }`,
+      ({ settingsChangeId }) => ({ id: settingsChangeId }),
+    ),
+  },
+  'Mutation.rejectSettingsChange(reason)': { harmless: text },
+  'nothing: the settings': {
+    attack: graphql('{ settings { businessName notificationEmail ipWhitelist } }', () => ({})),
+  },
+  'nothing: the settings in REST': { attack: get(() => '/settings') },
+}

@@ -1,0 +1,370 @@
+import type pg from 'pg'
+import type { Provider } from '../../src/shared/providers.ts'
+import type { TestMerchant } from './merchants.ts'
+
+/** One item of `deposit_many`, as the service sends it. */
+export interface DepositItem {
+  merchantId: number
+  apiKeyId: number
+  apiKeyVersion: number
+  provider: Provider
+  phone: string
+  amount: bigint
+  reference: string
+  /** The collection that it gives back. */
+  refundOf: bigint | null
+  /** The identity under which the operator is asked; left out, a random one. */
+  identity?: string
+}
+
+export interface Deposited {
+  outcome:
+    | 'made'
+    | 'unauthenticated'
+    | 'duplicate'
+    | 'not_refundable'
+    | 'too_large'
+    | 'halted'
+    | 'short'
+    | 'again'
+  transactionId: bigint | null
+  requestId: bigint | null
+  correlationId: string | null
+  createdAt: Date | null
+  isOrphan: boolean
+}
+
+let made = 0
+
+/** A deposit of 1,000 francs by OperatorA, under a reference of its own. */
+export function depositItem(merchant: TestMerchant, more: Partial<DepositItem> = {}): DepositItem {
+  return {
+    merchantId: merchant.merchantId,
+    apiKeyId: merchant.apiKeyId,
+    apiKeyVersion: 1,
+    provider: 'OperatorA',
+    phone: '+22370000001',
+    amount: 1_000n,
+    reference: `out-${(made += 1)}`,
+    refundOf: null,
+    ...more,
+  }
+}
+
+/** Runs `deposit_many` itself. */
+export async function depositMany(
+  pool: pg.Pool | pg.PoolClient,
+  items: readonly DepositItem[],
+): Promise<Deposited[]> {
+  const { rows } = await pool.query<Deposited>(
+    `SELECT outcome, transaction_id AS "transactionId", request_id AS "requestId",
+       correlation_id AS "correlationId", created_at AS "createdAt", is_orphan AS "isOrphan"
+     FROM deposit_many($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9, 30000, 12000, $10)`,
+    [
+      items.map((i) => i.merchantId),
+      items.map((i) => i.apiKeyId),
+      items.map((i) => i.apiKeyVersion),
+      items.map((i) => i.provider),
+      items.map((i) => i.phone),
+      items.map((i) => i.amount),
+      items.map((i) => i.reference),
+      items.map(() => '{}'),
+      items.map((i) => i.refundOf),
+      items.map((i) => i.identity),
+    ],
+  )
+  return rows
+}
+
+/** One deposit under way, its money set aside. @returns its transaction and its operator request */
+export async function openDeposit(
+  pool: pg.Pool,
+  merchant: TestMerchant,
+  more: Partial<DepositItem> = {},
+): Promise<{ transactionId: bigint; requestId: bigint; correlationId: string }> {
+  const [row] = await depositMany(pool, [depositItem(merchant, more)])
+  if (!row?.transactionId || !row.requestId || !row.correlationId)
+    throw new Error(`not made: ${row?.outcome}`)
+  return { transactionId: row.transactionId, requestId: row.requestId, correlationId: row.correlationId }
+}
+
+export interface OutcomeItem {
+  id: bigint
+  to: string
+  source?: string
+  amount?: bigint | null
+  reason?: string | null
+  /** After which it is asked whether it was taken back. */
+  watchMs?: number | null
+  /** The one send that it tells of. */
+  attempt?: number | null
+}
+
+export interface Ended {
+  moved: boolean
+  status: string | null
+}
+
+/** Runs `settle_deposits` itself. */
+export async function settleDeposits(
+  pool: pg.Pool | pg.PoolClient,
+  items: readonly OutcomeItem[],
+): Promise<Ended[]> {
+  const { rows } = await pool.query<Ended>(
+    `SELECT moved, status
+     FROM settle_deposits($1, $2::transaction_status[], $3, $4, $5, $6, $7, $8::jsonb[], $9, $10)`,
+    outcomes(items),
+  )
+  return rows
+}
+
+function outcomes(items: readonly OutcomeItem[]): unknown[] {
+  const none = items.map(() => null)
+  return [
+    items.map((i) => i.id),
+    items.map((i) => i.to),
+    items.map((i) => i.source ?? 'query'),
+    items.map((i) => i.amount ?? null),
+    none,
+    items.map((i) => i.reason ?? null),
+    none,
+    items.map(() => '{}'),
+    items.map((i) => i.watchMs ?? null),
+    items.map((i) => i.attempt ?? null),
+  ]
+}
+
+/** One item of `create_payouts`, as the service sends it. */
+export interface PayoutItem {
+  merchantId: number
+  apiKeyId: number
+  apiKeyVersion: number
+  provider: Provider
+  phone: string
+  amount: bigint
+  reference: string
+  /** Null: at once. */
+  scheduledAt: Date | null
+  beneficiaryId: number | null
+  beneficiaryName: string | null
+  /** The identity under which the operator is asked; left out, a random one. */
+  identity?: string
+}
+
+export interface PaidOut {
+  outcome: 'made' | 'unauthenticated' | 'duplicate' | 'halted' | 'short'
+  payoutId: bigint | null
+}
+
+/** A payout of 1,000 francs by OperatorA, at once, under a reference of its own. */
+export function payoutItem(merchant: TestMerchant, more: Partial<PayoutItem> = {}): PayoutItem {
+  const { refundOf: _none, ...item } = depositItem(merchant)
+  return { ...item, scheduledAt: null, beneficiaryId: null, beneficiaryName: null, ...more }
+}
+
+/** Runs `create_payouts` itself; approvals expire after seven days. */
+export async function createPayouts(
+  pool: pg.Pool | pg.PoolClient,
+  items: readonly PayoutItem[],
+): Promise<PaidOut[]> {
+  const { rows } = await pool.query<PaidOut>(
+    `SELECT outcome, payout_id AS "payoutId"
+     FROM create_payouts($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9::timestamptz[], $10,
+       $11, $12,
+       604800000, $13)`,
+    [
+      items.map((i) => i.merchantId),
+      items.map((i) => i.apiKeyId),
+      items.map((i) => i.apiKeyVersion),
+      items.map((i) => i.provider),
+      items.map((i) => i.phone),
+      items.map((i) => i.amount),
+      items.map((i) => i.reference),
+      items.map(() => '{}'),
+      items.map((i) => i.scheduledAt),
+      items.map((i) => i.beneficiaryId),
+      items.map((i) => i.beneficiaryName),
+      items.map((i) => `api_key:${i.apiKeyId}`),
+      items.map((i) => i.identity),
+    ],
+  )
+  return rows
+}
+
+/** One payout that waits. @returns its id */
+export async function openPayout(
+  pool: pg.Pool,
+  merchant: TestMerchant,
+  more: Partial<PayoutItem> = {},
+): Promise<bigint> {
+  const [row] = await createPayouts(pool, [payoutItem(merchant, more)])
+  if (!row?.payoutId) throw new Error(`not made: ${row?.outcome}`)
+  return row.payoutId
+}
+
+export interface Begun {
+  outcome: 'begun' | 'short' | 'asked'
+  payoutId: bigint
+  requestId: bigint | null
+  merchantId: number
+  amount: bigint
+  phone: string
+}
+
+/**
+ * A payout that keeps money aside for as long as a test takes: a person has yet to approve it.
+ * @param owner who may say that this merchant's payouts ask for one
+ */
+export async function holdBack(owner: pg.Pool, merchantId: number, amount: bigint): Promise<bigint> {
+  await owner.query('UPDATE merchant SET payouts_require_approval = true WHERE id = $1', [merchantId])
+  const { rows } = await owner.query<{ apiKeyId: number; apiKeyVersion: number }>(
+    'SELECT id AS "apiKeyId", version AS "apiKeyVersion" FROM api_key WHERE merchant_id = $1 LIMIT 1',
+    [merchantId],
+  )
+  const item = payoutItem({ merchantId, apiKeyId: 0 } as TestMerchant, { amount, ...rows[0] })
+  const [row] = await createPayouts(owner, [item])
+  if (!row?.payoutId) throw new Error(`not made: ${row?.outcome}`)
+  return row.payoutId
+}
+
+/** The approval of somebody, behind the back of every verb; where none is asked for, none. */
+export async function approveByHand(owner: pg.Pool, id: bigint): Promise<void> {
+  // Some member asked for it, since nobody approves what a person who is not known asked for.
+  await owner.query(
+    `SET LOCAL session_replication_role = replica;
+     WITH maker AS (
+       INSERT INTO team_member (merchant_id, name, email, role, status)
+       SELECT merchant_id, 'Maker', 'maker' || id || '@shop.test', 'owner', 'active'
+       FROM payout WHERE id = ${id} RETURNING id)
+     UPDATE payout p SET maker_member_id = maker.id FROM maker
+     WHERE p.id = ${id} AND p.approval_digest IS NOT NULL`,
+  )
+  await owner.query(
+    `WITH member AS (
+       INSERT INTO team_member (merchant_id, name, email, role, status, joined_at, approver_since)
+       SELECT merchant_id, 'Awa', 'awa' || id || '@shop.test', 'finance', 'active', now(),
+         now() - interval '2 days'
+       FROM payout WHERE id = $1
+       RETURNING id, role)
+     INSERT INTO approval_verdict (merchant_id, payout_id, member_id, role, verdict, digest, created_at)
+     SELECT p.merchant_id, p.id, m.id, m.role, 'approved', p.approval_digest, now() FROM payout p, member m
+     WHERE p.id = $1 AND p.approval_digest IS NOT NULL`,
+    [id],
+  )
+}
+
+/** Sets money aside under a name, behind the back of every verb. */
+export async function setAside(owner: pg.Pool, merchantId: number, cause: string, amount: bigint) {
+  await owner.query(
+    `INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+     VALUES ($1, $2, 'reserve', 'available', 'reserved', $3, now())`,
+    [merchantId, cause, amount],
+  )
+}
+
+/** Runs `begin_payouts` itself. */
+export async function beginPayouts(
+  pool: pg.Pool | pg.PoolClient,
+  provider: Provider = 'OperatorA',
+  take = 32,
+): Promise<Begun[]> {
+  const { rows } = await pool.query<Begun>(
+    `SELECT outcome, payout_id AS "payoutId", request_id AS "requestId", merchant_id AS "merchantId",
+       amount, phone
+     FROM begin_payouts($1, $2, 30000, 12000)`,
+    [provider, take],
+  )
+  return rows
+}
+
+/** Runs `settle_payouts` itself. */
+export async function settlePayouts(
+  pool: pg.Pool | pg.PoolClient,
+  items: readonly OutcomeItem[],
+): Promise<Ended[]> {
+  const { rows } = await pool.query<Ended>(
+    `SELECT moved, status
+     FROM settle_payouts($1, $2::payout_status[], $3, $4, $5, $6, $7, $8::jsonb[], $9, $10)`,
+    outcomes(items),
+  )
+  return rows
+}
+
+/** Runs `cancel_payout` itself; null where the merchant has no such payout. */
+export async function cancelPayout(
+  pool: pg.Pool | pg.PoolClient,
+  merchantId: number,
+  id: bigint,
+): Promise<Ended | null> {
+  const { rows } = await pool.query<Ended>('SELECT moved, status FROM cancel_payout($1, $2)', [
+    merchantId,
+    id,
+  ])
+  return rows[0] ?? null
+}
+
+/** Runs `reverse_disbursements` itself. @returns which of the causes moved */
+export async function reverseDisbursements(
+  pool: pg.Pool | pg.PoolClient,
+  causes: readonly string[],
+): Promise<boolean[]> {
+  const { rows } = await pool.query<{ moved: boolean }>(
+    'SELECT moved FROM reverse_disbursements($1, $2::jsonb[])',
+    [causes, causes.map(() => '{}')],
+  )
+  return rows.map(({ moved }) => moved)
+}
+
+/** The movements of a cause in their order, `post reserved > clearing_operator_a 1000`. */
+export async function movementsOf(pool: pg.Pool, cause: string): Promise<string[]> {
+  const { rows } = await pool.query<{ line: string }>(
+    `SELECT step || ' ' || debit || ' > ' || credit || ' ' || amount AS line FROM movement
+     WHERE cause = $1 ORDER BY id`,
+    [cause],
+  )
+  return rows.map(({ line }) => line)
+}
+
+/** The operator's side of a deposit or payout: its state, and whether it is asked about again. */
+export async function requestOf(
+  pool: pg.Pool,
+  column: 'transaction_id' | 'payout_id',
+  id: bigint,
+): Promise<Record<string, unknown>[]> {
+  const { rows } = await pool.query<Record<string, unknown>>(
+    `SELECT kind, provider, amount, phone, state, next_check_at IS NOT NULL AS asked FROM operator_request
+     WHERE ${column} = $1`,
+    [id],
+  )
+  return rows
+}
+
+/** How many rows there are of all that money out writes. */
+export async function writtenRows(pool: pg.Pool): Promise<unknown> {
+  const { rows } = await pool.query<object>(
+    `SELECT (SELECT count(*) FROM transaction) AS transactions, (SELECT count(*) FROM payout) AS payouts,
+       (SELECT count(*) FROM movement) AS movements, (SELECT count(*) FROM event) AS events,
+       (SELECT count(*) FROM operator_request) AS requests`,
+  )
+  return rows[0]
+}
+
+/** Watches a balance until it is told to stop: what is available must never leave its bounds. */
+export function watchAvailable(pool: pg.Pool, merchantId: number): () => Promise<bigint[]> {
+  let watching = true
+  const seen: bigint[] = []
+  const watcher = (async () => {
+    while (watching) {
+      const { rows } = await pool.query<{ available: bigint }>(
+        'SELECT available FROM merchant_balance WHERE merchant_id = $1',
+        [merchantId],
+      )
+      seen.push(rows[0]?.available ?? -1n)
+    }
+  })()
+  return async () => {
+    watching = false
+    await watcher
+    return seen
+  }
+}

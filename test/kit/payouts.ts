@@ -1,0 +1,80 @@
+import { fundMerchant } from '../../src/resources/merchants/fund.ts'
+import type { RestAnswer, TestMerchant } from './app.ts'
+import { customer, type Stage } from './stage.ts'
+
+export const day = 24 * 3_600_000
+
+/** What the tests of payouts do and look at. */
+export function payoutsOn(stage: Stage) {
+  const { owner } = stage.database
+  return {
+    /** A merchant with money. */
+    shop: async (funds = 1_000_000, approval?: { threshold: number }): Promise<TestMerchant> => {
+      const merchant = await stage.merchant()
+      if (funds > 0) await fundMerchant(stage.app.services, merchant.merchantId, { amount: BigInt(funds) })
+      if (approval) {
+        await owner.query(
+          'UPDATE merchant SET payouts_require_approval = true, approval_threshold = $2 WHERE id = $1',
+          [merchant.merchantId, approval.threshold],
+        )
+      }
+      return merchant
+    },
+    /** `POST /payouts`: 5,000 XOF at once by OperatorA, where `body` says nothing else. */
+    payOut: (merchant: TestMerchant, body: object = {}, headers: Record<string, string> = {}) =>
+      stage.rest('POST', '/payouts', {
+        token: merchant.token,
+        headers,
+        body: {
+          amount: 5_000,
+          ...('beneficiary_id' in body
+            ? {}
+            : { payment_method: 'OperatorA', destination_phone: customer('00') }),
+          ...body,
+        },
+      }),
+    /** The service's time, so many milliseconds from now. */
+    ahead: (ms: number) => new Date(stage.app.services.clock.now().getTime() + ms).toISOString(),
+    money: async (merchant: TestMerchant): Promise<{ available: number; reserved: number }> => {
+      const { body } = await stage.rest('GET', '/balance', { token: merchant.token })
+      return { available: body['data'].available, reserved: body['data'].reserved }
+    },
+    record: async (merchant: TestMerchant, id: unknown): Promise<Record<string, unknown>> => {
+      const answer = await stage.rest('GET', `/payouts/${String(id)}`, { token: merchant.token })
+      return answer.body['data']
+    },
+    cancel: async (merchant: TestMerchant, id: unknown): Promise<Record<string, unknown>> => {
+      const { body } = await stage.graphql(
+        `mutation ($id: ID!) { cancelPayout(id: $id) { __typename ... on Payout { databaseId status }
+          ... on Refusal { code message } } }`,
+        { id: String(id) },
+        merchant.token,
+      )
+      return body['data'].cancelPayout
+    },
+    /** The types of the events of a payout, in order. */
+    told: async (id: unknown): Promise<string[]> => {
+      const { rows } = await owner.query<{ type: string }>(
+        `SELECT type FROM event WHERE data->>'payout_id' = $1 ORDER BY id`,
+        [String(id)],
+      )
+      return rows.map(({ type }) => type)
+    },
+    /** How many rows there are of all that a payout writes when it is made. */
+    written: async (merchant: TestMerchant): Promise<unknown> => {
+      const { rows } = await owner.query<object>(
+        `SELECT (SELECT count(*)::int FROM payout WHERE merchant_id = $1) AS payouts,
+           (SELECT count(*)::int FROM movement WHERE merchant_id = $1 AND step = 'reserve') AS reserves,
+           (SELECT count(*)::int FROM event WHERE merchant_id = $1 AND type = 'payout_pending') AS told,
+           (SELECT count(*)::int FROM operator_request WHERE merchant_id = $1) AS requests`,
+        [merchant.merchantId],
+      )
+      return rows[0]
+    },
+  }
+}
+
+/** Which fields an answer complains of. */
+export function fieldsOf({ body }: RestAnswer): string[] {
+  return (body['errors'] ?? []).map(({ field }: { field: string }) => field)
+}

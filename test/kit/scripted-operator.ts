@@ -1,0 +1,239 @@
+import type pg from 'pg'
+import { MasterSecret } from '../../src/identity/secrets.ts'
+import { afterAll, beforeAll, beforeEach, expect, vi } from 'vitest'
+import type { Services } from '../../src/context.ts'
+import { openBatches } from '../../src/database/batch.ts'
+import { openSandboxClock, type SandboxClock } from '../../src/database/sandbox-clock.ts'
+import type {
+  CollectRequest,
+  DisburseRequest,
+  Evidence,
+  InitiateOutcome,
+  QueryOutcome,
+} from '../../src/operators/operator.ts'
+import type { Operator } from '../../src/operators/registry.ts'
+import { claimOne, type OpenRequest } from '../../src/operators/requests.ts'
+import { deadlineIn, sendRequest } from '../../src/resources/sending.ts'
+import { checkRequest } from '../../src/resources/settlement.ts'
+import { createLog } from '../../src/telemetry/log.ts'
+import { makeMerchant, type TestMerchant } from './merchants.ts'
+import { balanceOf, openCollection, problemsOf } from './money.ts'
+import { createTestDatabase, type TestDatabase } from './database.ts'
+
+export const second = 1_000
+export const minute = 60 * second
+export const hour = 60 * minute
+
+/** A service with a database of its own and one operator, played by the test. */
+interface Scene {
+  db: TestDatabase
+  pool: pg.Pool
+  /** Moves the service's time, in code and database. */
+  clock: SandboxClock
+  services: Services
+  /** A new one for each test. */
+  merchant: TestMerchant
+}
+export const scene = {} as Scene
+
+/** An operator that answers what the test says, and notes what it was asked. */
+export const script = {
+  collect: [] as InitiateOutcome[],
+  disburse: [] as InitiateOutcome[],
+  query: [] as QueryOutcome[],
+  sent: [] as CollectRequest[],
+  paidOut: [] as DisburseRequest[],
+  asked: 0,
+  idempotent: true,
+  callbacks: 'unsigned' as 'none' | 'unsigned',
+  synchronous: false,
+}
+const operator = {
+  provider: 'OperatorA',
+  get capabilities() {
+    const { idempotent, callbacks, synchronous } = script
+    return { createIsIdempotent: idempotent, callbacks, disburseIsSynchronous: synchronous }
+  },
+  callbackUrl: (id: bigint) => `https://us.example/callbacks/${id}`,
+  collect: async (request: CollectRequest) => {
+    script.sent.push(request)
+    return next(script.collect)
+  },
+  disburse: async (request: DisburseRequest) => {
+    script.paidOut.push(request)
+    return next(script.disburse)
+  },
+  query: async () => {
+    script.asked += 1
+    return next(script.query)
+  },
+} as unknown as Operator
+
+function next<T>(answers: T[]): T {
+  const answer = answers.shift()
+  if (answer === undefined) throw new Error('the script ends here')
+  return answer
+}
+
+/** Sets the scene for the tests of a file. */
+export function useScene(): void {
+  beforeAll(async () => {
+    const db = await createTestDatabase()
+    const { pool } = db.database
+    const clock = await openSandboxClock(pool)
+    const services = {
+      database: db.database,
+      batches: openBatches(pool),
+      operators: { find: () => operator },
+      clock,
+      log: createLog('silent'),
+      sequencer: { nudge: () => undefined, close: async () => undefined },
+      addresses: { publicUrl: 'https://us.example', callbackUrl: 'https://us.example' },
+      access: { master: new MasterSecret(Buffer.alloc(32)) },
+      flights: new Map(),
+      restores: { mayHaveSent: () => false },
+      ending: new AbortController().signal,
+    } as unknown as Services
+    Object.assign(scene, { db, pool, clock, services })
+  })
+  afterAll(() => scene.db.drop())
+  beforeEach(async () => {
+    scene.merchant = await makeMerchant(scene.pool)
+    Object.assign(script, {
+      collect: [],
+      disburse: [],
+      query: [],
+      sent: [],
+      paidOut: [],
+      asked: 0,
+      idempotent: true,
+      callbacks: 'unsigned',
+      synchronous: false,
+    })
+  })
+}
+
+const handle = { correlationId: 'from-the-operator', clientRef: 'r', operatorRef: 'OP-1' }
+export const evidence: Evidence = {
+  operatorRef: 'OP-1',
+  amount: 5_000n,
+  settledAt: new Date('2026-01-31T10:00:00.000Z'),
+  source: 'query',
+  digest: 'd',
+}
+const refusal = { reason: 'PAYER_DECLINED', code: 'no', message: 'Declined.' } as const
+const push = { type: 'push' } as const
+export const says = {
+  accepted: { kind: 'accepted', duplicate: false, handle, action: push, notify: 'callback' },
+  duplicate: { kind: 'accepted', duplicate: true, handle, action: push, notify: 'callback' },
+  settled: { kind: 'settled', handle, evidence },
+  refused: { kind: 'refused', refusal },
+  notSent: { kind: 'not_sent', cause: 'connect' },
+  unknown: { kind: 'unknown', cause: 'response_lost', handle },
+} as const satisfies Record<string, InitiateOutcome>
+export const answers = {
+  pending: { kind: 'pending' },
+  settled: { kind: 'settled', evidence },
+  refused: { kind: 'refused', refusal },
+  absent: { kind: 'absent', asOf: new Date() },
+  unreachable: { kind: 'unreachable', cause: 'connect' },
+  reversed: { kind: 'reversed', evidence, reversalRef: 'R' },
+} as const satisfies Record<string, QueryOutcome>
+
+export interface Opened {
+  transactionId: bigint
+  requestId: bigint
+  correlationId: string
+}
+
+/** A collection that `collect` is about to send. */
+export async function fresh(): Promise<Opened & { request: OpenRequest }> {
+  const opened = await openCollection(scene.pool, scene.merchant)
+  const request = await claim(opened)
+  await scene.db.owner.query('UPDATE operator_request SET check_count = 0 WHERE id = $1', [opened.requestId])
+  return { ...opened, request: { ...request, checkCount: 0 } }
+}
+
+/** Takes the request as the schedule does, without the wait between two questions. */
+export async function claim({ transactionId, requestId }: Opened): Promise<OpenRequest> {
+  await scene.db.owner.query('UPDATE operator_request SET query_after = NULL WHERE id = $1', [requestId])
+  const request = await claimOne(scene.pool, transactionId)
+  if (!request) throw new Error('nothing to claim')
+  return request
+}
+
+export async function lowerFence({ requestId }: Pick<Opened, 'requestId'>): Promise<void> {
+  await scene.db.owner.query(
+    `UPDATE operator_request SET fence_until = now() - interval '1 s' WHERE id = $1`,
+    [requestId],
+  )
+}
+
+export async function stands({ transactionId }: Opened) {
+  const { rows } = await scene.db.owner.query(
+    `SELECT t.status, t.late, t.failure_reason AS why, r.state, r.attempt,
+       extract(epoch FROM r.next_check_at - service_now())::float AS "nextS"
+     FROM transaction t JOIN operator_request r ON r.transaction_id = t.id WHERE t.id = $1`,
+    [transactionId],
+  )
+  const row = rows[0]
+  if (!row) throw new Error('no such transaction')
+  return row as {
+    status: string
+    late: boolean
+    why: string | null
+    state: string
+    attempt: number
+    nextS: number | null
+  }
+}
+
+/** Between these, jitter and a moment of running included. */
+export function seconds(from: number, to = from) {
+  return {
+    asymmetricMatch: (value: unknown) =>
+      typeof value === 'number' && value >= from * 0.8 - 1 && value <= to * 1.2 + 0.1,
+  }
+}
+
+export async function credited(): Promise<bigint> {
+  expect(await problemsOf(scene.pool, scene.merchant.merchantId)).toEqual([])
+  return (await balanceOf(scene.pool, scene.merchant.merchantId)).available
+}
+
+/** An accepted collection of this age. */
+export async function accepted(ageMs = 0): Promise<Opened> {
+  const opened = await fresh()
+  script.collect = [says.accepted]
+  await sendRequest(scene.services, opened.request, 'interactive', deadlineIn(10_000))
+  if (ageMs > 0) await scene.clock.advance(ageMs)
+  script.sent = []
+  return opened
+}
+
+export async function ask(opened: Opened, ...outcomes: QueryOutcome[]) {
+  script.query = outcomes
+  return checkRequest(scene.services, await claim(opened))
+}
+
+/** The process dies after its next batched commit. */
+export function killSecondCommit() {
+  const { batches } = scene.services
+  const run = batches.run.bind(batches)
+  return vi
+    .spyOn(batches, 'run')
+    .mockImplementationOnce(run)
+    .mockImplementation(() => Promise.reject(new Error('killed')))
+}
+
+export const day = 24 * hour
+
+/** A collection whose first answer was lost, of this age. */
+export async function doubtful(ageMs: number): Promise<Opened> {
+  const opened = await fresh()
+  script.collect = [says.unknown]
+  await sendRequest(scene.services, opened.request, 'interactive', deadlineIn(10_000))
+  if (ageMs > 0) await scene.clock.advance(ageMs)
+  script.sent = []
+  return opened
+}

@@ -1,0 +1,45 @@
+import { zipOf } from '../../src/http/import/zip.ts'
+
+/** What a workbook of a test is made of; each part can be put in by hand. */
+export interface Workbook {
+  /** The rows of its sheet, as they stand in its XML. */
+  rows?: string
+  sheet?: string
+  texts?: string
+  styles?: string
+  sheets?: string
+  parts?: Record<string, string>
+}
+
+/** An XLSX file as spreadsheets write it. */
+export function workbook({ rows = '', texts = '', styles = '', parts = {}, ...more }: Workbook): Buffer {
+  const { sheets = '<sheet name="a" r:id="r1"/>', sheet = sheetOf(rows) } = more
+  return zipOf({
+    'xl/workbook.xml': `<workbook xmlns:r="r"><sheets>${sheets}</sheets></workbook>`,
+    'xl/_rels/workbook.xml.rels':
+      '<Relationships><Relationship Id="r1" Target="worksheets/sheet1.xml"/>' +
+      '<Relationship Id="r2" Target="/xl/worksheets/sheet2.xml"/></Relationships>',
+    'xl/worksheets/sheet1.xml': sheet,
+    'xl/sharedStrings.xml': `<sst>${texts}</sst>`,
+    'xl/styles.xml': `<styleSheet>${styles}</styleSheet>`,
+    ...parts,
+  })
+}
+
+/** A sheet of these rows. */
+export function sheetOf(rows: string): string {
+  return `<worksheet><sheetData>${rows}</sheetData></worksheet>`
+}
+
+/** A cell of text. */
+export function text(value: string, at = ''): string {
+  return `<c${at && ` r="${at}"`} t="inlineStr"><is><t>${value}</t></is></c>`
+}
+
+/** The line of the titles. */
+export const titles = `<row r="1">${text('nom')}${text('numéro')}${text('montant')}</row>`
+
+/** A line of a recipient: its cells as they stand in XML. */
+export function line(number: number, amount: string, account = '<c><v>70000001</v></c>', more = ''): string {
+  return `<row r="${number}"${more}>${text('Awa')}${account}${amount}</row>`
+}
