@@ -2,7 +2,6 @@ import type { KeyObject } from 'node:crypto'
 import type { Pool } from 'pg'
 import { transact } from '../database/transact.ts'
 import { invalidInput } from '../shared/input.ts'
-import { limits } from '../shared/limits.ts'
 import {
   chain,
   chainStart,
@@ -20,6 +19,9 @@ import {
   writeHead,
 } from './audit-chain.ts'
 import { locks } from '../database/locks.ts'
+
+/** Entries of audit logs that are sealed at once. */
+const auditSealMax = 1_000
 
 const entryColumns = `e.id, e.merchant_id AS "merchantId", e.actor, e.operation, e.target, e.address,
   e.request_id AS "requestId", e.door, e.before::text AS before, e.after::text AS after,
@@ -50,7 +52,7 @@ export async function sealAuditLog(pool: Pool, key: KeyObject): Promise<boolean>
         FROM (SELECT * FROM audit_unsealed ORDER BY merchant_id, entry_id LIMIT $1) AS u
         JOIN audit_entry e ON e.merchant_id = u.merchant_id AND e.id = u.entry_id
         LEFT JOIN audit_head h ON h.merchant_id = u.merchant_id ORDER BY u.merchant_id, u.entry_id`,
-      values: [limits.auditSealMax],
+      values: [auditSealMax],
     })
     const heads = new Map<number, Link>()
     const links = rows.map((entry) => {
@@ -75,7 +77,7 @@ export async function sealAuditLog(pool: Pool, key: KeyObject): Promise<boolean>
         ends.map(([merchantId, link]) => proveHead(key, merchantId, link)),
       ],
     })
-    return rows.length === limits.auditSealMax
+    return rows.length === auditSealMax
   })
 }
 

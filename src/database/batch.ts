@@ -4,6 +4,11 @@ import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
 import { isConflict } from './transact.ts'
 
+/** Of the requests in one statement, those of one merchant while others wait. */
+const batchShareMax = 16
+const batchLanesMax = 2
+const batchQueueMax = 2_000
+
 /**
  * One call for many items: gives each its own result, in the order of the items.
  * @param waits false where the call must not wait for an owner whose access is being changed: it then fails
@@ -54,9 +59,9 @@ export interface BatchBounds {
 
 export const usualBounds: BatchBounds = {
   sizeMax: limits.batchSizeMax,
-  shareMax: limits.batchShareMax,
-  lanesMax: limits.batchLanesMax,
-  queueMax: limits.batchQueueMax,
+  shareMax: batchShareMax,
+  lanesMax: batchLanesMax,
+  queueMax: batchQueueMax,
   pauseMaxMs: Number.POSITIVE_INFINITY,
 }
 

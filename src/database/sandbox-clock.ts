@@ -1,7 +1,9 @@
 import type { Pool, PoolClient } from 'pg'
 import type { Clock } from '../shared/clock.ts'
-import { limits } from '../shared/limits.ts'
 import { transact } from './transact.ts'
+
+/** Moves of the clock that are known again when their request is repeated. Choice: more than a minute's. */
+const clockMovesKept = 1_000
 
 /** The sandbox's clock: the machine's time and an offset that all processes share through the database. */
 export interface SandboxClock extends Clock {
@@ -58,7 +60,7 @@ async function moveBy(tx: PoolClient, { ms, move, record }: Move): Promise<{ off
                ELSE (c.moves || excluded.moves)[cardinality(c.moves || excluded.moves) - $3 + 1:] END
            RETURNING offset_ms AS "offset"
          ) SELECT "offset", pg_notify('clock', '') FROM moved`,
-    [ms, move ?? null, limits.clockMovesKept],
+    [ms, move ?? null, clockMovesKept],
   )
   await record?.(tx, Number(known.rows[0]?.offset ?? 0n), Number(rows[0]?.offset ?? 0n))
   return rows[0]

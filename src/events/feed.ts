@@ -8,6 +8,9 @@ import type { Log } from '../telemetry/log.ts'
 import type { LogEvent } from './catalogue.ts'
 import { type Stream, createStream } from './stream.ts'
 
+/** Longest pause after a look at the log that failed; it doubles each time. */
+const eventRetryMaxMs = 2_000
+
 export interface Subscription {
   merchantId: number
   /** The last position that the reader has, from `start`. */
@@ -60,11 +63,7 @@ export function openFeed(pool: Pool, log: Log): Feed {
    * @returns nothing once the reader has left
    */
   async function readPatiently({ merchantId, signal }: Subscription, after: bigint): Promise<LogEvent[]> {
-    for (
-      let pauseMs: number = limits.eventRetryMs;
-      ;
-      pauseMs = Math.min(pauseMs * 2, limits.eventRetryMaxMs)
-    ) {
+    for (let pauseMs: number = limits.eventRetryMs; ; pauseMs = Math.min(pauseMs * 2, eventRetryMaxMs)) {
       try {
         return await readPage(merchantId, after)
       } catch (error) {

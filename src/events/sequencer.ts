@@ -3,6 +3,9 @@ import type { Pool } from 'pg'
 import type { Log } from '../telemetry/log.ts'
 import { limits } from '../shared/limits.ts'
 
+/** Events are numbered at most this often. Choice: nobody notices, and every run is a commit. */
+const eventPaceMs = 20
+
 /** Gives committed events their positions soon after the commit. */
 export interface Sequencer {
   /** Something was committed: number it soon. Cheap; calls that come together share one run. */
@@ -25,7 +28,7 @@ export function startSequencer(pool: Pool, log: Log): Sequencer {
   async function run(): Promise<void> {
     do {
       // A first event is numbered at once; of many, those of one pace share a run and its commit.
-      const early = begun + limits.eventPaceMs - performance.now()
+      const early = begun + eventPaceMs - performance.now()
       if (early > 0 && !closed) await sleep(early)
       again = false
       begun = performance.now()

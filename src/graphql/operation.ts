@@ -23,6 +23,22 @@ import { priorityOf } from './priority.ts'
 import { checkCost, checkShape } from './query-limits.ts'
 import { openSubscription, type SubscriptionGround } from './subscription.ts'
 
+/** Tokens of a GraphQL document (design: graphql, section 8). */
+const graphqlTokensMax = 2_000
+
+/** Parsed documents that are kept. */
+const graphqlDocumentsMax = 500
+
+/** Characters of an error: what a caller sent is not sent back at length. */
+const graphqlMessageMax = 500
+
+/** Longer: a deposit waits 20 s for its operator before it answers that the outcome is open. */
+const graphqlMutationDeadlineMs = 30_000
+
+/** Subscriptions that a token opens: 5 a second. Choice: a client that reconnected twice opens all again. */
+const subscriptionOpensMax = 40
+const subscriptionOpensWindowS = 8
+
 /** What a client asks to run, as it came. */
 export interface OperationRequest {
   query?: unknown
@@ -69,13 +85,13 @@ export function createOperations(
   schema: GraphQLSchema,
   { stallMs = limits.streamStallMs }: { stallMs?: number } = {},
 ): Operations {
-  const documents = new RecentMap<string, DocumentNode>(limits.graphqlDocumentsMax)
+  const documents = new RecentMap<string, DocumentNode>(graphqlDocumentsMax)
   const ground: SubscriptionGround = {
     channels: new Map(),
     kinds: new Map(),
     openings: new RateLimiterMemory({
-      points: limits.subscriptionOpensMax,
-      duration: limits.subscriptionOpensWindowS,
+      points: subscriptionOpensMax,
+      duration: subscriptionOpensWindowS,
     }),
     stallMs,
     show,
@@ -193,7 +209,7 @@ function badRequest(message: string): GraphQLError {
 
 function parseDocument(text: string): DocumentNode {
   try {
-    return parse(text, { maxTokens: limits.graphqlTokensMax })
+    return parse(text, { maxTokens: graphqlTokensMax })
   } catch (error) {
     if (!(error instanceof GraphQLError)) throw error
     const { message, source, positions } = error
@@ -205,7 +221,7 @@ function parseDocument(text: string): DocumentNode {
 async function runToEnd(operation: Operation): Promise<ExecutionResult> {
   const abort = new AbortController()
   const deadline = Promise.withResolvers<never>()
-  const ms = operation.kind === 'mutation' ? limits.graphqlMutationDeadlineMs : limits.graphqlDeadlineMs
+  const ms = operation.kind === 'mutation' ? graphqlMutationDeadlineMs : limits.graphqlDeadlineMs
   const timer = setTimeout(() => {
     const error = new GraphQLError(
       `The operation took longer than ${ms / 1_000} s. What it began may go on.`,
@@ -267,8 +283,8 @@ function told(errors: readonly unknown[], ctx: Context): GraphQLError[] {
   return errors.slice(0, limits.graphqlErrorsMax).map((error) => {
     const shown = toGraphQLError(error, ctx.requestId, ctx.log)
     if (!maySeeSchema(ctx)) shown.message = shown.message.replace(/ Did you mean .*$/s, '')
-    if (shown.message.length > limits.graphqlMessageMax) {
-      shown.message = `${shown.message.slice(0, limits.graphqlMessageMax)}…`
+    if (shown.message.length > graphqlMessageMax) {
+      shown.message = `${shown.message.slice(0, graphqlMessageMax)}…`
     }
     return shown
   })

@@ -19,6 +19,20 @@ import {
 } from 'graphql'
 import { limits } from '../shared/limits.ts'
 
+/** Depth of a GraphQL document (design: graphql, section 8). */
+const graphqlDepthMax = 12
+
+/** Fields at one place of the answer, equal ones too: validation compares each with each. */
+const graphqlBreadthMax = 200
+const graphqlAliasesMax = 30
+const graphqlRootAliasesMax = 20
+const graphqlDirectivesMax = 20
+
+/**
+ * Tools read the schema 13 levels deep: types of types. Its lists within lists are refused by validation.
+ */
+const graphqlIntrospectionDepthMax = 20
+
 /** What reading the schema costs, in objects: five whole schemas or a hundred types per operation. */
 const schemaCost = limits.graphqlCostMax / 5
 const typeCost = limits.graphqlCostMax / 100
@@ -48,7 +62,7 @@ export function checkShape(document: DocumentNode): void {
 
   function countDirectives(node: { directives?: readonly unknown[] | undefined }): void {
     directives += node.directives?.length ?? 0
-    bound('has', directives, limits.graphqlDirectivesMax, 'directives')
+    bound('has', directives, graphqlDirectivesMax, 'directives')
   }
 
   /** What stands side by side at one place of the answer. */
@@ -77,13 +91,12 @@ export function checkShape(document: DocumentNode): void {
 
     function takeField({ alias, name, selectionSet }: FieldNode, within: Trail | null): void {
       breadth += 1
-      bound('has', breadth, limits.graphqlBreadthMax, 'fields side by side')
+      bound('has', breadth, graphqlBreadthMax, 'fields side by side')
       if (alias) aliases += 1
-      bound('has', aliases, limits.graphqlAliasesMax, 'aliases')
-      if (depth === 1)
-        bound('has', aliases - aliasesAbove, limits.graphqlRootAliasesMax, 'aliases at its top')
+      bound('has', aliases, graphqlAliasesMax, 'aliases')
+      if (depth === 1) bound('has', aliases - aliasesAbove, graphqlRootAliasesMax, 'aliases at its top')
       const isInside = isIntrospection || name.value === '__schema' || name.value === '__type'
-      const depthMax = isInside ? limits.graphqlIntrospectionDepthMax : limits.graphqlDepthMax
+      const depthMax = isInside ? graphqlIntrospectionDepthMax : graphqlDepthMax
       bound('goes', depth, depthMax, 'levels deep')
       if (!selectionSet) return
       const key = `${isInside ? '!' : ''}${alias?.value ?? name.value}`

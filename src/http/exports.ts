@@ -16,6 +16,9 @@ import { type Exchange, openDownloads } from './downloads.ts'
 import type { Door } from './rest/handler.ts'
 import { query } from './rest/shape.ts'
 
+/** Exports of one merchant at once. Choice: two, because each holds a database session while it reads. */
+const exportsPerMerchantMax = 2
+
 /** Every table that is fetched whole, as `/merchant/api/exports/NAME.csv`. */
 const exports: Readonly<Record<string, Export>> = {
   transactions: transactionsExport,
@@ -62,9 +65,7 @@ async function send(
     table.input,
   )
   const merchantId = caller.actor?.merchantId ?? null
-  const free = takePlaces(taken, [
-    { key: String(merchantId), max: limits.exportsPerMerchantMax, whose: 'merchant' },
-  ])
+  const free = takePlaces(taken, [{ key: String(merchantId), max: exportsPerMerchantMax, whose: 'merchant' }])
   if (typeof free !== 'function') throw tooMany()
   try {
     const pages = table.pages(caller, wishes)
@@ -92,6 +93,6 @@ async function* textOf(
 }
 
 function tooMany(): DomainError {
-  const message = `An account fetches ${limits.exportsPerMerchantMax} exports at a time: let one end first.`
+  const message = `An account fetches ${exportsPerMerchantMax} exports at a time: let one end first.`
   return new DomainError('RATE_LIMITED', message, { retryAfterS: limits.overloadRetryS })
 }

@@ -3,7 +3,10 @@ import type { Actor } from '../identity/actor.ts'
 import { type Claim, claimKey } from '../idempotency/idempotency-keys.ts'
 import type { Context } from '../context.ts'
 import { DomainError } from '../shared/errors.ts'
-import { limits } from '../shared/limits.ts'
+
+/** Length of an `Idempotency-Key` (decisions: Everywhere), and the pause while its first request runs. */
+const idempotencyKeyLengthMax = 255
+const idempotencyRetryS = 1
 
 /** What a write answers, in a form that can be kept: a JSON body. */
 export interface Answer {
@@ -48,7 +51,7 @@ export async function answerOnce(
   const claim = await claimKey(ctx.database.pool, ctx.access.master, request)
   if (claim.kind === 'reused') throw new DomainError('IDEMPOTENCY_KEY_REUSED')
   if (claim.kind === 'running') {
-    throw new DomainError('IDEMPOTENCY_KEY_BUSY', undefined, { retryAfterS: limits.idempotencyRetryS })
+    throw new DomainError('IDEMPOTENCY_KEY_BUSY', undefined, { retryAfterS: idempotencyRetryS })
   }
   if (claim.kind === 'answered') return replay(ctx, JSON.parse(claim.answer) as Kept)
   let answer: Answer | null = null
@@ -76,8 +79,8 @@ function askerOf(actor: Actor, showsSecret: boolean): object | null {
 
 /** @throws DomainError INVALID_INPUT that names the header */
 function readKey(header: string): string {
-  if (header.length <= limits.idempotencyKeyLengthMax && /^[\x20-\x7e]+$/.test(header)) return header
-  const message = `must have 1 to ${limits.idempotencyKeyLengthMax} printable ASCII characters`
+  if (header.length <= idempotencyKeyLengthMax && /^[\x20-\x7e]+$/.test(header)) return header
+  const message = `must have 1 to ${idempotencyKeyLengthMax} printable ASCII characters`
   throw new DomainError('INVALID_INPUT', `Idempotency-Key ${message}.`, {
     problems: [{ field: 'idempotency-key', message }],
   })

@@ -10,6 +10,8 @@ import { limits } from '../shared/limits.ts'
 import { boundConnections, type ConnectionBounds } from './connections.ts'
 import { answerMalformed } from './malformed.ts'
 
+const headerMaxBytes = 16 * 1_024
+
 /** The one HTTP server of the service. */
 export interface HttpServer {
   server: Server
@@ -51,7 +53,7 @@ export async function listenHttp(
   const server = createServer(
     {
       requireHostHeader: false,
-      maxHeaderSize: limits.headerMaxBytes,
+      maxHeaderSize: headerMaxBytes,
       headersTimeout: limits.headersTimeoutMs,
       // Whoever reads a body waits for less where less may come (`readBody`).
       requestTimeout: limits.recipientsTimeoutMs,

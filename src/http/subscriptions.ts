@@ -16,6 +16,17 @@ import { limits } from '../shared/limits.ts'
 import { closeConnection } from './close-connection.ts'
 import { anonymousContext, signIn } from './request.ts'
 
+/** Sockets of one merchant. */
+const webSocketsPerMerchantMax = 5_000
+
+/** Operations under way on one socket: it has one token, thus at most 20 subscriptions. */
+const webSocketOperationsMax = 64
+const webSocketInitMs = 3_000
+const webSocketPingMs = 15_000
+
+/** Bytes that may wait in a socket before its reader is held back. */
+const webSocketBufferMaxBytes = 256 * 1_024
+
 /** GraphQL over WebSocket, on the server that also speaks HTTP. */
 export interface Subscriptions {
   /** Closes every socket with 1001 and takes no new ones. */
@@ -54,7 +65,7 @@ export function serveSubscriptions(options: {
   /** For tests: how often a socket must show that it lives. */
   pingMs?: number
 }): Subscriptions {
-  const { services, operations, server, pingMs = limits.webSocketPingMs } = options
+  const { services, operations, server, pingMs = webSocketPingMs } = options
   const protocol = createProtocol(services, operations)
   const sockets = new WebSocketServer({
     noServer: true,
@@ -102,7 +113,7 @@ const protocolName = 'graphql-transport-ws'
 
 function createProtocol(services: Services, operations: Operations): Protocol<Connection> {
   return makeServer<Params, Connection>({
-    connectionInitWaitTimeout: limits.webSocketInitMs,
+    connectionInitWaitTimeout: webSocketInitMs,
     onConnect: (client) => admit(services, client),
     onClose({ extra }) {
       extra.unwatch()
@@ -111,7 +122,7 @@ function createProtocol(services: Services, operations: Operations): Protocol<Co
     async onSubscribe(client, id, request) {
       const anonymous = anonymousContext(services, client.extra.request, randomUUID(), 'websocket')
       try {
-        if (Object.keys(client.subscriptions).length > limits.webSocketOperationsMax) throw tooMany()
+        if (Object.keys(client.subscriptions).length > webSocketOperationsMax) throw tooMany()
         const read = await operations.read(request, await signIn(anonymous, authorizationOf(client)))
         return Array.isArray(read) ? read : { ...read, outlet: socketOutlet(client.extra, id) }
       } catch (error) {
@@ -230,7 +241,7 @@ const tryAgainLater = 1013
 function seat(connection: Connection, { tokenId, merchantId }: Actor): boolean {
   const leave = takePlaces(connection.taken, [
     { key: `token ${tokenId}`, max: limits.webSocketsPerTokenMax, whose: 'token' },
-    { key: `merchant ${merchantId}`, max: limits.webSocketsPerMerchantMax, whose: 'merchant' },
+    { key: `merchant ${merchantId}`, max: webSocketsPerMerchantMax, whose: 'merchant' },
   ])
   if (typeof leave !== 'function') return false
   connection.leave()
@@ -244,7 +255,7 @@ function authorizationOf({ connectionParams, extra }: Client<Params, Connection>
 }
 
 /**
- * Binds a socket to the protocol. While more than `limits.webSocketBufferMaxBytes` wait to leave, nothing
+ * Binds a socket to the protocol. While more than `webSocketBufferMaxBytes` wait to leave, nothing
  * more is read from the client.
  */
 function speak(protocol: Protocol<Connection>, connection: Connection, services: Services): void {
@@ -262,7 +273,7 @@ function speak(protocol: Protocol<Connection>, connection: Connection, services:
       close: (code, reason) => socket.close(code, reason),
       onMessage(take) {
         socket.on('message', (data: Buffer) => {
-          if (socket.bufferedAmount > limits.webSocketBufferMaxBytes && !socket.isPaused) {
+          if (socket.bufferedAmount > webSocketBufferMaxBytes && !socket.isPaused) {
             socket.pause()
             request.socket.once('drain', () => socket.resume())
           }
@@ -305,7 +316,7 @@ function shownCause(error: GraphQLError): GraphQLError {
 }
 
 function tooMany(): GraphQLError {
-  return new GraphQLError(`A connection has at most ${limits.webSocketOperationsMax} operations under way.`, {
+  return new GraphQLError(`A connection has at most ${webSocketOperationsMax} operations under way.`, {
     extensions: { code: 'RATE_LIMITED' },
   })
 }

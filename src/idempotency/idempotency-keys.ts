@@ -5,6 +5,9 @@ import { limits } from '../shared/limits.ts'
 import type { MasterSecret } from '../identity/secrets.ts'
 import { seal, unseal } from '../identity/seal.ts'
 
+/** How long an answer is kept under its idempotency key (decisions: Everywhere). */
+const idempotencyKeptMs = 30 * 24 * 3_600_000
+
 /** What a merchant sent under an `Idempotency-Key`; a key belongs to one merchant and one operation. */
 export interface KeyedRequest {
   merchantId: number
@@ -66,7 +69,7 @@ export async function claimKey(pool: pg.Pool, master: MasterSecret, request: Key
       digest,
       randomBytes(16),
       limits.idempotencyLeaseMs,
-      limits.idempotencyKeptMs,
+      idempotencyKeptMs,
     ],
   })
   const row = rows[0]
@@ -101,7 +104,7 @@ export async function claimKey(pool: pg.Pool, master: MasterSecret, request: Key
 /** Forgets the keys that are older than 30 days of service time. @returns whether more of them may be left */
 export async function sweepIdempotencyKeys(pool: pg.Pool): Promise<boolean> {
   const { rows } = await pool.query<{ swept: bigint }>('SELECT sweep_idempotency_keys($1, $2) AS swept', [
-    limits.idempotencyKeptMs,
+    idempotencyKeptMs,
     sweepBatch,
   ])
   return rows[0]?.swept === BigInt(sweepBatch)

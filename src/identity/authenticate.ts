@@ -29,6 +29,9 @@ import { isApiKey, isApiSecret, type MasterSecret, type StoredSecret, secretMatc
 import { openSigningKeys } from './signing-keys.ts'
 import { createTokens, type Tokens } from './tokens.ts'
 
+/** `POST /auth` (specification: Limits). */
+const authAttemptsMax = 20
+
 /** Everything that says who may come in. */
 export interface Access {
   readonly pool: pg.Pool
@@ -178,7 +181,7 @@ export async function exchangeCredentials(access: Access, request: Exchange): Pr
   return { ...issued, merchantId, apiKeyId, scopes: wish.scopes, caps, rateLimit }
 }
 
-const authPolicy = { max: limits.authAttemptsMax, windowMs: limits.authWindowMs }
+const authPolicy = { max: authAttemptsMax, windowMs: limits.authWindowMs }
 
 interface FoundKey extends StoredSecret, Caps {
   id: number

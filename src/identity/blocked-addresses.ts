@@ -6,6 +6,10 @@ import { addressBlock } from '../shared/ip-whitelist.ts'
 import { takeHit } from '../limits/rate-limit.ts'
 import { RecentMap } from '../shared/recent-map.ts'
 
+/** Alerts of addresses that were turned away, in the window of `POST /auth`: of each and of all. Choice. */
+const blockedAlertsPerAddressMax = 1
+const blockedAlertsPerMerchantMax = 10
+
 /**
  * Tells a merchant's log that somebody with a good credential came from an address off the whitelist
  * (`security_alert`, `ip_blocked`): once for each address in a while, of many addresses the first. Nobody
@@ -34,9 +38,9 @@ export class BlockedAddresses {
 
   async #tell(name: string, merchantId: number, address: string | null): Promise<void> {
     await transact({ pool: this.#pool }, async (tx) => {
-      const here = await takeHit(tx, name, { max: limits.blockedAlertsPerAddressMax, windowMs })
+      const here = await takeHit(tx, name, { max: blockedAlertsPerAddressMax, windowMs })
       if (!here.allowed) return
-      const max = limits.blockedAlertsPerMerchantMax
+      const max = blockedAlertsPerMerchantMax
       const all = await takeHit(tx, `blocked:${merchantId}`, { max, windowMs })
       if (!all.allowed) return
       const from = address ?? 'an unknown address'

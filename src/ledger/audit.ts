@@ -5,6 +5,17 @@ import { haltPaymentsOut } from './payments-out.ts'
 import type { LedgerProblem } from './verify.ts'
 import { locks } from '../database/locks.ts'
 
+/** The proof of what is new in the books ends within this time (design: reliability, 1.4). */
+const auditTimeoutMs = 30_000
+
+/** All of the books are proven anew once a day (R30), by slices; each slice ends within its own time. */
+const auditWholeEveryMs = 24 * 3_600_000
+const auditSliceTimeoutMs = 10_000
+
+/** Rows of a slice: fewer where one takes longer. Choice: a snapshot is held for a moment only. */
+const auditSliceMs = 1_000
+const auditRowsMin = 500
+
 /** The proof of the books, in short transactions: what is new, and all of it slice by slice. */
 interface Books {
   readonly pool: Pool
@@ -41,7 +52,7 @@ export interface RecentProof {
 export async function proveRecent(
   books: Books,
   pace: Pace = newPace(),
-  { beside = false, timeoutMs = limits.auditTimeoutMs }: { beside?: boolean; timeoutMs?: number } = {},
+  { beside = false, timeoutMs = auditTimeoutMs }: { beside?: boolean; timeoutMs?: number } = {},
 ): Promise<RecentProof | null> {
   return paced(pace, () =>
     transact(books, async (tx) => {
@@ -88,9 +99,9 @@ export interface PassProgress {
 export async function proveDueSlice(books: Books, pace: Pace): Promise<PassProgress | null> {
   return paced(pace, () =>
     transact(books, async (tx) => {
-      await beginProof(tx, limits.auditSliceTimeoutMs)
+      await beginProof(tx, auditSliceTimeoutMs)
       if (!(await takeTurn(tx, locks.proofPass))) return null
-      const { rows } = await tx.query<{ id: number | null }>(duePass, [limits.auditWholeEveryMs])
+      const { rows } = await tx.query<{ id: number | null }>(duePass, [auditWholeEveryMs])
       const id = rows[0]?.id
       return id == null ? null : proveSlice(tx, id, pace)
     }),
@@ -117,7 +128,7 @@ export async function proveWhole(
   for (const id = rows[0]?.id ?? 0; ; ) {
     const progress = await untilProven(pace, () =>
       transact(books, async (tx) => {
-        await beginProof(tx, limits.auditSliceTimeoutMs)
+        await beginProof(tx, auditSliceTimeoutMs)
         return proveSlice(tx, id, pace)
       }),
     )
@@ -140,7 +151,7 @@ async function untilProven<Result>(pace: Pace, work: () => Promise<Result>): Pro
 }
 
 async function proveSlice(tx: PoolClient, id: number, pace: Pace): Promise<PassProgress> {
-  const timeoutMs = limits.auditSliceTimeoutMs
+  const timeoutMs = auditSliceTimeoutMs
   const problems = await ask(tx, timeoutMs, 'prove_slice($1, $2)', [id, pace.rows])
   await haltWhere(tx, problems)
   const { rows } = await tx.query<Omit<PassProgress, 'problems'>>(
@@ -186,13 +197,13 @@ async function haltWhere(tx: PoolClient, [worst]: readonly LedgerProblem[]): Pro
 async function paced<Result>(pace: Pace, work: () => Promise<Result>): Promise<Result> {
   const begun = performance.now()
   const set = (rows: number) => {
-    pace.rows = Math.round(Math.min(Math.max(rows, limits.auditRowsMin), limits.auditRowsMax))
+    pace.rows = Math.round(Math.min(Math.max(rows, auditRowsMin), limits.auditRowsMax))
   }
   try {
     const result = await work()
     const ms = performance.now() - begun
-    if (ms > limits.auditSliceMs) set(pace.rows / 2)
-    else if (ms < limits.auditSliceMs / 4) set(pace.rows * 2)
+    if (ms > auditSliceMs) set(pace.rows / 2)
+    else if (ms < auditSliceMs / 4) set(pace.rows * 2)
     return result
   } catch (error) {
     if (error instanceof pg.DatabaseError && error.code === queryCanceled) set(pace.rows / 4)

@@ -1,6 +1,8 @@
 import type { Pool } from 'pg'
-import { limits } from '../shared/limits.ts'
 import type { Log } from '../telemetry/log.ts'
+
+/** The age of the last proof that raises an alarm, each minute (issue 16). */
+const auditAlarmAfterMs = 5 * 60_000
 
 /** How well the proof of the books keeps up, by the database's clock. */
 export interface ProofAge {
@@ -23,7 +25,7 @@ export function judgeProofAge(
 ) {
   const unprovenMs = ageMs ?? upMs
   if (haltAfterMs > 0 && unprovenMs > haltAfterMs) return 'down'
-  return unprovenMs > limits.auditAlarmAfterMs ? 'degraded' : 'operational'
+  return unprovenMs > auditAlarmAfterMs ? 'degraded' : 'operational'
 }
 
 /**
@@ -45,7 +47,7 @@ export async function watchProofAge(
   const [watched] = rows
   if (!watched) return
   const seconds = Math.round(Number(watched.unproven_ms) / 1_000)
-  if (Number(watched.unproven_ms) > limits.auditAlarmAfterMs)
+  if (Number(watched.unproven_ms) > auditAlarmAfterMs)
     log.error({ seconds }, 'alarm: the books were not proven for more than five minutes')
   if (watched.halted)
     log.error({ seconds }, 'alarm: payments out are halted until the books are proven again')

@@ -1,6 +1,16 @@
 import { DomainError } from '../shared/errors.ts'
 import { limits } from '../shared/limits.ts'
 
+/** How often it is looked whether the event loop is late, and what is too late. */
+const loopSampleMs = 100
+const loopDelayMaxMs = 100
+
+/** Choice: a fifth of the second that a client waits. */
+const databaseDelayMaxMs = 200
+
+/** Places that always stay. Choice: a fifth of them, for dashboards, is 32 clients that wait. */
+const placesMin = 160
+
 /** How much a request matters while there is no room for all. */
 export type Priority = 'money' | 'status' | 'read' | 'dashboard'
 
@@ -27,20 +37,19 @@ export interface Admission {
  *   take themselves says nothing: some wait for operators.)
  */
 export function openAdmission(inFlightMax: number, probe: () => Promise<unknown>): Admission {
-  const fewest = Math.min(inFlightMax, Math.max(limits.placesMin, inFlightMax / 32))
+  const fewest = Math.min(inFlightMax, Math.max(placesMin, inFlightMax / 32))
   let places = inFlightMax
   let taken = 0
   let probedAt: number | null = null
-  let due = performance.now() + limits.loopSampleMs
+  let due = performance.now() + loopSampleMs
 
   const timer = setInterval(() => {
     const now = performance.now()
-    const isLate =
-      now - due > limits.loopDelayMaxMs || (probedAt !== null && now - probedAt > limits.databaseDelayMaxMs)
+    const isLate = now - due > loopDelayMaxMs || (probedAt !== null && now - probedAt > databaseDelayMaxMs)
     places = nextPlaces({ places, taken, isLate, fewest, most: inFlightMax })
-    due = now + limits.loopSampleMs
+    due = now + loopSampleMs
     if (probedAt === null && taken > fewest / 4) void ask(now)
-  }, limits.loopSampleMs).unref()
+  }, loopSampleMs).unref()
 
   async function ask(now: number): Promise<void> {
     probedAt = now

@@ -4,6 +4,10 @@ import { DomainError } from '../shared/errors.ts'
 import { limits } from '../shared/limits.ts'
 import { addressBlock } from '../shared/ip-whitelist.ts'
 
+/** Failed sign-ins: the longest wait, and when they are forgotten. */
+const signInWaitMaxMs = 15 * 60_000
+const signInForgetMs = 24 * 3_600_000
+
 /** One try at signing in, counted as a failure until it is known to be none. */
 export interface Try {
   /** Whether this failure is the one that the merchant is told of. */
@@ -42,8 +46,8 @@ export async function takeTry(pool: pg.Pool, account: string, address: string | 
       names.account,
       names.here,
       addressBlock(address),
-      limits.signInWaitMaxMs,
-      limits.signInForgetMs,
+      signInWaitMaxMs,
+      signInForgetMs,
       limits.signInAddressFailuresFree,
       limits.signInAccountFailuresMax,
       limits.signInAccountWindowMs,

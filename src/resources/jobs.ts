@@ -24,6 +24,30 @@ import { foldCounts } from './transactions/list.ts'
 import { deliverDue } from './webhooks/deliver.ts'
 import { enqueueDueLanes, sweepWebhooks } from './webhooks/due.ts'
 
+/** How often a node writes down what it has seen in the database, so that a restore of it is noticed. */
+const databaseLookEveryMs = 1_000
+
+/** How often idempotency keys that are too old are deleted. */
+const idempotencySweepMs = 3_600_000
+
+/** How often audit logs are sealed (at most 5 s behind: design). */
+const auditSealEveryMs = 2_000
+
+/** The heads of audit logs are written outside the database so often (issue 16: at least hourly). */
+const auditHeadsEveryMs = 3_600_000
+
+/** How often what changed in the numbers of transactions is added to their counts. */
+const countsFoldMs = 1_000
+
+/** How often what is over is forgotten: sessions, letters, failures. */
+const peopleSweepMs = 3_600_000
+
+/** How often lanes that are due are looked for. */
+const webhooksDueEveryMs = 1_000
+
+/** How often deliveries that are too old are given up or deleted. */
+const webhookSweepMs = 3_600_000
+
 /** Who does each job that is enqueued. */
 export function serviceTasks(services: Services): Tasks {
   return {
@@ -54,12 +78,12 @@ export function serviceJobs(services: Services): readonly Job[] {
     },
     {
       name: webhooksDueJob,
-      everyMs: limits.webhooksDueEveryMs,
+      everyMs: webhooksDueEveryMs,
       run: () => enqueueDueLanes(services),
     },
     {
       name: 'webhooks.sweep',
-      everyMs: limits.webhookSweepMs,
+      everyMs: webhookSweepMs,
       run: () => sweepWebhooks(services),
     },
     {
@@ -86,7 +110,7 @@ export function serviceJobs(services: Services): readonly Job[] {
     },
     {
       name: 'database.look',
-      everyMs: limits.databaseLookEveryMs,
+      everyMs: databaseLookEveryMs,
       run: async () => {
         await services.restores.look()
         return false
@@ -149,12 +173,12 @@ function auditLogJobs(services: Services): readonly Job[] {
   return [
     {
       name: 'audit-log.seal',
-      everyMs: limits.auditSealEveryMs,
+      everyMs: auditSealEveryMs,
       run: () => sealAuditLog(services.database.pool, services.access.master.auditKey),
     },
     {
       name: 'audit-log.heads',
-      everyMs: limits.auditHeadsEveryMs,
+      everyMs: auditHeadsEveryMs,
       run: async () => {
         await services.auditHeads.write()
         return false
@@ -162,7 +186,7 @@ function auditLogJobs(services: Services): readonly Job[] {
     },
     {
       name: 'audit-log.letters',
-      everyMs: limits.auditHeadsEveryMs,
+      everyMs: auditHeadsEveryMs,
       run: () => writeHeadLetters(services),
     },
   ]
@@ -173,17 +197,17 @@ function sweepJobs(services: Services): readonly Job[] {
   return [
     {
       name: 'idempotency-keys.sweep',
-      everyMs: limits.idempotencySweepMs,
+      everyMs: idempotencySweepMs,
       run: () => sweepIdempotencyKeys(services.database.pool),
     },
     {
       name: 'transactions.count',
-      everyMs: limits.countsFoldMs,
+      everyMs: countsFoldMs,
       run: async () => (await foldCounts(services.database.pool)) === limits.countsFoldMax,
     },
     {
       name: 'people.sweep',
-      everyMs: limits.peopleSweepMs,
+      everyMs: peopleSweepMs,
       run: () => sweepPeople(services.database.pool),
     },
     {

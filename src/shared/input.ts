@@ -5,6 +5,12 @@ import { currency } from './money.ts'
 import { parsePhone } from './phone.ts'
 import { providers } from './providers.ts'
 
+/** Length of a reference (decisions: Endpoints). */
+const referenceLengthMax = 100
+
+/** Longest e-mail address that can be delivered to (RFC 5321). */
+const emailLengthMax = 254
+
 /**
  * Reads an input by its schema: the one place where fields are judged, whichever door they came through.
  * @throws DomainError INVALID_INPUT that lists every problem with its field
@@ -133,14 +139,14 @@ export const truth = z.preprocess(
 )
 
 /** The merchant's own name for a payment, 1 to 100 printable characters. */
-export const reference = text({ min: 1, max: limits.referenceLengthMax }).refine(
+export const reference = text({ min: 1, max: referenceLengthMax }).refine(
   (value) => value !== '.' && value !== '..',
   'must not be a dot or two: no address can name them',
 )
 
 export const currencyField = z.literal(currency, { error: `must be ${currency}` })
 
-export const email = text({ max: limits.emailLengthMax }).pipe(z.email('must be an e-mail address'))
+export const email = text({ max: emailLengthMax }).pipe(z.email('must be an e-mail address'))
 
 /** An address that a browser can be sent to. */
 export const webAddress = text({ max: limits.urlLengthMax }).refine(
@@ -181,5 +187,5 @@ export function laterMs<T extends Date | null | undefined>(asked: unknown, cut: 
 
 /** What a caller names a thing by: its global id, or its id in REST, which may come as a number. */
 export const identifier = z
-  .union([text({ min: 1, max: limits.referenceLengthMax }), z.int().positive()], 'must be an id')
+  .union([text({ min: 1, max: referenceLengthMax }), z.int().positive()], 'must be an id')
   .transform(String)

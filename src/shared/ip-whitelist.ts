@@ -2,8 +2,10 @@ import { BlockList, isIP, SocketAddress } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { z } from 'zod'
 import { text as textInput } from './input.ts'
-import { limits } from './limits.ts'
 import { RecentMap } from './recent-map.ts'
+
+/** Length of an entry of an address whitelist. */
+const networkLengthMax = 64
 
 /** Whether an address is in a list of networks. `null`, an address that nobody knows, is in none. */
 export type AddressMatcher = (address: string | null) => boolean
@@ -95,7 +97,7 @@ export function canonicalEntry(entry: string): { entry: string } | { problem: st
 }
 
 /** An entry of a list of addresses, in its one spelling. */
-export const networkEntry = textInput({ min: 1, max: limits.networkLengthMax }).transform((value, ctx) => {
+export const networkEntry = textInput({ min: 1, max: networkLengthMax }).transform((value, ctx) => {
   const read = canonicalEntry(value.trim())
   if ('entry' in read) return read.entry
   ctx.addIssue({ code: 'custom', message: read.problem })

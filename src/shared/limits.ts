@@ -1,13 +1,10 @@
-import { peopleLimits } from './people-limits.ts'
-import { webhookLimits } from './webhook-limits.ts'
-
 const second = 1_000
 const minute = 60 * second
 const hour = 60 * minute
 
 /**
- * Every bound that a caller, a merchant or an operator can meet: amounts, pages, bodies, queues, timeouts.
- * What bounds one mechanism alone stands beside it.
+ * The bounds that callers, merchants and operators meet in more than one file, and those that a test
+ * shortens. A bound that one file uses stands in that file.
  * The unit is the last word of a name. Source in brackets: specification (Limits), decisions, or a choice
  * with its reason.
  */
@@ -21,17 +18,8 @@ export const limits = {
 
   /** Largest payout. Choice: the million is of `/pay` and `/deposit`; who is paid out may be a supplier. */
   payoutAmountMaxXof: 100_000_000,
-  /** Furthest day that a payout is scheduled for (decisions: Endpoints). */
-  payoutScheduleMaxMs: 366 * 24 * hour,
-  /** Highest amount from which on payouts wait for a person. Choice: above any batch. */
-  approvalThresholdMaxXof: 1_000_000_000_000,
   /** What nobody approved by then is cancelled (decisions: Money and states). */
   approvalLifetimeMs: 7 * 24 * hour,
-  /** People who must approve one thing, at most (issue 6), and how long the reason of a rejection may be. */
-  approvalsRequiredMax: 3,
-  /** Who joined a team, or got a higher role, is no approver for so long; the database says so as well. */
-  approverWaitMs: 24 * hour,
-  rejectionReasonLengthMax: 200,
 
   /** Largest gift to a sandbox merchant. Choice: a billion francs, so that sums stay exact in JSON. */
   fundAmountMaxXof: 1_000_000_000,
@@ -39,40 +27,27 @@ export const limits = {
   /** List pages (specification: Limits; default in decisions). */
   pageSizeMax: 100,
   pageSizeDefault: 20,
-  /** Exports: rows that are read at once. Choice: two at a time, for each holds a session while it reads. */
+  /** Rows that an export reads at once. */
   exportPageRows: 1_000,
-  exportsPerMerchantMax: 2,
   /** Choice: a deeper offset is a mistake or an attack; cursors reach everything. */
   offsetMax: 1_000_000_000,
   /** Rows that are passed over without asking the counts where the page lies. */
   offsetNearMax: 1_000,
 
-  /** References (decisions: Endpoints). */
-  referenceLengthMax: 100,
   descriptionLengthMax: 255,
   /** Beneficiaries (decisions: Endpoints). */
   beneficiaryNameLengthMax: 200,
   merchantNameLengthMax: 200,
   bankAccountLengthMin: 5,
   bankAccountLengthMax: 34,
-  /** Payment links (decisions: Endpoints). */
-  linkTitleLengthMax: 200,
-  linkDescriptionLengthMax: 1_000,
+  /** The last part of a payment link's address (decisions: Endpoints). */
   linkSlugLengthMin: 3,
   linkSlugLengthMax: 64,
-  linkSlugMadeLength: 10,
-  linkUsageLimitMax: 1_000_000_000,
-  /** The form of a link's page, and pages of one address that wait live. Choice: many share an address. */
-  linkFormMaxBytes: 4 * 1_024,
+  /** Pages of payment links that one address has open at once. Choice: many share an address. */
   linkStreamsPerAddressMax: 300,
-  /** Forms of links that are kept as they were drawn. Choice: some megabytes at most. */
-  drawnFormsMax: 1_000,
-  /** Longest e-mail address that can be delivered to (RFC 5321). */
-  emailLengthMax: 254,
   urlLengthMax: 2_048,
 
   /** `POST /auth` (specification: Limits). */
-  authAttemptsMax: 20,
   authWindowMs: 15 * minute,
   tokenHoursMin: 1,
   tokenHoursMax: 720,
@@ -80,24 +55,12 @@ export const limits = {
   /** A revoked key, token or account is dead everywhere within a second (decisions: Authentication). */
   credentialFreshMs: 400,
   tokenCacheMax: 5_000,
-  /** Sessions of people: at most so long, and so long without a request (design: reliability, section 7). */
-  sessionHours: 12,
+  /** A session of a person ends after so long without a request (design: reliability, section 7). */
   sessionIdleMs: 1 * hour,
   /** Devices on which one member is signed in; one more ends the oldest. */
   sessionsPerMemberMax: 20,
-  /** API keys of a merchant that live at once, and how far ahead one may expire. Choice. */
+  /** API keys that a merchant has at once. Choice. */
   apiKeysMax: 500,
-  apiKeyLifetimeMaxMs: 10 * 366 * 24 * hour,
-  apiKeyNameLengthMax: 100,
-  /** Highest limit that a key can have, and its addresses. Choice: a token of them stays a small header. */
-  capMaxXof: 1_000_000_000_000,
-  capAddressesMax: 20,
-  /** Entries of an address whitelist (design: reliability, section 7). */
-  ipWhitelistMax: 50,
-  networkLengthMax: 64,
-  /** Alerts of addresses that were turned away, in the window of `POST /auth`: of each and of all. Choice. */
-  blockedAlertsPerAddressMax: 1,
-  blockedAlertsPerMerchantMax: 10,
   /** How often it is noted that a credential was used. */
   lastUseEveryMs: 1 * minute,
   /** Merchants, tokens and addresses whose use is remembered by one process. */
@@ -107,7 +70,30 @@ export const limits = {
   /** Of what a merchant may ask, for one token: while it runs wild the others go on. Choice. */
   tokenShare: 0.8,
 
-  ...peopleLimits,
+  // People who sign in (design: reliability, section 7).
+  passwordLengthMin: 12,
+  passwordLengthMax: 128,
+  /** argon2id (OWASP's minimum): what one hash takes, how many are made at once, how many wait. */
+  passwordMemoryKib: 19_456,
+  passwordPasses: 2,
+  passwordsAtOnceMax: 2,
+  passwordQueueMax: 32,
+  /** So many failed sign-ins are told to the merchant. */
+  signInAlertFailures: 10,
+  /** Failures of one address that cost no time: many people may share it. Choice: ten. */
+  signInAddressFailuresFree: 10,
+  /**
+   * Failures at one account in a window, of all addresses from which the member never signed in: 2,400
+   * guesses a day over any number of addresses. Choice.
+   */
+  signInAccountFailuresMax: 100,
+  signInAccountWindowMs: 1 * hour,
+  /** Likewise wrong codes of the second factor after the right password, in the same window. Choice. */
+  secondFactorFailuresMax: 10,
+  /** Requests for a new password. Choice: nobody's letter box is filled. */
+  resetsPerAccountMax: 3,
+  resetsPerAddressMax: 20,
+  resetsWindowMs: 1 * hour,
 
   /** A collection that nobody confirms (specification: Limits). */
   collectionLifetimeMs: 24 * hour,
@@ -148,39 +134,19 @@ export const limits = {
    * it may have been paid, and its money stays set aside; only the operator's word ends it.
    */
   disbursementAlarmMs: 24 * hour,
-  /** Payouts that one process sends to one operator at a time. */
-  payoutsInFlightMax: 32,
-  /** Places that become free within this time are filled by one statement, unless half of them are. */
-  payoutsPaceMs: 20,
-  /** What payouts led to within this time is one statement. */
-  payoutsSettlePaceMs: 10,
-  /** Recipients of a batch and of one call at most (decisions: Endpoints); problems that are listed. */
+  /** Recipients of a batch, and of one call (decisions: Endpoints). */
   batchRecipientsMax: 10_000,
-  batchProblemsShown: 100,
   /** Accounts that a batch has more than once: of these so many are listed. */
   batchDuplicatesShown: 100,
-  /**
-   * A dry run asks an operator about so many numbers, so many at once, and waits for it so long. Choice:
-   * what a person waits for; the operator's questions about payments keep most of their lane.
-   */
+  /** Numbers that a dry run asks an operator about. */
   dryRunLookupsMax: 100,
-  dryRunLookupsAtOnce: 4,
-  dryRunLookupMs: 3 * second,
-  batchTitleLengthMax: 200,
   recipientNameLengthMax: 200,
-  /** Recipients of one batch whose operators are being asked (issue 7), and of one operator. */
+  /** Recipients of one batch whose operators are being asked (issue 7). */
   batchInFlightMax: 8,
-  recipientsInFlightMax: 32,
-  /** Answers that wait to be noted before further recipients are sent. */
-  recipientsUnnotedMax: 512,
-  /** What recipients led to within this time is one statement, and one event of each batch. */
-  recipientsSettlePaceMs: 40,
   /** How often it is looked for payouts and recipients that are due. */
   payoutsDueEveryMs: 1 * second,
   /** How often the jobs of processes that are gone are taken back. */
   jobsRecoverEveryMs: 1 * second,
-  /** How often a node writes down what it has seen in the database, so that a restore of it is noticed. */
-  databaseLookEveryMs: 1 * second,
 
   /** How often each operator's due requests are looked for; a callback does not wait for it. */
   resolveEveryMs: 500,
@@ -191,11 +157,6 @@ export const limits = {
    */
   operatorFenceMs: 30 * second,
 
-  /** Idempotency keys (decisions: Everywhere). */
-  idempotencyKeyLengthMax: 255,
-  idempotencyKeptMs: 30 * 24 * hour,
-  idempotencyRetryS: 1,
-  idempotencySweepMs: 1 * hour,
   /** Choice: longer than a deposit waits for its operator; run twice it makes one thing anyway. */
   idempotencyLeaseMs: 25 * second,
 
@@ -204,11 +165,8 @@ export const limits = {
   /** Of a call that brings recipients (decisions: Endpoints). */
   recipientsBodyMaxBytes: 5 * 1_024 * 1_024,
   jsonDepthMax: 20,
-  /** Fields of one object, and the length of a name that can be one of ours. */
+  /** Fields of one object. */
   jsonNamesMax: 10_000,
-  /** Objects and lists of a body over 100 kB. Choice: ten times those of the largest batch. */
-  jsonOpeningsMax: 100_000,
-  jsonNameLengthMax: 100,
   /** Files of recipients. Choice: two at a time, for each is held while it comes in. */
   importsPerMerchantMax: 2,
   /** What a workbook of recipients may unpack into. Choice: ten times that of the largest that is taken. */
@@ -218,10 +176,6 @@ export const limits = {
   importTextsMax: 200_000,
   /** Processor time that one workbook may take. Choice: four times that of the largest that is taken. */
   importReadMaxMs: 4 * second,
-  /** Lines of a table, empty ones included, and the bytes of one. Choice: time that strangers may take. */
-  importLinesMax: 50_000,
-  importLineMaxBytes: 16 * 1_024,
-  headerMaxBytes: 16 * 1_024,
   /** A client that dribbles its request is let go. (design: reliability, section 8) */
   headersTimeoutMs: 10 * second,
   requestTimeoutMs: 15 * second,
@@ -233,54 +187,21 @@ export const limits = {
 
   /** Overload (design: reliability, section 9). */
   overloadRetryS: 1,
-  /** How often it is looked whether the event loop is late, and what is too late. */
-  loopSampleMs: 100,
-  loopDelayMaxMs: 100,
-  /** Choice: a fifth of the second that a client waits. */
-  databaseDelayMaxMs: 200,
-  /** Places that always stay. Choice: a fifth of them, for dashboards, is 32 clients that wait. */
-  placesMin: 160,
-  /** A GraphQL query that may give so many objects is a dashboard's. Choice: a page of REST. */
-  dashboardCostMin: 100,
 
   /** Statements shared by concurrent money requests (design: performance, section 2). */
   batchSizeMax: 64,
-  /** Of these, requests of one merchant while others wait. */
-  batchShareMax: 16,
-  batchLanesMax: 2,
-  batchQueueMax: 2_000,
   /**
    * What went over the wire is kept at most this often. Choice: nobody waits for it, and a payment that is
    * alone shares its commit with nobody.
    */
   exchangesPaceMs: 50,
 
-  /** GraphQL documents (design: graphql, section 8). */
-  graphqlTokensMax: 2_000,
-  graphqlDepthMax: 12,
   /** Fields and fragments that a document unfolds into. */
   graphqlSelectionsMax: 5_000,
-  /** Fields at one place of the answer, equal ones too: validation compares each with each. */
-  graphqlBreadthMax: 200,
-  graphqlAliasesMax: 30,
-  graphqlRootAliasesMax: 20,
-  graphqlDirectivesMax: 20,
   graphqlErrorsMax: 5,
-  /** Parsed documents that are kept. */
-  graphqlDocumentsMax: 500,
   /** Objects that one operation may give. */
   graphqlCostMax: 10_000,
-  /** Choice: ten thousand objects of 200 bytes each. */
-  graphqlAnswerMaxBytes: 2 * 1_024 * 1_024,
-  /** Characters of an error: what a caller sent is not sent back at length. */
-  graphqlMessageMax: 500,
   graphqlDeadlineMs: 10 * second,
-  /** A deposit waits 20 s for its operator before it answers that the outcome is open. */
-  graphqlMutationDeadlineMs: 30 * second,
-  /**
-   * Tools read the schema 13 levels deep: types of types. Its lists within lists are refused by validation.
-   */
-  graphqlIntrospectionDepthMax: 20,
 
   /** Live streams (design: reliability, section 6). */
   subscriptionsPerTokenMax: 20,
@@ -290,64 +211,45 @@ export const limits = {
    * few documents.
    */
   subscriptionKindsPerMerchantMax: 32,
-  /** Opened by a token: 5 a second. Choice: whoever lost its connection twice opens all of them again. */
-  subscriptionOpensMax: 40,
-  subscriptionOpensWindowS: 8,
   /** A reader whose connection stays full for this long is cut off; it comes back with its cursor. */
   streamStallMs: 30 * second,
   eventPageMax: 100,
   eventRingMax: 1_000,
   eventPollMs: 1 * second,
-  /** A look at the log that failed is repeated after this time, then after twice as long each time. */
+  /** A look at the log that failed is repeated after this time. */
   eventRetryMs: 100,
-  eventRetryMaxMs: 2 * second,
-  /** Events are numbered at most this often. Choice: nobody notices, and every run is a commit. */
-  eventPaceMs: 20,
   webSocketPayloadMaxBytes: 64 * 1_024,
-  /** Sockets that have not shown a token, per address; with one, per token and per merchant. */
+  /** Sockets that have not shown a token, per address; with one, per token. */
   webSocketsPerAddressMax: 100,
   webSocketsPerTokenMax: 20,
-  webSocketsPerMerchantMax: 5_000,
-  /** Operations under way on one socket: it has one token, thus at most 20 subscriptions. */
-  webSocketOperationsMax: 64,
-  webSocketInitMs: 3 * second,
-  webSocketPingMs: 15 * second,
-  /** Bytes that may wait in a socket before its reader is held back. */
-  webSocketBufferMaxBytes: 256 * 1_024,
 
-  /** Furthest step of the sandbox clock: schedules reach 366 days ahead. */
-  clockStepMs: 400 * 24 * hour,
-  /** Its last moves that are known again when their request is repeated. Choice: more than a minute's. */
-  clockMovesKept: 1_000,
+  // Webhooks.
+  /** Endpoints of a merchant (specification: Limits). */
+  webhooksPerMerchantMax: 5,
+  /** One delivery to an endpoint, from its name to the last byte that is read (decisions: Webhooks). */
+  webhookDeadlineMs: 10 * second,
 
-  ...webhookLimits,
+  /**
+   * Lanes of webhooks at once in one process; of those that fail fewer: they never fill all places. Choice:
+   * a lane whose receiver hangs costs a socket for ten seconds and no session, so there are more places than
+   * the endpoints of a hundred merchants fill.
+   */
+  webhookLanesMax: 512,
+  webhookFailingLanesMax: 32,
+  /** Deliveries that a lane takes at once; so many may be sent and not yet noted. */
+  webhookTakeMax: 100,
 
   /** SIGTERM to exit (issue: within 10 s). */
   drainMs: 7 * second,
   /** Then the operators' answers that are still awaited; what comes later is asked for at the next start. */
   landMs: 1 * second,
-  /** What is new in the books is proven so often (design: reliability, 1.4), within this time. */
+  /** What is new in the books is proven so often (design: reliability, 1.4). */
   auditEveryMs: 1 * minute,
-  auditTimeoutMs: 30 * second,
-  /** The age of the last proof that raises an alarm, each minute (issue 16). */
-  auditAlarmAfterMs: 5 * minute,
-  /** All of the books are proven anew once a day (R30), by slices: after each pause for so long. */
-  auditWholeEveryMs: 24 * hour,
+  /** All of the books are proven anew by slices: after each pause for so long. */
   auditSliceEveryMs: 2 * second,
   auditSliceTurnMs: 200,
-  auditSliceTimeoutMs: 10 * second,
-  /** Rows of a slice: fewer where one takes longer. Choice: a snapshot is held for a moment only. */
-  auditSliceMs: 1 * second,
-  auditRowsMin: 500,
+  /** Rows of a slice. */
   auditRowsMax: 20_000,
-  /** Audit logs are sealed so often (at most 5 s behind: design), so many entries at once. */
-  auditSealEveryMs: 2 * second,
-  auditSealMax: 1_000,
-  /** The heads of audit logs are written outside the database so often (issue 16: at least hourly). */
-  auditHeadsEveryMs: 1 * hour,
-  /** Entries that one request follows; whoever has more goes on from there. */
-  auditVerifyMax: 20_000,
-  /** How often what changed in the numbers of transactions is added to their counts, and how much at once. */
-  countsFoldMs: 1 * second,
+  /** Changes of the numbers of transactions that are added to their counts at once. */
   countsFoldMax: 20_000,
 } as const

@@ -2,9 +2,12 @@ import { isUtf8 } from 'node:buffer'
 import { Readable } from 'node:stream'
 import { CsvError, type Info, parse } from 'csv-parse'
 import { invalidInput } from '../../shared/input.ts'
-import { limits } from '../../shared/limits.ts'
 import { giveWay } from '../../shared/turns.ts'
 import { fileProblem, type Row } from './row.ts'
+
+/** Lines of a table, empty ones included, and the bytes of one. Choice: time that strangers may take. */
+const importLinesMax = 50_000
+const importLineMaxBytes = 16 * 1_024
 
 /**
  * The lines of a CSV file as spreadsheets of any language write it: separated by commas, semicolons or tabs,
@@ -13,7 +16,7 @@ import { fileProblem, type Row } from './row.ts'
  */
 export async function* csvRows(file: Buffer): AsyncGenerator<Row, void> {
   const encoding = encodingOf(file)
-  const head = new TextDecoder(encoding).decode(file.subarray(0, limits.importLineMaxBytes)).trimStart()
+  const head = new TextDecoder(encoding).decode(file.subarray(0, importLineMaxBytes)).trimStart()
   // What a web page calls a spreadsheet is often a page itself.
   if (head.startsWith('<')) throw fileProblem(`is a web page, not a table: ${expected}`)
   const parser = parse({
@@ -22,15 +25,15 @@ export async function* csvRows(file: Buffer): AsyncGenerator<Row, void> {
     relax_column_count: true,
     relax_quotes: true,
     skip_empty_lines: true,
-    max_record_size: limits.importLineMaxBytes,
+    max_record_size: importLineMaxBytes,
     info: true,
   })
   try {
     const lines: AsyncIterable<Line> = Readable.from(piecesOf(file, encoding)).pipe(parser)
     for await (const { record, info } of lines) {
       const line = lineOf(info)
-      if (line > limits.importLinesMax) {
-        throw fileProblem(`has more than ${limits.importLinesMax} lines: delete the empty ones`)
+      if (line > importLinesMax) {
+        throw fileProblem(`has more than ${importLinesMax} lines: delete the empty ones`)
       }
       if (record.some((cell) => cell.trim() !== '')) yield { line, cells: record, isHidden: false }
     }

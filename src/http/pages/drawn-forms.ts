@@ -1,7 +1,9 @@
 import { RecentMap } from '../../shared/recent-map.ts'
-import { limits } from '../../shared/limits.ts'
 import type { Part } from './layout.ts'
 import { type FormView, formPage, type Reader } from './payment-link-views.ts'
+
+/** Forms of links that are kept as they were drawn. Choice: some megabytes at most. */
+const drawnFormsMax = 1_000
 
 /** A page: its text, or the bytes of it, each a character, which Node sends in one write with the head. */
 export type Drawn = { text: Part } | { bytes: string }
@@ -16,7 +18,7 @@ export async function drawForm(reader: Reader, view: FormView): Promise<Drawn> {
  * has a token of its own.
  */
 export function rememberForms(): typeof drawForm {
-  const drawn = new RecentMap<string, readonly [before: string, after: string]>(limits.drawnFormsMax)
+  const drawn = new RecentMap<string, readonly [before: string, after: string]>(drawnFormsMax)
   return async (reader, view) => {
     const { link, operators, typed } = view
     const said = JSON.stringify([reader, { ...link, amount: String(link.amount) }, operators])

@@ -18,6 +18,9 @@ import { type Answer, missing, nothing, payByForm, showLink } from './payment-li
 import { paymentPage, plainPage, type Reader } from './payment-link-views.ts'
 import { sendPaymentEvents } from './payment-stream.ts'
 
+/** The body that the form of a link's page sends. */
+const linkFormMaxBytes = 4 * 1_024
+
 /** Somebody who is at a page of a link. */
 interface Visit {
   ctx: Context
@@ -85,7 +88,7 @@ export function openPaymentLinks(services: Services): Door {
 
 async function takeForm(visit: Visit): Promise<Answer> {
   const { ctx, message, reader, params } = visit
-  const body = await readBody(message, limits.linkFormMaxBytes)
+  const body = await readBody(message, linkFormMaxBytes)
   if (body === null) return { status: 413, text: plainPage(reader, 'large', visit.top) }
   const typed = readForm(body)
   const { slug = '' } = params

@@ -6,6 +6,9 @@ import { limits } from '../../shared/limits.ts'
 import { giveWay } from '../../shared/turns.ts'
 import { intricacyProblem } from '../request.ts'
 
+/** The length of a name that can be one of ours. */
+const jsonNameLengthMax = 100
+
 /** A request as a route's row sees it. */
 export interface RestRequest {
   params: Readonly<Record<string, string>>
@@ -69,7 +72,7 @@ function fieldsOf(json: unknown, problem: string | null): Readonly<Record<string
 export function inSchemaWords<T>(entries: readonly (readonly [string, T])[]): Record<string, T> {
   return Object.fromEntries(
     entries
-      .filter(([name]) => name.length <= limits.jsonNameLengthMax && snakeCase(name) === name)
+      .filter(([name]) => name.length <= jsonNameLengthMax && snakeCase(name) === name)
       .map(([name, value]) => [camelCase(name), value]),
   )
 }
@@ -119,7 +122,7 @@ function* structureProblem(text: string): Generator<undefined, string | null> {
       const names = open.at(-1)
       const plain = name.includes('\\') ? String(JSON.parse(`"${name}"`)) : name
       if (names?.has(plain))
-        return `The body names ${JSON.stringify(plain.slice(0, limits.jsonNameLengthMax))} twice`
+        return `The body names ${JSON.stringify(plain.slice(0, jsonNameLengthMax))} twice`
       names?.add(plain)
       if ((names?.size ?? 0) > limits.jsonNamesMax)
         return `An object of the body has more than ${limits.jsonNamesMax} fields`

@@ -2,9 +2,11 @@ import DataLoader from 'dataloader'
 import { mine } from '../../identity/actor.ts'
 import { type Role, roles } from '../../identity/roles.ts'
 import type { Context } from '../../context.ts'
-import { limits } from '../../shared/limits.ts'
 import type { ApprovalStatus } from './states.ts'
 import type { Subject } from './subjects.ts'
+
+/** Who joined a team, or got a higher role, is no approver for so long; the database says so as well. */
+const approverWaitMs = 24 * 3_600_000
 
 /** Of something that waits for people, what says who may approve it. */
 export interface Asked {
@@ -76,7 +78,7 @@ const approvers = Object.entries(roles).flatMap(([role, { approves }]) => (appro
 
 /** Members who joined, or got a higher role, after this moment do not count as approvers yet. */
 function approverSinceMax(ctx: Context): Date {
-  return new Date(ctx.clock.now().getTime() - limits.approverWaitMs)
+  return new Date(ctx.clock.now().getTime() - approverWaitMs)
 }
 
 /** Why a caller cannot approve something. */

@@ -7,13 +7,14 @@ import type { Context } from '../../context.ts'
 import { readId, smallIdMax } from '../../graphql/ids.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { readInput, text } from '../../shared/input.ts'
-import { limits } from '../../shared/limits.ts'
 import type { ApprovalStatus } from './states.ts'
 import type { Subject } from './subjects.ts'
 
+const rejectionReasonLengthMax = 200
+
 const digits = 'must be the 64 hexadecimal digits of the approval that you saw'
 const approveInput = z.object({ digest: z.string(digits).regex(/^[0-9a-f]{64}$/i, digits) })
-const rejectInput = z.object({ reason: text({ min: 1, max: limits.rejectionReasonLengthMax }) })
+const rejectInput = z.object({ reason: text({ min: 1, max: rejectionReasonLengthMax }) })
 
 /**
  * Approves a payout, a batch, a deposit or a change of the settings that waits for people. The last

@@ -7,7 +7,6 @@ import type { Context } from '../../context.ts'
 import { rehearse, transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { readInput, readTogether, text } from '../../shared/input.ts'
-import { limits } from '../../shared/limits.ts'
 import type { Provider } from '../../shared/providers.ts'
 import { recipientsSeed } from '../identity.ts'
 import { warnOfDuplicates } from './duplicates.ts'
@@ -21,9 +20,11 @@ import {
   recipientMethod,
 } from './recipients.ts'
 
+const batchTitleLengthMax = 200
+
 /** What a batch takes beside its recipients (specification: POST /bulk/batches). */
 export const createBatchInput = z.object({
-  title: text({ min: 1, max: limits.batchTitleLengthMax }).nullish(),
+  title: text({ min: 1, max: batchTitleLengthMax }).nullish(),
   paymentMethod: recipientMethod.nullish(),
   recipients: z.unknown().optional(),
 })

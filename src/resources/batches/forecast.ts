@@ -10,6 +10,13 @@ import type { Xof } from '../../shared/money.ts'
 import type { Provider } from '../../shared/providers.ts'
 import { type Duplicate, readDuplicates } from './duplicates.ts'
 
+/**
+ * Numbers that a dry run asks an operator about at once, and how long it waits. Choice: what a person waits
+ * for; the operator's questions about payments keep most of their lane.
+ */
+const dryRunLookupsAtOnce = 4
+const dryRunLookupMs = 3_000
+
 /** What a call did to a batch, or would do. */
 export interface BatchChange {
   /** Null where there is none: the call was a dry run. */
@@ -122,7 +129,7 @@ async function lookUp(
   accounts: readonly string[],
 ): Promise<Lookups> {
   const found: Lookups = { unknown: [], checked: 0 }
-  const over = AbortSignal.any([ctx.ending, AbortSignal.timeout(limits.dryRunLookupMs)])
+  const over = AbortSignal.any([ctx.ending, AbortSignal.timeout(dryRunLookupMs)])
   const left = accounts.values()
   async function work(): Promise<void> {
     for (const account of left) {
@@ -139,7 +146,7 @@ async function lookUp(
     lane: 'background',
     record: () => {},
   })
-  const workers = Promise.all(Array.from({ length: limits.dryRunLookupsAtOnce }, work))
+  const workers = Promise.all(Array.from({ length: dryRunLookupsAtOnce }, work))
   await Promise.race([
     workers,
     new Promise((resolve) => over.addEventListener('abort', resolve, { once: true })),

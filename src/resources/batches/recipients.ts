@@ -9,6 +9,9 @@ import { suggestProvider } from '../../config/number-ranges.ts'
 import { type Provider, providers } from '../../shared/providers.ts'
 import { giveWay } from '../../shared/turns.ts'
 
+/** Problems of one call that are listed. */
+const batchProblemsShown = 100
+
 /** By which operator people are paid. */
 export const recipientMethod = z.enum(providers, {
   error: ({ input }) =>
@@ -105,7 +108,7 @@ export function tooMany(left: number) {
 }
 
 function refuse(problems: FieldProblem[]) {
-  return invalidInput(problems.slice(0, limits.batchProblemsShown))
+  return invalidInput(problems.slice(0, batchProblemsShown))
 }
 
 function fieldOf(place: number, path: readonly PropertyKey[]): string {

@@ -4,6 +4,12 @@ import { limits } from '../../shared/limits.ts'
 import type { Provider } from '../../shared/providers.ts'
 import { type BegunRow, begunRequest, sendBegun, sendDeadline } from '../sending.ts'
 
+/** Recipients that one process sends to one operator at a time. */
+const recipientsInFlightMax = 32
+
+/** Answers that wait to be noted before further recipients are sent. */
+const recipientsUnnotedMax = 512
+
 /** The lane of bulk pay; the others have the ids of webhook endpoints, from 1 on. */
 const bulkLane = 0
 
@@ -16,7 +22,7 @@ interface Sending {
 
 /**
  * Sends the recipients of all batches under way, until nothing is due and nothing under way: of one batch
- * `limits.batchInFlightMax` at a time, of one operator `limits.recipientsInFlightMax`, of all merchants in
+ * `limits.batchInFlightMax` at a time, of one operator `recipientsInFlightMax`, of all merchants in
  * turn. Of all processes one at a time does, so that this holds over all of them; where this one is at it
  * already it looks once more. What an operator that is down would be asked stays where it is. Whatever
  * becomes of this process: what was begun and is not sent is asked about (`resources/settlement.ts`), and
@@ -68,13 +74,13 @@ async function sendWhileHeld(services: Services, sending: Sending, lost: AbortSi
     void sendBegun(services, begun.request, begun.deadline, onAnswered).finally(() => {
       onAnswered()
       unnoted.delete(begun.request.id)
-      if (unnoted.size === 0 || unnoted.size === limits.recipientsUnnotedMax / 2) wake()
+      if (unnoted.size === 0 || unnoted.size === recipientsUnnotedMax / 2) wake()
     })
   }
   try {
     while (look && !over.aborted) {
       look = false
-      if (unnoted.size <= limits.recipientsUnnotedMax)
+      if (unnoted.size <= recipientsUnnotedMax)
         for (const begun of await beginDue(services, calls, unnoted)) {
           // It is only asked about, and leaves its place to the next one.
           if (begun === 'orphan') look = true
@@ -103,7 +109,7 @@ async function beginDue(
   const busy = [...calls].map(({ batchId, request: { provider } }) => ({ batchId, provider }))
   const open = services.operators.list().flatMap(({ provider }) => {
     const operator = services.operators.find(provider)
-    const room = limits.recipientsInFlightMax - busy.filter((call) => call.provider === provider).length
+    const room = recipientsInFlightMax - busy.filter((call) => call.provider === provider).length
     if (!operator || room <= 0 || !operator.canStart('disburse', 'background').ok) return []
     // From before the right to send is taken: nothing may leave after the fence.
     return [{ provider, room, deadline: sendDeadline(operator, 'disburse') }]

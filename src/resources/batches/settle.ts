@@ -1,9 +1,11 @@
 import type { Pool } from 'pg'
 import type { Services } from '../../context.ts'
 import { shareStatement } from '../../database/batch.ts'
-import { limits } from '../../shared/limits.ts'
 import { type Ending, noteOtherOutcome, outcomeColumns } from '../outcome.ts'
 import type { RecipientStatus } from './states.ts'
+
+/** What recipients led to within this time is one statement, and one event of each batch. */
+const recipientsSettlePaceMs = 40
 
 /** What stands after the outcome of a recipient was brought. */
 interface Settlement {
@@ -47,5 +49,5 @@ const settleMany = shareStatement(
     return rows
   },
   undefined,
-  limits.recipientsSettlePaceMs,
+  recipientsSettlePaceMs,
 )

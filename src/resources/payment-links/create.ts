@@ -10,14 +10,19 @@ import { invariant } from '../../shared/invariant.ts'
 import { limits } from '../../shared/limits.ts'
 import { makeSlug, slug } from './slug.ts'
 
-const uses = `must be a whole number from 1 to ${limits.linkUsageLimitMax}`
+/** Texts of a payment link, and how often it may be paid (decisions: Endpoints). */
+const linkTitleLengthMax = 200
+const linkDescriptionLengthMax = 1_000
+const linkUsageLimitMax = 1_000_000_000
+
+const uses = `must be a whole number from 1 to ${linkUsageLimitMax}`
 
 export const linkFields = {
-  title: text({ min: 1, max: limits.linkTitleLengthMax }),
-  description: text({ max: limits.linkDescriptionLengthMax }).nullish(),
+  title: text({ min: 1, max: linkTitleLengthMax }),
+  description: text({ max: linkDescriptionLengthMax }).nullish(),
   amount: amount({ min: limits.collectAmountMinXof, max: limits.amountMaxXof }).nullish(),
   currency: currencyField.nullish(),
-  usageLimit: z.int(uses).min(1, uses).max(limits.linkUsageLimitMax, uses).nullish(),
+  usageLimit: z.int(uses).min(1, uses).max(linkUsageLimitMax, uses).nullish(),
   expiresAt: time.nullish(),
 }
 

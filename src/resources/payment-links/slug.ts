@@ -2,6 +2,9 @@ import { randomInt } from 'node:crypto'
 import { z } from 'zod'
 import { limits } from '../../shared/limits.ts'
 
+/** Characters of a slug that the service draws. */
+const linkSlugMadeLength = 10
+
 /** Words that an address of the service's own may need, or that would pass for one. */
 const reserved: ReadonlySet<string> = new Set(
   `about account admin api app assets auth bank checkout contact demo docs graphql health help home index
@@ -27,5 +30,5 @@ const letters = 'abcdefghjkmnpqrstuvwxyz23456789'
 
 /** A slug that nobody guesses: 49 random bits. */
 export function makeSlug(): string {
-  return Array.from({ length: limits.linkSlugMadeLength }, () => letters[randomInt(letters.length)]).join('')
+  return Array.from({ length: linkSlugMadeLength }, () => letters[randomInt(letters.length)]).join('')
 }

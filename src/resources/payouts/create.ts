@@ -27,6 +27,9 @@ import { type Provider, providers } from '../../shared/providers.ts'
 import { identityOf } from '../identity.ts'
 import type { PayoutStatus } from './states.ts'
 
+/** Furthest day that a payout is scheduled for (decisions: Endpoints). */
+const payoutScheduleMaxMs = 366 * 24 * 3_600_000
+
 const method = z.enum(providers, {
   error: ({ input }) =>
     input === 'BankTransfer' ? 'BankTransfer is not yet supported' : `must be one of ${providers.join(', ')}`,
@@ -133,7 +136,7 @@ function checkDay(ctx: Context, scheduledAt: Date | null | undefined): void {
   const ahead = scheduledAt.getTime() - ctx.clock.now().getTime()
   const refuse = (message: string) => invalidInput([{ field: 'scheduledAt', message }])
   if (ahead <= 0) throw refuse('must be in the future')
-  if (ahead > limits.payoutScheduleMaxMs) throw refuse('must be at most 366 days ahead')
+  if (ahead > payoutScheduleMaxMs) throw refuse('must be at most 366 days ahead')
 }
 
 interface Destination {

@@ -5,11 +5,17 @@ import { limits } from '../../shared/limits.ts'
 import type { Provider } from '../../shared/providers.ts'
 import { type BegunRow, begunRequest, sendBegun, sendDeadline } from '../sending.ts'
 
+/** Payouts that one process sends to one operator at a time. */
+const payoutsInFlightMax = 32
+
+/** Places that become free within this time are filled by one statement, unless half of them are. */
+const payoutsPaceMs = 20
+
 /** Who sends the payouts of an operator here, and is woken where there may be more. */
 const lanes = new WeakMap<Services['flights'], Map<Provider, () => void>>()
 
 /**
- * Begins the payouts of an operator that are due and sends them, `limits.payoutsInFlightMax` at a time, until
+ * Begins the payouts of an operator that are due and sends them, `payoutsInFlightMax` at a time, until
  * nothing is due and nothing under way. Where that is going on already in this process it looks once more.
  * Begins nothing while the operator is known to be down or the service ends; what was begun and is not sent
  * is asked about (`resources/settlement.ts`), and sent again under the same identity.
@@ -33,15 +39,15 @@ export async function sendDuePayouts(services: Services, provider: Provider): Pr
   }
   const freed = () => {
     underWay -= 1
-    if (underWay === 0 || (isFull && underWay <= limits.payoutsInFlightMax / 2)) wake()
-    else pause ??= setTimeout(wake, limits.payoutsPaceMs)
+    if (underWay === 0 || (isFull && underWay <= payoutsInFlightMax / 2)) wake()
+    else pause ??= setTimeout(wake, payoutsPaceMs)
   }
   here.set(provider, wake)
   services.ending.addEventListener('abort', wake, { once: true })
   try {
     while (look && !services.ending.aborted) {
       look = false
-      const room = limits.payoutsInFlightMax - underWay
+      const room = payoutsInFlightMax - underWay
       const requests = await beginDue(services, provider, room)
       isFull = requests.sends.length === room
       for (const request of requests.sends) {

@@ -1,9 +1,11 @@
 import type { Pool } from 'pg'
 import type { Services } from '../../context.ts'
 import { shareStatement } from '../../database/batch.ts'
-import { limits } from '../../shared/limits.ts'
 import { type Ending, noteOtherOutcome, outcomeColumns } from '../outcome.ts'
 import type { PayoutStatus } from './states.ts'
+
+/** What payouts led to within this time is one statement. */
+const payoutsSettlePaceMs = 10
 
 /** What stands after the outcome of a payout was brought. */
 interface Settlement {
@@ -51,4 +53,4 @@ async function settle(pool: Pool, items: readonly Item[]): Promise<Settlement[]>
 }
 
 /** Nobody waits for a payout as one waits for a deposit: those that end within a moment end together. */
-const settleMany = shareStatement(settle, undefined, limits.payoutsSettlePaceMs)
+const settleMany = shareStatement(settle, undefined, payoutsSettlePaceMs)

@@ -9,21 +9,30 @@ import { DomainError } from '../../shared/errors.ts'
 import { amount, email, invalidInput, oneOf, readInput, text } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 
+/** Highest amount from which on payouts wait for a person. Choice: above any batch. */
+const approvalThresholdMaxXof = 1_000_000_000_000
+
+/** People who must approve one thing, at most (issue 6). */
+const approvalsRequiredMax = 3
+
+/** Entries of an address whitelist (design: reliability, section 7). */
+const ipWhitelistMax = 50
+
 /** What people of an account are written to in. */
 export const locales = ['fr', 'en'] as const
 
-const people = `must be a whole number from 1 to ${limits.approvalsRequiredMax}`
+const people = `must be a whole number from 1 to ${approvalsRequiredMax}`
 
 export const updateSettingsInput = z.object({
   businessName: text({ min: 1, max: limits.merchantNameLengthMax }).nullish(),
   notificationEmail: z.union([z.literal(''), email], 'must be an e-mail address, or empty').nullish(),
   payoutsRequireApproval: z.boolean('must be true or false').nullish(),
-  approvalThreshold: amount({ min: 0, max: limits.approvalThresholdMaxXof }).nullish(),
-  approvalsRequired: z.int(people).min(1, people).max(limits.approvalsRequiredMax, people).nullish(),
+  approvalThreshold: amount({ min: 0, max: approvalThresholdMaxXof }).nullish(),
+  approvalsRequired: z.int(people).min(1, people).max(approvalsRequiredMax, people).nullish(),
   approvalsCoverDeposits: z.boolean('must be true or false').nullish(),
   ipWhitelist: z
     .array(networkEntry, 'must be a list of addresses and CIDR ranges')
-    .max(limits.ipWhitelistMax, `must have at most ${limits.ipWhitelistMax} entries`)
+    .max(ipWhitelistMax, `must have at most ${ipWhitelistMax} entries`)
     .transform((entries) => [...new Set(entries)])
     .nullish(),
   locale: oneOf(locales).nullish(),

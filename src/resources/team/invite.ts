@@ -8,11 +8,15 @@ import type { Context, Services } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { email, oneOf, readInput, text } from '../../shared/input.ts'
-import { limits } from '../../shared/limits.ts'
 import { writeLetter } from './letters.ts'
 import { checkManages, holdTeam, type Shop } from './roster.ts'
 
-export const memberName = text({ min: 1, max: limits.memberNameLengthMax })
+const memberNameLengthMax = 200
+
+/** The link of an invitation works for so long. */
+const invitationLifetimeMs = 72 * 3_600_000
+
+export const memberName = text({ min: 1, max: memberNameLengthMax })
 /** One person has one address, however it was typed. */
 export const memberEmail = email.transform((address) => address.toLowerCase())
 
@@ -91,7 +95,7 @@ async function addMember(
   await tx.query(
     `INSERT INTO member_secret (member_id, merchant_id, invitation_hash, invitation_expires_at)
      VALUES ($1, $2, $3, now() + $4 * interval '1 millisecond')`,
-    [id, merchantId, hash, limits.invitationLifetimeMs],
+    [id, merchantId, hash, invitationLifetimeMs],
   )
   const { name: merchant, locale } = shop
   const letter = { template: 'invitation', locale, to: { name, address }, merchant, proof } as const

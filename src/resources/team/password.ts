@@ -15,6 +15,12 @@ import { memberEmail } from './invite.ts'
 import { writeLetter } from './letters.ts'
 import { ownAccount, withOwnPassword } from './own-account.ts'
 
+/** The link for a new password works for so long. */
+const resetLifetimeMs = 3_600_000
+
+/** Teams that one request writes to. */
+const resetLettersMax = 5
+
 /** A password that somebody chooses: long, and otherwise free (ASVS 6.2; PCI DSS 8.3.6). */
 export const chosenPassword = text({ max: limits.passwordLengthMax }).refine(
   (value) => Array.from(value).length >= limits.passwordLengthMin,
@@ -110,14 +116,14 @@ export async function sendPasswordReset(
        WHERE t.email = $1 AND t.status = 'active' AND m.status = 'active'
          AND coalesce(t.merchant_id = $2, true)
        ORDER BY t.id LIMIT $3`,
-      [email, merchantId, limits.resetLettersMax],
+      [email, merchantId, resetLettersMax],
     )
     for (const { id, merchantId: shop, name, merchant, locale } of rows) {
       const { proof, hash } = makeProof(master)
       await tx.query(
         `UPDATE member_secret SET reset_hash = $2, reset_expires_at = now() + $3 * interval '1 millisecond'
          WHERE member_id = $1`,
-        [id, hash, limits.resetLifetimeMs],
+        [id, hash, resetLifetimeMs],
       )
       const to = { name, address: email }
       await writeLetter(tx, master, shop, { template: 'password-reset', locale, to, merchant, proof })

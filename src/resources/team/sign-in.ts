@@ -13,6 +13,9 @@ import { type Candidate, candidateColumns, checkAdmitted, whenProven } from './j
 import { writeLetter } from './letters.ts'
 import { givenPassword } from './own-account.ts'
 
+/** Letters of sign-ins from new addresses, of one member in an hour. Choice. */
+const newAddressLettersMax = 3
+
 const signInInput = z.object({
   email: memberEmail,
   password: givenPassword,
@@ -52,7 +55,7 @@ export async function signInMember(ctx: Context, raw: z.input<typeof signInInput
 /** A letter to whoever it is: if it was somebody else, the member hears of it. */
 async function tellMember(tx: PoolClient, ctx: Context, member: Candidate): Promise<void> {
   const { memberId, merchantId, merchant, locale, name, email } = member
-  const policy = { max: limits.newAddressLettersMax, windowMs: limits.resetsWindowMs }
+  const policy = { max: newAddressLettersMax, windowMs: limits.resetsWindowMs }
   const { allowed } = await takeHit(tx, `new-address:${memberId}`, policy)
   if (!allowed) return
   await writeLetter(tx, ctx.access.master, merchantId, {

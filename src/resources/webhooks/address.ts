@@ -9,6 +9,9 @@ import type { Config } from '../../config/config.ts'
 import { invalidInput, readInput, webAddress } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 
+/** Registering resolves the name. Choice: whoever registers waits for it. */
+const webhookResolveMs = 2_000
+
 // Whoever registers an endpoint has us send requests from inside our network: what an address may lead to is
 // decided here, at registration and again for every connection.
 
@@ -65,7 +68,7 @@ async function lookThrough(host: string, rules: AddressRules): Promise<void> {
   const waited = new AbortController()
   await Promise.race([
     found,
-    sleep(limits.webhookResolveMs, undefined, { ref: false, signal: waited.signal }).catch(() => {}),
+    sleep(webhookResolveMs, undefined, { ref: false, signal: waited.signal }).catch(() => {}),
   ])
   waited.abort()
 }

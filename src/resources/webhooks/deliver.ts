@@ -7,6 +7,15 @@ import { eventIdText, webhookBody } from './payload.ts'
 import { openWebhookSecret } from './secrets.ts'
 import { signedHeaders, type SigningSecrets } from './sign.ts'
 
+/** Failures in a row after which an endpoint is only probed (decisions: Deliveries; SQL says so too). */
+const webhookProbeFrom = 5
+
+/** What a lane took before is looked at again: its endpoint may have been changed or removed. */
+const webhookLookMs = 1_000
+
+/** A lane lets others have its place after this time. */
+const webhookLaneMs = 10_000
+
 /** A lane that runs in this process. */
 interface Lane {
   /** Something was added since it last looked. */
@@ -83,7 +92,7 @@ async function runLane(services: Services, { endpointId, lane, here, lost, stop 
       if (!rows[0]?.isDue) return
     }
     // Others wait for a place, and it had one for long.
-    if (here.size >= limits.webhookLanesMax && performance.now() - begun > limits.webhookLaneMs) return
+    if (here.size >= limits.webhookLanesMax && performance.now() - begun > webhookLaneMs) return
   }
 }
 
@@ -105,7 +114,7 @@ async function sendAll(
 ): Promise<boolean> {
   const begun = performance.now()
   for (const delivery of due) {
-    if (over() || performance.now() - begun > limits.webhookLookMs) return false
+    if (over() || performance.now() - begun > webhookLookMs) return false
     const at = services.clock.now()
     const result = await send(services, target, delivery, stop)
     // It says nothing of the receiver.
@@ -123,7 +132,7 @@ async function sendAll(
 }
 
 function goesOn({ isActive, failureCount }: Standing, { retryAfterMs }: SendResult): boolean {
-  return isActive && failureCount < limits.webhookProbeFrom && retryAfterMs === undefined
+  return isActive && failureCount < webhookProbeFrom && retryAfterMs === undefined
 }
 
 /** Until the next attempt; null where there is none. A tenth of chance: retries come in no waves. */
@@ -189,7 +198,7 @@ interface Due {
 
 /** What is due of an endpoint, in the order of the log; of one that keeps failing the oldest, where it is. */
 async function takeDue({ laneHolds }: Services, endpointId: number, failures: number): Promise<Due[]> {
-  const isProbing = failures >= limits.webhookProbeFrom
+  const isProbing = failures >= webhookProbeFrom
   const { rows } = await laneHolds.pool.query<Due>({
     name: isProbing ? 'take_probe' : 'take_due',
     text: isProbing ? takeText(oldest, '$2') : takeText(dueNow, '$2'),

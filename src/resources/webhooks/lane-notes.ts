@@ -2,6 +2,9 @@ import type { Services } from '../../context.ts'
 import { limits } from '../../shared/limits.ts'
 import type { SendResult } from '../../shared/sender.ts'
 
+/** An attempt is noted within this time. */
+const webhookUnnotedMs = 50
+
 /** One call, and what came of it. */
 export interface Note {
   /** Of the delivery. */
@@ -70,7 +73,7 @@ export function openLaneNotes(services: Services, endpointId: number): LaneNotes
         await underWay
         void write()
       } else {
-        timer ??= setTimeout(() => void write(), limits.webhookUnnotedMs)
+        timer ??= setTimeout(() => void write(), webhookUnnotedMs)
       }
       assertWritten()
     },

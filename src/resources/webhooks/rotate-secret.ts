@@ -1,11 +1,13 @@
 import { recordChange, recordingOf } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
-import { limits } from '../../shared/limits.ts'
 import { findWebhook, noSuchWebhook } from './find.ts'
 import type { WebhookWithSecret } from './register.ts'
 import { openWebhookSecret, sealWebhookSecret } from './secrets.ts'
 import { newWebhookSecret } from './sign.ts'
+
+/** After a rotation deliveries are signed with both secrets for so long (issue: webhooks). */
+const webhookOverlapMs = 24 * 3_600_000
 
 /**
  * Gives an endpoint a new secret. For 24 hours its deliveries are signed with the old one too, unless that
@@ -28,7 +30,7 @@ export async function rotateWebhookSecret(
     const { rows } = await tx.query<{ sealed: Buffer }>({
       name: 'rotate_webhook_secret',
       text: 'SELECT secret_sealed AS sealed FROM rotate_webhook_secret($1, $2, $3, $4, $5)',
-      values: [merchantId, id, sealed, ctx.effect?.id ?? null, oldEndsNow ? 0 : limits.webhookOverlapMs],
+      values: [merchantId, id, sealed, ctx.effect?.id ?? null, oldEndsNow ? 0 : webhookOverlapMs],
     })
     const change = { target: ['webhook', id], after: { old_secret_ended: oldEndsNow } } as const
     // Another one: the same request had rotated it before.

@@ -16,6 +16,9 @@ import { type Sample, sendSample } from './send-sample.ts'
 import { deliveryStates } from './states.ts'
 import { updateWebhook } from './update.ts'
 
+/** Attempts that a delivery shows. Choice: a whole run of the schedule, and some of the run before. */
+const webhookAttemptsShown = 16
+
 const DeliveryStatus = stateEnum(
   'WebhookDeliveryStatus',
   deliveryStates,
@@ -69,9 +72,9 @@ const Delivery = builder.prismaNode('WebhookDelivery', {
       description: 'Of all its runs: a replay begins a new one.',
     }),
     attempts: t.relation('attempts', {
-      description: `Its newest ${limits.webhookAttemptsShown} attempts, the newest first.`,
-      query: { orderBy: { nth: 'desc' }, take: limits.webhookAttemptsShown },
-      extensions: { lengthMax: limits.webhookAttemptsShown },
+      description: `Its newest ${webhookAttemptsShown} attempts, the newest first.`,
+      query: { orderBy: { nth: 'desc' }, take: webhookAttemptsShown },
+      extensions: { lengthMax: webhookAttemptsShown },
     }),
     nextAttemptAt: t.expose('nextAttemptAt', {
       type: 'DateTime',

@@ -18,6 +18,13 @@ import {
   readWebhookUrl,
 } from './address.ts'
 
+/** Of an answer so much is read, and its beginning kept for the merchant to see. */
+const webhookAnswerMaxBytes = 64 * 1_024
+const webhookAnswerKeptBytes = 2 * 1_024
+
+/** No receiver may push us further away than this. Choice: the longest wait of the schedule. */
+const webhookRetryAfterMaxMs = 24 * 3_600_000
+
 /** Connections, as TLS wants them in tests, and the deadline of one exchange. */
 export interface SenderOptions extends AddressRules {
   deadlineMs?: number
@@ -74,7 +81,7 @@ export function createSender({ deadlineMs, ca, ...rules }: SenderOptions): Sende
   function bounds(signal: AbortSignal | undefined) {
     return {
       deadlineMs: deadlineMs ?? limits.webhookDeadlineMs,
-      maxBytes: limits.webhookAnswerMaxBytes,
+      maxBytes: webhookAnswerMaxBytes,
       signal,
     }
   }
@@ -113,7 +120,7 @@ function read(told: Exchanged, isClosed: boolean): Told {
     statusCode: status,
     error: null,
     answer: safeText(told.body),
-    retryAfterMs: asksToWait ? retryAfterMs(headers, limits.webhookRetryAfterMaxMs) : undefined,
+    retryAfterMs: asksToWait ? retryAfterMs(headers, webhookRetryAfterMaxMs) : undefined,
   }
 }
 
@@ -128,7 +135,7 @@ function causeOf({ isSent, error, stoppedBy }: Exchanged, isClosed: boolean): Se
 
 /** The first 2 KiB as text: whole characters, and none that the database cannot keep. */
 function safeText(body: Buffer): string {
-  const kept = body.subarray(0, limits.webhookAnswerKeptBytes)
+  const kept = body.subarray(0, webhookAnswerKeptBytes)
   const isCut = kept.length < body.length
   return new TextDecoder().decode(kept, { stream: isCut }).replaceAll('\0', '\uFFFD')
 }
