@@ -4,7 +4,8 @@ import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
+import { eventually } from '../kit/eventually.ts'
 import { plants, plantTree } from './plants.ts'
 
 // The harness is a program of its own (`npm run crash`). What it prints names the seed that plans the same
@@ -62,7 +63,7 @@ test('SIGTERM ends a storm and all that it started', async () => {
     storm.stdout.on('data', (chunk) => (said += String(chunk)))
     await once(storm.stdout, 'data')
     // Each is killed and started again all the while.
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const before = (await others()).join('\n')
       expect(before).toMatch(/bin\/postgres -D/)
       expect(before).toMatch(/src\/main\.ts/)

@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from 'vitest'
+import { eventually } from '../kit/eventually.ts'
 import {
   type Channels,
   deliver,
@@ -9,7 +10,7 @@ import {
 } from '../../src/graphql/broadcast.ts'
 import type { LiveStream } from '../../src/graphql/live-stream.ts'
 import { DomainError } from '../../src/shared/errors.ts'
-import { logOf, Ticks, until } from '../kit/graphql.ts'
+import { logOf, Ticks } from '../kit/graphql.ts'
 
 let ticks: Ticks
 let channels: Channels
@@ -92,24 +93,24 @@ test('each event is written once for all readers of a channel, and once for each
   const readers = [reader(), reader(), reader(), reader(null, { name: 'b' })]
   for (let n = 1; n <= 5; n += 1) {
     ticks.advance(n)
-    await until(() => readers.every(({ seen }) => seen.length === n))
+    await eventually(() => readers.every(({ seen }) => seen.length === n))
   }
   expect(readers.map(({ seen }) => seen)).toEqual(readers.map(() => upTo(5)))
   expect(written).toHaveLength(5 * 2)
   expect(places).toBe(2)
   for (const { stream } of readers) stream.end(null)
   await Promise.all(readers.map(({ done }) => done))
-  await until(() => ticks.open === 0)
+  await eventually(() => ticks.open === 0)
   expect([channels.size, places]).toEqual([0, 0])
 })
 
 test('one that begins in the past catches up by itself, then shares; nobody waits for it', async () => {
   ticks.advance(100)
   const [live, late] = [reader(), reader('90')]
-  await until(() => late.seen.length === 10)
+  await eventually(() => late.seen.length === 10)
   expect([live.seen, written.length]).toEqual([[], 10])
   ticks.advance(101)
-  await until(() => live.seen.length === 1 && late.seen.length === 11)
+  await eventually(() => live.seen.length === 1 && late.seen.length === 11)
   expect([live.seen, late.seen, written.length]).toEqual([['101'], upTo(101, 91), 11])
   for (const { stream } of [live, late]) stream.end(null)
 })
@@ -120,10 +121,10 @@ test('what a reader does not want is passed over, and keeps nobody from sharing'
   // All that these two missed is of another kind; the log ends with an event of another kind.
   ticks.advance(101)
   const [live, ...late] = [reader(null, even), reader('100', even), reader('100', even)]
-  await Promise.all(late.map(({ stream }) => until(() => stream.cursor === 101n)))
+  await Promise.all(late.map(({ stream }) => eventually(() => stream.cursor === 101n)))
   ticks.advance(105)
   const readers = [live, ...late]
-  await until(() => readers.every(({ stream }) => stream.cursor === 105n))
+  await eventually(() => readers.every(({ stream }) => stream.cursor === 105n))
   expect(readers.map(({ seen }) => seen)).toEqual(readers.map(() => ['102', '104']))
   expect(written).toEqual([102, 104])
   for (const { stream } of readers) stream.end(null)
@@ -132,10 +133,10 @@ test('what a reader does not want is passed over, and keeps nobody from sharing'
 test('one that is the first and begins in the past does not hold those that come after it', async () => {
   ticks.advance(1_000)
   const late = reader('0', { room: 1 })
-  await until(() => late.seen.length === 1)
+  await eventually(() => late.seen.length === 1)
   const live = reader()
   ticks.advance(1_001)
-  await until(() => live.seen.length === 1)
+  await eventually(() => live.seen.length === 1)
   expect([live.seen, late.seen]).toEqual([['1001'], ['1']])
   for (const { stream } of [live, late]) stream.end(null)
 })
@@ -143,13 +144,13 @@ test('one that is the first and begins in the past does not hold those that come
 test('one without room falls out, loses nothing, and joins again', async () => {
   const [slow, fast] = [reader(null, { room: 2 }), reader()]
   ticks.advance(50)
-  await until(() => fast.seen.length === 50)
+  await eventually(() => fast.seen.length === 50)
   expect(slow.seen).toEqual(['1', '2'])
   slow.drain()
-  await until(() => slow.seen.length === 50)
+  await eventually(() => slow.seen.length === 50)
   const before = written.length
   ticks.advance(60)
-  await until(() => fast.seen.length === 60 && slow.seen.length === 60)
+  await eventually(() => fast.seen.length === 60 && slow.seen.length === 60)
   expect([slow.seen, fast.seen]).toEqual([upTo(60), upTo(60)])
   expect(written.length - before).toBe(10)
   for (const { stream } of [slow, fast]) stream.end(null)
@@ -161,7 +162,7 @@ test('one that stays without room is cut off, the others go on', async () => {
   await stalled.done
   expect([stalled.state.isCut, stalled.stream.signal.aborted, stalled.seen]).toEqual([true, true, ['1']])
   ticks.advance(6)
-  await until(() => fast.seen.length === 6)
+  await eventually(() => fast.seen.length === 6)
   expect(fast.state.isCut).toBe(false)
   fast.stream.end(null)
 })
@@ -173,11 +174,11 @@ test.each(['sharing', 'catching up', 'without room'])(
     const one = reader(how === 'catching up' ? '0' : null, { room: how === 'without room' ? 1 : Infinity })
     const other = reader()
     ticks.advance(11)
-    await until(() => one.seen.at(-1) === '11')
+    await eventually(() => one.seen.at(-1) === '11')
     one.stream.end(new DomainError('UNAUTHENTICATED'))
     await expect(one.done).rejects.toMatchObject({ code: 'UNAUTHENTICATED' })
     ticks.advance(12)
-    await until(() => other.seen.at(-1) === '12')
+    await eventually(() => other.seen.at(-1) === '12')
     expect(one.seen.at(-1)).toBe('11')
     other.stream.end(null)
   },
@@ -214,6 +215,6 @@ test('a log that breaks breaks its readers, and the next one reads it anew', asy
   expect([channels.size, places]).toEqual([0, 0])
   const next = reader()
   ticks.advance(1)
-  await until(() => next.seen.length === 1)
+  await eventually(() => next.seen.length === 1)
   next.stream.end(null)
 })

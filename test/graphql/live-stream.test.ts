@@ -1,8 +1,9 @@
 import { afterAll, beforeEach, expect, test } from 'vitest'
+import { eventually } from '../kit/eventually.ts'
 import type { Context } from '../../src/context.ts'
 import { liveStream, watchActor } from '../../src/graphql/live-stream.ts'
 import { limits } from '../../src/shared/limits.ts'
-import { createFixture, logOf, until } from '../kit/graphql.ts'
+import { createFixture, logOf } from '../kit/graphql.ts'
 
 const fixture = createFixture('sandbox')
 const { services, ticks } = fixture
@@ -36,14 +37,14 @@ test('reads its log from where its reader is', async () => {
     if (n === 3) stream.end(null)
   }
   expect(seen).toEqual([2, 3])
-  await until(() => ticks.open === 0)
+  await eventually(() => ticks.open === 0)
 })
 
 test('ends with the reason where its token is revoked', async () => {
   const token = fixture.issue()
   const stream = follow(await contextOf(token))
   fixture.revoke(token)
-  await until(() => stream.signal.aborted, 1_000)
+  await eventually(() => stream.signal.aborted, 1_000)
   expect(stream.why).toMatchObject({ code: 'UNAUTHENTICATED' })
   expect(services.streams.size).toBe(0)
 })
@@ -74,7 +75,7 @@ test('a watch tells the end of the token once, on time, also where it lies month
   const far = await contextOf(fixture.issue({ expiresInMs: 40 * 86_400_000 }))
   const stops = [soon, far].map((ctx) => watchActor(ctx, ctx.actor as never, (why) => ended.push(why)))
   const began = performance.now()
-  await until(() => ended.length > 0)
+  await eventually(() => ended.length > 0)
   expect(performance.now() - began).toBeLessThan(250)
   await new Promise((resolve) => setTimeout(resolve, limits.credentialFreshMs * 2))
   expect(ended).toEqual(['UNAUTHENTICATED'])

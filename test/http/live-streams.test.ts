@@ -1,11 +1,12 @@
 import { request } from 'node:http'
 import { afterEach, describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
+import { eventually } from '../kit/eventually.ts'
 import { createOperations } from '../../src/graphql/operation.ts'
 import { createGraphqlHandler } from '../../src/http/graphql.ts'
 import { serveSubscriptions } from '../../src/http/subscriptions.ts'
 import { limits } from '../../src/shared/limits.ts'
-import { serve, until } from '../kit/graphql.ts'
+import { serve } from '../kit/graphql.ts'
 
 /** How many readers a storm has; 5,000 by hand. */
 const stormReaders = Number(process.env['STORM_READERS'] ?? 300)
@@ -23,7 +24,7 @@ const open: { end(): void }[] = []
 afterEach(async () => {
   for (const reader of open.splice(0)) reader.end()
   ticks.paddingBytes = 0
-  await until(() => ticks.open === 0 && services.streams.size === 0)
+  await eventually(() => ticks.open === 0 && services.streams.size === 0)
 })
 
 const follow =
@@ -114,9 +115,9 @@ describe('equal subscriptions are executed together', () => {
   test.each(differing)('%s: %#', async (_what, openOther, logs) => {
     ticks.advance(0)
     const [one, other] = [await overSocket(shop()), await openOther()]
-    await until(() => [...services.streams.values()].reduce((sum, count) => sum + count, 0) === 4)
+    await eventually(() => [...services.streams.values()].reduce((sum, count) => sum + count, 0) === 4)
     ticks.advance(3)
-    await until(() => one.seen.length === 3 && other.seen.length === 3)
+    await eventually(() => one.seen.length === 3 && other.seen.length === 3)
     expect([one.seen, other.seen]).toEqual([upTo(3), upTo(3)])
     // How often the log is read.
     expect(ticks.open).toBe(logs)
@@ -134,7 +135,7 @@ test('of subscriptions that differ a merchant has so many: no event is executed 
     if (n % limits.subscriptionsPerTokenMax === 0) token = fixture.issue()
     readers.push(await (n % 2 === 0 ? overEvents : overSocket)(token, differing(n)))
   }
-  await until(() => readers.filter(({ refusal }) => refusal !== null).length === count - max)
+  await eventually(() => readers.filter(({ refusal }) => refusal !== null).length === count - max)
   expect(services.streams.get('merchant:1')).toBe(max)
   const kept = readers.filter(({ refusal }) => refusal === null)
   for (const { refusal } of readers.slice(max))
@@ -145,15 +146,15 @@ test('of subscriptions that differ a merchant has so many: no event is executed 
   // One like another is none more, and another merchant has its own.
   kept.push(await overSocket(fixture.issue(), differing(0)))
   kept.push(await overSocket(fixture.issue({ merchantId: 2 })))
-  await until(() => ticks.open === max + 1)
+  await eventually(() => ticks.open === max + 1)
   ticks.advance(1)
-  await until(() => kept.every(({ seen }) => seen.length === 1))
+  await eventually(() => kept.every(({ seen }) => seen.length === 1))
   expect(ticks.open).toBe(max + 1)
 
   readers[1]?.end()
-  await until(() => ticks.open === max)
+  await eventually(() => ticks.open === max)
   const next = await overEvents(fixture.issue(), differing(count))
-  await until(() => ticks.open === max + 1)
+  await eventually(() => ticks.open === max + 1)
   expect(next.refusal).toBeNull()
   ticks.head = 0
 })
@@ -162,11 +163,11 @@ test('a reader of an event stream that stalls is cut off, and comes back with it
   ticks.advance(0)
   ticks.paddingBytes = 64 * 1_024
   const [stalled, healthy] = [await overEvents(fixture.issue()), await overEvents(fixture.issue())]
-  await until(() => services.streams.get('merchant:1') === 2)
+  await eventually(() => services.streams.get('merchant:1') === 2)
   stalled.stall()
   ticks.advance(300)
-  await until(() => services.streams.get('merchant:1') === 1)
-  await until(() => healthy.seen.length === 300)
+  await eventually(() => services.streams.get('merchant:1') === 1)
+  await eventually(() => healthy.seen.length === 300)
   expect(stalled.seen.length).toBeLessThan(300)
   ticks.head = 0
 })
@@ -191,18 +192,18 @@ test(`a storm of ${stormReaders} readers, a tenth of them stalled`, {
     )
     for (const [index, reader] of opened.entries()) (isLazy(index) ? stalled : healthy).push(reader)
   }
-  await until(() => services.streams.get('merchant:1') === healthy.length + stalled.length)
+  await eventually(() => services.streams.get('merchant:1') === healthy.length + stalled.length)
   for (const reader of stalled) reader.stall()
   const before = process.memoryUsage().rss
   let most = before
   for (let last = 20; last <= 400; last += 20) {
     ticks.advance(last)
-    await until(() => healthy.every(({ seen }) => seen.length === last), 60_000)
+    await eventually(() => healthy.every(({ seen }) => seen.length === last), 60_000)
     most = Math.max(most, process.memoryUsage().rss)
   }
   for (const { seen } of healthy) expect(seen).toEqual(upTo(400))
   // The readers live in this process too: of more than 500, each may have its share.
   expect((most - before) / 1_024 / 1_024).toBeLessThan(Math.max(200, stormReaders * 0.4))
-  await until(() => services.streams.get('merchant:1') === healthy.length, stallMs * 4)
+  await eventually(() => services.streams.get('merchant:1') === healthy.length, stallMs * 4)
   ticks.head = 0
 })

@@ -1,10 +1,11 @@
 import { type IncomingMessage, request } from 'node:http'
 import { createClient } from 'graphql-sse'
 import { afterEach, expect, test } from 'vitest'
+import { eventually } from '../kit/eventually.ts'
 import { createOperations } from '../../src/graphql/operation.ts'
 import { createGraphqlHandler } from '../../src/http/graphql.ts'
 import { limits } from '../../src/shared/limits.ts'
-import { serve, until } from '../kit/graphql.ts'
+import { serve } from '../kit/graphql.ts'
 
 let isDraining = false
 const { url, fixture } = serve((server, { services, schema }) => {
@@ -19,7 +20,7 @@ const { ticks, services } = fixture
 afterEach(async () => {
   isDraining = false
   ticks.paddingBytes = 0
-  await until(() => ticks.open === 0 && services.streams.size === 0)
+  await eventually(() => ticks.open === 0 && services.streams.size === 0)
 })
 
 const clientOf = (token: string) =>
@@ -125,12 +126,12 @@ test('a token has a limited number of streams, and gets the places back', async 
   const streams = await Promise.all(
     Array.from({ length: limits.subscriptionsPerTokenMax }, () => open(query, headers)),
   )
-  await until(() => services.streams.get('merchant:1') === limits.subscriptionsPerTokenMax)
+  await eventually(() => services.streams.get('merchant:1') === limits.subscriptionsPerTokenMax)
   expect(await readUntil(await open(query, headers), () => false)).toContain('TOO_MANY_SUBSCRIPTIONS')
   for (const stream of streams) stream.destroy()
-  await until(() => services.streams.size === 0)
+  await eventually(() => services.streams.size === 0)
   const again = await open(query, headers)
-  await until(() => ticks.open === 1)
+  await eventually(() => ticks.open === 1)
   again.destroy()
 })
 
@@ -140,7 +141,7 @@ test.each([
 ])('a stream whose token is %s ends within a second, with the reason', async (_how, issue, end) => {
   const token = issue()
   const stream = await open('subscription { ticks { n } }', { authorization: `Bearer ${token}` })
-  await until(() => ticks.open === 1)
+  await eventually(() => ticks.open === 1)
   const began = performance.now()
   end(token)
   const text = await readUntil(stream, () => false)
@@ -168,7 +169,7 @@ test('a reader that stalls holds back the source, loses nothing and goes on', as
 
 test('the end of the service cuts the stream without completing it, so that clients come back', async () => {
   const stream = await open('subscription { ticks { n } }')
-  await until(() => ticks.open === 1)
+  await eventually(() => ticks.open === 1)
   isDraining = true
   expect(await readUntil(stream, () => false)).toBe('retry: 1000\n\n')
 })

@@ -1,11 +1,12 @@
 import { type Client, createClient } from 'graphql-ws'
 import { afterEach, describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
+import { eventually } from '../kit/eventually.ts'
 import { createOperations } from '../../src/graphql/operation.ts'
 import { createGraphqlHandler } from '../../src/http/graphql.ts'
 import { serveSubscriptions, type Subscriptions } from '../../src/http/subscriptions.ts'
 import { limits } from '../../src/shared/limits.ts'
-import { serve, until } from '../kit/graphql.ts'
+import { serve } from '../kit/graphql.ts'
 
 const doors: Subscriptions[] = []
 const { url, fixture } = serve((server, { services, schema }) => {
@@ -26,7 +27,7 @@ afterEach(async () => {
   for (const client of clients.splice(0)) await client.dispose()
   for (const socket of sockets.splice(0)) socket.terminate()
   ticks.paddingBytes = 0
-  await until(() => ticks.open === 0 && services.streams.size === 0)
+  await eventually(() => ticks.open === 0 && services.streams.size === 0)
 })
 
 function clientOf(token: string | null): Client {
@@ -58,7 +59,7 @@ async function connect(
   await new Promise((resolve) => socket.on('open', resolve))
   const payload = token === null ? {} : { authorization: `Bearer ${token}` }
   socket.send(JSON.stringify({ type: 'connection_init', payload }))
-  await Promise.race([until(() => messages.length > 0), closed])
+  await Promise.race([eventually(() => messages.length > 0), closed])
   return { socket, messages, closed }
 }
 
@@ -70,7 +71,7 @@ async function subscribeFor(
   const token = fixture.issue({ expiresInMs })
   const { socket, ...connection } = await connect(token)
   subscribe(socket, '1', 'subscription { ticks { n } }')
-  await until(() => ticks.open === 1 || socket.readyState === WebSocket.CLOSED)
+  await eventually(() => ticks.open === 1 || socket.readyState === WebSocket.CLOSED)
   if (ticks.open === 0 && expiresInMs < 5_000) return subscribeFor(expiresInMs * 3)
   return { token, expiresAt, ...connection }
 }
@@ -123,20 +124,20 @@ describe('operations', () => {
     ]
     for (const [index, [query, code]] of wrong.entries()) {
       subscribe(socket, `${index}`, query)
-      await until(() => messages.some(({ id }) => id === `${index}`))
+      await eventually(() => messages.some(({ id }) => id === `${index}`))
       const answer = messages.find(({ id }) => id === `${index}`)
       expect([query, answer]).toMatchObject([query, { type: 'error', payload: [{ extensions: { code } }] }])
     }
     expect(JSON.stringify(messages)).not.toContain('hunter2')
     subscribe(socket, 'right', '{ hello }')
-    await until(() => messages.some(({ id, type }) => id === 'right' && type === 'complete'))
+    await eventually(() => messages.some(({ id, type }) => id === 'right' && type === 'complete'))
   })
 
   test('without a token only what is public answers', async () => {
     const { socket, messages } = await connect(null)
     subscribe(socket, '1', '{ hello }')
     subscribe(socket, '2', 'subscription { ticks { n } }')
-    await until(() => messages.filter(({ id }) => id !== undefined).length === 3)
+    await eventually(() => messages.filter(({ id }) => id !== undefined).length === 3)
     expect(messages).toContainEqual(expect.objectContaining({ id: '1', type: 'next' }))
     expect(messages.find(({ id }) => id === '2')).toMatchObject({
       type: 'error',
@@ -196,7 +197,7 @@ describe('a socket', () => {
     expect(await (await connect(token)).closed).toBe(1013)
     first?.socket.terminate()
     await first?.closed
-    await until(() => services.streams.size === 0)
+    await eventually(() => services.streams.size === 0)
     const again = await connect(token)
     expect(again.messages).toEqual([{ type: 'connection_ack' }])
   })
@@ -214,7 +215,7 @@ describe('a socket', () => {
     expect(opened.filter((word) => word === 'open')).toHaveLength(limits.webSocketsPerAddressMax)
     expect(opened.filter((word) => word.includes('429'))).toHaveLength(10)
     for (const socket of sockets.splice(0)) socket.terminate()
-    await until(() => services.streams.size === 0)
+    await eventually(() => services.streams.size === 0)
     const { messages } = await connect(fixture.issue())
     expect(messages).toEqual([{ type: 'connection_ack' }])
   })
@@ -222,7 +223,7 @@ describe('a socket', () => {
   test('has a limited number of operations under way', async () => {
     const { socket, messages } = await connect(fixture.issue())
     for (let id = 0; id < 70; id += 1) subscribe(socket, `${id}`, '{ slow }')
-    await until(() => messages.filter(({ type }) => type === 'error').length === 6)
+    await eventually(() => messages.filter(({ type }) => type === 'error').length === 6)
     expect(messages.at(-1)).toMatchObject({ payload: [{ extensions: { code: 'RATE_LIMITED' } }] })
   })
 
@@ -232,14 +233,14 @@ describe('a socket', () => {
     for (let id = 0; id < limits.subscriptionsPerTokenMax; id += 1) {
       subscribe(id % 2 ? first.socket : second.socket, `${id}`, 'subscription { ticks { n } }')
     }
-    await until(() => services.streams.get('merchant:1') === limits.subscriptionsPerTokenMax)
+    await eventually(() => services.streams.get('merchant:1') === limits.subscriptionsPerTokenMax)
     subscribe(first.socket, 'more', 'subscription { ticks { n } }')
-    await until(() => first.messages.some(({ id }) => id === 'more'))
+    await eventually(() => first.messages.some(({ id }) => id === 'more'))
     expect(JSON.stringify(first.messages)).toContain('TOO_MANY_SUBSCRIPTIONS')
     second.socket.terminate()
-    await until(() => services.streams.get('merchant:1') === limits.subscriptionsPerTokenMax / 2)
+    await eventually(() => services.streams.get('merchant:1') === limits.subscriptionsPerTokenMax / 2)
     subscribe(first.socket, 'again', 'subscription { ticks { n } }')
-    await until(() => services.streams.get('merchant:1') === limits.subscriptionsPerTokenMax / 2 + 1)
+    await eventually(() => services.streams.get('merchant:1') === limits.subscriptionsPerTokenMax / 2 + 1)
   })
 })
 
@@ -250,9 +251,9 @@ describe('a reader that stalls', () => {
     const before = ticks.pulled
     const { socket, messages } = await connect(fixture.issue())
     subscribe(socket, '1', 'subscription { ticks(after: "0") { n padding } }')
-    await until(() => messages.length > 1)
+    await eventually(() => messages.length > 1)
     socket.pause()
-    await until(() => ticks.open === 0)
+    await eventually(() => ticks.open === 0)
     expect(ticks.pulled - before).toBeLessThan(300)
   })
 
@@ -261,11 +262,11 @@ describe('a reader that stalls', () => {
     ticks.advance(400)
     const { socket, messages } = await connect(fixture.issue())
     subscribe(socket, '1', 'subscription { ticks(after: "0") { n padding } }')
-    await until(() => messages.length > 1)
+    await eventually(() => messages.length > 1)
     socket.pause()
     await new Promise((resolve) => setTimeout(resolve, 500))
     socket.resume()
-    await until(() => messages.length === 401)
+    await eventually(() => messages.length === 401)
     const seen = messages
       .slice(1)
       .map(({ payload }) => (payload as { data: { ticks: { n: number } } }).data.ticks.n)
@@ -285,7 +286,7 @@ describe('a reader that stalls', () => {
 test('the end of the service closes sockets with 1001', async () => {
   const { closed, socket } = await connect(fixture.issue())
   subscribe(socket, '1', 'subscription { ticks { n } }')
-  await until(() => ticks.open === 1)
+  await eventually(() => ticks.open === 1)
   await doors[0]?.close()
   expect(await closed).toBe(1001)
 })

@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
+import { eventuallyGives } from '../kit/eventually.ts'
 import { jobsSchemaVersion } from '../../src/database/jobs-schema.ts'
 import { migrate, serviceRole } from '../../src/database/migrate.ts'
 import { type Engine, startEngine } from '../../src/jobs/engine.ts'
@@ -16,7 +17,6 @@ import { limits } from '../../src/shared/limits.ts'
 import type { Provider } from '../../src/shared/providers.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
-import { eventually } from '../kit/program.ts'
 
 const log = createLog('silent')
 let db: TestDatabase
@@ -70,14 +70,14 @@ function enqueue(provider: Provider, client: pg.Pool | pg.PoolClient = db.owner)
 }
 
 const seen = (ran: readonly Provider[], provider: Provider, times = 1) =>
-  eventually(
+  eventuallyGives(
     async () => ran.filter((each) => each === provider).length,
     (count) => count >= times,
     10_000,
   )
 const jobsLeft = async () =>
   Number((await db.owner.query('SELECT count(*) AS n FROM graphile_worker._private_jobs')).rows[0].n)
-const noneLeft = () => eventually(jobsLeft, (left) => left === 0, 10_000)
+const noneLeft = () => eventuallyGives(jobsLeft, (left) => left === 0, 10_000)
 
 /** How many engines show that they live. */
 async function locksHeld(): Promise<number> {
@@ -106,7 +106,7 @@ test('what is enqueued runs within moments of its commit, and then is gone', asy
   expect(engine.healthy()).toBe(true)
   await close()
   // Nothing of it stays connected.
-  expect(await eventually(locksHeld, (held) => held === 0, 2_000)).toBe(0)
+  expect(await eventuallyGives(locksHeld, (held) => held === 0, 2_000)).toBe(0)
 })
 
 test('what a transaction enqueued that was rolled back never runs', async () => {
@@ -128,7 +128,7 @@ test('one that waits is enough for all who enqueue, one that failed is not waite
   const { ran, fails } = start()
   fails.add('OperatorA')
   await seen(ran, 'OperatorA')
-  await eventually(
+  await eventuallyGives(
     async () => (await db.owner.query('SELECT last_error AS e FROM graphile_worker._private_jobs')).rows,
     (rows) => rows.length === 1 && rows[0].e === 'as told',
     5_000,
@@ -176,7 +176,7 @@ test('it works on after all its connections were cut', async () => {
   await enqueue('OperatorB').catch(() => enqueue('OperatorB'))
   await seen(ran, 'OperatorB')
   expect(ran).toEqual(['OperatorA', 'OperatorB'])
-  await eventually(
+  await eventuallyGives(
     () => locksHeld(),
     (held) => held === 1 && engine.healthy(),
     10_000,

@@ -1,10 +1,10 @@
 import { randomInt } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { inject } from 'vitest'
 import { type Database, openDatabase, openPool } from '../../src/database/client.ts'
 import { serviceRole } from '../../src/database/migrate.ts'
 import { databaseUrl } from './database-url.ts'
+import { eventually } from './eventually.ts'
 
 /** A database of its own for one test file, with all migrations applied and nothing else in it. */
 export interface TestDatabase {
@@ -60,13 +60,12 @@ export async function createTestDatabase(options: { template?: string } = {}): P
 }
 
 async function untilWaiting(owner: pg.Pool, sessions = 1): Promise<void> {
-  for (const deadline = performance.now() + 10_000; ; await sleep(5)) {
+  await eventually(async () => {
     const { rowCount } = await owner.query(
       `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
     )
-    if (Number(rowCount) >= sessions) return
-    if (performance.now() > deadline) throw new Error(`${rowCount} sessions wait, not ${sessions}`)
-  }
+    if (Number(rowCount) < sessions) throw new Error(`${rowCount} sessions wait, not ${sessions}`)
+  })
 }
 
 async function withServer(url: string, statement: string): Promise<void> {

@@ -1,16 +1,40 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** The longest pause between two tries. */
+const pauseMsMax = 25
+
 /**
- * Waits until something holds: tries again and again, every 25 ms, until `check` no longer throws.
+ * Waits until something holds: tries `check` again and again until it neither throws nor gives `false`.
  * @returns what `check` gave
- * @throws what `check` threw last, once the time is over
+ * @throws Error what `check` threw last, once the time is over
  */
 export async function eventually<T>(check: () => T | Promise<T>, withinMs = 10_000): Promise<T> {
   const deadline = performance.now() + withinMs
-  for (;;) {
+  for (let pauseMs = 5; ; pauseMs = Math.min(pauseMs + 5, pauseMsMax)) {
     try {
-      return await check()
+      const given = await check()
+      if (given !== false) return given
+      throw new Error(`still not so after ${withinMs} ms: ${check.toString()}`)
     } catch (error) {
       if (performance.now() > deadline) throw error
-      await new Promise((resolve) => setTimeout(resolve, 25))
     }
+    await sleep(pauseMs)
   }
+}
+
+/**
+ * Asks again and again until an answer fits.
+ * @returns the answer that fits
+ * @throws Error with the last answer, once the time is over
+ */
+export function eventuallyGives<T>(
+  ask: () => T | Promise<T>,
+  fits: (answer: T) => boolean,
+  withinMs = 10_000,
+): Promise<T> {
+  return eventually(async () => {
+    const answer = await ask()
+    if (fits(answer)) return answer
+    throw new Error(`still so after ${withinMs} ms: ${JSON.stringify(answer)?.slice(0, 500)}`)
+  }, withinMs)
 }

@@ -209,15 +209,6 @@ export function serve(
   return { url: () => `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`, fixture }
 }
 
-/** Waits for what is about to be true. */
-export async function until(isTrue: () => boolean, ms = 5_000): Promise<void> {
-  const end = performance.now() + ms
-  while (!isTrue()) {
-    if (performance.now() > end) throw new Error(`still not so after ${ms} ms: ${isTrue.toString()}`)
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
-}
-
 function makeSchema(ticks: Ticks, paid: number[]): GraphQLSchema {
   const schema = buildSchema(sdl)
   const batch = { id: '1' }

@@ -5,8 +5,8 @@ import { rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { eventuallyGives } from './eventually.ts'
 
 const root = join(import.meta.dirname, '../..')
 const bin = join(root, 'node_modules/.bin')
@@ -53,7 +53,7 @@ export async function newHome(more: Record<string, string> = {}): Promise<Home> 
       ...more,
     },
     async remove() {
-      await eventually(
+      await eventuallyGives(
         () => processesIn(dataDir),
         (left) => left.length === 0,
         10_000,
@@ -212,22 +212,6 @@ export function processesOf(home: Home): Promise<string[]> {
 async function processesIn(dataDir: string): Promise<string[]> {
   const { stdout } = await promisify(execFile)('ps', ['-eo', 'pid=,args='])
   return stdout.split('\n').filter((line) => line.includes(dataDir))
-}
-
-/** Asks again until something is so. @throws Error after `ms` with what was so last */
-export async function eventually<T>(
-  ask: () => Promise<T>,
-  isSo: (value: T) => boolean,
-  ms: number,
-): Promise<T> {
-  const deadline = performance.now() + ms
-  for (;;) {
-    const value = await ask()
-    if (isSo(value)) return value
-    if (performance.now() > deadline)
-      throw new Error(`Still so after ${ms} ms: ${JSON.stringify(value).slice(0, 500)}`)
-    await sleep(20)
-  }
 }
 
 export interface Answer {

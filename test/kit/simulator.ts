@@ -217,16 +217,3 @@ export async function openReceiver() {
     },
   }
 }
-
-/** Asks again until an answer fits; for what comes over the network and has no event to wait for. */
-export async function until<Result>(
-  ask: () => Promise<Result>,
-  fits: (result: Result) => boolean,
-): Promise<Result> {
-  for (let tries = 0; tries < 400; tries++) {
-    const result = await ask()
-    if (fits(result)) return result
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
-  throw new Error('It never came.')
-}

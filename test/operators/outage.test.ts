@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import { eventually } from '../kit/eventually.ts'
 import type { OperatorSettings } from '../../src/config/config.ts'
 import type { CallContext, InitiateOutcome } from '../../src/operators/operator.ts'
 import { createOperators, type Operator } from '../../src/operators/registry.ts'
@@ -135,7 +136,7 @@ test.each(['refuse', 'hang', '5xx'] as const)(
     const probes = await sick.heartbeats()
     const start = stage.dead.canStart('collect')
     await vi.advanceTimersByTimeAsync(start.ok ? 0 : (start.retryAfterMs ?? 0))
-    await vi.waitFor(() => expect(stage.dead.canStart('collect')).toEqual({ ok: true }))
+    await eventually(() => expect(stage.dead.canStart('collect')).toEqual({ ok: true }))
     expect(await sick.heartbeats()).toBe(probes + 1)
     expect(await sick.payments()).toBe(12 + 5)
     await Promise.all([goodPayments(stage.dead, 10), goodPayments(stage.dead, 10)])

@@ -1,19 +1,11 @@
 import { rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { eventuallyGives } from '../kit/eventually.ts'
 import { scopes } from '../../src/identity/scopes.ts'
 import type { Simulator } from '../../src/simulator/simulator.ts'
 import pg from 'pg'
 import { startEmbedded } from '../../src/database/embedded.ts'
-import {
-  admin,
-  call,
-  eventually,
-  type Home,
-  processesOf,
-  type Running,
-  signIn,
-  startProgram,
-} from '../kit/program.ts'
+import { admin, call, type Home, processesOf, type Running, signIn, startProgram } from '../kit/program.ts'
 import { askAll, type Execution, makeBatch, makeOrders, operators, type Order, readBook } from './orders.ts'
 
 export const controlToken = 'drill-control'
@@ -74,7 +66,7 @@ export async function runDrill(drill: Drill): Promise<void> {
   say('Losing everything ...')
   await drill.running.end('SIGKILL')
   drill.running.destroy()
-  await eventually(
+  await eventuallyGives(
     () => processesOf(home),
     (left) => left.length === 0,
     30_000,
@@ -135,7 +127,7 @@ async function graphql(home: Home, token: Partial<Token>, query: string, variabl
 async function payBeforehand({ home, simulator }: Drill, token: Token) {
   const settled = [...makeOrders('pay', 'old', 1), ...makeOrders('deposit', 'old', 1)]
   await askAll(home, token, settled)
-  await eventually(
+  await eventuallyGives(
     () => readBook(simulator.url, controlToken),
     ({ executions }) => executions.length === settled.length,
     30_000,
@@ -179,7 +171,7 @@ async function payAfterwards(drill: Drill, token: Token, before: Before): Promis
   ])
   // What the backup has as not begun is sent before the loss. Of the others some are on their way.
   const sent = [...before.orders.filter(({ kind }) => kind === 'payout'), ...before.recipients]
-  await eventually(
+  await eventuallyGives(
     () => readBook(drill.simulator.url, controlToken),
     ({ executions }) => sent.every(({ amount }) => executions.some((row) => Number(row.amount) === amount)),
     30_000,
@@ -209,7 +201,7 @@ async function lastCursor(home: Home, token: Token): Promise<string> {
 
 /** Waits until the operators have ended what they were asked for. */
 async function untilQuiet({ simulator }: Drill): Promise<Execution[]> {
-  const book = await eventually(
+  const book = await eventuallyGives(
     () => readBook(simulator.url, controlToken),
     ({ pending }) => pending === 0,
     30_000,
@@ -312,7 +304,7 @@ async function identitiesOnRecord(home: Home): Promise<Set<string>> {
 
 async function checkOutcome(drill: Drill, token: Token, orders: readonly Order[]): Promise<void> {
   const { home, simulator } = drill
-  const { executions } = await eventually(
+  const { executions } = await eventuallyGives(
     () => readBook(simulator.url, controlToken),
     (book) => book.pending === 0 && book.executions.length >= orders.length,
     45_000,
@@ -339,7 +331,7 @@ async function checkOutcome(drill: Drill, token: Token, orders: readonly Order[]
       `${never.length} never ${never.map(({ reference }) => reference).join(' ')}`,
     )
   }
-  const open = await eventually(
+  const open = await eventuallyGives(
     () => countOpen(home, token),
     (count) => count === 0,
     45_000,

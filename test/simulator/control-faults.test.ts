@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { eventuallyGives } from '../kit/eventually.ts'
 import {
   addFault as fault,
   type Answer,
@@ -8,7 +9,6 @@ import {
   type Json,
   openBench,
   send,
-  until,
   word,
 } from '../kit/simulator.ts'
 
@@ -127,7 +127,7 @@ test('the movement of our float adds up to what it holds', async () => {
   const b = checkoutClient(bench.url)
   await b.payout(payer)
   const { body } = await b.session(payer)
-  await until(
+  await eventuallyGives(
     () => bench.control('POST', `/transactions/${word(body, 'id')}/reverse`),
     ({ status }) => status === 200,
   )

@@ -1,4 +1,5 @@
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
+import { eventually } from '../kit/eventually.ts'
 import type { OperatorCall } from '../../src/simulator/calls.ts'
 import { scenarios } from '../../src/simulator/scenarios.ts'
 import {
@@ -161,7 +162,7 @@ test('calls tell which were open at the same moment, also of who gave up', async
   await bench.control('POST', '/outage', { operator: 'OperatorA', mode: 'hang' })
   const caller = new AbortController()
   const hung = fetch(`${bench.url}/op-a/v1.2/mm/heartbeat`, { signal: caller.signal })
-  await vi.waitFor(async () => expect(await places()).toHaveLength(1))
+  await eventually(async () => expect(await places()).toHaveLength(1))
   const first = Number((await places())[0]?.[0])
   await bench.control('POST', '/outage', { operator: 'OperatorA', mode: 'none' })
   await a.get('/heartbeat')
@@ -171,5 +172,5 @@ test('calls tell which were open at the same moment, also of who gave up', async
   ])
   caller.abort()
   await expect(hung).rejects.toThrow('aborted')
-  await vi.waitFor(async () => expect((await places())[0]).toEqual([first, first + 3]))
+  await eventually(async () => expect((await places())[0]).toEqual([first, first + 3]))
 })

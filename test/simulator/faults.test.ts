@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { eventuallyGives } from '../kit/eventually.ts'
 import type { EffectName } from '../../src/simulator/effects.ts'
 import {
   addFault as fault,
@@ -12,7 +13,6 @@ import {
   openBench,
   openReceiver,
   second,
-  until,
   word,
 } from '../kit/simulator.ts'
 
@@ -148,7 +148,7 @@ const seen: Record<EffectName, (bench: Bench) => Promise<void>> = {
     await expect(client.disburse(payer, { correlationId })).rejects.toThrow('fetch failed')
     expect((await client.get(`/responses/${correlationId}`)).status).toBe(404)
     await bench.advance(minute)
-    await until(
+    await eventuallyGives(
       () => statusOf(client.get(`/responses/${correlationId}`)),
       (status) => status === 200,
     )
@@ -182,7 +182,7 @@ const seen: Record<EffectName, (bench: Bench) => Promise<void>> = {
     const client = await d(bench)
     await fault(bench, 'delay', { match: { op: 'disburse' }, params: { ms: hour } })
     const answer = client.disburse(payer)
-    await until(
+    await eventuallyGives(
       () => moved(bench),
       (count) => count === 1,
     )
@@ -331,7 +331,7 @@ test('what arrives late at an operator that does not deduplicate is carried out 
   await expect(client.disburse(payer, { correlationId })).rejects.toThrow('fetch failed')
   expect((await client.disburse(payer, { correlationId })).status).toBe(201)
   await bench.advance(minute)
-  await until(
+  await eventuallyGives(
     () => moved(bench),
     (count) => count === 2,
   )
@@ -350,11 +350,11 @@ test('the webhook operator forges, contradicts and repeats as well', async () =>
   expect(types).toEqual(new Set(['checkout.session.payment_failed']))
   await bench.control('DELETE', '/faults')
   const { body } = await checkoutClient(bench.url).session(payer)
-  await until(
+  await eventuallyGives(
     () => bench.control('POST', `/transactions/${word(body, 'id')}/reverse`),
     ({ status }) => status === 200,
   )
-  await until(
+  await eventuallyGives(
     async () => receiver.received.map((call) => String(call.body['type'])),
     (all) => all.includes('checkout.session.refunded'),
   )

@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { eventuallyGives } from '../kit/eventually.ts'
 import {
   gsmaClient,
   hour,
@@ -9,7 +10,6 @@ import {
   paymentBody,
   second,
   send,
-  until,
   word,
 } from '../kit/simulator.ts'
 
@@ -114,7 +114,7 @@ test('OperatorD pays out in its answer, holds the line for a slow one, not for a
   expect(done.status).toBe(201)
   expect(done.body).toMatchObject({ transactionStatus: 'completed', type: 'disbursement', amount: '5000' })
   const held = d.disburse('+22370000801', at('/held'))
-  await until(
+  await eventuallyGives(
     () => bench.control('GET', '/invariants'),
     ({ body }) => body['pending'] === 1,
   )

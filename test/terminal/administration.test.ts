@@ -1,7 +1,8 @@
 import { stripVTControlCharacters } from 'node:util'
+import { eventuallyGives } from '../kit/eventually.ts'
 import { scopes } from '../../src/identity/scopes.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { admin, call, eventually, type Home, newHome, type Running, run, signIn } from '../kit/program.ts'
+import { admin, call, type Home, newHome, type Running, run, signIn } from '../kit/program.ts'
 import { startCommand, startProgram } from '../kit/program.ts'
 
 // One running service; the commands and the demonstration run beside it, on the same embedded database.
@@ -66,7 +67,7 @@ test('a merchant that is deactivated is out within a second', async () => {
   expect((await call(home, 'GET', '/balance', token)).status).toBe(200)
   const { code } = await admin(home, 'merchant', 'deactivate', '--id', String(merchant_id))
   expect(code).toBe(0)
-  const refused = await eventually(
+  const refused = await eventuallyGives(
     () => call(home, 'GET', '/balance', token),
     ({ status }) => status !== 200,
     1_000,

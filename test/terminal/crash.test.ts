@@ -2,18 +2,10 @@ import { randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient } from 'graphql-ws'
 import { afterEach, expect, test } from 'vitest'
+import { eventuallyGives } from '../kit/eventually.ts'
 import { providers } from '../../src/shared/providers.ts'
 import { randomFrom } from '../crash/plan.ts'
-import {
-  admin,
-  call,
-  eventually,
-  type Home,
-  newHome,
-  type Running,
-  signIn,
-  startProgram,
-} from '../kit/program.ts'
+import { admin, call, type Home, newHome, type Running, signIn, startProgram } from '../kit/program.ts'
 
 // The service is killed twice in the middle of a hundred payments, at moments that a seed decides.
 
@@ -63,10 +55,10 @@ test('nothing is lost or doubled when the service is killed in the middle of 100
   const acknowledged = await payThroughCrashes(token, [...kills])
   await advanceClock(token, 'PT2M')
   const openOnes = async () => (await listTransactions(token, 'pending')).map(({ reference }) => reference)
-  await eventually(openOnes, (open) => !open.some((reference) => acknowledged.has(reference)), 15_000)
+  await eventuallyGives(openOnes, (open) => !open.some((reference) => acknowledged.has(reference)), 15_000)
   // Whoever was never asked cannot have paid: what is still open ends as expired, after one more question.
   await advanceClock(token, 'PT24H')
-  await eventually(openOnes, (open) => open.length === 0, 15_000)
+  await eventuallyGives(openOnes, (open) => open.length === 0, 15_000)
 
   const rows = await listTransactions(token)
   const byReference = new Map(rows.map((row) => [row.reference, row]))
@@ -233,7 +225,7 @@ function subscribe(authorization: string) {
     connections: () => connections,
     async upTo(count: number): Promise<number[]> {
       try {
-        await eventually(
+        await eventuallyGives(
           async () => read.length,
           (length) => length >= count,
           5_000,

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { eventuallyGives } from '../kit/eventually.ts'
 import { openSandboxClock } from '../../src/database/sandbox-clock.ts'
 import { verifyLedger } from '../../src/ledger/verify.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
@@ -7,7 +8,7 @@ import { type Provider, providers } from '../../src/shared/providers.ts'
 import { balanceOf, fundedMerchant } from '../kit/money.ts'
 import { createPayouts, payoutItem } from '../kit/money-out.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
-import { eventually, type Home, newHome, type Running, startProgram } from '../kit/program.ts'
+import { type Home, newHome, type Running, startProgram } from '../kit/program.ts'
 
 // Processes over one database are killed in the middle of payouts; operators of one simulator keep the book.
 
@@ -82,7 +83,7 @@ async function executions(ids: readonly bigint[]): Promise<Map<bigint, number>> 
 
 /** The process whose payouts OperatorA has: it calls back where it was told to. */
 async function senderOf(count: number): Promise<string> {
-  const seen = await eventually(
+  const seen = await eventuallyGives(
     async () => {
       const all = await ask<{ operator: Provider; headers: Record<string, string> }[]>('requests')
       return all.filter(({ operator, headers }) => operator === 'OperatorA' && headers['x-callback-url'])
@@ -96,7 +97,7 @@ async function senderOf(count: number): Promise<string> {
 /** What takes minutes of the machine's time: the fences of these fall, the clock goes on. */
 async function letTimePass(ids: readonly bigint[], over: string[], stepMs: number): Promise<void> {
   const clock = await openSandboxClock(owner)
-  await eventually(
+  await eventuallyGives(
     async () => {
       await owner.query(
         `UPDATE operator_request SET fence_until = now() - interval '1 s', query_after = NULL
@@ -168,7 +169,7 @@ test('killed inside 20 to 27 and 51: paid out once, or not at all and nothing is
     codes.length * providers.length,
     null,
   )
-  await eventually(
+  await eventuallyGives(
     () => statuses(ids),
     ({ pending = 0 }) => pending <= ids.length / 2,
     10_000,

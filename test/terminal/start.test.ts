@@ -3,17 +3,9 @@ import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
+import { eventuallyGives } from '../kit/eventually.ts'
 import { createTestDatabase } from '../kit/database.ts'
-import {
-  admin,
-  call,
-  eventually,
-  type Home,
-  newHome,
-  processesOf,
-  type Running,
-  run,
-} from '../kit/program.ts'
+import { admin, call, type Home, newHome, processesOf, type Running, run } from '../kit/program.ts'
 import { signIn, startProgram } from '../kit/program.ts'
 
 const homes: Home[] = []
@@ -78,7 +70,7 @@ test('npm start shows where everything is, and commands that make a first paymen
   expect(initiated).toMatchObject({ success: true, data: { status: 'pending', amount: 5_000 } })
   expect(asked).toMatchObject({ status: false, state: 'pending' })
   const again = () => run(home, 'bash', ['-c', commands[2] ?? ''])
-  const paid = await eventually(again, ({ stdout }) => JSON.parse(stdout).state !== 'pending', 10_000)
+  const paid = await eventuallyGives(again, ({ stdout }) => JSON.parse(stdout).state !== 'pending', 10_000)
   expect(JSON.parse(paid.stdout)).toMatchObject({ status: true, state: 'success' })
 
   // What a terminal takes for an address: it ends at a space, in a command also at a quote.
@@ -112,7 +104,7 @@ test('a second start is quick, finds what the first one recorded, and shows no s
   }
   await call(home, 'POST', '/pay', token, order)
   const paid = () => call(home, 'GET', '/payment/status/first-life')
-  await eventually(paid, ({ body }) => body['state'] === 'success', 5_000)
+  await eventuallyGives(paid, ({ body }) => body['state'] === 'success', 5_000)
   expect(await first.end('SIGTERM')).toBe(0)
 
   const warm: number[] = []
@@ -120,7 +112,7 @@ test('a second start is quick, finds what the first one recorded, and shows no s
     const begun = performance.now()
     const starting = start(home)
     const ask = () => call(home, 'GET', '/status').catch(() => null)
-    expect((await eventually(ask, (answer) => answer !== null, 20_000))?.status).toBe(200)
+    expect((await eventuallyGives(ask, (answer) => answer !== null, 20_000))?.status).toBe(200)
     warm.push(performance.now() - begun)
     const service = await starting
     expect(service.screen).not.toContain(secret)
@@ -187,7 +179,7 @@ test('a start that cannot be says why and what to do, and leaves nothing running
       `End that one, or choose another port: PORT=${port + 1} npm start\n`,
   )
   program.close()
-  await eventually(
+  await eventuallyGives(
     () => processesOf(home),
     (left) => left.length === 0,
     5_000,
@@ -200,7 +192,7 @@ test('a start that cannot be says why and what to do, and leaves nothing running
     `The sandbox in ${home.dataDir} is open already, at ${home.url}. ` +
       `End it first, or open another one beside it: DATA_DIR=.data-2 PORT=${port + 2} npm start\n`,
   )
-  await eventually(
+  await eventuallyGives(
     () => processesOf(home),
     (left) => left.join() === running.join(),
     5_000,

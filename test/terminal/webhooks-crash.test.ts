@@ -1,11 +1,12 @@
 import { randomInt } from 'node:crypto'
 import { expect, onTestFinished, test } from 'vitest'
+import { eventually } from '../kit/eventually.ts'
 import { MasterSecret } from '../../src/identity/secrets.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { makeMerchant } from '../kit/merchants.ts'
 import { randomFrom } from '../crash/plan.ts'
 import { collectMany, item, settleMany } from '../kit/money.ts'
-import { addEndpoint, receive, until, upTo } from '../kit/webhooks/lane.ts'
+import { addEndpoint, receive, upTo } from '../kit/webhooks/lane.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { type Home, newHome, type Running, startProgram } from '../kit/program.ts'
 
@@ -66,7 +67,7 @@ test('every event arrives, through five kills and a receiver that drops three ca
     const paying = pay(paymentsCount / killsCount)
     const before = receiver.calls.length
     const enough = Math.floor(random() * 200)
-    await until(() => ({ isEnough: receiver.calls.length - before > enough }), { isEnough: true }, 30_000)
+    await eventually(() => receiver.calls.length - before > enough, 30_000)
     await scene.service.end('SIGKILL')
     await paying
     scene.service = await startProgram(scene.home)
@@ -76,7 +77,7 @@ test('every event arrives, through five kills and a receiver that drops three ca
   const count = (rest: string) =>
     pool.query<{ n: number }>(`SELECT count(*)::int AS n FROM ${rest}`).then(({ rows }) => rows[0]?.n)
   const delivered = () => count(`webhook_delivery WHERE status = 'delivered'`)
-  await until(async () => ({ delivered: await delivered() }), { delivered: last }, 60_000)
+  await eventually(async () => expect(await delivered()).toBe(last), 60_000)
   expect(await count('event WHERE position IS NULL')).toBe(0)
   expect(await count('webhook_delivery')).toBe(last)
   expect(new Set(receiver.taken.map(({ sequence }) => sequence))).toEqual(new Set(upTo(last)))

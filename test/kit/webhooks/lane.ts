@@ -1,8 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, onTestFinished } from 'vitest'
+import { onTestFinished } from 'vitest'
 import type { MasterSecret } from '../../../src/identity/secrets.ts'
 import { events } from '../../../src/events/catalogue.ts'
 import { sealWebhookSecret } from '../../../src/resources/webhooks/secrets.ts'
@@ -119,24 +118,6 @@ export async function standing({ owner }: TestDatabase, id: number) {
     [id],
   )
   return rows[0]
-}
-
-/** Looks until it is so; fails with what was last seen. */
-export async function until<T>(
-  look: () => T | Promise<T>,
-  expected: unknown,
-  withinMs = 10_000,
-): Promise<void> {
-  const deadline = performance.now() + withinMs
-  for (;;) {
-    const seen = await look()
-    try {
-      return expect(seen).toMatchObject(expected as object)
-    } catch (error) {
-      if (performance.now() > deadline) throw error
-    }
-    await sleep(10)
-  }
 }
 
 /** 1, 2, 3, ... to `last`. */

@@ -1,10 +1,11 @@
 import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { eventually } from '../../kit/eventually.ts'
 import { sweepWebhooks } from '../../../src/resources/webhooks/due.ts'
 import { limits } from '../../../src/shared/limits.ts'
 import { startTestApp, type TestApp } from '../../kit/app.ts'
-import { addEndpoint, enable, happen, receive, standing, until, upTo } from '../../kit/webhooks/lane.ts'
+import { addEndpoint, enable, happen, receive, standing, upTo } from '../../kit/webhooks/lane.ts'
 
 let base: TestApp
 beforeAll(async () => {
@@ -15,9 +16,13 @@ afterAll(() => base.close())
 const advance = (seconds: number) => base.app.services.sandbox?.advanceClock(seconds * 1_000)
 const sequences = (calls: readonly { sequence: number }[]) => calls.map(({ sequence }) => sequence)
 
+/** Waits until an endpoint stands so. */
+const stands = (id: number, expected: object, withinMs?: number) =>
+  eventually(async () => expect(await standing(base.database, id)).toMatchObject(expected), withinMs)
+
 /** How an endpoint stands once nothing of it is due. */
 async function rested(id: number) {
-  await until(async () => ({ isDue: (await standing(base.database, id))?.due === true }), { isDue: false })
+  await eventually(async () => (await standing(base.database, id))?.due !== true)
   return { isActive: (await standing(base.database, id))?.isActive === true }
 }
 
@@ -32,7 +37,7 @@ test('events arrive in their order, once each, and nothing is left to do', async
   const receiver = await receive()
   const { merchantId, id } = await endpointTo(receiver.url)
   for (const count of [1, 250, 3]) await happen(base.database, merchantId, count)
-  await until(() => standing(base.database, id), { delivered: 254, attempts: 254, pending: 0, due: null })
+  await stands(id, { delivered: 254, attempts: 254, pending: 0, due: null })
   expect(sequences(receiver.calls)).toEqual(upTo(254))
 })
 
@@ -43,7 +48,7 @@ test('what is not named makes no delivery, nor does any event of who has no endp
   await happen(base.database, stranger.merchantId, 20)
   await happen(base.database, merchantId, 3)
   await happen(base.database, merchantId, 1, 'payout_failed')
-  await until(() => standing(base.database, id), { delivered: 1, attempts: 1, pending: 0 })
+  await stands(id, { delivered: 1, attempts: 1, pending: 0 })
   expect(receiver.calls).toMatchObject([{ event: 'payout_failed', sequence: 4 }])
   const { rowCount } = await base.database.owner.query(
     'SELECT FROM webhook_delivery WHERE merchant_id = $1',
@@ -56,12 +61,12 @@ test('a failure waits for its time while others go on, and is given up after the
   const receiver = await receive(({ sequence }) => (sequence === 2 ? 500 : 204))
   const { merchantId, id } = await endpointTo(receiver.url)
   await happen(base.database, merchantId, 3)
-  await until(() => standing(base.database, id), { delivered: 2, pending: 1, failures: 0, due: false })
+  await stands(id, { delivered: 2, pending: 1, failures: 0, due: false })
   expect(sequences(receiver.calls)).toEqual([1, 2, 3])
   await advance(12)
-  await until(() => standing(base.database, id), { attempts: 4, pending: 1, failures: 1, due: false })
+  await stands(id, { attempts: 4, pending: 1, failures: 1, due: false })
   await advance(67)
-  await until(() => standing(base.database, id), { attempts: 5, delivered: 2, dead: 1, due: null })
+  await stands(id, { attempts: 5, delivered: 2, dead: 1, due: null })
   expect(new Set(receiver.calls.filter(({ sequence }) => sequence === 2).map((call) => call.id)).size).toBe(1)
   const { rows } = await base.database.owner.query(
     `SELECT nth, status_code, error, answer, address
@@ -78,18 +83,12 @@ test('410 ends an event at once; 503 is left alone for as long as it asks', asyn
   const receiver = await receive(({ sequence }, nth) => (sequence === 1 ? 410 : nth === 2 ? busy : 204))
   const { merchantId, id } = await endpointTo(receiver.url)
   await happen(base.database, merchantId, 4)
-  await until(() => standing(base.database, id), {
-    attempts: 2,
-    dead: 1,
-    pending: 3,
-    failures: 2,
-    due: false,
-  })
+  await stands(id, { attempts: 2, dead: 1, pending: 3, failures: 2, due: false })
   await advance(20)
   await happen(base.database, merchantId, 1)
   expect(await standing(base.database, id)).toMatchObject({ attempts: 2, due: false })
   await advance(11)
-  await until(() => standing(base.database, id), { delivered: 4, dead: 1, due: null })
+  await stands(id, { delivered: 4, dead: 1, due: null })
   expect(sequences(receiver.taken)).toEqual([2, 3, 4, 5])
 })
 
@@ -102,7 +101,7 @@ test('an outage of 500 events costs 20 calls; enabled again, all arrive in their
     if (turn === 3) await happen(base.database, merchantId, 250)
     await advance(67)
   }
-  await until(() => standing(base.database, id), { failures: 20, isActive: false })
+  await stands(id, { failures: 20, isActive: false })
   expect(receiver.calls).toHaveLength(20)
   // From the fifth on the oldest alone, until it is given up, then the next.
   expect(sequences(receiver.calls)).toEqual([1, 2, 3, 4, 5, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 6, 7, 7])
@@ -115,13 +114,7 @@ test('an outage of 500 events costs 20 calls; enabled again, all arrive in their
   await advance(100_000)
   isDown = false
   await enable(base.database, id)
-  await until(() => standing(base.database, id), {
-    delivered: 501,
-    pending: 0,
-    dead: 0,
-    failures: 0,
-    due: null,
-  })
+  await stands(id, { delivered: 501, pending: 0, dead: 0, failures: 0, due: null })
   expect(sequences(receiver.calls.slice(20))).toEqual(upTo(501))
 })
 
@@ -130,10 +123,10 @@ test('whoever recovers gets what waited, in order', async () => {
   const receiver = await receive(() => (isDown ? 500 : 204))
   const { merchantId, id } = await endpointTo(receiver.url)
   await happen(base.database, merchantId, 8)
-  await until(() => standing(base.database, id), { failures: 5, due: false })
+  await stands(id, { failures: 5, due: false })
   isDown = false
   await advance(12)
-  await until(() => standing(base.database, id), { delivered: 8, failures: 0, due: null })
+  await stands(id, { delivered: 8, failures: 0, due: null })
   expect(sequences(receiver.taken)).toEqual(upTo(8))
 })
 
@@ -142,10 +135,10 @@ test('what is changed while its receiver is slow gets the rest at its new addres
   const receiver = await receive()
   const { merchantId, id } = await endpointTo(old.url)
   await happen(base.database, merchantId, 3)
-  await until(() => ({ calls: old.calls.length }), { calls: 1 })
+  await eventually(() => expect(old.calls).toHaveLength(1))
   const changed = [merchantId, id, receiver.url]
   await base.database.owner.query('SELECT change_webhook($1, $2, $3, NULL, NULL)', changed)
-  await until(() => standing(base.database, id), { delivered: 3 })
+  await stands(id, { delivered: 3 })
   expect([old, receiver].map(({ calls }) => sequences(calls))).toEqual([[1], [2, 3]])
 })
 
@@ -155,7 +148,7 @@ test('one that hangs keeps nobody else waiting', async () => {
   const stuck = await endpointTo(hanging.url)
   const quick = await Promise.all(others.map(({ url }) => endpointTo(url)))
   await happen(base.database, stuck.merchantId, 20)
-  await until(() => hanging.calls, [{ sequence: 1 }])
+  await eventually(() => expect(hanging.calls).toMatchObject([{ sequence: 1 }]))
   // A lane that is busy finds by itself what comes.
   const jobs = () =>
     base.database.owner.query(
@@ -169,7 +162,7 @@ test('one that hangs keeps nobody else waiting', async () => {
   for (let turn = 0; turn < 5; turn += 1) {
     for (const { merchantId } of quick) await happen(base.database, merchantId, 20)
   }
-  await Promise.all(quick.map(({ id }) => until(() => standing(base.database, id), { delivered: 100 })))
+  await Promise.all(quick.map(({ id }) => stands(id, { delivered: 100 })))
   expect(performance.now() - begun).toBeLessThan(5_000)
   expect(hanging.calls).toHaveLength(1)
 })
@@ -187,11 +180,11 @@ test('80 fresh endpoints of 16 merchants that hang hold no place that a healthy 
     for (let endpoint = 0; endpoint < 5; endpoint += 1) await addEndpoint(base.database, master, to)
     await happen(base.database, merchantId, 1)
   }
-  await until(() => ({ calls: hanging.calls.length }), { calls: 80 }, 30_000)
+  await eventually(() => expect(hanging.calls).toHaveLength(80), 30_000)
   const healthy = await receive()
   const { merchantId, id } = await endpointTo(healthy.url)
   await happen(base.database, merchantId, 3)
-  await until(() => standing(base.database, id), { delivered: 3 }, 30_000)
+  await stands(id, { delivered: 3 }, 30_000)
   expect(sequences(healthy.calls)).toEqual([1, 2, 3])
   // Every one of the others still hangs in its first attempt.
   const { rows } = await base.database.owner.query<{ n: number }>(
@@ -210,7 +203,7 @@ test('of two processes one is at a lane, whatever is enqueued', async () => {
     await base.database.owner.query('SELECT enqueue_lanes($1)', [[id]])
     await sleep(20)
   }
-  await until(() => standing(base.database, id), { delivered: 100, attempts: 100, due: null })
+  await stands(id, { delivered: 100, attempts: 100, due: null })
   expect(sequences(receiver.calls)).toEqual(upTo(100))
 })
 
@@ -218,7 +211,7 @@ test('what waited for 30 days is given up, and what was done 90 days ago is forg
   const receiver = await receive(({ sequence }) => (sequence === 2 ? 500 : 204))
   const { merchantId, id } = await endpointTo(receiver.url)
   await happen(base.database, merchantId, 3)
-  await until(() => standing(base.database, id), { delivered: 2, pending: 1, due: false })
+  await stands(id, { delivered: 2, pending: 1, due: false })
   const sweep = () => base.database.owner.query('SELECT sweep_webhooks(1000, 30, 90)')
   const age = (days: number) =>
     base.database.owner.query(
@@ -235,7 +228,7 @@ test('what waited for 30 days is given up, and what was done 90 days ago is forg
   // What is replayed has thirty days again.
   await base.database.owner.query('SELECT replay_events($1, $2, 2, 2, NULL)', [merchantId, id])
   await sweep()
-  await until(() => standing(base.database, id), { delivered: 2, pending: 1, dead: 0, attempts: 4 })
+  await stands(id, { delivered: 2, pending: 1, dead: 0, attempts: 4 })
   await age(60)
   await sweep()
   expect(await standing(base.database, id)).toMatchObject({ delivered: 0, dead: 1, attempts: 2 })
