@@ -1,3 +1,4 @@
+import DataLoader from 'dataloader'
 import type { Access } from './identity/authenticate.ts'
 import type { HeadLog } from './audit/audit-heads.ts'
 import type { Admission } from './limits/admission.ts'
@@ -92,6 +93,31 @@ export interface Context extends Services {
   responseHeaders: Map<string, string>
   /** Cursor of the last event that the reader of a live stream has; one that comes back brings it. */
   lastEventId: string | null
+  /** What reads many rows at once for this caller: see `loader`. */
+  loaders: Map<string, unknown>
+}
+
+/** The same request in the name of somebody: what is loaded for one caller is never given to another. */
+export function actingAs(ctx: Context, actor: Actor | null): Context {
+  return { ...ctx, actor, loaders: new Map() }
+}
+
+/**
+ * What reads the rows that an operation asks for one by one: all that are asked for at a time under one name
+ * are read together. Nothing is kept, because a live stream reads the same rows again later.
+ * @param name says what is read, and of which rows
+ * @param read gives a value for each key, in the same order
+ */
+export function loader<Key, Value>(
+  { loaders }: Pick<Context, 'loaders'>,
+  name: string,
+  read: (keys: readonly Key[]) => Promise<(Value | Error)[]>,
+): DataLoader<Key, Value> {
+  const known = loaders.get(name) as DataLoader<Key, Value> | undefined
+  if (known) return known
+  const made = new DataLoader<Key, Value>(read, { cache: false })
+  loaders.set(name, made)
+  return made
 }
 
 /** Runs `work` once for all callers that ask for `name` while it is under way. */

@@ -12,8 +12,6 @@ export function readId(type: string, id: string, max: bigint = idMax): bigint {
   return read > max ? -1n : read
 }
 
-/** The greatest id of a table whose ids have 32 bits. */
-export const smallIdMax = 2_147_483_647n
 const idMax = 10n ** 18n
 
 /** The id of a row inside a global id; nothing where that is of another type. */

@@ -14,7 +14,7 @@ import {
 } from 'graphql'
 import type { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import { type Actor, actorOf, nameOf } from '../identity/actor.ts'
-import type { Context } from '../context.ts'
+import { actingAs, type Context } from '../context.ts'
 import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
 import { accessPlan, findOperation } from './access-plan.ts'
@@ -59,7 +59,7 @@ export async function openSubscription(
   const actor = perPerson ? caller : sharedActor(caller)
 
   async function write(event: unknown): Promise<Frame> {
-    const contextValue = { ...ctx, actor }
+    const contextValue = actingAs(ctx, actor)
     const result = await executeSubscriptionEvent({ ...args, rootValue: event, contextValue })
     const json = Buffer.from(JSON.stringify(show(result, ctx)))
     return { json, cursor: String(live.log.positionOf(event)) }

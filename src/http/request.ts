@@ -4,7 +4,7 @@ import type { HttpBindings as NodeBindings } from '@hono/node-server'
 import { clientAddress } from '../shared/ip-whitelist.ts'
 import { authenticate } from '../identity/authenticate.ts'
 import type { Door } from '../audit/audit-log.ts'
-import type { Context, Services } from '../context.ts'
+import { actingAs, type Context, type Services } from '../context.ts'
 import { limits } from '../shared/limits.ts'
 import { answerMalformed } from './malformed.ts'
 
@@ -46,6 +46,7 @@ export function anonymousContext(
     log: services.log.child({ requestId }),
     responseHeaders: new Map(),
     lastEventId: lastEventIdOf(message),
+    loaders: new Map(),
   }
 }
 
@@ -61,7 +62,7 @@ function lastEventIdOf(message: IncomingMessage): string | null {
  */
 export async function signIn(ctx: Context, authorization: string | undefined): Promise<Context> {
   const actor = await authenticate(ctx.access, { authorization, clientAddress: ctx.clientAddress })
-  return { ...ctx, actor }
+  return actingAs(ctx, actor)
 }
 
 /**

@@ -32,6 +32,7 @@ beforeAll(async () => {
     language: 'en',
     responseHeaders: new Map(),
     lastEventId: null,
+    loaders: new Map(),
   }
   const { token } = shop
   for (let n = 0; n < 3; n += 1) await app.rest('POST', '/pay', { token, body: payment(`kept-${n}`) })

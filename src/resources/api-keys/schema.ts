@@ -7,8 +7,7 @@ import type { Context } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'
 import { Scope } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
-import { behind, checkPage } from '../../graphql/pagination.ts'
-import { limits } from '../../shared/limits.ts'
+import { countedConnectionType, newestFirst } from '../../graphql/connection.ts'
 import { createMerchantKey } from './create.ts'
 import { KeyLimits, KeyLimitsInput } from './limits-schema.ts'
 import { apiKeyIdOf } from './maker.ts'
@@ -95,34 +94,26 @@ const ApiKey = builder.prismaNode('ApiKey', {
   }),
 })
 
+const ApiKeys = countedConnectionType(ApiKey, 'ApiKey', 'A page of API keys.')
+
 builder.queryField('apiKeys', (t) =>
-  t.prismaConnection(
-    {
-      type: ApiKey,
-      cursor: 'id',
-      scope: ['settings'],
-      defaultSize: limits.pageSizeDefault,
-      maxSize: limits.pageSizeMax,
-      description: 'The API keys, newest first, also those that ended.',
-      args: { offset: t.arg.int({ description: 'Rows to pass over; cursors are faster.' }) },
-      totalCount: (_connection, args, ctx) => {
-        checkPage(args)
-        return ctx.database.prisma.apiKey.count({ where: keysWhere(ctx) })
-      },
-      resolve: ({ cursor, skip: _cursorItself, ...query }, _root, args, ctx) => {
-        const skip = checkPage(args)
-        const id = behind(cursor, query.take)
-        return ctx.database.prisma.apiKey.findMany({
-          ...query,
-          skip,
-          where: { ...keysWhere(ctx), ...(id && { id }) },
-          orderBy: { id: 'desc' },
-        })
-      },
+  t.field({
+    type: ApiKeys,
+    scope: ['settings'],
+    description: 'The API keys, newest first, also those that ended.',
+    args: {
+      ...t.arg.connectionArgs(),
+      offset: t.arg.int({ description: 'Rows to pass over; cursors are faster.' }),
     },
-    { name: 'ApiKeyConnection', description: 'A page of API keys.' },
-    { name: 'ApiKeyEdge' },
-  ),
+    resolve: (_root, args, ctx, info) =>
+      newestFirst(ctx, info, {
+        type: 'ApiKey',
+        args,
+        table: ctx.database.prisma.apiKey,
+        where: keysWhere(ctx),
+        hasSmallIds: true,
+      }),
+  }),
 )
 
 const IssuedApiKey = builder.objectRef<IssuedKey>('IssuedApiKey').implement({

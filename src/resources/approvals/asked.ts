@@ -1,7 +1,6 @@
-import DataLoader from 'dataloader'
 import { mine } from '../../identity/actor.ts'
 import { type Role, roles } from '../../identity/roles.ts'
-import type { Context } from '../../context.ts'
+import { type Context, loader } from '../../context.ts'
 import type { ApprovalStatus } from './states.ts'
 import type { Subject } from './subjects.ts'
 
@@ -37,15 +36,9 @@ export interface Verdict {
 
 type Named = Pick<Asked, 'subject' | 'id'>
 
-const loaders = new WeakMap<Context, DataLoader<Named, Verdict[]>>()
-
 /** The decisions about it, the first one first: one statement for all that a level asks for. */
 export function verdictsOf(ctx: Context, asked: Named): Promise<Verdict[]> {
-  // A live stream asks again, and means what is there by then.
-  const loader =
-    loaders.get(ctx) ?? new DataLoader<Named, Verdict[]>((all) => readVerdicts(ctx, all), { cache: false })
-  loaders.set(ctx, loader)
-  return loader.load(asked)
+  return loader<Named, Verdict[]>(ctx, 'verdicts', (all) => readVerdicts(ctx, all)).load(asked)
 }
 
 async function readVerdicts(ctx: Context, all: readonly Named[]): Promise<Verdict[][]> {
@@ -109,11 +102,9 @@ export async function obstacleTo(ctx: Context, asked: Asked): Promise<Obstacle |
   return verdicts.some((verdict) => verdict.memberId === memberId) ? 'DECIDED' : null
 }
 
-const newMembers = new WeakMap<Context, DataLoader<number, boolean>>()
-
 /** Whether the approval of a member does not count yet: one statement for all that a level asks for. */
 function isNewMember(ctx: Context, memberId: number): Promise<boolean> {
-  const load = async (ids: readonly number[]) => {
+  const read = async (ids: readonly number[]) => {
     const { rows } = await ctx.database.merchantPool.query<{ id: number }>({
       name: 'approvers_by_now',
       text: 'SELECT id FROM team_member WHERE id = ANY ($1) AND merchant_id = $2 AND approver_since <= $3',
@@ -121,7 +112,5 @@ function isNewMember(ctx: Context, memberId: number): Promise<boolean> {
     })
     return ids.map((id) => !rows.some((row) => row.id === id))
   }
-  const loader = newMembers.get(ctx) ?? new DataLoader(load, { cache: false })
-  newMembers.set(ctx, loader)
-  return loader.load(memberId)
+  return loader(ctx, 'isNewMember', read).load(memberId)
 }

@@ -4,9 +4,9 @@ import { manyParameters, recordingOf, recordManySql } from '../../audit/audit-lo
 import { callerOf, whyTurnedAway } from '../../identity/caller.ts'
 import { roles } from '../../identity/roles.ts'
 import type { Context } from '../../context.ts'
-import { readId, smallIdMax } from '../../graphql/ids.ts'
+import { readId } from '../../graphql/ids.ts'
 import { DomainError } from '../../shared/errors.ts'
-import { readInput, text } from '../../shared/input.ts'
+import { readInput, smallIdMax, text } from '../../shared/input.ts'
 import type { ApprovalStatus } from './states.ts'
 import type { Subject } from './subjects.ts'
 

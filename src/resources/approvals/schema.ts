@@ -1,22 +1,17 @@
-import {
-  getRefFromModel,
-  type PrismaModelTypes,
-  type PrismaObjectRef,
-  queryFromInfo,
-} from '@pothos/plugin-prisma'
+import { getRefFromModel, type PrismaModelTypes, type PrismaObjectRef } from '@pothos/plugin-prisma'
 import { mine } from '../../identity/actor.ts'
 import { type ApprovalEventData, isApprovalEvent, type LogEvent } from '../../events/catalogue.ts'
 import type { Context } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'
+import { countedConnectionType, lazyConnection, selectedOf } from '../../graphql/connection.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { afterWords, followLog, LogChange } from '../../graphql/log-changes.ts'
-import { checkPage } from '../../graphql/pagination.ts'
-import { limits } from '../../shared/limits.ts'
+import { connect, readPageOf } from '../../shared/page.ts'
 import { ApprovalStatusEnum, DepositApproval } from './approval-type.ts'
 import { approve, reject } from './decide.ts'
 import type { ApprovalStatus } from './states.ts'
 import { seesApprovals, type Subject, subjectsSeenBy } from './subjects.ts'
-import { countWaiting, readWaiting } from './waiting.ts'
+import { countWaiting, placeOf, readWaiting } from './waiting.ts'
 
 type Model = PrismaObjectRef<typeof builder.$inferSchemaTypes, PrismaModelTypes, object>
 
@@ -35,15 +30,7 @@ const SubjectType = builder.unionType('ApprovalSubject', {
   },
 })
 
-const Waiting = builder.connectionObject(
-  {
-    type: SubjectType,
-    name: 'ApprovalsWaitingConnection',
-    description: 'A page of what waits for approval.',
-    fields: (t) => ({ totalCount: t.int({ resolve: (_page, _args, ctx) => countWaiting(ctx) }) }),
-  },
-  { name: 'ApprovalsWaitingEdge' },
-)
+const Waiting = countedConnectionType(SubjectType, 'ApprovalsWaiting', 'A page of what waits for approval.')
 
 builder.queryField('approvalsWaiting', (t) =>
   t.field({
@@ -57,28 +44,18 @@ builder.queryField('approvalsWaiting', (t) =>
       first: t.arg.int({ description: '1 to 100; 20 where left out.' }),
       after: t.arg.string({ description: 'Cursor of the last one that you have.' }),
     },
-    resolve: async (_root, { first, after }, ctx, info) => {
-      checkPage({ first })
-      const take = first ?? limits.pageSizeDefault
-      const paths = [['nodes'], ['edges', 'node']]
-      const selected = (typeName: string) => queryFromInfo({ context: ctx, info, typeName, paths }) as object
-      const queries = {
-        payout: selected('Payout'),
-        batch: selected('Batch'),
-        settings: selected('SettingsChange'),
-        deposit: selected('DepositApproval'),
+    resolve: (_root, args, ctx, info) => {
+      const page = readPageOf(args, placeOf)
+      const selected = {
+        payout: selectedOf(ctx, info, 'Payout'),
+        batch: selectedOf(ctx, info, 'Batch'),
+        settings: selectedOf(ctx, info, 'SettingsChange'),
+        deposit: selectedOf(ctx, info, 'DepositApproval'),
       }
-      const found = await readWaiting(ctx, queries, after ?? null, take + 1)
-      const edges = found.slice(0, take)
-      return {
-        edges,
-        pageInfo: {
-          hasNextPage: found.length > take,
-          hasPreviousPage: after != null,
-          startCursor: edges.at(0)?.cursor ?? null,
-          endCursor: edges.at(-1)?.cursor ?? null,
-        },
-      }
+      return lazyConnection(
+        async () => connect(page, await readWaiting(ctx, selected, page)),
+        () => countWaiting(ctx),
+      )
     },
   }),
 )

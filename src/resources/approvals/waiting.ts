@@ -1,11 +1,11 @@
 import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
-import { smallIdMax } from '../../graphql/ids.ts'
-import { invalidInput } from '../../shared/input.ts'
+import { smallIdMax } from '../../shared/input.ts'
+import type { Page } from '../../shared/page.ts'
 import { type Subject, subjects, subjectsSeenBy } from './subjects.ts'
 
 /** A place in the list of what waits. */
-interface Place {
+export interface Place {
   expiresAt: Date
   subject: Subject
   id: bigint
@@ -20,18 +20,14 @@ interface Row {
  * Reads a page of what waits for people, of the kinds that the caller may see, what expires first before the
  * rest: one statement for each kind.
  * @param selected what is to be read of each kind
- * @param after a cursor that this gave
- * @returns at most `take`
- * @throws DomainError INVALID_INPUT
+ * @returns at most `page.take`, each with its cursor
  */
 export async function readWaiting(
   ctx: Context,
   selected: Readonly<Record<Subject, object>>,
-  after: string | null,
-  take: number,
+  { after: place, take }: Page<Place>,
 ) {
   const { prisma } = ctx.database
-  const place = after === null ? null : placeOf(after)
   const page = { orderBy: [{ approvalExpiresAt: 'asc' as const }, { id: 'asc' as const }], take }
   const readers = {
     payout: () => prisma.payout.findMany({ ...selected.payout, ...page, where: payoutsWaiting(ctx, place) }),
@@ -111,11 +107,10 @@ function cursorOf(subject: Subject, row: Row): string {
 /** How cursors name the kinds. */
 const letters: Readonly<Record<Subject, string>> = { payout: '', batch: 'b', settings: 's', deposit: 'd' }
 
-function placeOf(cursor: string): Place {
+/** Reads a cursor; null where the service never gave it. */
+export function placeOf(cursor: string): Place | null {
   const [, ms, letter, id] = /^(\d{1,14})_([a-z]?)(\d{1,18})$/.exec(cursor) ?? []
   const subject = subjects.find((each) => letters[each] === letter)
-  if (ms === undefined || id === undefined || subject === undefined) {
-    throw invalidInput([{ field: 'after', message: 'must be a cursor that this service gave' }])
-  }
+  if (ms === undefined || id === undefined || subject === undefined) return null
   return { expiresAt: new Date(Number(ms)), subject, id: BigInt(id) }
 }

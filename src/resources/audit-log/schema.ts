@@ -2,6 +2,7 @@ import { mine } from '../../identity/actor.ts'
 import type { Fault } from '../../audit/audit-chain.ts'
 import { type ChainVerdict, readKeptHead, verifyAuditLog } from '../../audit/audit-seal.ts'
 import { builder } from '../../graphql/builder.ts'
+import { connectionType } from '../../graphql/connection.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { listAuditLog } from './list.ts'
 
@@ -45,10 +46,7 @@ const Entry = builder.prismaObject('AuditEntry', {
   }),
 })
 
-const Entries = builder.connectionObject(
-  { type: Entry, name: 'AuditEntryConnection', description: 'A page of the audit log.' },
-  { name: 'AuditEntryEdge' },
-)
+const Entries = connectionType(Entry, 'AuditEntry', 'A page of the audit log.')
 
 const AuditLogFilter = builder.inputType('AuditLogFilter', {
   description: 'Which entries; all that is given holds.',

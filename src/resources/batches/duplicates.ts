@@ -1,7 +1,6 @@
-import DataLoader from 'dataloader'
 import { mine } from '../../identity/actor.ts'
 import type { Queryable } from '../../identity/api-keys.ts'
-import type { Context } from '../../context.ts'
+import { type Context, loader } from '../../context.ts'
 import type { FieldProblem } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
 import type { Xof } from '../../shared/money.ts'
@@ -47,21 +46,12 @@ export async function countAccounts(ctx: Context, id: number, call: Paid): Promi
   return new Map(rows.map(({ account, count }) => [account, count]))
 }
 
-const loaders = new WeakMap<Context, DataLoader<number, Duplicate[]>>()
-
 /** The accounts that a batch has more than once, in the order in which they came: the first hundred. */
 export function duplicatesOf(ctx: Context, id: number): Promise<Duplicate[]> {
-  const loader =
-    loaders.get(ctx) ??
-    new DataLoader<number, Duplicate[]>(
-      async (ids) => {
-        const found = await readDuplicates(ctx.database.merchantPool, mine(ctx).merchantId, ids)
-        return ids.map((each) => found.get(each) ?? [])
-      },
-      { cache: false },
-    )
-  loaders.set(ctx, loader)
-  return loader.load(id)
+  return loader<number, Duplicate[]>(ctx, 'duplicates', async (ids) => {
+    const found = await readDuplicates(ctx.database.merchantPool, mine(ctx).merchantId, ids)
+    return ids.map((each) => found.get(each) ?? [])
+  }).load(id)
 }
 
 /** Those of several batches, by their ids. */

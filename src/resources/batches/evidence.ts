@@ -1,7 +1,6 @@
-import DataLoader from 'dataloader'
 import type { OperatorRequest } from '../../../prisma/generated/prisma/client.ts'
 import { mine } from '../../identity/actor.ts'
-import type { Context } from '../../context.ts'
+import { type Context, loader } from '../../context.ts'
 
 /** What an operator was asked about a recipient, without what it was asked with. */
 export type Asked = Pick<
@@ -9,15 +8,9 @@ export type Asked = Pick<
   'state' | 'correlationId' | 'attempt' | 'checkCount' | 'acceptedAt' | 'createdAt'
 >
 
-const loaders = new WeakMap<Context, DataLoader<bigint, Asked | null>>()
-
 /** What the operator was asked; null before a recipient's turn. One statement for all of them. */
 export function loadAsked(ctx: Context, recipientId: bigint): Promise<Asked | null> {
-  const known = loaders.get(ctx)
-  if (known) return known.load(recipientId)
-  const loader = new DataLoader<bigint, Asked | null>((ids) => readAsked(ctx, ids), { cache: false })
-  loaders.set(ctx, loader)
-  return loader.load(recipientId)
+  return loader<bigint, Asked | null>(ctx, 'asked', (ids) => readAsked(ctx, ids)).load(recipientId)
 }
 
 async function readAsked(ctx: Context, ids: readonly bigint[]) {

@@ -1,12 +1,10 @@
-import { formatPrismaCursor, parsePrismaCursor } from '@pothos/plugin-prisma'
-import DataLoader from 'dataloader'
 import { z } from 'zod'
 import type { Batch, BatchRecipient } from '../../../prisma/generated/prisma/client.ts'
 import { mine } from '../../identity/actor.ts'
-import type { Context } from '../../context.ts'
-import { beyond, checkPage } from '../../graphql/pagination.ts'
+import { type Context, loader } from '../../context.ts'
 import { oneOf, phone, provider, readInput, text } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
+import { type Connection, connect, edgeOf, type PageArgs, readPage } from '../../shared/page.ts'
 import { recipientStates } from './states.ts'
 
 /** Which recipients of a batch a list shows. */
@@ -17,12 +15,7 @@ export const recipientFilterInput = z.object({
   name: text({ min: 1, max: limits.recipientNameLengthMax }).nullish(),
 })
 
-interface RecipientsPage {
-  first?: number | null | undefined
-  after?: string | null | undefined
-  last?: number | null | undefined
-  before?: string | null | undefined
-  offset?: number | null | undefined
+interface RecipientsPage extends PageArgs {
   filter?: z.input<typeof recipientFilterInput> | null | undefined
 }
 
@@ -32,49 +25,35 @@ export type Counted = Pick<
   'id' | 'recipientCount' | 'processingCount' | 'succeededCount' | 'failedCount' | 'cancelledCount'
 >
 
+/** A page of the recipients of a batch and their number; neither is read before it is called for. */
+export interface RecipientsOfBatch {
+  read: () => Promise<Connection<BatchRecipient>>
+  count: () => Promise<number> | number
+}
+
 /**
- * A page of the recipients of a batch, newest first, and how many there are: neither is read before somebody
- * asks for it. The same page of all batches that one operation asks for is one statement.
+ * A page of the recipients of a batch, newest first, and how many there are. The same page of all batches
+ * that one operation asks for is one statement.
  * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
  */
-export function pageOfRecipients(ctx: Context, batch: Counted, page: RecipientsPage) {
-  const skip = checkPage(page)
-  const filter = readInput(recipientFilterInput, page.filter ?? {})
-  const size = page.first ?? page.last ?? limits.pageSizeDefault
-  const isBackward = page.last != null || (page.before != null && page.first == null)
+export function pageOfRecipients(ctx: Context, batch: Counted, raw: RecipientsPage): RecipientsOfBatch {
+  const page = readPage(raw)
+  const filter = readInput(recipientFilterInput, raw.filter ?? {})
+  const { before, after, take, skip, isBackward } = page
   const wish: Wish = {
     ...filter,
-    above: placeOf(page.before, -1)?.toString() ?? everywhere.above,
-    below: placeOf(page.after, 1)?.toString() ?? everywhere.below,
-    // One more tells whether there are others.
-    take: size + 1,
+    above: before?.toString() ?? everywhere.above,
+    below: after?.toString() ?? everywhere.below,
+    take,
     skip,
     isBackward,
   }
-  let found: Promise<Page> | undefined
-  const read = () => (found ??= loaderOf(ctx, 'rows', wish, readRows).load(batch.id).then(connect))
-  const connect = (rows: BatchRecipient[]): Page => {
-    const shown = isBackward ? rows.slice(0, size).toReversed() : rows.slice(0, size)
-    const edges = shown.map((node) => ({ cursor: formatPrismaCursor({ ...node }, 'id'), node }))
-    const hasMore = rows.length > size
-    return {
-      edges,
-      pageInfo: {
-        hasNextPage: isBackward ? page.before != null : hasMore,
-        hasPreviousPage: isBackward ? hasMore : page.after != null,
-        startCursor: edges.at(0)?.cursor ?? null,
-        endCursor: edges.at(-1)?.cursor ?? null,
-      },
-    }
-  }
   return {
-    get edges() {
-      return read().then(({ edges }) => edges)
+    read: async () => {
+      const rows = await loaderOf(ctx, 'rows', wish, readRows).load(batch.id)
+      return connect(page, rows.map(edgeOf))
     },
-    get pageInfo() {
-      return read().then(({ pageInfo }) => pageInfo)
-    },
-    totalCount: () => {
+    count: () => {
       const { status, ...others } = filter
       if (Object.values(others).some((value) => value != null))
         return loaderOf(ctx, 'count', { ...everywhere, ...filter }, countRows).load(batch.id)
@@ -95,16 +74,6 @@ export function countsOf(batch: Counted) {
   }
 }
 
-interface Page {
-  edges: { cursor: string; node: BatchRecipient }[]
-  pageInfo: {
-    hasNextPage: boolean
-    hasPreviousPage: boolean
-    startCursor: string | null
-    endCursor: string | null
-  }
-}
-
 /** A page, whatever the batch. Ids as text: it names its loader. */
 interface Wish extends z.output<typeof recipientFilterInput> {
   above: string
@@ -117,27 +86,11 @@ interface Wish extends z.output<typeof recipientFilterInput> {
 /** All of a batch. */
 const everywhere = { above: '0', below: String(2n ** 63n - 1n), take: 0, skip: 0, isBackward: false }
 
-/** @throws DomainError INVALID_INPUT */
-function placeOf(cursor: string | null | undefined, way: 1 | -1): bigint | null {
-  if (cursor == null) return null
-  const ids = beyond({ id: parsePrismaCursor(cursor) }, way)
-  return ids && ('gt' in ids ? ids.gt : ids.lt)
-}
-
-type Loader<T> = DataLoader<number, T>
 type Read<T> = (ctx: Context, batchIds: readonly number[], wish: Wish) => Promise<T[]>
-const loaders = new WeakMap<Context, Map<string, Loader<unknown>>>()
 
-function loaderOf<T>(ctx: Context, kind: string, wish: Wish, read: Read<T>): Loader<T> {
-  const known = loaders.get(ctx) ?? new Map<string, Loader<unknown>>()
-  loaders.set(ctx, known)
-  const name = `${kind}:${JSON.stringify(wish)}`
-  const loader =
-    (known.get(name) as Loader<T> | undefined) ??
-    // A live stream asks again, and means what is there by then.
-    new DataLoader<number, T>((batchIds) => read(ctx, batchIds, wish), { cache: false })
-  known.set(name, loader)
-  return loader
+function loaderOf<T>(ctx: Context, kind: string, wish: Wish, read: Read<T>) {
+  const name = `recipients ${kind} ${JSON.stringify(wish)}`
+  return loader<number, T>(ctx, name, (batchIds) => read(ctx, batchIds, wish))
 }
 
 const columns = `r.id, r.merchant_id AS "merchantId", r.batch_id AS "batchId", r.name, r.account, r.amount,

@@ -1,5 +1,6 @@
 import { mine } from '../../identity/actor.ts'
 import { builder } from '../../graphql/builder.ts'
+import { countedConnectionType, lazyConnection } from '../../graphql/connection.ts'
 import { PaymentMethod, stateEnum, wordEnum } from '../../graphql/enums.ts'
 import { Failure, failureOf } from '../../graphql/failure.ts'
 import { readId } from '../../graphql/ids.ts'
@@ -125,19 +126,7 @@ const Recipient = builder.prismaNode('BatchRecipient', {
   }),
 })
 
-const Recipients = builder.connectionObject(
-  {
-    type: Recipient,
-    name: 'BatchRecipientConnection',
-    description: 'A page of recipients.',
-    fields: (t) => ({
-      totalCount: t.int({
-        resolve: (page) => (page as unknown as ReturnType<typeof pageOfRecipients>).totalCount(),
-      }),
-    }),
-  },
-  { name: 'BatchRecipientEdge' },
-)
+const Recipients = countedConnectionType(Recipient, 'BatchRecipient', 'A page of recipients.')
 
 const RecipientFilter = builder.inputType('RecipientFilter', {
   description: 'Which recipients a list shows; what is left out does not matter.',
@@ -159,6 +148,9 @@ builder.prismaObjectField('Batch', 'recipients', (t) =>
       filter: t.arg({ type: RecipientFilter }),
       offset: t.arg.int({ description: 'Rows to pass over; cursors are faster.' }),
     },
-    resolve: (batch, args, ctx) => pageOfRecipients(ctx, batch, args),
+    resolve: (batch, args, ctx) => {
+      const { read, count } = pageOfRecipients(ctx, batch, args)
+      return lazyConnection(read, count)
+    },
   }),
 )

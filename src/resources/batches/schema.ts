@@ -3,8 +3,9 @@ import type { Context } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'
 import { PaymentMethod, stateEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
-import { readId, smallIdMax } from '../../graphql/ids.ts'
-import { behind, checkPage } from '../../graphql/pagination.ts'
+import { readId } from '../../graphql/ids.ts'
+import { smallIdMax } from '../../shared/input.ts'
+import { countedConnectionType, newestFirst } from '../../graphql/connection.ts'
 import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
 import { addRecipients } from './add-recipients.ts'
@@ -100,6 +101,8 @@ const BatchFilter = builder.inputType('BatchFilter', {
   fields: (t) => ({ status: t.field({ type: BatchStatus }) }),
 })
 
+const Batches = countedConnectionType(Batch, 'Batch', 'A page of batches.')
+
 builder.queryFields((t) => ({
   batch: t.prismaField({
     type: Batch,
@@ -110,36 +113,24 @@ builder.queryFields((t) => ({
     resolve: (query, _root, { id }, ctx) =>
       ctx.database.prisma.batch.findFirst({ ...query, where: { id: batchId(id), ...mine(ctx) } }),
   }),
-  batches: t.prismaConnection(
-    {
-      type: Batch,
-      cursor: 'id',
-      maxSize: limits.pageSizeMax,
-      defaultSize: limits.pageSizeDefault,
-      scope: ['bulk_pay'],
-      description: 'Batches, newest first.',
-      args: {
-        filter: t.arg({ type: BatchFilter }),
-        offset: t.arg.int({ description: 'Rows to pass over; cursors are faster.' }),
-      },
-      totalCount: (_connection, args, ctx) => {
-        checkPage(args)
-        return ctx.database.prisma.batch.count({ where: batchesWhere(ctx, args.filter) })
-      },
-      resolve: ({ cursor, skip: _cursorItself, ...query }, _root, args, ctx) => {
-        const skip = checkPage(args)
-        const id = behind(cursor, query.take)
-        return ctx.database.prisma.batch.findMany({
-          ...query,
-          skip,
-          where: { ...batchesWhere(ctx, args.filter), ...(id && { id }) },
-          orderBy: { id: 'desc' },
-        })
-      },
+  batches: t.field({
+    type: Batches,
+    scope: ['bulk_pay'],
+    description: 'Batches, newest first.',
+    args: {
+      ...t.arg.connectionArgs(),
+      filter: t.arg({ type: BatchFilter }),
+      offset: t.arg.int({ description: 'Rows to pass over; cursors are faster.' }),
     },
-    { name: 'BatchConnection', description: 'A page of batches.' },
-    { name: 'BatchEdge' },
-  ),
+    resolve: (_root, { filter, ...args }, ctx, info) =>
+      newestFirst(ctx, info, {
+        type: 'Batch',
+        args,
+        table: ctx.database.prisma.batch,
+        where: batchesWhere(ctx, filter),
+        hasSmallIds: true,
+      }),
+  }),
 }))
 
 const BatchPayload = builder.objectRef<BatchChange>('BatchPayload').implement({

@@ -2,8 +2,7 @@ import { mine } from '../../identity/actor.ts'
 import { builder } from '../../graphql/builder.ts'
 import { PayoutMethod, wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
-import { behind, checkPage } from '../../graphql/pagination.ts'
-import { limits } from '../../shared/limits.ts'
+import { countedConnectionType, newestFirst } from '../../graphql/connection.ts'
 import { beneficiaryCategories, createBeneficiary } from './create.ts'
 import { beneficiariesWhere } from './list.ts'
 import { beneficiaryId, updateBeneficiary } from './update.ts'
@@ -43,6 +42,8 @@ const BeneficiaryFilter = builder.inputType('BeneficiaryFilter', {
   }),
 })
 
+const Beneficiaries = countedConnectionType(Beneficiary, 'Beneficiary', 'A page of beneficiaries.')
+
 builder.queryFields((t) => ({
   beneficiary: t.prismaField({
     type: Beneficiary,
@@ -56,36 +57,24 @@ builder.queryFields((t) => ({
         where: { id: beneficiaryId(id), ...mine(ctx) },
       }),
   }),
-  beneficiaries: t.prismaConnection(
-    {
-      type: Beneficiary,
-      cursor: 'id',
-      scope: ['beneficiaries'],
-      defaultSize: limits.pageSizeDefault,
-      maxSize: limits.pageSizeMax,
-      description: 'Beneficiaries, newest first.',
-      args: {
-        filter: t.arg({ type: BeneficiaryFilter }),
-        offset: t.arg.int({ description: 'Rows to pass over; cursors are faster.' }),
-      },
-      totalCount: (_connection, args, ctx) => {
-        checkPage(args)
-        return ctx.database.prisma.beneficiary.count({ where: beneficiariesWhere(ctx, args.filter) })
-      },
-      resolve: ({ cursor, skip: _cursorItself, ...query }, _root, args, ctx) => {
-        const skip = checkPage(args)
-        const id = behind(cursor, query.take)
-        return ctx.database.prisma.beneficiary.findMany({
-          ...query,
-          skip,
-          where: { ...beneficiariesWhere(ctx, args.filter), ...(id && { id }) },
-          orderBy: { id: 'desc' },
-        })
-      },
+  beneficiaries: t.field({
+    type: Beneficiaries,
+    scope: ['beneficiaries'],
+    description: 'Beneficiaries, newest first.',
+    args: {
+      ...t.arg.connectionArgs(),
+      filter: t.arg({ type: BeneficiaryFilter }),
+      offset: t.arg.int({ description: 'Rows to pass over; cursors are faster.' }),
     },
-    { name: 'BeneficiaryConnection', description: 'A page of beneficiaries.' },
-    { name: 'BeneficiaryEdge' },
-  ),
+    resolve: (_root, { filter, ...args }, ctx, info) =>
+      newestFirst(ctx, info, {
+        type: 'Beneficiary',
+        args,
+        table: ctx.database.prisma.beneficiary,
+        where: beneficiariesWhere(ctx, filter),
+        hasSmallIds: true,
+      }),
+  }),
 }))
 
 const accountWords = 'A mobile number of Mali in any usual writing; of a bank, 5 to 34 characters.'

@@ -1,6 +1,5 @@
-import DataLoader from 'dataloader'
 import { mine } from '../../identity/actor.ts'
-import type { Context } from '../../context.ts'
+import { type Context, loader } from '../../context.ts'
 
 /** Whether somebody may begin to pay by a link, and why not (decisions: Endpoints). */
 export const availabilities = ['open', 'expired', 'exhausted', 'inactive'] as const
@@ -32,17 +31,13 @@ export const freeInMsSql = `CASE WHEN l.usage_count + l.open_count >= l.usage_li
   ceil(extract(epoch FROM link_places_free_at(l.id, l.usage_limit - l.usage_count, service_now())
     - service_now()) * 1000)::int END`
 
-const loaders = new WeakMap<Context, DataLoader<number, number | null>>()
-
 /** Whether a link can be paid by, for its merchant. More is read only where its places may all be held. */
 export async function readAvailability(ctx: Context, link: Places & { id: number }): Promise<Availability> {
   const { id, usageLimit, usageCount, openCount } = link
   const mayBeHeld = usageLimit !== null && usageCount < usageLimit && usageCount + openCount >= usageLimit
   if (!mayBeHeld) return availabilityOf(link, null, ctx.clock.now())
-  const loader =
-    loaders.get(ctx) ?? new DataLoader<number, number | null>((ids) => readFree(ctx, ids), { cache: false })
-  loaders.set(ctx, loader)
-  return availabilityOf(link, await loader.load(id), ctx.clock.now())
+  const freeInMs = await loader<number, number | null>(ctx, 'freeInMs', (ids) => readFree(ctx, ids)).load(id)
+  return availabilityOf(link, freeInMs, ctx.clock.now())
 }
 
 async function readFree(ctx: Context, ids: readonly number[]): Promise<(number | null)[]> {

@@ -2,8 +2,7 @@ import { mine } from '../../identity/actor.ts'
 import { builder } from '../../graphql/builder.ts'
 import { wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
-import { behind, checkPage } from '../../graphql/pagination.ts'
-import { limits } from '../../shared/limits.ts'
+import { countedConnectionType, newestFirst } from '../../graphql/connection.ts'
 import { currency } from '../../shared/money.ts'
 import { availabilities, readAvailability } from './availability.ts'
 import { createLink, type CreateLinkInput } from './create.ts'
@@ -95,6 +94,8 @@ const PaymentLinkFilter = builder.inputType('PaymentLinkFilter', {
   }),
 })
 
+const PaymentLinks = countedConnectionType(PaymentLink, 'PaymentLink', 'A page of payment links.')
+
 builder.queryFields((t) => ({
   paymentLink: t.prismaField({
     type: PaymentLink,
@@ -105,36 +106,24 @@ builder.queryFields((t) => ({
     resolve: (query, _root, { id }, ctx) =>
       ctx.database.prisma.paymentLink.findFirst({ ...query, where: { id: linkId(id), ...mine(ctx) } }),
   }),
-  paymentLinks: t.prismaConnection(
-    {
-      type: PaymentLink,
-      cursor: 'id',
-      scope: ['payment_links'],
-      defaultSize: limits.pageSizeDefault,
-      maxSize: limits.pageSizeMax,
-      description: 'Payment links, newest first.',
-      args: {
-        filter: t.arg({ type: PaymentLinkFilter }),
-        offset: t.arg.int({ description: 'Rows to pass over; cursors are faster.' }),
-      },
-      totalCount: (_connection, args, ctx) => {
-        checkPage(args)
-        return ctx.database.prisma.paymentLink.count({ where: linksWhere(ctx, args.filter) })
-      },
-      resolve: ({ cursor, skip: _cursorItself, ...query }, _root, args, ctx) => {
-        const skip = checkPage(args)
-        const id = behind(cursor, query.take)
-        return ctx.database.prisma.paymentLink.findMany({
-          ...query,
-          skip,
-          where: { ...linksWhere(ctx, args.filter), ...(id && { id }) },
-          orderBy: { id: 'desc' },
-        })
-      },
+  paymentLinks: t.field({
+    type: PaymentLinks,
+    scope: ['payment_links'],
+    description: 'Payment links, newest first.',
+    args: {
+      ...t.arg.connectionArgs(),
+      filter: t.arg({ type: PaymentLinkFilter }),
+      offset: t.arg.int({ description: 'Rows to pass over; cursors are faster.' }),
     },
-    { name: 'PaymentLinkConnection', description: 'A page of payment links.' },
-    { name: 'PaymentLinkEdge' },
-  ),
+    resolve: (_root, { filter, ...args }, ctx, info) =>
+      newestFirst(ctx, info, {
+        type: 'PaymentLink',
+        args,
+        table: ctx.database.prisma.paymentLink,
+        where: linksWhere(ctx, filter),
+        hasSmallIds: true,
+      }),
+  }),
 }))
 
 const amountWords = 'Whole XOF, 100 to 1,000,000; without one the payer types it.'

@@ -3,9 +3,9 @@ import { mine } from '../../identity/actor.ts'
 import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
-import { readId, smallIdMax } from '../../graphql/ids.ts'
+import { readId } from '../../graphql/ids.ts'
 import { DomainError } from '../../shared/errors.ts'
-import { readInput } from '../../shared/input.ts'
+import { readInput, smallIdMax } from '../../shared/input.ts'
 import { checkExpiry, linkFields } from './create.ts'
 
 /** What changes of a link (specification: PUT /payment-links/{id}). */

@@ -8,7 +8,8 @@ import { type Allowance, allowanceOf, checkCaps, withinAllowance } from '../../i
 import { type Caller, callerOf, whyTurnedAway } from '../../identity/caller.ts'
 import type { Context } from '../../context.ts'
 import { merchantsOf, nameOfShared, shareStatement } from '../../database/batch.ts'
-import { readId, smallIdMax } from '../../graphql/ids.ts'
+import { readId } from '../../graphql/ids.ts'
+import { smallIdMax } from '../../shared/input.ts'
 import { insufficientBalance } from '../../ledger/balance.ts'
 import { DomainError, type FieldProblem } from '../../shared/errors.ts'
 import {

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
-import { readId, smallIdMax } from '../../graphql/ids.ts'
-import { identifier, oneOf, readInput, reference } from '../../shared/input.ts'
+import { readId } from '../../graphql/ids.ts'
+import { identifier, oneOf, readInput, reference, smallIdMax } from '../../shared/input.ts'
 import { payoutMethods } from '../../shared/providers.ts'
 import { payoutStates } from './states.ts'
 

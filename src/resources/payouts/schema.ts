@@ -6,9 +6,8 @@ import { refusals, refusalType } from '../../graphql/errors.ts'
 import { Failure, failureOf } from '../../graphql/failure.ts'
 import { readId } from '../../graphql/ids.ts'
 import { afterWords, followLog, LogChange } from '../../graphql/log-changes.ts'
-import { beyond, checkPage } from '../../graphql/pagination.ts'
+import { countedConnectionType, newestFirst } from '../../graphql/connection.ts'
 import { invalidInput } from '../../shared/input.ts'
-import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
 import { cancelPayout } from './cancel.ts'
 import { createPayout } from './create.ts'
@@ -98,6 +97,8 @@ const PayoutFilter = builder.inputType('PayoutFilter', {
 
 export const idWords = 'Its global id, or its id in REST.'
 
+const Payouts = countedConnectionType(Payout, 'Payout', 'A page of payouts.')
+
 builder.queryFields((t) => ({
   payout: t.prismaField({
     type: Payout,
@@ -113,37 +114,24 @@ builder.queryFields((t) => ({
       return ctx.database.prisma.payout.findFirst({ ...query, where })
     },
   }),
-  payouts: t.prismaConnection(
-    {
-      type: Payout,
-      cursor: 'id',
-      maxSize: limits.pageSizeMax,
-      defaultSize: limits.pageSizeDefault,
-      scope: ['payout'],
-      description: 'Payouts, newest first.',
-      args: {
-        filter: t.arg({ type: PayoutFilter }),
-        offset: t.arg.int({ description: 'Rows to pass over; cursors are faster.' }),
-      },
-      totalCount: (_connection, args, ctx) => {
-        checkPage(args)
-        return countPayouts(ctx, args.filter)
-      },
-      resolve: ({ cursor, skip: _cursorItself, ...query }, _root, args, ctx) => {
-        const skip = checkPage(args)
-        const id = beyond(cursor, query.take)
-        const where = payoutsWhere(ctx, args.filter)
-        return ctx.database.prisma.payout.findMany({
-          ...query,
-          skip,
-          where: id ? { AND: [where, { id }] } : where,
-          orderBy: { id: 'desc' },
-        })
-      },
+  payouts: t.field({
+    type: Payouts,
+    scope: ['payout'],
+    description: 'Payouts, newest first.',
+    args: {
+      ...t.arg.connectionArgs(),
+      filter: t.arg({ type: PayoutFilter }),
+      offset: t.arg.int({ description: 'Rows to pass over; cursors are faster.' }),
     },
-    { name: 'PayoutConnection', description: 'A page of payouts.' },
-    { name: 'PayoutEdge' },
-  ),
+    resolve: (_root, { filter, ...args }, ctx, info) =>
+      newestFirst(ctx, info, {
+        type: 'Payout',
+        args,
+        table: ctx.database.prisma.payout,
+        where: payoutsWhere(ctx, filter),
+        count: () => countPayouts(ctx, filter),
+      }),
+  }),
 }))
 
 const ExistingPayout = builder.objectRef<{ id: bigint; status: string }>('ExistingPayout').implement({

@@ -1,7 +1,7 @@
 import { mine } from '../../identity/actor.ts'
 import { builder } from '../../graphql/builder.ts'
+import { connectionType } from '../../graphql/connection.ts'
 import { wordEnum } from '../../graphql/enums.ts'
-import { checkPage } from '../../graphql/pagination.ts'
 import { type Account, accounts, type LedgerStep, ledgerSteps } from '../../ledger/accounts.ts'
 import type { LedgerEntry } from '../../ledger/entries.ts'
 import {
@@ -12,9 +12,8 @@ import {
   type Statement,
   type StatementLine,
 } from '../../ledger/statement.ts'
-import { invalidInput } from '../../shared/input.ts'
-import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
+import { connect, readPageOf } from '../../shared/page.ts'
 import { loadEntries } from './entries.ts'
 import { checkSpan, subjectOf } from './span.ts'
 
@@ -114,10 +113,7 @@ const Line = builder.objectRef<StatementLine>('StatementLine').implement({
     }),
   }),
 })
-const Lines = builder.connectionObject(
-  { type: Line, name: 'StatementLineConnection', description: 'A page of the lines of a statement.' },
-  { name: 'StatementLineEdge' },
-)
+const Lines = connectionType(Line, 'StatementLine', 'A page of the lines of a statement.')
 
 builder.queryField('statement', (t) =>
   t.field({
@@ -145,21 +141,17 @@ builder.queryField('statement', (t) =>
             first: t.arg.int({ description: '1 to 100; 20 where left out.' }),
             after: t.arg.string({ description: 'Cursor of the last line that you have.' }),
           },
-          resolve: async ({ from, to }, { first, after }, ctx) => {
-            checkPage({ first })
-            const take = first ?? limits.pageSizeDefault
-            const page = { from, to, after: after == null ? null : readPlace(after), take: take + 1 }
-            const rows = await readLines(ctx.database.merchantPool, mine(ctx).merchantId, page)
-            const edges = rows.slice(0, take).map((node) => ({ cursor: placeOf(node), node }))
-            return {
-              edges,
-              pageInfo: {
-                hasNextPage: rows.length > take,
-                hasPreviousPage: page.after !== null,
-                startCursor: edges.at(0)?.cursor ?? null,
-                endCursor: edges.at(-1)?.cursor ?? null,
-              },
-            }
+          resolve: async ({ from, to }, args, ctx) => {
+            const page = readPageOf(args, placeOf)
+            const rows = await readLines(ctx.database.merchantPool, mine(ctx).merchantId, {
+              ...page,
+              from,
+              to,
+            })
+            return connect(
+              page,
+              rows.map((node) => ({ cursor: cursorOf(node), node })),
+            )
           },
         }),
       }),
@@ -176,14 +168,11 @@ builder.queryField('statement', (t) =>
   }),
 )
 
-function placeOf({ createdAt, id }: LinePlace): string {
+function cursorOf({ createdAt, id }: LinePlace): string {
   return `${createdAt.getTime()}.${id}`
 }
 
-/** @throws DomainError INVALID_INPUT */
-function readPlace(cursor: string): LinePlace {
+function placeOf(cursor: string): LinePlace | null {
   const [, at, id] = /^(\d{1,14})\.(\d{1,18})$/.exec(cursor) ?? []
-  if (at === undefined || id === undefined)
-    throw invalidInput([{ field: 'after', message: 'must be a cursor that this service gave' }])
-  return { createdAt: new Date(Number(at)), id: BigInt(id) }
+  return at === undefined || id === undefined ? null : { createdAt: new Date(Number(at)), id: BigInt(id) }
 }

@@ -1,7 +1,8 @@
 import type pg from 'pg'
 import type { Actor } from '../../identity/actor.ts'
 import { type Role, roles } from '../../identity/roles.ts'
-import { readId, smallIdMax } from '../../graphql/ids.ts'
+import { readId } from '../../graphql/ids.ts'
+import { smallIdMax } from '../../shared/input.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { invariant } from '../../shared/invariant.ts'
 

@@ -2,8 +2,7 @@ import { mine } from '../../identity/actor.ts'
 import { builder } from '../../graphql/builder.ts'
 import { MemberRole, wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
-import { behind, checkPage } from '../../graphql/pagination.ts'
-import { limits } from '../../shared/limits.ts'
+import { countedConnectionType, newestFirst } from '../../graphql/connection.ts'
 import { changeMemberRole } from './change-role.ts'
 import { inviteMember } from './invite.ts'
 import { listedMembers } from './list.ts'
@@ -40,6 +39,8 @@ const TeamMember = builder.prismaNode('TeamMember', {
 
 const idArg = { required: true, description: 'Its global id, or its id in REST.' } as const
 
+const TeamMembers = countedConnectionType(TeamMember, 'TeamMember', 'A page of the team.')
+
 builder.queryFields((t) => ({
   member: t.prismaField({
     type: TeamMember,
@@ -53,33 +54,23 @@ builder.queryFields((t) => ({
         where: { id: memberIdOf(id), ...listedMembers(ctx) },
       }),
   }),
-  members: t.prismaConnection(
-    {
-      type: TeamMember,
-      cursor: 'id',
-      scope: ['team'],
-      defaultSize: limits.pageSizeDefault,
-      maxSize: limits.pageSizeMax,
-      description: 'Who is in the team or invited to it, newest first.',
-      args: { offset: t.arg.int({ description: 'Rows to pass over; cursors are faster.' }) },
-      totalCount: (_connection, args, ctx) => {
-        checkPage(args)
-        return ctx.database.prisma.teamMember.count({ where: listedMembers(ctx) })
-      },
-      resolve: ({ cursor, skip: _cursorItself, ...query }, _root, args, ctx) => {
-        const skip = checkPage(args)
-        const id = behind(cursor, query.take)
-        return ctx.database.prisma.teamMember.findMany({
-          ...query,
-          skip,
-          where: { ...listedMembers(ctx), ...(id && { id }) },
-          orderBy: { id: 'desc' },
-        })
-      },
+  members: t.field({
+    type: TeamMembers,
+    scope: ['team'],
+    description: 'Who is in the team or invited to it, newest first.',
+    args: {
+      ...t.arg.connectionArgs(),
+      offset: t.arg.int({ description: 'Rows to pass over; cursors are faster.' }),
     },
-    { name: 'TeamMemberConnection', description: 'A page of the team.' },
-    { name: 'TeamMemberEdge' },
-  ),
+    resolve: (_root, args, ctx, info) =>
+      newestFirst(ctx, info, {
+        type: 'TeamMember',
+        args,
+        table: ctx.database.prisma.teamMember,
+        where: listedMembers(ctx),
+        hasSmallIds: true,
+      }),
+  }),
 }))
 
 const InviteMemberInput = builder.inputType('InviteMemberInput', {

@@ -1,11 +1,8 @@
 import { builder } from '../../graphql/builder.ts'
-import { connectionOf, newestOf, nodesOf } from '../../graphql/pagination.ts'
+import { connectionType, nodesOf, relatedConnection, relatedPage } from '../../graphql/connection.ts'
 import { Transaction, TransactionStatus } from './schema.ts'
 
-const LinkPayments = builder.connectionObject(
-  { type: Transaction, name: 'LinkPaymentConnection', description: 'A page of attempts to pay by a link.' },
-  { name: 'LinkPaymentEdge' },
-)
+const LinkPayments = connectionType(Transaction, 'LinkPayment', 'A page of attempts to pay by a link.')
 
 builder.prismaObjectField('PaymentLink', 'payments', (t) =>
   t.field({
@@ -16,12 +13,10 @@ builder.prismaObjectField('PaymentLink', 'payments', (t) =>
       after: t.arg.string({ description: 'Cursor of the last one that you have.' }),
       status: t.arg({ type: TransactionStatus }),
     },
-    select: ({ status, ...page }, _ctx, nested) => {
-      const { where, ...query } = newestOf(page)
-      const asked = { ...query, where: { ...where, ...(status && { status }) } }
-      return { transactions: nested(asked, nodesOf('Transaction')) }
-    },
-    resolve: ({ transactions }, args) => connectionOf(transactions, args),
+    select: ({ status, ...args }, _ctx, nested) => ({
+      transactions: nested(relatedPage(args, { ...(status && { status }) }), nodesOf('Transaction')),
+    }),
+    resolve: ({ transactions }, args) => relatedConnection(args, transactions),
   }),
 )
 

@@ -1,17 +1,10 @@
-import DataLoader from 'dataloader'
 import { mine } from '../../identity/actor.ts'
-import type { Context } from '../../context.ts'
+import { type Context, loader } from '../../context.ts'
 import type { Xof } from '../../shared/money.ts'
-
-const loaders = new WeakMap<Context, DataLoader<bigint, Xof>>()
 
 /** What refunds have given back of a transaction, whole XOF: one statement for all that a level asks for. */
 export function refundedAmount(ctx: Context, id: bigint): Promise<Xof> {
-  // A live stream asks again, and means what is there by then.
-  const loader =
-    loaders.get(ctx) ?? new DataLoader<bigint, Xof>((ids) => sumRefunds(ctx, ids), { cache: false })
-  loaders.set(ctx, loader)
-  return loader.load(id)
+  return loader<bigint, Xof>(ctx, 'refundedAmount', (ids) => sumRefunds(ctx, ids)).load(id)
 }
 
 async function sumRefunds(ctx: Context, ids: readonly bigint[]): Promise<Xof[]> {

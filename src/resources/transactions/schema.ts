@@ -6,9 +6,8 @@ import { refusals, refusalType } from '../../graphql/errors.ts'
 import { Failure, failureOf } from '../../graphql/failure.ts'
 import { readId } from '../../graphql/ids.ts'
 import { afterWords, followLog, LogChange } from '../../graphql/log-changes.ts'
-import { beyond, checkPage } from '../../graphql/pagination.ts'
+import { countedConnectionType, newestFirst } from '../../graphql/connection.ts'
 import { failureReasons } from '../../operators/failure-reasons.ts'
-import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
 import { checkPayment, paymentState, paymentWords } from './check.ts'
 import { collect } from './collect.ts'
@@ -128,6 +127,8 @@ const TransactionFilter = builder.inputType('TransactionFilter', {
   }),
 })
 
+const Transactions = countedConnectionType(Transaction, 'Transaction', 'A page of transactions.')
+
 builder.queryFields((t) => ({
   transaction: t.prismaField({
     type: Transaction,
@@ -144,41 +145,25 @@ builder.queryFields((t) => ({
       return ctx.database.prisma.transaction.findFirst({ ...query, where })
     },
   }),
-  transactions: t.prismaConnection(
-    {
-      type: Transaction,
-      cursor: 'id',
-      maxSize: limits.pageSizeMax,
-      defaultSize: limits.pageSizeDefault,
-      scope: ['balance'],
-      description: 'Transactions, newest first.',
-      args: {
-        filter: t.arg({ type: TransactionFilter }),
-        offset: t.arg.int({ description: 'Rows to pass over; cursors are faster.' }),
-      },
-      totalCount: (_connection, args, ctx) => {
-        checkPage(args)
-        return countTransactions(ctx, args.filter)
-      },
-      resolve: async ({ cursor, skip: _cursorItself, ...query }, _root, args, ctx) => {
-        const skip = checkPage(args)
-        const isNear = cursor !== undefined || query.take < 0
-        const page = isNear
-          ? { id: beyond(cursor, query.take), skip }
-          : await findPage(ctx, args.filter, { skip, take: query.take })
-        if (!page) return []
-        const { id } = page
-        return ctx.database.prisma.transaction.findMany({
-          ...query,
-          skip: page.skip,
-          where: { ...transactionsWhere(ctx, args.filter), ...(id && { id }) },
-          orderBy: { id: 'desc' },
-        })
-      },
+  transactions: t.field({
+    type: Transactions,
+    scope: ['balance'],
+    description: 'Transactions, newest first.',
+    args: {
+      ...t.arg.connectionArgs(),
+      filter: t.arg({ type: TransactionFilter }),
+      offset: t.arg.int({ description: 'Rows to pass over; cursors are faster.' }),
     },
-    { name: 'TransactionConnection', description: 'A page of transactions.' },
-    { name: 'TransactionEdge' },
-  ),
+    resolve: (_root, { filter, ...args }, ctx, info) =>
+      newestFirst(ctx, info, {
+        type: 'Transaction',
+        args,
+        table: ctx.database.prisma.transaction,
+        where: transactionsWhere(ctx, filter),
+        count: () => countTransactions(ctx, filter),
+        find: (page) => findPage(ctx, filter, page),
+      }),
+  }),
   paymentStatus: t.field({
     type: builder.objectRef<Awaited<ReturnType<typeof checkPayment>>>('PaymentStatus').implement({
       description: 'What a payer may know of a payment: never an amount or a phone number.',

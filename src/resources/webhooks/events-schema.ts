@@ -1,12 +1,11 @@
 import { mine } from '../../identity/actor.ts'
 import type { EventType as EventName } from '../../events/catalogue.ts'
 import { builder } from '../../graphql/builder.ts'
+import { connectionType } from '../../graphql/connection.ts'
 import { EventType } from '../../graphql/enums.ts'
-import { readCursor } from '../../graphql/live-stream.ts'
 import { followLog } from '../../graphql/log-changes.ts'
-import { checkPage } from '../../graphql/pagination.ts'
 import { invariant } from '../../shared/invariant.ts'
-import { limits } from '../../shared/limits.ts'
+import { connect, readPage } from '../../shared/page.ts'
 import { eventIdText, webhookData } from './payload.ts'
 
 const Event = builder.prismaObject('Event', {
@@ -32,10 +31,7 @@ const Event = builder.prismaObject('Event', {
   }),
 })
 
-const Events = builder.connectionObject(
-  { type: Event, name: 'EventConnection', description: 'A stretch of the log.' },
-  { name: 'EventEdge' },
-)
+const Events = connectionType(Event, 'Event', 'A stretch of the log.')
 
 const afterWords = 'Sequence of the last event that you have'
 
@@ -50,27 +46,17 @@ builder.queryField('events', (t) =>
       first: t.arg.int({ description: '1 to 100; 20 where left out.' }),
       after: t.arg.string({ description: `${afterWords}; the whole log where left out.` }),
     },
-    resolve: async (_root, { first, after }, ctx) => {
-      checkPage({ first })
+    resolve: async (_root, args, ctx) => {
+      const page = readPage(args)
       const { merchantId } = mine(ctx)
-      const start = await ctx.feed.start(merchantId, readCursor(after ?? '0'))
-      const take = first ?? limits.pageSizeDefault
+      const { after } = await ctx.feed.start(merchantId, page.after ?? 0n)
       const rows = await ctx.database.prisma.event.findMany({
-        where: { merchantId, position: { gt: start.after } },
+        where: { merchantId, position: { gt: after } },
         orderBy: { position: 'asc' },
-        take,
+        take: page.take,
       })
       const edges = rows.map((node) => ({ cursor: String(placed(node.position)), node }))
-      const last = rows.at(-1)?.position ?? start.after
-      return {
-        edges,
-        pageInfo: {
-          hasNextPage: last < start.head,
-          hasPreviousPage: start.after > 0n,
-          startCursor: edges.at(0)?.cursor ?? null,
-          endCursor: edges.at(-1)?.cursor ?? null,
-        },
-      }
+      return connect({ ...page, after: after > 0n ? after : null }, edges)
     },
   }),
 )

@@ -1,6 +1,7 @@
 import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
-import { readId, smallIdMax } from '../../graphql/ids.ts'
+import { readId } from '../../graphql/ids.ts'
+import { smallIdMax } from '../../shared/input.ts'
 import { DomainError } from '../../shared/errors.ts'
 
 /** The endpoints that a merchant has: those that were removed are kept, and gone. */

@@ -5,7 +5,14 @@ import { builder } from '../../graphql/builder.ts'
 import { EventType, stateEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { readId } from '../../graphql/ids.ts'
-import { behind, checkPage, connectionOf, newestOf, nodesOf } from '../../graphql/pagination.ts'
+import {
+  connectionType,
+  countedConnectionType,
+  newestFirst,
+  nodesOf,
+  relatedConnection,
+  relatedPage,
+} from '../../graphql/connection.ts'
 import { limits } from '../../shared/limits.ts'
 import { webhookId, webhooksWhere } from './find.ts'
 import { registerWebhook, type WebhookWithSecret } from './register.ts'
@@ -93,10 +100,7 @@ const Delivery = builder.prismaNode('WebhookDelivery', {
   }),
 })
 
-const Deliveries = builder.connectionObject(
-  { type: Delivery, name: 'WebhookDeliveryConnection', description: 'A page of deliveries.' },
-  { name: 'WebhookDeliveryEdge' },
-)
+const Deliveries = connectionType(Delivery, 'WebhookDelivery', 'A page of deliveries.')
 
 const Webhook = builder.prismaNode('WebhookEndpoint', {
   name: 'Webhook',
@@ -149,17 +153,17 @@ const Webhook = builder.prismaNode('WebhookEndpoint', {
         after: t.arg.string({ description: 'Cursor of the last one that you have.' }),
         status: t.arg({ type: DeliveryStatus }),
       },
-      select: ({ status, ...page }, _ctx, nested) => {
-        const { where, ...query } = newestOf(page)
-        const asked = { ...query, where: { ...where, ...(status && { status }) } }
-        return { deliveries: nested(asked, nodesOf('WebhookDelivery')) }
-      },
-      resolve: ({ deliveries }, args) => connectionOf(deliveries, args),
+      select: ({ status, ...args }, _ctx, nested) => ({
+        deliveries: nested(relatedPage(args, { ...(status && { status }) }), nodesOf('WebhookDelivery')),
+      }),
+      resolve: ({ deliveries }, args) => relatedConnection(args, deliveries),
     }),
   }),
 })
 
 const idWords = 'Its global id, or its id in REST.'
+
+const Webhooks = countedConnectionType(Webhook, 'Webhook', 'A page of webhook endpoints.')
 
 builder.queryFields((t) => ({
   webhook: t.prismaField({
@@ -174,34 +178,24 @@ builder.queryFields((t) => ({
         where: { ...webhooksWhere(ctx), id: webhookId(id) },
       }),
   }),
-  webhooks: t.prismaConnection(
-    {
-      type: Webhook,
-      cursor: 'id',
-      scope: ['webhooks'],
-      extensions: { lengthMax: limits.webhooksPerMerchantMax },
-      defaultSize: limits.pageSizeDefault,
-      maxSize: limits.pageSizeMax,
-      description: `Webhook endpoints, newest first: ${limits.webhooksPerMerchantMax} at most.`,
-      args: { offset: t.arg.int({ description: 'Rows to pass over.' }) },
-      totalCount: (_connection, args, ctx) => {
-        checkPage(args)
-        return ctx.database.prisma.webhookEndpoint.count({ where: webhooksWhere(ctx) })
-      },
-      resolve: ({ cursor, skip: _cursorItself, ...query }, _root, args, ctx) => {
-        const skip = checkPage(args)
-        const id = behind(cursor, query.take)
-        return ctx.database.prisma.webhookEndpoint.findMany({
-          ...query,
-          skip,
-          where: { ...webhooksWhere(ctx), ...(id && { id }) },
-          orderBy: { id: 'desc' },
-        })
-      },
+  webhooks: t.field({
+    type: Webhooks,
+    scope: ['webhooks'],
+    extensions: { lengthMax: limits.webhooksPerMerchantMax },
+    description: `Webhook endpoints, newest first: ${limits.webhooksPerMerchantMax} at most.`,
+    args: {
+      ...t.arg.connectionArgs(),
+      offset: t.arg.int({ description: 'Rows to pass over.' }),
     },
-    { name: 'WebhookConnection', description: 'A page of webhook endpoints.' },
-    { name: 'WebhookEdge' },
-  ),
+    resolve: (_root, args, ctx, info) =>
+      newestFirst(ctx, info, {
+        type: 'Webhook',
+        args,
+        table: ctx.database.prisma.webhookEndpoint,
+        where: webhooksWhere(ctx),
+        hasSmallIds: true,
+      }),
+  }),
 }))
 
 /** What is left of an endpoint after a mutation: the same as a query shows. */

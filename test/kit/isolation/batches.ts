@@ -227,9 +227,9 @@ export function noBatchLike(
   return {
     batchId: batch,
     batchNode: renamed(known.batchNode, known.batchId, batch),
-    batchCursor: renamed(known.batchCursor, known.batchId, batch),
+    batchCursor: batch,
     recipientNode: withId(known.recipientNode, recipient),
-    recipientCursor: withId(known.recipientCursor, recipient),
+    recipientCursor: recipient,
   }
 }
 

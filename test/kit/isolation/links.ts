@@ -105,6 +105,6 @@ export function noLinkLike(
   return {
     linkId: id,
     linkNode: renamed(known.linkNode, known.linkId, id),
-    linkCursor: renamed(known.linkCursor, known.linkId, id),
+    linkCursor: id,
   }
 }

@@ -148,7 +148,7 @@ export function nobodyLike(
   return {
     memberId: member,
     memberNode: renamed(known.memberNode, known.memberId, member),
-    memberCursor: renamed(known.memberCursor, known.memberId, member),
+    memberCursor: member,
     memberEmail: 'nobody@shop.test',
     sessionId: session,
   }

@@ -1,0 +1,116 @@
+import { invalidInput } from './input.ts'
+import { limits } from './limits.ts'
+
+// Every list is paged here. A cursor says where its row stands in the order of the list, most often by the id
+// of the row.
+
+/** The paging arguments of a list; each list has some of them. */
+export interface PageArgs {
+  first?: number | null | undefined
+  after?: string | null | undefined
+  last?: number | null | undefined
+  before?: string | null | undefined
+  offset?: number | null | undefined
+}
+
+/** Which rows of a list to read. */
+export interface Page<Place = bigint> {
+  /** Only the rows behind this place. */
+  after: Place | null
+  /** Only the rows in front of this place. */
+  before: Place | null
+  /** Whether to read from the end of the list towards its beginning. */
+  isBackward: boolean
+  /** How many rows to pass over. */
+  skip: number
+  /** How many rows to show. */
+  size: number
+  /** How many rows to read: one more than are shown tells whether there are others. */
+  take: number
+}
+
+/** A page as GraphQL has it. */
+export interface Connection<Node> {
+  edges: { cursor: string; node: Node }[]
+  pageInfo: {
+    hasNextPage: boolean
+    hasPreviousPage: boolean
+    startCursor: string | null
+    endCursor: string | null
+  }
+}
+
+/**
+ * Reads the paging arguments of a list whose cursors are ids: 1 to 100 rows, from the beginning with `first`,
+ * from the end with `last` or with `before` alone; `after` and `before` may come together.
+ * @throws DomainError INVALID_INPUT that names each wrong argument
+ */
+export function readPage(args: PageArgs): Page {
+  return readPageOf(args, idOf)
+}
+
+/**
+ * The same of a list with cursors of its own form.
+ * @param placeOf reads a cursor; null where the service never gave it
+ * @throws DomainError INVALID_INPUT
+ */
+export function readPageOf<Place>(args: PageArgs, placeOf: (cursor: string) => Place | null): Page<Place> {
+  const { first, last, offset, after, before } = args
+  const problems = problemsOf(args)
+  const read = (field: 'after' | 'before', cursor: string | null | undefined) => {
+    if (cursor == null) return null
+    const place = placeOf(cursor)
+    if (place === null) problems.push({ field, message: 'must be a cursor that this service gave' })
+    return place
+  }
+  const places = { after: read('after', after), before: read('before', before) }
+  if (problems.length > 0) throw invalidInput(problems)
+  const size = first ?? last ?? limits.pageSizeDefault
+  const isBackward = last != null || (before != null && first == null)
+  return { ...places, isBackward, skip: offset ?? 0, size, take: size + 1 }
+}
+
+function problemsOf({ first, last, offset }: PageArgs) {
+  const size = `must be from 1 to ${limits.pageSizeMax}`
+  const outside = (value: number | null | undefined) =>
+    value != null && (value < 1 || value > limits.pageSizeMax)
+  return [
+    ...(outside(first) ? [{ field: 'first', message: size }] : []),
+    ...(first != null && last != null ? [{ field: 'last', message: 'and first exclude each other' }] : []),
+    ...(outside(last) ? [{ field: 'last', message: size }] : []),
+    ...(offset != null && (offset < 0 || offset > limits.offsetMax)
+      ? [{ field: 'offset', message: `must be from 0 to ${limits.offsetMax}` }]
+      : []),
+  ]
+}
+
+function idOf(cursor: string): bigint | null {
+  return /^\d{1,18}$/.test(cursor) ? BigInt(cursor) : null
+}
+
+/** A row as an edge, in a list whose cursors are ids. */
+export function edgeOf<Node extends { id: bigint | number }>(node: Node): { cursor: string; node: Node } {
+  return { cursor: String(node.id), node }
+}
+
+/**
+ * The page that was asked for.
+ * @param edges `page.take` at most, in the order in which they were read
+ */
+export function connect<Node>(
+  { after, before, isBackward, size }: Page<unknown>,
+  edges: readonly { cursor: string; node: Node }[],
+): Connection<Node> {
+  const shown = edges.slice(0, size)
+  if (isBackward) shown.reverse()
+  const hasMore = edges.length > size
+  return {
+    edges: shown,
+    pageInfo: {
+      hasNextPage: isBackward ? before !== null : hasMore,
+      hasPreviousPage: isBackward ? hasMore : after !== null,
+      startCursor: shown.at(0)?.cursor ?? null,
+      endCursor: shown.at(-1)?.cursor ?? null,
+    },
+  }
+}
