@@ -10,13 +10,8 @@ import { openAccess } from './identity/authenticate.ts'
 import { createRequestLimits } from './limits/request-limits.ts'
 import { addressMatcher } from './shared/ip-whitelist.ts'
 import { openMasterSecret } from './identity/secrets.ts'
-import {
-  type Addresses,
-  addressesOf,
-  type Config,
-  type OperatorSettings,
-  sandboxOperators,
-} from './config/config.ts'
+import { type Addresses, addressesOf, type Config } from './config/config.ts'
+import { type OperatorSettings, sandboxOperators } from './config/operators.ts'
 import type { Services } from './context.ts'
 import { openBatches } from './database/batch.ts'
 import { type Database, listen, openDatabase, openPool, probePools } from './database/client.ts'

@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import type { CheckoutSettings } from '../config/config.ts'
+import type { CheckoutSettings } from '../config/operators.ts'
 import { readSession } from './checkout-session-records.ts'
 import { parseJson } from './http-client.ts'
 import type { CallbackHint, CallbackOutcome, RawCallback } from './operator.ts'

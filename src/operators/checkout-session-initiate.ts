@@ -1,4 +1,4 @@
-import type { CheckoutSettings } from '../config/config.ts'
+import type { CheckoutSettings } from '../config/operators.ts'
 import type { Clock } from '../shared/clock.ts'
 import type { Log } from '../telemetry/log.ts'
 import { checkoutRefusal, readCheckoutError } from './checkout-session-errors.ts'

@@ -1,4 +1,4 @@
-import type { CheckoutSettings } from '../config/config.ts'
+import type { CheckoutSettings } from '../config/operators.ts'
 import type { Clock } from '../shared/clock.ts'
 import type { CheckoutWire } from './checkout-session-wire.ts'
 import { type HttpResult, sha256, unreachable } from './http-client.ts'

@@ -1,4 +1,4 @@
-import type { CheckoutSettings } from '../config/config.ts'
+import type { CheckoutSettings } from '../config/operators.ts'
 import type { Clock } from '../shared/clock.ts'
 import { createHttpClient, type HttpResult } from './http-client.ts'
 import type { CallContext } from './operator.ts'

@@ -1,4 +1,4 @@
-import type { CheckoutSettings } from '../config/config.ts'
+import type { CheckoutSettings } from '../config/operators.ts'
 import { invariant } from '../shared/invariant.ts'
 import { currency } from '../shared/money.ts'
 import { webhookAddress } from './callback-address.ts'

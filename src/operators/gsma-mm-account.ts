@@ -1,4 +1,4 @@
-import type { GsmaSettings } from '../config/config.ts'
+import type { GsmaSettings } from '../config/operators.ts'
 import type { Clock } from '../shared/clock.ts'
 import { partyPhone } from './gsma-mm-records.ts'
 import type { GsmaWire } from './gsma-mm-wire.ts'

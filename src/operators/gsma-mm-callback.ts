@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto'
-import type { GsmaSettings } from '../config/config.ts'
+import type { GsmaSettings } from '../config/operators.ts'
 import { readCallbackToken } from './callback-address.ts'
 import { type GsmaRecord, readGsmaRecord } from './gsma-mm-records.ts'
 import { parseJson, sha256 } from './http-client.ts'

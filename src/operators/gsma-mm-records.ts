@@ -1,4 +1,4 @@
-import type { GsmaSettings } from '../config/config.ts'
+import type { GsmaSettings } from '../config/operators.ts'
 import { currency } from '../shared/money.ts'
 import { type GsmaError, readGsmaError } from './gsma-mm-errors.ts'
 import type { Evidence, OperationKind } from './operator.ts'

@@ -1,4 +1,4 @@
-import type { GsmaSettings } from '../config/config.ts'
+import type { GsmaSettings } from '../config/operators.ts'
 import type { Clock } from '../shared/clock.ts'
 import type { Log } from '../telemetry/log.ts'
 import { type AccessTokens, createAccessTokens } from './access-token.ts'

@@ -1,4 +1,4 @@
-import type { GsmaSettings } from '../config/config.ts'
+import type { GsmaSettings } from '../config/operators.ts'
 import { invariant } from '../shared/invariant.ts'
 import { currency } from '../shared/money.ts'
 import { callbackAddress } from './callback-address.ts'

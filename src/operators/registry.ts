@@ -1,4 +1,4 @@
-import type { OperatorSettings } from '../config/config.ts'
+import type { OperatorSettings } from '../config/operators.ts'
 import type { OperatorLimits } from '../config/operator-limits.ts'
 import type { Clock } from '../shared/clock.ts'
 import type { Provider } from '../shared/providers.ts'

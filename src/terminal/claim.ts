@@ -1,6 +1,7 @@
 import { accessSync, constants, mkdirSync } from 'node:fs'
 import pg from 'pg'
-import { addressesOf, type Config, ConfigError } from '../config/config.ts'
+import { addressesOf, type Config } from '../config/config.ts'
+import { ConfigError } from '../config/parse.ts'
 import { asRole } from '../database/client.ts'
 import { locks } from '../database/locks.ts'
 

@@ -1,5 +1,6 @@
 import { parseArgs, styleText } from 'node:util'
-import { addressesOf, ConfigError, readConfig } from '../config/config.ts'
+import { addressesOf, readConfig } from '../config/config.ts'
+import { ConfigError } from '../config/parse.ts'
 
 // What programs that use a running service have in common: their flags, a merchant to be, and how they end.
 

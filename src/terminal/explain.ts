@@ -1,4 +1,4 @@
-import { ConfigError } from '../config/config.ts'
+import { ConfigError } from '../config/parse.ts'
 
 /** What a person reads where the service does not start: what is in the way, and what to do about it. */
 export function explain(error: unknown): string {

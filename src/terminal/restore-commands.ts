@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { addressesOf, sandboxOperators } from '../config/config.ts'
+import { addressesOf } from '../config/config.ts'
+import { sandboxOperators } from '../config/operators.ts'
 import { beginEpoch } from '../database/restores.ts'
 import { openSandboxClock } from '../database/sandbox-clock.ts'
 import { createOperators } from '../operators/registry.ts'

@@ -2,7 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { addressesOf, ConfigError, readConfig, sandboxOperators } from '../../src/config/config.ts'
+import { addressesOf, readConfig } from '../../src/config/config.ts'
+import { sandboxOperators } from '../../src/config/operators.ts'
+import { ConfigError } from '../../src/config/parse.ts'
 import { providers } from '../../src/shared/providers.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'merchant-payments-config-'))

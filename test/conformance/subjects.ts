@@ -1,7 +1,7 @@
 import { createSecretKey } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { type OperatorSettings, sandboxOperators } from '../../src/config/config.ts'
+import { type OperatorSettings, sandboxOperators } from '../../src/config/operators.ts'
 import { createCheckoutDriver } from '../../src/operators/checkout-session.ts'
 import { createGsmaDriver } from '../../src/operators/gsma-mm.ts'
 import type { DriverDeps, OperatorDriver, RawCallback } from '../../src/operators/operator.ts'

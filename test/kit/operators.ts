@@ -7,7 +7,7 @@ import {
   type GsmaSettings,
   type OperatorSettings,
   sandboxOperators,
-} from '../../src/config/config.ts'
+} from '../../src/config/operators.ts'
 import type { CallContext, DriverDeps, Exchange, OperatorHandle } from '../../src/operators/operator.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { systemClock } from '../../src/shared/clock.ts'

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import type { CheckoutSettings } from '../../src/config/config.ts'
+import type { CheckoutSettings } from '../../src/config/operators.ts'
 import { createCheckoutDriver } from '../../src/operators/checkout-session.ts'
 import type { InitiateOutcome, OperatorHandle } from '../../src/operators/operator.ts'
 import { call, checkoutSettings, deps, newHandle, simulator } from '../kit/operators.ts'

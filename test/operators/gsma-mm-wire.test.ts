@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import type { GsmaSettings } from '../../src/config/config.ts'
+import type { GsmaSettings } from '../../src/config/operators.ts'
 import { createGsmaDriver } from '../../src/operators/gsma-mm.ts'
 import { sha256 } from '../../src/operators/http-client.ts'
 import type { OperatorHandle } from '../../src/operators/operator.ts'

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import type { GsmaSettings } from '../../src/config/config.ts'
+import type { GsmaSettings } from '../../src/config/operators.ts'
 import { createGsmaDriver } from '../../src/operators/gsma-mm.ts'
 import type { OperatorHandle, QueryOutcome, RawCallback } from '../../src/operators/operator.ts'
 import { Secret } from '../../src/shared/secret.ts'

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { eventually } from '../kit/eventually.ts'
-import type { OperatorSettings } from '../../src/config/config.ts'
+import type { OperatorSettings } from '../../src/config/operators.ts'
 import type { CallContext, InitiateOutcome } from '../../src/operators/operator.ts'
 import { createOperators, type Operator } from '../../src/operators/registry.ts'
 import {

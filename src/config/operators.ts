@@ -1,0 +1,197 @@
+import { z } from 'zod'
+import { type Provider, providers } from '../shared/providers.ts'
+import { Secret } from '../shared/secret.ts'
+import { limitSettings, type OperatorLimits, operatorLimits } from './operator-limits.ts'
+import { address, ConfigError, flag, parse } from './parse.ts'
+
+/** How a push-prompt operator of the GSMA Mobile Money API is reached. */
+export interface GsmaSettings {
+  driver: 'gsma-mm'
+  provider: Provider
+  baseUrl: string
+  tokenUrl: string
+  clientId: string
+  clientSecret: Secret
+  apiKey: Secret | null
+  /** Our own account at the operator, `type:identifier` (`accountid:POOL`). */
+  account: string
+  /** How it tells outcomes: by callback, by being polled, or at once where it can. */
+  flow: 'callback' | 'polling'
+  /** Disbursements answer with their final state. */
+  disburseIsSynchronous: boolean
+  /** The operator's own words for a transaction's status, in lower case. */
+  statusMap: Readonly<Record<string, 'settled' | 'pending' | 'refused' | 'reversed'>>
+  limits: OperatorLimits
+}
+
+/** How a hosted-checkout operator is reached. */
+export interface CheckoutSettings {
+  driver: 'checkout-session'
+  provider: Provider
+  baseUrl: string
+  apiKey: Secret
+  /** Current first; older ones still verify while the operator rotates. */
+  webhookSecrets: readonly Secret[]
+  signatureHeader: string
+  launchUrlField: string
+  /** Name of the field that ties a session to one payer's number; null where anyone may pay. */
+  payerField: string | null
+  limits: OperatorLimits
+}
+
+export type OperatorSettings = GsmaSettings | CheckoutSettings
+
+const gsmaSettings = z.object({
+  BASE_URL: address,
+  TOKEN_URL: address,
+  CLIENT_ID: z.string().min(1),
+  CLIENT_SECRET: z.string().min(1),
+  API_KEY: z.string().optional(),
+  ACCOUNT: z
+    .string()
+    .regex(/^[a-z]+:.+$/i, 'must be type:identifier')
+    .default('accountid:POOL'),
+  FLOW: z.enum(['callback', 'polling']).default('callback'),
+  SYNCHRONOUS_DISBURSEMENT: flag.default(false),
+  STATUS_MAP: z
+    .string()
+    .default('completed:settled,successful:settled,pending:pending,failed:refused,reversed:reversed'),
+  ...limitSettings,
+})
+
+const checkoutSettings = z.object({
+  BASE_URL: address,
+  API_KEY: z.string().min(1),
+  WEBHOOK_SECRETS: z.string().min(1),
+  SIGNATURE_HEADER: z.string().default('Checkout-Signature'),
+  LAUNCH_URL_FIELD: z.string().default('launch_url'),
+  PAYER_FIELD: z.string().default('restrict_payer_mobile'),
+  LOCK_PAYER: flag.default(false),
+  ...limitSettings,
+})
+
+/**
+ * The four operators of the sandbox, all played by the simulator at `url`.
+ * @param limits settings that differ from the sandbox's own, by their names
+ * @throws ConfigError where a limit is none
+ */
+export function sandboxOperators(
+  url: string,
+  limits: Readonly<Record<string, string>> = {},
+): readonly OperatorSettings[] {
+  const sandbox = (letter: string, path: string, more: Record<string, string>) =>
+    gsma(`Operator${letter}` as Provider, {
+      BASE_URL: `${url}/op-${letter.toLowerCase()}/${path}/mm`,
+      TOKEN_URL: `${url}/op-${letter.toLowerCase()}/oauth/token`,
+      CLIENT_ID: `sandbox-${letter.toLowerCase()}`,
+      CLIENT_SECRET: `sandbox-secret-${letter.toLowerCase()}`,
+      API_KEY: `sandbox-key-${letter.toLowerCase()}`,
+      ...sandboxPace,
+      ...own(limits, letter),
+      ...more,
+    })
+  return [
+    sandbox('A', 'v1.2', { FLOW: 'callback' }),
+    checkout('OperatorB', {
+      BASE_URL: `${url}/op-b`,
+      API_KEY: 'sandbox-key-b',
+      WEBHOOK_SECRETS: 'sandbox-webhook-secret-b',
+      LOCK_PAYER: 'true',
+      ...sandboxPace,
+      ...own(limits, 'B'),
+    }),
+    sandbox('C', 'v1.2', { FLOW: 'polling' }),
+    sandbox('D', 'v1.1', { FLOW: 'callback', SYNCHRONOUS_DISBURSEMENT: 'true' }),
+  ]
+}
+
+/** The simulator takes what one machine can give; real operators grant far less. */
+const sandboxPace = {
+  MAX_INTERACTIVE: '64',
+  MAX_BACKGROUND: '32',
+  MAX_QUERIES: '32',
+  MAX_QUEUE: '1000',
+  RPS: '2000',
+  // Five of the test numbers that play faults look like an operator that is down: it is soon tried again.
+  BREAKER_OPEN_MS: '1000',
+}
+
+/** The limits of all operators as they stand in the environment. */
+export function limitsOf(values: Record<string, string | undefined>): Record<string, string> {
+  const names = new RegExp(`^OPERATOR_[A-D]_(${Object.keys(limitSettings).join('|')})$`)
+  return Object.fromEntries(
+    Object.entries(values).flatMap(([name, value]) =>
+      value !== undefined && names.test(name) ? [[name, value]] : [],
+    ),
+  )
+}
+
+/** The settings of one operator, without their prefix. */
+function own<T extends string | undefined>(
+  values: Readonly<Record<string, T>>,
+  letter: string,
+): Record<string, T> {
+  const prefix = `OPERATOR_${letter}_`
+  return Object.fromEntries(
+    Object.entries(values)
+      .filter(([name]) => name.startsWith(prefix))
+      .map(([name, value]) => [name.slice(prefix.length), value]),
+  )
+}
+
+export function configuredOperators(values: Record<string, string | undefined>): OperatorSettings[] {
+  return providers.flatMap((provider): OperatorSettings[] => {
+    const letter = provider.slice(-1)
+    const given = own(values, letter)
+    if (given['DRIVER'] === undefined) return []
+    if (given['DRIVER'] === 'gsma-mm') return [gsma(provider, given)]
+    if (given['DRIVER'] === 'checkout-session') return [checkout(provider, given)]
+    throw new ConfigError(`OPERATOR_${letter}_DRIVER: must be gsma-mm or checkout-session`)
+  })
+}
+
+function gsma(provider: Provider, values: Record<string, string | undefined>): GsmaSettings {
+  const read = parse(gsmaSettings, values, `OPERATOR_${provider.slice(-1)}_`)
+  return {
+    driver: 'gsma-mm',
+    provider,
+    baseUrl: read.BASE_URL,
+    tokenUrl: read.TOKEN_URL,
+    clientId: read.CLIENT_ID,
+    clientSecret: new Secret(read.CLIENT_SECRET),
+    apiKey: read.API_KEY ? new Secret(read.API_KEY) : null,
+    account: read.ACCOUNT,
+    flow: read.FLOW,
+    disburseIsSynchronous: read.SYNCHRONOUS_DISBURSEMENT,
+    statusMap: statusMap(provider, read.STATUS_MAP),
+    limits: operatorLimits(read),
+  }
+}
+
+function checkout(provider: Provider, values: Record<string, string | undefined>): CheckoutSettings {
+  const read = parse(checkoutSettings, values, `OPERATOR_${provider.slice(-1)}_`)
+  return {
+    driver: 'checkout-session',
+    provider,
+    baseUrl: read.BASE_URL,
+    apiKey: new Secret(read.API_KEY),
+    webhookSecrets: read.WEBHOOK_SECRETS.split(',').map((secret) => new Secret(secret.trim())),
+    signatureHeader: read.SIGNATURE_HEADER,
+    launchUrlField: read.LAUNCH_URL_FIELD,
+    payerField: read.LOCK_PAYER ? read.PAYER_FIELD : null,
+    limits: operatorLimits(read),
+  }
+}
+
+function statusMap(provider: Provider, text: string): GsmaSettings['statusMap'] {
+  const pairs = text.split(',').map((pair) => pair.trim().toLowerCase().split(':'))
+  const known = new Set(['settled', 'pending', 'refused', 'reversed'])
+  for (const [word, meaning] of pairs) {
+    if (!word || !meaning || !known.has(meaning)) {
+      throw new ConfigError(
+        `OPERATOR_${provider.slice(-1)}_STATUS_MAP: each entry is word:settled|pending|refused|reversed`,
+      )
+    }
+  }
+  return Object.fromEntries(pairs) as GsmaSettings['statusMap']
+}

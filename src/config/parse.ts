@@ -1,0 +1,33 @@
+import { z } from 'zod'
+
+/** One or more settings are wrong; `message` names every one of them. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+}
+
+/** An address of HTTP or HTTPS. */
+export const address = z
+  .string()
+  .refine((value) => URL.canParse(value) && /^https?:/.test(value), 'must be an http(s) address')
+
+/** A setting that is on or off. */
+export const flag = z
+  .enum(['true', 'false', '1', '0'])
+  .transform((value) => value === 'true' || value === '1')
+
+/**
+ * Reads settings by their schema.
+ * @param prefix of their names, as an error says them
+ * @throws ConfigError that names every setting that is wrong
+ */
+export function parse<T extends z.ZodType>(
+  schema: T,
+  values: Record<string, string | undefined>,
+  prefix: string,
+): z.infer<T> {
+  const result = schema.safeParse(values)
+  if (result.success) return result.data
+  throw new ConfigError(
+    result.error.issues.map((issue) => `${prefix}${issue.path.join('.')}: ${issue.message}`).join('\n'),
+  )
+}
