@@ -24,6 +24,7 @@ import { openSandboxClock, type SandboxClock } from './database/sandbox-clock.ts
 import { openFeed } from './events/feed.ts'
 import { startSequencer } from './events/sequencer.ts'
 import { type Engine, startEngine } from './jobs/engine.ts'
+import { openDrains } from './jobs/drain.ts'
 import { openLaneHolds } from './jobs/lane-holds.ts'
 import { startJobs } from './jobs/schedule.ts'
 import { openMailer } from './mail/mailer.ts'
@@ -241,15 +242,15 @@ function openPools({ connection, background }: Ground, restores: Restores): Data
 
 /** The way to merchants' own servers, with sessions of its own. */
 function openWebhooks(
-  { config, connection, background }: Ground,
+  { config, connection, background, ending }: Ground,
   closers: Closers,
-): Pick<Services, 'webhookSender' | 'laneHolds'> {
+): Pick<Services, 'webhookSender' | 'laneHolds' | 'drains'> {
   const webhookSender = createSender({ mode: config.mode })
   closers.push(() => webhookSender.close())
   const pool = openPool(connection, lanePoolMax, serviceRole, (event) => background.warn(event))
   const laneHolds = openLaneHolds(pool, background)
   closers.push(() => laneHolds.close())
-  return { webhookSender, laneHolds }
+  return { webhookSender, laneHolds, drains: openDrains(ending.signal, laneHolds) }
 }
 
 const databasePoolMax = 12

@@ -15,6 +15,7 @@ import type { Feed } from './events/feed.ts'
 import type { Sequencer } from './events/sequencer.ts'
 import type { Mailer } from './mail/mailer.ts'
 import type { Operators } from './operators/registry.ts'
+import type { Drains } from './jobs/drain.ts'
 import type { LaneHolds } from './jobs/lane-holds.ts'
 import type { Clock } from './shared/clock.ts'
 import type { Sender } from './shared/sender.ts'
@@ -41,6 +42,8 @@ export interface Services {
   webhookSender: Sender
   /** Which lanes this process is at: endpoints by their ids, bulk pay as 0. Its sessions are theirs alone. */
   laneHolds: LaneHolds
+  /** The lanes that are drained here. */
+  drains: Drains
   feed: Feed
   /** Work that several callers want at once and one does: name → the work under way. */
   flights: Map<string, Promise<unknown>>

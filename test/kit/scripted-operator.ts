@@ -4,6 +4,8 @@ import { afterAll, beforeAll, beforeEach, expect, vi } from 'vitest'
 import type { Services } from '../../src/context.ts'
 import { openBatches } from '../../src/database/batch.ts'
 import { openSandboxClock, type SandboxClock } from '../../src/database/sandbox-clock.ts'
+import { openDrains } from '../../src/jobs/drain.ts'
+import type { LaneHolds } from '../../src/jobs/lane-holds.ts'
 import type {
   CollectRequest,
   DisburseRequest,
@@ -81,6 +83,7 @@ export function useScene(): void {
     const db = await createTestDatabase()
     const { pool } = db.database
     const clock = await openSandboxClock(pool)
+    const ending = new AbortController().signal
     const services = {
       database: db.database,
       batches: openBatches(pool),
@@ -92,7 +95,8 @@ export function useScene(): void {
       access: { master: new MasterSecret(Buffer.alloc(32)) },
       flights: new Map(),
       restores: { mayHaveSent: () => false },
-      ending: new AbortController().signal,
+      ending,
+      drains: openDrains(ending, {} as LaneHolds),
     } as unknown as Services
     Object.assign(scene, { db, pool, clock, services })
   })

@@ -3,6 +3,8 @@ import { MasterSecret } from '../../src/identity/secrets.ts'
 import { openBatches, usualBounds } from '../../src/database/batch.ts'
 import { openSandboxClock } from '../../src/database/sandbox-clock.ts'
 import type { Context, Services } from '../../src/context.ts'
+import { openDrains } from '../../src/jobs/drain.ts'
+import type { LaneHolds } from '../../src/jobs/lane-holds.ts'
 import type {
   CollectRequest,
   DisburseRequest,
@@ -126,6 +128,7 @@ export type Ground = Pick<World, 'operator' | 'clock' | 'pool' | 'merchantPool'>
 /** A node of the service: what the verbs need, with the played operator. */
 export function openNode({ pool, merchantPool, ...world }: Ground): Services {
   const log = createLog('silent')
+  const ending = new AbortController().signal
   log.error = (detail: object) => {
     if ('err' in detail) world.operator.failures.push(detail.err)
   }
@@ -149,7 +152,8 @@ export function openNode({ pool, merchantPool, ...world }: Ground): Services {
     },
     flights: new Map(),
     restores: { mayHaveSent: () => false },
-    ending: new AbortController().signal,
+    ending,
+    drains: openDrains(ending, {} as LaneHolds),
     wakeJob: () => undefined,
     // Nobody waits for an outcome here: it is known when the operator has answered.
     feed: { start: async () => ({ after: 0n, head: 0n }), subscribe: async function* () {} },

@@ -1,4 +1,5 @@
 import type { Services } from '../../context.ts'
+import { bulkLane } from '../../jobs/drain.ts'
 import type { OpenRequest } from '../../operators/requests.ts'
 import { limits } from '../../shared/limits.ts'
 import type { Provider } from '../../shared/providers.ts'
@@ -10,40 +11,38 @@ const recipientsInFlightMax = 32
 /** Answers that wait to be noted before further recipients are sent. */
 const recipientsUnnotedMax = 512
 
-/** The lane of bulk pay; the others have the ids of webhook endpoints, from 1 on. */
-const bulkLane = 0
-
-/** Who sends recipients here, and is told where there may be more. */
-const underWayHere = new WeakMap<Services['flights'], Sending>()
-
-interface Sending {
-  look: () => void
-}
-
 /**
- * Sends the recipients of all batches under way, until nothing is due and nothing under way: of one batch
- * `limits.batchInFlightMax` at a time, of one operator `recipientsInFlightMax`, of all merchants in
- * turn. Of all processes one at a time does, so that this holds over all of them; where this one is at it
- * already it looks once more. What an operator that is down would be asked stays where it is. Whatever
+ * Sends the recipients of all batches under way: of one batch `limits.batchInFlightMax` at a time, of one
+ * operator `recipientsInFlightMax`, of all merchants in turn. One process at a time does, so that this
+ * holds over all of them. What an operator that is down would be asked stays where it is. Whatever
  * becomes of this process: what was begun and is not sent is asked about (`resources/settlement.ts`), and
  * sent again under the same identity.
  */
-export async function sendDueRecipients(services: Services): Promise<void> {
-  const here = underWayHere.get(services.flights)
-  if (here) return here.look()
-  let again = true
-  const lookAgain = () => void (again = true)
-  const sending: Sending = { look: lookAgain }
-  underWayHere.set(services.flights, sending)
-  try {
-    while (again && !services.ending.aborted) {
-      again = false
-      await services.laneHolds.during(bulkLane, (lost) => sendWhileHeld(services, sending, lost))
-      sending.look = lookAgain
+export function sendDueRecipients(services: Services): Promise<void> {
+  return services.drains.batches.run(bulkLane, (run) => {
+    /** Whose operator has not answered. */
+    const calls = new Set<Begun>()
+    /** Whose answer is not noted; those as well. */
+    const unnoted = new Set<bigint>()
+    const send = (begun: Begun) => {
+      calls.add(begun)
+      unnoted.add(begun.request.id)
+      const onAnswered = () => void (calls.delete(begun) && run.wake())
+      const onNoted = () => {
+        onAnswered()
+        unnoted.delete(begun.request.id)
+        if (unnoted.size === recipientsUnnotedMax / 2) run.wake()
+      }
+      run.begin(sendBegun(services, begun.request, begun.deadline, onAnswered).finally(onNoted))
     }
-  } finally {
-    underWayHere.delete(services.flights)
-  }
+    return async () => {
+      if (unnoted.size > recipientsUnnotedMax) return false
+      const due = await beginDue(services, calls, unnoted)
+      for (const begun of due) if (begun !== 'orphan') send(begun)
+      // An orphan is only asked about, and leaves its place to the next one.
+      return due.includes('orphan')
+    }
+  })
 }
 
 /** A recipient that was taken, to be sent before its deadline. */
@@ -51,46 +50,6 @@ interface Begun {
   batchId: number
   request: OpenRequest
   deadline: Date
-}
-
-async function sendWhileHeld(services: Services, sending: Sending, lost: AbortSignal): Promise<void> {
-  const over = AbortSignal.any([lost, services.ending])
-  let look = true
-  let resume = () => {}
-  const wake = () => {
-    look = true
-    resume()
-  }
-  sending.look = wake
-  over.addEventListener('abort', wake, { once: true })
-  /** Whose operator has not answered. */
-  const calls = new Set<Begun>()
-  /** Whose answer is not noted; those as well. */
-  const unnoted = new Set<bigint>()
-  const send = (begun: Begun) => {
-    calls.add(begun)
-    unnoted.add(begun.request.id)
-    const onAnswered = () => void (calls.delete(begun) && wake())
-    void sendBegun(services, begun.request, begun.deadline, onAnswered).finally(() => {
-      onAnswered()
-      unnoted.delete(begun.request.id)
-      if (unnoted.size === 0 || unnoted.size === recipientsUnnotedMax / 2) wake()
-    })
-  }
-  try {
-    while (look && !over.aborted) {
-      look = false
-      if (unnoted.size <= recipientsUnnotedMax)
-        for (const begun of await beginDue(services, calls, unnoted)) {
-          // It is only asked about, and leaves its place to the next one.
-          if (begun === 'orphan') look = true
-          else send(begun)
-        }
-      if (!look && unnoted.size > 0) await new Promise<void>((resolve) => (resume = resolve))
-    }
-  } finally {
-    over.removeEventListener('abort', wake)
-  }
 }
 
 interface RecipientRow extends BegunRow {

@@ -11,57 +11,27 @@ const payoutsInFlightMax = 32
 /** Places that become free within this time are filled by one statement, unless half of them are. */
 const payoutsPaceMs = 20
 
-/** Who sends the payouts of an operator here, and is woken where there may be more. */
-const lanes = new WeakMap<Services['flights'], Map<Provider, () => void>>()
-
 /**
- * Begins the payouts of an operator that are due and sends them, `payoutsInFlightMax` at a time, until
- * nothing is due and nothing under way. Where that is going on already in this process it looks once more.
+ * Begins the payouts of an operator that are due and sends them, `payoutsInFlightMax` at a time.
  * Begins nothing while the operator is known to be down or the service ends; what was begun and is not sent
  * is asked about (`resources/settlement.ts`), and sent again under the same identity.
  */
-export async function sendDuePayouts(services: Services, provider: Provider): Promise<void> {
-  const here = lanes.get(services.flights) ?? new Map<Provider, () => void>()
-  lanes.set(services.flights, here)
-  const wakeOther = here.get(provider)
-  if (wakeOther) return wakeOther()
-  let look = true
-  let resume = () => {}
-  let underWay = 0
-  /** Whether the last look took all that it might. */
-  let isFull = false
-  let pause: NodeJS.Timeout | undefined
-  const wake = () => {
-    clearTimeout(pause)
-    pause = undefined
-    look = true
-    resume()
-  }
-  const freed = () => {
-    underWay -= 1
-    if (underWay === 0 || (isFull && underWay <= payoutsInFlightMax / 2)) wake()
-    else pause ??= setTimeout(wake, payoutsPaceMs)
-  }
-  here.set(provider, wake)
-  services.ending.addEventListener('abort', wake, { once: true })
-  try {
-    while (look && !services.ending.aborted) {
-      look = false
-      const room = payoutsInFlightMax - underWay
+export function sendDuePayouts(services: Services, provider: Provider): Promise<void> {
+  return services.drains.payouts.run(provider, (run) => {
+    /** Whether the last look took all that it might. */
+    let isFull = false
+    const onSent = () => {
+      if (isFull && run.underWay <= payoutsInFlightMax / 2) run.wake()
+      else run.wake(payoutsPaceMs)
+    }
+    return async () => {
+      const room = payoutsInFlightMax - run.underWay
       const requests = await beginDue(services, provider, room)
       isFull = requests.sends.length === room
-      for (const request of requests.sends) {
-        underWay += 1
-        void sendBegun(services, request, requests.deadline).finally(freed)
-      }
-      look ||= requests.ended > 0
-      if (!look && underWay > 0) await new Promise<void>((resolve) => (resume = resolve))
+      for (const request of requests.sends) run.begin(sendBegun(services, request, requests.deadline), onSent)
+      return requests.ended > 0
     }
-  } finally {
-    clearTimeout(pause)
-    here.delete(provider)
-    services.ending.removeEventListener('abort', wake)
-  }
+  })
 }
 
 interface Begun {

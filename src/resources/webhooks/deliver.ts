@@ -1,5 +1,6 @@
 import type { Services } from '../../context.ts'
 import type { EventType } from '../../events/catalogue.ts'
+import type { Run } from '../../jobs/drain.ts'
 import { limits } from '../../shared/limits.ts'
 import type { SendResult } from '../../shared/sender.ts'
 import { type LaneNotes, openLaneNotes, type Standing } from './lane-notes.ts'
@@ -16,90 +17,47 @@ const webhookLookMs = 1_000
 /** A lane lets others have its place after this time. */
 const webhookLaneMs = 10_000
 
-/** A lane that runs in this process. */
-interface Lane {
-  /** Something was added since it last looked. */
-  again: boolean
-  /** Its endpoint failed last time. */
-  failing: boolean
-}
-
-const lanes = new WeakMap<Services['flights'], Map<number, Lane>>()
-
 /**
  * Sends an endpoint what is due, one after another in the order of the log, until nothing is. Of all
- * processes one at a time does; where this one is at it already it looks once more. From the fifth failure in
- * a row on only the oldest delivery is tried, at its time. A process that dies may have sent what is not
- * noted: it is sent again, under the same id.
+ * processes one at a time does. From the fifth failure in a row on only the oldest delivery is tried, at its
+ * time. A process that dies may have sent what is not noted: it is sent again, under the same id.
  */
-export async function deliverDue(services: Services, endpointId: number): Promise<void> {
-  const here = lanes.get(services.flights) ?? new Map<number, Lane>()
-  lanes.set(services.flights, here)
-  const running = here.get(endpointId)
-  if (running) {
-    running.again = true
-    return
-  }
-  const lane: Lane = { again: false, failing: false }
-  here.set(endpointId, lane)
-  const stop = new AbortController()
-  const end = () => void setTimeout(() => stop.abort(), limits.landMs).unref()
-  services.ending.addEventListener('abort', end, { once: true })
-  try {
-    do {
-      lane.again = false
-      await services.laneHolds.during(endpointId, (lost) =>
-        runLane(services, { endpointId, lane, here, lost, stop: stop.signal }),
-      )
-    } while (lane.again && !services.ending.aborted)
-  } finally {
-    services.ending.removeEventListener('abort', end)
-    here.delete(endpointId)
-  }
+export function deliverDue(services: Services, endpointId: number): Promise<void> {
+  return services.drains.webhooks.run(endpointId, (run) => {
+    const begun = performance.now()
+    const notes = openLaneNotes(services, endpointId)
+    return async () => (await sendDue(services, endpointId, { run, notes })) && keepsPlace(services, begun)
+  })
 }
 
-interface Run {
-  endpointId: number
-  lane: Lane
-  here: ReadonlyMap<number, Lane>
-  /** Aborts where another process may be at it. */
-  lost: AbortSignal
-  /** Aborts what is under way, a moment after the service began to end. */
-  stop: AbortSignal
+/** Where others wait for a place, a lane that had one for long gives it up. */
+function keepsPlace({ drains }: Services, begun: number): boolean {
+  return drains.webhooks.size < limits.webhookLanesMax || performance.now() - begun <= webhookLaneMs
 }
 
-async function runLane(services: Services, { endpointId, lane, here, lost, stop }: Run): Promise<void> {
-  const { pool } = services.laneHolds
-  const over = () => lost.aborted || services.ending.aborted
-  const begun = performance.now()
-  const notes = openLaneNotes(services, endpointId)
-  for (;;) {
-    lane.again = false
-    const target = await readTarget(services, endpointId)
-    lane.failing = target !== null && target.failureCount > 0
-    // It stays due: it is enqueued again where there is room.
-    if (lane.failing && failingOf(here) > limits.webhookFailingLanesMax) return
-    const due = target ? await takeDue(services, endpointId, target.failureCount) : []
-    const isWhole = target !== null && (await sendAll(services, target, due, { notes, over, stop }))
-    await notes.flush()
-    if (over()) return
-    if (!(isWhole && due.length === limits.webhookTakeMax)) {
-      const { rows } = await pool.query<{ isDue: boolean }>({
-        name: 'rest_lane',
-        text: 'SELECT rest_lane($1) AS "isDue"',
-        values: [endpointId],
-      })
-      if (!rows[0]?.isDue) return
-    }
-    // Others wait for a place, and it had one for long.
-    if (here.size >= limits.webhookLanesMax && performance.now() - begun > webhookLaneMs) return
-  }
+interface Lane {
+  run: Run
+  notes: LaneNotes
 }
 
-function failingOf(here: ReadonlyMap<number, Lane>): number {
-  let failing = 0
-  for (const lane of here.values()) if (lane.failing) failing += 1
-  return failing
+/** @returns whether more is due now */
+async function sendDue(services: Services, endpointId: number, lane: Lane): Promise<boolean> {
+  const { run, notes } = lane
+  const target = await readTarget(services, endpointId)
+  run.isFailing = target !== null && target.failureCount > 0
+  // It stays due: it is enqueued again where there is room.
+  if (run.isFailing && services.drains.webhooks.failing > limits.webhookFailingLanesMax) return false
+  const due = target ? await takeDue(services, endpointId, target.failureCount) : []
+  const isWhole = target !== null && (await sendAll(services, target, due, lane))
+  await notes.flush()
+  if (run.isOver) return false
+  if (isWhole && due.length === limits.webhookTakeMax) return true
+  const { rows } = await services.laneHolds.pool.query<{ isDue: boolean }>({
+    name: 'rest_lane',
+    text: 'SELECT rest_lane($1) AS "isDue"',
+    values: [endpointId],
+  })
+  return rows[0]?.isDue ?? false
 }
 
 /**
@@ -110,13 +68,13 @@ async function sendAll(
   services: Services,
   target: Target,
   due: readonly Due[],
-  { notes, over, stop }: { notes: LaneNotes; over: () => boolean; stop: AbortSignal },
+  { run, notes }: Lane,
 ): Promise<boolean> {
   const begun = performance.now()
   for (const delivery of due) {
-    if (over() || performance.now() - begun > webhookLookMs) return false
+    if (run.isOver || performance.now() - begun > webhookLookMs) return false
     const at = services.clock.now()
-    const result = await send(services, target, delivery, stop)
+    const result = await send(services, target, delivery, run.stop)
     // It says nothing of the receiver.
     if (result.error === 'aborted') return false
     const { id, count } = delivery

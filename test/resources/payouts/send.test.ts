@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Services } from '../../../src/context.ts'
+import { openDrains } from '../../../src/jobs/drain.ts'
+import type { LaneHolds } from '../../../src/jobs/lane-holds.ts'
 import { sendDuePayouts } from '../../../src/resources/payouts/send.ts'
 import { fundedMerchant } from '../../kit/money.ts'
 import { openPayout } from '../../kit/money-out.ts'
@@ -22,6 +24,7 @@ test('once the service ends, no payout is begun any more', async () => {
   const services = {
     ...scene.services,
     ending: ending.signal,
+    drains: openDrains(ending.signal, {} as LaneHolds),
     flights: new Map(),
     operators: { find: () => operator },
   } as unknown as Services

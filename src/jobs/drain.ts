@@ -1,0 +1,156 @@
+import { limits } from '../shared/limits.ts'
+import type { Provider } from '../shared/providers.ts'
+import type { LaneHolds } from './lane-holds.ts'
+
+/** The work that is drained lane by lane; each kind has lanes of its own. */
+export interface Drains {
+  /** Payouts, a lane for each operator. Every process may drain one: each payout is taken once. */
+  payouts: Drain<Provider>
+  /** Recipients of batches, in one lane that one process at a time drains. */
+  batches: Drain<typeof bulkLane>
+  /** Webhooks, a lane for each endpoint, by its id; one process at a time drains it. */
+  webhooks: Drain<number>
+}
+
+/** The lane of batches among the lanes that are held; the ids of webhook endpoints begin at 1. */
+export const bulkLane = 0
+
+/** The lanes of one kind of work that this process drains. */
+export interface Drain<Key> {
+  /**
+   * Drains a lane until nothing is due and nothing under way. Where this process drains the lane already,
+   * that run looks once more; where another process holds it, nothing happens. No look begins once the service
+   * ends. What a process that dies has taken is found again by its rows.
+   * @param open begins a run; called again where the lane is held anew
+   */
+  run(key: Key, open: (run: Run) => Look): Promise<void>
+  /** How many lanes run here. */
+  readonly size: number
+  /** How many of them have a receiver that failed last time. */
+  readonly failing: number
+}
+
+/** Takes what is due and begins it. @returns true where the next look follows at once */
+export type Look = () => Promise<boolean>
+
+/** One lane while this process holds it. */
+export interface Run {
+  /** The service ends, or another process may be at the lane. */
+  readonly isOver: boolean
+  /** Aborts a moment after the service began to end: what is under way is given up. */
+  readonly stop: AbortSignal
+  /** How much of what this run began has not ended. */
+  readonly underWay: number
+  /** The receiver of the lane failed last time. */
+  isFailing: boolean
+  /**
+   * Counts as under way until `work`, which never throws, has ended. The run looks again after the last of it.
+   * @param onEnd called at the end of any other
+   */
+  begin(work: Promise<unknown>, onEnd?: () => void): void
+  /** Looks again, at once or after a pause; the first look ends all pauses. */
+  wake(afterMs?: number): void
+}
+
+/** Holds a lane against other processes during `work`. */
+type Hold<Key> = (key: Key, work: (lost: AbortSignal) => Promise<void>) => Promise<unknown>
+
+/** @param ending aborted when the service begins to end; every run ends with it */
+export function openDrains(ending: AbortSignal, holds: LaneHolds): Drains {
+  const stop = aWhileAfter(ending)
+  const hold: Hold<number> = (lane, work) => holds.during(lane, work)
+  return {
+    payouts: openDrain(ending, stop, (_, work) => work(ending)),
+    batches: openDrain(ending, stop, hold),
+    webhooks: openDrain(ending, stop, hold),
+  }
+}
+
+function aWhileAfter(ending: AbortSignal): AbortSignal {
+  const stop = new AbortController()
+  const end = () => void setTimeout(() => stop.abort(), limits.landMs).unref()
+  ending.addEventListener('abort', end, { once: true })
+  return stop.signal
+}
+
+function openDrain<Key>(ending: AbortSignal, stop: AbortSignal, hold: Hold<Key>): Drain<Key> {
+  const lanes = new Map<Key, Lane>()
+  return {
+    async run(key, open) {
+      const running = lanes.get(key)
+      if (running) return running.wake()
+      const lane = openLane(ending, stop)
+      lanes.set(key, lane)
+      try {
+        do {
+          lane.again = false
+          await hold(key, (lost) => lane.drain(open, lost))
+        } while (lane.again && !ending.aborted)
+      } finally {
+        lanes.delete(key)
+      }
+    },
+    get size() {
+      return lanes.size
+    },
+    get failing() {
+      return [...lanes.values()].filter(({ isFailing }) => isFailing).length
+    },
+  }
+}
+
+type Lane = ReturnType<typeof openLane>
+
+function openLane(ending: AbortSignal, stop: AbortSignal) {
+  let lost = ending
+  let resume = () => {}
+  let pause: NodeJS.Timeout | undefined
+  const lane = {
+    /** Something was added since the last look. */
+    again: false,
+    isFailing: false,
+    underWay: 0,
+    stop,
+    get isOver() {
+      return ending.aborted || lost.aborted
+    },
+    begin(work: Promise<unknown>, onEnd?: () => void) {
+      lane.underWay += 1
+      void work.finally(() => {
+        lane.underWay -= 1
+        if (lane.underWay === 0) lane.wake()
+        else onEnd?.()
+      })
+    },
+    wake(afterMs = 0) {
+      if (afterMs > 0) {
+        pause ??= setTimeout(lane.wake, afterMs)
+        return
+      }
+      clearTimeout(pause)
+      pause = undefined
+      lane.again = true
+      resume()
+    },
+    async drain(open: (run: Run) => Look, lostHold: AbortSignal) {
+      lost = lostHold
+      const onOver = () => resume()
+      for (const signal of [ending, lost]) signal.addEventListener('abort', onOver, { once: true })
+      const look = open(lane)
+      try {
+        do {
+          lane.again = false
+          // A wake during the look counts too.
+          if (!lane.isOver && (await look())) lane.again = true
+          const waits = !lane.again && lane.underWay > 0 && !lane.isOver
+          if (waits) await new Promise<void>((resolve) => (resume = resolve))
+        } while (lane.again && !lane.isOver)
+      } finally {
+        clearTimeout(pause)
+        pause = undefined
+        for (const signal of [ending, lostHold]) signal.removeEventListener('abort', onOver)
+      }
+    },
+  }
+  return lane
+}
