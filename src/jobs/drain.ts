@@ -124,7 +124,7 @@ function openLane(ending: AbortSignal, stop: AbortSignal) {
     },
     wake(afterMs = 0) {
       if (afterMs > 0) {
-        pause ??= setTimeout(lane.wake, afterMs)
+        pause ??= setTimeout(() => lane.wake(), afterMs)
         return
       }
       clearTimeout(pause)

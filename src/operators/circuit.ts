@@ -1,4 +1,3 @@
-import { BrokenCircuitError, CircuitState, circuitBreaker, handleWhenResult, type IBreaker } from 'cockatiel'
 import { spareMs } from './deadline.ts'
 import { createWaitingRoom } from './lane.ts'
 import type { CallContext, NotSent, NotSentCause, UnknownCause } from './operator.ts'
@@ -56,8 +55,8 @@ export interface Circuit {
 
 /** The right to make one call. */
 export interface Pass {
-  /** Learns from the outcome, null where there is none; done when the circuit is in its new state. */
-  report(outcome: Parameters<typeof judge>[0] | null): Promise<void>
+  /** Learns from the outcome, null where there is none. */
+  report(outcome: Parameters<typeof judge>[0] | null): void
 }
 
 /**
@@ -88,41 +87,34 @@ export function createCircuit(options: {
   /** How long the last good answer took. */
   let answerMs = 0
   let timer: NodeJS.Timeout | undefined
-  let probing = false
+  let state: 'closed' | 'open' | 'probing' = 'closed'
   let ended = false
-  // The library may go half-open at any time: when it does is for the timer to say, as nothing but a probe
-  // runs by then.
-  const policy = circuitBreaker(
-    handleWhenResult((healthy) => healthy === false),
-    { halfOpenAfter: 0, breaker: rule },
-  )
-  const isClosed = () => policy.state === CircuitState.Closed
+  const isClosed = () => state === 'closed'
   const heldBack = (): NotSent => ({
     kind: 'not_sent',
     cause: 'circuit_open',
     retryAfterMs: isClosed() ? 0 : Math.max(1, probeAt - Date.now()),
   })
 
-  policy.onBreak(() => {
+  function open(): void {
     const pause = (firstMs: number) => Math.min(firstMs * 2 ** doublings, Math.max(firstMs, openMsMax))
     const [pauseMs, doubtedPauseMs] = [pause(openMs), pause(doubtedMs)]
+    // After a probe that failed the operator has said already that it is not well.
+    const isDoubted = isClosed() && rule.callsLeft <= 0 && doubtedMs > openMs
+    state = 'open'
     openings += 1
     doublings += 1
     unproven.clear()
     armProbe(pauseMs)
     room.sendAway(heldBack())
     onChange()
-    if (!probing && rule.callsLeft <= 0 && doubtedMs > openMs) void doubt(openings, doubtedPauseMs)
-  })
-  policy.onReset(() => {
-    admit()
-    onChange()
-  })
+    if (isDoubted) void doubt(openings, doubtedPauseMs)
+  }
 
   /** The operator is asked at once how it is: one that says "well" now would say so at the probe as well. */
   async function doubt(opening: number, pauseMs: number): Promise<void> {
     const saysWell = await probe()
-    if (saysWell && opening === openings && !isClosed() && !probing) armProbe(pauseMs)
+    if (saysWell && opening === openings && state === 'open') armProbe(pauseMs)
   }
 
   function armProbe(pauseMs: number): void {
@@ -133,16 +125,12 @@ export function createCircuit(options: {
   }
 
   async function runProbe(): Promise<void> {
-    probing = true
-    try {
-      await policy.execute(probe)
-    } catch (error) {
-      // The machine's clock was set back, and the library takes the opening to be still ahead.
-      if (!(error instanceof BrokenCircuitError)) throw error
-      armProbe(openMs)
-    } finally {
-      probing = false
-    }
+    state = 'probing'
+    if (!(await probe())) return open()
+    state = 'closed'
+    rule.restart()
+    admit()
+    onChange()
   }
 
   function admit(): void {
@@ -153,7 +141,7 @@ export function createCircuit(options: {
     const opening = openings
     const begunAt = Date.now()
     const made: Pass = {
-      async report(outcome) {
+      report(outcome) {
         const verdict = outcome === null ? 'silent' : judge(outcome)
         // What was begun before an opening tells nothing new: the probe decided, or will.
         if (verdict !== 'silent' && opening === openings && isClosed()) {
@@ -162,7 +150,8 @@ export function createCircuit(options: {
             doublings = 0
             unproven.clear()
           }
-          await policy.execute(() => verdict === 'well')
+          if (verdict === 'well') rule.success()
+          else if (rule.failure()) open()
         }
         unproven.delete(made)
         admit()
@@ -183,7 +172,7 @@ export function createCircuit(options: {
       const turn = await room.wait(ctx)
       if (isHeldBack(turn) || spareMs(ctx) >= answerMs) return turn
       // With too little time for an answer it would seem lost, and the operator sick, by our own waiting.
-      await turn.report(null)
+      turn.report(null)
       return { kind: 'not_sent', cause: 'deadline_before_send' }
     },
     close() {
@@ -198,11 +187,19 @@ function isHeldBack(turn: Pass | NotSent): turn is NotSent {
   return 'kind' in turn
 }
 
-/** Five in a row, half of at least ten within thirty seconds, or the first one after a probe. */
-export function createTripRule(): IBreaker & {
+/** When a circuit opens. */
+interface TripRule {
   /** How many more may fail before it opens for that alone. */
   readonly callsLeft: number
-} {
+  success(): void
+  /** @returns whether it opens now */
+  failure(): boolean
+  /** After a good probe: what was before is forgotten, and the first failure opens. */
+  restart(): void
+}
+
+/** Five in a row, half of at least ten within thirty seconds, or the first one after a probe. */
+export function createTripRule(): TripRule {
   let inRow = 0
   let onTrial = false
   let seconds: { second: number; calls: number; failures: number }[] = []
@@ -225,24 +222,20 @@ export function createTripRule(): IBreaker & {
     get callsLeft() {
       return callsLeft()
     },
-    get state() {
-      return { inRow, onTrial, seconds }
-    },
-    set state(value) {
-      ;({ inRow, onTrial, seconds } = structuredClone(value))
-    },
-    success(state) {
-      onTrial = state === CircuitState.HalfOpen
-      if (onTrial) {
-        inRow = 0
-        seconds = []
-      } else note(false)
+    success() {
+      onTrial = false
+      note(false)
     },
     failure() {
       note(true)
       const calls = seconds.reduce((sum, bucket) => sum + bucket.calls, 0)
       const failures = seconds.reduce((sum, bucket) => sum + bucket.failures, 0)
       return callsLeft() <= 0 || (calls >= windowCallsMin && failures >= windowFailuresShare * calls)
+    },
+    restart() {
+      onTrial = true
+      inRow = 0
+      seconds = []
     },
   }
 }

@@ -222,7 +222,7 @@ async function through<T extends Outcome>(
       outcome = await call()
       return outcome
     } finally {
-      await pass.report(outcome)
+      pass.report(outcome)
     }
   } finally {
     lane.leave()

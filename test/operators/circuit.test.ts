@@ -1,4 +1,3 @@
-import { CircuitState } from 'cockatiel'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { createCircuit, createTripRule, judge, type Pass } from '../../src/operators/circuit.ts'
 import { call } from '../kit/operators.ts'
@@ -8,7 +7,6 @@ afterEach(() => void vi.useRealTimers())
 
 const sick = { kind: 'unknown', cause: 'response_lost' } as const
 const well = { kind: 'refused' } as const
-const closed = CircuitState.Closed
 
 describe('judge', () => {
   test.each([
@@ -49,50 +47,50 @@ describe('judge', () => {
 describe('the rule that opens', () => {
   test('after a probe the first failure opens, until a call succeeds', () => {
     const rule = createTripRule()
-    rule.success(CircuitState.HalfOpen)
+    rule.restart()
     expect(rule.callsLeft).toBe(1)
-    expect(rule.failure(closed)).toBe(true)
-    rule.success(CircuitState.HalfOpen)
-    rule.success(closed)
+    expect(rule.failure()).toBe(true)
+    rule.restart()
+    rule.success()
     expect(rule.callsLeft).toBe(5)
-    expect(rule.failure(closed)).toBe(false)
+    expect(rule.failure()).toBe(false)
   })
 
   test('the fifth failure in a row opens; a success in between starts the count again', () => {
     const rule = createTripRule()
-    for (let count = 0; count < 4; count++) expect(rule.failure(closed)).toBe(false)
-    rule.success(closed)
-    for (let count = 1; count <= 5; count++) expect(rule.failure(closed)).toBe(count === 5)
+    for (let count = 0; count < 4; count++) expect(rule.failure()).toBe(false)
+    rule.success()
+    for (let count = 1; count <= 5; count++) expect(rule.failure()).toBe(count === 5)
   })
 
   test('half of ten calls opens, half of nine does not', () => {
     const rule = createTripRule()
-    rule.success(closed)
+    rule.success()
     for (let pair = 0; pair < 4; pair++) {
-      expect(rule.failure(closed)).toBe(false)
-      rule.success(closed)
+      expect(rule.failure()).toBe(false)
+      rule.success()
     }
-    expect(rule.failure(closed)).toBe(true)
+    expect(rule.failure()).toBe(true)
   })
 
   test('less than half of many calls never opens', () => {
     const rule = createTripRule()
     for (let round = 0; round < 50; round++) {
-      rule.success(closed)
-      rule.success(closed)
-      expect(rule.failure(closed)).toBe(false)
+      rule.success()
+      rule.success()
+      expect(rule.failure()).toBe(false)
     }
   })
 
   test('failures older than thirty seconds are forgotten', () => {
     const rule = createTripRule()
     for (let pair = 0; pair < 4; pair++) {
-      rule.success(closed)
-      rule.failure(closed)
+      rule.success()
+      rule.failure()
     }
     vi.advanceTimersByTime(31_000)
-    rule.success(closed)
-    expect(rule.failure(closed)).toBe(false)
+    rule.success()
+    expect(rule.failure()).toBe(false)
   })
 })
 
@@ -114,7 +112,7 @@ describe('a circuit', () => {
       return pass
     }
     const report = async (...outcomes: Parameters<typeof judge>[0][]) => {
-      for (const outcome of outcomes) await (await enter()).report(outcome)
+      for (const outcome of outcomes) (await enter()).report(outcome)
     }
     const trip = () => report(sick, sick, sick, sick, sick)
     return { made, log, enter, report, trip, pauseMs: () => made.heldBack().retryAfterMs }
@@ -155,15 +153,16 @@ describe('a circuit', () => {
     await vi.advanceTimersByTimeAsync(0)
     expect(left).toEqual([])
     // One good answer proves that the operator is there: five more may go.
-    await passes[0]?.report(well)
+    passes[0]?.report(well)
     await vi.advanceTimersByTimeAsync(0)
     expect(left).toEqual([0, 1, 2, 3, 4])
     // A failure is one of the five, an outcome that says nothing is none.
-    await (await more[0])?.report(sick)
+    const [failed, throttled, unknown] = await Promise.all(more.slice(0, 3))
+    failed?.report(sick)
     await vi.advanceTimersByTimeAsync(0)
     expect(left).toHaveLength(5)
-    await (await more[1])?.report({ kind: 'not_sent', cause: 'rate_limited' })
-    await (await more[2])?.report(null)
+    throttled?.report({ kind: 'not_sent', cause: 'rate_limited' })
+    unknown?.report(null)
     await vi.advanceTimersByTimeAsync(0)
     expect(left).toEqual([0, 1, 2, 3, 4, 5, 6])
   })
@@ -175,7 +174,7 @@ describe('a circuit', () => {
     const held = made.enter(call({ ms: 60_000 }))
     await vi.advanceTimersByTimeAsync(1_500)
     expect(await late).toEqual({ kind: 'not_sent', cause: 'deadline_before_send' })
-    for (const pass of passes) await pass.report(sick)
+    for (const pass of passes) pass.report(sick)
     expect(await held).toMatchObject({ cause: 'circuit_open' })
   })
 
@@ -185,7 +184,7 @@ describe('a circuit', () => {
     const burst = Array.from({ length: 40 }, () => made.enter(call({ ms: 10_000 })))
     const patient = Array.from({ length: 5 }, () => enter(20_000))
     await vi.advanceTimersByTimeAsync(6_000)
-    for (const pass of passes) await pass.report(well)
+    for (const pass of passes) pass.report(well)
     for (const turn of await Promise.all(burst))
       expect(turn).toEqual({ kind: 'not_sent', cause: 'deadline_before_send' })
     expect(await Promise.all(patient)).toHaveLength(5)
@@ -194,11 +193,11 @@ describe('a circuit', () => {
 
   test('closes by a good probe alone, whatever is reported while it is open', async () => {
     const { made, log, enter, trip } = circuit([true])
-    const slow = await enter()
-    await (await enter()).report(well)
+    const [slow, quick] = [await enter(), await enter()]
+    quick.report(well)
     await trip()
     await vi.advanceTimersByTimeAsync(9_999)
-    await slow.report(well)
+    slow.report(well)
     expect(made.closed).toBe(false)
     expect(log.probed).toBe(0)
     await vi.advanceTimersByTimeAsync(1)
@@ -212,7 +211,7 @@ describe('a circuit', () => {
     await report(well)
     await trip()
     await vi.advanceTimersByTimeAsync(10_000)
-    await slow.report(sick)
+    slow.report(sick)
     expect(made.closed).toBe(true)
   })
 
@@ -226,7 +225,7 @@ describe('a circuit', () => {
     void others.then(() => (left = true))
     await vi.advanceTimersByTimeAsync(0)
     expect(left).toBe(false)
-    await first.report(well)
+    first.report(well)
     expect(await others).toHaveLength(5)
   })
 
