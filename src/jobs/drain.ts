@@ -19,8 +19,8 @@ export const bulkLane = 0
 export interface Drain<Key> {
   /**
    * Drains a lane until nothing is due and nothing under way. Where this process drains the lane already,
-   * that run looks once more; where another process holds it, nothing happens. No look begins once the service
-   * ends. What a process that dies has taken is found again by its rows.
+   * that run looks once more; where another process holds it, nothing happens. No look begins once the
+   * service ends. What a process that dies has taken is found again by its rows.
    * @param open begins a run; called again where the lane is held anew
    */
   run(key: Key, open: (run: Run) => Look): Promise<void>
@@ -44,7 +44,7 @@ export interface Run {
   /** The receiver of the lane failed last time. */
   isFailing: boolean
   /**
-   * Counts as under way until `work`, which never throws, has ended. The run looks again after the last of it.
+   * Counts `work`, which never throws, as under way. The run looks again when the last of it has ended.
    * @param onEnd called at the end of any other
    */
   begin(work: Promise<unknown>, onEnd?: () => void): void
