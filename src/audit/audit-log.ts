@@ -95,7 +95,7 @@ const pictures = {
     FROM team_member WHERE id = $2 AND merchant_id = $1`,
   api_key: `SELECT name, left(key, 8) AS prefix, scopes, version, expires_at, revoked_at, max_per_payment,
     max_per_day, payment_methods, addresses, issued_to_id FROM api_key WHERE id = $2 AND merchant_id = $1`,
-  session: 'SELECT member_id, expires_at, revoked_at FROM api_key WHERE id = $2 AND merchant_id = $1',
+  session: 'SELECT member_id, expires_at, revoked_at FROM session WHERE id = $2 AND merchant_id = $1',
   beneficiary: `SELECT name, account, payment_method, category, is_active
     FROM beneficiary WHERE id = $2 AND merchant_id = $1`,
   batch: `SELECT title, status, approval, recipient_count, total_amount, cancelled_count

@@ -23,7 +23,7 @@ BEGIN
     (system_identifier, timeline, database_oid) = (SELECT d.system_identifier, d.timeline, d.database_oid
       FROM database_identity() d);
   INSERT INTO database_epoch (epoch, reason, data_until, last_api_key_id)
-  VALUES (now_epoch, why, until, (SELECT coalesce(max(k.id), 0) FROM api_key k));
+  VALUES (now_epoch, why, until, (SELECT coalesce(max(k.id), 0) FROM credential k));
   INSERT INTO payments_out_halt (reason, restored_epoch)
   VALUES (left('restored: ' || why || '. Run "npm run admin -- restore accept".', 1000), now_epoch)
     ON CONFLICT DO NOTHING;

@@ -278,30 +278,26 @@ async function suspendCredentials(
 ): Promise<void> {
   const lost = lostChanges(mark, sight)
   if (lost !== null) {
-    const newest = mark?.credentialChanges.at(-1)?.[0] ?? '0'
     // What changed since the restore was noticed is no longer what the backup had.
-    const since = 'NOT EXISTS (SELECT FROM credential_change c WHERE c.api_key_id = k.id AND c.id > $2)'
-    await suspendWhere(client, `k.id = ANY ($1::int[]) AND ${since}`, [lost, newest])
+    await suspend(client, lost, mark?.credentialChanges.at(-1)?.[0] ?? '0')
   } else {
     if (!suspendsUnknown || sight.areKeysHandled) return
-    const open = 'SELECT max(e.last_api_key_id) FROM database_epoch e WHERE e.keys_handled_at IS NULL'
-    await suspendWhere(client, `k.id <= (${open})`, [])
+    await suspend(client, null, null)
   }
   await client.query('UPDATE database_epoch SET keys_handled_at = now() WHERE keys_handled_at IS NULL')
 }
 
 /** In small transactions: each waits for the money under way of its merchants. */
-async function suspendWhere(client: pg.Client, which: string, values: unknown[]): Promise<void> {
-  const text = `UPDATE api_key k SET version = version + 1000000,
-      suspended_at = CASE WHEN k.kind = 'key' THEN now() END,
-      revoked_at = CASE WHEN k.kind = 'session' THEN now() END
-    WHERE k.id IN (SELECT k.id FROM api_key k
-      WHERE ${which} AND k.revoked_at IS NULL AND k.suspended_at IS NULL
-      ORDER BY k.merchant_id, k.id LIMIT ${suspendedAtOnce})`
-  let count: number | null
+async function suspend(client: pg.Client, lost: number[] | null, newest: string | null): Promise<void> {
+  let more: boolean | undefined
   do {
-    ;({ rowCount: count } = await client.query(text, values))
-  } while (count === suspendedAtOnce)
+    const { rows } = await client.query<{ more: boolean }>('SELECT suspend_credentials($1, $2, $3) AS more', [
+      lost,
+      newest,
+      suspendedAtOnce,
+    ])
+    more = rows[0]?.more
+  } while (more)
 }
 
 /**

@@ -90,7 +90,7 @@ export async function regenerateApiKey(
     `WITH made AS (
        UPDATE api_key SET key = $3, secret_hash = $4, pepper_id = $5, version = version + 1,
          issued_to_id = $6, suspended_at = NULL
-       WHERE id = $2 AND merchant_id = $1 AND kind = 'key' AND revoked_at IS NULL AND key <> $3
+       WHERE id = $2 AND merchant_id = $1 AND revoked_at IS NULL AND key <> $3
        RETURNING id)
      SELECT id, true AS "isNew" FROM made
      UNION ALL SELECT id, false FROM api_key
@@ -110,7 +110,7 @@ export async function revokeApiKey(
 ): Promise<void> {
   const { rowCount } = await client.query(
     `UPDATE api_key SET revoked_at = coalesce(revoked_at, now())
-     WHERE id = $2 AND merchant_id = $1 AND kind = 'key'`,
+     WHERE id = $2 AND merchant_id = $1`,
     [input.merchantId, input.apiKeyId],
   )
   if (rowCount === 0) throw new DomainError('NOT_FOUND')

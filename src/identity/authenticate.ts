@@ -212,8 +212,8 @@ async function findKey(pool: pg.Pool, key: string): Promise<FoundKey | null> {
            FROM api_key k JOIN merchant m ON m.id = k.merchant_id
            WHERE k.id = (
              SELECT id FROM (
-               (SELECT id, true AS asked FROM api_key WHERE key = $1 AND kind = 'key')
-               UNION ALL (SELECT id, false FROM api_key WHERE kind = 'key' ORDER BY id LIMIT 1)
+               (SELECT id, true AS asked FROM api_key WHERE key = $1)
+               UNION ALL (SELECT id, false FROM api_key ORDER BY id LIMIT 1)
              ) AS candidate ORDER BY asked DESC LIMIT 1)`,
     values: [key],
   })

@@ -207,9 +207,10 @@ async function loadStates(pool: pg.Pool, apiKeyIds: number[]): Promise<Map<numbe
                   k.last_used_at AS "lastUsedAt", m.status = 'active' AS "isMerchantActive",
                   m.ip_whitelist AS whitelist,
                   k.revoked_at IS NOT NULL OR coalesce(k.expires_at <= now(), false)
-                    OR (k.kind = 'session' AND (t.status <> 'active' OR coalesce(k.last_used_at, k.created_at)
-                      < now() - $2 * interval '1 millisecond')) AS "isRevoked"
-           FROM api_key k JOIN merchant m ON m.id = k.merchant_id
+                    OR (k.member_id IS NOT NULL AND (t.status <> 'active'
+                      OR coalesce(k.last_used_at, k.created_at) < now() - $2 * interval '1 millisecond'))
+                    AS "isRevoked"
+           FROM credential k JOIN merchant m ON m.id = k.merchant_id
            LEFT JOIN team_member t ON t.id = k.member_id
            WHERE k.id = ANY($1::int[])`,
     values: [apiKeyIds, limits.sessionIdleMs],

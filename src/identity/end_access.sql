@@ -12,6 +12,9 @@ CREATE OR REPLACE TRIGGER "api_key_access" BEFORE UPDATE OF "version", "revoked_
   ON "api_key"
   FOR EACH ROW EXECUTE FUNCTION end_access('merchant_id');
 
+CREATE OR REPLACE TRIGGER "session_access" BEFORE UPDATE OF "revoked_at", "merchant_id" ON "session"
+  FOR EACH ROW EXECUTE FUNCTION end_access('merchant_id');
+
 CREATE OR REPLACE TRIGGER "merchant_access" BEFORE UPDATE OF "status" ON "merchant" FOR EACH ROW
   EXECUTE FUNCTION end_access('id');
 

@@ -20,7 +20,11 @@ export class LastUses {
     const at = Math.max(known?.getTime() ?? 0, this.#noted.get(apiKeyId) ?? 0)
     if (now - at < everyMs) return
     this.#noted.set(apiKeyId, now)
-    const write = { name: 'note-last-use', text: noteSql, values: [apiKeyId, address, everyMs, idleMs] }
+    const write = {
+      name: 'note-last-use',
+      text: 'SELECT note_last_use($1, $2, $3, $4)',
+      values: [apiKeyId, address, everyMs, idleMs],
+    }
     this.#pool
       .query(write)
       .catch((error: unknown) => this.#log.warn({ err: error }, 'the use of a credential was not noted'))
@@ -28,9 +32,3 @@ export class LastUses {
 }
 
 const { lastUseEveryMs: everyMs, sessionIdleMs: idleMs } = limits
-
-/** A session that was idle for too long is not used again, though somebody may have believed it alive. */
-const noteSql = `
-  UPDATE api_key SET last_used_at = now(), last_used_from = $2
-  WHERE id = $1 AND coalesce(last_used_at < now() - $3 * interval '1 millisecond', true)
-    AND (kind = 'key' OR coalesce(last_used_at, created_at) >= now() - $4 * interval '1 millisecond')`

@@ -11,3 +11,6 @@ REVOKE EXECUTE ON FUNCTION note_credential_change FROM PUBLIC;
 CREATE OR REPLACE TRIGGER "api_key_changed" AFTER UPDATE OF "version", "revoked_at" ON "api_key" FOR EACH ROW
   WHEN (OLD."version" <> NEW."version" OR OLD."revoked_at" IS DISTINCT FROM NEW."revoked_at")
   EXECUTE FUNCTION note_credential_change();
+
+CREATE OR REPLACE TRIGGER "session_changed" AFTER UPDATE OF "revoked_at" ON "session" FOR EACH ROW
+  WHEN (OLD."revoked_at" IS DISTINCT FROM NEW."revoked_at") EXECUTE FUNCTION note_credential_change();

@@ -7,11 +7,10 @@ RETURNS TABLE (member_id int, role member_role) LANGUAGE plpgsql SECURITY DEFINE
 BEGIN
   PERFORM pg_advisory_xact_lock_shared(72707373, merchant);
   RETURN QUERY
-  SELECT t.id, t.role FROM api_key k
+  SELECT t.id, t.role FROM session k
   JOIN team_member t ON t.id = k.member_id AND t.merchant_id = k.merchant_id AND t.status = 'active'
   JOIN merchant m ON m.id = k.merchant_id AND m.status = 'active'
-  WHERE k.id = credential AND k.merchant_id = merchant AND k.version = credential_version
-    AND k.kind = 'session'
+  WHERE k.id = credential AND k.merchant_id = merchant AND credential_version = 1
     AND k.revoked_at IS NULL AND k.expires_at > now()
     AND (address = '' OR whitelist_allows(m.ip_whitelist, address)) IS TRUE;
 END $$;

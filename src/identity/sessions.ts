@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import type pg from 'pg'
 import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
@@ -20,7 +19,7 @@ export interface ProvenMember {
 }
 
 /**
- * Signs a member in: the session as a row, the address as a known one, and the event that tells of it.
+ * Signs a member in: the session, the address as a known one, and the event that tells of it.
  * @returns the session's id
  */
 export async function openSession(
@@ -28,24 +27,17 @@ export async function openSession(
   { memberId, merchantId, email }: ProvenMember,
   address: string | null,
 ): Promise<number> {
-  const { rows } = await tx.query<{ id: number }>(
-    `INSERT INTO api_key (merchant_id, kind, name, key, scopes, member_id, expires_at, last_used_at,
-       last_used_from)
-     VALUES ($1, 'session', 'session', $2, '{}', $3, now() + $4 * interval '1 hour', now(), $5) RETURNING id`,
-    [merchantId, `session_${randomBytes(16).toString('hex')}`, memberId, sessionHours, address],
-  )
+  const { rows } = await tx.query<{ id: number }>('SELECT open_session($1, $2, $3, $4, $5, $6) AS id', [
+    merchantId,
+    memberId,
+    email,
+    address,
+    sessionHours,
+    limits.sessionsPerMemberMax,
+  ])
   const id = rows[0]?.id
   invariant(id, 'a new session has an id')
-  await tx.query(
-    `UPDATE api_key SET revoked_at = now() WHERE id IN (
-       SELECT id FROM api_key
-       WHERE member_id = $1 AND kind = 'session' AND revoked_at IS NULL AND expires_at > now()
-       ORDER BY id DESC OFFSET $2)`,
-    [memberId, limits.sessionsPerMemberMax],
-  )
   await rememberAddress(tx, email, address)
-  const told = { team_member_id: memberId, email, ip: address }
-  await tx.query(`SELECT note_access($1, 'team_login', $2)`, [merchantId, told])
   return id
 }
 
@@ -57,8 +49,7 @@ export async function isNewAddress(
   address: string | null,
 ): Promise<boolean> {
   const { rows } = await tx.query<{ address: string | null }>(
-    `SELECT DISTINCT last_used_from AS address FROM api_key
-     WHERE member_id = $1 AND kind = 'session' AND id <> $2`,
+    `SELECT DISTINCT last_used_from AS address FROM session WHERE member_id = $1 AND id <> $2`,
     [memberId, sessionId],
   )
   const here = addressBlock(address)
@@ -78,9 +69,5 @@ export function sessionToken(
 
 /** Ends the sessions of a member, but for one. */
 export async function endSessions(tx: pg.PoolClient, memberId: number, but: number | null): Promise<void> {
-  await tx.query(
-    `UPDATE api_key SET revoked_at = now()
-     WHERE member_id = $1 AND id IS DISTINCT FROM $2 AND revoked_at IS NULL`,
-    [memberId, but],
-  )
+  await tx.query('SELECT end_sessions($1, $2)', [memberId, but])
 }

@@ -44,6 +44,9 @@ function nameOf(statement: string): string {
  * while its nodes are still at work. Empty it when `release.json` is written anew.
  */
 const ended: Readonly<Record<string, string>> = {
+  'api_key: column "kind" does not exist': 'sessions have a table of their own; nothing was released before',
+  'api_key: column "kind" of relation "api_key" does not exist':
+    'sessions have a table of their own; nothing was released before',
   'audit_point: column "event_id_before" does not exist':
     'the minutely proof of an old node fails and is logged, the new nodes prove; nothing was released before',
   'merchant: permission denied for table merchant':
@@ -52,7 +55,7 @@ const ended: Readonly<Record<string, string>> = {
 
 test(`the schema answers all that ${release} asks`, async () => {
   expect(uses.length).toBeGreaterThan(100)
-  expect(await refusedOf(uses)).toEqual(Object.keys(ended))
+  expect(new Set(await refusedOf(uses))).toEqual(new Set(Object.keys(ended)))
 })
 
 test.each([

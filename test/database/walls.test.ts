@@ -139,6 +139,8 @@ describe("the service's role", () => {
       'rate_limit: UPDATE',
       'sandbox_clock: INSERT',
       'sandbox_clock: UPDATE',
+      'session: INSERT',
+      'session: UPDATE',
       'sign_in_address: DELETE',
       'sign_in_address: INSERT',
       'sign_in_address: UPDATE',
@@ -183,8 +185,8 @@ describe('a temporary table of the service stands in for none of ours', () => {
 
   test('nor a list of keys of its own', () =>
     inSession(
-      `CREATE TEMP TABLE api_key AS SELECT 424242 AS id, ${merchant.merchantId} AS merchant_id, 1 AS version,
-         NULL::timestamptz AS revoked_at; GRANT SELECT ON api_key TO PUBLIC`,
+      `CREATE TEMP TABLE credential AS SELECT 424242 AS id, ${merchant.merchantId} AS merchant_id,
+         1 AS version, NULL::timestamptz AS revoked_at; GRANT SELECT ON credential TO PUBLIC`,
       async (client) => {
         expect(await collectMany(client, [item(merchant, { apiKeyId: 424_242 })])).toMatchObject([
           { outcome: 'unauthenticated' },

@@ -54,10 +54,10 @@ test.each([
   ['another role', `UPDATE team_member SET role = 'viewer' WHERE id = $member`],
   ['a higher role', `UPDATE team_member SET role = 'owner' WHERE id = $member`],
   ['removal', `UPDATE team_member SET status = 'removed', removed_at = now() WHERE id = $member`],
-  ['12 hours', `UPDATE api_key SET expires_at = now() - interval '1 second' WHERE id = $session`],
+  ['12 hours', `UPDATE session SET expires_at = now() - interval '1 second' WHERE id = $session`],
   [
     'an hour without a request',
-    `UPDATE api_key SET last_used_at = now() - interval '61 min' WHERE id = $session`,
+    `UPDATE session SET last_used_at = now() - interval '61 min' WHERE id = $session`,
   ],
 ])('%s ends the sessions of a member', async (_what, statement) => {
   const member = await makeMember(access, merchantId, 'finance')
@@ -99,7 +99,7 @@ test('the use of a credential is noted with its address, once a minute', async (
   const member = await makeMember(access, merchantId, 'admin')
   const used = async () => {
     const { rows } = await db.owner.query<{ at: Date | null; address: string | null }>(
-      'SELECT last_used_at AS at, last_used_from AS address FROM api_key WHERE id = $1',
+      'SELECT last_used_at AS at, last_used_from AS address FROM session WHERE id = $1',
       [member.sessionId],
     )
     return rows[0]
@@ -112,14 +112,11 @@ test('the use of a credential is noted with its address, once a minute', async (
   expect(await used()).toEqual(first)
 })
 
-test('a session is no key: it is neither regenerated nor revoked as one, and has no secret', async () => {
+test('a session is no key: it is neither regenerated nor revoked as one', async () => {
   const member = await makeMember(access, merchantId, 'admin')
   const named = { merchantId, apiKeyId: member.sessionId }
   await expect(regenerateApiKey(db.database.pool, master, named)).rejects.toMatchObject({ code: 'NOT_FOUND' })
   await expect(revokeApiKey(db.database.pool, named)).rejects.toMatchObject({ code: 'NOT_FOUND' })
-  await expect(
-    change(`UPDATE api_key SET secret_hash = '\\x00' WHERE id = $session`, member),
-  ).rejects.toMatchObject({ constraint: 'api_key_kind' })
 })
 
 test('an API key past its day is dead', async () => {
@@ -140,8 +137,8 @@ test('sessions are forgotten a month after their end, letters after three', asyn
     await makeMember(access, merchantId, 'admin'),
   ]
   const [old, young] = members as [TestMember, TestMember]
-  await change(`UPDATE api_key SET revoked_at = now() - interval '31 days' WHERE id = $session`, old)
-  await change(`UPDATE api_key SET revoked_at = now() - interval '29 days' WHERE id = $session`, young)
+  await change(`UPDATE session SET revoked_at = now() - interval '31 days' WHERE id = $session`, old)
+  await change(`UPDATE session SET revoked_at = now() - interval '29 days' WHERE id = $session`, young)
   await db.owner.query(
     `INSERT INTO mail (id, merchant_id, template, created_at)
      SELECT gen_random_uuid(), $1, 'invitation', now() - days * interval '1 day'
@@ -154,7 +151,7 @@ test('sessions are forgotten a month after their end, letters after three', asyn
   )
   expect(await sweepPeople(db.database.pool)).toBe(false)
   const { rows } = await db.owner.query(
-    `SELECT (SELECT array_agg(id) FROM api_key WHERE id IN ($1, $2)) AS sessions,
+    `SELECT (SELECT array_agg(id) FROM session WHERE id IN ($1, $2)) AS sessions,
        (SELECT count(*)::int FROM mail) AS mails, (SELECT array_agg(name) FROM sign_in_wait) AS waits`,
     [old.sessionId, young.sessionId],
   )

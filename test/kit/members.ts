@@ -34,9 +34,9 @@ export async function makeMember(
   )
   const memberId = rows[0]?.memberId ?? 0
   const session = await pool.query<{ id: number }>(
-    `INSERT INTO api_key (merchant_id, kind, name, key, scopes, member_id, expires_at)
-     VALUES ($1, 'session', 'test', 'session-' || $2, '{}', $3, now() + interval '12 hours') RETURNING id`,
-    [merchantId, name, memberId],
+    `INSERT INTO session (merchant_id, member_id, expires_at)
+     VALUES ($1, $2, now() + interval '12 hours') RETURNING id`,
+    [merchantId, memberId],
   )
   const sessionId = session.rows[0]?.id ?? 0
   const scopes = roles[role].scopes
@@ -51,8 +51,5 @@ export async function knowHolder(
   merchantId: number,
 ): Promise<void> {
   const { memberId } = await makeMember(access, merchantId, 'owner')
-  await owner.query(`UPDATE api_key SET issued_to_id = $2 WHERE merchant_id = $1 AND kind = 'key'`, [
-    merchantId,
-    memberId,
-  ])
+  await owner.query(`UPDATE api_key SET issued_to_id = $2 WHERE merchant_id = $1`, [merchantId, memberId])
 }

@@ -89,7 +89,7 @@ test.each(roleNames)('the database lets a role decide where the table does: %s',
 /** The merchant's own key, as payouts are made with. */
 async function shopOf(merchantId: number) {
   const { rows } = await db.owner.query<{ id: number }>(
-    `SELECT id FROM api_key WHERE merchant_id = $1 AND kind = 'key' LIMIT 1`,
+    `SELECT id FROM api_key WHERE merchant_id = $1 LIMIT 1`,
     [merchantId],
   )
   return { merchantId, apiKeyId: rows[0]?.id ?? 0 } as Parameters<typeof openPayout>[1]
@@ -117,17 +117,17 @@ test('the last approval enqueues what is due; what is for a day to come waits', 
 
 describe('nobody decides', () => {
   test.each([
-    ['whose session was revoked', 'UPDATE api_key SET revoked_at = now() WHERE id = $1'],
-    ['whose session is over', `UPDATE api_key SET expires_at = now() - interval '1 second' WHERE id = $1`],
+    ['whose session was revoked', 'UPDATE session SET revoked_at = now() WHERE id = $1'],
+    ['whose session is over', `UPDATE session SET expires_at = now() - interval '1 second' WHERE id = $1`],
     [
       'who was removed',
       `UPDATE team_member SET status = 'removed', removed_at = now()
-       WHERE id = (SELECT member_id FROM api_key WHERE id = $1)`,
+       WHERE id = (SELECT member_id FROM session WHERE id = $1)`,
     ],
     [
       'whose merchant was deactivated',
       `UPDATE merchant SET status = 'inactive', deactivated_at = now()
-       WHERE id = (SELECT merchant_id FROM api_key WHERE id = $1)`,
+       WHERE id = (SELECT merchant_id FROM session WHERE id = $1)`,
     ],
   ])('%s', async (_who, end) => {
     const merchant = await shopAsking(1)

@@ -152,10 +152,8 @@ describe('a new approver', () => {
 async function signInAgain({ merchantId, memberId }: TestMember): Promise<string> {
   const { access } = stage.app.services
   const { rows } = await owner.query<{ id: number }>(
-    `INSERT INTO api_key (merchant_id, kind, name, key, scopes, member_id, expires_at)
-     VALUES ($1, 'session', 'test', 'again-' || $2::text || clock_timestamp(), '{}', $2::int,
-       now() + interval '12 hours')
-     RETURNING id`,
+    `INSERT INTO session (merchant_id, member_id, expires_at)
+     VALUES ($1, $2, now() + interval '12 hours') RETURNING id`,
     [merchantId, memberId],
   )
   const grant = { merchantId, apiKeyId: rows[0]?.id ?? 0, apiKeyVersion: 1, scopes: ['payout'] as const }

@@ -34,7 +34,6 @@ CREATE TYPE payout_method AS ENUM ('OperatorA', 'OperatorB', 'OperatorC', 'Opera
 CREATE TYPE beneficiary_category AS ENUM ('supplier', 'employee', 'partner', 'customer');
 CREATE TYPE webhook_delivery_status AS ENUM ('pending', 'delivered', 'dead');
 CREATE TYPE locale AS ENUM ('fr', 'en');
-CREATE TYPE credential_kind AS ENUM ('key', 'session');
 CREATE TYPE member_role AS ENUM ('owner', 'admin', 'finance', 'viewer');
 CREATE TYPE member_status AS ENUM ('invited', 'active', 'removed');
 -- A batch ends when its last recipient has ended, and its status follows from how they ended.
@@ -81,17 +80,15 @@ CREATE TABLE "api_key" (
   "merchant_id" integer NOT NULL,
   "name" text NOT NULL,
   "key" text NOT NULL,
-  "secret_hash" bytea,
-  "pepper_id" smallint,
+  "secret_hash" bytea NOT NULL,
+  "pepper_id" smallint NOT NULL,
   "scopes" text[],
   "version" integer NOT NULL DEFAULT 1,
   "revoked_at" timestamptz(3),
   "created_at" timestamptz(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
   "expires_at" timestamptz(3),
-  "kind" credential_kind NOT NULL DEFAULT 'key',
   "last_used_at" timestamptz(3),
   "last_used_from" text,
-  "member_id" integer,
   "addresses" text[] DEFAULT ARRAY[]::text[],
   "max_per_day" bigint,
   "max_per_payment" bigint,
@@ -99,23 +96,43 @@ CREATE TABLE "api_key" (
   "issued_to_id" integer,
   "suspended_at" timestamptz(3),
   CONSTRAINT "api_key_pkey" PRIMARY KEY (id),
-  CONSTRAINT "api_key_issued_to_id" CHECK (issued_to_id IS NULL OR kind = 'key'::credential_kind),
-  -- A key has a secret. A session has none, because a password proved its member, but it has an end.
-  CONSTRAINT "api_key_kind" CHECK ( CASE kind WHEN 'key'::credential_kind THEN secret_hash IS NOT NULL AND
-    pepper_id IS NOT NULL AND member_id IS NULL ELSE secret_hash IS NULL AND pepper_id IS NULL AND member_id
-    IS NOT NULL AND expires_at IS NOT NULL END),
   -- A limit of 0 would refuse every payment: revoke the key instead.
   CONSTRAINT "api_key_limits" CHECK (max_per_payment >= 1 AND max_per_day >= 1)
 );
 CREATE UNIQUE INDEX api_key_key_key ON "api_key" (key);
 CREATE INDEX api_key_merchant_id_idx ON "api_key" (merchant_id);
-CREATE INDEX api_key_member_id_idx ON "api_key" (member_id);
-CREATE INDEX api_key_issued_to_id ON "api_key" (issued_to_id) WHERE (kind = 'key'::credential_kind);
+CREATE INDEX api_key_issued_to_id_idx ON "api_key" (issued_to_id);
 GRANT INSERT, SELECT, UPDATE ON "api_key" TO payments_service;
 GRANT SELECT ("id", "merchant_id", "name", "key", "scopes", "version", "revoked_at", "created_at",
-  "expires_at", "kind", "last_used_at", "last_used_from", "member_id", "addresses", "max_per_day",
-  "max_per_payment", "payment_methods", "issued_to_id", "suspended_at") ON "api_key" TO payments_merchant;
+  "expires_at", "last_used_at", "last_used_from", "addresses", "max_per_day", "max_per_payment",
+  "payment_methods", "issued_to_id", "suspended_at") ON "api_key" TO payments_merchant;
 GRANT USAGE ON SEQUENCE "api_key_id_seq" TO payments_service;
+
+-- A session has no secret, because a password proved its member, but it has an end. It draws its id from the
+-- sequence of the keys: a token names its credential by the id alone.
+CREATE TABLE "session" (
+  "id" integer NOT NULL DEFAULT nextval('api_key_id_seq'::regclass),
+  "merchant_id" integer NOT NULL,
+  "member_id" integer NOT NULL,
+  "created_at" timestamptz(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  "expires_at" timestamptz(3) NOT NULL,
+  "last_used_at" timestamptz(3),
+  "last_used_from" text,
+  "revoked_at" timestamptz(3),
+  CONSTRAINT "session_pkey" PRIMARY KEY (id)
+);
+CREATE INDEX session_member_id_idx ON "session" (member_id);
+GRANT SELECT ON "session" TO payments_merchant;
+GRANT INSERT, SELECT, UPDATE ON "session" TO payments_service;
+
+-- What a token can stand for. A session is never regenerated: its version is always 1.
+CREATE VIEW "credential" WITH (security_invoker = true) AS
+  SELECT id, merchant_id, version, NULL::integer AS member_id, issued_to_id, created_at, expires_at,
+    last_used_at, revoked_at
+  FROM api_key
+  UNION ALL
+  SELECT id, merchant_id, 1, member_id, NULL, created_at, expires_at, last_used_at, revoked_at FROM session;
+GRANT SELECT ON "credential" TO payments_service;
 
 CREATE TABLE "signing_key" (
   "kid" text NOT NULL,
@@ -1241,8 +1258,8 @@ DECLARE
   walled text;
   merchant_column text;
 BEGIN
-  FOREACH walled IN ARRAY ARRAY['merchant', 'api_key', 'transaction', 'operator_request', 'operator_exchange',
-    'operator_callback', 'movement', 'merchant_balance', 'event', 'stream_head', 'idempotency_key',
+  FOREACH walled IN ARRAY ARRAY['merchant', 'api_key', 'session', 'transaction', 'operator_request',
+    'operator_exchange', 'operator_callback', 'movement', 'merchant_balance', 'event', 'stream_head', 'idempotency_key',
     'audit_proven', 'transaction_count_change', 'transaction_count', 'transaction_block',
     'transaction_block_count', 'payout', 'payout_count', 'beneficiary', 'webhook_endpoint',
     'webhook_delivery', 'webhook_attempt', 'team_member', 'member_secret', 'mail', 'key_spending',
@@ -1263,10 +1280,10 @@ END $$;
 -- Foreign keys.
 ALTER TABLE "api_key" ADD CONSTRAINT "api_key_issued_to_id_merchant_id_fkey" FOREIGN KEY (issued_to_id,
   merchant_id) REFERENCES team_member(id, merchant_id) ON UPDATE CASCADE ON DELETE RESTRICT;
-ALTER TABLE "api_key" ADD CONSTRAINT "api_key_member_id_merchant_id_fkey" FOREIGN KEY (member_id, merchant_id)
-  REFERENCES team_member(id, merchant_id) ON UPDATE CASCADE ON DELETE RESTRICT;
 ALTER TABLE "api_key" ADD CONSTRAINT "api_key_merchant_id_fkey" FOREIGN KEY (merchant_id) REFERENCES
   merchant(id) ON UPDATE CASCADE ON DELETE RESTRICT;
+ALTER TABLE "session" ADD CONSTRAINT "session_member_id_merchant_id_fkey" FOREIGN KEY (member_id, merchant_id)
+  REFERENCES team_member(id, merchant_id) ON UPDATE CASCADE ON DELETE RESTRICT;
 ALTER TABLE "transaction" ADD CONSTRAINT "transaction_merchant_id_fkey" FOREIGN KEY (merchant_id) REFERENCES
   merchant(id) ON UPDATE CASCADE ON DELETE RESTRICT;
 ALTER TABLE "transaction" ADD CONSTRAINT "transaction_merchant_id_refund_of_id_fkey" FOREIGN KEY (merchant_id,

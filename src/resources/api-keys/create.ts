@@ -70,7 +70,7 @@ export async function createMerchantKey(ctx: Context, raw: CreateApiKeyInput): P
 /** Nobody else adds one at the same time. */
 async function checkCount(tx: PoolClient, merchantId: number): Promise<void> {
   const { rowCount } = await tx.query(
-    `SELECT FROM api_key WHERE merchant_id = $1 AND kind = 'key' AND revoked_at IS NULL
+    `SELECT FROM api_key WHERE merchant_id = $1 AND revoked_at IS NULL
        AND coalesce(expires_at > now(), true) LIMIT $2`,
     [merchantId, limits.apiKeysMax + 1],
   )

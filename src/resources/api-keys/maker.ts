@@ -38,9 +38,9 @@ export async function asMaker<Result>(
 }
 
 const makerSql = `
-  SELECT CASE WHEN k.kind = 'key' THEN k.expires_at END AS "expiresAt",
+  SELECT CASE WHEN k.member_id IS NULL THEN k.expires_at END AS "expiresAt",
     coalesce(k.member_id, k.issued_to_id) AS "memberId"
-  FROM api_key k JOIN merchant m ON m.id = k.merchant_id
+  FROM credential k JOIN merchant m ON m.id = k.merchant_id
   WHERE k.id = $1 AND k.merchant_id = $2 AND k.version = $3 AND k.revoked_at IS NULL
     AND coalesce(k.expires_at > now(), true) AND m.status = 'active'`
 

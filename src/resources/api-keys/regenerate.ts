@@ -21,7 +21,7 @@ export async function regenerateMerchantKey(ctx: Context, rawId: string): Promis
   const issued = await asMaker(ctx, async (tx, maker) => {
     const { rows } = await tx.query<{ scopes: string[]; expiresAt: Date | null }>(
       `SELECT scopes, expires_at AS "expiresAt" FROM api_key
-       WHERE id = $2 AND merchant_id = $1 AND kind = 'key' AND revoked_at IS NULL
+       WHERE id = $2 AND merchant_id = $1 AND revoked_at IS NULL
          AND coalesce(expires_at > now(), true)`,
       [merchantId, apiKeyId],
     )

@@ -3,7 +3,6 @@ import type { IssuedKey } from '../../identity/api-keys.ts'
 import { orNone } from '../../identity/caps.ts'
 import { isScope } from '../../identity/scopes.ts'
 import { prefixOf } from '../../identity/secrets.ts'
-import type { Context } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'
 import { Scope } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
@@ -14,14 +13,11 @@ import { apiKeyIdOf } from './maker.ts'
 import { regenerateMerchantKey } from './regenerate.ts'
 import { revokeMerchantKey } from './revoke.ts'
 
-/** The keys of the caller's merchant; the sessions of people, which lie beside them, are none. */
-const keysWhere = (ctx: Context) => ({ ...mine(ctx), kind: 'key' as const })
-
 const ApiKey = builder.prismaNode('ApiKey', {
   id: { field: 'id' },
   // Only what is asked for: no request reads a secret's hash.
   select: { id: true },
-  findUnique: (id, ctx) => ({ ...keysWhere(ctx), id: apiKeyIdOf(id) }),
+  findUnique: (id, ctx) => ({ ...mine(ctx), id: apiKeyIdOf(id) }),
   nullable: true,
   scope: ['settings'],
   description: 'What a program signs in with. Its secret half is shown once, when it is made.',
@@ -110,7 +106,7 @@ builder.queryField('apiKeys', (t) =>
         type: 'ApiKey',
         args,
         table: ctx.database.prisma.apiKey,
-        where: keysWhere(ctx),
+        where: mine(ctx),
         hasSmallIds: true,
       }),
   }),
@@ -123,7 +119,7 @@ const IssuedApiKey = builder.objectRef<IssuedKey>('IssuedApiKey').implement({
       type: ApiKey,
       nullable: true,
       resolve: (query, { apiKeyId }, _args, ctx) =>
-        ctx.database.prisma.apiKey.findFirst({ ...query, where: { ...keysWhere(ctx), id: apiKeyId } }),
+        ctx.database.prisma.apiKey.findFirst({ ...query, where: { ...mine(ctx), id: apiKeyId } }),
     }),
     key: t.exposeString('key', { description: '`X-API-Key` of POST /auth.' }),
     secret: t.string({
@@ -181,7 +177,7 @@ builder.mutationFields((t) => ({
     args: { id: t.arg.id({ required: true, description: idArgument }) },
     resolve: async (query, _root, args, ctx) => {
       const id = await revokeMerchantKey(ctx, args.id)
-      return ctx.database.prisma.apiKey.findFirst({ ...query, where: { ...keysWhere(ctx), id } })
+      return ctx.database.prisma.apiKey.findFirst({ ...query, where: { ...mine(ctx), id } })
     },
   }),
 }))

@@ -33,7 +33,7 @@ BEGIN
         request, scheduled, beneficiary_id, beneficiary_name, maker, identity, address, place)
     LEFT JOIN LATERAL (
       SELECT m.payouts_require_approval AND i.amount >= m.approval_threshold AS ask
-      FROM api_key k JOIN merchant m ON m.id = k.merchant_id AND m.status = 'active'
+      FROM credential k JOIN merchant m ON m.id = k.merchant_id AND m.status = 'active'
       WHERE k.id = i.api_key_id AND k.merchant_id = i.merchant_id AND k.version = i.api_key_version
         AND k.revoked_at IS NULL
         AND (addresses IS NULL OR whitelist_allows(m.ip_whitelist, i.address))

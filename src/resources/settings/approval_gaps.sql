@@ -8,7 +8,7 @@ CREATE OR REPLACE FUNCTION approval_gaps(merchant int) RETURNS text[] LANGUAGE s
         || 'waits, but nobody can approve it: regenerate them as a signed-in owner or admin, or revoke them.',
           string_agg(k.id::text, ', ' ORDER BY k.id))
       FROM api_key k
-      WHERE k.merchant_id = m.id AND k.kind = 'key' AND k.issued_to_id IS NULL AND k.revoked_at IS NULL
+      WHERE k.merchant_id = m.id AND k.issued_to_id IS NULL AND k.revoked_at IS NULL
         AND coalesce(k.expires_at > now(), true) AND k.scopes && '{deposit,payout,bulk_pay}'
           HAVING count(*) > 0)], NULL)
   FROM merchant m WHERE m.id = $1 AND m.payouts_require_approval

@@ -34,10 +34,10 @@ BEGIN
   END IF;
   IF OLD.status = 'active' THEN
     PERFORM pg_advisory_xact_lock(72707373, OLD.merchant_id);
-    UPDATE api_key k SET revoked_at = now() WHERE k.member_id = OLD.id AND k.revoked_at IS NULL;
+    UPDATE session s SET revoked_at = now() WHERE s.member_id = OLD.id AND s.revoked_at IS NULL;
     WITH ended AS (
       UPDATE api_key k SET revoked_at = now()
-      WHERE k.issued_to_id = OLD.id AND k.kind = 'key' AND k.revoked_at IS NULL
+      WHERE k.issued_to_id = OLD.id AND k.revoked_at IS NULL
         AND (NEW.status = 'removed' OR NOT k.scopes <@ key_scopes_of(NEW.role))
       RETURNING k.id, coalesce(k.expires_at > now(), true) AS lived
     )

@@ -24,7 +24,7 @@ export async function recordKeys(
   await tx.query('SELECT pg_advisory_xact_lock($1, $2)', [locks.access, recording.merchantId])
   const before = await tx.query<IssuedKey>(
     `SELECT id, issued_to_id, revoked_at FROM api_key
-     WHERE issued_to_id = $1 AND kind = 'key' AND revoked_at IS NULL ORDER BY id`,
+     WHERE issued_to_id = $1 AND revoked_at IS NULL ORDER BY id`,
     [memberId],
   )
   await work()

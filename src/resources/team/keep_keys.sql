@@ -13,7 +13,7 @@ BEGIN
       AND t.id <> member);
   place := (
     SELECT min(i.place) FROM unnest(keys) WITH ORDINALITY AS i (id, place)
-    LEFT JOIN api_key k ON k.id = i.id AND k.merchant_id = merchant AND k.kind = 'key'
+    LEFT JOIN api_key k ON k.id = i.id AND k.merchant_id = merchant
       AND k.issued_to_id = member
       AND k.revoked_at IS NULL AND coalesce(k.expires_at > now(), true)
     WHERE k.id IS NULL);

@@ -33,7 +33,7 @@ export async function listSessions(ctx: Context, rawMemberId: string | null): Pr
   const { rows } = await merchantPool.query<LiveSession>(
     `SELECT id, member_id AS "memberId", created_at AS "createdAt", expires_at AS "expiresAt",
        last_used_at AS "lastUsedAt", last_used_from AS "lastUsedFrom"
-     FROM api_key WHERE kind = 'session' AND member_id = $2 AND merchant_id = $1 AND revoked_at IS NULL
+     FROM session WHERE member_id = $2 AND merchant_id = $1 AND revoked_at IS NULL
        AND expires_at > now() AND coalesce(last_used_at, created_at) > now() - $3 * interval '1 millisecond'
      ORDER BY id DESC LIMIT $4`,
     [mine(ctx).merchantId, memberId, limits.sessionIdleMs, limits.sessionsPerMemberMax],
@@ -51,7 +51,7 @@ export async function revokeSession(ctx: Context, rawId: string): Promise<void> 
   const id = Number(readId('Session', rawId, smallIdMax))
   const { pool } = ctx.database
   const { rows } = await pool.query<{ memberId: number }>(
-    `SELECT member_id AS "memberId" FROM api_key WHERE id = $2 AND merchant_id = $1 AND kind = 'session'`,
+    `SELECT member_id AS "memberId" FROM session WHERE id = $2 AND merchant_id = $1`,
     [actor.merchantId, id],
   )
   const [session] = rows
@@ -64,11 +64,7 @@ export async function revokeSession(ctx: Context, rawId: string): Promise<void> 
 async function endSession(ctx: Context, operation: string, id: number): Promise<void> {
   await transact(ctx.database, (tx) =>
     recordedChange(tx, recordingOf(ctx, operation), ['session', id], () =>
-      tx.query(
-        `UPDATE api_key SET revoked_at = now()
-         WHERE id = $2 AND merchant_id = $1 AND kind = 'session' AND revoked_at IS NULL`,
-        [mine(ctx).merchantId, id],
-      ),
+      tx.query('SELECT end_session($1, $2)', [mine(ctx).merchantId, id]),
     ),
   )
 }

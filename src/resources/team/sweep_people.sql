@@ -8,9 +8,8 @@ DECLARE
   waits int;
   addresses int;
 BEGIN
-  DELETE FROM api_key WHERE id IN (
-    SELECT id FROM api_key
-    WHERE kind = 'session' AND least(revoked_at, expires_at) < now() - interval '30 days' LIMIT 1000);
+  DELETE FROM session WHERE id IN (
+    SELECT id FROM session WHERE least(revoked_at, expires_at) < now() - interval '30 days' LIMIT 1000);
   GET DIAGNOSTICS sessions = ROW_COUNT;
   DELETE FROM mail WHERE id IN (SELECT id FROM mail WHERE created_at < now() - interval '90 days' LIMIT 1000);
   GET DIAGNOSTICS mails = ROW_COUNT;

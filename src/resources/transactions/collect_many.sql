@@ -30,7 +30,7 @@ CREATE OR REPLACE FUNCTION collect_many(
       WITH ORDINALITY AS i (merchant_id, api_key_id, api_key_version, provider, phone, amount, reference,
         request, identity, address, place)
     LEFT JOIN LATERAL (
-      SELECT true AS active FROM api_key k JOIN merchant m ON m.id = k.merchant_id AND m.status = 'active'
+      SELECT true AS active FROM credential k JOIN merchant m ON m.id = k.merchant_id AND m.status = 'active'
       WHERE k.id = i.api_key_id AND k.merchant_id = i.merchant_id AND k.version = i.api_key_version
         AND k.revoked_at IS NULL
         AND (addresses IS NULL OR whitelist_allows(m.ip_whitelist, i.address))

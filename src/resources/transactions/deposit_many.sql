@@ -59,7 +59,7 @@ BEGIN
       SELECT true AS active,
         CASE WHEN m.payouts_require_approval AND m.approvals_cover_deposits
           THEN m.approval_threshold END AS threshold
-      FROM api_key k JOIN merchant m ON m.id = k.merchant_id AND m.status = 'active'
+      FROM credential k JOIN merchant m ON m.id = k.merchant_id AND m.status = 'active'
       WHERE k.id = i.api_key_id AND k.merchant_id = i.merchant_id AND k.version = i.api_key_version
         AND k.revoked_at IS NULL
         AND (addresses IS NULL OR whitelist_allows(m.ip_whitelist, i.address))

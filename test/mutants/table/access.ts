@@ -252,8 +252,8 @@ export const accessMutants: readonly Mutant[] = [
   },
   {
     name: 'a key works again after a restore',
-    file: 'src/database/restores.ts',
-    find: "suspended_at = CASE WHEN k.kind = 'key' THEN now() END",
+    file: 'src/database/suspend_credentials.sql',
+    find: 'suspended_at = now()',
     replace: 'suspended_at = NULL',
     test: 'database/restores.test.ts',
     finds: 'without the mark of any node every key is suspended, and its old tokens are dead',

@@ -1,0 +1,9 @@
+-- Ends the sessions of a member; `kept`, where it is not null, stays.
+CREATE OR REPLACE FUNCTION end_sessions(member int, kept int) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+  UPDATE session SET revoked_at = now()
+  WHERE member_id = member AND id IS DISTINCT FROM kept AND revoked_at IS NULL
+$$;
+
+REVOKE EXECUTE ON FUNCTION end_sessions FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION end_sessions TO payments_service;
