@@ -13,6 +13,7 @@ import { proveWhole } from '../../src/ledger/audit.ts'
 import { resumePaymentsOut } from '../../src/ledger/payments-out.ts'
 import { eventually } from '../kit/eventually.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { makeMember } from '../kit/members.ts'
 
 // What a node notices of a database that was put back, and what it sees to before it serves. The backup here
 // is a copy of the database by PostgreSQL itself.
@@ -204,31 +205,38 @@ test('after a restore no id, position or receipt is used again; an old cursor is
   expect(await asMerchant(merchant.id, () => feed.start(merchant.id, kept))).toMatchObject({ after: kept })
 })
 
-test('without the mark of any node every key is suspended, and its old tokens are dead', async () => {
+test('without the mark of any node every key is suspended and every session ends', async () => {
   const [db, dataDir] = [await database(), await folder()]
   const first = await start(db, dataDir)
   const merchant = await shop(first)
   const { token } = await signIn(first, merchant)
+  const person = await makeMember(first.services.access, merchant.id, 'owner')
+  expect((await call(first, 'GET', '/balance', person.token)).status).toBe(200)
   await first.close()
   const copy = await copyOf(db)
   const restored = await start(copy, await folder())
   expect((await signIn(restored, merchant)).status).toBe(401)
   expect((await call(restored, 'GET', '/balance', token)).status).toBe(401)
+  expect((await call(restored, 'GET', '/balance', person.token)).status).toBe(401)
   const { rows } = await copy.owner.query(
     'SELECT suspended_at IS NOT NULL AS suspended, version FROM api_key',
   )
   expect(rows).toEqual([{ suspended: true, version: 1_000_001 }])
 })
 
-test('a node that kept its mark suspends the keys alone whose change is lost', async () => {
+test('a node that kept its mark ends the keys and sessions alone whose change is lost', async () => {
   const [db, dataDir] = [await database(), await folder()]
   const first = await start(db, dataDir)
   const [changed, other] = [await shop(first), await shop(first)]
+  const { access } = first.services
+  const left = await makeMember(access, other.id, 'owner')
+  const stays = await makeMember(access, other.id, 'owner')
   await first.close()
   const backup = await copyOf(db)
   const backupName = nameOf(backup)
 
   const original = await start({ connection: { connectionString: db.url } }, dataDir)
+  await graphql(original, left.token, 'mutation { signOut { __typename } }')
   const { token } = await signIn(original, changed)
   const { data } = await graphql(original, token, '{ apiKeys(first: 1) { nodes { id } } }')
   const renewed = await graphql(
@@ -247,6 +255,8 @@ test('a node that kept its mark suspends the keys alone whose change is lost', a
   const restored = await start(await database(backupName), dataDir)
   expect((await signIn(restored, changed)).status).toBe(401)
   expect((await signIn(restored, other)).status).toBe(200)
+  expect((await call(restored, 'GET', '/balance', left.token)).status).toBe(401)
+  expect((await call(restored, 'GET', '/balance', stays.token)).status).toBe(200)
 })
 
 test('a database that lacks what this node saw in it was put back, though it is where it was', async () => {

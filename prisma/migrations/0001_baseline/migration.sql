@@ -1259,13 +1259,13 @@ DECLARE
   merchant_column text;
 BEGIN
   FOREACH walled IN ARRAY ARRAY['merchant', 'api_key', 'session', 'transaction', 'operator_request',
-    'operator_exchange', 'operator_callback', 'movement', 'merchant_balance', 'event', 'stream_head', 'idempotency_key',
-    'audit_proven', 'transaction_count_change', 'transaction_count', 'transaction_block',
-    'transaction_block_count', 'payout', 'payout_count', 'beneficiary', 'webhook_endpoint',
-    'webhook_delivery', 'webhook_attempt', 'team_member', 'member_secret', 'mail', 'key_spending',
-    'audit_entry', 'audit_seal', 'audit_unsealed', 'audit_head', 'approval_verdict', 'batch',
-    'batch_recipient', 'payment_link', 'audit_pass_sum', 'event_gap', 'link_place', 'settlement_exception',
-    'settings_change', 'audit_letter', 'deposit_approval']
+    'operator_exchange', 'operator_callback', 'movement', 'merchant_balance', 'event', 'stream_head',
+    'idempotency_key', 'audit_proven', 'transaction_count_change', 'transaction_count',
+    'transaction_block', 'transaction_block_count', 'payout', 'payout_count', 'beneficiary',
+    'webhook_endpoint', 'webhook_delivery', 'webhook_attempt', 'team_member', 'member_secret', 'mail',
+    'key_spending', 'audit_entry', 'audit_seal', 'audit_unsealed', 'audit_head', 'approval_verdict',
+    'batch', 'batch_recipient', 'payment_link', 'audit_pass_sum', 'event_gap', 'link_place',
+    'settlement_exception', 'settings_change', 'audit_letter', 'deposit_approval']
   LOOP
     merchant_column := CASE walled WHEN 'merchant' THEN 'id' ELSE 'merchant_id' END;
     EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', walled);

@@ -256,6 +256,6 @@ export const accessMutants: readonly Mutant[] = [
     find: 'suspended_at = now()',
     replace: 'suspended_at = NULL',
     test: 'database/restores.test.ts',
-    finds: 'without the mark of any node every key is suspended, and its old tokens are dead',
+    finds: 'without the mark of any node every key is suspended and every session ends',
   },
 ]
