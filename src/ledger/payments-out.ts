@@ -1,5 +1,9 @@
 import type { Pool, PoolClient } from 'pg'
+import { sqlFunction } from '../database/sql-function.ts'
 import { DomainError } from '../shared/errors.ts'
+
+const haltAll = sqlFunction('halt_payments_out', { takes: { why: 'text' }, gives: 'boolean' })
+const resumeAll = sqlFunction('resume_payments_out', { takes: { why: 'text' }, gives: 'boolean' })
 
 /**
  * Stops payments out: every reservation that begins after it is refused, on every node.
@@ -7,10 +11,7 @@ import { DomainError } from '../shared/errors.ts'
  * @returns false where they were stopped already: then the first reason stays
  */
 export async function haltPaymentsOut(client: Pool | PoolClient, reason: string): Promise<boolean> {
-  const { rows } = await client.query<{ done: boolean }>('SELECT halt_payments_out($1) AS done', [
-    reason.slice(0, reasonLengthMax),
-  ])
-  return rows[0]?.done === true
+  return haltAll(client, { why: reason.slice(0, reasonLengthMax) })
 }
 
 /**
@@ -21,8 +22,7 @@ export async function haltPaymentsOut(client: Pool | PoolClient, reason: string)
 export async function resumePaymentsOut(client: Pool | PoolClient, reason: string): Promise<boolean> {
   const { rowCount: waits } = await client.query('SELECT FROM installation WHERE restored_at IS NOT NULL')
   if (waits) throw new DomainError('STATE_CONFLICT', restoreWaits)
-  const { rows } = await client.query<{ done: boolean }>('SELECT resume_payments_out($1) AS done', [reason])
-  return rows[0]?.done === true
+  return resumeAll(client, { why: reason })
 }
 
 /** What a person is told who would let money leave while a restore waits to be accepted. */

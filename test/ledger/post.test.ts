@@ -27,7 +27,9 @@ test('a cause funds once, also when asked at the same moment', async () => {
   const { merchantId } = await fundedMerchant(pool, 0n)
   const once = cause()
   const answers = await Promise.all(
-    Array.from({ length: 10 }, (_, n) => fund(n % 2 ? pool : other.pool, merchantId, once, 700n)),
+    Array.from({ length: 10 }, (_, n) =>
+      fund(n % 2 ? pool : other.pool, { merchant: merchantId, cause: once, amount: 700n }),
+    ),
   )
   expect(answers.filter(Boolean)).toHaveLength(1)
   expect(await balanceOf(pool, merchantId)).toEqual({ available: 700n, reserved: 0n })

@@ -49,7 +49,7 @@ export async function createFirstMerchant(
     const { rows } = await tx.query('SELECT FROM merchant LIMIT 1')
     if (rows.length > 0) return null
     const made = await insertMerchant(tx, services, name, 'service')
-    await fund(tx, made.merchantId, `funding:first:${made.merchantId}`, funds)
+    await fund(tx, { merchant: made.merchantId, cause: `funding:first:${made.merchantId}`, amount: funds })
     return made
   })
 }

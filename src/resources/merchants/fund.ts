@@ -31,7 +31,7 @@ export async function fundMerchant(
   if (rowCount === 0) throw new DomainError('NOT_FOUND', `There is no merchant ${merchantId}.`)
   const cause = `funding:${id ?? randomUUID()}`
   await transact(services.database, async (tx) => {
-    if (!(await fund(tx, merchantId, cause, input.amount))) return
+    if (!(await fund(tx, { merchant: merchantId, cause, amount: input.amount }))) return
     const by = recording ?? platformRecording(merchantId, 'merchant fund')
     await recordChange(tx, by, { target: ['merchant', merchantId], after: { funded: Number(input.amount) } })
   })
