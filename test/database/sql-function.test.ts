@@ -9,7 +9,7 @@ import {
   sqlFunctionOfMany,
   sqlType,
 } from '../../src/database/sql-function.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
 let db: TestDatabase
 beforeAll(async () => {
@@ -23,7 +23,7 @@ interface Catalogued {
   columns: string[] | null
 }
 
-/** What the catalogue says of each function and composite type: arguments, fields and columns as `name type`. */
+/** Functions and composite types of the catalogue: arguments, fields and columns as `name type`. */
 async function readCatalogue(): Promise<Map<string, Catalogued[]>> {
   const { rows } = await db.owner.query<Catalogued & { name: string }>(
     `SELECT p.proname AS name, arguments.given AS args,
