@@ -33,7 +33,7 @@ export interface TypedSql<Value> {
   /** Of a composite type. */
   readonly fields?: SqlTable
   /** Makes the text of a value of a composite type. */
-  print?(value: Value): string
+  print?(this: void, value: Value): string
   /** For the compiler alone. */
   readonly value?: Value
 }
@@ -104,11 +104,13 @@ export function compositeType<Value>(
   return {
     sql: name,
     fields: fields as SqlTable,
-    print: (value) => `(${names.map((field) => printField(value[field])).join(',')})`,
+    print: (value) => `(${names.map((field) => printField(value[field] as Printable)).join(',')})`,
   }
 }
 
-function printField(value: unknown): string {
+type Printable = string | number | bigint | null | undefined
+
+function printField(value: Printable): string {
   return value == null ? '' : `"${String(value).replaceAll(/["\\]/g, '$&$&')}"`
 }
 
@@ -157,11 +159,11 @@ export function sqlFunction<const Takes extends SqlTable, const G extends Gives>
  */
 export function sqlFunctionOfMany<
   const Each extends SqlTable,
+  const Takes extends SqlTable,
   const G extends Gives,
-  const Takes extends SqlTable = Record<never, never>,
 >(
   name: string,
-  { each, takes, gives }: { each: Each; takes?: Takes; gives: G },
+  { each, takes, gives }: { each: Each; takes: Takes; gives: G },
 ): SqlFunctionOfMany<Each, Takes, ResultOf<G>> {
   const arrays = argumentsOf(each).map((argument) => ({
     ...argument,
@@ -169,7 +171,7 @@ export function sqlFunctionOfMany<
     type: `${argument.type}[]`,
     isEach: true,
   }))
-  const call = declare<ResultOf<G>>(name, [...arrays, ...argumentsOf(takes ?? {})], gives)
+  const call = declare<ResultOf<G>>(name, [...arrays, ...argumentsOf(takes)], gives)
   return (connection, items, given, options) => {
     const valueOf = ({ property, encode, isEach }: Argument) =>
       isEach ? items.map((item) => encode(item[property])) : encode((given as Values)[property])
@@ -186,7 +188,7 @@ interface Column extends DeclaredColumn {
 
 interface Argument extends Column {
   readonly isEach: boolean
-  encode(value: unknown): unknown
+  encode(this: void, value: unknown): unknown
 }
 
 function columnsOf(table: SqlTable): (Column & { of: SqlType })[] {

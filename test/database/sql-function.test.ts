@@ -45,7 +45,8 @@ async function readCatalogue(): Promise<Map<string, Catalogued[]>> {
      ) AS arguments
      WHERE p.pronamespace = 'public'::regnamespace
      UNION ALL
-     SELECT c.relname, array_agg(a.attname || ' ' || format_type(a.atttypid, NULL) ORDER BY a.attnum), NULL, NULL
+     SELECT c.relname, array_agg(a.attname || ' ' || format_type(a.atttypid, NULL) ORDER BY a.attnum),
+       NULL, NULL
      FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
      WHERE c.relkind = 'c' AND c.relnamespace = 'public'::regnamespace GROUP BY c.relname`,
   )
@@ -115,17 +116,16 @@ describe('declarations', () => {
     ['fund_merchant: has no argument "note text"', declaration({ note: 'text' })],
     ['fund_merchant: has no argument "amount integer"', declaration({ amount: 'int' })],
     ['fund_merchant: has no result "integer"', { ...declaration({}), gives: 'int' }],
-    ['fund_merchant: has no column "done boolean"', { ...declaration({}), gives: [column('done')] }],
+    [
+      'fund_merchant: has no column "done boolean"',
+      { ...declaration({}), gives: [{ name: 'done', type: 'boolean' }] },
+    ],
     ['no_function: the catalogue has 0 functions of this name', { ...declaration({}), name: 'no_function' }],
   ])('says %s', (complaint, wrong) => {
     expect(differences(catalogue, declaration({}))).toEqual([])
     expect(differences(catalogue, wrong)).toContain(complaint)
   })
 })
-
-function column(name: string) {
-  return { name, type: 'boolean' }
-}
 
 /** The declaration of `fund_merchant`, with changes. */
 function declaration(more: Record<string, string | undefined>): Declared {
@@ -196,7 +196,8 @@ describe('a call', () => {
     onTestFinished(async () => void (await db.owner.query('DROP TYPE said')))
     await define(`many(identities uuid[], refs text[], notes jsonb[], saids said[], times int)
       RETURNS TABLE (place int, told text) LANGUAGE sql AS $$
-      SELECT i.place::int, repeat(concat_ws(' ', i.identity, i.ref, i.note, i.word, i.by_whom, i.number), times)
+      SELECT i.place::int,
+        repeat(concat_ws(' ', i.identity, i.ref, i.note, i.word, i.by_whom, i.number), times)
       FROM unnest(identities, refs, notes, saids)
         WITH ORDINALITY AS i (identity, ref, note, word, by_whom, number, place) ORDER BY i.place $$`)
     const said = compositeType<{ word: string | null; byWhom: string | null; place: number }>('said', {
