@@ -2,9 +2,9 @@ import type pg from 'pg'
 import type { Provider } from '../shared/providers.ts'
 
 /**
- * The one way to call an SQL function (`<name>.sql` beside its caller): a table of its arguments and its columns makes
- * the statement, its casts, its arrays and the types of TypeScript. `test/database/sql-function.test.ts`
- * compares each table with the catalogue of PostgreSQL.
+ * The one way to call an SQL function (`<name>.sql` beside its caller): a table of its arguments and columns
+ * makes the statement, its casts, its arrays and the types of TypeScript.
+ * `test/database/sql-function.test.ts` compares each table with the catalogue of PostgreSQL.
  * Names are camelCase here and snake_case there. A type is written as in SQL, with `?` where it may be null
  * and `[]` where it is an array; `sqlType` says more of one, `compositeType` describes one of several fields.
  */
