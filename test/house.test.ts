@@ -1,17 +1,10 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import { basename, dirname, join, posix, relative } from 'node:path'
+import { readdirSync } from 'node:fs'
+import { basename, dirname, relative } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { importsOf, readSources, root, type Source, specifiersOf, withoutComments } from './kit/sources.ts'
 
 // The rules of the house, over every source file. `rules` is the list; below it each one is shown to be able
 // to fail.
-
-const root = join(import.meta.dirname, '..')
-
-interface Source {
-  /** From the top of the repository, with slashes. */
-  path: string
-  text: string
-}
 
 /** From the ground up; rooms of one floor stand side by side and do not see each other. */
 const floors: readonly (readonly string[])[] = [
@@ -224,10 +217,6 @@ function found(text: string, pattern: RegExp): string[] {
   return text.match(pattern) ?? []
 }
 
-function withoutComments(text: string): string {
-  return text.replaceAll(/\/\*[\s\S]*?\*\//g, '').replaceAll(/^\s*\/\/.*$/gm, '')
-}
-
 /**
  * The functions of a file, each with its lines without those of the functions inside it. Goes by the layout
  * of the formatter: a function ends at the first brace that stands alone below its own beginning.
@@ -256,23 +245,6 @@ function functionsOf(text: string): { begin: number; lines: number }[] {
   })
 }
 
-/** What stands in the import and export statements of a file, type imports and dynamic ones included. */
-function specifiersOf(text: string): string[] {
-  const statement =
-    /^(?:import|export)\b[^'"`]*?\bfrom\s*(['"])(.+?)\1|^import\s*(['"])(.+?)\3|\bimport\(\s*(['"])(.+?)\5/gm
-  return Array.from(
-    withoutComments(text).matchAll(statement),
-    ([, , from, , bare, , dynamic]) => from ?? bare ?? dynamic ?? '',
-  )
-}
-
-/** The files of this repository that a file imports. */
-function importsOf(path: string, text: string): string[] {
-  return specifiersOf(text)
-    .filter((specifier) => specifier.startsWith('.'))
-    .map((specifier) => posix.join(posix.dirname(path), specifier))
-}
-
 function roomOf(path: string): string | undefined {
   return /^src\/([^/]+)/.exec(path)?.[1]
 }
@@ -287,15 +259,6 @@ function isIsolated(path: string): boolean {
 
 function resourceOf(path: string): string | undefined {
   return /^src\/resources\/([^/]+)\//.exec(path)?.[1]
-}
-
-function readSources(): Source[] {
-  return ['src', 'test', 'prisma', '.config'].flatMap((folder) =>
-    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-      .map((name) => posix.join(folder, name.replaceAll('\\', '/')))
-      .filter((path) => path.endsWith('.ts') && !path.startsWith('prisma/generated/'))
-      .map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') })),
-  )
 }
 
 describe('the house', () => {

@@ -4,14 +4,12 @@ import {
   type ExecutionResult,
   GraphQLError,
   type GraphQLSchema,
-  type OperationTypeNode,
   parse,
   specifiedRules,
   validate,
 } from 'graphql'
 import { RateLimiterMemory } from 'rate-limiter-flexible'
 import { RecentMap } from '../shared/recent-map.ts'
-import type { Priority } from '../limits/admission.ts'
 import type { Context } from '../context.ts'
 import { asMerchant } from '../database/merchant-pool.ts'
 import { limits } from '../shared/limits.ts'
@@ -21,6 +19,7 @@ import type { FrameStream } from './broadcast.ts'
 import { toGraphQLError } from './errors.ts'
 import { priorityOf } from './priority.ts'
 import { checkCost, checkShape } from './query-limits.ts'
+import type { Operation } from './checked-operation.ts'
 import { openSubscription, type SubscriptionGround } from './subscription.ts'
 
 /** Tokens of a GraphQL document (design: graphql, section 8). */
@@ -44,21 +43,6 @@ export interface OperationRequest {
   query?: unknown
   operationName?: unknown
   variables?: unknown
-}
-
-/** An operation that may run: parsed, within the limits, valid, and allowed to this caller. */
-export interface Operation {
-  schema: GraphQLSchema
-  document: DocumentNode
-  operationName: string | undefined
-  variableValues: Variables
-  contextValue: Context
-  kind: OperationTypeNode
-  /** Objects that it may give, at most. */
-  cost: number
-  /** Objects that its caller has left for this minute. */
-  remaining: number
-  priority: Priority
 }
 
 type Variables = Readonly<Record<string, unknown>>

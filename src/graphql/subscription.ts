@@ -20,7 +20,7 @@ import { limits } from '../shared/limits.ts'
 import { accessPlan, findOperation } from './access-plan.ts'
 import { type Channels, deliver, type Frame, type FrameStream, joinChannel } from './broadcast.ts'
 import { type LiveStream, takeSubscriptions } from './live-stream.ts'
-import type { Operation } from './operation.ts'
+import type { Operation } from './checked-operation.ts'
 
 /** What subscriptions share. */
 export interface SubscriptionGround {

@@ -1,6 +1,5 @@
-import type { Due, OperationKind, OperatorKey } from './model.ts'
+import type { Due, OperationKind, OperatorKey, Reason } from './model.ts'
 import { operators } from './operators.ts'
-import type { Reason } from './reasons.ts'
 import type { Part } from './scenarios.ts'
 import { partOf } from './scenarios.ts'
 

@@ -1,11 +1,10 @@
-import type { EffectName, Op } from './effects.ts'
+import type { EffectName, Op, Rule } from './effects.ts'
 import { effectNames, effectOf, ops } from './effects.ts'
 import type { Call, Reply, Route } from './http.ts'
 import { json, param, readObject, text } from './http.ts'
 import type { OperatorKey } from './model.ts'
 import { operatorKeys } from './model.ts'
 import { operators } from './operators.ts'
-import type { Rule } from './rules.ts'
 import type { World } from './world.ts'
 
 /** Rules in force at once; each request is compared with all of them. */

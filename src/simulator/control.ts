@@ -1,3 +1,4 @@
+import type { Rule } from './effects.ts'
 import { faultRoutes, operatorNamed } from './control-faults.ts'
 import { invariants } from './invariants.ts'
 import { same } from './credentials.ts'
@@ -6,7 +7,6 @@ import { header, json, param, readObject, routesOf, text } from './http.ts'
 import type { Operation, OperatorKey } from './model.ts'
 import { operatorKeys } from './model.ts'
 import { operators, sandboxWebhookSecret } from './operators.ts'
-import type { Rule } from './rules.ts'
 import { scenarios } from './scenarios.ts'
 import type { World } from './world.ts'
 

@@ -160,3 +160,23 @@ export const effectNames = Object.keys(effects) as EffectName[]
 export function effectOf(name: EffectName): Effect {
   return effects[name]
 }
+
+/** What goes wrong, and where. A test number carries one of these built in (`scenarios.ts`). */
+export interface Rule {
+  readonly match: {
+    readonly operator?: OperatorKey
+    readonly ops?: readonly Op[]
+    readonly msisdn?: string
+    readonly clientReference?: string
+  }
+  readonly effect: EffectName
+  readonly params: Readonly<Record<string, number>>
+  /** Only for `status` and `html`. */
+  readonly when: 'before' | 'after'
+  /** How often it happens to one request and its repeats; null: each time. */
+  readonly times: number | null
+  /** Of all requests that match. */
+  readonly probability: number
+  /** What chance goes by: the request's own reference, or the customer's number. */
+  readonly draw: 'reference' | 'msisdn'
+}

@@ -1,8 +1,19 @@
-import type { Reason } from './reasons.ts'
-
 /** The four operators that this program plays, by the letter in their paths (`/op-a/…`). */
 export const operatorKeys = ['a', 'b', 'c', 'd'] as const
 export type OperatorKey = (typeof operatorKeys)[number]
+
+/** Why an operator does not carry out what it was asked, in words that belong to no protocol. */
+export type Reason =
+  | 'declined'
+  | 'insufficientFunds'
+  | 'notFound'
+  | 'limit'
+  | 'blocked'
+  | 'wrongPin'
+  | 'busy'
+  | 'expired'
+  | 'cancelled'
+  | 'notReversible'
 
 export type OperationKind = 'collect' | 'disburse' | 'reverse'
 export type OperationState = 'pending' | 'completed' | 'failed' | 'reversed'

@@ -1,17 +1,4 @@
-import type { OperationKind } from './model.ts'
-
-/** Why an operator does not carry out what it was asked, in words that belong to no protocol. */
-export type Reason =
-  | 'declined'
-  | 'insufficientFunds'
-  | 'notFound'
-  | 'limit'
-  | 'blocked'
-  | 'wrongPin'
-  | 'busy'
-  | 'expired'
-  | 'cancelled'
-  | 'notReversible'
+import type { OperationKind, Reason } from './model.ts'
 
 export type GsmaCategory =
   | 'businessRule'

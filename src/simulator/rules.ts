@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { EffectName, Op, Stage } from './effects.ts'
+import type { EffectName, Op, Rule, Stage } from './effects.ts'
 import { effectOf } from './effects.ts'
 import type { OperatorKey } from './model.ts'
 import { ruleOf } from './scenarios.ts'
@@ -12,26 +12,6 @@ export interface Facts {
   readonly clientReference: string
   /** Which request this is: repeats of one have the same key. */
   readonly key: string
-}
-
-/** What goes wrong, and where. A test number carries one of these built in (`scenarios.ts`). */
-export interface Rule {
-  readonly match: {
-    readonly operator?: OperatorKey
-    readonly ops?: readonly Op[]
-    readonly msisdn?: string
-    readonly clientReference?: string
-  }
-  readonly effect: EffectName
-  readonly params: Readonly<Record<string, number>>
-  /** Only for `status` and `html`. */
-  readonly when: 'before' | 'after'
-  /** How often it happens to one request and its repeats; null: each time. */
-  readonly times: number | null
-  /** Of all requests that match. */
-  readonly probability: number
-  /** What chance goes by: the request's own reference, or the customer's number. */
-  readonly draw: 'reference' | 'msisdn'
 }
 
 /** An effect that takes place. */

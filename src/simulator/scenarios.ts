@@ -1,6 +1,5 @@
-import type { EffectName } from './effects.ts'
-import type { Reason } from './reasons.ts'
-import type { Rule } from './rules.ts'
+import type { EffectName, Rule } from './effects.ts'
+import type { Reason } from './model.ts'
 
 const second = 1_000
 const minute = 60 * second

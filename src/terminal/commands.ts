@@ -2,7 +2,7 @@ import { userInfo } from 'node:os'
 import { z } from 'zod'
 import { readKeptHead, verifyAuditLog } from '../audit/audit-seal.ts'
 import type { Role } from '../identity/roles.ts'
-import type { Services } from '../context.ts'
+import type { AdminServices } from './administration-context.ts'
 import { type PassProgress, proveWhole } from '../ledger/audit.ts'
 import { haltPaymentsOut, reasonLengthMax, resumePaymentsOut } from '../ledger/payments-out.ts'
 import { type Invariant, invariants, type LedgerProblem } from '../ledger/verify.ts'
@@ -17,12 +17,6 @@ import { formatXof } from '../shared/money.ts'
 import { readInput, text, wholeNumber } from '../shared/input.ts'
 import { DomainError } from '../shared/errors.ts'
 import { restoreCommands } from './restore-commands.ts'
-
-/** What an administration command needs of the services. */
-export type AdminServices = Pick<Services, 'config' | 'database' | 'access' | 'restores'> & {
-  /** Tells a person who waits how far a long command is. */
-  progress?: (words: string) => void
-}
 
 /** The flags of the command line. */
 interface Flags {

@@ -10,7 +10,7 @@ import { systemClock } from '../shared/clock.ts'
 import { readInput, text, wholeNumber } from '../shared/input.ts'
 import { formatXof } from '../shared/money.ts'
 import { createLog } from '../telemetry/log.ts'
-import type { AdminServices } from './commands.ts'
+import type { AdminServices } from './administration-context.ts'
 
 const reasonInput = z.object({ reason: text({ min: 1, max: 500 }) })
 const orphanInput = z.object({

@@ -1,4 +1,4 @@
-import type { Reason } from '../reasons.ts'
+import type { Reason } from '../model.ts'
 
 export const languages = ['fr', 'en'] as const
 export type Language = (typeof languages)[number]
