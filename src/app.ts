@@ -31,6 +31,7 @@ import { openMailer } from './mail/mailer.ts'
 import { createOperators } from './operators/registry.ts'
 import { type SimulatorControl, simulatorControl } from './operators/sandbox.ts'
 import { payoutsDueJob, resolveJob, serviceJobs, serviceTasks, webhooksDueJob } from './resources/jobs.ts'
+import { subjects } from './resources/subjects.ts'
 import { createSender } from './resources/webhooks/send.ts'
 import { productionSchema, schema } from './resources/schema.ts'
 import { systemClock } from './shared/clock.ts'
@@ -192,6 +193,7 @@ async function openServices(ground: Ground, addresses: Addresses, closers: Close
     ...webhooks,
     feed,
     flights,
+    subjects,
     ending: ending.signal,
     streams: new Map(),
     sandbox: null,

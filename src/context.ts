@@ -17,7 +17,9 @@ import type { Mailer } from './mail/mailer.ts'
 import type { Operators } from './operators/registry.ts'
 import type { Drains } from './jobs/drain.ts'
 import type { LaneHolds } from './jobs/lane-holds.ts'
+import type { Subjects } from './requests/subjects.ts'
 import type { Clock } from './shared/clock.ts'
+import type { Flights } from './shared/flights.ts'
 import type { Sender } from './shared/sender.ts'
 import type { Log } from './telemetry/log.ts'
 
@@ -45,8 +47,9 @@ export interface Services {
   /** The lanes that are drained here. */
   drains: Drains
   feed: Feed
-  /** Work that several callers want at once and one does: name → the work under way. */
-  flights: Map<string, Promise<unknown>>
+  flights: Flights
+  /** Every kind of thing that a request to an operator may be for. */
+  subjects: Subjects
   /** Aborted when the service begins to end: whoever waits for an outcome answers without it. */
   ending: AbortSignal
   /**
@@ -121,31 +124,4 @@ export function loader<Key, Value>(
   const made = new DataLoader<Key, Value>(read, { cache: false })
   loaders.set(name, made)
   return made
-}
-
-/** Runs `work` once for all callers that ask for `name` while it is under way. */
-export function shareFlight<T>(
-  services: Pick<Services, 'flights'>,
-  name: string,
-  work: () => Promise<T>,
-): Promise<T> {
-  const underWay = services.flights.get(name) as Promise<T> | undefined
-  if (underWay) return underWay
-  const flight = work().finally(() => services.flights.delete(name))
-  services.flights.set(name, flight)
-  return flight
-}
-
-/** Runs `work` once all that was given under `name` before it has ended. */
-export function afterOthers<T>(
-  { flights }: Pick<Services, 'flights'>,
-  name: string,
-  work: () => Promise<T>,
-): Promise<T> {
-  const before = flights.get(name) ?? Promise.resolve()
-  const flight = before.then(work, work)
-  flights.set(name, flight)
-  const forget = () => void (flights.get(name) === flight && flights.delete(name))
-  flight.then(forget, forget)
-  return flight
 }

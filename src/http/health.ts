@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Services, shareFlight } from '../context.ts'
+import type { Services } from '../context.ts'
+import { shareFlight } from '../shared/flights.ts'
 import { probePools } from '../database/client.ts'
 import { passOver } from './request.ts'
 import type { Door } from './rest/handler.ts'

@@ -7,3 +7,8 @@ const leastBudgetMs = 500
 export function spareMs(ctx: CallContext): number {
   return ctx.deadline.getTime() - Date.now() - leastBudgetMs
 }
+
+/** By the machine's own clock: the sandbox may move its time, never a timeout. */
+export function deadlineIn(ms: number): Date {
+  return new Date(Date.now() + ms)
+}

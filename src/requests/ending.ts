@@ -1,6 +1,6 @@
-import type { Services } from '../context.ts'
 import type { Evidence, Refusal } from '../operators/operator.ts'
 import type { FailureReason } from '../operators/failure-reasons.ts'
+import type { Log } from '../telemetry/log.ts'
 
 /** How what an operator was asked for ends, and whose word that is. */
 export type Ending =
@@ -21,8 +21,14 @@ export type Ending =
       attempt?: number
     }
 
-/** How it ends, or that nobody confirmed it in time. */
-export type Outcome = Ending | { status: 'expired'; source: 'service' }
+/** That nobody confirmed it in time. */
+export interface Expiry {
+  status: 'expired'
+  source: 'service'
+}
+
+/** How it ends, by anybody's word or by its age. */
+export type Outcome = Ending | Expiry
 
 /**
  * What outcomes tell the functions that settle, a column each: source, amount, operator's reference, failure
@@ -75,13 +81,13 @@ export function proofOf({ settledAt, ...evidence }: Evidence): object {
  * @param about the cause, `payout:7`
  */
 export function noteOtherOutcome(
-  services: Pick<Services, 'log'>,
+  { log }: { log: Log },
   about: string,
   stands: string | null,
   said: Outcome,
   isOwed: boolean,
 ): void {
   if (isOwed && said.status === 'success') {
-    services.log.error({ about, stands, said }, 'alarm: an operator paid what had failed')
-  } else services.log.warn({ about, stands, said }, 'an outcome contradicts what stands')
+    log.error({ about, stands, said }, 'alarm: an operator paid what had failed')
+  } else log.warn({ about, stands, said }, 'an outcome contradicts what stands')
 }

@@ -2,8 +2,8 @@ import type { Pool } from 'pg'
 import { type Batches, shareStatement } from '../database/batch.ts'
 import { limits } from '../shared/limits.ts'
 import type { Log } from '../telemetry/log.ts'
-import type { Exchange } from './operator.ts'
-import type { OpenRequest } from './requests.ts'
+import type { Exchange } from '../operators/operator.ts'
+import type { OpenRequest } from './open-request.ts'
 
 interface Kept extends Exchange {
   merchantId: number

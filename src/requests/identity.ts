@@ -1,8 +1,18 @@
 import { randomUUID } from 'node:crypto'
+import type { Database } from '../database/client.ts'
+import type { Effect } from '../idempotency/idempotency-keys.ts'
+import { type Actor, actorOf } from '../identity/actor.ts'
+import type { Access } from '../identity/authenticate.ts'
 import { operatorIdentity } from '../identity/operator-identities.ts'
-import { actorOf } from '../identity/actor.ts'
-import type { Context } from '../context.ts'
 import { invariant } from '../shared/invariant.ts'
+
+/** Who asks for a new request, and within which effect of an `Idempotency-Key`. */
+interface Asking {
+  actor: Actor | null
+  effect: Effect | null
+  access: Pick<Access, 'master'>
+  database: Pick<Database, 'pool'>
+}
 
 /**
  * The identity under which an operator is asked for a new collection, deposit or payout. It is derived from
@@ -12,7 +22,7 @@ import { invariant } from '../shared/invariant.ts'
  * @param reference as the merchant gave it; null where the service makes one
  */
 export async function identityOf(
-  ctx: Context,
+  ctx: Asking,
   kind: 'collect' | 'disburse' | 'payout',
   reference: string | null | undefined,
 ): Promise<string> {
@@ -32,7 +42,7 @@ export async function identityOf(
 }
 
 /** What the identities of a batch's new recipients are derived from, each by its place in the request. */
-export function recipientsSeed(ctx: Context): string {
+export function recipientsSeed(ctx: Asking): string {
   if (!ctx.effect) return randomUUID()
   const { merchantId } = actorOf(ctx)
   return operatorIdentity(ctx.access.master, {

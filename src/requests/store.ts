@@ -1,71 +1,10 @@
 import type { Pool } from 'pg'
 import { type Batches, shareStatement } from '../database/batch.ts'
 import { limits } from '../shared/limits.ts'
-import type { Xof } from '../shared/money.ts'
 import type { Provider } from '../shared/providers.ts'
-import type { FailureReason } from './failure-reasons.ts'
-import type { CallbackHint, OperationKind, OperatorHandle } from './operator.ts'
-
-/** What a request is for: a transaction, of one who pays or is paid, a payout, or a batch's recipient. */
-export type Subject = 'collection' | 'deposit' | 'payout' | 'recipient'
-
-/**
- * A request to an operator that is not known to be over. Its identity was stored before the first byte left.
- */
-export interface OpenRequest {
-  id: bigint
-  merchantId: number
-  subject: Subject
-  /** The id of the transaction, or of the payout. */
-  subjectId: bigint
-  provider: Provider
-  kind: Exclude<OperationKind, 'reverse'>
-  amount: Xof
-  /** E.164 */
-  phone: string
-  handle: OperatorHandle
-  /** `sending`: it may have left. `unsent`: it provably did not. `doubt`: asked for and not understood. */
-  state: 'sending' | 'unsent' | 'accepted' | 'doubt' | 'settled' | 'refused' | 'closed'
-  attempt: number
-  /** When it was taken to be asked about, by the database's clock; what is heard of it is no older. */
-  claimedAt?: Date
-  checkCount: number
-  // Times as of the claim, computed by the database: a process whose clock is wrong decides nothing by it.
-  /** Since it was recorded, in service time. */
-  ageMs: number
-  /** Until what it is for ends unpaid, in service time; null: never. */
-  leftMs: number | null
-  /** Since that end, or since it ended without one, in service time; negative before. */
-  sinceOverMs: number
-  /** Since what it is for ended, or was paid after its end; while open, since it was recorded. */
-  sinceSettledMs: number
-  /** Since it was sent last, in real time. */
-  sinceSentMs?: number
-  /** What the merchant asked, as stored with what it is for. */
-  request: { description?: string; return_url?: string; cancel_url?: string }
-  /** The status of what it is for. */
-  status: string
-  /** Why its operator turned its last send away at the door, so that it may be sent again. */
-  turnedAway?: FailureReason | null
-  /** Whether the merchant wants no more of it than was sent: its batch is being cancelled. */
-  isWithdrawn?: boolean
-  /** Whether people approved it: then no caller waits for its outcome. */
-  isApproved?: boolean
-  /** What its last callback said. */
-  claimed: CallbackHint['says'] | null
-  /** Since it said so, in service time. */
-  sinceToldMs?: number | null
-}
-
-/** What a request is for, as the ledger names it. */
-export function causeOf({
-  subject,
-  subjectId,
-}: Pick<OpenRequest, 'subject' | 'subjectId'>): `${'transaction' | 'payout' | 'recipient'}:${bigint}` {
-  return subject === 'payout' || subject === 'recipient'
-    ? `${subject}:${subjectId}`
-    : `transaction:${subjectId}`
-}
+import type { FailureReason } from '../operators/failure-reasons.ts'
+import type { CallbackHint, OperatorHandle } from '../operators/operator.ts'
+import type { OpenRequest } from './open-request.ts'
 
 /** SQL for an interval in whole milliseconds. */
 function msOf(interval: string): string {
@@ -157,18 +96,16 @@ export async function claimOne(pool: Pool, transactionId: bigint): Promise<OpenR
  * payments out are halted nobody sends a disbursement, nor one of a batch of which enough are under way.
  * What an orphan of the operator has (`operator_orphan`) is neither sent nor given up: it becomes `accepted`,
  * so that it is only asked about.
- * @param known the attempt that the caller knows of: what it knows is worth nothing once there is another
- * @param since when it came to know, by the database's clock: what was heard behind the fence says nothing of
- *   a send that arrived after
+ * @param request `attempt`, as the caller knows it: what it knows is worth nothing once there is another;
+ *   `claimedAt`, when it came to know, by the database's clock: what was heard behind the fence says nothing
+ *   of a send that arrived after
  * @param options.givesUp takes the right so that nobody sends: also while payments out are halted, but not of
  *   a disbursement while a restore waits to be accepted, because it may have been sent after the backup
  * @returns the number of this attempt; null where somebody else has the right, or nobody now
  */
 export async function claimSend(
   pool: Pool,
-  id: bigint,
-  known: number,
-  since?: Date,
+  { id, attempt: known, claimedAt: since }: Pick<OpenRequest, 'id' | 'attempt' | 'claimedAt'>,
   { givesUp }: { givesUp: boolean } = { givesUp: false },
 ): Promise<number | null> {
   const { rows } = await pool.query<{ attempt: number; state: OpenRequest['state'] }>({

@@ -1,9 +1,9 @@
 import type { Pool } from 'pg'
-import type { Services } from '../context.ts'
 import { shareStatement } from '../database/batch.ts'
 import type { Evidence } from '../operators/operator.ts'
-import { causeOf, type OpenRequest } from '../operators/requests.ts'
-import { proofOf } from './outcome.ts'
+import { causeOf, type OpenRequest } from '../requests/open-request.ts'
+import { proofOf } from '../requests/ending.ts'
+import type { RequestServices } from '../requests/subjects.ts'
 
 /**
  * Takes a disbursement back that its operator gave back, on the operator's own answer: what left is available
@@ -14,7 +14,7 @@ import { proofOf } from './outcome.ts'
  * called: the payer has the money no longer, and whether it is paid once more a person decides.
  */
 export async function reverseDisbursement(
-  services: Services,
+  services: RequestServices,
   subject: Exclude<OpenRequest['subject'], 'collection'>,
   id: bigint,
   evidence: Evidence,

@@ -38,7 +38,7 @@ const withoutLocks: readonly Edit[] = [
   },
   // And two may ask at one moment: neither the interval nor the shared flight keeps them apart,
   {
-    file: 'src/operators/requests.ts',
+    file: 'src/requests/store.ts',
     find: '          AND (query_after IS NULL OR query_after <= now())\n',
     replace: '',
   },
@@ -49,7 +49,7 @@ const withoutLocks: readonly Edit[] = [
   },
   // every copy of a callback makes it due,
   {
-    file: 'src/operators/requests.ts',
+    file: 'src/requests/store.ts',
     find: "FROM kept WHERE r.id = kept.request_id AND (r.state <> 'settled' OR $6 <> 'settled')",
     replace: 'FROM named WHERE r.id = named.id',
   },
@@ -139,14 +139,12 @@ export const plants: readonly Plant[] = [
     name: 'timeout means failed',
     edits: [
       {
-        file: 'src/resources/sending.ts',
-        find:
-          "      await note(services, request, 'doubt', " +
-          '{ handle: outcome.handle, nextCheckMs: nextDoubtCheckMs(0) })\n',
+        file: 'src/requests/decide.ts',
+        find: "      const action = note('doubt', { handle: outcome.handle, nextCheckMs: pause })\n",
         replace:
           "      const refusal = { reason: 'OPERATOR_UNAVAILABLE', code: 'timeout' } as const\n" +
-          "      const failed = { status: 'failed', source: 'initiate', refusal } as const\n" +
-          '      await subjects[request.subject].settle(services, request.subjectId, failed)\n',
+          "      const ending = { status: 'failed', source: 'initiate', refusal } as const\n" +
+          "      const action = { do: 'settle', ending } as const\n",
       },
     ],
   },
@@ -154,7 +152,7 @@ export const plants: readonly Plant[] = [
     name: 'no fence',
     edits: [
       {
-        file: 'src/operators/requests.ts',
+        file: 'src/requests/store.ts',
         find: 'AND attempt = $3 AND fence_until <= coalesce($4::timestamptz, now())\n',
         replace: 'AND $3::int IS NOT NULL AND $4::timestamptz IS DISTINCT FROM now()\n',
       },
@@ -164,9 +162,9 @@ export const plants: readonly Plant[] = [
     name: 'resend without query',
     edits: [
       {
-        file: 'src/resources/settlement.ts',
-        find: "if (request.state === 'unsent') return resend(services, request)",
-        replace: "if (request.state !== 'accepted') return resend(services, request)",
+        file: 'src/requests/check.ts',
+        find: "state === 'unsent' ? null : await operator.query(",
+        replace: "state !== 'accepted' ? null : await operator.query(",
       },
     ],
   },

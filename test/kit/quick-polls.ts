@@ -1,10 +1,10 @@
-import type * as schedule from '../../src/operators/poll-schedule.ts'
+import type * as schedule from '../../src/requests/schedule.ts'
 
 type Schedule = typeof schedule
 
 /**
  * The schedule of questions for tests that wait for an outcome: who calls nobody back is asked after a tenth
- * of the time. (The schedule itself: `test/operators/poll-schedule.test.ts`.)
+ * of the time. (The schedule itself: `test/requests/schedule.test.ts`.)
  */
 export function quickPolls(real: Schedule): Schedule {
   const sooner = <Rest extends unknown[]>(

@@ -14,9 +14,12 @@ import type {
   QueryOutcome,
 } from '../../src/operators/operator.ts'
 import type { Operator } from '../../src/operators/registry.ts'
-import { claimOne, type OpenRequest } from '../../src/operators/requests.ts'
-import { deadlineIn, sendRequest } from '../../src/resources/sending.ts'
-import { checkRequest } from '../../src/resources/settlement.ts'
+import type { OpenRequest } from '../../src/requests/open-request.ts'
+import { claimOne } from '../../src/requests/store.ts'
+import { deadlineIn } from '../../src/operators/deadline.ts'
+import { sendRequest } from '../../src/requests/send.ts'
+import { checkRequest } from '../../src/requests/check.ts'
+import { subjects } from '../../src/resources/subjects.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { makeMerchant, type TestMerchant } from './merchants.ts'
 import { balanceOf, openCollection, problemsOf } from './money.ts'
@@ -94,6 +97,7 @@ export function useScene(): void {
       addresses: { publicUrl: 'https://us.example', callbackUrl: 'https://us.example' },
       access: { master: new MasterSecret(Buffer.alloc(32)) },
       flights: new Map(),
+      subjects,
       restores: { mayHaveSent: () => false },
       ending,
       drains: openDrains(ending, {} as LaneHolds),

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { openDatabase } from '../../src/database/client.ts'
 import { serviceRole } from '../../src/database/migrate.ts'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
-import { claimSend } from '../../src/operators/requests.ts'
+import { claimSend } from '../../src/requests/store.ts'
 import type { Provider } from '../../src/shared/providers.ts'
 import { deactivate, type TestMerchant } from '../kit/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
@@ -115,7 +115,7 @@ test('what others sent counts, first or again, for as long as a call lasts', asy
     db.owner.query(`UPDATE operator_request SET ${what} WHERE id = ANY ($1)`, [ids])
   await change(`state = 'unsent', fence_until = now()`)
   expect(await look({ room: 8 })).toHaveLength(3)
-  const again = () => claimSend(pool, BigInt(ids[0] ?? 0), 1)
+  const again = () => claimSend(pool, { id: BigInt(ids[0] ?? 0), attempt: 1 })
   expect(await again()).toBeNull()
   await db.owner.query(
     `UPDATE operator_request q SET fence_until = now() + interval '12 s' FROM batch_recipient r

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { claimSend } from '../../src/operators/requests.ts'
+import { claimSend } from '../../src/requests/store.ts'
 import type { TestMerchant } from '../kit/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { collectMany, fundedMerchant, item, openCollection } from '../kit/money.ts'
@@ -178,7 +178,7 @@ describe('an orphan', () => {
         [requestId],
       )
       await noteOrphan(correlationId)
-      expect(await claimSend(pool, requestId, 1, undefined, options)).toBeNull()
+      expect(await claimSend(pool, { id: requestId, attempt: 1 }, options)).toBeNull()
       expect(await requestOf(correlationId)).toEqual(askedAbout)
     },
   )

@@ -1,7 +1,8 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { claimSend, type Subject } from '../../src/operators/requests.ts'
-import { checkRequest } from '../../src/resources/settlement.ts'
-import { sendRequest } from '../../src/resources/sending.ts'
+import type { Subject } from '../../src/requests/open-request.ts'
+import { claimSend } from '../../src/requests/store.ts'
+import { checkRequest } from '../../src/requests/check.ts'
+import { sendRequest } from '../../src/requests/send.ts'
 import { fundedMerchant, openCollection } from '../kit/money.ts'
 import { beginRecipients, openBatch, payees } from '../kit/money-bulk.ts'
 import { beginPayouts, openDeposit, openPayout } from '../kit/money-out.ts'
@@ -50,7 +51,7 @@ test.each(Object.entries(begin))('%s: accepted, then absent: not sent again', as
     expect(warn).toHaveBeenCalledTimes(asked)
     // Whoever else knows less, another node or a note that came late, gets no right to send either.
     await lowerFence({ requestId })
-    expect(await claimSend(scene.pool, requestId, 1)).toBeNull()
+    expect(await claimSend(scene.pool, { id: requestId, attempt: 1 })).toBeNull()
   }
   const { rows } = await scene.db.owner.query(
     'SELECT state, attempt, next_check_at IS NOT NULL AS watched FROM operator_request WHERE id = $1',

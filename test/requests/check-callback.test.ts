@@ -6,9 +6,9 @@ import type {
   OperatorHandle,
   QueryOutcome,
 } from '../../src/operators/operator.ts'
-import { noteRequest, recordCallback } from '../../src/operators/requests.ts'
+import { noteRequest, recordCallback } from '../../src/requests/store.ts'
 import { resolveJob, serviceJobs } from '../../src/resources/jobs.ts'
-import { checkRequest } from '../../src/resources/settlement.ts'
+import { checkRequest } from '../../src/requests/check.ts'
 import { settleTransaction } from '../../src/resources/transactions/settle.ts'
 import {
   accepted,

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { deadlineIn, sendRequest } from '../../src/resources/sending.ts'
-import { checkRequest } from '../../src/resources/settlement.ts'
+import { deadlineIn } from '../../src/operators/deadline.ts'
+import { sendRequest } from '../../src/requests/send.ts'
+import { checkRequest } from '../../src/requests/check.ts'
 import { openCollection } from '../kit/money.ts'
 import {
   answers,

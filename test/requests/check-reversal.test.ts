@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { limits } from '../../src/shared/limits.ts'
-import { checkRequest } from '../../src/resources/settlement.ts'
+import { checkRequest } from '../../src/requests/check.ts'
 import { eventTypes } from '../kit/money.ts'
 import {
   accepted,

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { deadlineIn, sendRequest } from '../../src/resources/sending.ts'
+import { deadlineIn } from '../../src/operators/deadline.ts'
+import { sendRequest } from '../../src/requests/send.ts'
 import { settleMany } from '../kit/money.ts'
 import {
   accepted,

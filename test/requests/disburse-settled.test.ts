@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { recordCallback } from '../../src/operators/requests.ts'
-import { checkRequest } from '../../src/resources/settlement.ts'
+import { recordCallback } from '../../src/requests/store.ts'
+import { checkRequest } from '../../src/requests/check.ts'
 import { eventTypes, fundedMerchant, openCollection, settleMany } from '../kit/money.ts'
 import { movementsOf } from '../kit/money-out.ts'
 import {

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Batches, openBatches } from '../../src/database/batch.ts'
-import { noteRequest, type RequestNote } from '../../src/operators/requests.ts'
+import { noteRequest, type RequestNote } from '../../src/requests/store.ts'
 import { makeMerchant, type TestMerchant } from '../kit/merchants.ts'
 import { fundedMerchant, openCollection, reverseMany, settleMany } from '../kit/money.ts'
 import {

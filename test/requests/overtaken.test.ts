@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import type { InitiateOutcome } from '../../src/operators/operator.ts'
-import type { OpenRequest } from '../../src/operators/requests.ts'
-import { deadlineIn, resend, sendRequest } from '../../src/resources/sending.ts'
-import { checkRequest } from '../../src/resources/settlement.ts'
+import type { OpenRequest } from '../../src/requests/open-request.ts'
+import { deadlineIn } from '../../src/operators/deadline.ts'
+import { sendRequest } from '../../src/requests/send.ts'
+import { checkRequest } from '../../src/requests/check.ts'
 import { subjects } from '../../src/resources/subjects.ts'
 import {
   begun,
@@ -48,7 +49,7 @@ async function stalled(request: OpenRequest) {
       return gate.promise.then(() => batches.run(...item))
     },
   }
-  const end = resend({ ...scene.services, batches: waits as typeof batches }, request)
+  const end = checkRequest({ ...scene.services, batches: waits as typeof batches }, request)
   await there.promise
   return () => {
     gate.resolve()

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { nextCheckMs, nextDoubtCheckMs, politeCheckMs } from '../../src/operators/poll-schedule.ts'
+import { nextCheckMs, nextDoubtCheckMs, politeCheckMs } from '../../src/requests/schedule.ts'
 
 const second = 1_000
 const minute = 60 * second

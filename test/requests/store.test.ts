@@ -11,7 +11,7 @@ import {
   noteRequest,
   type RequestNote,
   recordCallback,
-} from '../../src/operators/requests.ts'
+} from '../../src/requests/store.ts'
 import { makeMerchant, type TestMerchant } from '../kit/merchants.ts'
 import { openCollection, settleMany } from '../kit/money.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
@@ -172,7 +172,7 @@ describe('claiming', () => {
 describe('the fence', () => {
   test('nobody sends before its end', async () => {
     const { requestId } = await openCollection(pool, merchant)
-    expect(await claimSend(pool, requestId, 1)).toBeNull()
+    expect(await claimSend(pool, { id: requestId, attempt: 1 })).toBeNull()
     expect(await standing(requestId)).toMatchObject({ attempt: 1, state: 'sending' })
   })
 
@@ -180,7 +180,9 @@ describe('the fence', () => {
     const { requestId } = await openCollection(pool, merchant)
     await change(requestId, passed)
     const rights = await Promise.all(
-      Array.from({ length: 30 }, (_, n) => claimSend(n % 2 ? pool : other.pool, requestId, 1)),
+      Array.from({ length: 30 }, (_, n) =>
+        claimSend(n % 2 ? pool : other.pool, { id: requestId, attempt: 1 }),
+      ),
     )
     expect(rights.filter((attempt) => attempt !== null)).toEqual([2])
     expect(await standing(requestId)).toMatchObject({ attempt: 2, state: 'sending', unfenced: false })
@@ -189,32 +191,32 @@ describe('the fence', () => {
   test.each(['accepted', 'settled', 'refused', 'closed'])('what is %s is never sent again', async (state) => {
     const { requestId } = await openCollection(pool, merchant)
     await change(requestId, `${passed}, state = '${state}'`)
-    expect(await claimSend(pool, requestId, 1)).toBeNull()
+    expect(await claimSend(pool, { id: requestId, attempt: 1 })).toBeNull()
   })
 
   test('is no use to whoever knows only an earlier attempt', async () => {
     const { requestId } = await openCollection(pool, merchant)
     await change(requestId, passed)
-    expect(await claimSend(pool, requestId, 1)).toBe(2)
+    expect(await claimSend(pool, { id: requestId, attempt: 1 })).toBe(2)
     await change(requestId, passed)
-    expect(await claimSend(pool, requestId, 1)).toBeNull()
-    expect(await claimSend(pool, requestId, 2)).toBe(3)
+    expect(await claimSend(pool, { id: requestId, attempt: 1 })).toBeNull()
+    expect(await claimSend(pool, { id: requestId, attempt: 2 })).toBe(3)
   })
 
   test('opens at once when nothing left', async () => {
     const { requestId } = await openCollection(pool, merchant)
     await note(requestId, { state: 'unsent' })
-    expect(await claimSend(pool, requestId, 1)).toBe(2)
+    expect(await claimSend(pool, { id: requestId, attempt: 1 })).toBe(2)
   })
 
   test('stays shut when the proof is about an earlier send', async () => {
     const { requestId } = await openCollection(pool, merchant)
     await change(requestId, passed)
-    expect(await claimSend(pool, requestId, 1)).toBe(2)
+    expect(await claimSend(pool, { id: requestId, attempt: 1 })).toBe(2)
     // The first sender wakes up late and says that its own call never left; the second is on its way.
     await note(requestId, { state: 'unsent', attempt: 1 })
     expect(await standing(requestId)).toMatchObject({ state: 'sending', unfenced: false })
-    expect(await claimSend(pool, requestId, 2)).toBeNull()
+    expect(await claimSend(pool, { id: requestId, attempt: 2 })).toBeNull()
   })
 })
 

@@ -14,6 +14,7 @@ import type {
 } from '../../src/operators/operator.ts'
 import { verifyLedger } from '../../src/ledger/verify.ts'
 import { DomainError } from '../../src/shared/errors.ts'
+import { subjects } from '../../src/resources/subjects.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { makeMerchant, type TestMerchant } from '../kit/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
@@ -151,6 +152,7 @@ export function openNode({ pool, merchantPool, ...world }: Ground): Services {
       },
     },
     flights: new Map(),
+    subjects,
     restores: { mayHaveSent: () => false },
     ending,
     drains: openDrains(ending, {} as LaneHolds),

@@ -18,7 +18,7 @@ vi.mock(import('../../src/shared/limits.ts'), async (original) => {
   const quick = { ...real, operatorQueryIntervalMs: 300 }
   return { limits: Object.defineProperties(quick, Object.getOwnPropertyDescriptors(waits)) }
 })
-vi.mock(import('../../src/operators/poll-schedule.ts'), async (original) =>
+vi.mock(import('../../src/requests/schedule.ts'), async (original) =>
   (await import('../kit/quick-polls.ts')).quickPolls(await original()),
 )
 

@@ -8,7 +8,7 @@ import { rehearse, transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { readInput, readTogether, text } from '../../shared/input.ts'
 import type { Provider } from '../../shared/providers.ts'
-import { recipientsSeed } from '../identity.ts'
+import { recipientsSeed } from '../../requests/identity.ts'
 import { warnOfDuplicates } from './duplicates.ts'
 import { type BatchChange, completeForecast, foresee } from './forecast.ts'
 import {

@@ -4,7 +4,7 @@ import { callerOf, whyTurnedAway } from '../../identity/caller.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
-import { recipientsSeed } from '../identity.ts'
+import { recipientsSeed } from '../../requests/identity.ts'
 import { noSuchBatch } from './create.ts'
 
 /**

@@ -1,9 +1,9 @@
 import type { Services } from '../../context.ts'
 import { bulkLane } from '../../jobs/drain.ts'
-import type { OpenRequest } from '../../operators/requests.ts'
+import { type BegunRow, begunRequest, type OpenRequest } from '../../requests/open-request.ts'
 import { limits } from '../../shared/limits.ts'
 import type { Provider } from '../../shared/providers.ts'
-import { type BegunRow, begunRequest, sendBegun, sendDeadline } from '../sending.ts'
+import { sendBegun, sendDeadline } from '../../requests/send.ts'
 
 /** Recipients that one process sends to one operator at a time. */
 const recipientsInFlightMax = 32
@@ -15,7 +15,7 @@ const recipientsUnnotedMax = 512
  * Sends the recipients of all batches under way: of one batch `limits.batchInFlightMax` at a time, of one
  * operator `recipientsInFlightMax`, of all merchants in turn. One process at a time does, so that this
  * holds over all of them. What an operator that is down would be asked stays where it is. Whatever
- * becomes of this process: what was begun and is not sent is asked about (`resources/settlement.ts`), and
+ * becomes of this process: what was begun and is not sent is asked about (`requests/check.ts`), and
  * sent again under the same identity.
  */
 export function sendDueRecipients(services: Services): Promise<void> {

@@ -1,7 +1,7 @@
 import type { Pool } from 'pg'
-import type { Services } from '../../context.ts'
 import { shareStatement } from '../../database/batch.ts'
-import { type Ending, noteOtherOutcome, outcomeColumns } from '../outcome.ts'
+import { type Ending, noteOtherOutcome, outcomeColumns } from '../../requests/ending.ts'
+import type { RequestServices } from '../../requests/subjects.ts'
 import type { RecipientStatus } from './states.ts'
 
 /** What recipients led to within this time is one statement, and one event of each batch. */
@@ -20,7 +20,11 @@ interface Settlement {
  * of the batch, its event and the end of the operator request are one commit; a repetition changes nothing.
  * The last one ends the batch.
  */
-export async function settleRecipient(services: Services, id: bigint, outcome: Ending): Promise<Settlement> {
+export async function settleRecipient(
+  services: RequestServices,
+  id: bigint,
+  outcome: Ending,
+): Promise<Settlement> {
   const settlement = await services.batches.run(settleMany, { id, outcome })
   if (settlement.moved) services.sequencer.nudge()
   else if (settlement.status !== outcome.status)

@@ -25,7 +25,7 @@ import {
 import { limits } from '../../shared/limits.ts'
 import { currency, type Xof } from '../../shared/money.ts'
 import { type Provider, providers } from '../../shared/providers.ts'
-import { identityOf } from '../identity.ts'
+import { identityOf } from '../../requests/identity.ts'
 import type { PayoutStatus } from './states.ts'
 
 /** Furthest day that a payout is scheduled for (decisions: Endpoints). */

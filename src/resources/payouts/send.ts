@@ -1,9 +1,9 @@
 import type { Pool } from 'pg'
 import type { Services } from '../../context.ts'
-import type { OpenRequest } from '../../operators/requests.ts'
+import { type BegunRow, begunRequest, type OpenRequest } from '../../requests/open-request.ts'
 import { limits } from '../../shared/limits.ts'
 import type { Provider } from '../../shared/providers.ts'
-import { type BegunRow, begunRequest, sendBegun, sendDeadline } from '../sending.ts'
+import { sendBegun, sendDeadline } from '../../requests/send.ts'
 
 /** Payouts that one process sends to one operator at a time. */
 const payoutsInFlightMax = 32
@@ -14,7 +14,7 @@ const payoutsPaceMs = 20
 /**
  * Begins the payouts of an operator that are due and sends them, `payoutsInFlightMax` at a time.
  * Begins nothing while the operator is known to be down or the service ends; what was begun and is not sent
- * is asked about (`resources/settlement.ts`), and sent again under the same identity.
+ * is asked about (`requests/check.ts`), and sent again under the same identity.
  */
 export function sendDuePayouts(services: Services, provider: Provider): Promise<void> {
   return services.drains.payouts.run(provider, (run) => {

@@ -1,5 +1,6 @@
 import type { QueryConfig } from 'pg'
-import { type Context, shareFlight } from '../../context.ts'
+import type { Context } from '../../context.ts'
+import { shareFlight } from '../../shared/flights.ts'
 import { builder } from '../../graphql/builder.ts'
 import { PaymentMethod, wordEnum } from '../../graphql/enums.ts'
 import { judgeProofAge, type ProofAge, proofAgeColumns } from '../../ledger/proof-age.ts'

@@ -1,9 +1,10 @@
 import { z } from 'zod'
-import { type Services, shareFlight } from '../../context.ts'
-import { claimOne } from '../../operators/requests.ts'
+import type { Services } from '../../context.ts'
+import { shareFlight } from '../../shared/flights.ts'
+import { claimOne } from '../../requests/store.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { readInput, reference as referenceField } from '../../shared/input.ts'
-import { type Checked, checkRequest } from '../settlement.ts'
+import { type Checked, checkRequest } from '../../requests/check.ts'
 import type { TransactionStatus } from './states.ts'
 
 /** What a payer's browser may know: never an amount or a phone number. */

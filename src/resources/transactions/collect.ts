@@ -20,8 +20,8 @@ import {
 } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
-import { deadlineIn } from '../sending.ts'
-import { identityOf } from '../identity.ts'
+import { deadlineIn } from '../../operators/deadline.ts'
+import { identityOf } from '../../requests/identity.ts'
 import {
   answered,
   askPayer,

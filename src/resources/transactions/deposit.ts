@@ -6,7 +6,7 @@ import type { Context } from '../../context.ts'
 import { amount, currencyField, phone, provider, readInput, reference, text } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
-import { identityOf } from '../identity.ts'
+import { identityOf } from '../../requests/identity.ts'
 import { disburse } from './disburse.ts'
 import { type Initiation, requestData } from './initiation.ts'
 

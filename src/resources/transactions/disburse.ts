@@ -3,16 +3,17 @@ import { actorOf } from '../../identity/actor.ts'
 import { manyParameters, recordManySql } from '../../audit/audit-log.ts'
 import { type Allowance, allowanceOf, checkCaps, withinAllowance } from '../../identity/caps.ts'
 import { whyTurnedAway } from '../../identity/caller.ts'
-import { afterOthers, type Context } from '../../context.ts'
+import type { Context } from '../../context.ts'
+import { afterOthers } from '../../shared/flights.ts'
 import { merchantsOf, nameOfShared, shareStatement } from '../../database/batch.ts'
 import { awaitEvent } from '../../events/await-event.ts'
 import { isTransactionEvent, type LogEvent } from '../../events/catalogue.ts'
 import { insufficientBalance } from '../../ledger/balance.ts'
 import type { Operator } from '../../operators/registry.ts'
-import type { OpenRequest } from '../../operators/requests.ts'
+import { newRequest, type OpenRequest } from '../../requests/open-request.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
-import { justRecorded, sendDeadline, type Sent } from '../sending.ts'
+import { sendDeadline, type Sent } from '../../requests/send.ts'
 import {
   answered,
   connectedOperator,
@@ -274,22 +275,8 @@ function valuesOf(items: readonly DisburseItem[]): unknown[] {
 }
 
 function openRequest(item: DisburseItem, made: Extract<Made, { outcome: 'made' }>): OpenRequest {
-  return {
-    id: made.requestId,
-    merchantId: item.merchantId,
-    subject: 'deposit',
-    subjectId: made.transactionId,
-    provider: item.provider,
-    kind: 'disburse',
-    amount: item.amount,
-    phone: item.phone,
-    handle: { correlationId: made.correlationId, clientRef: made.correlationId },
-    state: 'sending',
-    attempt: 1,
-    checkCount: 0,
-    ...justRecorded,
-    request: item.request,
-    status: 'processing',
-    claimed: null,
-  }
+  const { merchantId, provider, amount, phone, request } = item
+  const { requestId: id, transactionId: subjectId, correlationId } = made
+  const asked = { merchantId, provider, amount, phone, request, correlationId }
+  return newRequest({ ...asked, id, subject: 'deposit', subjectId, status: 'processing', leftMs: null })
 }

@@ -1,16 +1,17 @@
 import type { Recording } from '../../audit/audit-log.ts'
 import type { Caller } from '../../identity/caller.ts'
-import { type Context, shareFlight } from '../../context.ts'
+import type { Context } from '../../context.ts'
+import { shareFlight } from '../../shared/flights.ts'
 import { failureOf } from '../../graphql/failure.ts'
 import { failureReasons } from '../../operators/failure-reasons.ts'
 import type { Operator } from '../../operators/registry.ts'
-import { causeOf, type OpenRequest } from '../../operators/requests.ts'
+import { causeOf, newRequest, type OpenRequest } from '../../requests/open-request.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import type { Xof } from '../../shared/money.ts'
 import type { Provider } from '../../shared/providers.ts'
-import { justRecorded, type Sent, sendRequest } from '../sending.ts'
+import { type Sent, sendRequest } from '../../requests/send.ts'
 import type { TransactionStatus } from './states.ts'
 
 /** The payment initiation result (specification). */
@@ -159,26 +160,19 @@ export async function askPayer(
 ): Promise<Initiation> {
   const { merchantId, provider, amount, phone, reference, request } = item
   const { transactionId, requestId: id, correlationId, createdAt } = made
-  const handle = { correlationId, clientRef: correlationId }
-  const asked: OpenRequest = {
+  const asked = newRequest({
     id,
     merchantId,
-    subject: 'collection',
-    subjectId: transactionId,
     provider,
-    kind: 'collect',
     amount,
     phone,
-    handle,
-    state: 'sending',
-    attempt: 1,
-    checkCount: 0,
-    ...justRecorded,
-    leftMs: limits.collectionLifetimeMs,
+    correlationId,
     request,
+    subject: 'collection',
+    subjectId: transactionId,
     status: 'pending',
-    claimed: null,
-  }
+    leftMs: limits.collectionLifetimeMs,
+  })
   const sent = made.isOrphan ? notSent('pending') : await sendOnce(ctx, asked, deadline, 'pending')
   return answered({
     transactionId,

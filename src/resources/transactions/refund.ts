@@ -11,7 +11,7 @@ import { limits } from '../../shared/limits.ts'
 import { currency, type Xof } from '../../shared/money.ts'
 import { parsePhone } from '../../shared/phone.ts'
 import type { Provider } from '../../shared/providers.ts'
-import { identityOf } from '../identity.ts'
+import { identityOf } from '../../requests/identity.ts'
 import { disburse, resumeDeposit } from './disburse.ts'
 import { findExisting, type Initiation, isOwn, requestData } from './initiation.ts'
 

@@ -1,9 +1,9 @@
 import type { Pool } from 'pg'
-import type { Services } from '../../context.ts'
 import { shareStatement } from '../../database/batch.ts'
 import type { Evidence } from '../../operators/operator.ts'
 import { invariant } from '../../shared/invariant.ts'
-import { proofOf } from '../outcome.ts'
+import { proofOf } from '../../requests/ending.ts'
+import type { RequestServices } from '../../requests/subjects.ts'
 import { type TransactionStatus, transactionStates } from './states.ts'
 
 /** What stands after a reversal was brought. */
@@ -26,7 +26,7 @@ interface Reversal {
  * below zero would refuse what comes next.
  */
 export async function reverseTransaction(
-  services: Services,
+  services: RequestServices,
   transactionId: bigint,
   evidence: Evidence,
 ): Promise<Reversal> {

@@ -1,7 +1,7 @@
 import type { Pool } from 'pg'
-import type { Services } from '../../context.ts'
 import { shareStatement } from '../../database/batch.ts'
-import { type Ending, noteOtherOutcome, outcomeColumns } from '../outcome.ts'
+import { type Ending, noteOtherOutcome, outcomeColumns } from '../../requests/ending.ts'
+import type { RequestServices } from '../../requests/subjects.ts'
 import type { TransactionStatus } from './states.ts'
 
 /** What stands after the outcome of a deposit was brought. */
@@ -16,7 +16,11 @@ interface Settlement {
  * money leaves the reservation, at most what was set aside; refused, all of it is free again. Status,
  * movements, event and the end of the operator request are one commit; a repetition changes nothing.
  */
-export async function settleDeposit(services: Services, id: bigint, outcome: Ending): Promise<Settlement> {
+export async function settleDeposit(
+  services: RequestServices,
+  id: bigint,
+  outcome: Ending,
+): Promise<Settlement> {
   const settlement = await services.batches.run(settleMany, { id, outcome })
   if (settlement.moved) services.sequencer.nudge()
   else if (settlement.status !== outcome.status)

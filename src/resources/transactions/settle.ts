@@ -1,9 +1,9 @@
 import type { Pool } from 'pg'
-import type { Services } from '../../context.ts'
 import { shareStatement } from '../../database/batch.ts'
 import { invariant } from '../../shared/invariant.ts'
 import { limits } from '../../shared/limits.ts'
-import { noteOtherOutcome, type Outcome, outcomeColumns } from '../outcome.ts'
+import { noteOtherOutcome, type Outcome, outcomeColumns } from '../../requests/ending.ts'
+import type { RequestServices } from '../../requests/subjects.ts'
 import { type TransactionStatus, transactionStates } from './states.ts'
 
 /** What stands after an outcome was brought. */
@@ -20,7 +20,7 @@ export interface Settlement {
  * repetition or a move that the lifecycle does not know changes nothing.
  */
 export async function settleTransaction(
-  services: Services,
+  services: RequestServices,
   transactionId: bigint,
   outcome: Outcome,
 ): Promise<Settlement> {

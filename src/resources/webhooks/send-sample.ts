@@ -1,6 +1,6 @@
 import { recordChange, recordingOf } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
-import { shareFlight } from '../../context.ts'
+import { shareFlight } from '../../shared/flights.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import type { SendResult } from '../../shared/sender.ts'

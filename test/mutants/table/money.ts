@@ -15,7 +15,7 @@ export const moneyMutants: readonly Mutant[] = [
     file: 'settle_deposits()',
     find: '\n      AND (attempts[item] IS NULL OR attempts[item] = sends[nth]) THEN',
     replace: ' THEN',
-    test: 'resources/overtaken.test.ts',
+    test: 'requests/overtaken.test.ts',
     finds: 'the first time: it waits for the second, is asked about and paid once',
   },
   {

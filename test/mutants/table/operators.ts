@@ -92,37 +92,29 @@ export const operatorsMutants: readonly Mutant[] = [
   },
   {
     name: 'accepted, then absent: sent again',
-    file: 'src/resources/settlement.ts',
-    find: "      if (request.state !== 'accepted')\n",
-    replace: "      if (request.state !== 'settled')\n",
-    test: 'resources/accepted-then-absent.test.ts',
+    file: 'src/requests/decide.ts',
+    find: "if (request.state === 'accepted') {",
+    replace: "if (request.state === 'settled') {",
+    test: 'requests/accepted-then-absent.test.ts',
     finds: 'accepted, then absent: not sent again',
   },
   {
     name: 'giving up names no attempt',
-    file: 'src/resources/sending.ts',
-    find:
-      "code: 'not_sent',\n" +
-      "        message: 'The operator could not be reached.',\n" +
-      '      }\n' +
-      "  const failed = { status: 'failed', source: 'service', refusal, attempt } as const",
-    replace:
-      "code: 'not_sent',\n" +
-      "        message: 'The operator could not be reached.',\n" +
-      '      }\n' +
-      "  const failed = { status: 'failed', source: 'service', refusal } as const",
-    test: 'resources/overtaken.test.ts',
+    file: 'src/requests/check.ts',
+    find: "source: 'service', refusal, attempt } as const",
+    replace: "source: 'service', refusal } as const",
+    test: 'requests/overtaken.test.ts',
     finds: 'given up too late: it waits for the second',
   },
   {
     name: 'a callback during a note is lost',
-    file: 'src/operators/requests.ts',
+    file: 'src/requests/store.ts',
     find:
       '              WHEN r.next_check_at <= service_now() + (clock_timestamp() - now()) THEN ' +
       'r.next_check_at\n' +
       '              -- Over',
     replace: '              -- Over',
-    test: 'resources/settlement-callback.test.ts',
+    test: 'requests/check-callback.test.ts',
     finds: 'a callback that overtakes a note that waits is not forgotten',
   },
   {
@@ -167,15 +159,15 @@ export const operatorsMutants: readonly Mutant[] = [
   },
   {
     name: 'a request is sent inside its fence',
-    file: 'src/operators/requests.ts',
+    file: 'src/requests/store.ts',
     find: 'AND fence_until <= coalesce($4::timestamptz, now())',
     replace: 'AND coalesce($4::timestamptz, now()) IS NOT NULL',
-    test: 'operators/requests.test.ts',
+    test: 'requests/store.test.ts',
     finds: 'nobody sends before its end',
   },
   {
     name: 'an operation that the operator executed before a restore is sent',
-    file: 'src/operators/requests.ts',
+    file: 'src/requests/store.ts',
     find: "SET state = CASE WHEN orphan.found THEN 'accepted' ELSE 'sending' END",
     replace: "SET state = CASE WHEN orphan.found AND false THEN 'accepted' ELSE 'sending' END",
     test: 'ledger/identities.test.ts',
@@ -183,10 +175,10 @@ export const operatorsMutants: readonly Mutant[] = [
   },
   {
     name: 'the right to send is given after an acceptance',
-    file: 'src/operators/requests.ts',
+    file: 'src/requests/store.ts',
     find: "AND state IN ('sending', 'unsent', 'doubt')\n        AND (kind",
     replace: "AND state IN ('sending', 'unsent', 'doubt', 'accepted')\n        AND (kind",
-    test: 'resources/accepted-then-absent.test.ts',
+    test: 'requests/accepted-then-absent.test.ts',
     finds: 'accepted, then absent: not sent again',
   },
   {

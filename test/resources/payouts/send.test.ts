@@ -1,3 +1,4 @@
+import { subjects } from '../../../src/resources/subjects.ts'
 import { expect, test } from 'vitest'
 import type { Services } from '../../../src/context.ts'
 import { openDrains } from '../../../src/jobs/drain.ts'
@@ -26,6 +27,7 @@ test('once the service ends, no payout is begun any more', async () => {
     ending: ending.signal,
     drains: openDrains(ending.signal, {} as LaneHolds),
     flights: new Map(),
+    subjects,
     operators: { find: () => operator },
   } as unknown as Services
   const first = await openPayout(scene.pool, merchant, { amount: 1_000n })
