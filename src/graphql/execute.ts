@@ -1,4 +1,4 @@
-import { type DocumentNode, type GraphQLSchema, parse, validate } from 'graphql'
+import { type DocumentNode, type GraphQLSchema, validate } from 'graphql'
 import type { Context } from '../context.ts'
 import { asMerchant } from '../database/merchant-pool.ts'
 import { invariant } from '../shared/invariant.ts'
@@ -23,8 +23,7 @@ export function prepare(schema: GraphQLSchema, document: DocumentNode, operation
 }
 
 /** @throws Error that lists what is wrong with the document */
-export function parseValid(schema: GraphQLSchema, text: string): DocumentNode {
-  const document = parse(text)
+export function checkDocument(schema: GraphQLSchema, document: DocumentNode): DocumentNode {
   const problems = validate(schema, document)
   invariant(problems.length === 0, problems.map((problem) => problem.message).join('\n'))
   return document

@@ -1,10 +1,10 @@
-import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
-import { type GraphQLInputType, isInputObjectType, getNullableType, Kind, parse, typeFromAST } from 'graphql'
+import { type GraphQLInputType, isInputObjectType, getNullableType, Kind, typeFromAST } from 'graphql'
 import { describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { restPrefix } from '../../src/http/rest/handler.ts'
 import type { Route } from '../../src/http/rest/route.ts'
+import { restDocument } from '../../src/http/rest/documents.ts'
 import { routes } from '../../src/http/rest/routes.ts'
 import { schema } from '../../src/resources/schema.ts'
 import { snakeCase } from '../../src/shared/input.ts'
@@ -32,9 +32,7 @@ vi.mock(import('../../src/shared/limits.ts'), async (original) => {
 })
 
 const target = await openTarget()
-const documents = parse(
-  readFileSync(new URL('../../src/http/rest/documents.graphql', import.meta.url), 'utf8'),
-)
+const documents = restDocument()
 
 describe('1,000 random requests: never a 5xx, always the envelope, nothing written by a refusal', () => {
   test.each(routes.map((route) => [`${route.method} ${route.path}`, route] as const))(
@@ -58,7 +56,7 @@ function fieldsOf(route: Route): Field[] {
       return [{ name: variable.name.value, type }]
     })
   }
-  throw new Error(`documents.graphql has no ${route.operation}`)
+  throw new Error(`documents.ts has no ${route.operation}`)
 }
 
 function shotsAt(route: Route): fc.Arbitrary<Shot> {

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { normalizedExecutor } from '@graphql-tools/executor'
 import { type ExecutionResult, parse } from 'graphql'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -6,14 +5,13 @@ import { compile } from '../../src/graphql/compiled.ts'
 import type { Context } from '../../src/context.ts'
 import { asMerchant } from '../../src/database/merchant-pool.ts'
 import { toGraphQLError } from '../../src/graphql/errors.ts'
+import { restDocument } from '../../src/http/rest/documents.ts'
 import { routes } from '../../src/http/rest/routes.ts'
 import { fundMerchant } from '../../src/resources/merchants/fund.ts'
 import { schema } from '../../src/resources/schema.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 
-const document = parse(
-  readFileSync(new URL('../../src/http/rest/documents.graphql', import.meta.url), 'utf8'),
-)
+const document = restDocument()
 
 let app: TestApp
 let shop: TestMerchant

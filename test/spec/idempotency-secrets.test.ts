@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import {
   getNamedType,
   type GraphQLNamedType,
@@ -7,10 +6,10 @@ import {
   isLeafType,
   isObjectType,
   isUnionType,
-  parse,
 } from 'graphql'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { accessPlan } from '../../src/graphql/access-plan.ts'
+import { restDocument } from '../../src/http/rest/documents.ts'
 import { routes } from '../../src/http/rest/routes.ts'
 import { schema } from '../../src/resources/schema.ts'
 import { makeMember } from '../kit/members.ts'
@@ -119,8 +118,7 @@ test('these mutations and routes show secrets; each mutation is replayed below',
     'signIn',
     'startTotp',
   ])
-  const url = new URL('../../src/http/rest/documents.graphql', import.meta.url)
-  const document = parse(readFileSync(url, 'utf8'))
+  const document = restDocument()
   const shows = routes.filter(({ operation }) => accessPlan(schema, document, operation).showsSecret)
   // No credential comes with POST /auth but the pair itself: nothing of it is kept.
   expect(shows.map(({ operation }) => operation)).toEqual(['Authenticate', 'RegisterWebhook'])

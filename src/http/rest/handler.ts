@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { MapperKind, mapSchema } from '@graphql-tools/utils'
 import { GraphQLEnumType, type GraphQLSchema } from 'graphql'
@@ -6,13 +5,14 @@ import type { Context, Services } from '../../context.ts'
 import { checkAccess } from '../../graphql/access-plan.ts'
 import { toGraphQLError } from '../../graphql/errors.ts'
 import { priorityOf } from '../../graphql/priority.ts'
-import { execute, parseValid, type Prepared, prepare } from '../../graphql/execute.ts'
+import { checkDocument, execute, type Prepared, prepare } from '../../graphql/execute.ts'
 import { DomainError, refusals } from '../../shared/errors.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { apiVersion } from '../../shared/version.ts'
 import { anonymousContext, passOver, pathOf, readBody, requestIdOf, signIn } from '../request.ts'
 import { type Answer, answerOnce } from '../idempotency.ts'
 import { accepted, type RefusalAnswer, refused } from './envelope.ts'
+import { restDocument } from './documents.ts'
 import { findRoutes } from './find-routes.ts'
 import { listHeaders } from './list-headers.ts'
 import { type Route, withoutNulls } from './route.ts'
@@ -31,7 +31,7 @@ export type Door = (message: IncomingMessage, response: ServerResponse) => boole
  */
 export function openRest(services: Services, schema: GraphQLSchema): Door {
   const spoken = withDatabaseWords(schema)
-  const document = parseValid(spoken, readFileSync(new URL('./documents.graphql', import.meta.url), 'utf8'))
+  const document = checkDocument(spoken, restDocument())
   const find = findRoutes(
     routes.map((route) => [route, serve(route, prepare(spoken, document, route.operation))]),
   )

@@ -5,7 +5,7 @@ import { pageInput, readInput, readTogether, wholeNumber } from '../../shared/in
 import type { ListPage } from './list-headers.ts'
 import { type FormFields, query, type RestRequest } from './shape.ts'
 
-/** A REST path, the operation of `documents.graphql` that it runs, and how the two fit together. */
+/** A REST path, the operation of `documents.ts` that it runs, and how the two fit together. */
 export interface Route {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** Below `/merchant/api`; a part in braces is a parameter. */

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import {
   type GraphQLInputType,
   type GraphQLSchema,
@@ -8,9 +7,9 @@ import {
   isInterfaceType,
   isObjectType,
   Kind,
-  parse,
   typeFromAST,
 } from 'graphql'
+import { restDocument } from '../../../src/http/rest/documents.ts'
 import { routes } from '../../../src/http/rest/routes.ts'
 import { type Ask, get, graphql, type Row } from './asks.ts'
 import { auditLogRows } from './audit-log.ts'
@@ -55,8 +54,7 @@ export function graphqlInputs(schema: GraphQLSchema): string[] {
 
 /** `GET /transactions/{id} id` and so on: parameters of the path, and the variables of what a route runs. */
 export function restInputs(schema: GraphQLSchema): string[] {
-  const url = new URL('../../../src/http/rest/documents.graphql', import.meta.url)
-  const operations = parse(readFileSync(url, 'utf8')).definitions.filter(
+  const operations = restDocument().definitions.filter(
     (definition) => definition.kind === Kind.OPERATION_DEFINITION,
   )
   return routes.flatMap(({ method, path, operation }) => {
