@@ -19,6 +19,21 @@ import {
   writeHead,
 } from './audit-chain.ts'
 import { locks } from '../database/locks.ts'
+import { sqlFunction } from '../database/sql-function.ts'
+
+const sealEntries = sqlFunction('seal_audit_log', {
+  takes: {
+    merchants: 'int[]',
+    ids: 'bigint[]',
+    positions: 'bigint[]',
+    hashes: 'bytea[]',
+    headMerchants: 'int[]',
+    headPositions: 'bigint[]',
+    headHashes: 'bytea[]',
+    proofs: 'bytea[]',
+  },
+  gives: 'void',
+})
 
 /** Entries of audit logs that are sealed at once. */
 const auditSealMax = 1_000
@@ -63,19 +78,15 @@ export async function sealAuditLog(pool: Pool, key: KeyObject): Promise<boolean>
       return link
     })
     const ends = [...heads]
-    await tx.query({
-      name: 'seal_audit_log',
-      text: 'SELECT seal_audit_log($1, $2, $3, $4, $5, $6, $7, $8)',
-      values: [
-        rows.map(({ merchantId }) => merchantId),
-        rows.map(({ id }) => id),
-        links.map(({ position }) => position),
-        links.map(({ hash }) => hash),
-        ends.map(([merchantId]) => merchantId),
-        ends.map(([, { position }]) => position),
-        ends.map(([, { hash }]) => hash),
-        ends.map(([merchantId, link]) => proveHead(key, merchantId, link)),
-      ],
+    await sealEntries(tx, {
+      merchants: rows.map(({ merchantId }) => merchantId),
+      ids: rows.map(({ id }) => id),
+      positions: links.map(({ position }) => position),
+      hashes: links.map(({ hash }) => hash),
+      headMerchants: ends.map(([merchantId]) => merchantId),
+      headPositions: ends.map(([, { position }]) => position),
+      headHashes: ends.map(([, { hash }]) => hash),
+      proofs: ends.map(([merchantId, link]) => proveHead(key, merchantId, link)),
     })
     return rows.length === auditSealMax
   })

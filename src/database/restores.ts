@@ -2,6 +2,14 @@ import pg from 'pg'
 import type { Log } from '../telemetry/log.ts'
 import { type Mark, readMark, writeMark } from './mark.ts'
 import { ownerRole } from './ownership.ts'
+import { sqlFunction } from './sql-function.ts'
+
+const insertEpoch = sqlFunction('begin_epoch', { takes: { known: 'int', why: 'text' }, gives: 'int' })
+const handleEpochs = sqlFunction('handle_epochs', { takes: {}, gives: 'void' })
+const suspendSome = sqlFunction('suspend_credentials', {
+  takes: { lost: 'int[]?', newest: 'bigint?', most: 'int' },
+  gives: 'boolean',
+})
 
 /** Knows whether the database was put back, and keeps what proves it outside of the database. */
 export interface Restores {
@@ -262,8 +270,7 @@ function markOf(sight: Sight, before: Mark | null): Mark {
  * @returns the epoch that the database is in then
  */
 export async function beginEpoch(client: pg.ClientBase, known: number, why: string): Promise<number> {
-  const { rows } = await client.query<{ epoch: number }>('SELECT begin_epoch($1, $2) AS epoch', [known, why])
-  return rows[0]?.epoch ?? known
+  return insertEpoch(client, { known, why })
 }
 
 /**
@@ -279,24 +286,19 @@ async function suspendCredentials(
   const lost = lostChanges(mark, sight)
   if (lost !== null) {
     // What changed since the restore was noticed is no longer what the backup had.
-    await suspend(client, lost, mark?.credentialChanges.at(-1)?.[0] ?? '0')
+    await suspend(client, lost, BigInt(mark?.credentialChanges.at(-1)?.[0] ?? 0))
   } else {
     if (!suspendsUnknown || sight.areKeysHandled) return
     await suspend(client, null, null)
   }
-  await client.query('UPDATE database_epoch SET keys_handled_at = now() WHERE keys_handled_at IS NULL')
+  await handleEpochs(client, {})
 }
 
 /** In small transactions: each waits for the money under way of its merchants. */
-async function suspend(client: pg.Client, lost: number[] | null, newest: string | null): Promise<void> {
-  let more: boolean | undefined
+async function suspend(client: pg.Client, lost: number[] | null, newest: bigint | null): Promise<void> {
+  let more: boolean
   do {
-    const { rows } = await client.query<{ more: boolean }>('SELECT suspend_credentials($1, $2, $3) AS more', [
-      lost,
-      newest,
-      suspendedAtOnce,
-    ])
-    more = rows[0]?.more
+    more = await suspendSome(client, { lost, newest, most: suspendedAtOnce })
   } while (more)
 }
 

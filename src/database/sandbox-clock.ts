@@ -1,6 +1,12 @@
 import type { Pool, PoolClient } from 'pg'
 import type { Clock } from '../shared/clock.ts'
 import { transact } from './transact.ts'
+import { sqlFunction } from './sql-function.ts'
+
+const moveSandboxClock = sqlFunction('move_sandbox_clock', {
+  takes: { ms: 'bigint', named: 'text?', kept: 'int' },
+  gives: 'bigint',
+})
 
 /** Moves of the clock that are known again when their request is repeated. Choice: more than a minute's. */
 const clockMovesKept = 1_000
@@ -47,21 +53,11 @@ interface Move {
   record: RecordMove | undefined
 }
 
-async function moveBy(tx: PoolClient, { ms, move, record }: Move): Promise<{ offset: bigint } | undefined> {
+async function moveBy(tx: PoolClient, { ms, move, record }: Move): Promise<{ offset: bigint }> {
   const known = await tx.query<{ offset: bigint }>(
     'SELECT offset_ms AS "offset" FROM sandbox_clock FOR UPDATE',
   )
-  const { rows } = await tx.query<{ offset: bigint }>(
-    `WITH moved AS (
-           INSERT INTO sandbox_clock AS c (offset_ms, moves) VALUES ($1, array_remove(ARRAY[$2::text], NULL))
-           ON CONFLICT (singleton) DO UPDATE SET
-             offset_ms = c.offset_ms + CASE WHEN c.moves && excluded.moves THEN 0 ELSE excluded.offset_ms END,
-             moves = CASE WHEN c.moves && excluded.moves THEN c.moves
-               ELSE (c.moves || excluded.moves)[cardinality(c.moves || excluded.moves) - $3 + 1:] END
-           RETURNING offset_ms AS "offset"
-         ) SELECT "offset", pg_notify('clock', '') FROM moved`,
-    [ms, move ?? null, clockMovesKept],
-  )
-  await record?.(tx, Number(known.rows[0]?.offset ?? 0n), Number(rows[0]?.offset ?? 0n))
-  return rows[0]
+  const offset = await moveSandboxClock(tx, { ms, named: move ?? null, kept: clockMovesKept })
+  await record?.(tx, Number(known.rows[0]?.offset ?? 0n), Number(offset))
+  return { offset }
 }

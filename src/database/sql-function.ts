@@ -55,8 +55,9 @@ type ValueOf<Type> =
 /** Numbers are welcome where SQL has `bigint`: times and counts; money is bigint before it comes here. */
 type Given<Value> =
   | (bigint extends Value ? number : never)
+  | (Buffer extends Value ? Uint8Array : never)
   | (null extends Value ? undefined : never)
-  | (Value extends readonly (infer Item)[] ? readonly Item[] : Value)
+  | (Value extends readonly (infer Item)[] ? readonly Given<Item>[] : Value)
 
 /** The arguments of a call. */
 export type ArgumentsOf<Table> = { readonly [Name in keyof Table]: Given<ValueOf<Table[Name]>> }

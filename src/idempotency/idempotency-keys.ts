@@ -4,6 +4,43 @@ import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
 import type { MasterSecret } from '../identity/secrets.ts'
 import { seal, unseal } from '../identity/seal.ts'
+import { sqlFunction, sqlType } from '../database/sql-function.ts'
+
+const beginClaim = sqlFunction('claim_idempotency_key', {
+  takes: {
+    merchant: 'int',
+    namedOperation: 'text',
+    givenKey: 'text',
+    givenDigest: 'bytea',
+    newEffect: 'bytea',
+    leaseMs: 'int',
+    lifetimeMs: 'bigint',
+  },
+  gives: {
+    outcome: sqlType<'begun' | 'resumed' | 'answered' | 'running' | 'reused'>('text'),
+    effect: 'bytea?',
+    claim: 'int?',
+    since: 'timestamptz?',
+    answer: 'bytea?',
+  },
+})
+
+const endClaim = sqlFunction('end_idempotency_claim', {
+  takes: {
+    merchant: 'int',
+    namedOperation: 'text',
+    givenKey: 'text',
+    claimed: 'int',
+    givenAnswer: 'bytea?',
+    giveBack: 'boolean',
+  },
+  gives: 'void',
+})
+
+const sweepKeys = sqlFunction('sweep_idempotency_keys', {
+  takes: { lifetimeMs: 'bigint', most: 'int' },
+  gives: 'bigint',
+})
 
 /** How long an answer is kept under its idempotency key (decisions: Everywhere). */
 const idempotencyKeptMs = 30 * 24 * 3_600_000
@@ -59,40 +96,34 @@ export type Claim =
 export async function claimKey(pool: pg.Pool, master: MasterSecret, request: KeyedRequest): Promise<Claim> {
   const { merchantId, operation, key } = request
   const digest = createHash('sha256').update(canonicalJson(request.input)).digest()
-  const { rows } = await pool.query<ClaimRow>({
-    name: 'claim-idempotency-key',
-    text: 'SELECT * FROM claim_idempotency_key($1, $2, $3, $4, $5, $6, $7)',
-    values: [
-      merchantId,
-      operation,
-      key,
-      digest,
-      randomBytes(16),
-      limits.idempotencyLeaseMs,
-      idempotencyKeptMs,
-    ],
+  const [row] = await beginClaim(pool, {
+    merchant: merchantId,
+    namedOperation: operation,
+    givenKey: key,
+    givenDigest: digest,
+    newEffect: randomBytes(16),
+    leaseMs: limits.idempotencyLeaseMs,
+    lifetimeMs: idempotencyKeptMs,
   })
-  const row = rows[0]
   invariant(row, 'a claim has an outcome')
-  if (row.outcome === 'running' || row.outcome === 'reused') return { kind: row.outcome }
-  const place = `idempotency:${merchantId}:${operation}:${key}:${row.effect.toString('hex')}`
-  if (row.outcome === 'answered') {
-    return { kind: 'answered', answer: unseal(master.sealingKey, row.answer, place).toString('utf8') }
+  const { outcome, effect, claim, since, answer: kept } = row
+  if (outcome === 'running' || outcome === 'reused') return { kind: outcome }
+  invariant(effect && claim !== null && since, 'what was begun has an effect')
+  const place = `idempotency:${merchantId}:${operation}:${key}:${effect.toString('hex')}`
+  if (outcome === 'answered') {
+    invariant(kept, 'what was answered has an answer')
+    return { kind: 'answered', answer: unseal(master.sealingKey, kept, place).toString('utf8') }
   }
-  const end = async (answer: Buffer | null, giveBack: boolean) => {
-    await pool.query({
-      name: 'end-idempotency-claim',
-      text: 'SELECT end_idempotency_claim($1, $2, $3, $4, $5, $6)',
-      values: [merchantId, operation, key, row.claim, answer, giveBack],
-    })
-  }
+  const claimed = { merchant: merchantId, namedOperation: operation, givenKey: key, claimed: claim }
+  const end = (givenAnswer: Buffer | null, giveBack: boolean) =>
+    endClaim(pool, { ...claimed, givenAnswer, giveBack })
   return {
     kind: 'claimed',
     effect: {
-      id: row.effect.toString('hex'),
+      id: effect.toString('hex'),
       name: nameOf(operation, key, digest),
-      isResumed: row.outcome === 'resumed',
-      since: row.since,
+      isResumed: outcome === 'resumed',
+      since,
       outcome: 'nothing',
     },
     keep: (answer) => end(seal(master.sealingKey, Buffer.from(answer), place), false),
@@ -103,20 +134,11 @@ export async function claimKey(pool: pg.Pool, master: MasterSecret, request: Key
 
 /** Forgets the keys that are older than 30 days of service time. @returns whether more of them may be left */
 export async function sweepIdempotencyKeys(pool: pg.Pool): Promise<boolean> {
-  const { rows } = await pool.query<{ swept: bigint }>('SELECT sweep_idempotency_keys($1, $2) AS swept', [
-    idempotencyKeptMs,
-    sweepBatch,
-  ])
-  return rows[0]?.swept === BigInt(sweepBatch)
+  const swept = await sweepKeys(pool, { lifetimeMs: idempotencyKeptMs, most: sweepBatch })
+  return swept === BigInt(sweepBatch)
 }
 
 const sweepBatch = 1_000
-
-type ClaimRow =
-  | { outcome: 'begun' | 'resumed'; effect: Buffer; claim: number; since: Date }
-  | { outcome: 'answered'; effect: Buffer; answer: Buffer }
-  | { outcome: 'running' }
-  | { outcome: 'reused' }
 
 /** The merchant is not part of it: whoever uses the name adds it. */
 function nameOf(operation: string, key: string, digest: Buffer): string {

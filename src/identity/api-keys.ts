@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { type Connection, sqlFunction } from '../database/sql-function.ts'
 import { DomainError } from '../shared/errors.ts'
 import type { Secret } from '../shared/secret.ts'
 import type { Caps } from './caps.ts'
@@ -13,6 +14,41 @@ export interface IssuedKey {
   /** False where the same request had made it before. */
   isNew: boolean
 }
+
+const insertKey = sqlFunction('create_api_key', {
+  takes: {
+    merchant: 'int',
+    label: 'text',
+    granted: 'text[]',
+    publicHalf: 'text',
+    hash: 'bytea',
+    pepper: 'int',
+    until: 'timestamptz?',
+    paymentMax: 'bigint?',
+    dayMax: 'bigint?',
+    methods: 'provider[]',
+    networks: 'text[]',
+    issuedTo: 'int?',
+  },
+  gives: { id: 'int', isNew: 'boolean' },
+})
+
+const replaceKey = sqlFunction('regenerate_api_key', {
+  takes: {
+    merchant: 'int',
+    apiKeyId: 'int',
+    publicHalf: 'text',
+    hash: 'bytea',
+    pepper: 'int',
+    issuedTo: 'int?',
+  },
+  gives: { id: 'int', isNew: 'boolean' },
+})
+
+const endKey = sqlFunction('revoke_api_key', {
+  takes: { merchant: 'int', apiKeyId: 'int' },
+  gives: 'boolean?',
+})
 
 /** A pool, or the client of an open transaction. */
 export type Queryable = pg.Pool | pg.PoolClient
@@ -34,7 +70,7 @@ interface KeyWish {
  * @throws DomainError NOT_FOUND where there is no such merchant
  */
 export async function createApiKey(
-  client: Queryable,
+  client: Connection,
   master: MasterSecret,
   input: KeyWish,
 ): Promise<IssuedKey> {
@@ -48,29 +84,20 @@ export async function createApiKey(
     effectId = null,
   } = input
   const pair = pairFor(master, effectId)
-  const { rows } = await client.query<{ id: number; isNew: boolean }>(
-    `WITH made AS (
-       INSERT INTO api_key (merchant_id, name, scopes, key, secret_hash, pepper_id, expires_at,
-         max_per_payment, max_per_day, payment_methods, addresses, issued_to_id)
-       SELECT id, $2, $3, $4, $5, $6, $7, $8, $9, $10::provider[], $11, $12 FROM merchant WHERE id = $1
-       ON CONFLICT (key) DO NOTHING RETURNING id)
-     SELECT id, true AS "isNew" FROM made
-     UNION ALL SELECT id, false FROM api_key WHERE key = $4 AND merchant_id = $1`,
-    [
-      merchantId,
-      name,
-      [...new Set(scopes)],
-      pair.key,
-      hashOf(pair, master),
-      currentPepperId,
-      expiresAt,
-      caps?.maxPerPayment ?? null,
-      caps?.maxPerDay ?? null,
-      caps?.paymentMethods ?? [],
-      caps?.addresses ?? [],
-      issuedToId,
-    ],
-  )
+  const rows = await insertKey(client, {
+    merchant: merchantId,
+    label: name,
+    granted: [...new Set(scopes)],
+    publicHalf: pair.key,
+    hash: hashOf(pair, master),
+    pepper: currentPepperId,
+    until: expiresAt,
+    paymentMax: caps?.maxPerPayment ?? null,
+    dayMax: caps?.maxPerDay ?? null,
+    methods: caps?.paymentMethods ?? [],
+    networks: caps?.addresses ?? [],
+    issuedTo: issuedToId,
+  })
   return issued(rows, pair)
 }
 
@@ -80,23 +107,20 @@ export async function createApiKey(
  * @throws DomainError NOT_FOUND where the merchant has no such key, or it was revoked
  */
 export async function regenerateApiKey(
-  client: Queryable,
+  client: Connection,
   master: MasterSecret,
   input: Pick<KeyWish, 'merchantId' | 'issuedToId' | 'effectId'> & { apiKeyId: number },
 ): Promise<IssuedKey> {
   const { merchantId, apiKeyId, issuedToId = null, effectId = null } = input
   const pair = pairFor(master, effectId)
-  const { rows } = await client.query<{ id: number; isNew: boolean }>(
-    `WITH made AS (
-       UPDATE api_key SET key = $3, secret_hash = $4, pepper_id = $5, version = version + 1,
-         issued_to_id = $6, suspended_at = NULL
-       WHERE id = $2 AND merchant_id = $1 AND revoked_at IS NULL AND key <> $3
-       RETURNING id)
-     SELECT id, true AS "isNew" FROM made
-     UNION ALL SELECT id, false FROM api_key
-       WHERE id = $2 AND merchant_id = $1 AND revoked_at IS NULL AND key = $3`,
-    [merchantId, apiKeyId, pair.key, hashOf(pair, master), currentPepperId, issuedToId],
-  )
+  const rows = await replaceKey(client, {
+    merchant: merchantId,
+    apiKeyId,
+    publicHalf: pair.key,
+    hash: hashOf(pair, master),
+    pepper: currentPepperId,
+    issuedTo: issuedToId,
+  })
   return issued(rows, pair)
 }
 
@@ -105,15 +129,11 @@ export async function regenerateApiKey(
  * @throws DomainError NOT_FOUND where the merchant has no such key
  */
 export async function revokeApiKey(
-  client: Queryable,
+  client: Connection,
   input: { merchantId: number; apiKeyId: number },
 ): Promise<void> {
-  const { rowCount } = await client.query(
-    `UPDATE api_key SET revoked_at = coalesce(revoked_at, now())
-     WHERE id = $2 AND merchant_id = $1`,
-    [input.merchantId, input.apiKeyId],
-  )
-  if (rowCount === 0) throw new DomainError('NOT_FOUND')
+  const isKnown = await endKey(client, { merchant: input.merchantId, apiKeyId: input.apiKeyId })
+  if (!isKnown) throw new DomainError('NOT_FOUND')
 }
 
 function hashOf({ secret }: Pair, master: MasterSecret): Buffer {

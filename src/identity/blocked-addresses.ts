@@ -5,6 +5,7 @@ import type { Log } from '../telemetry/log.ts'
 import { addressBlock } from '../shared/ip-whitelist.ts'
 import { takeHit } from '../limits/rate-limit.ts'
 import { RecentMap } from '../shared/recent-map.ts'
+import { noteAccess } from './note-access.ts'
 
 /** Alerts of addresses that were turned away, in the window of `POST /auth`: of each and of all. Choice. */
 const blockedAlertsPerAddressMax = 1
@@ -46,7 +47,7 @@ export class BlockedAddresses {
       const from = address ?? 'an unknown address'
       const message = `A valid credential was used from ${from}, which the whitelist does not hold.`
       const alert = { kind: 'ip_blocked', message, ...(address !== null && { ip: address }) }
-      await tx.query(`SELECT note_access($1, 'security_alert', $2)`, [merchantId, alert])
+      await noteAccess(tx, { merchant: merchantId, kind: 'security_alert', what: alert })
     })
   }
 }

@@ -2,6 +2,12 @@ import type pg from 'pg'
 import { limits } from '../shared/limits.ts'
 import type { Log } from '../telemetry/log.ts'
 import { RecentMap } from '../shared/recent-map.ts'
+import { sqlFunction } from '../database/sql-function.ts'
+
+const noteLastUse = sqlFunction('note_last_use', {
+  takes: { credential: 'int', address: 'text?', everyMs: 'int', idleMs: 'int' },
+  gives: 'void',
+})
 
 /** Notes when and from where each credential was last used: once a minute, and nobody waits for it. */
 export class LastUses {
@@ -20,14 +26,9 @@ export class LastUses {
     const at = Math.max(known?.getTime() ?? 0, this.#noted.get(apiKeyId) ?? 0)
     if (now - at < everyMs) return
     this.#noted.set(apiKeyId, now)
-    const write = {
-      name: 'note-last-use',
-      text: 'SELECT note_last_use($1, $2, $3, $4)',
-      values: [apiKeyId, address, everyMs, idleMs],
-    }
-    this.#pool
-      .query(write)
-      .catch((error: unknown) => this.#log.warn({ err: error }, 'the use of a credential was not noted'))
+    noteLastUse(this.#pool, { credential: apiKeyId, address, everyMs, idleMs }).catch((error: unknown) =>
+      this.#log.warn({ err: error }, 'the use of a credential was not noted'),
+    )
   }
 }
 

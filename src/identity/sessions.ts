@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { invariant } from '../shared/invariant.ts'
+import { sqlFunction } from '../database/sql-function.ts'
 import { limits } from '../shared/limits.ts'
 import type { Access } from './authenticate.ts'
 import { addressBlock } from '../shared/ip-whitelist.ts'
@@ -18,6 +18,11 @@ export interface ProvenMember {
   email: string
 }
 
+const insertSession = sqlFunction('open_session', {
+  takes: { merchant: 'int', member: 'int', email: 'text', address: 'text?', hours: 'int', most: 'int' },
+  gives: 'int',
+})
+
 /**
  * Signs a member in: the session, the address as a known one, and the event that tells of it.
  * @returns the session's id
@@ -27,16 +32,14 @@ export async function openSession(
   { memberId, merchantId, email }: ProvenMember,
   address: string | null,
 ): Promise<number> {
-  const { rows } = await tx.query<{ id: number }>('SELECT open_session($1, $2, $3, $4, $5, $6) AS id', [
-    merchantId,
-    memberId,
+  const id = await insertSession(tx, {
+    merchant: merchantId,
+    member: memberId,
     email,
     address,
-    sessionHours,
-    limits.sessionsPerMemberMax,
-  ])
-  const id = rows[0]?.id
-  invariant(id, 'a new session has an id')
+    hours: sessionHours,
+    most: limits.sessionsPerMemberMax,
+  })
   await rememberAddress(tx, email, address)
   return id
 }
@@ -65,9 +68,4 @@ export function sessionToken(
   const { scopes } = roles[role]
   const hours = sessionHours
   return tokens.issueToken({ merchantId, apiKeyId: sessionId, apiKeyVersion: 1, scopes, hours })
-}
-
-/** Ends the sessions of a member, but for one. */
-export async function endSessions(tx: pg.PoolClient, memberId: number, but: number | null): Promise<void> {
-  await tx.query('SELECT end_sessions($1, $2)', [memberId, but])
 }

@@ -10,6 +10,12 @@ import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
 import { seal, unseal } from './seal.ts'
 import type { MasterSecret } from './secrets.ts'
+import { sqlFunction } from '../database/sql-function.ts'
+
+const keepSigningKey = sqlFunction('keep_signing_key', {
+  takes: { name: 'text', publicHalf: 'jsonb', sealed: 'bytea' },
+  gives: 'void',
+})
 
 /** The keys that sign access tokens, shared by every process over one database. */
 export interface SigningKeys {
@@ -92,11 +98,7 @@ async function make(pool: pg.Pool, master: MasterSecret): Promise<void> {
   if (!kid) return
   const { publicKey, privateKey } = generateKeyPairSync('ed25519')
   const sealed = seal(master.sealingKey, privateKey.export({ format: 'der', type: 'pkcs8' }), kid)
-  await pool.query(
-    `INSERT INTO signing_key (kid, public_key, sealed_private) VALUES ($1, $2, $3)
-     ON CONFLICT (kid) DO NOTHING`,
-    [kid, publicKey.export({ format: 'jwk' }), sealed],
-  )
+  await keepSigningKey(pool, { name: kid, publicHalf: publicKey.export({ format: 'jwk' }), sealed })
 }
 
 function publicKeys(rows: readonly SigningKeyRow[]): ReadonlyMap<string, KeyObject> {

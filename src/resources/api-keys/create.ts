@@ -12,6 +12,7 @@ import { DomainError } from '../../shared/errors.ts'
 import { invalidInput, oneOf, readInput, text, time } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { asMaker, checkGrants } from './maker.ts'
+import { noteAccess } from '../../identity/note-access.ts'
 
 /** How far ahead an API key may expire. Choice. */
 const apiKeyLifetimeMaxMs = 10 * 366 * 24 * 3_600_000
@@ -93,5 +94,5 @@ export async function tellCreated(
     scopes: granted,
     created_by: nameOf(actor),
   }
-  await tx.query(`SELECT note_access($1, 'api_key_created', $2)`, [actor.merchantId, told])
+  await noteAccess(tx, { merchant: actor.merchantId, kind: 'api_key_created', what: told })
 }

@@ -7,6 +7,8 @@ import { oneOf, readInput, text } from '../../shared/input.ts'
 import { invariant } from '../../shared/invariant.ts'
 import { limits } from '../../shared/limits.ts'
 import { asStored, fits, placeFields } from './account.ts'
+import { sqlFunction, sqlType } from '../../database/sql-function.ts'
+import type { PayoutMethod } from '../../shared/providers.ts'
 
 /** What a beneficiary is to the merchant (specification: Beneficiary). */
 export const beneficiaryCategories = ['supplier', 'employee', 'partner', 'customer'] as const
@@ -22,6 +24,19 @@ export const createBeneficiaryInput = z
   .transform(asStored)
 type CreateBeneficiaryInput = z.input<typeof createBeneficiaryInput>
 
+const insertBeneficiary = sqlFunction('create_beneficiary', {
+  takes: {
+    merchant: 'int',
+    called: 'text',
+    place: 'text',
+    method: sqlType<PayoutMethod>('payout_method'),
+    kind: sqlType<(typeof beneficiaryCategories)[number]>('beneficiary_category'),
+    effect: 'text?',
+    at: 'timestamptz',
+  },
+  gives: 'int?',
+})
+
 /**
  * Saves somebody whom the merchant pays. Two with one account are two.
  * @param raw.account a mobile number of Mali, kept as E.164; of a bank 5 to 34 characters, kept as they are
@@ -36,16 +51,19 @@ export async function createBeneficiary(ctx: Context, raw: CreateBeneficiaryInpu
   const { name, account, paymentMethod } = input
   const { merchantId } = mine(ctx)
   const made = await transact({ pool: ctx.database.merchantPool }, async (tx) => {
-    const { rows } = await tx.query<{ id: number }>(
-      `INSERT INTO beneficiary (merchant_id, name, account, payment_method, category, made_for, created_at,
-         updated_at)
-       VALUES ($1, $2, $3, $4, $5, $6, $7, $7) ON CONFLICT DO NOTHING RETURNING id`,
-      [merchantId, name, account, paymentMethod, category ?? 'customer', madeFor, now],
-    )
-    if (rows[0]) await recordMade(tx, recordingOf(ctx, 'createBeneficiary'), ['beneficiary', rows[0].id])
-    return rows[0]
+    const id = await insertBeneficiary(tx, {
+      merchant: merchantId,
+      called: name,
+      place: account,
+      method: paymentMethod,
+      kind: category ?? 'customer',
+      effect: madeFor,
+      at: now,
+    })
+    if (id !== null) await recordMade(tx, recordingOf(ctx, 'createBeneficiary'), ['beneficiary', id])
+    return id
   })
-  if (made) return made
+  if (made !== null) return { id: made }
   // The same request made it when it was first begun.
   const known = await ctx.database.prisma.beneficiary.findFirst({ where: { ...mine(ctx), madeFor } })
   invariant(known, 'what one effect made is there')

@@ -7,7 +7,9 @@ import { readId } from '../../graphql/ids.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { readInput, smallIdMax } from '../../shared/input.ts'
 import { placeInput } from './account.ts'
-import { beneficiaryFields } from './create.ts'
+import { beneficiaryCategories, beneficiaryFields } from './create.ts'
+import { sqlFunction, sqlType } from '../../database/sql-function.ts'
+import type { PayoutMethod } from '../../shared/providers.ts'
 
 const { name, account, paymentMethod, category } = beneficiaryFields
 export const updateBeneficiaryInput = z.object({
@@ -44,33 +46,42 @@ export async function updateBeneficiary(
       ...(judged && readInput(placeInput, { ...place, ...given })),
     }
     // What was judged together is written only while it is so: another change may have come in between.
-    const { rowCount } = await transact({ pool: ctx.database.merchantPool }, (tx) =>
+    const isChanged = await transact({ pool: ctx.database.merchantPool }, (tx) =>
       recordedChange(tx, recordingOf(ctx, 'updateBeneficiary'), ['beneficiary', before.id], () =>
-        tx.query(updateSql, [
-          before.id,
-          before.merchantId,
-          data.name,
-          data.account,
-          data.paymentMethod,
-          data.category,
-          data.isActive,
-          ctx.clock.now(),
-          judged ? place.account : null,
-          judged ? place.paymentMethod : null,
-        ]),
+        changeBeneficiary(tx, {
+          merchant: before.merchantId,
+          beneficiaryId: before.id,
+          called: data.name,
+          place: data.account,
+          method: data.paymentMethod,
+          kind: data.category,
+          active: data.isActive,
+          at: ctx.clock.now(),
+          accountWas: judged ? place.account : null,
+          methodWas: judged ? place.paymentMethod : null,
+        }),
       ),
     )
-    if (rowCount) return { id: before.id }
+    if (isChanged) return { id: before.id }
   }
   throw new DomainError('OVERLOADED')
 }
 
-const updateSql = `
-  UPDATE beneficiary SET name = coalesce($3, name), account = coalesce($4, account),
-    payment_method = coalesce($5, payment_method), category = coalesce($6, category),
-    is_active = coalesce($7, is_active), updated_at = $8
-  WHERE id = $1 AND merchant_id = $2 AND coalesce(account = $9, true)
-    AND coalesce(payment_method = $10, true)`
+const changeBeneficiary = sqlFunction('update_beneficiary', {
+  takes: {
+    merchant: 'int',
+    beneficiaryId: 'int',
+    called: 'text?',
+    place: 'text?',
+    method: sqlType<PayoutMethod | null>('payout_method?'),
+    kind: sqlType<(typeof beneficiaryCategories)[number] | null>('beneficiary_category?'),
+    active: 'boolean?',
+    at: 'timestamptz',
+    accountWas: 'text?',
+    methodWas: sqlType<PayoutMethod | null>('payout_method?'),
+  },
+  gives: 'boolean?',
+})
 
 /** Each try that fails means that another's change was made: as many as may be under way at once. */
 const triesMax = 200

@@ -8,6 +8,8 @@ import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { amount, email, invalidInput, oneOf, readInput, text } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
+import { noteAccess } from '../../identity/note-access.ts'
+import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 
 /** Highest amount from which on payouts wait for a person. Choice: above any batch. */
 const approvalThresholdMaxXof = 1_000_000_000_000
@@ -61,18 +63,18 @@ export async function updateSettings(ctx: Context, raw: UpdateSettingsInput): Pr
     const message = `must hold the address that you call from, ${ctx.clientAddress ?? 'which is not known'}`
     throw invalidInput([{ field: 'ipWhitelist', message }])
   }
-  const values = [
-    actor.merchantId,
-    input.businessName ?? null,
-    notificationEmail ?? null,
-    ipWhitelist ?? null,
-    input.locale ?? null,
-  ]
+  const changes = {
+    merchant: actor.merchantId,
+    businessName: input.businessName,
+    address: notificationEmail,
+    whitelist: ipWhitelist,
+    language: input.locale,
+  }
   const recording = recordingOf(ctx, 'updateSettings')
   await transact(ctx.database, async (tx) => {
     const before = await tx.query<{ whitelist: string[] }>(heldSql, [actor.merchantId])
     const waits = await recordedChange(tx, recording, ['merchant', actor.merchantId], async () => {
-      await tx.query(updateSql, values)
+      await changeSettings(tx, changes)
       return changeApprovals(tx, ctx, input)
     })
     if (waits !== null) await recordMade(tx, recording, ['settings_change', waits])
@@ -84,13 +86,31 @@ export async function updateSettings(ctx: Context, raw: UpdateSettingsInput): Pr
 
 const heldSql = 'SELECT ip_whitelist AS whitelist FROM merchant WHERE id = $1 FOR NO KEY UPDATE'
 
-const updateSql = `
-  UPDATE merchant SET
-    name = coalesce($2, name),
-    notification_email = nullif(coalesce($3, notification_email), ''),
-    ip_whitelist = coalesce($4::text[], ip_whitelist),
-    locale = coalesce($5::locale, locale)
-  WHERE id = $1`
+const changeSettings = sqlFunction('change_settings', {
+  takes: {
+    merchant: 'int',
+    businessName: 'text?',
+    address: 'text?',
+    whitelist: 'text[]?',
+    language: sqlType<(typeof locales)[number] | null>('locale?'),
+  },
+  gives: 'void',
+})
+
+const changeApprovalSettings = sqlFunction('change_approvals', {
+  takes: {
+    merchant: 'int',
+    credential: 'int',
+    credentialVersion: 'int',
+    actor: 'text',
+    asked: 'jsonb',
+    approvalMs: 'bigint',
+    address: 'text?',
+  },
+  gives: { outcome: sqlType<'changed' | 'waits' | 'no_person' | 'conflict'>('text'), changeId: 'int?' },
+})
+
+const findApprovalGaps = sqlFunction('approval_gaps', { takes: { merchant: 'int' }, gives: 'text[]?' })
 
 /** The settings of approvals that a request names, in the words of REST. */
 function approvalsIn(input: z.output<typeof updateSettingsInput>): Record<string, boolean | number> {
@@ -116,11 +136,15 @@ async function changeApprovals(
   if (Object.keys(asked).length === 0) return null
   const actor = actorOf(ctx)
   const { merchantId, apiKeyId, apiKeyVersion } = actor
-  const { rows } = await tx.query<{ outcome: string; waits: number | null }>(
-    'SELECT outcome, change_id AS waits FROM change_approvals($1, $2, $3, $4, $5, $6, $7)',
-    [merchantId, apiKeyId, apiKeyVersion, nameOf(actor), asked, limits.approvalLifetimeMs, ctx.clientAddress],
-  )
-  const [changed] = rows
+  const [changed] = await changeApprovalSettings(tx, {
+    merchant: merchantId,
+    credential: apiKeyId,
+    credentialVersion: apiKeyVersion,
+    actor: nameOf(actor),
+    asked,
+    approvalMs: limits.approvalLifetimeMs,
+    address: ctx.clientAddress,
+  })
   if (changed?.outcome === 'no_person') {
     const message =
       'An API key never switches approvals off, nor asks fewer payments or fewer people for them: that ' +
@@ -132,17 +156,12 @@ async function changeApprovals(
       'A change of the settings that loosens approvals waits already: approve or reject that one first.'
     throw new DomainError('STATE_CONFLICT', message)
   }
-  return changed?.waits ?? null
+  return changed?.changeId ?? null
 }
 
 /** What approvals do not keep one person from doing, in sentences; none while they are off. */
 export async function approvalGaps(ctx: Context): Promise<string[]> {
-  const { rows } = await ctx.database.pool.query<{ gaps: string[] | null }>({
-    name: 'approval_gaps',
-    text: 'SELECT approval_gaps($1) AS gaps',
-    values: [mine(ctx).merchantId],
-  })
-  return rows[0]?.gaps ?? []
+  return (await findApprovalGaps(ctx.database.pool, { merchant: mine(ctx).merchantId })) ?? []
 }
 
 async function tellChange(
@@ -158,5 +177,5 @@ async function tellChange(
     message,
     ...(clientAddress !== null && { ip: clientAddress }),
   }
-  await tx.query(`SELECT note_access($1, 'security_alert', $2)`, [actor.merchantId, alert])
+  await noteAccess(tx, { merchant: actor.merchantId, kind: 'security_alert', what: alert })
 }

@@ -9,6 +9,12 @@ import { memberName } from './invite.ts'
 import { type Candidate, candidateColumns, checkAdmitted } from './judge.ts'
 import { checkPassword, chosenPassword, proofText } from './password.ts'
 import { type SignedIn, welcome } from './sign-in.ts'
+import { sqlFunction, sqlType } from '../../database/sql-function.ts'
+
+const join = sqlFunction('accept_invitation', {
+  takes: { invitation: 'bytea', hashedPassword: 'text', member: 'int', called: 'text?' },
+  gives: { name: 'text', role: sqlType<Candidate['role']>('member_role') },
+})
 
 const acceptInput = z.object({ token: proofText, name: memberName.nullish(), password: chosenPassword })
 
@@ -34,22 +40,15 @@ export async function acceptInvitation(ctx: Context, raw: z.input<typeof acceptI
   checkPassword(password, invited)
   const passwordHash = await ctx.access.passwords.hash(password)
   return transact(ctx.database, async (tx) => {
-    // Of two who come with one invitation the second finds it used.
-    const used = await tx.query(
-      `UPDATE member_secret SET password_hash = $2, invitation_hash = NULL
-       WHERE invitation_hash = $1 AND invitation_expires_at > now()`,
-      [hash, passwordHash],
-    )
-    if (used.rowCount === 0) throw unusable()
     const recording = recordingOf(ctx, 'acceptInvitation', { ...invited, apiKeyId: 0 })
-    const joined = await recordedChange(tx, recording, ['member', invited.memberId], () =>
-      tx.query<{ name: string; role: Candidate['role'] }>(
-        `UPDATE team_member SET status = 'active', joined_at = service_now(), name = coalesce($2, name)
-         WHERE id = $1 AND status = 'invited' RETURNING name, role`,
-        [invited.memberId, name ?? null],
-      ),
+    const [row] = await recordedChange(tx, recording, ['member', invited.memberId], () =>
+      join(tx, {
+        invitation: hash,
+        hashedPassword: passwordHash,
+        member: invited.memberId,
+        called: name ?? null,
+      }),
     )
-    const [row] = joined.rows
     if (!row) throw unusable()
     const member = { ...invited, ...row }
     return { member, sessionId: await openSession(tx, member, ctx.clientAddress) }

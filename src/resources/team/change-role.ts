@@ -1,13 +1,20 @@
 import { z } from 'zod'
 import { actorOf } from '../../identity/actor.ts'
 import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
-import { isHigher, roleNames } from '../../identity/roles.ts'
+import { isHigher, type Role, roleNames } from '../../identity/roles.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { oneOf, readInput } from '../../shared/input.ts'
 import { recordKeys } from './issued-keys.ts'
 import { checkManages, holdTeam, memberIdOf, readMember } from './roster.ts'
+import { noteAccess } from '../../identity/note-access.ts'
+import { sqlFunction, sqlType } from '../../database/sql-function.ts'
+
+const setRole = sqlFunction('change_member_role', {
+  takes: { member: 'int', newRole: sqlType<Role>('member_role') },
+  gives: 'void',
+})
 
 export const changeRoleInput = z.object({ role: oneOf(roleNames) })
 
@@ -36,7 +43,7 @@ export async function changeMemberRole(
     if (member.isLastOwner) throw lastOwner()
     const revoked = await recordKeys(tx, recording, member.id, async () => {
       await recordedChange(tx, recording, ['member', member.id], () =>
-        tx.query('UPDATE team_member SET role = $2 WHERE id = $1', [member.id, role]),
+        setRole(tx, { member: member.id, newRole: role }),
       )
     })
     if (isHigher(role, member.role)) {
@@ -46,7 +53,7 @@ export async function changeMemberRole(
         team_member_id: member.id,
         ...(ctx.clientAddress && { ip: ctx.clientAddress }),
       }
-      await tx.query(`SELECT note_access($1, 'security_alert', $2)`, [merchantId, told])
+      await noteAccess(tx, { merchant: merchantId, kind: 'security_alert', what: told })
     }
     return { id: member.id, ended: revoked }
   })

@@ -10,6 +10,7 @@ import { DomainError } from '../../shared/errors.ts'
 import { email, oneOf, readInput, text } from '../../shared/input.ts'
 import { writeLetter } from './letters.ts'
 import { checkManages, holdTeam, type Shop } from './roster.ts'
+import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 
 const memberNameLengthMax = 200
 
@@ -76,6 +77,19 @@ interface Newcomer {
   person: { name: string; email: string; role: Role; madeFor: string | null }
 }
 
+const insertMember = sqlFunction('add_member', {
+  takes: {
+    merchant: 'int',
+    called: 'text',
+    address: 'text',
+    givenRole: sqlType<Role>('member_role'),
+    effect: 'text?',
+    invitation: 'bytea',
+    lifetimeMs: 'int',
+  },
+  gives: 'int?',
+})
+
 /** @throws DomainError ALREADY_MEMBER */
 async function addMember(
   tx: pg.PoolClient,
@@ -84,19 +98,17 @@ async function addMember(
 ): Promise<{ id: number; proof: string }> {
   const { merchantId } = recording
   const { name, email: address, role, madeFor } = person
-  const added = await tx.query<{ id: number }>(
-    `INSERT INTO team_member (merchant_id, name, email, role, made_for, created_at)
-     VALUES ($1, $2, $3, $4, $5, service_now()) ON CONFLICT DO NOTHING RETURNING id`,
-    [merchantId, name, address, role, madeFor],
-  )
-  const id = added.rows[0]?.id
-  if (id === undefined) return { id: await ownOf(tx, merchantId, madeFor), proof: '' }
   const { proof, hash } = makeProof(master)
-  await tx.query(
-    `INSERT INTO member_secret (member_id, merchant_id, invitation_hash, invitation_expires_at)
-     VALUES ($1, $2, $3, now() + $4 * interval '1 millisecond')`,
-    [id, merchantId, hash, invitationLifetimeMs],
-  )
+  const id = await insertMember(tx, {
+    merchant: merchantId,
+    called: name,
+    address,
+    givenRole: role,
+    effect: madeFor,
+    invitation: hash,
+    lifetimeMs: invitationLifetimeMs,
+  })
+  if (id === null) return { id: await ownOf(tx, merchantId, madeFor), proof: '' }
   const { name: merchant, locale } = shop
   const letter = { template: 'invitation', locale, to: { name, address }, merchant, proof } as const
   await writeLetter(tx, master, merchantId, letter)

@@ -5,6 +5,7 @@ import type { Context } from '../../context.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
 import { provesSecondFactor } from './prove.ts'
+import { noteAccess } from '../../identity/note-access.ts'
 
 /** A member as signing in judges it. */
 export interface Candidate extends ProvenMember {
@@ -94,7 +95,7 @@ async function rejected(ctx: Context, isTold: boolean, member: Candidate | null)
       team_member_id: member.memberId,
       ...(ctx.clientAddress && { ip: ctx.clientAddress }),
     }
-    await ctx.database.pool.query(`SELECT note_access($1, 'security_alert', $2)`, [member.merchantId, told])
+    await noteAccess(ctx.database.pool, { merchant: member.merchantId, kind: 'security_alert', what: told })
     ctx.sequencer.nudge()
   }
   return new DomainError('CREDENTIALS_REJECTED', 'The e-mail address, the password or the code is not valid.')

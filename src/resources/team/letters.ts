@@ -3,6 +3,12 @@ import type pg from 'pg'
 import { seal, unseal } from '../../identity/seal.ts'
 import type { MasterSecret } from '../../identity/secrets.ts'
 import type { OutgoingMail } from '../../mail/mailer.ts'
+import { sqlFunction } from '../../database/sql-function.ts'
+
+const keepLetter = sqlFunction('write_letter', {
+  takes: { letter: 'uuid', merchant: 'int', namedTemplate: 'text', sealedText: 'bytea' },
+  gives: 'void',
+})
 
 /** What a letter says, before it is put into words. */
 export type Letter = {
@@ -42,12 +48,12 @@ export async function writeLetter(
 ): Promise<void> {
   const id = randomUUID()
   const sealed = seal(master.sealingKey, Buffer.from(JSON.stringify(letter)), place(id))
-  await tx.query('INSERT INTO mail (id, merchant_id, template, sealed) VALUES ($1, $2, $3, $4)', [
-    id,
-    merchantId,
-    letter.template,
-    sealed,
-  ])
+  await keepLetter(tx, {
+    letter: id,
+    merchant: merchantId,
+    namedTemplate: letter.template,
+    sealedText: sealed,
+  })
 }
 
 /** What a sealed letter says. @throws Error where it was altered */

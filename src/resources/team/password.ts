@@ -4,7 +4,6 @@ import { isGuessable } from '../../identity/guessable-passwords.ts'
 import { addressBlock } from '../../shared/ip-whitelist.ts'
 import { hashOfProof, makeProof } from '../../identity/proofs.ts'
 import { takeHit } from '../../limits/rate-limit.ts'
-import { endSessions } from '../../identity/sessions.ts'
 import { forgiveAccount, isKnownAddress } from '../../limits/sign-in-waits.ts'
 import type { Context, Services } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
@@ -14,6 +13,24 @@ import { limits } from '../../shared/limits.ts'
 import { memberEmail } from './invite.ts'
 import { writeLetter } from './letters.ts'
 import { ownAccount, withOwnPassword } from './own-account.ts'
+import { sqlFunction } from '../../database/sql-function.ts'
+
+const setPassword = sqlFunction('change_password', {
+  takes: { member: 'int', hashedPassword: 'text', kept: 'int' },
+  gives: 'void',
+})
+const enqueueReset = sqlFunction('request_password_reset', {
+  takes: { email: 'text', merchant: 'int?' },
+  gives: 'void',
+})
+const offerReset = sqlFunction('offer_password_reset', {
+  takes: { member: 'int', proof: 'bytea', lifetimeMs: 'int' },
+  gives: 'void',
+})
+const setPasswordByProof = sqlFunction('reset_password', {
+  takes: { proof: 'bytea', hashedPassword: 'text', member: 'int' },
+  gives: 'boolean',
+})
 
 /** The link for a new password works for so long. */
 const resetLifetimeMs = 3_600_000
@@ -56,11 +73,7 @@ export async function changePassword(ctx: Context, current: string, chosen: stri
     checkPassword(password, member)
     const passwordHash = await ctx.access.passwords.hash(password)
     await transact(ctx.database, async (tx) => {
-      await tx.query('UPDATE member_secret SET password_hash = $2, reset_hash = NULL WHERE member_id = $1', [
-        member.memberId,
-        passwordHash,
-      ])
-      await endSessions(tx, member.memberId, sessionId)
+      await setPassword(tx, { member: member.memberId, hashedPassword: passwordHash, kept: sessionId })
       await recordChange(tx, recordingOf(ctx, 'changePassword'), { target: ['member', member.memberId] })
     })
   })
@@ -94,7 +107,7 @@ export async function requestPasswordReset(
   ]
   const full = hits.find(({ allowed }) => !allowed)
   if (full) throw new DomainError('RATE_LIMITED', undefined, { retryAfterS: full.resetS })
-  await pool.query('SELECT request_password_reset($1, $2)', [email, merchantId ?? null])
+  await enqueueReset(pool, { email, merchant: merchantId ?? null })
 }
 
 /** Writes the letter that `requestPasswordReset` asked for, to each such member; the last one is good. */
@@ -120,11 +133,7 @@ export async function sendPasswordReset(
     )
     for (const { id, merchantId: shop, name, merchant, locale } of rows) {
       const { proof, hash } = makeProof(master)
-      await tx.query(
-        `UPDATE member_secret SET reset_hash = $2, reset_expires_at = now() + $3 * interval '1 millisecond'
-         WHERE member_id = $1`,
-        [id, hash, resetLifetimeMs],
-      )
+      await offerReset(tx, { member: id, proof: hash, lifetimeMs: resetLifetimeMs })
       const to = { name, address: email }
       await writeLetter(tx, master, shop, { template: 'password-reset', locale, to, merchant, proof })
     }
@@ -151,13 +160,12 @@ export async function resetPassword(ctx: Context, raw: z.input<typeof resetInput
   checkPassword(password, member)
   const passwordHash = await ctx.access.passwords.hash(password)
   await transact(ctx.database, async (tx) => {
-    const used = await tx.query(
-      `UPDATE member_secret SET password_hash = $2, reset_hash = NULL
-       WHERE reset_hash = $1 AND reset_expires_at > now()`,
-      [hash, passwordHash],
-    )
-    if (used.rowCount === 0) throw unusable()
-    await endSessions(tx, member.id, null)
+    const isDone = await setPasswordByProof(tx, {
+      proof: hash,
+      hashedPassword: passwordHash,
+      member: member.id,
+    })
+    if (!isDone) throw unusable()
     await forgiveAccount(tx, member.email, ctx.clientAddress)
     const recording = recordingOf(ctx, 'resetPassword', { ...member, memberId: member.id, apiKeyId: 0 })
     await recordChange(tx, recording, { target: ['member', member.id] })

@@ -3,6 +3,16 @@ import { hashOfRecoveryCode } from '../../identity/proofs.ts'
 import { unseal } from '../../identity/seal.ts'
 import type { MasterSecret } from '../../identity/secrets.ts'
 import { stepOfCode } from '../../identity/totp.ts'
+import { sqlFunction } from '../../database/sql-function.ts'
+
+const consumeRecoveryCode = sqlFunction('use_recovery_code', {
+  takes: { member: 'int', codeHash: 'bytea' },
+  gives: 'boolean?',
+})
+const consumeTotpStep = sqlFunction('use_totp_step', {
+  takes: { member: 'int', step: 'bigint', sealed: 'bytea' },
+  gives: 'boolean?',
+})
 
 /** Whether this is a code of the application or a recovery code that was not used yet. It is used by that. */
 export async function provesSecondFactor(
@@ -12,12 +22,8 @@ export async function provesSecondFactor(
   code: string,
 ): Promise<boolean> {
   if (await provesTotp(client, master, memberId, code)) return true
-  const { rowCount } = await client.query(
-    `UPDATE member_secret SET recovery_hashes = array_remove(recovery_hashes, $2)
-     WHERE member_id = $1 AND $2 = ANY(recovery_hashes)`,
-    [memberId, hashOfRecoveryCode(master, memberId, code)],
-  )
-  return rowCount === 1
+  const codeHash = hashOfRecoveryCode(master, memberId, code)
+  return (await consumeRecoveryCode(client, { member: memberId, codeHash })) ?? false
 }
 
 /** Whether this is a code of the application. Of two who show one code at once, one has shown it. */
@@ -35,12 +41,8 @@ export async function provesTotp(
   )
   const sealed = rows[0]?.sealed
   const step = sealed ? stepOfCode(unseal(master.sealingKey, sealed, totpPlace(memberId)), code) : null
-  if (step === null) return false
-  const { rowCount } = await client.query(
-    'UPDATE member_secret SET totp_step = $2 WHERE member_id = $1 AND totp_step < $2 AND totp_sealed = $3',
-    [memberId, step, sealed],
-  )
-  return rowCount === 1
+  if (!sealed || step === null) return false
+  return (await consumeTotpStep(client, { member: memberId, step, sealed })) ?? false
 }
 
 /** What ties the sealed secret to its member. */

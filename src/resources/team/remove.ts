@@ -11,6 +11,14 @@ import { limits } from '../../shared/limits.ts'
 import { lastOwner } from './change-role.ts'
 import { recordKeys } from './issued-keys.ts'
 import { checkManages, type HeldMember, holdTeam, memberIdOf, readMember } from './roster.ts'
+import { noteAccess } from '../../identity/note-access.ts'
+import { sqlFunction, sqlType } from '../../database/sql-function.ts'
+
+const takeOut = sqlFunction('remove_member', { takes: { member: 'int' }, gives: 'void' })
+const keepKeysOf = sqlFunction('keep_keys', {
+  takes: { merchant: 'int', member: 'int', actor: 'text', keys: 'int[]' },
+  gives: { outcome: sqlType<'kept' | 'no_person' | 'unknown'>('text'), place: 'int?', keeper: 'int?' },
+})
 
 const listOf = <T extends z.ZodType>(id: T) =>
   z
@@ -50,19 +58,8 @@ export async function removeMember(
     if (member.isLastOwner) throw lastOwner()
     const revoked = await recordKeys(tx, recording, member.id, async () => {
       if (keepKeys.length > 0) await passKeys(tx, ctx, member, keepKeys)
-      await recordedChange(tx, recording, ['member', member.id], () =>
-        tx.query(
-          `UPDATE team_member SET status = 'removed', removed_at = service_now(), second_factor_at = NULL
-           WHERE id = $1`,
-          [member.id],
-        ),
-      )
+      await recordedChange(tx, recording, ['member', member.id], () => takeOut(tx, { member: member.id }))
     })
-    await tx.query(
-      `UPDATE member_secret SET password_hash = NULL, totp_sealed = NULL, recovery_hashes = '{}',
-         invitation_hash = NULL, reset_hash = NULL WHERE member_id = $1`,
-      [member.id],
-    )
     return { id: member.id, ended: revoked }
   })
   for (const apiKeyId of ended) ctx.access.credentials.forget(apiKeyId)
@@ -80,11 +77,7 @@ async function passKeys(
 ): Promise<void> {
   const actor = actorOf(ctx)
   const { merchantId } = actor
-  const { rows } = await tx.query<{ outcome: string; place: number | null; keeper: number | null }>(
-    'SELECT outcome, place, keeper FROM keep_keys($1, $2, $3, $4)',
-    [merchantId, member.id, nameOf(actor), keys],
-  )
-  const [kept] = rows
+  const [kept] = await keepKeysOf(tx, { merchant: merchantId, member: member.id, actor: nameOf(actor), keys })
   if (kept?.outcome === 'no_person') {
     const message =
       'API keys pass only to another member of the team: sign in as the one who is to hold them, or use an ' +
@@ -105,5 +98,5 @@ async function passKeys(
     api_key_ids: ids,
     ...(ctx.clientAddress !== null && { ip: ctx.clientAddress }),
   }
-  await tx.query(`SELECT note_access($1, 'security_alert', $2)`, [merchantId, alert])
+  await noteAccess(tx, { merchant: merchantId, kind: 'security_alert', what: alert })
 }

@@ -9,6 +9,17 @@ import { DomainError } from '../../shared/errors.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { ownAccount, withOwnPassword } from './own-account.ts'
 import { provesTotp, totpPlace } from './prove.ts'
+import { sqlFunction } from '../../database/sql-function.ts'
+
+const keepSecret = sqlFunction('start_totp', {
+  takes: { member: 'int', sealed: 'bytea' },
+  gives: 'text?',
+})
+const beginFactor = sqlFunction('confirm_totp', {
+  takes: { member: 'int', codeHashes: 'bytea[]' },
+  gives: 'boolean',
+})
+const endFactor = sqlFunction('disable_totp', { takes: { member: 'int' }, gives: 'boolean' })
 
 /** What an authenticator application is set up with; shown while it is set up, and never again. */
 export interface TotpSetup {
@@ -27,16 +38,13 @@ export async function startSecondFactor(ctx: Context, password: string): Promise
   const { memberId, email } = await withOwnPassword(ctx, { password }, async (member) => member)
   const secret = randomBytes(secretBytes)
   const issuer = await transact(ctx.database, async (tx) => {
-    const { rows } = await tx.query<{ name: string }>(
-      `UPDATE member_secret s SET totp_sealed = $2, totp_step = 0
-       FROM team_member t JOIN merchant m ON m.id = t.merchant_id
-       WHERE s.member_id = $1 AND t.id = s.member_id AND t.second_factor_at IS NULL AND t.status = 'active'
-       RETURNING m.name`,
-      [memberId, seal(ctx.access.master.sealingKey, secret, totpPlace(memberId))],
-    )
-    if (!rows[0]) throw new DomainError('STATE_CONFLICT', 'A second factor is set up already.')
+    const merchant = await keepSecret(tx, {
+      member: memberId,
+      sealed: seal(ctx.access.master.sealingKey, secret, totpPlace(memberId)),
+    })
+    if (merchant === null) throw new DomainError('STATE_CONFLICT', 'A second factor is set up already.')
     await recordChange(tx, recordingOf(ctx, 'startTotp'), { target: ['member', memberId] })
-    return rows[0].name
+    return merchant
   })
   return { secret: base32(secret), uri: totpUri(issuer, email, secret) }
 }
@@ -52,14 +60,10 @@ export async function confirmSecondFactor(ctx: Context, code: string): Promise<s
   const { codes, hashes } = makeRecoveryCodes(master, memberId)
   await transact(ctx.database, async (tx) => {
     if (!(await provesTotp(tx, master, memberId, code))) throw wrongCode()
-    const { rowCount } = await recordedChange(tx, recordingOf(ctx, 'confirmTotp'), ['member', memberId], () =>
-      tx.query(
-        `UPDATE team_member SET second_factor_at = service_now() WHERE id = $1 AND second_factor_at IS NULL`,
-        [memberId],
-      ),
+    const isNew = await recordedChange(tx, recordingOf(ctx, 'confirmTotp'), ['member', memberId], () =>
+      beginFactor(tx, { member: memberId, codeHashes: hashes }),
     )
-    if (rowCount === 0) throw new DomainError('STATE_CONFLICT', 'A second factor is set up already.')
-    await tx.query('UPDATE member_secret SET recovery_hashes = $2 WHERE member_id = $1', [memberId, hashes])
+    if (!isNew) throw new DomainError('STATE_CONFLICT', 'A second factor is set up already.')
   })
   return codes
 }
@@ -73,17 +77,10 @@ export async function confirmSecondFactor(ctx: Context, code: string): Promise<s
 export async function endSecondFactor(ctx: Context, password: string, code: string): Promise<void> {
   const { memberId } = await withOwnPassword(ctx, { password, code }, async (member) => member)
   await transact(ctx.database, async (tx) => {
-    const { rowCount } = await recordedChange(tx, recordingOf(ctx, 'disableTotp'), ['member', memberId], () =>
-      tx.query(
-        'UPDATE team_member SET second_factor_at = NULL WHERE id = $1 AND second_factor_at IS NOT NULL',
-        [memberId],
-      ),
+    const isEnded = await recordedChange(tx, recordingOf(ctx, 'disableTotp'), ['member', memberId], () =>
+      endFactor(tx, { member: memberId }),
     )
-    if (rowCount === 0) throw new DomainError('STATE_CONFLICT', 'There is no second factor.')
-    await tx.query(
-      `UPDATE member_secret SET totp_sealed = NULL, recovery_hashes = '{}' WHERE member_id = $1`,
-      [memberId],
-    )
+    if (!isEnded) throw new DomainError('STATE_CONFLICT', 'There is no second factor.')
   })
 }
 

@@ -1,5 +1,8 @@
 import type { Services } from '../../context.ts'
 import { openLetter, wordLetter } from './letters.ts'
+import { sqlFunction } from '../../database/sql-function.ts'
+
+const noteSent = sqlFunction('note_letter_sent', { takes: { letter: 'uuid' }, gives: 'void' })
 
 /**
  * Sends a letter, and then forgets what it said. One that was sent and not noted goes out once more, under
@@ -17,5 +20,5 @@ export async function sendMail(
   const sealed = rows[0]?.sealed
   if (!sealed) return
   await mailer.send(wordLetter(id, openLetter(access.master, id, sealed), addresses.publicUrl))
-  await database.pool.query('UPDATE mail SET sent_at = now(), sealed = NULL WHERE id = $1', [id])
+  await noteSent(database.pool, { letter: id })
 }

@@ -10,6 +10,12 @@ import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
 import { ownAccount } from './own-account.ts'
 import { memberIdOf } from './roster.ts'
+import { sqlFunction } from '../../database/sql-function.ts'
+
+const closeSession = sqlFunction('end_session', {
+  takes: { merchant: 'int', sessionId: 'int' },
+  gives: 'void',
+})
 
 /** A session that lives, as lists show it. */
 export interface LiveSession {
@@ -64,7 +70,7 @@ export async function revokeSession(ctx: Context, rawId: string): Promise<void> 
 async function endSession(ctx: Context, operation: string, id: number): Promise<void> {
   await transact(ctx.database, (tx) =>
     recordedChange(tx, recordingOf(ctx, operation), ['session', id], () =>
-      tx.query('SELECT end_session($1, $2)', [mine(ctx).merchantId, id]),
+      closeSession(tx, { merchant: mine(ctx).merchantId, sessionId: id }),
     ),
   )
 }

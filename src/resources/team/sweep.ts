@@ -1,12 +1,14 @@
 import type { Pool } from 'pg'
+import { sqlFunction } from '../../database/sql-function.ts'
+
+const sweep = sqlFunction('sweep_people', { takes: {}, gives: 'int' })
 
 /**
  * Forgets sessions a month after their end, letters after three, and failed sign-ins of yesterday.
  * @returns whether there is more to do
  */
 export async function sweepPeople(pool: Pool): Promise<boolean> {
-  const { rows } = await pool.query<{ swept: number }>('SELECT sweep_people() AS swept')
-  return (rows[0]?.swept ?? 0) >= sweptAtOnce
+  return (await sweep(pool, {})) >= sweptAtOnce
 }
 
 /** Of each kind. */

@@ -1,6 +1,7 @@
 -- Changes what is not null. An endpoint that is enabled, or has another address, begins anew.
+-- @returns whether the merchant has the endpoint
 CREATE OR REPLACE FUNCTION change_webhook(merchant int, endpoint int, address text, names text[],
-  active boolean) RETURNS SETOF int
+  active boolean) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
@@ -9,7 +10,7 @@ BEGIN
   SELECT coalesce(active, e.is_active) AND (coalesce(active, false) OR address <> e.url) INTO is_anew
   FROM webhook_endpoint e
   WHERE e.id = endpoint AND e.merchant_id = merchant AND e.removed_at IS NULL FOR NO KEY UPDATE;
-  IF NOT FOUND THEN RETURN; END IF;
+  IF NOT FOUND THEN RETURN false; END IF;
   UPDATE webhook_endpoint e
   SET url = coalesce(address, e.url), events = coalesce(names, e.events),
     is_active = coalesce(active, e.is_active), failure_count = CASE WHEN is_anew THEN 0
@@ -20,7 +21,7 @@ BEGIN
     updated_at = service_now()
   WHERE e.id = endpoint;
   IF is_anew THEN PERFORM resume_webhook(endpoint); END IF;
-  RETURN NEXT endpoint;
+  RETURN true;
 END $$;
 
 REVOKE EXECUTE ON FUNCTION change_webhook FROM PUBLIC;

@@ -7,6 +7,10 @@ import { type LaneNotes, openLaneNotes, type Standing } from './lane-notes.ts'
 import { eventIdText, webhookBody } from './payload.ts'
 import { openWebhookSecret } from './secrets.ts'
 import { signedHeaders, type SigningSecrets } from './sign.ts'
+import { sqlFunction } from '../../database/sql-function.ts'
+
+/** Ends a look at a lane, and says whether more is due now. */
+const restLane = sqlFunction('rest_lane', { takes: { endpoint: 'int' }, gives: 'boolean' })
 
 /** Failures in a row after which an endpoint is only probed (decisions: Deliveries; SQL says so too). */
 const webhookProbeFrom = 5
@@ -52,12 +56,7 @@ async function sendDue(services: Services, endpointId: number, lane: Lane): Prom
   await notes.flush()
   if (run.isOver) return false
   if (isWhole && due.length === limits.webhookTakeMax) return true
-  const { rows } = await services.laneHolds.pool.query<{ isDue: boolean }>({
-    name: 'rest_lane',
-    text: 'SELECT rest_lane($1) AS "isDue"',
-    values: [endpointId],
-  })
-  return rows[0]?.isDue ?? false
+  return restLane(services.laneHolds.pool, { endpoint: endpointId })
 }
 
 /**

@@ -1,5 +1,15 @@
 import type { Services } from '../../context.ts'
 import { limits } from '../../shared/limits.ts'
+import { sqlFunction } from '../../database/sql-function.ts'
+
+const enqueueLanes = sqlFunction('enqueue_due_lanes', {
+  takes: { healthyMax: 'int', failingMax: 'int' },
+  gives: 'int',
+})
+const sweep = sqlFunction('sweep_webhooks', {
+  takes: { take: 'int', keptDays: 'int', sweptDays: 'int' },
+  gives: 'int',
+})
 
 /** Lanes that are begun at once. */
 const webhooksDueMax = 500
@@ -14,10 +24,9 @@ const webhookSweepMax = 1_000
  * @returns whether there is more to do
  */
 export async function enqueueDueLanes({ database }: Services): Promise<boolean> {
-  await database.pool.query({
-    name: 'enqueue_due_lanes',
-    text: 'SELECT enqueue_due_lanes($1, $2)',
-    values: [webhooksDueMax, limits.webhookFailingLanesMax],
+  await enqueueLanes(database.pool, {
+    healthyMax: webhooksDueMax,
+    failingMax: limits.webhookFailingLanesMax,
   })
   return false
 }
@@ -28,11 +37,11 @@ export async function enqueueDueLanes({ database }: Services): Promise<boolean> 
  * @returns whether there is more to do
  */
 export async function sweepWebhooks({ database }: Services): Promise<boolean> {
-  const { rows } = await database.pool.query<{ swept: number }>({
-    name: 'sweep_webhooks',
-    text: 'SELECT sweep_webhooks($1, $2, $3) AS swept',
-    values: [webhookSweepMax, webhookKeptDays, webhookSweptDays],
+  const swept = await sweep(database.pool, {
+    take: webhookSweepMax,
+    keptDays: webhookKeptDays,
+    sweptDays: webhookSweptDays,
   })
   // A step takes few of each endpoint: only one that finds nothing was the last.
-  return (rows[0]?.swept ?? 0) > 0
+  return swept > 0
 }

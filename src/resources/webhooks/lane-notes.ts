@@ -1,6 +1,7 @@
 import type { Services } from '../../context.ts'
 import { limits } from '../../shared/limits.ts'
 import type { SendResult } from '../../shared/sender.ts'
+import { sqlFunctionOfMany } from '../../database/sql-function.ts'
 
 /** An attempt is noted within this time. */
 const webhookUnnotedMs = 50
@@ -86,29 +87,42 @@ export function openLaneNotes(services: Services, endpointId: number): LaneNotes
   }
 }
 
+const noteAttempts = sqlFunctionOfMany('note_attempts', {
+  each: {
+    deliveryId: 'bigint',
+    count: 'int',
+    success: 'boolean',
+    statusCode: 'int?',
+    error: 'text?',
+    /** In ms, as is `wait`. */
+    duration: 'int',
+    answer: 'text?',
+    address: 'text?',
+    at: 'timestamptz',
+    wait: 'bigint?',
+  },
+  takes: { endpoint: 'int', pauseMs: 'bigint?', disableAfter: 'int' },
+  gives: { isActive: 'boolean', failureCount: 'int', isDisabled: 'boolean' },
+})
+
 async function writeNotes(services: Services, endpointId: number, notes: readonly Note[]): Promise<Standing> {
-  const results = notes.map(({ result }) => result)
-  const { rows } = await services.laneHolds.pool.query<Standing & { isDisabled: boolean }>({
-    name: 'note_attempts',
-    text: `SELECT is_active AS "isActive", failure_count AS "failureCount", is_disabled AS "isDisabled"
-      FROM note_attempts($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
-    values: [
-      endpointId,
-      notes.map(({ id }) => id),
-      notes.map(({ count }) => count),
-      results.map(({ isDelivered }) => isDelivered),
-      results.map(({ statusCode }) => statusCode),
-      results.map(({ error }) => error),
-      results.map(({ durationMs }) => durationMs),
-      results.map(({ answer }) => answer),
-      results.map(({ address }) => address),
-      notes.map(({ at }) => at),
-      notes.map(({ waitMs }) => waitMs),
-      results.at(-1)?.retryAfterMs ?? null,
-      services.config.deliveries.disableAfter,
-    ],
+  const items = notes.map(({ id, count, at, result, waitMs }) => ({
+    deliveryId: id,
+    count,
+    success: result.isDelivered,
+    statusCode: result.statusCode,
+    error: result.error,
+    duration: result.durationMs,
+    answer: result.answer,
+    address: result.address,
+    at,
+    wait: waitMs,
+  }))
+  const [row] = await noteAttempts(services.laneHolds.pool, items, {
+    endpoint: endpointId,
+    pauseMs: notes.at(-1)?.result.retryAfterMs ?? null,
+    disableAfter: services.config.deliveries.disableAfter,
   })
-  const [row] = rows
   if (row?.isDisabled) {
     services.log.warn({ endpointId }, 'a webhook failed too often and is disabled')
     services.sequencer.nudge()

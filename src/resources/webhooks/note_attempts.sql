@@ -2,12 +2,12 @@
 -- the endpoint stands. A failure moves only the run that it was of (`counts`, attempts before it); what was
 -- delivered is. Disables an endpoint that failed so often in a row, and tells its merchant in the same
 -- statement. A success after five failures makes due at once what waits, of the oldest ten thousand; the rest
--- comes at its time. @param waits_ms until the next attempt; null: that was the last @param pause_ms the
+-- comes at its time. @param waits ms until the next attempt; null: that was the last @param pause_ms the
 -- receiver asked to be left alone so long; null where it did not
 CREATE OR REPLACE FUNCTION note_attempts(
-  endpoint int, delivery_ids bigint[], counts int[], delivered boolean[], status_codes int[], errors text[],
-  durations int[], answers text[], addresses text[], ats timestamptz[], waits_ms bigint[], pause_ms bigint,
-    disable_after int
+  endpoint int, delivery_ids bigint[], counts int[], successes boolean[], status_codes int[], errors text[],
+  durations int[], answers text[], addresses text[], ats timestamptz[], waits bigint[], pause_ms bigint,
+  disable_after int
 ) RETURNS TABLE (is_active boolean, failure_count int, is_disabled boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
   SET plan_cache_mode = force_generic_plan AS $$
@@ -22,8 +22,8 @@ DECLARE
 BEGIN
   SELECT * INTO lane FROM webhook_endpoint w WHERE w.id = endpoint FOR NO KEY UPDATE;
   WITH item AS MATERIALIZED (
-    SELECT * FROM unnest(delivery_ids, counts, delivered, status_codes, errors, durations, answers,
-      addresses, ats, waits_ms)
+    SELECT * FROM unnest(delivery_ids, counts, successes, status_codes, errors, durations, answers,
+      addresses, ats, waits)
       WITH ORDINALITY AS i (id, count, delivered, status_code, error, duration_ms, answer, address, at,
         wait_ms, place)
   ), was AS MATERIALIZED (

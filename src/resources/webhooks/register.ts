@@ -11,6 +11,20 @@ import { checkWebhookUrl } from './address.ts'
 import { noSuchWebhook } from './find.ts'
 import { openWebhookSecret, sealWebhookSecret } from './secrets.ts'
 import { newWebhookSecret } from './sign.ts'
+import { sqlFunction } from '../../database/sql-function.ts'
+
+const insertWebhook = sqlFunction('register_webhook', {
+  takes: {
+    merchant: 'int',
+    endpoint: 'int',
+    address: 'text',
+    names: 'text[]',
+    sealed: 'bytea',
+    effect: 'text?',
+    places: 'int',
+  },
+  gives: { id: 'int?', secretSealed: 'bytea?' },
+})
 
 /** What an endpoint is told of: names of the catalogue, each once. */
 const eventNames = z
@@ -49,18 +63,22 @@ export async function registerWebhook(ctx: Context, raw: RegisterWebhookInput): 
   const sealed = sealWebhookSecret(master, { merchantId, id }, newWebhookSecret())
   const effect = ctx.effect?.id ?? null
   const made = await transact(ctx.database, async (tx) => {
-    const { rows } = await tx.query<{ id: number | null; sealed: Buffer }>({
-      name: 'register_webhook',
-      text: 'SELECT id, secret_sealed AS sealed FROM register_webhook($1, $2, $3, $4, $5, $6, $7)',
-      values: [merchantId, id, url, input.events, sealed, effect, limits.webhooksPerMerchantMax],
+    const [row] = await insertWebhook(tx, {
+      merchant: merchantId,
+      endpoint: id,
+      address: url,
+      names: input.events,
+      sealed,
+      effect,
+      places: limits.webhooksPerMerchantMax,
     })
-    if (rows[0]?.id === id) await recordMade(tx, recordingOf(ctx, 'registerWebhook'), ['webhook', id])
-    return rows[0]
+    if (row?.id === id) await recordMade(tx, recordingOf(ctx, 'registerWebhook'), ['webhook', id])
+    return row
   })
   // Begun again, after what it had made was removed.
   if (!made) throw noSuchWebhook()
-  if (made.id === null) throw tooMany()
-  return { id: made.id, secret: openWebhookSecret(master, { merchantId, id: made.id }, made.sealed) }
+  if (made.id === null || made.secretSealed === null) throw tooMany()
+  return { id: made.id, secret: openWebhookSecret(master, { merchantId, id: made.id }, made.secretSealed) }
 }
 
 function tooMany(): Error {

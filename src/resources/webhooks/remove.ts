@@ -3,6 +3,12 @@ import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
 import { noSuchWebhook, webhookId } from './find.ts'
+import { sqlFunction } from '../../database/sql-function.ts'
+
+const takeAway = sqlFunction('remove_webhook', {
+  takes: { merchant: 'int', endpoint: 'int' },
+  gives: 'boolean?',
+})
 
 /**
  * Removes an endpoint: nothing is sent there any more, and its place is free.
@@ -19,15 +25,11 @@ export async function removeWebhook(ctx: Context, rawId: string): Promise<{ id: 
     select: { id: true, merchantId: true },
   })
   if (!found) throw noSuchWebhook()
-  const { rowCount } = await transact(database, (tx) =>
+  const isDone = await transact(database, (tx) =>
     recordedChange(tx, recordingOf(ctx, 'removeWebhook'), ['webhook', found.id], () =>
-      tx.query({
-        name: 'remove_webhook',
-        text: 'SELECT FROM remove_webhook($1, $2)',
-        values: [found.merchantId, found.id],
-      }),
+      takeAway(tx, { merchant: found.merchantId, endpoint: found.id }),
     ),
   )
-  if (rowCount === 0 && doneBefore.length === 0) throw noSuchWebhook()
+  if (!isDone && doneBefore.length === 0) throw noSuchWebhook()
   return { id: found.id }
 }

@@ -1,11 +1,11 @@
 -- Takes an endpoint away from its merchant; its deliveries stay on record, and what was pending is sent no
--- more.
-CREATE OR REPLACE FUNCTION remove_webhook(merchant int, endpoint int) RETURNS SETOF int
+-- more. @returns null where the merchant has no such endpoint
+CREATE OR REPLACE FUNCTION remove_webhook(merchant int, endpoint int) RETURNS boolean
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   UPDATE webhook_endpoint
   SET slot = NULL, is_active = false, due_at = NULL, removed_at = service_now(), updated_at = service_now()
   WHERE id = endpoint AND merchant_id = merchant AND removed_at IS NULL
-  RETURNING id
+  RETURNING true
 $$;
 
 REVOKE EXECUTE ON FUNCTION remove_webhook FROM PUBLIC;

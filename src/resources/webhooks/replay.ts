@@ -6,6 +6,18 @@ import { transact } from '../../database/transact.ts'
 import { type FieldProblem } from '../../shared/errors.ts'
 import { invalidInput, readInput } from '../../shared/input.ts'
 import { findWebhook } from './find.ts'
+import { sqlFunction } from '../../database/sql-function.ts'
+
+const makePending = sqlFunction('replay_events', {
+  takes: {
+    merchant: 'int',
+    endpoint: 'int',
+    firstPlace: 'bigint?',
+    lastPlace: 'bigint?',
+    places: 'bigint[]?',
+  },
+  gives: 'int',
+})
 
 /** Events that one call sends again. Choice: more than a busy day of one merchant has. */
 const webhookReplayMax = 10_000
@@ -58,18 +70,13 @@ export async function replayEvents(
   let count = 0
   let parts = 0
   for (const [first, last, places] of positions ? someOf(positions) : stretchesOf(from ?? 1n, to ?? 0n)) {
-    const call = {
-      name: 'replay_events',
-      text: 'SELECT replay_events($1, $2, $3, $4, $5) AS count',
-      values: [merchantId, id, first, last, places],
-    }
-    const { rows } = await transact(ctx.database, async (tx) => {
+    count += await transact(ctx.database, async (tx) => {
       // What was asked for is on record from its first part on.
       if (parts === 0) await recordChange(tx, recordingOf(ctx, 'replayEvents'), change)
-      return tx.query<{ count: number }>(call)
+      const part = { firstPlace: first, lastPlace: last, places }
+      return makePending(tx, { merchant: merchantId, endpoint: id, ...part })
     })
     parts += 1
-    count += rows[0]?.count ?? 0
   }
   return { id, count }
 }

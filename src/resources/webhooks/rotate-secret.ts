@@ -5,6 +5,12 @@ import { findWebhook, noSuchWebhook } from './find.ts'
 import type { WebhookWithSecret } from './register.ts'
 import { openWebhookSecret, sealWebhookSecret } from './secrets.ts'
 import { newWebhookSecret } from './sign.ts'
+import { sqlFunction } from '../../database/sql-function.ts'
+
+const replaceSecret = sqlFunction('rotate_webhook_secret', {
+  takes: { merchant: 'int', endpoint: 'int', sealed: 'bytea', effect: 'text?', overlapMs: 'bigint' },
+  gives: { secretSealed: 'bytea' },
+})
 
 /** After a rotation deliveries are signed with both secrets for so long (issue: webhooks). */
 const webhookOverlapMs = 24 * 3_600_000
@@ -27,17 +33,19 @@ export async function rotateWebhookSecret(
   const { master } = ctx.access
   const sealed = sealWebhookSecret(master, { merchantId, id }, newWebhookSecret())
   const rotated = await transact(ctx.database, async (tx) => {
-    const { rows } = await tx.query<{ sealed: Buffer }>({
-      name: 'rotate_webhook_secret',
-      text: 'SELECT secret_sealed AS sealed FROM rotate_webhook_secret($1, $2, $3, $4, $5)',
-      values: [merchantId, id, sealed, ctx.effect?.id ?? null, oldEndsNow ? 0 : webhookOverlapMs],
+    const [kept] = await replaceSecret(tx, {
+      merchant: merchantId,
+      endpoint: id,
+      sealed,
+      effect: ctx.effect?.id ?? null,
+      overlapMs: oldEndsNow ? 0 : webhookOverlapMs,
     })
     const change = { target: ['webhook', id], after: { old_secret_ended: oldEndsNow } } as const
     // Another one: the same request had rotated it before.
-    if (rows[0]?.sealed.equals(sealed))
+    if (kept?.secretSealed.equals(sealed))
       await recordChange(tx, recordingOf(ctx, 'rotateWebhookSecret'), change)
-    return rows[0]
+    return kept
   })
   if (!rotated) throw noSuchWebhook()
-  return { id, secret: openWebhookSecret(master, { merchantId, id }, rotated.sealed) }
+  return { id, secret: openWebhookSecret(master, { merchantId, id }, rotated.secretSealed) }
 }

@@ -8,6 +8,23 @@ import { findWebhook, noSuchWebhook } from './find.ts'
 import { webhookBody } from './payload.ts'
 import { openWebhookSecret } from './secrets.ts'
 import { signedHeaders } from './sign.ts'
+import { sqlFunction } from '../../database/sql-function.ts'
+
+const recordTest = sqlFunction('record_webhook_test', {
+  takes: {
+    merchant: 'int',
+    endpoint: 'int',
+    delivery: 'bigint',
+    sentAt: 'timestamptz',
+    delivered: 'boolean',
+    statusCode: 'int?',
+    error: 'text?',
+    durationMs: 'int',
+    answer: 'text?',
+    address: 'text?',
+  },
+  gives: 'void',
+})
 
 /** What a receiver made of a sample event. */
 export interface Sample extends Pick<SendResult, 'isDelivered' | 'statusCode' | 'durationMs'> {
@@ -58,21 +75,17 @@ async function sendNow(ctx: Context, place: { id: number; merchantId: number }):
   const told = await ctx.webhookSender.send({ url, headers, body }, ctx.ending)
   if (told.error === 'aborted') throw new DomainError('OVERLOADED')
   await transact(ctx.database, async (tx) => {
-    await tx.query({
-      name: 'record_webhook_test',
-      text: 'SELECT record_webhook_test($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)',
-      values: [
-        merchantId,
-        id,
-        deliveryId,
-        target.at,
-        told.isDelivered,
-        told.statusCode,
-        told.error,
-        told.durationMs,
-        told.answer,
-        told.address,
-      ],
+    await recordTest(tx, {
+      merchant: merchantId,
+      endpoint: id,
+      delivery: deliveryId,
+      sentAt: target.at,
+      delivered: told.isDelivered,
+      statusCode: told.statusCode,
+      error: told.error,
+      durationMs: told.durationMs,
+      answer: told.answer,
+      address: told.address,
     })
     const change = { target: ['webhook', id], after: { delivery_id: Number(deliveryId) } } as const
     await recordChange(tx, recordingOf(ctx, 'sendTestEvent'), change)

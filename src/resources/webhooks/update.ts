@@ -6,6 +6,12 @@ import { readInput } from '../../shared/input.ts'
 import { checkWebhookUrl } from './address.ts'
 import { findWebhook, noSuchWebhook } from './find.ts'
 import { webhookFields } from './register.ts'
+import { sqlFunction } from '../../database/sql-function.ts'
+
+const changeWebhook = sqlFunction('change_webhook', {
+  takes: { merchant: 'int', endpoint: 'int', address: 'text?', names: 'text[]?', active: 'boolean?' },
+  gives: 'boolean',
+})
 
 export const updateWebhookInput = z.object({
   url: webhookFields.url.nullish(),
@@ -30,15 +36,17 @@ export async function updateWebhook(
   const input = readInput(updateWebhookInput, raw)
   const { id, merchantId } = await findWebhook(ctx, rawId)
   const url = input.url == null ? null : await checkWebhookUrl(input.url, ctx.config)
-  const { rowCount } = await transact(ctx.database, (tx) =>
+  const isThere = await transact(ctx.database, (tx) =>
     recordedChange(tx, recordingOf(ctx, 'updateWebhook'), ['webhook', id], () =>
-      tx.query({
-        name: 'change_webhook',
-        text: 'SELECT FROM change_webhook($1, $2, $3, $4, $5)',
-        values: [merchantId, id, url, input.events ?? null, input.isActive ?? null],
+      changeWebhook(tx, {
+        merchant: merchantId,
+        endpoint: id,
+        address: url,
+        names: input.events,
+        active: input.isActive,
       }),
     ),
   )
-  if (rowCount === 0) throw noSuchWebhook()
+  if (!isThere) throw noSuchWebhook()
   return { id }
 }

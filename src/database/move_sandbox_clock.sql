@@ -1,0 +1,19 @@
+-- Moves the clock of a sandbox on by `ms`, once per name of a move; the newest `kept` names are remembered.
+-- Tells every process. @returns how far the clock is ahead
+CREATE OR REPLACE FUNCTION move_sandbox_clock(ms bigint, named text, kept int) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+DECLARE
+  ahead bigint;
+BEGIN
+  INSERT INTO sandbox_clock AS c (offset_ms, moves) VALUES (ms, array_remove(ARRAY[named], NULL))
+  ON CONFLICT (singleton) DO UPDATE SET
+    offset_ms = c.offset_ms + CASE WHEN c.moves && excluded.moves THEN 0 ELSE excluded.offset_ms END,
+    moves = CASE WHEN c.moves && excluded.moves THEN c.moves
+      ELSE (c.moves || excluded.moves)[cardinality(c.moves || excluded.moves) - kept + 1:] END
+  RETURNING offset_ms INTO ahead;
+  PERFORM pg_notify('clock', '');
+  RETURN ahead;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION move_sandbox_clock FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION move_sandbox_clock TO payments_service;

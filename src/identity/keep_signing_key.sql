@@ -1,0 +1,9 @@
+-- Keeps a new signing key, unless another process made the one of this name first.
+CREATE OR REPLACE FUNCTION keep_signing_key(name text, public_half jsonb, sealed bytea) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+  INSERT INTO signing_key (kid, public_key, sealed_private) VALUES (name, public_half, sealed)
+  ON CONFLICT (kid) DO NOTHING
+$$;
+
+REVOKE EXECUTE ON FUNCTION keep_signing_key FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION keep_signing_key TO payments_service;

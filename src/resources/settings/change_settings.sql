@@ -1,0 +1,14 @@
+-- Changes what is not null of the settings that hold at once. An empty address removes the one that is
+-- notified.
+CREATE OR REPLACE FUNCTION change_settings(
+  merchant int, business_name text, address text, whitelist text[], language locale
+) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+  UPDATE merchant SET name = coalesce(business_name, name),
+    notification_email = nullif(coalesce(address, notification_email), ''),
+    ip_whitelist = coalesce(whitelist, ip_whitelist), locale = coalesce(language, locale)
+  WHERE id = change_settings.merchant
+$$;
+
+REVOKE EXECUTE ON FUNCTION change_settings FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION change_settings TO payments_service;

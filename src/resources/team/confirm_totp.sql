@@ -1,0 +1,13 @@
+-- Makes the second factor count from now on, with these recovery codes. @returns whether there was none
+-- before
+CREATE OR REPLACE FUNCTION confirm_totp(member int, code_hashes bytea[]) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+BEGIN
+  UPDATE team_member SET second_factor_at = service_now() WHERE id = member AND second_factor_at IS NULL;
+  IF NOT FOUND THEN RETURN false; END IF;
+  UPDATE member_secret SET recovery_hashes = code_hashes WHERE member_id = member;
+  RETURN true;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION confirm_totp FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION confirm_totp TO payments_service;

@@ -1,0 +1,9 @@
+-- Uses a recovery code up. @returns null where the member has no such code any more
+CREATE OR REPLACE FUNCTION use_recovery_code(member int, code_hash bytea) RETURNS boolean
+LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+  UPDATE member_secret SET recovery_hashes = array_remove(recovery_hashes, code_hash)
+  WHERE member_id = member AND code_hash = ANY (recovery_hashes) RETURNING true
+$$;
+
+REVOKE EXECUTE ON FUNCTION use_recovery_code FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION use_recovery_code TO payments_service;
