@@ -2,7 +2,7 @@
 -- where each of them is told. For a merchant that had no letter yet only the day is noted (`is_first`).
 -- @returns the head of each log, and who receives the letter
 CREATE OR REPLACE FUNCTION take_due_audit_letters(most int) RETURNS TABLE (
-  merchant_id int, position bigint, hash bytea, proof bytea, is_first boolean, merchant text, locale locale,
+  merchant_id int, "position" bigint, hash bytea, proof bytea, is_first boolean, merchant text, locale locale,
   receivers jsonb
 )
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$

@@ -7,7 +7,7 @@ import { readId } from '../../graphql/ids.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { readInput, smallIdMax } from '../../shared/input.ts'
 import { placeInput } from './account.ts'
-import { beneficiaryCategories, beneficiaryFields } from './create.ts'
+import { type beneficiaryCategories, beneficiaryFields } from './create.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 import type { PayoutMethod } from '../../shared/providers.ts'
 

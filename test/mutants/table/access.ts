@@ -64,8 +64,8 @@ export const accessMutants: readonly Mutant[] = [
   },
   {
     name: 'a code of the second factor is accepted twice',
-    file: 'src/resources/team/prove.ts',
-    find: 'AND totp_step < $2 AND totp_sealed',
+    file: 'src/resources/team/use_totp_step.sql',
+    find: 'AND totp_step < step AND totp_sealed',
     replace: 'AND totp_sealed',
     test: 'resources/team/prove.test.ts',
     finds: 'a code of the application, shown 20 times at once, is taken once; an older one never',
