@@ -4,7 +4,7 @@ interface RoleRow {
   scopes: readonly Scope[]
   /** It sees what it may, and changes nothing but its own way of signing in. */
   readsOnly: boolean
-  /** Whether it may approve what waits for a person; the database says so as well. */
+  /** Whether it may approve what waits for a person; `role_approves` says the same in SQL. */
   approves: boolean
   /** Whom it may invite, change and remove; with the scope `team`. */
   manages: readonly RoleName[]

@@ -69,6 +69,13 @@ test.each([
   expect(await enter(colleague)).toMatchObject({ role: 'finance' })
 })
 
+test('the database lets the same roles approve', async () => {
+  const { rows } = await db.owner.query<{ role: Role; approves: boolean }>(
+    'SELECT role, role_approves(role) AS approves FROM unnest(enum_range(NULL::member_role)) AS role',
+  )
+  expect(rows).toEqual(roleNames.map((role) => ({ role, approves: roles[role].approves })))
+})
+
 test('who was removed stays so; a merchant keeps its last owner, also of two who leave at once', async () => {
   const shop = await makeMerchant(db.database.pool)
   const owners = [

@@ -60,7 +60,7 @@ BEGIN
   IF asked.merchant_id IS NULL THEN RETURN; END IF;
   at := service_now() + (clock_timestamp() - now());
   refused := CASE
-    WHEN person.role NOT IN ('owner', 'admin', 'finance') THEN 'role'
+    WHEN NOT role_approves(person.role) THEN 'role'
     -- Who asked for a change of the settings may take it back.
     WHEN person.member_id = ANY (asked.makers) AND NOT (subject = 'settings' AND decided = 'rejected')
       THEN 'maker'

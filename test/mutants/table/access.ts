@@ -13,8 +13,8 @@ export const accessMutants: readonly Mutant[] = [
   {
     name: 'the approval of a removed member counts',
     file: 'counts_as_approver()',
-    find: "$1.status = 'active' AND $1.role IN",
-    replace: '$1.role IN',
+    find: "$1.status = 'active' AND role_approves",
+    replace: 'role_approves',
     test: 'spec/approvals.test.ts',
     finds: 'with the approval of somebody who was removed since',
   },
