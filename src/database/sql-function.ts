@@ -249,8 +249,9 @@ function snakeOf(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
-/** The name of an array; `references` is a reserved word of SQL. */
+/** The name of an array; `references` is a reserved word of SQL, and `_ms` is a plural. */
 function pluralOf(name: string): string {
+  if (name.endsWith('_ms')) return name
   if (name === 'reference') return 'refs'
   if (/[^aeiou]y$/.test(name)) return `${name.slice(0, -1)}ies`
   return /(?:s|x|ch)$/.test(name) ? `${name}es` : `${name}s`

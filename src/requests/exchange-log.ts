@@ -1,5 +1,6 @@
 import type { Pool } from 'pg'
 import { type Batches, shareStatement } from '../database/batch.ts'
+import { sqlFunctionOfMany, sqlType } from '../database/sql-function.ts'
 import { limits } from '../shared/limits.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Exchange } from '../operators/operator.ts'
@@ -28,27 +29,33 @@ export function exchangeRecorder(
   }
 }
 
+const keepExchanges = sqlFunctionOfMany('keep_exchanges', {
+  each: {
+    merchantId: 'int',
+    requestId: 'bigint',
+    operation: 'text',
+    method: 'text',
+    path: 'text',
+    status: sqlType<number | null>('smallint'),
+    requestBody: 'text',
+    responseBody: 'text',
+    error: 'text?',
+    durationMs: 'int',
+    at: 'timestamptz',
+  },
+  takes: {},
+  gives: 'void',
+})
+
 async function keep(pool: Pool, kept: readonly Kept[]): Promise<void[]> {
-  await pool.query({
-    name: 'keep_exchanges',
-    text: `INSERT INTO operator_exchange (merchant_id, request_id, operation, method, path, status,
-        request_body, response_body, error, duration_ms, at)
-      SELECT * FROM unnest($1::int[], $2::bigint[], $3::text[], $4::text[], $5::text[],
-        $6::smallint[], $7::text[], $8::text[], $9::text[], $10::int[], $11::timestamptz[])`,
-    values: [
-      kept.map((k) => k.merchantId),
-      kept.map((k) => k.requestId),
-      kept.map((k) => k.operation),
-      kept.map((k) => k.method),
-      kept.map((k) => k.path),
-      kept.map((k) => k.status),
-      kept.map((k) => storable(k.requestBody)),
-      kept.map((k) => storable(k.responseBody)),
-      kept.map((k) => (k.error === undefined ? null : storable(k.error))),
-      kept.map((k) => Math.round(k.durationMs)),
-      kept.map((k) => k.at.toISOString()),
-    ],
-  })
+  const storables = kept.map((one) => ({
+    ...one,
+    requestBody: storable(one.requestBody),
+    responseBody: storable(one.responseBody),
+    error: one.error === undefined ? null : storable(one.error),
+    durationMs: Math.round(one.durationMs),
+  }))
+  await keepExchanges(pool, storables, {})
   return kept.map(() => undefined)
 }
 

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import type { Database } from '../database/client.ts'
+import { sqlFunction } from '../database/sql-function.ts'
 import type { Effect } from '../idempotency/idempotency-keys.ts'
 import { type Actor, actorOf } from '../identity/actor.ts'
 import type { Access } from '../identity/authenticate.ts'
 import { operatorIdentity } from '../identity/operator-identities.ts'
-import { invariant } from '../shared/invariant.ts'
 
 /** Who asks for a new request, and within which effect of an `Idempotency-Key`. */
 interface Asking {
@@ -13,6 +13,8 @@ interface Asking {
   access: Pick<Access, 'master'>
   database: Pick<Database, 'pool'>
 }
+
+const freeIdentity = sqlFunction('free_identity', { takes: { candidate: 'uuid' }, gives: 'uuid' })
 
 /**
  * The identity under which an operator is asked for a new collection, deposit or payout. It is derived from
@@ -32,13 +34,7 @@ export async function identityOf(
     return operatorIdentity(master, { merchantId, kind, by: 'reference', name: reference })
   if (!ctx.effect) return randomUUID()
   const derived = operatorIdentity(master, { merchantId, kind, by: 'request', name: ctx.effect.name })
-  const { rows } = await ctx.database.pool.query<{ identity: string }>({
-    name: 'free_identity',
-    text: 'SELECT free_identity($1) AS identity',
-    values: [derived],
-  })
-  invariant(rows[0], 'there is always a free identity')
-  return rows[0].identity
+  return freeIdentity(ctx.database.pool, { candidate: derived })
 }
 
 /** What the identities of a batch's new recipients are derived from, each by its place in the request. */

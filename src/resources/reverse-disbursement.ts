@@ -1,5 +1,6 @@
 import type { Pool } from 'pg'
 import { shareStatement } from '../database/batch.ts'
+import { sqlFunctionOfMany } from '../database/sql-function.ts'
 import type { Evidence } from '../operators/operator.ts'
 import { causeOf, type OpenRequest } from '../requests/open-request.ts'
 import { proofOf } from '../requests/ending.ts'
@@ -34,16 +35,18 @@ interface Item {
   evidence: Evidence
 }
 
+const reverseDisbursements = sqlFunctionOfMany('reverse_disbursements', {
+  each: { cause: 'text', evidence: 'jsonb' },
+  takes: {},
+  gives: { place: 'int', moved: 'boolean' },
+})
+
 const reverseMany = shareStatement(async (pool: Pool, items: readonly Item[]): Promise<boolean[]> => {
-  const { rows } = await pool.query<{ moved: boolean }>({
-    name: 'reverse_disbursements',
-    text: 'SELECT moved FROM reverse_disbursements($1, $2::jsonb[])',
-    values: [
-      items.map((item) => item.about),
-      items.map((item) => JSON.stringify({ by: 'query', reversed: true, ...proofOf(item.evidence) })),
-    ],
-  })
-  return rows.map((row) => row.moved)
+  const reversals = items.map(({ about, evidence }) => ({
+    cause: about,
+    evidence: { by: 'query', reversed: true, ...proofOf(evidence) },
+  }))
+  return (await reverseDisbursements(pool, reversals, {})).map(({ moved }) => moved)
 })
 
 /** Where the status of each kind stands. */

@@ -38,9 +38,9 @@ const withoutLocks: readonly Edit[] = [
   },
   // And two may ask at one moment: neither the interval nor the shared flight keeps them apart,
   {
-    file: 'src/requests/store.ts',
-    find: '          AND (query_after IS NULL OR query_after <= now())\n',
-    replace: '',
+    file: 'claim_requests()',
+    find: 'AND (r.query_after IS NULL OR r.query_after <= now())\n      ORDER BY r.next_check_at',
+    replace: 'ORDER BY r.next_check_at',
   },
   {
     file: 'src/resources/jobs.ts',
@@ -49,8 +49,8 @@ const withoutLocks: readonly Edit[] = [
   },
   // every copy of a callback makes it due,
   {
-    file: 'src/requests/store.ts',
-    find: "FROM kept WHERE r.id = kept.request_id AND (r.state <> 'settled' OR $6 <> 'settled')",
+    file: 'record_callback()',
+    find: "FROM kept WHERE r.id = kept.request_id AND (r.state <> 'settled' OR says <> 'settled')",
     replace: 'FROM named WHERE r.id = named.id',
   },
   {
@@ -152,9 +152,9 @@ export const plants: readonly Plant[] = [
     name: 'no fence',
     edits: [
       {
-        file: 'src/requests/store.ts',
-        find: 'AND attempt = $3 AND fence_until <= coalesce($4::timestamptz, now())\n',
-        replace: 'AND $3::int IS NOT NULL AND $4::timestamptz IS DISTINCT FROM now()\n',
+        file: 'claim_send()',
+        find: 'AND attempt = known_attempt AND fence_until <= coalesce(known_at, now())\n',
+        replace: '\n',
       },
     ],
   },

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openPool } from '../../src/database/client.ts'
 import { serviceRole } from '../../src/database/migrate.ts'
-import { recordCallback } from '../../src/requests/store.ts'
+import { recordCallback } from '../../src/requests/record-callback.ts'
 import { makeMerchant } from '../kit/merchants.ts'
 import { openCollection } from '../kit/money.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'

@@ -6,7 +6,8 @@ import type {
   OperatorHandle,
   QueryOutcome,
 } from '../../src/operators/operator.ts'
-import { noteRequest, recordCallback } from '../../src/requests/store.ts'
+import { recordCallback } from '../../src/requests/record-callback.ts'
+import { noteRequest } from '../../src/requests/store.ts'
 import { resolveJob, serviceJobs } from '../../src/resources/jobs.ts'
 import { checkRequest } from '../../src/requests/check.ts'
 import { settleTransaction } from '../../src/resources/transactions/settle.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { recordCallback } from '../../src/requests/store.ts'
+import { recordCallback } from '../../src/requests/record-callback.ts'
 import { checkRequest } from '../../src/requests/check.ts'
 import { eventTypes, fundedMerchant, openCollection, settleMany } from '../kit/money.ts'
 import { movementsOf } from '../kit/money-out.ts'

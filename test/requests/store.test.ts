@@ -3,15 +3,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Batches, openBatches } from '../../src/database/batch.ts'
 import { openDatabase } from '../../src/database/client.ts'
 import { serviceRole } from '../../src/database/migrate.ts'
-import {
-  type CallbackRecord,
-  claimDue,
-  claimOne,
-  claimSend,
-  noteRequest,
-  type RequestNote,
-  recordCallback,
-} from '../../src/requests/store.ts'
+import { type CallbackRecord, recordCallback } from '../../src/requests/record-callback.ts'
+import { claimDue, claimOne, claimSend, noteRequest, type RequestNote } from '../../src/requests/store.ts'
 import { makeMerchant, type TestMerchant } from '../kit/merchants.ts'
 import { openCollection, settleMany } from '../kit/money.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect } from 'vitest'
-import { recordCallback } from '../../src/requests/store.ts'
+import { recordCallback } from '../../src/requests/record-callback.ts'
 import { resolveJob, serviceJobs } from '../../src/resources/jobs.ts'
 import { cancelPayout } from '../../src/resources/payouts/cancel.ts'
 import { createPayout } from '../../src/resources/payouts/create.ts'

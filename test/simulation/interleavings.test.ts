@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { regenerateApiKey } from '../../src/identity/api-keys.ts'
-import { recordCallback } from '../../src/requests/store.ts'
+import { recordCallback } from '../../src/requests/record-callback.ts'
 import { reverseTransaction } from '../../src/resources/transactions/reverse.ts'
 import type { Outcome } from '../../src/requests/ending.ts'
 import { settleTransaction } from '../../src/resources/transactions/settle.ts'

@@ -108,12 +108,11 @@ export const operatorsMutants: readonly Mutant[] = [
   },
   {
     name: 'a callback during a note is lost',
-    file: 'src/requests/store.ts',
+    file: 'note_requests()',
     find:
-      '              WHEN r.next_check_at <= service_now() + (clock_timestamp() - now()) THEN ' +
-      'r.next_check_at\n' +
-      '              -- Over',
-    replace: '              -- Over',
+      'WHEN r.next_check_at <= service_now() + (clock_timestamp() - now()) THEN r.next_check_at\n' +
+      '          -- Over',
+    replace: '-- Over',
     test: 'requests/check-callback.test.ts',
     finds: 'a callback that overtakes a note that waits is not forgotten',
   },
@@ -159,15 +158,15 @@ export const operatorsMutants: readonly Mutant[] = [
   },
   {
     name: 'a request is sent inside its fence',
-    file: 'src/requests/store.ts',
-    find: 'AND fence_until <= coalesce($4::timestamptz, now())',
-    replace: 'AND coalesce($4::timestamptz, now()) IS NOT NULL',
+    file: 'claim_send()',
+    find: 'AND fence_until <= coalesce(known_at, now())',
+    replace: '',
     test: 'requests/store.test.ts',
     finds: 'nobody sends before its end',
   },
   {
     name: 'an operation that the operator executed before a restore is sent',
-    file: 'src/requests/store.ts',
+    file: 'claim_send()',
     find: "SET state = CASE WHEN orphan.found THEN 'accepted' ELSE 'sending' END",
     replace: "SET state = CASE WHEN orphan.found AND false THEN 'accepted' ELSE 'sending' END",
     test: 'ledger/identities.test.ts',
@@ -175,9 +174,9 @@ export const operatorsMutants: readonly Mutant[] = [
   },
   {
     name: 'the right to send is given after an acceptance',
-    file: 'src/requests/store.ts',
-    find: "AND state IN ('sending', 'unsent', 'doubt')\n        AND (kind",
-    replace: "AND state IN ('sending', 'unsent', 'doubt', 'accepted')\n        AND (kind",
+    file: 'claim_send()',
+    find: "AND state IN ('sending', 'unsent', 'doubt')\n    AND (kind",
+    replace: "AND state IN ('sending', 'unsent', 'doubt', 'accepted')\n    AND (kind",
     test: 'requests/accepted-then-absent.test.ts',
     finds: 'accepted, then absent: not sent again',
   },

@@ -1,0 +1,72 @@
+-- Takes requests that are to be asked about, each with what it is for: those of an operator that are due,
+-- oldest first; or, where `only_transaction` is given, the open one of that transaction. For `pause_ms` no
+-- other caller takes them. A caller that dies leaves them due again after `fence_ms`.
+CREATE OR REPLACE FUNCTION claim_requests(
+  only_provider provider, only_transaction bigint, take int, pause_ms bigint, fence_ms bigint
+) RETURNS TABLE (
+  id bigint, merchant_id int, subject text, subject_id bigint, provider provider, kind operator_request_kind,
+  amount bigint, phone text, handle jsonb, state operator_request_state, attempt smallint,
+  claimed_at timestamptz, check_count int, age_ms double precision, left_ms double precision,
+  since_over_ms double precision, since_settled_ms double precision, since_sent_ms double precision,
+  request jsonb, status text, claimed text, since_told_ms double precision, turned_away text,
+  is_withdrawn boolean, is_approved boolean
+)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+  taken bigint[];
+BEGIN
+  IF only_transaction IS NULL THEN
+    taken := ARRAY(
+      SELECT r.id FROM operator_request r
+      WHERE r.provider = only_provider AND r.next_check_at <= service_now()
+        AND (r.query_after IS NULL OR r.query_after <= now())
+      ORDER BY r.next_check_at LIMIT take FOR UPDATE SKIP LOCKED);
+  ELSE
+    taken := ARRAY(
+      SELECT r.id FROM operator_request r
+      WHERE r.transaction_id = only_transaction AND r.next_check_at IS NOT NULL
+        AND (r.query_after IS NULL OR r.query_after <= now())
+      FOR NO KEY UPDATE);
+  END IF;
+  IF cardinality(taken) = 0 THEN RETURN; END IF;
+
+  UPDATE operator_request r
+  SET query_after = now() + pause_ms * interval '1 millisecond', check_count = r.check_count + 1,
+    next_check_at = service_now() + fence_ms * interval '1 millisecond'
+  WHERE r.id = ANY (taken);
+
+  RETURN QUERY
+  SELECT r.id, r.merchant_id,
+    CASE WHEN r.payout_id IS NOT NULL THEN 'payout' WHEN r.recipient_id IS NOT NULL THEN 'recipient'
+      WHEN r.kind = 'collect' THEN 'collection' ELSE 'deposit' END,
+    coalesce(r.payout_id, r.recipient_id, r.transaction_id), r.provider, r.kind, r.amount, r.phone,
+    r.handle || jsonb_build_object('correlationId', r.correlation_id, 'clientRef', r.correlation_id),
+    r.state, r.attempt, now(), r.check_count,
+    whole_ms(service_now() - r.created_at), whole_ms(t.expires_at - service_now()),
+    coalesce(whole_ms(service_now() - coalesce(t.expires_at, s.settled_at)), 0),
+    whole_ms(service_now() - coalesce(s.settled_at, r.created_at)),
+    whole_ms(now() - r.fence_until) + fence_ms,
+    coalesce(t.request_data, p.request_data, '{}'),
+    coalesce(t.status::text, p.status::text, b.status::text), r.handle->>'claimed',
+    whole_ms(service_now() - (r.handle->>'toldAt')::timestamptz), r.handle->>'turnedAway',
+    coalesce(b.is_withdrawn, false),
+    EXISTS (SELECT FROM deposit_approval a WHERE a.transaction_id = r.transaction_id)
+  FROM operator_request r
+  LEFT JOIN LATERAL (
+    SELECT t.* FROM transaction t WHERE t.id = r.transaction_id AND t.merchant_id = r.merchant_id LIMIT 1
+  ) t ON true
+  LEFT JOIN LATERAL (
+    SELECT p.* FROM payout p WHERE p.id = r.payout_id AND p.merchant_id = r.merchant_id LIMIT 1
+  ) p ON true
+  LEFT JOIN LATERAL (
+    SELECT b.*, g.cancel_asked_at IS NOT NULL AS is_withdrawn
+    FROM batch_recipient b JOIN batch g ON g.id = b.batch_id
+    WHERE b.id = r.recipient_id AND b.merchant_id = r.merchant_id LIMIT 1
+  ) b ON true
+  CROSS JOIN LATERAL (SELECT coalesce(t.settled_at, p.settled_at, b.settled_at) AS settled_at) s
+  WHERE r.id = ANY (taken);
+END $$;
+
+REVOKE EXECUTE ON FUNCTION claim_requests FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION claim_requests TO payments_service;

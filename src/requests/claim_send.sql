@@ -1,0 +1,47 @@
+-- The fence: gives the right to send a request once more, to one caller, and only after the time in which an
+-- earlier send may still arrive. Without it two nodes that both see "no record" would both send. While
+-- payments out are halted nobody sends a disbursement, nor one of a batch of which enough are under way.
+-- What an orphan of the operator has (`operator_orphan`) is neither sent nor given up: it becomes `accepted`,
+-- so that it is only asked about.
+-- `known_attempt` is the attempt that the caller knows of, `known_at` when it came to know. With `gives_up`
+-- the right is taken so that nobody sends: also while payments out are halted, but not of a disbursement
+-- while a restore waits to be accepted, because it may have been sent after the backup.
+-- Returns the number of this attempt; null where another caller has the right, or nobody now.
+CREATE OR REPLACE FUNCTION claim_send(
+  of_request bigint, known_attempt int, known_at timestamptz, gives_up boolean, fence_ms bigint,
+  call_ms bigint, batch_max int
+) RETURNS smallint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+  sent smallint;
+BEGIN
+  UPDATE operator_request r
+  SET state = CASE WHEN orphan.found THEN 'accepted' ELSE 'sending' END::operator_request_state,
+    attempt = attempt + 1, fence_until = now() + fence_ms * interval '1 millisecond',
+    accepted_at = CASE WHEN orphan.found THEN service_now() END,
+    -- What an earlier send met says nothing of this one.
+    handle = handle - 'turnedAway',
+    next_check_at = CASE WHEN orphan.found THEN date_trunc('milliseconds', service_now())
+      ELSE next_check_at END
+  FROM (SELECT EXISTS (
+    SELECT FROM operator_request o JOIN operator_orphan USING (correlation_id) WHERE o.id = of_request
+  ) AS found) AS orphan
+  WHERE r.id = of_request AND attempt = known_attempt
+    AND fence_until <= coalesce(known_at, now())
+    AND state IN ('sending', 'unsent', 'doubt')
+    AND (kind = 'collect' OR CASE WHEN gives_up
+      THEN NOT EXISTS (SELECT FROM installation i WHERE i.restored_at IS NOT NULL)
+      ELSE NOT EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS NULL) END)
+    -- What people approved does not begin while its merchant owes money, as a payout does not.
+    AND (state <> 'unsent' OR gives_up OR NOT EXISTS (
+      SELECT FROM deposit_approval a JOIN merchant_balance b ON b.merchant_id = a.merchant_id
+      WHERE a.transaction_id = r.transaction_id AND b.receivable > 0))
+    AND (recipient_id IS NULL OR gives_up
+      OR has_place(r.id, recipient_id, fence_ms, call_ms, batch_max))
+  RETURNING CASE WHEN state = 'sending' THEN attempt END INTO sent;
+  RETURN sent;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION claim_send FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION claim_send TO payments_service;

@@ -1,0 +1,18 @@
+-- Says when a request that is settled is asked about again; null asks no more. What a callback made due
+-- meanwhile stays due, and what was reversed is over.
+CREATE OR REPLACE FUNCTION watch_request(of_request bigint, next_ms bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+BEGIN
+  UPDATE operator_request r
+  SET next_check_at = CASE WHEN NOT EXISTS (
+        SELECT FROM movement m
+        WHERE m.cause = coalesce('transaction:' || r.transaction_id, 'payout:' || r.payout_id,
+            'recipient:' || r.recipient_id)
+          AND m.step IN ('reverse', 'shortfall'))
+      THEN service_now() + next_ms * interval '1 millisecond' END
+  WHERE r.id = of_request AND r.state = 'settled'
+    AND r.next_check_at > service_now() + (clock_timestamp() - now());
+END $$;
+
+REVOKE EXECUTE ON FUNCTION watch_request FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION watch_request TO payments_service;
