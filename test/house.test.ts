@@ -149,9 +149,11 @@ const rules: Record<string, Rule> = {
         .map((target) => `imports ${target}`),
     ),
 
-  'a resource calls another one only where it is listed, and never its schema': ({ path, text }) =>
+  'a verb knows no GraphQL and no schema, and another resource only where it is listed': ({ path, text }) =>
     importsOf(path, text).flatMap((target) => {
       const [from, to] = [resourceOf(path), resourceOf(target)]
+      if (from && roomOf(target) === 'graphql' && !/(schema|-type)\.ts$/.test(path))
+        return [`imports ${target}: ids and lists are read in the schema`]
       if (!from || !to || from === to) return []
       if (basename(target) === 'schema.ts') return [`imports ${target}: types are named by string`]
       return resourceCalls.has(`${from} → ${to}`) ? [] : [`imports ${target}, which is not listed`]
@@ -297,6 +299,7 @@ describe('each rule can fail', () => {
     [1, 'src/dashboard/page.ts', importing('../shared/money.ts')],
     [2, 'src/resources/payouts/create.ts', importing('../batches/process.ts')],
     [2, 'src/resources/payment-links/schema.ts', importing('../transactions/schema.ts')],
+    [2, 'src/resources/payouts/create.ts', importing('../../graphql/builder.ts')],
     [3, 'src/http/server.ts', importing('../app.ts')],
     [4, 'src/jobs/worker.ts', 'const poolMax = process.env.POOL_MAX\n'],
     [5, 'src/jobs/worker.ts', importing('./schedule')],

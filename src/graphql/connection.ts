@@ -2,7 +2,7 @@ import type { OutputType } from '@pothos/core'
 import { queryFromInfo } from '@pothos/plugin-prisma'
 import type { GraphQLResolveInfo } from 'graphql'
 import type { Context } from '../context.ts'
-import { smallIdMax } from '../shared/input.ts'
+import { smallIdMax } from '../shared/ids.ts'
 import { type Connection, connect, edgeOf, type Page, type PageArgs, readPage } from '../shared/page.ts'
 import { builder } from './builder.ts'
 

@@ -23,9 +23,3 @@ export const Failure = builder.objectRef<FailureReason>('Failure').implement({
     messageEn: t.string({ resolve: (reason) => failureReasons[reason].messageEn }),
   }),
 })
-
-/** The reason as the table knows it; null where nothing failed. */
-export function failureOf(reason: string | null): FailureReason | null {
-  if (reason === null) return null
-  return Object.hasOwn(failureReasons, reason) ? (reason as FailureReason) : 'UNSPECIFIED'
-}

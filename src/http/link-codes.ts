@@ -4,6 +4,7 @@ import type { Services } from '../context.ts'
 import { asMerchant } from '../database/merchant-pool.ts'
 import { accessRuleOf } from '../graphql/access-plan.ts'
 import { qrOfLink } from '../resources/payment-links/qr.ts'
+import { readSmallId } from '../shared/ids.ts'
 import { openDownloads } from './downloads.ts'
 import type { Door } from './rest/handler.ts'
 
@@ -20,7 +21,9 @@ export function openLinkCodes(services: Services, schema: GraphQLSchema): Door {
       rule,
       send: async (caller, { response, begin }) => {
         const { merchantId } = mine(caller)
-        const { svg, png } = await asMerchant(merchantId, () => qrOfLink(caller, id))
+        const { svg, png } = await asMerchant(merchantId, () =>
+          qrOfLink(caller, readSmallId('PaymentLink', id)),
+        )
         if (begin()) response.end(extension === 'svg' ? svg : png)
       },
     }

@@ -184,3 +184,9 @@ export const failureReasons = {
 } as const satisfies Record<string, FailureWords>
 
 export type FailureReason = keyof typeof failureReasons
+
+/** The reason as the table knows it; null where nothing failed. */
+export function failureOf(reason: string | null): FailureReason | null {
+  if (reason === null) return null
+  return Object.hasOwn(failureReasons, reason) ? (reason as FailureReason) : 'UNSPECIFIED'
+}

@@ -184,11 +184,3 @@ export function laterMs<T extends Date | null | undefined>(asked: unknown, cut: 
   const isBetween = typeof asked === 'string' && /\.\d{3}0*[1-9]/.test(asked)
   return cut && isBetween ? new Date(cut.getTime() + 1) : cut
 }
-
-/** The greatest id of a table whose ids have 32 bits. */
-export const smallIdMax = 2_147_483_647n
-
-/** What a caller names a thing by: its global id, or its id in REST, which may come as a number. */
-export const identifier = z
-  .union([text({ min: 1, max: referenceLengthMax }), z.int().positive()], 'must be an id')
-  .transform(String)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { failureOf } from '../../src/graphql/failure.ts'
+import { failureOf } from '../../src/operators/failure-reasons.ts'
 
 test('a reason is a row of the table; one that is gone from it stays unspecified', () => {
   expect(['PAYEE_NOT_FOUND', 'GONE', null].map(failureOf)).toEqual(['PAYEE_NOT_FOUND', 'UNSPECIFIED', null])

@@ -100,7 +100,7 @@ function refundCommand(input: { at: number; part: bigint | null; treatment: Trea
     const reference = `refund-${model.outs.length}`
     const id = await idOf(real, original)
     const raw = {
-      id: String(id),
+      id,
       reference,
       ...(input.part !== null && { amount: input.part }),
     }

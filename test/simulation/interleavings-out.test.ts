@@ -213,7 +213,7 @@ test.concurrent(
     schedules(async (scene) => {
       await begun(scene, 'instant')
       await fund(scene, 5_000n)
-      const id = String(await scene.id())
+      const id = await scene.id()
       scene.world.operator.treatment = 'instant'
       const [a, b] = scene.sides
       const refund = (services: Services) =>
@@ -268,7 +268,7 @@ test('220 refunds of one payment at once over two nodes: all that is there goes 
   await settleMany(world.pool, [{ id: paidBack.transactionId, to: 'success', amount: 200_000n }])
   world.operator.treatment = 'instant'
   const nodes = [openNode(world), openNode(world)]
-  const input = { id: String(paidBack.transactionId), amount: 1_000 }
+  const input = { id: paidBack.transactionId, amount: 1_000 }
   const ends = await Promise.allSettled(
     Array.from({ length: 220 }, (_, n) =>
       asMerchant(merchant.merchantId, () =>

@@ -3,8 +3,6 @@ import { actorOf } from '../../identity/actor.ts'
 import { whyTurnedAway } from '../../identity/caller.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
-import { readId } from '../../graphql/ids.ts'
-import { smallIdMax } from '../../shared/input.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { locks } from '../../database/locks.ts'
 
@@ -57,9 +55,4 @@ export function checkGrants(ctx: Context, scopes: readonly string[]): void {
   if (lacking.length === 0) return
   const message = `You do not hold what the key grants: ${lacking.join(', ')}.`
   throw new DomainError('FORBIDDEN', message, { requiredScopes: lacking })
-}
-
-/** @param rawId a global id, or its digits. @returns an id that finds nothing for whatever names nothing */
-export function apiKeyIdOf(rawId: string): number {
-  return Number(readId('ApiKey', rawId, smallIdMax))
 }

@@ -4,21 +4,19 @@ import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { tellCreated } from './create.ts'
-import { apiKeyIdOf, asMaker, checkGrants, type Maker } from './maker.ts'
+import { asMaker, checkGrants, type Maker } from './maker.ts'
 import { noteAccess } from '../../identity/note-access.ts'
 
 /**
  * Replaces both halves of a key. The old pair and every token made from it are dead at once for money, and
  * within a second for all else, on every node. The log tells of it (`api_key_created`, and `security_alert`).
  * Whoever does it receives what the key grants, and so must hold it.
- * @param rawId a global id, or its digits
  * @throws DomainError NOT_FOUND where it does not live, FORBIDDEN, UNAUTHENTICATED
  * @see decisions: Authentication
  */
-export async function regenerateMerchantKey(ctx: Context, rawId: string): Promise<IssuedKey> {
+export async function regenerateMerchantKey(ctx: Context, apiKeyId: number): Promise<IssuedKey> {
   const actor = actorOf(ctx)
   const { merchantId } = actor
-  const apiKeyId = apiKeyIdOf(rawId)
   const issued = await asMaker(ctx, async (tx, maker) => {
     const { rows } = await tx.query<{ scopes: string[]; expiresAt: Date | null }>(
       `SELECT scopes, expires_at AS "expiresAt" FROM api_key

@@ -2,17 +2,15 @@ import { actorOf } from '../../identity/actor.ts'
 import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
 import { revokeApiKey } from '../../identity/api-keys.ts'
 import type { Context } from '../../context.ts'
-import { apiKeyIdOf, asMaker } from './maker.ts'
+import { asMaker } from './maker.ts'
 
 /**
  * Ends a key and its tokens for ever: at once for money, within a second for all else. Doing it again changes
  * nothing. Also the key that calls can be ended.
- * @param rawId a global id, or its digits
  * @throws DomainError NOT_FOUND, UNAUTHENTICATED
  */
-export async function revokeMerchantKey(ctx: Context, rawId: string): Promise<number> {
+export async function revokeMerchantKey(ctx: Context, apiKeyId: number): Promise<number> {
   const { merchantId } = actorOf(ctx)
-  const apiKeyId = apiKeyIdOf(rawId)
   await asMaker(ctx, (tx) =>
     recordedChange(tx, recordingOf(ctx, 'revokeApiKey'), ['api_key', apiKeyId], () =>
       revokeApiKey(tx, { merchantId, apiKeyId }),

@@ -9,15 +9,17 @@ import { refusals } from '../../graphql/errors.ts'
 import { countedConnectionType, newestFirst } from '../../graphql/connection.ts'
 import { createMerchantKey } from './create.ts'
 import { KeyLimits, KeyLimitsInput } from './limits-schema.ts'
-import { apiKeyIdOf } from './maker.ts'
 import { regenerateMerchantKey } from './regenerate.ts'
 import { revokeMerchantKey } from './revoke.ts'
+import { readSmallId } from '../../shared/ids.ts'
+
+const keyIdOf = (id: string) => readSmallId('ApiKey', id)
 
 const ApiKey = builder.prismaNode('ApiKey', {
   id: { field: 'id' },
   // Only what is asked for: no request reads a secret's hash.
   select: { id: true },
-  findUnique: (id, ctx) => ({ ...mine(ctx), id: apiKeyIdOf(id) }),
+  findUnique: (id, ctx) => ({ ...mine(ctx), id: keyIdOf(id) }),
   nullable: true,
   scope: ['settings'],
   description: 'What a program signs in with. Its secret half is shown once, when it is made.',
@@ -166,7 +168,7 @@ builder.mutationFields((t) => ({
     description: 'Replaces both halves of a key. The old pair and its tokens are dead within a second.',
     errors: refusals('NOT_FOUND', 'FORBIDDEN', 'RATE_LIMITED'),
     args: { id: t.arg.id({ required: true, description: idArgument }) },
-    resolve: (_root, { id }, ctx) => regenerateMerchantKey(ctx, id),
+    resolve: (_root, { id }, ctx) => regenerateMerchantKey(ctx, keyIdOf(id)),
   }),
   revokeApiKey: t.prismaField({
     type: ApiKey,
@@ -176,7 +178,7 @@ builder.mutationFields((t) => ({
     errors: refusals('NOT_FOUND', 'RATE_LIMITED'),
     args: { id: t.arg.id({ required: true, description: idArgument }) },
     resolve: async (query, _root, args, ctx) => {
-      const id = await revokeMerchantKey(ctx, args.id)
+      const id = await revokeMerchantKey(ctx, keyIdOf(args.id))
       return ctx.database.prisma.apiKey.findFirst({ ...query, where: { ...mine(ctx), id } })
     },
   }),

@@ -4,9 +4,8 @@ import { manyParameters, recordingOf, recordManySql } from '../../audit/audit-lo
 import { callerOf, whyTurnedAway } from '../../identity/caller.ts'
 import { roles } from '../../identity/roles.ts'
 import type { Context } from '../../context.ts'
-import { readId } from '../../graphql/ids.ts'
 import { DomainError } from '../../shared/errors.ts'
-import { readInput, smallIdMax, text } from '../../shared/input.ts'
+import { readInput, text } from '../../shared/input.ts'
 import type { ApprovalStatus } from './states.ts'
 import type { Subject } from './subjects.ts'
 
@@ -21,7 +20,6 @@ const rejectInput = z.object({ reason: text({ min: 1, max: rejectionReasonLength
  * approval that is needed lets it go: what is due is sent, a change of the settings holds from then on.
  * Approvals count by people who may still give one when the last comes: one by a member who was removed
  * since, or got a higher role, does not.
- * @param rawId a global id, or the id of REST
  * @param digest of what the caller was shown
  * @returns its id
  * @throws DomainError FORBIDDEN (an API key, a viewer, whoever asked for it or added to it, whoever holds the
@@ -30,16 +28,11 @@ const rejectInput = z.object({ reason: text({ min: 1, max: rejectionReasonLength
  *   approved by the same person)
  * @see decisions: Money and states
  */
-export async function approve(
-  ctx: Context,
-  subject: Subject,
-  rawId: string,
-  digest: string,
-): Promise<bigint> {
+export async function approve(ctx: Context, subject: Subject, id: bigint, digest: string): Promise<bigint> {
   checkApproves(subject, actorOf(ctx))
   const input = readInput(approveInput, { digest })
   const shown = Buffer.from(input.digest, 'hex')
-  const { id, approval } = await decide(ctx, subject, rawId, { to: 'approved', shown, reason: null })
+  const approval = await decide(ctx, subject, id, { to: 'approved', shown, reason: null })
   if (approval === 'approved') ctx.wakeJob('payouts.due')
   return id
 }
@@ -47,16 +40,15 @@ export async function approve(
 /**
  * Rejects what waits for people: a payment is cancelled, and its money free again; a change of the
  * settings does not happen, and who asked for it may reject it too. One person is enough.
- * @param rawId a global id, or the id of REST
  * @param reason 1 to 200 characters; the log tells it
  * @returns its id
  * @throws DomainError as `approve`
  * @see decisions: Money and states
  */
-export async function reject(ctx: Context, subject: Subject, rawId: string, reason: string): Promise<bigint> {
+export async function reject(ctx: Context, subject: Subject, id: bigint, reason: string): Promise<bigint> {
   checkApproves(subject, actorOf(ctx))
   const input = readInput(rejectInput, { reason })
-  const { id } = await decide(ctx, subject, rawId, { to: 'rejected', shown: null, reason: input.reason })
+  await decide(ctx, subject, id, { to: 'rejected', shown: null, reason: input.reason })
   return id
 }
 
@@ -72,18 +64,18 @@ interface Decided {
 }
 
 const kinds = {
-  payout: { type: 'Payout', idMax: undefined, one: 'payout', many: 'payouts', target: 'payout' },
-  batch: { type: 'Batch', idMax: smallIdMax, one: 'batch', many: 'batches', target: 'batch' },
+  payout: { type: 'Payout', one: 'payout', many: 'payouts', target: 'payout' },
+  batch: { type: 'Batch', one: 'batch', many: 'batches', target: 'batch' },
   settings: {
     type: 'SettingsChange',
-    idMax: smallIdMax,
+
     one: 'change of the settings',
     many: 'changes of the settings',
     target: 'settings_change',
   },
   deposit: {
     type: 'Transaction',
-    idMax: undefined,
+
     one: 'deposit',
     many: 'deposits',
     target: 'transaction',
@@ -94,12 +86,11 @@ const kinds = {
 async function decide(
   ctx: Context,
   subject: Subject,
-  rawId: string,
+  id: bigint,
   { to, shown, reason }: Decision,
-): Promise<{ id: bigint; approval: ApprovalStatus }> {
+): Promise<ApprovalStatus> {
   const { merchantId, apiKeyId, apiKeyVersion, clientAddress } = callerOf(ctx)
-  const { type, idMax, one, target } = kinds[subject]
-  const id = readId(type, rawId, idMax)
+  const { type, one, target } = kinds[subject]
   const operation = `${to === 'approved' ? 'approve' : 'reject'}${subject === 'deposit' ? 'Deposit' : type}`
   const entry = manyParameters([recordingOf(ctx, operation)])
   const { rows } = await ctx.database.pool.query<Decided>({
@@ -130,7 +121,7 @@ async function decide(
   const isOwn = outcome === 'repeated' && ctx.effect?.isResumed === true
   if (outcome !== 'counted' && !isOwn) throw refusal(outcome, subject)
   ctx.sequencer.nudge()
-  return { id, approval }
+  return approval
 }
 
 const decidedEntry = `SELECT 1, $10::text || ':' || $3, '{"approval":"pending"}'::jsonb,

@@ -6,6 +6,7 @@ import { builder } from '../../graphql/builder.ts'
 import { countedConnectionType, lazyConnection, selectedOf } from '../../graphql/connection.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { afterWords, followLog, LogChange } from '../../graphql/log-changes.ts'
+import { readId, readSmallId } from '../../shared/ids.ts'
 import { connect, readPageOf } from '../../shared/page.ts'
 import { ApprovalStatusEnum, DepositApproval } from './approval-type.ts'
 import { approve, reject } from './decide.ts'
@@ -78,7 +79,7 @@ builder.mutationFields((t) => ({
       digest: t.arg.string({ required: true, description: digestWords }),
     },
     resolve: async (query, _root, args, ctx) =>
-      readPayout(ctx, query, await approve(ctx, 'payout', args.id, args.digest)),
+      readPayout(ctx, query, await approve(ctx, 'payout', readId('Payout', args.id), args.digest)),
   }),
   rejectPayout: t.prismaField({
     type: 'Payout',
@@ -91,7 +92,7 @@ builder.mutationFields((t) => ({
       reason: t.arg.string({ required: true, description: reasonWords }),
     },
     resolve: async (query, _root, args, ctx) =>
-      readPayout(ctx, query, await reject(ctx, 'payout', args.id, args.reason)),
+      readPayout(ctx, query, await reject(ctx, 'payout', readId('Payout', args.id), args.reason)),
   }),
   approveBatch: t.prismaField({
     type: 'Batch',
@@ -105,7 +106,7 @@ builder.mutationFields((t) => ({
       digest: t.arg.string({ required: true, description: digestWords }),
     },
     resolve: async (query, _root, args, ctx) =>
-      readBatch(ctx, query, await approve(ctx, 'batch', args.id, args.digest)),
+      readBatch(ctx, query, await approve(ctx, 'batch', BigInt(readSmallId('Batch', args.id)), args.digest)),
   }),
   rejectBatch: t.prismaField({
     type: 'Batch',
@@ -118,7 +119,7 @@ builder.mutationFields((t) => ({
       reason: t.arg.string({ required: true, description: reasonWords }),
     },
     resolve: async (query, _root, args, ctx) =>
-      readBatch(ctx, query, await reject(ctx, 'batch', args.id, args.reason)),
+      readBatch(ctx, query, await reject(ctx, 'batch', BigInt(readSmallId('Batch', args.id)), args.reason)),
   }),
   approveDeposit: t.prismaField({
     type: 'Transaction',
@@ -133,7 +134,7 @@ builder.mutationFields((t) => ({
       digest: t.arg.string({ required: true, description: digestWords }),
     },
     resolve: async (query, _root, args, ctx) =>
-      readDeposit(ctx, query, await approve(ctx, 'deposit', args.id, args.digest)),
+      readDeposit(ctx, query, await approve(ctx, 'deposit', readId('Transaction', args.id), args.digest)),
   }),
   rejectDeposit: t.prismaField({
     type: 'Transaction',
@@ -146,7 +147,7 @@ builder.mutationFields((t) => ({
       reason: t.arg.string({ required: true, description: reasonWords }),
     },
     resolve: async (query, _root, args, ctx) =>
-      readDeposit(ctx, query, await reject(ctx, 'deposit', args.id, args.reason)),
+      readDeposit(ctx, query, await reject(ctx, 'deposit', readId('Transaction', args.id), args.reason)),
   }),
   approveSettingsChange: t.prismaField({
     type: 'SettingsChange',
@@ -161,7 +162,11 @@ builder.mutationFields((t) => ({
       digest: t.arg.string({ required: true, description: digestWords }),
     },
     resolve: async (query, _root, args, ctx) =>
-      readChange(ctx, query, await approve(ctx, 'settings', args.id, args.digest)),
+      readChange(
+        ctx,
+        query,
+        await approve(ctx, 'settings', BigInt(readSmallId('SettingsChange', args.id)), args.digest),
+      ),
   }),
   rejectSettingsChange: t.prismaField({
     type: 'SettingsChange',
@@ -176,7 +181,11 @@ builder.mutationFields((t) => ({
       reason: t.arg.string({ required: true, description: reasonWords }),
     },
     resolve: async (query, _root, args, ctx) =>
-      readChange(ctx, query, await reject(ctx, 'settings', args.id, args.reason)),
+      readChange(
+        ctx,
+        query,
+        await reject(ctx, 'settings', BigInt(readSmallId('SettingsChange', args.id)), args.reason),
+      ),
   }),
 }))
 

@@ -1,6 +1,6 @@
 import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
-import { smallIdMax } from '../../shared/input.ts'
+import { smallIdMax } from '../../shared/ids.ts'
 import type { Page } from '../../shared/page.ts'
 import { type Subject, subjects, subjectsSeenBy } from './subjects.ts'
 

@@ -1,15 +1,15 @@
 import { z } from 'zod'
 import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
-import { readId } from '../../graphql/ids.ts'
-import { identifier, oneOf, smallIdMax } from '../../shared/input.ts'
+import { smallIdOf } from '../../shared/ids.ts'
+import { oneOf } from '../../shared/input.ts'
 import { currency } from '../../shared/money.ts'
 import { makeExport, pagesOf } from '../export.ts'
 import { noSuchBatch } from './create.ts'
 import { recipientStates } from './states.ts'
 
 const input = z.object({
-  batchId: identifier,
+  batchId: smallIdOf('Batch'),
   status: oneOf(recipientStates.statuses).nullish(),
 })
 
@@ -51,8 +51,7 @@ export const recipientsExport = makeExport({
     reversed_at: (row) => row.reversedAt,
   },
   texts: ['name', 'operator_reference'],
-  async *pages(ctx, { batchId, status }) {
-    const id = Number(readId('Batch', batchId, smallIdMax))
+  async *pages(ctx, { batchId: id, status }) {
     const where = { ...mine(ctx), batchId: id, ...(status && { status }) }
     const batch = await ctx.database.prisma.batch.findFirst({
       where: { id, ...mine(ctx) },

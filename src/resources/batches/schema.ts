@@ -3,8 +3,7 @@ import type { Context } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'
 import { PaymentMethod, stateEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
-import { readId } from '../../graphql/ids.ts'
-import { smallIdMax } from '../../shared/input.ts'
+import { readSmallId } from '../../shared/ids.ts'
 import { countedConnectionType, newestFirst } from '../../graphql/connection.ts'
 import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
@@ -91,10 +90,8 @@ export const Batch = builder.prismaNode('Batch', {
 
 export const idWords = 'Its global id, or its id in REST.'
 
-/** @throws DomainError INVALID_INPUT */
-export function batchId(raw: string): number {
-  return Number(readId('Batch', raw, smallIdMax))
-}
+/** The batch that a client names; -1 where it names none. */
+export const batchId = (id: string): number => readSmallId('Batch', id)
 
 const BatchFilter = builder.inputType('BatchFilter', {
   description: 'Which batches a list shows; what is left out does not matter.',

@@ -5,13 +5,16 @@ import { refusals } from '../../graphql/errors.ts'
 import { countedConnectionType, newestFirst } from '../../graphql/connection.ts'
 import { beneficiaryCategories, createBeneficiary } from './create.ts'
 import { beneficiariesWhere } from './list.ts'
-import { beneficiaryId, updateBeneficiary } from './update.ts'
+import { updateBeneficiary } from './update.ts'
+import { readSmallId } from '../../shared/ids.ts'
 
 const BeneficiaryCategory = wordEnum(
   'BeneficiaryCategory',
   beneficiaryCategories,
   'What a beneficiary is to the merchant.',
 )
+
+const beneficiaryId = (id: string) => readSmallId('Beneficiary', id)
 
 const Beneficiary = builder.prismaNode('Beneficiary', {
   id: { field: 'id' },
@@ -123,7 +126,7 @@ builder.mutationFields((t) => ({
       input: t.arg({ type: UpdateBeneficiaryInput, required: true }),
     },
     resolve: async (query, _root, args, ctx) => {
-      const { id } = await updateBeneficiary(ctx, args.id, args.input)
+      const { id } = await updateBeneficiary(ctx, beneficiaryId(args.id), args.input)
       return ctx.database.prisma.beneficiary.findFirst({ ...query, where: { id, ...mine(ctx) } })
     },
   }),

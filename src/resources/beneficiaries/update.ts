@@ -3,9 +3,8 @@ import { mine } from '../../identity/actor.ts'
 import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
-import { readId } from '../../graphql/ids.ts'
 import { DomainError } from '../../shared/errors.ts'
-import { readInput, smallIdMax } from '../../shared/input.ts'
+import { readInput } from '../../shared/input.ts'
 import { placeInput } from './account.ts'
 import { type beneficiaryCategories, beneficiaryFields } from './create.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
@@ -24,17 +23,16 @@ type UpdateBeneficiaryInput = z.input<typeof updateBeneficiaryInput>
 /**
  * Changes what is given of a beneficiary, and leaves the rest as it is. Account and method are judged
  * together, as they will be. Payouts that were made keep what they paid.
- * @param rawId a global id or the id of REST
  * @throws DomainError INVALID_INPUT, NOT_FOUND, OVERLOADED where others change it all the while
  * @see specification: Beneficiaries; decisions: Endpoints
  */
 export async function updateBeneficiary(
   ctx: Context,
-  rawId: string,
+  id: number,
   raw: UpdateBeneficiaryInput,
 ): Promise<{ id: number }> {
   const input = readInput(updateBeneficiaryInput, raw)
-  const where = { ...mine(ctx), id: beneficiaryId(rawId) }
+  const where = { ...mine(ctx), id }
   const given = Object.fromEntries(Object.entries(input).filter(([, value]) => value != null))
   for (let tries = 0; tries < triesMax; tries += 1) {
     const before = await ctx.database.prisma.beneficiary.findFirst({ where })
@@ -85,8 +83,3 @@ const changeBeneficiary = sqlFunction('update_beneficiary', {
 
 /** Each try that fails means that another's change was made: as many as may be under way at once. */
 const triesMax = 200
-
-/** @param rawId a global id or the id of REST */
-export function beneficiaryId(rawId: string): number {
-  return Number(readId('Beneficiary', rawId, smallIdMax))
-}

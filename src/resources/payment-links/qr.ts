@@ -1,7 +1,7 @@
 import { crc32, deflateSync } from 'node:zlib'
 import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
-import { linkId, noSuchLink } from './update.ts'
+import { noSuchLink } from './update.ts'
 
 /** Modules around a code that stay white (ISO/IEC 18004), and dots of a picture to a module. */
 const quietModules = 4
@@ -13,8 +13,8 @@ export function linkUrl({ addresses }: Pick<Context, 'addresses'>, slug: string)
 }
 
 /** The address of a link as a code, from its id. @throws DomainError NOT_FOUND */
-export async function qrOfLink(ctx: Context, rawId: string): Promise<Qr> {
-  const where = { id: linkId(rawId), ...mine(ctx) }
+export async function qrOfLink(ctx: Context, id: number): Promise<Qr> {
+  const where = { id, ...mine(ctx) }
   const link = await ctx.database.prisma.paymentLink.findFirst({ where, select: { urlSlug: true } })
   if (!link) throw noSuchLink()
   return makeQr(linkUrl(ctx, link.urlSlug))

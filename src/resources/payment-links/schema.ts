@@ -3,12 +3,15 @@ import { builder } from '../../graphql/builder.ts'
 import { wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { countedConnectionType, newestFirst } from '../../graphql/connection.ts'
+import { readSmallId } from '../../shared/ids.ts'
 import { currency } from '../../shared/money.ts'
 import { availabilities, readAvailability } from './availability.ts'
 import { createLink, type CreateLinkInput } from './create.ts'
 import { linksWhere } from './list.ts'
 import { linkUrl, makeQr, type Qr } from './qr.ts'
-import { linkId, updateLink, type UpdateLinkInput } from './update.ts'
+import { updateLink, type UpdateLinkInput } from './update.ts'
+
+const linkId = (id: string) => readSmallId('PaymentLink', id)
 
 const Availability = wordEnum(
   'PaymentLinkAvailability',
@@ -182,7 +185,7 @@ builder.mutationFields((t) => ({
       input: t.arg({ type: UpdatePaymentLinkInput, required: true }),
     },
     resolve: async (query, _root, args, ctx) => {
-      const { id } = await updateLink(ctx, args.id, args.input as UpdateLinkInput)
+      const { id } = await updateLink(ctx, linkId(args.id), args.input as UpdateLinkInput)
       return ctx.database.prisma.paymentLink.findFirstOrThrow({ ...query, where: { id, ...mine(ctx) } })
     },
   }),

@@ -3,9 +3,8 @@ import { mine } from '../../identity/actor.ts'
 import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
-import { readId } from '../../graphql/ids.ts'
 import { DomainError } from '../../shared/errors.ts'
-import { readInput, smallIdMax } from '../../shared/input.ts'
+import { readInput } from '../../shared/input.ts'
 import { checkExpiry, linkFields } from './create.ts'
 
 /** What changes of a link (specification: PUT /payment-links/{id}). */
@@ -19,16 +18,14 @@ export type UpdateLinkInput = z.input<typeof updateLinkInput>
 /**
  * Changes what is given of a link, and leaves the rest as it is; null takes a description, an amount, a limit
  * or an expiry away. Attempts that are open keep the amount that they began with.
- * @param rawId a global id or the id of REST
  * @throws DomainError INVALID_INPUT, NOT_FOUND
  * @see specification: PUT /payment-links/{id}
  */
-export async function updateLink(ctx: Context, rawId: string, raw: UpdateLinkInput): Promise<{ id: number }> {
+export async function updateLink(ctx: Context, id: number, raw: UpdateLinkInput): Promise<{ id: number }> {
   const input = readInput(updateLinkInput, raw)
   const now = ctx.clock.now()
   checkExpiry(input.expiresAt, now)
   const { merchantId } = mine(ctx)
-  const id = linkId(rawId)
   const given = (name: keyof UpdateLinkInput) => raw[name] !== undefined
   const { rowCount } = await transact({ pool: ctx.database.merchantPool }, (tx) =>
     recordedChange(tx, recordingOf(ctx, 'updatePaymentLink'), ['payment_link', id], () =>
@@ -60,11 +57,6 @@ const updateSql = `
     usage_limit = CASE WHEN $9 THEN $10::int ELSE usage_limit END,
     expires_at = CASE WHEN $11 THEN $12::timestamptz ELSE expires_at END, updated_at = $13
   WHERE id = $1 AND merchant_id = $2`
-
-/** @param rawId a global id or the id of REST */
-export function linkId(rawId: string): number {
-  return Number(readId('PaymentLink', rawId, smallIdMax))
-}
 
 /** A link of nobody, or of another merchant. */
 export function noSuchLink(): DomainError {

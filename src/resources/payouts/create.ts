@@ -8,20 +8,10 @@ import { type Allowance, allowanceOf, checkCaps, withinAllowance } from '../../i
 import { type Caller, callerOf, whyTurnedAway } from '../../identity/caller.ts'
 import type { Context } from '../../context.ts'
 import { merchantsOf, nameOfShared, shareStatement } from '../../database/batch.ts'
-import { readId } from '../../graphql/ids.ts'
-import { smallIdMax } from '../../shared/input.ts'
+import { smallIdOf } from '../../shared/ids.ts'
 import { insufficientBalance } from '../../ledger/balance.ts'
 import { DomainError, type FieldProblem } from '../../shared/errors.ts'
-import {
-  amount,
-  currencyField,
-  identifier,
-  invalidInput,
-  phone,
-  readInput,
-  reference,
-  time,
-} from '../../shared/input.ts'
+import { amount, currencyField, invalidInput, phone, readInput, reference, time } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { currency, type Xof } from '../../shared/money.ts'
 import { type Provider, providers } from '../../shared/providers.ts'
@@ -39,7 +29,7 @@ const method = z.enum(providers, {
 /** A destination needs its method and its number, unless a beneficiary brings them. */
 const given = (field: 'paymentMethod' | 'destinationPhone') =>
   [
-    (payout: { beneficiaryId?: string | null | undefined; [field: string]: unknown }) =>
+    (payout: { beneficiaryId?: number | null | undefined; [field: string]: unknown }) =>
       payout.beneficiaryId != null || payout[field] != null,
     {
       path: [field] as PropertyKey[],
@@ -64,7 +54,7 @@ export const createPayoutInput = z
     paymentMethod: method.nullish(),
     destinationPhone: phone.nullish(),
     destinationAccount: z.custom<null>((value) => value == null, 'is not yet supported').optional(),
-    beneficiaryId: identifier.nullish(),
+    beneficiaryId: smallIdOf('Beneficiary').nullish(),
     reference: reference.nullish(),
     scheduledAt: time.nullish(),
     currency: currencyField.nullish(),
@@ -154,7 +144,7 @@ async function findDestination(ctx: Context, input: Input): Promise<Destination>
     if (paymentMethod == null || destinationPhone == null) throw new DomainError('INVALID_INPUT')
     return { provider: paymentMethod, phone: destinationPhone, beneficiaryId: null, beneficiaryName: null }
   }
-  const id = Number(readId('Beneficiary', input.beneficiaryId, smallIdMax))
+  const id = input.beneficiaryId
   const beneficiary = await ctx.database.prisma.beneficiary.findFirst({ where: { id, ...mine(ctx) } })
   if (!beneficiary) throw new DomainError('NOT_FOUND', 'There is no such beneficiary.')
   const { name, account, paymentMethod: provider, isActive } = beneficiary

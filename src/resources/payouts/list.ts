@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
-import { readId } from '../../graphql/ids.ts'
-import { identifier, oneOf, readInput, reference, smallIdMax } from '../../shared/input.ts'
+import { smallIdOf } from '../../shared/ids.ts'
+import { oneOf, readInput, reference } from '../../shared/input.ts'
 import { payoutMethods } from '../../shared/providers.ts'
 import { payoutStates } from './states.ts'
 
@@ -11,7 +11,7 @@ export const payoutFilterInput = z.object({
   status: oneOf(payoutStates.statuses).nullish(),
   paymentMethod: oneOf(payoutMethods).nullish(),
   reference: reference.nullish(),
-  beneficiaryId: identifier.nullish(),
+  beneficiaryId: smallIdOf('Beneficiary').nullish(),
 })
 type PayoutFilter = z.input<typeof payoutFilterInput>
 
@@ -26,9 +26,7 @@ export function payoutsWhere(ctx: Context, raw: PayoutFilter | null | undefined)
     ...(status && { status }),
     ...(paymentMethod === 'BankTransfer' ? { id: { lt: 0n } } : paymentMethod && { paymentMethod }),
     ...(filter.reference && { reference: filter.reference }),
-    ...(filter.beneficiaryId && {
-      beneficiaryId: Number(readId('Beneficiary', filter.beneficiaryId, smallIdMax)),
-    }),
+    ...(filter.beneficiaryId != null && { beneficiaryId: filter.beneficiaryId }),
   }
 }
 

@@ -6,6 +6,7 @@ import { changePassword, requestPasswordReset, resetPassword } from './password.
 import { confirmSecondFactor, endSecondFactor, startSecondFactor, type TotpSetup } from './second-factor.ts'
 import { listSessions, type LiveSession, revokeSession, signOut } from './sessions.ts'
 import { type SignedIn, signInMember } from './sign-in.ts'
+import { readSmallId } from '../../shared/ids.ts'
 
 // How a person comes in, leaves, and keeps its own account. Whoever only reads may do all of it too.
 
@@ -106,7 +107,8 @@ builder.queryField('sessions', (t) =>
     args: {
       memberId: t.arg.id({ description: 'Its global id, or its id in REST; the caller where left out.' }),
     },
-    resolve: (_root, { memberId }, ctx) => listSessions(ctx, memberId ?? null),
+    resolve: (_root, { memberId }, ctx) =>
+      listSessions(ctx, memberId == null ? null : readSmallId('TeamMember', memberId)),
   }),
 )
 
@@ -232,6 +234,6 @@ builder.mutationFields((t) => ({
     description: 'Ends a session: an own one, or one of somebody whom the caller manages.',
     errors: refusals('NOT_FOUND', 'FORBIDDEN'),
     args: { id: t.arg.id({ required: true, description: 'The databaseId of the session.' }) },
-    resolve: (_root, { id }, ctx) => revokeSession(ctx, id).then(() => done),
+    resolve: (_root, { id }, ctx) => revokeSession(ctx, readSmallId('Session', id)).then(() => done),
   }),
 }))

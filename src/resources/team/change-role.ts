@@ -7,7 +7,7 @@ import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { oneOf, readInput } from '../../shared/input.ts'
 import { recordKeys } from './issued-keys.ts'
-import { checkManages, holdTeam, memberIdOf, readMember } from './roster.ts'
+import { checkManages, holdTeam, readMember } from './roster.ts'
 import { noteAccess } from '../../identity/note-access.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 
@@ -22,13 +22,12 @@ export const changeRoleInput = z.object({ role: oneOf(roleNames) })
  * Gives a member another role. Every session of the member ends with it, within a second and everywhere, and
  * so does every API key that was shown to the member and grants more than the new role:
  * `security_alert` (`keys_revoked`) tells which. A higher role is told to the merchant's log.
- * @param rawId a global id or the id of REST
  * @throws DomainError INVALID_INPUT, NOT_FOUND, FORBIDDEN, STATE_CONFLICT (the last owner)
  * @see specification: Team; decisions: Endpoints
  */
 export async function changeMemberRole(
   ctx: Context,
-  rawId: string,
+  memberId: number,
   raw: z.input<typeof changeRoleInput>,
 ): Promise<{ id: number }> {
   const actor = actorOf(ctx)
@@ -37,7 +36,7 @@ export async function changeMemberRole(
   const recording = recordingOf(ctx, 'changeMemberRole')
   const { id, ended } = await transact(ctx.database, async (tx) => {
     const { hasOwner } = await holdTeam(tx, merchantId)
-    const member = await readMember(tx, merchantId, memberIdOf(rawId))
+    const member = await readMember(tx, merchantId, memberId)
     checkManages(actor, [member.role, role], hasOwner)
     if (member.role === role) return { id: member.id, ended: [] }
     if (member.isLastOwner) throw lastOwner()

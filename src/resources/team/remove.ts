@@ -4,13 +4,13 @@ import { actorOf, nameOf } from '../../identity/actor.ts'
 import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
-import { readId } from '../../graphql/ids.ts'
 import { DomainError } from '../../shared/errors.ts'
-import { invalidInput, readInput, smallIdMax, wholeNumber } from '../../shared/input.ts'
+import { smallIdMax } from '../../shared/ids.ts'
+import { invalidInput, readInput, wholeNumber } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { lastOwner } from './change-role.ts'
 import { recordKeys } from './issued-keys.ts'
-import { checkManages, type HeldMember, holdTeam, memberIdOf, readMember } from './roster.ts'
+import { checkManages, type HeldMember, holdTeam, readMember } from './roster.ts'
 import { noteAccess } from '../../identity/note-access.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 
@@ -28,13 +28,12 @@ const listOf = <T extends z.ZodType>(id: T) =>
 
 /** The body of `DELETE /team/{id}`. */
 export const removeMemberInput = z.object({ keepKeys: listOf(wholeNumber(1, Number(smallIdMax))) })
-const keptInput = z.object({ keepKeys: listOf(z.string()) })
+const keptInput = z.object({ keepKeys: listOf(z.number()) })
 
 /**
  * Removes a member from the team. The sessions of the member end with it, and the API keys that were shown to
  * the member are revoked: `security_alert` (`keys_revoked`) tells which. The row stays, because records name
  * it. The e-mail address may be invited again.
- * @param rawId a global id or the id of REST
  * @param raw.keepKeys of these keys, those that go on working, for programs that use them: global ids or
  *   ids. They pass to the person who removes the member. The removed member still knows their secrets, as
  *   `security_alert` (`keys_kept`) says, until they are regenerated.
@@ -44,16 +43,16 @@ const keptInput = z.object({ keepKeys: listOf(z.string()) })
  */
 export async function removeMember(
   ctx: Context,
-  rawId: string,
+  memberId: number,
   raw: z.input<typeof keptInput> = {},
 ): Promise<{ id: number }> {
   const actor = actorOf(ctx)
   const { merchantId } = actor
-  const keepKeys = (readInput(keptInput, raw).keepKeys ?? []).map(keyIdOf)
+  const keepKeys = readInput(keptInput, raw).keepKeys ?? []
   const recording = recordingOf(ctx, 'removeMember')
   const { id, ended } = await transact(ctx.database, async (tx) => {
     const { hasOwner } = await holdTeam(tx, merchantId)
-    const member = await readMember(tx, merchantId, memberIdOf(rawId))
+    const member = await readMember(tx, merchantId, memberId)
     checkManages(actor, [member.role], hasOwner)
     if (member.isLastOwner) throw lastOwner()
     const revoked = await recordKeys(tx, recording, member.id, async () => {
@@ -65,8 +64,6 @@ export async function removeMember(
   for (const apiKeyId of ended) ctx.access.credentials.forget(apiKeyId)
   return { id }
 }
-
-const keyIdOf = (rawId: string) => Number(readId('ApiKey', rawId, smallIdMax))
 
 /** Hands keys of a member over to the person who acts, and tells that person. */
 async function passKeys(

@@ -1,8 +1,6 @@
 import type pg from 'pg'
 import type { Actor } from '../../identity/actor.ts'
 import { type Role, roles } from '../../identity/roles.ts'
-import { readId } from '../../graphql/ids.ts'
-import { smallIdMax } from '../../shared/input.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { invariant } from '../../shared/invariant.ts'
 
@@ -79,9 +77,4 @@ export async function readMember(
   const [member] = rows
   if (!member) throw new DomainError('NOT_FOUND', 'There is no such member.')
   return member
-}
-
-/** @param rawId a global id or the id of REST */
-export function memberIdOf(rawId: string): number {
-  return Number(readId('TeamMember', rawId, smallIdMax))
 }

@@ -7,7 +7,9 @@ import { changeMemberRole } from './change-role.ts'
 import { inviteMember } from './invite.ts'
 import { listedMembers } from './list.ts'
 import { removeMember } from './remove.ts'
-import { memberIdOf } from './roster.ts'
+import { readSmallId } from '../../shared/ids.ts'
+
+const memberId = (id: string) => readSmallId('TeamMember', id)
 
 const MemberStatus = wordEnum(
   'MemberStatus',
@@ -17,7 +19,7 @@ const MemberStatus = wordEnum(
 
 const TeamMember = builder.prismaNode('TeamMember', {
   id: { field: 'id' },
-  findUnique: (id, ctx) => ({ id_merchantId: { ...mine(ctx), id: memberIdOf(id) } }),
+  findUnique: (id, ctx) => ({ id_merchantId: { ...mine(ctx), id: memberId(id) } }),
   nullable: true,
   scope: ['team'],
   description: 'A person who works with the merchant account.',
@@ -51,7 +53,7 @@ builder.queryFields((t) => ({
     resolve: (query, _root, { id }, ctx) =>
       ctx.database.prisma.teamMember.findFirst({
         ...query,
-        where: { id: memberIdOf(id), ...listedMembers(ctx) },
+        where: { id: memberId(id), ...listedMembers(ctx) },
       }),
   }),
   members: t.field({
@@ -105,7 +107,7 @@ builder.mutationFields((t) => ({
     errors: refusals('INVALID_INPUT', 'NOT_FOUND', 'FORBIDDEN', 'STATE_CONFLICT'),
     args: { id: t.arg.id(idArg), role: t.arg({ type: MemberRole, required: true }) },
     resolve: async (query, _root, { id: rawId, role }, ctx) => {
-      const { id } = await changeMemberRole(ctx, rawId, { role })
+      const { id } = await changeMemberRole(ctx, memberId(rawId), { role })
       return ctx.database.prisma.teamMember.findFirst({ ...query, where: { id, ...mine(ctx) } })
     },
   }),
@@ -126,7 +128,9 @@ builder.mutationFields((t) => ({
       }),
     },
     resolve: async (query, _root, { id: rawId, keepKeys }, ctx) => {
-      const { id } = await removeMember(ctx, rawId, { keepKeys })
+      const { id } = await removeMember(ctx, memberId(rawId), {
+        keepKeys: keepKeys?.map((key) => readSmallId('ApiKey', key)),
+      })
       return ctx.database.prisma.teamMember.findFirst({ ...query, where: { id, ...mine(ctx) } })
     },
   }),

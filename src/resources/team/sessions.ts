@@ -4,12 +4,9 @@ import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
 import { roles, type Role } from '../../identity/roles.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
-import { readId } from '../../graphql/ids.ts'
-import { smallIdMax } from '../../shared/input.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
 import { ownAccount } from './own-account.ts'
-import { memberIdOf } from './roster.ts'
 import { sqlFunction } from '../../database/sql-function.ts'
 
 const closeSession = sqlFunction('end_session', {
@@ -29,11 +26,11 @@ export interface LiveSession {
 
 /**
  * The living sessions of a member: the caller's own, or those of somebody whom the caller manages.
- * @param rawMemberId left out, the own ones
+ * @param givenId of the member; null: the caller
  * @throws DomainError FORBIDDEN
  */
-export async function listSessions(ctx: Context, rawMemberId: string | null): Promise<LiveSession[]> {
-  const memberId = rawMemberId === null ? ownAccount(ctx).memberId : memberIdOf(rawMemberId)
+export async function listSessions(ctx: Context, givenId: number | null): Promise<LiveSession[]> {
+  const memberId = givenId ?? ownAccount(ctx).memberId
   const { merchantPool } = ctx.database
   if (memberId !== actorOf(ctx).memberId) await checkMaySee(ctx, merchantPool, memberId)
   const { rows } = await merchantPool.query<LiveSession>(
@@ -49,12 +46,10 @@ export async function listSessions(ctx: Context, rawMemberId: string | null): Pr
 
 /**
  * Ends a session: an own one, or one of somebody whom the caller manages. Doing it again changes nothing.
- * @param rawId its id
  * @throws DomainError NOT_FOUND, FORBIDDEN
  */
-export async function revokeSession(ctx: Context, rawId: string): Promise<void> {
+export async function revokeSession(ctx: Context, id: number): Promise<void> {
   const actor = actorOf(ctx)
-  const id = Number(readId('Session', rawId, smallIdMax))
   const { pool } = ctx.database
   const { rows } = await pool.query<{ memberId: number }>(
     `SELECT member_id AS "memberId" FROM session WHERE id = $2 AND merchant_id = $1`,

@@ -1,6 +1,7 @@
 import { builder } from '../../graphql/builder.ts'
 import { PaymentMethod } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
+import { readId } from '../../shared/ids.ts'
 import { limits } from '../../shared/limits.ts'
 import { deposit } from './deposit.ts'
 import { refundTransaction } from './refund.ts'
@@ -71,7 +72,7 @@ builder.mutationFields((t) => ({
       reason: t.arg.string({ description: 'Kept with the refund.' }),
       reference: t.arg.string({ description: 'Of the refund; unique per merchant. Made where absent.' }),
     },
-    resolve: (_root, args, ctx) => refundTransaction(ctx, args),
+    resolve: (_root, args, ctx) => refundTransaction(ctx, { ...args, id: readId('Transaction', args.id) }),
   }),
 }))
 

@@ -4,7 +4,6 @@ import { mine } from '../../identity/actor.ts'
 import { recordingOf } from '../../audit/audit-log.ts'
 import { callerOf } from '../../identity/caller.ts'
 import type { Context } from '../../context.ts'
-import { readId } from '../../graphql/ids.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { amount, invalidInput, readInput, reference, text } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
@@ -17,7 +16,7 @@ import { findExisting, type Initiation, isOwn, requestData } from './initiation.
 
 /** What a refund takes. */
 const refundInput = z.object({
-  id: z.string(),
+  id: z.bigint(),
   amount: amount({ min: 1, max: limits.amountMaxXof }).nullish(),
   reason: text({ max: limits.descriptionLengthMax }).nullish(),
   reference: reference.nullish(),
@@ -28,7 +27,7 @@ export type RefundInput = z.input<typeof refundInput>
  * Gives a collection back to its payer, all of it or a part: a deposit by the same operator, linked to it.
  * Refunds that are done and under way never exceed what was paid; one that completes it makes the collection
  * `reversed`.
- * @param raw.id the collection, by its global id or its id in REST
+ * @param raw.id the collection
  * @param raw.amount whole XOF, at least 1,000 or all that is left; left out, all that is left
  * @returns the initiation of the deposit, `success` or `processing`
  * @throws DomainError INVALID_INPUT, NOT_FOUND, NOT_REFUNDABLE, REFUND_TOO_LARGE, and what `disburse` throws
@@ -36,7 +35,7 @@ export type RefundInput = z.input<typeof refundInput>
 export async function refundTransaction(ctx: Context, raw: RefundInput): Promise<Initiation> {
   const caller = callerOf(ctx)
   const input = readInput(refundInput, raw)
-  const refundOfId = readId('Transaction', input.id)
+  const refundOfId = input.id
   const named = input.reference ?? `rf_${ctx.effect?.id ?? randomBytes(16).toString('hex')}`
   if (ctx.effect?.isResumed) {
     // The collection looks different since: what was begun is found by its name.

@@ -1,7 +1,5 @@
 import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
-import { readId } from '../../graphql/ids.ts'
-import { smallIdMax } from '../../shared/input.ts'
 import { DomainError } from '../../shared/errors.ts'
 
 /** The endpoints that a merchant has: those that were removed are kept, and gone. */
@@ -9,18 +7,12 @@ export function webhooksWhere(ctx: Context): { merchantId: number; removedAt: nu
   return { ...mine(ctx), removedAt: null }
 }
 
-/** @param rawId a global id or the id of REST */
-export function webhookId(rawId: string): number {
-  return Number(readId('Webhook', rawId, smallIdMax))
-}
-
 /**
  * Finds an endpoint of the caller's within the walls; what writes to it stands above them.
- * @param rawId a global id or the id of REST
  * @throws DomainError NOT_FOUND
  */
-export async function findWebhook(ctx: Context, rawId: string): Promise<{ id: number; merchantId: number }> {
-  const where = { ...webhooksWhere(ctx), id: webhookId(rawId) }
+export async function findWebhook(ctx: Context, id: number): Promise<{ id: number; merchantId: number }> {
+  const where = { ...webhooksWhere(ctx), id }
   const select = { id: true, merchantId: true }
   const found = await ctx.database.prisma.webhookEndpoint.findFirst({ where, select })
   if (!found) throw noSuchWebhook()

@@ -2,7 +2,7 @@ import { mine } from '../../identity/actor.ts'
 import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
-import { noSuchWebhook, webhookId } from './find.ts'
+import { noSuchWebhook } from './find.ts'
 import { sqlFunction } from '../../database/sql-function.ts'
 
 const takeAway = sqlFunction('remove_webhook', {
@@ -12,16 +12,15 @@ const takeAway = sqlFunction('remove_webhook', {
 
 /**
  * Removes an endpoint: nothing is sent there any more, and its place is free.
- * @param rawId a global id or the id of REST
  * @throws DomainError NOT_FOUND
  * @see specification: Webhooks
  */
-export async function removeWebhook(ctx: Context, rawId: string): Promise<{ id: number }> {
+export async function removeWebhook(ctx: Context, webhookId: number): Promise<{ id: number }> {
   const { database, effect } = ctx
   // A request that goes on with what it began may have done it already.
   const doneBefore = effect?.isResumed ? [{ removedAt: { gte: effect.since } }] : []
   const found = await database.prisma.webhookEndpoint.findFirst({
-    where: { ...mine(ctx), id: webhookId(rawId), OR: [{ removedAt: null }, ...doneBefore] },
+    where: { ...mine(ctx), id: webhookId, OR: [{ removedAt: null }, ...doneBefore] },
     select: { id: true, merchantId: true },
   })
   if (!found) throw noSuchWebhook()

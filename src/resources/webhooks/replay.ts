@@ -51,7 +51,6 @@ type ReplayInput = z.input<typeof replayInput>
 /**
  * Sends events to an endpoint again, or for the first time where they are older than it: in the order of the
  * log, under the ids that they had. Of a type that it does not name none is sent.
- * @param rawWebhookId a global id or the id of REST
  * @param raw.from and raw.to: places in the log, both included; at most 10,000 events
  * @param raw.ids of events, `evt_12`
  * @returns how many are sent, or wait to be
@@ -59,11 +58,11 @@ type ReplayInput = z.input<typeof replayInput>
  */
 export async function replayEvents(
   ctx: Context,
-  rawWebhookId: string,
+  webhookId: number,
   raw: ReplayInput,
 ): Promise<{ id: number; count: number }> {
   const { from, to, ids } = readInput(replayInput, raw)
-  const { id, merchantId } = await findWebhook(ctx, rawWebhookId)
+  const { id, merchantId } = await findWebhook(ctx, webhookId)
   const positions = ids ? await positionsOf(ctx, ids) : null
   const asked = ids ? { events: ids.length } : { from: Number(from), to: Number(to) }
   const change = { target: ['webhook', id], after: asked } as const

@@ -19,17 +19,16 @@ const webhookOverlapMs = 24 * 3_600_000
  * Gives an endpoint a new secret. For 24 hours its deliveries are signed with the old one too, unless that
  * ends now. Rotated again in that time, the old one stays the same: whoever lost the new one before its
  * receiver had it asks for another.
- * @param rawId a global id or the id of REST
  * @param oldEndsNow where the old one leaked
  * @returns the new secret; begun again under its `Idempotency-Key`, the same one
  * @throws DomainError NOT_FOUND
  */
 export async function rotateWebhookSecret(
   ctx: Context,
-  rawId: string,
+  webhookId: number,
   oldEndsNow: boolean,
 ): Promise<WebhookWithSecret> {
-  const { id, merchantId } = await findWebhook(ctx, rawId)
+  const { id, merchantId } = await findWebhook(ctx, webhookId)
   const { master } = ctx.access
   const sealed = sealWebhookSecret(master, { merchantId, id }, newWebhookSecret())
   const rotated = await transact(ctx.database, async (tx) => {

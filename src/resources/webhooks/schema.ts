@@ -4,7 +4,6 @@ import type { EventType as EventName } from '../../events/catalogue.ts'
 import { builder } from '../../graphql/builder.ts'
 import { EventType, stateEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
-import { readId } from '../../graphql/ids.ts'
 import {
   connectionType,
   countedConnectionType,
@@ -13,8 +12,9 @@ import {
   relatedConnection,
   relatedPage,
 } from '../../graphql/connection.ts'
+import { readId, readSmallId } from '../../shared/ids.ts'
 import { limits } from '../../shared/limits.ts'
-import { webhookId, webhooksWhere } from './find.ts'
+import { webhooksWhere } from './find.ts'
 import { registerWebhook, type WebhookWithSecret } from './register.ts'
 import { removeWebhook } from './remove.ts'
 import { replayEvents } from './replay.ts'
@@ -101,6 +101,8 @@ const Delivery = builder.prismaNode('WebhookDelivery', {
 })
 
 const Deliveries = connectionType(Delivery, 'WebhookDelivery', 'A page of deliveries.')
+
+const webhookId = (id: string) => readSmallId('Webhook', id)
 
 const Webhook = builder.prismaNode('WebhookEndpoint', {
   name: 'Webhook',
@@ -292,7 +294,7 @@ builder.mutationFields((t) => ({
       input: t.arg({ type: UpdateInput, required: true }),
     },
     resolve: async (query, _root, args, ctx) => {
-      const { id } = await updateWebhook(ctx, args.id, args.input)
+      const { id } = await updateWebhook(ctx, webhookId(args.id), args.input)
       return ctx.database.prisma.webhookEndpoint.findFirst({ ...query, where: theWebhook(ctx, id) })
     },
   }),
@@ -303,7 +305,7 @@ builder.mutationFields((t) => ({
     description: 'Removes an endpoint: nothing is sent there any more.',
     errors: refusals('NOT_FOUND'),
     args: { id: t.arg.id({ required: true, description: idWords }) },
-    resolve: (_root, { id }, ctx) => removeWebhook(ctx, id),
+    resolve: (_root, { id }, ctx) => removeWebhook(ctx, webhookId(id)),
   }),
   sendTestEvent: t.field({
     type: SampleDelivery,
@@ -313,7 +315,7 @@ builder.mutationFields((t) => ({
       'Sends a sample event `test` now, also while the endpoint is disabled. Its outcome disables nothing.',
     errors: refusals('NOT_FOUND', 'OVERLOADED'),
     args: { id: t.arg.id({ required: true, description: idWords }) },
-    resolve: (_root, { id }, ctx) => sendSample(ctx, id),
+    resolve: (_root, { id }, ctx) => sendSample(ctx, webhookId(id)),
   }),
   rotateWebhookSecret: t.field({
     type: WithSecret,
@@ -325,7 +327,7 @@ builder.mutationFields((t) => ({
       id: t.arg.id({ required: true, description: idWords }),
       oldEndsNow: t.arg.boolean({ description: 'True where the old one leaked.' }),
     },
-    resolve: (_root, { id, oldEndsNow }, ctx) => rotateWebhookSecret(ctx, id, oldEndsNow === true),
+    resolve: (_root, { id, oldEndsNow }, ctx) => rotateWebhookSecret(ctx, webhookId(id), oldEndsNow === true),
   }),
   replayEvents: t.field({
     type: Replay,
@@ -341,6 +343,6 @@ builder.mutationFields((t) => ({
       to: t.arg({ type: 'SafeInt', description: 'The last place; 10,000 events at most.' }),
       ids: t.arg.idList({ description: 'Or some events, by their ids: evt_12.' }),
     },
-    resolve: (_root, { webhookId: id, ...which }, ctx) => replayEvents(ctx, id, which),
+    resolve: (_root, { webhookId: id, ...which }, ctx) => replayEvents(ctx, webhookId(id), which),
   }),
 }))

@@ -35,12 +35,11 @@ export interface Sample extends Pick<SendResult, 'isDelivered' | 'statusCode' | 
  * Sends the sample event `test` to an endpoint, whether it is active or not, and records what came of it: a
  * delivery like any other, but that it says nothing for or against the endpoint. Those that are asked for
  * while one is under way get the outcome of that.
- * @param rawId a global id or the id of REST
  * @throws DomainError NOT_FOUND, OVERLOADED where the service ends before the receiver answers
  * @see specification: Webhooks; decisions: Endpoints
  */
-export async function sendSample(ctx: Context, rawId: string): Promise<Sample> {
-  const place = await findWebhook(ctx, rawId)
+export async function sendSample(ctx: Context, webhookId: number): Promise<Sample> {
+  const place = await findWebhook(ctx, webhookId)
   return shareFlight(ctx, `webhook-test:${place.id}`, () => sendNow(ctx, place))
 }
 

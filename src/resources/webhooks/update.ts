@@ -24,17 +24,16 @@ type UpdateWebhookInput = z.input<typeof updateWebhookInput>
  * Changes what is given of an endpoint, and leaves the rest as it is. Enabled, or with a new address, it
  * begins anew: its failures are forgotten, and what waited is sent at once, in order. While it is not active
  * what happens waits for it.
- * @param rawId a global id or the id of REST
  * @throws DomainError INVALID_INPUT, NOT_FOUND
  * @see specification: Webhooks; decisions: Endpoints
  */
 export async function updateWebhook(
   ctx: Context,
-  rawId: string,
+  webhookId: number,
   raw: UpdateWebhookInput,
 ): Promise<{ id: number }> {
   const input = readInput(updateWebhookInput, raw)
-  const { id, merchantId } = await findWebhook(ctx, rawId)
+  const { id, merchantId } = await findWebhook(ctx, webhookId)
   const url = input.url == null ? null : await checkWebhookUrl(input.url, ctx.config)
   const isThere = await transact(ctx.database, (tx) =>
     recordedChange(tx, recordingOf(ctx, 'updateWebhook'), ['webhook', id], () =>

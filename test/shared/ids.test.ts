@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readId } from '../../src/graphql/ids.ts'
+import { readId, readSmallId } from '../../src/shared/ids.ts'
 
 const global = (text: string) => Buffer.from(text).toString('base64')
 
@@ -19,7 +19,8 @@ test.each<[string, string, bigint]>([
 
 test('a table with smaller ids has no greater ones', () => {
   expect([
-    readId('Payout', '2147483647', 2_147_483_647n),
-    readId('Payout', '2147483648', 2_147_483_647n),
-  ]).toEqual([2_147_483_647n, -1n])
+    readSmallId('Batch', '2147483647'),
+    readSmallId('Batch', '2147483648'),
+    readSmallId('Batch', global('Batch:12')),
+  ]).toEqual([2_147_483_647, -1, 12])
 })
