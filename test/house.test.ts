@@ -47,71 +47,6 @@ const environmentReaders: ReadonlySet<string> = new Set([
   'src/simulator/main.ts',
 ])
 
-/**
- * Which answers to requests look past the walls between merchants (`database.pool`), and what for. What a
- * merchant asks for is read through `database.merchantPool` or Prisma.
- */
-const allMerchants: Readonly<Record<string, string>> = {
-  'src/http/callbacks.ts': 'an operator names a request of ours, and no merchant',
-  'src/http/idempotency.ts': 'claims, by functions that are told the merchant',
-  'src/resources/api-keys/authenticate-schema.ts': 'nobody is signed in yet: the key names the merchant',
-  'src/resources/api-keys/maker.ts': 'changes keys of the merchant that the token names',
-  'src/resources/approvals/decide.ts': 'decides, by a function that is told the merchant',
-  'src/resources/audit-log/head-letters.ts': 'jobs',
-  'src/resources/batches/add-recipients.ts': 'adds, by a function that is told the merchant',
-  'src/resources/batches/cancel-all.ts': 'administration',
-  'src/resources/batches/cancel.ts': 'cancels, by a function that is told the merchant',
-  'src/resources/batches/create.ts': 'creates, by a function that is told the merchant',
-  'src/resources/batches/process.ts': 'processes, by a function that is told the merchant',
-  'src/resources/batches/retry.ts': 'creates, by a function that is told the merchant',
-  'src/resources/batches/send.ts': 'jobs',
-  'src/resources/beneficiaries/create.ts': 'past no wall: a transaction of `merchantPool`',
-  'src/resources/beneficiaries/update.ts': 'past no wall: a transaction of `merchantPool`',
-  'src/resources/jobs.ts': 'jobs',
-  'src/resources/merchants/check-balance.ts': 'records, by a function that is told the merchant',
-  'src/resources/merchants/create.ts': 'administration',
-  'src/resources/merchants/deactivate.ts': 'administration',
-  'src/resources/merchants/fund.ts': 'administration; a sandbox, too, has one owner',
-  'src/resources/payment-links/create.ts': 'past no wall: a transaction of `merchantPool`',
-  'src/resources/payment-links/find.ts': 'a payer asks: the slug is the credential',
-  'src/resources/payment-links/pay.ts': 'a payer asks: the slug is the credential',
-  'src/resources/payment-links/update.ts': 'past no wall: a transaction of `merchantPool`',
-  'src/resources/payouts/cancel-all.ts': 'administration',
-  'src/resources/payouts/cancel.ts': 'cancels, by a function that is told the merchant',
-  'src/resources/reverse-disbursement.ts': 'operators take back of every merchant',
-  'src/resources/payouts/due.ts': 'jobs',
-  'src/resources/payouts/send.ts': 'jobs',
-  'src/resources/settings/update.ts': 'changes the merchant that the token names',
-  'src/resources/status/schema.ts': 'reads nothing of merchants',
-  'src/resources/team/accept.ts': 'the invitation is the credential',
-  'src/resources/team/change-role.ts': 'changes members of the merchant that the token names',
-  'src/resources/team/invite.ts': 'adds members to the merchant that the token names; administration',
-  'src/resources/team/judge.ts': 'judges who somebody is, whose merchant it then is',
-  'src/resources/team/own-account.ts': 'reads what proves the person who calls',
-  'src/resources/team/password.ts': 'writes what proves a person, found by its letter or its session',
-  'src/resources/team/remove.ts': 'removes members of the merchant that the token names',
-  'src/resources/team/second-factor.ts': 'writes what proves the person who calls',
-  'src/resources/team/send-mail.ts': 'jobs',
-  'src/resources/team/sessions.ts': 'ends sessions, of the merchant that the token names',
-  'src/resources/team/sign-in.ts': 'nobody is signed in yet: the address names the member',
-  'src/resources/transactions/excess.ts': 'administration',
-  'src/resources/transactions/refund.ts':
-    'the payer stands with what the operator said; found within the walls before',
-  'src/resources/webhooks/due.ts': 'jobs',
-  'src/resources/transactions/check.ts': 'a payer asks: the reference is the credential',
-  'src/resources/webhooks/register.ts': 'registers, by a function that is told the merchant',
-  'src/resources/webhooks/remove.ts':
-    'removes, by a function that is told the merchant; found within the walls before',
-  'src/resources/webhooks/replay.ts':
-    'replays, by a function that is told the merchant; found within the walls before',
-  'src/resources/webhooks/rotate-secret.ts':
-    'no request may read a secret; by a function that is told the merchant; found within the walls before',
-  'src/resources/webhooks/send-sample.ts':
-    'no request may read a secret; by a function that is told the merchant; found within the walls before',
-  'src/resources/webhooks/update.ts':
-    'changes, by a function that is told the merchant; found within the walls before',
-}
-
 const topLevel: ReadonlySet<string> = new Set([
   'package.json',
   'package-lock.json',
@@ -207,11 +142,20 @@ const rules: Record<string, Rule> = {
 
   'nothing is left for later': ({ text }) => found(text, /\b(?:TO[D]O|FIX[M]E)\b/g),
 
-  'only what is listed looks past the walls between merchants': ({ path, text }) =>
-    /^src\/(?:graphql|http|resources)\//.test(path) && !(path in allMerchants)
-      ? found(withoutComments(text), /\bdatabase\s*\.\s*pool\b|\bpool\b.*=.*\bdatabase\b|\btransact\(/g)
-      : [],
+  'answers to requests see all merchants only through asPlatform(ctx, reason)': ({ path, text }) =>
+    /^src\/(?:graphql|http|resources)\//.test(path) ? found(withoutComments(text), poolOfAll) : [],
 }
+
+/** The pool that sees every merchant's rows, however it is taken. What a merchant reads: `merchantPool`. */
+const poolOfAll = new RegExp(
+  [
+    String.raw`\bdatabase\s*\.\s*pool\b`,
+    String.raw`\bpool\b[^=\n]*=\s*(?:\w+\.)*database\b`,
+    String.raw`\bdatabase:\s*\{[^}]*\bpool\b`,
+    String.raw`\b(?:transact|rehearse)\(\s*(?:\w+\.)*database\b`,
+  ].join('|'),
+  'g',
+)
 
 function found(text: string, pattern: RegExp): string[] {
   return text.match(pattern) ?? []
@@ -323,6 +267,7 @@ describe('each rule can fail', () => {
     [14, 'src/resources/payouts/list.ts', 'const { rows } = await ctx.database.pool.query(sql)\n'],
     [14, 'src/resources/payouts/list.ts', 'const { pool } = ctx.database\n'],
     [14, 'src/resources/payouts/create.ts', 'return transact(ctx.database, work)\n'],
+    [14, 'src/resources/payouts/due.ts', 'export async function due({ database: { pool } }: Services) {}\n'],
   ])('%i is broken by %s', (index, path, text) => {
     const rule = rules[ruleNames[index] ?? '']
     expect(rule?.({ path, text })).toHaveLength(1)
@@ -333,6 +278,8 @@ describe('each rule can fail', () => {
       { path: 'src/ledger/post.ts', text: importing('../database/transact.ts') },
       { path: 'src/resources/payment-links/pay.ts', text: importing('../transactions/collect.ts') },
       { path: 'src/resources/schema.ts', text: importing('./payouts/schema.ts') },
+      { path: 'src/resources/payouts/due.ts', text: "const { pool } = asPlatform(services, 'a job')\n" },
+      { path: 'src/http/idempotency.ts', text: 'return transact({ pool: database.merchantPool }, work)\n' },
       {
         path: 'src/simulator/main.ts',
         text: `${importing('./http.ts')}const port = process.env.PORT\n`,

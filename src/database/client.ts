@@ -26,8 +26,8 @@ export type DatabaseLog = (event: string) => void
 
 /**
  * The ways into the database. What a merchant reads goes through the last two, bound to it by `asMerchant`;
- * `pool` is for what concerns all merchants (signing in, payers, callbacks, jobs, money: a list in
- * `test/house.test.ts`).
+ * `pool` is for what concerns all merchants (signing in, payers, callbacks, jobs, money) and taken by
+ * `asPlatform` (`as-platform.ts`), which says why.
  * In the pools `int8` arrives as bigint, `timestamptz` as Date; the sum of bigints is `numeric` and arrives
  * as text: cast it.
  */

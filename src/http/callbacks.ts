@@ -1,4 +1,5 @@
 import { Hono } from 'hono'
+import { asPlatform } from '../database/as-platform.ts'
 import type { Services } from '../context.ts'
 import type { RawCallback } from '../operators/operator.ts'
 import type { Operator } from '../operators/registry.ts'
@@ -46,14 +47,17 @@ async function takeCallback(
   if (read.kind === 'ignored') return 204
   const correlationId =
     read.find.correlationId ?? (read.operationId === null ? read.find.clientRef : undefined)
-  const kept = await recordCallback(services.database.pool, {
-    provider,
-    dedupeKey: read.dedupeKey,
-    body: Buffer.from(raw.body).toString('utf8').replaceAll('\0', ''),
-    requestId: read.operationId === null ? null : BigInt(read.operationId),
-    correlationId: correlationId !== undefined && uuid.test(correlationId) ? correlationId : null,
-    says: read.says,
-  })
+  const kept = await recordCallback(
+    asPlatform(services, "an operator's callback names a request, not a merchant").pool,
+    {
+      provider,
+      dedupeKey: read.dedupeKey,
+      body: Buffer.from(raw.body).toString('utf8').replaceAll('\0', ''),
+      requestId: read.operationId === null ? null : BigInt(read.operationId),
+      correlationId: correlationId !== undefined && uuid.test(correlationId) ? correlationId : null,
+      says: read.says,
+    },
+  )
   if (kept.requestId === null) {
     services.log.warn({ provider, find: read.find }, 'a callback names nothing of ours')
     return 404

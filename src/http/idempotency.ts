@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { asPlatform } from '../database/as-platform.ts'
 import type { Actor } from '../identity/actor.ts'
 import { type Claim, claimKey } from '../idempotency/idempotency-keys.ts'
 import type { Context } from '../context.ts'
@@ -48,7 +49,11 @@ export async function answerOnce(
   const key = readKey(String(header))
   const asker = askerOf(ctx.actor, showsSecret)
   const request = { merchantId, operation, key, input: asker ? { ...asker, input } : input }
-  const claim = await claimKey(ctx.database.pool, ctx.access.master, request)
+  const claim = await claimKey(
+    asPlatform(ctx, 'the SQL function receives the id of the merchant').pool,
+    ctx.access.master,
+    request,
+  )
   if (claim.kind === 'reused') throw new DomainError('IDEMPOTENCY_KEY_REUSED')
   if (claim.kind === 'running') {
     throw new DomainError('IDEMPOTENCY_KEY_BUSY', undefined, { retryAfterS: idempotencyRetryS })

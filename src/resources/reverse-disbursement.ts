@@ -1,4 +1,5 @@
 import type { Pool } from 'pg'
+import { asPlatform } from '../database/as-platform.ts'
 import { shareStatement } from '../database/batch.ts'
 import { sqlFunctionOfMany } from '../database/sql-function.ts'
 import type { Evidence } from '../operators/operator.ts'
@@ -23,7 +24,11 @@ export async function reverseDisbursement(
   const about = causeOf({ subject, subjectId: id })
   const moved = await services.batches.run(reverseMany, { about, evidence })
   if (moved) services.sequencer.nudge()
-  const stands = await readStanding(services.database.pool, subject, id)
+  const stands = await readStanding(
+    asPlatform(services, 'operators reverse disbursements of all merchants').pool,
+    subject,
+    id,
+  )
   if (moved && stands.refundOf !== null) {
     services.log.error({ about, refundOf: stands.refundOf }, 'an operator took back a refund')
   } else if (moved) services.log.warn({ about }, 'an operator gave a disbursement back')

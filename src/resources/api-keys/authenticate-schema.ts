@@ -1,3 +1,4 @@
+import { asPlatform } from '../../database/as-platform.ts'
 import { exchangeCredentials, type ExchangeResult } from '../../identity/authenticate.ts'
 import { recordChange, recordingOf } from '../../audit/audit-log.ts'
 import { type RateLimitState, tellRateLimit } from '../../limits/rate-limit.ts'
@@ -101,5 +102,9 @@ function recordToken(
   const recording = recordingOf(ctx, 'authenticate', { merchantId, apiKeyId, memberId: null })
   const after = { scopes, expires_at: expiresAt, limits: caps }
   const change = { target: ['api_key', apiKeyId], after } as const
-  return recordChange(ctx.database.pool, recording, change)
+  return recordChange(
+    asPlatform(ctx, 'nobody is signed in yet: the API key names the merchant').pool,
+    recording,
+    change,
+  )
 }

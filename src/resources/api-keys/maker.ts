@@ -2,6 +2,7 @@ import type { PoolClient } from 'pg'
 import { actorOf } from '../../identity/actor.ts'
 import { whyTurnedAway } from '../../identity/caller.ts'
 import type { Context } from '../../context.ts'
+import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { locks } from '../../database/locks.ts'
@@ -25,12 +26,15 @@ export async function asMaker<Result>(
 ): Promise<Result> {
   const { merchantId, apiKeyId, apiKeyVersion } = actorOf(ctx)
   await ctx.requestLimits.takeAccessChange(ctx)
-  const done = await transact(ctx.database, async (tx) => {
-    // The lock of those who end access (see `end_access`): their statement before ours, or after it.
-    await tx.query('SELECT pg_advisory_xact_lock($1, $2)', [locks.access, merchantId])
-    const { rows } = await tx.query<Maker>(makerSql, [apiKeyId, merchantId, apiKeyVersion])
-    return rows[0] ? { result: await work(tx, rows[0]) } : null
-  })
+  const done = await transact(
+    asPlatform(ctx, 'changes API keys of the merchant that the token names'),
+    async (tx) => {
+      // The lock of those who end access (see `end_access`): their statement before ours, or after it.
+      await tx.query('SELECT pg_advisory_xact_lock($1, $2)', [locks.access, merchantId])
+      const { rows } = await tx.query<Maker>(makerSql, [apiKeyId, merchantId, apiKeyVersion])
+      return rows[0] ? { result: await work(tx, rows[0]) } : null
+    },
+  )
   if (!done) throw await whyTurnedAway(ctx)
   return done.result
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { asPlatform } from '../../database/as-platform.ts'
 import { type Actor, actorOf } from '../../identity/actor.ts'
 import { manyParameters, recordingOf, recordManySql } from '../../audit/audit-log.ts'
 import { callerOf, whyTurnedAway } from '../../identity/caller.ts'
@@ -93,7 +94,10 @@ async function decide(
   const { type, one, target } = kinds[subject]
   const operation = `${to === 'approved' ? 'approve' : 'reject'}${subject === 'deposit' ? 'Deposit' : type}`
   const entry = manyParameters([recordingOf(ctx, operation)])
-  const { rows } = await ctx.database.pool.query<Decided>({
+  const { rows } = await asPlatform(
+    ctx,
+    'the SQL function receives the id of the merchant',
+  ).pool.query<Decided>({
     name: 'decide_waiting',
     text: `WITH decided AS MATERIALIZED (
         SELECT outcome, approval FROM decide_waiting($1, $2, $3, $4, $5, $6, $7, $8, $9)),

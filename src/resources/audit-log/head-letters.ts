@@ -1,5 +1,6 @@
 import { writeHead } from '../../audit/audit-chain.ts'
 import type { Services } from '../../context.ts'
+import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
 import { writeLetter } from '../team/letters.ts'
 import { locks } from '../../database/locks.ts'
@@ -32,7 +33,7 @@ export async function writeHeadLetters(
   const { database, access, config } = services
   // Letters that nobody can send would only pile up.
   if (config.mail.smtpUrl === null && config.mail.folder === null) return false
-  return transact(database, async (tx) => {
+  return transact(asPlatform({ database }, 'a job works for all merchants'), async (tx) => {
     const { rows } = await tx.query<{ free: boolean }>('SELECT pg_try_advisory_xact_lock($1) AS free', [
       locks.auditLetters,
     ])

@@ -3,6 +3,7 @@ import { actorOf, mine, nameOf } from '../../identity/actor.ts'
 import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
 import { callerOf, whyTurnedAway } from '../../identity/caller.ts'
 import type { Context } from '../../context.ts'
+import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
@@ -33,7 +34,7 @@ export async function addRecipients(
   const { merchantId, apiKeyId, apiKeyVersion } = callerOf(ctx)
   const usual = await usualMethod(ctx, id)
   const recipients = await findOperators(ctx, await readRows(raw), usual)
-  const added = await transact(ctx.database, (tx) =>
+  const added = await transact(asPlatform(ctx, 'the SQL function receives the id of the merchant'), (tx) =>
     recordedChange(tx, recordingOf(ctx, 'addRecipients'), ['batch', id], async () => {
       const { rows } = await tx.query<Added>({
         name: 'add_recipients',

@@ -1,5 +1,6 @@
 import { platformRecording, recordedChange } from '../../audit/audit-log.ts'
 import type { Services } from '../../context.ts'
+import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
 
 /**
@@ -11,9 +12,10 @@ import { transact } from '../../database/transact.ts'
  * @returns how many were cancelled
  */
 export async function cancelBatchesOf(
-  { database: { pool } }: Pick<Services, 'database'>,
+  services: Pick<Services, 'database'>,
   merchantId: number,
 ): Promise<number> {
+  const { pool } = asPlatform(services, 'an administrator names the merchant')
   const { rows: open } = await pool.query<{ id: number }>(
     'SELECT id FROM batch WHERE merchant_id = $1 AND processed_at IS NULL AND cancel_asked_at IS NULL',
     [merchantId],

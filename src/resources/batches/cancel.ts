@@ -1,6 +1,7 @@
 import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
 import { callerOf, whyTurnedAway } from '../../identity/caller.ts'
 import type { Context } from '../../context.ts'
+import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { noSuchBatch } from './create.ts'
@@ -22,15 +23,17 @@ export async function cancelBatch(ctx: Context, id: number): Promise<{ id: numbe
     values: [id, merchantId],
   })
   if (theirs.rowCount === 0) throw noSuchBatch()
-  const cancelled = await transact(ctx.database, (tx) =>
-    recordedChange(tx, recordingOf(ctx, 'cancelBatch'), ['batch', id], async () => {
-      const { rows } = await tx.query<{ moved: boolean | null; status: BatchStatus }>({
-        name: 'cancel_batch',
-        text: "SELECT moved, status FROM cancel_batch($1, $2, NULL, '{}', $3, $4, $5)",
-        values: [merchantId, id, apiKeyId, apiKeyVersion, clientAddress],
-      })
-      return rows[0]
-    }),
+  const cancelled = await transact(
+    asPlatform(ctx, 'the SQL function receives the id of the merchant'),
+    (tx) =>
+      recordedChange(tx, recordingOf(ctx, 'cancelBatch'), ['batch', id], async () => {
+        const { rows } = await tx.query<{ moved: boolean | null; status: BatchStatus }>({
+          name: 'cancel_batch',
+          text: "SELECT moved, status FROM cancel_batch($1, $2, NULL, '{}', $3, $4, $5)",
+          values: [merchantId, id, apiKeyId, apiKeyVersion, clientAddress],
+        })
+        return rows[0]
+      }),
   )
   if (!cancelled) throw noSuchBatch()
   const { moved, status } = cancelled

@@ -2,6 +2,7 @@ import { actorOf, nameOf } from '../../identity/actor.ts'
 import { recordingOf, recordMade } from '../../audit/audit-log.ts'
 import { callerOf, whyTurnedAway } from '../../identity/caller.ts'
 import type { Context } from '../../context.ts'
+import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { recipientsSeed } from '../../requests/identity.ts'
@@ -17,27 +18,30 @@ import { noSuchBatch } from './create.ts'
  */
 export async function retryFailed(ctx: Context, batchId: number): Promise<{ id: number }> {
   const { merchantId, apiKeyId, apiKeyVersion } = callerOf(ctx)
-  const made = await transact(ctx.database, async (tx) => {
-    const { rows } = await tx.query<{ outcome: Outcome; id: number }>({
-      name: 'retry_batch',
-      text: `SELECT outcome, batch_id AS id
+  const made = await transact(
+    asPlatform(ctx, 'the SQL function receives the id of the merchant'),
+    async (tx) => {
+      const { rows } = await tx.query<{ outcome: Outcome; id: number }>({
+        name: 'retry_batch',
+        text: `SELECT outcome, batch_id AS id
         FROM create_batch($1, $2, $3, $4, $5, NULL, NULL, NULL, NULL, NULL, NULL, $6, $7)`,
-      values: [
-        merchantId,
-        apiKeyId,
-        apiKeyVersion,
-        nameOf(actorOf(ctx)),
-        ctx.effect?.id ?? null,
-        batchId,
-        recipientsSeed(ctx),
-      ],
-    })
-    const [row] = rows
-    if (row?.outcome === 'made') {
-      await recordMade(tx, recordingOf(ctx, 'retryFailed'), ['batch', row.id])
-    }
-    return row
-  })
+        values: [
+          merchantId,
+          apiKeyId,
+          apiKeyVersion,
+          nameOf(actorOf(ctx)),
+          ctx.effect?.id ?? null,
+          batchId,
+          recipientsSeed(ctx),
+        ],
+      })
+      const [row] = rows
+      if (row?.outcome === 'made') {
+        await recordMade(tx, recordingOf(ctx, 'retryFailed'), ['batch', row.id])
+      }
+      return row
+    },
+  )
   if (!made) throw noSuchBatch()
   switch (made.outcome) {
     case 'unauthenticated':

@@ -1,3 +1,4 @@
+import { asPlatform } from '../../database/as-platform.ts'
 import type { Services } from '../../context.ts'
 import { bulkLane } from '../../jobs/drain.ts'
 import { type BegunRow, begunRequest, type OpenRequest } from '../../requests/open-request.ts'
@@ -74,7 +75,7 @@ async function beginDue(
     return [{ provider, room, deadline: sendDeadline(operator, 'disburse') }]
   })
   if (open.length === 0) return []
-  const { rows } = await services.database.pool.query<RecipientRow>({
+  const { rows } = await asPlatform(services, 'a job works for all merchants').pool.query<RecipientRow>({
     name: 'begin_recipients',
     text: `SELECT recipient_id AS "recipientId", batch_id AS "batchId", merchant_id AS "merchantId",
         operator AS provider, request_id AS "requestId", correlation_id AS "correlationId", amount, phone,

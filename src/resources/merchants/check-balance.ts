@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { asPlatform } from '../../database/as-platform.ts'
 import { actorOf } from '../../identity/actor.ts'
 import { manyParameters, recordingOf, recordManySql } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
@@ -28,7 +29,7 @@ export async function checkBalance(ctx: Context, provider: Provider): Promise<Xo
   })
   const known = outcome.kind === 'ok'
   const reference = `bc_${randomBytes(16).toString('hex')}`
-  await ctx.database.pool.query({
+  await asPlatform(ctx, 'the SQL function receives the id of the merchant').pool.query({
     name: 'record_balance_check',
     text: `WITH asked AS MATERIALIZED (SELECT record_balance_check($1, $2, $3, $4)),
       ${recordManySql(5, askedEntry)}

@@ -1,5 +1,6 @@
 import { platformRecording, recordedChange } from '../../audit/audit-log.ts'
 import type { Services } from '../../context.ts'
+import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 
@@ -13,7 +14,7 @@ export async function deactivateMerchant(
   merchantId: number,
 ): Promise<void> {
   const recording = platformRecording(merchantId, 'merchant deactivate')
-  const { rowCount } = await transact(services.database, (tx) =>
+  const { rowCount } = await transact(asPlatform(services, 'an administrator names the merchant'), (tx) =>
     recordedChange(tx, recording, ['merchant', merchantId], () =>
       tx.query(
         `UPDATE merchant SET status = 'inactive', deactivated_at = coalesce(deactivated_at, service_now())

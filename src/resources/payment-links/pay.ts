@@ -1,5 +1,6 @@
 import { DatabaseError } from 'pg'
 import { z } from 'zod'
+import { asPlatform } from '../../database/as-platform.ts'
 import { operatorIdentity } from '../../identity/operator-identities.ts'
 import { addressBlock } from '../../shared/ip-whitelist.ts'
 import { currentPepperId, hashSecret } from '../../identity/secrets.ts'
@@ -105,7 +106,7 @@ async function record(
   item: Pick<Item, 'provider' | 'phone' | 'amount' | 'reference' | 'identity' | 'request'>,
 ): Promise<Row> {
   const { promptsPerPhone: asked } = ctx.config.pace
-  const recorded = ctx.database.pool.query<Row>({
+  const recorded = asPlatform(ctx, 'a payer is not signed in: the slug is the credential').pool.query<Row>({
     name: 'collect_by_link',
     text: `SELECT outcome, availability, merchant_id AS "merchantId", transaction_id AS "transactionId",
         request_id AS "requestId", correlation_id AS "correlationId", created_at AS "createdAt",

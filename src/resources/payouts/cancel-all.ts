@@ -1,5 +1,6 @@
 import { platformRecording, recordChange } from '../../audit/audit-log.ts'
 import type { Services } from '../../context.ts'
+import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 
@@ -17,9 +18,10 @@ const stepMax = 500
  * @throws DomainError NOT_FOUND, STATE_CONFLICT where the merchant is active
  */
 export async function cancelPayoutsOf(
-  { database: { pool } }: Pick<Services, 'database'>,
+  services: Pick<Services, 'database'>,
   merchantId: number,
 ): Promise<number> {
+  const { pool } = asPlatform(services, 'an administrator names the merchant')
   const { rows } = await pool.query<{ status: string }>('SELECT status FROM merchant WHERE id = $1', [
     merchantId,
   ])

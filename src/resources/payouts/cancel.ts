@@ -1,3 +1,4 @@
+import { asPlatform } from '../../database/as-platform.ts'
 import { manyParameters, recordingOf, recordManySql } from '../../audit/audit-log.ts'
 import { callerOf, whyTurnedAway } from '../../identity/caller.ts'
 import type { Context } from '../../context.ts'
@@ -12,15 +13,17 @@ import type { PayoutStatus } from './states.ts'
  */
 export async function cancelPayout(ctx: Context, id: bigint): Promise<{ id: bigint }> {
   const { merchantId, apiKeyId, apiKeyVersion, clientAddress } = callerOf(ctx)
-  const { merchantPool, pool } = ctx.database
   // Row-level security sees to it as well that it is theirs; the function that cancels stands above it.
-  const theirs = await merchantPool.query({
+  const theirs = await ctx.database.merchantPool.query({
     name: 'own_payout',
     text: 'SELECT FROM payout WHERE id = $1 AND merchant_id = $2',
     values: [id, merchantId],
   })
   if (theirs.rowCount === 0) throw noSuchPayout()
-  const { rows } = await pool.query<{ moved: boolean | null; status: PayoutStatus }>({
+  const { rows } = await asPlatform(ctx, 'the SQL function receives the id of the merchant').pool.query<{
+    moved: boolean | null
+    status: PayoutStatus
+  }>({
     name: 'cancel_payout',
     text: `WITH cancelled AS MATERIALIZED (SELECT moved, status FROM cancel_payout($1, $2, $3, $4, $5)),
       ${recordManySql(6, cancelledEntry)}

@@ -1,4 +1,5 @@
 import type { Pool } from 'pg'
+import { asPlatform } from '../../database/as-platform.ts'
 import type { Services } from '../../context.ts'
 import { type BegunRow, begunRequest, type OpenRequest } from '../../requests/open-request.ts'
 import { limits } from '../../shared/limits.ts'
@@ -55,7 +56,7 @@ async function beginDue(services: Services, provider: Provider, take: number): P
     return { sends: [], ended: 0, deadline: services.clock.now() }
   // From before the right to send is taken: nothing may leave after the fence.
   const deadline = sendDeadline(operator, 'disburse')
-  const rows = await begin(services.database.pool, provider, take)
+  const rows = await begin(asPlatform(services, 'a job works for all merchants').pool, provider, take)
   if (rows.length > 0) services.sequencer.nudge()
   const begun = rows.filter(({ outcome }) => outcome === 'begun')
   return {

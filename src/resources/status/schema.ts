@@ -1,4 +1,5 @@
 import type { QueryConfig } from 'pg'
+import { asPlatform } from '../../database/as-platform.ts'
 import type { Context } from '../../context.ts'
 import { shareFlight } from '../../shared/flights.ts'
 import { builder } from '../../graphql/builder.ts'
@@ -117,7 +118,7 @@ async function readStatus(ctx: Context): Promise<ServiceStatus> {
     text: booksQuestion,
     query_timeout: databaseAnswerMs,
   }
-  const { pool } = ctx.database
+  const { pool } = asPlatform(ctx, 'reads no row of a merchant')
   const [found, isWritable] = await Promise.all([
     pool.query<ProofAge & { reason: HaltReason | null }>(question).catch(() => null),
     takesWrites(pool),

@@ -3,6 +3,7 @@ import { actorOf } from '../../identity/actor.ts'
 import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
 import { isHigher, type Role, roleNames } from '../../identity/roles.ts'
 import type { Context } from '../../context.ts'
+import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { oneOf, readInput } from '../../shared/input.ts'
@@ -34,28 +35,31 @@ export async function changeMemberRole(
   const { role } = readInput(changeRoleInput, raw)
   const { merchantId } = actor
   const recording = recordingOf(ctx, 'changeMemberRole')
-  const { id, ended } = await transact(ctx.database, async (tx) => {
-    const { hasOwner } = await holdTeam(tx, merchantId)
-    const member = await readMember(tx, merchantId, memberId)
-    checkManages(actor, [member.role, role], hasOwner)
-    if (member.role === role) return { id: member.id, ended: [] }
-    if (member.isLastOwner) throw lastOwner()
-    const revoked = await recordKeys(tx, recording, member.id, async () => {
-      await recordedChange(tx, recording, ['member', member.id], () =>
-        setRole(tx, { member: member.id, newRole: role }),
-      )
-    })
-    if (isHigher(role, member.role)) {
-      const told = {
-        kind: 'role_raised',
-        message: `${member.email} became ${role}; before: ${member.role}.`,
-        team_member_id: member.id,
-        ...(ctx.clientAddress && { ip: ctx.clientAddress }),
+  const { id, ended } = await transact(
+    asPlatform(ctx, 'changes members of the merchant that the token names'),
+    async (tx) => {
+      const { hasOwner } = await holdTeam(tx, merchantId)
+      const member = await readMember(tx, merchantId, memberId)
+      checkManages(actor, [member.role, role], hasOwner)
+      if (member.role === role) return { id: member.id, ended: [] }
+      if (member.isLastOwner) throw lastOwner()
+      const revoked = await recordKeys(tx, recording, member.id, async () => {
+        await recordedChange(tx, recording, ['member', member.id], () =>
+          setRole(tx, { member: member.id, newRole: role }),
+        )
+      })
+      if (isHigher(role, member.role)) {
+        const told = {
+          kind: 'role_raised',
+          message: `${member.email} became ${role}; before: ${member.role}.`,
+          team_member_id: member.id,
+          ...(ctx.clientAddress && { ip: ctx.clientAddress }),
+        }
+        await noteAccess(tx, { merchant: merchantId, kind: 'security_alert', what: told })
       }
-      await noteAccess(tx, { merchant: merchantId, kind: 'security_alert', what: told })
-    }
-    return { id: member.id, ended: revoked }
-  })
+      return { id: member.id, ended: revoked }
+    },
+  )
   for (const apiKeyId of ended) ctx.access.credentials.forget(apiKeyId)
   return { id }
 }

@@ -1,3 +1,4 @@
+import { asPlatform } from '../../database/as-platform.ts'
 import { isAddressAllowed } from '../../shared/ip-whitelist.ts'
 import type { ProvenMember } from '../../identity/sessions.ts'
 import { takeTry } from '../../limits/sign-in-waits.ts'
@@ -6,6 +7,9 @@ import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
 import { provesSecondFactor } from './prove.ts'
 import { noteAccess } from '../../identity/note-access.ts'
+
+/** Why this looks past row-level security. */
+const reason = 'finds out who signs in, and so which merchant'
 
 /** A member as signing in judges it. */
 export interface Candidate extends ProvenMember {
@@ -46,7 +50,7 @@ export async function whenProven<T>(
   then: (member: Candidate) => Promise<T>,
 ): Promise<T> {
   const { access, database } = ctx
-  const attempt = await takeTry(database.pool, email, ctx.clientAddress)
+  const attempt = await takeTry(asPlatform({ database }, reason).pool, email, ctx.clientAddress)
   let isWrong = false
   let isRight = false
   try {
@@ -56,7 +60,12 @@ export async function whenProven<T>(
     if (member && hasPassword && member.hasSecondFactor && code !== undefined) {
       if (code === null) throw new DomainError('SECOND_FACTOR_REQUIRED')
       await attempt.takeCode()
-      isWrong = !(await provesSecondFactor(database.pool, access.master, member.memberId, code))
+      isWrong = !(await provesSecondFactor(
+        asPlatform({ database }, reason).pool,
+        access.master,
+        member.memberId,
+        code,
+      ))
     }
     if (!member || isWrong) throw await rejected(ctx, attempt.isTold, member)
     const result = await then(member)
@@ -95,7 +104,11 @@ async function rejected(ctx: Context, isTold: boolean, member: Candidate | null)
       team_member_id: member.memberId,
       ...(ctx.clientAddress && { ip: ctx.clientAddress }),
     }
-    await noteAccess(ctx.database.pool, { merchant: member.merchantId, kind: 'security_alert', what: told })
+    await noteAccess(asPlatform(ctx, reason).pool, {
+      merchant: member.merchantId,
+      kind: 'security_alert',
+      what: told,
+    })
     ctx.sequencer.nudge()
   }
   return new DomainError('CREDENTIALS_REJECTED', 'The e-mail address, the password or the code is not valid.')

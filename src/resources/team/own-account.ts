@@ -1,3 +1,4 @@
+import { asPlatform } from '../../database/as-platform.ts'
 import { actorOf } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
 import { DomainError } from '../../shared/errors.ts'
@@ -30,7 +31,7 @@ export async function withOwnPassword<T>(
   const { password, code } = given
   readInput(givenPassword, password)
   const find = async () => {
-    const { rows } = await ctx.database.pool.query<Candidate>(
+    const { rows } = await asPlatform(ctx, 'no merchant may read what proves a person').pool.query<Candidate>(
       `SELECT ${candidateColumns}
        FROM team_member t JOIN member_secret s ON s.member_id = t.id JOIN merchant m ON m.id = t.merchant_id
        WHERE t.id = $1 AND t.status = 'active'`,

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { actorOf, nameOf } from '../../identity/actor.ts'
 import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
+import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { smallIdMax } from '../../shared/ids.ts'
@@ -50,17 +51,20 @@ export async function removeMember(
   const { merchantId } = actor
   const keepKeys = readInput(keptInput, raw).keepKeys ?? []
   const recording = recordingOf(ctx, 'removeMember')
-  const { id, ended } = await transact(ctx.database, async (tx) => {
-    const { hasOwner } = await holdTeam(tx, merchantId)
-    const member = await readMember(tx, merchantId, memberId)
-    checkManages(actor, [member.role], hasOwner)
-    if (member.isLastOwner) throw lastOwner()
-    const revoked = await recordKeys(tx, recording, member.id, async () => {
-      if (keepKeys.length > 0) await passKeys(tx, ctx, member, keepKeys)
-      await recordedChange(tx, recording, ['member', member.id], () => takeOut(tx, { member: member.id }))
-    })
-    return { id: member.id, ended: revoked }
-  })
+  const { id, ended } = await transact(
+    asPlatform(ctx, 'removes members of the merchant that the token names'),
+    async (tx) => {
+      const { hasOwner } = await holdTeam(tx, merchantId)
+      const member = await readMember(tx, merchantId, memberId)
+      checkManages(actor, [member.role], hasOwner)
+      if (member.isLastOwner) throw lastOwner()
+      const revoked = await recordKeys(tx, recording, member.id, async () => {
+        if (keepKeys.length > 0) await passKeys(tx, ctx, member, keepKeys)
+        await recordedChange(tx, recording, ['member', member.id], () => takeOut(tx, { member: member.id }))
+      })
+      return { id: member.id, ended: revoked }
+    },
+  )
   for (const apiKeyId of ended) ctx.access.credentials.forget(apiKeyId)
   return { id }
 }

@@ -4,12 +4,16 @@ import { makeRecoveryCodes } from '../../identity/proofs.ts'
 import { seal } from '../../identity/seal.ts'
 import { base32, totpUri } from '../../identity/totp.ts'
 import type { Context } from '../../context.ts'
+import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { ownAccount, withOwnPassword } from './own-account.ts'
 import { provesTotp, totpPlace } from './prove.ts'
 import { sqlFunction } from '../../database/sql-function.ts'
+
+/** Why this looks past row-level security. */
+const reason = 'no merchant may read what proves a person'
 
 const keepSecret = sqlFunction('start_totp', {
   takes: { member: 'int', sealed: 'bytea' },
@@ -37,7 +41,7 @@ export interface TotpSetup {
 export async function startSecondFactor(ctx: Context, password: string): Promise<TotpSetup> {
   const { memberId, email } = await withOwnPassword(ctx, { password }, async (member) => member)
   const secret = randomBytes(secretBytes)
-  const issuer = await transact(ctx.database, async (tx) => {
+  const issuer = await transact(asPlatform(ctx, reason), async (tx) => {
     const merchant = await keepSecret(tx, {
       member: memberId,
       sealed: seal(ctx.access.master.sealingKey, secret, totpPlace(memberId)),
@@ -58,7 +62,7 @@ export async function confirmSecondFactor(ctx: Context, code: string): Promise<s
   const { memberId } = ownAccount(ctx)
   const { master } = ctx.access
   const { codes, hashes } = makeRecoveryCodes(master, memberId)
-  await transact(ctx.database, async (tx) => {
+  await transact(asPlatform(ctx, reason), async (tx) => {
     if (!(await provesTotp(tx, master, memberId, code))) throw wrongCode()
     const isNew = await recordedChange(tx, recordingOf(ctx, 'confirmTotp'), ['member', memberId], () =>
       beginFactor(tx, { member: memberId, codeHashes: hashes }),
@@ -76,7 +80,7 @@ export async function confirmSecondFactor(ctx: Context, code: string): Promise<s
  */
 export async function endSecondFactor(ctx: Context, password: string, code: string): Promise<void> {
   const { memberId } = await withOwnPassword(ctx, { password, code }, async (member) => member)
-  await transact(ctx.database, async (tx) => {
+  await transact(asPlatform(ctx, reason), async (tx) => {
     const isEnded = await recordedChange(tx, recordingOf(ctx, 'disableTotp'), ['member', memberId], () =>
       endFactor(tx, { member: memberId }),
     )

@@ -3,11 +3,15 @@ import { actorOf, mine } from '../../identity/actor.ts'
 import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
 import { roles, type Role } from '../../identity/roles.ts'
 import type { Context } from '../../context.ts'
+import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
 import { ownAccount } from './own-account.ts'
 import { sqlFunction } from '../../database/sql-function.ts'
+
+/** Why this looks past row-level security. */
+const reason = 'ends sessions of the merchant that the token names'
 
 const closeSession = sqlFunction('end_session', {
   takes: { merchant: 'int', sessionId: 'int' },
@@ -50,7 +54,7 @@ export async function listSessions(ctx: Context, givenId: number | null): Promis
  */
 export async function revokeSession(ctx: Context, id: number): Promise<void> {
   const actor = actorOf(ctx)
-  const { pool } = ctx.database
+  const { pool } = asPlatform(ctx, reason)
   const { rows } = await pool.query<{ memberId: number }>(
     `SELECT member_id AS "memberId" FROM session WHERE id = $2 AND merchant_id = $1`,
     [actor.merchantId, id],
@@ -63,7 +67,7 @@ export async function revokeSession(ctx: Context, id: number): Promise<void> {
 
 /** Ends a session of the caller's merchant. */
 async function endSession(ctx: Context, operation: string, id: number): Promise<void> {
-  await transact(ctx.database, (tx) =>
+  await transact(asPlatform(ctx, reason), (tx) =>
     recordedChange(tx, recordingOf(ctx, operation), ['session', id], () =>
       closeSession(tx, { merchant: mine(ctx).merchantId, sessionId: id }),
     ),

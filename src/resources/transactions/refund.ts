@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
+import { asPlatform } from '../../database/as-platform.ts'
 import { mine } from '../../identity/actor.ts'
 import { recordingOf } from '../../audit/audit-log.ts'
 import { callerOf } from '../../identity/caller.ts'
@@ -104,7 +105,10 @@ async function findOriginal(ctx: Context, id: bigint): Promise<Original> {
   if (!row) throw new DomainError('NOT_FOUND')
   if (!row.isPaid) throw new DomainError('NOT_REFUNDABLE')
   // What the operator said stands with its request, which merchants do not read.
-  const paid = await ctx.database.pool.query<{ counterparty: string | null }>({
+  const paid = await asPlatform(
+    ctx,
+    "what the operator said about the payer; the payment was found as the merchant's",
+  ).pool.query<{ counterparty: string | null }>({
     name: 'payer_of',
     text: `SELECT evidence->>'counterparty' AS counterparty FROM operator_request
       WHERE transaction_id = $1 AND kind = 'collect'`,

@@ -1,6 +1,7 @@
 import { mine } from '../../identity/actor.ts'
 import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
+import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
 import { noSuchWebhook } from './find.ts'
 import { sqlFunction } from '../../database/sql-function.ts'
@@ -24,10 +25,12 @@ export async function removeWebhook(ctx: Context, webhookId: number): Promise<{ 
     select: { id: true, merchantId: true },
   })
   if (!found) throw noSuchWebhook()
-  const isDone = await transact(database, (tx) =>
-    recordedChange(tx, recordingOf(ctx, 'removeWebhook'), ['webhook', found.id], () =>
-      takeAway(tx, { merchant: found.merchantId, endpoint: found.id }),
-    ),
+  const isDone = await transact(
+    asPlatform({ database }, 'the SQL function receives the id of the merchant'),
+    (tx) =>
+      recordedChange(tx, recordingOf(ctx, 'removeWebhook'), ['webhook', found.id], () =>
+        takeAway(tx, { merchant: found.merchantId, endpoint: found.id }),
+      ),
   )
   if (!isDone && doneBefore.length === 0) throw noSuchWebhook()
   return { id: found.id }

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { mine } from '../../identity/actor.ts'
 import { recordChange, recordingOf } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
+import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
 import { type FieldProblem } from '../../shared/errors.ts'
 import { invalidInput, readInput } from '../../shared/input.ts'
@@ -69,12 +70,15 @@ export async function replayEvents(
   let count = 0
   let parts = 0
   for (const [first, last, places] of positions ? someOf(positions) : stretchesOf(from ?? 1n, to ?? 0n)) {
-    count += await transact(ctx.database, async (tx) => {
-      // What was asked for is on record from its first part on.
-      if (parts === 0) await recordChange(tx, recordingOf(ctx, 'replayEvents'), change)
-      const part = { firstPlace: first, lastPlace: last, places }
-      return makePending(tx, { merchant: merchantId, endpoint: id, ...part })
-    })
+    count += await transact(
+      asPlatform(ctx, 'the SQL function receives the id of the merchant'),
+      async (tx) => {
+        // What was asked for is on record from its first part on.
+        if (parts === 0) await recordChange(tx, recordingOf(ctx, 'replayEvents'), change)
+        const part = { firstPlace: first, lastPlace: last, places }
+        return makePending(tx, { merchant: merchantId, endpoint: id, ...part })
+      },
+    )
     parts += 1
   }
   return { id, count }

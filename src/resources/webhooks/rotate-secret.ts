@@ -1,5 +1,6 @@
 import { recordChange, recordingOf } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
+import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
 import { findWebhook, noSuchWebhook } from './find.ts'
 import type { WebhookWithSecret } from './register.ts'
@@ -31,20 +32,23 @@ export async function rotateWebhookSecret(
   const { id, merchantId } = await findWebhook(ctx, webhookId)
   const { master } = ctx.access
   const sealed = sealWebhookSecret(master, { merchantId, id }, newWebhookSecret())
-  const rotated = await transact(ctx.database, async (tx) => {
-    const [kept] = await replaceSecret(tx, {
-      merchant: merchantId,
-      endpoint: id,
-      sealed,
-      effect: ctx.effect?.id ?? null,
-      overlapMs: oldEndsNow ? 0 : webhookOverlapMs,
-    })
-    const change = { target: ['webhook', id], after: { old_secret_ended: oldEndsNow } } as const
-    // Another one: the same request had rotated it before.
-    if (kept?.secretSealed.equals(sealed))
-      await recordChange(tx, recordingOf(ctx, 'rotateWebhookSecret'), change)
-    return kept
-  })
+  const rotated = await transact(
+    asPlatform(ctx, 'no merchant may read a secret; the SQL function receives the id of the merchant'),
+    async (tx) => {
+      const [kept] = await replaceSecret(tx, {
+        merchant: merchantId,
+        endpoint: id,
+        sealed,
+        effect: ctx.effect?.id ?? null,
+        overlapMs: oldEndsNow ? 0 : webhookOverlapMs,
+      })
+      const change = { target: ['webhook', id], after: { old_secret_ended: oldEndsNow } } as const
+      // Another one: the same request had rotated it before.
+      if (kept?.secretSealed.equals(sealed))
+        await recordChange(tx, recordingOf(ctx, 'rotateWebhookSecret'), change)
+      return kept
+    },
+  )
   if (!rotated) throw noSuchWebhook()
   return { id, secret: openWebhookSecret(master, { merchantId, id }, rotated.secretSealed) }
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
+import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
 import { readInput } from '../../shared/input.ts'
 import { checkWebhookUrl } from './address.ts'
@@ -35,7 +36,7 @@ export async function updateWebhook(
   const input = readInput(updateWebhookInput, raw)
   const { id, merchantId } = await findWebhook(ctx, webhookId)
   const url = input.url == null ? null : await checkWebhookUrl(input.url, ctx.config)
-  const isThere = await transact(ctx.database, (tx) =>
+  const isThere = await transact(asPlatform(ctx, 'the SQL function receives the id of the merchant'), (tx) =>
     recordedChange(tx, recordingOf(ctx, 'updateWebhook'), ['webhook', id], () =>
       changeWebhook(tx, {
         merchant: merchantId,
