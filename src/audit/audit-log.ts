@@ -2,6 +2,7 @@ import type { PoolClient } from 'pg'
 import type { Queryable } from '../identity/api-keys.ts'
 import { type Actor, actorOf, nameOf } from '../identity/actor.ts'
 import { locks } from '../database/locks.ts'
+import { compositeType, sqlFunction } from '../database/sql-function.ts'
 
 /** The way in by which somebody came. */
 export type Door = 'rest' | 'graphql' | 'websocket' | 'terminal' | 'service'
@@ -17,6 +18,16 @@ export interface Recording {
   /** The mutation that was asked for, or the command. */
   operation: string
 }
+
+/** A recording as an argument of an SQL function, which writes the entry with what it does. */
+export const recordingType = compositeType<Recording>('audit_recording', {
+  merchantId: 'int',
+  actor: 'text',
+  address: 'text?',
+  requestId: 'uuid?',
+  door: 'text',
+  operation: 'text',
+})
 
 interface Asked {
   actor: Actor | null
@@ -64,18 +75,18 @@ export async function recordChange(tx: Queryable, recording: Recording, change: 
   const { target, before = null, after = null } = change
   const [was, is] = before && after ? differences(before, after) : [before, after]
   if (was && is && Object.keys(was).length + Object.keys(is).length === 0) return
-  await tx.query({
-    name: 'record_change',
-    text: `WITH entry AS (
-      INSERT INTO audit_entry (${recordingColumns}, target, before, after)
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING merchant_id, id)
-      INSERT INTO audit_unsealed (merchant_id, entry_id) SELECT merchant_id, id FROM entry`,
-    values: [...recordingParameters(recording), target.join(':'), json(was), json(is)],
-  })
+  await writeChange(tx, { recording, target: target.join(':'), before: plain(was), after: plain(is) })
 }
 
-function json(picture: Picture | null): string | null {
-  return picture && JSON.stringify(picture, (_name, part) => (typeof part === 'bigint' ? Number(part) : part))
+const writeChange = sqlFunction('record_change', {
+  takes: { recording: recordingType, target: 'text', before: 'jsonb', after: 'jsonb' },
+  gives: 'void',
+})
+
+/** JSON knows no bigint. */
+function plain(picture: Picture | null): unknown {
+  const text = JSON.stringify(picture, (_name, part) => (typeof part === 'bigint' ? Number(part) : part))
+  return JSON.parse(text)
 }
 
 function differences(before: Picture, after: Picture): [Picture, Picture] {
@@ -146,37 +157,4 @@ async function pictureOf(
     values: [merchantId, id],
   })
   return rows[0]?.picture ?? null
-}
-
-const recordingColumns = 'merchant_id, actor, address, request_id, door, operation'
-
-function recordingParameters(recording: Recording): unknown[] {
-  const { merchantId, actor, address, requestId, door, operation } = recording
-  return [merchantId, actor, address, requestId, door, operation]
-}
-
-const recordingTypes = ['int', 'text', 'text', 'uuid', 'text', 'text']
-
-/**
- * The entries of what one statement does, in that statement: no further way to the database where money
- * moves. To be put behind the query that does it, which it reads.
- * @param first the number of the first of its six parameters, `manyParameters`
- * @param entry of that query: its `place` among the items from 1, `target`, `before` and `after`
- * @param isPayment whether these are payments being made, of which there are very many
- */
-export function recordManySql(first: number, entry: string, isPayment = false): string {
-  const given = recordingTypes.map((type, nth) => `($${first + nth}::${type}[])[m.place]`).join(', ')
-  return `entries AS (
-      INSERT INTO audit_entry (${recordingColumns}, is_payment, target, before, after)
-      SELECT ${given}, ${isPayment}, m.target, m.before, m.after
-      FROM (${entry}) AS m(place, target, before, after)
-      RETURNING merchant_id, id),
-    unsealed AS (
-      INSERT INTO audit_unsealed (merchant_id, entry_id) SELECT merchant_id, id FROM entries)`
-}
-
-/** The parameters of `recordManySql`, of its items in their order. */
-export function manyParameters(recordings: readonly Recording[]): unknown[][] {
-  const rows = recordings.map(recordingParameters)
-  return recordingTypes.map((_type, column) => rows.map((row) => row[column]))
 }

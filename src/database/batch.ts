@@ -74,16 +74,6 @@ export function shareStatement<Item, Result>(
   return { many, ownerOf, pauseMs }
 }
 
-/** The merchants of a shared statement, which waits for none whose access is being changed. */
-export function merchantsOf(parameter: string, waits: boolean): string {
-  return waits ? parameter : `share_access(${parameter})`
-}
-
-/** A prepared statement has one text. */
-export function nameOfShared(name: string, waits: boolean): string {
-  return waits ? `${name}_alone` : name
-}
-
 export function openBatches(pool: Pool, bounds = usualBounds): Batches {
   const batches = new Map<object, Batch<never, unknown>>()
   return {

@@ -1,3 +1,4 @@
+import { compositeType, type TypedSql } from '../database/sql-function.ts'
 import { z } from 'zod'
 import { DomainError, type FieldProblem } from '../shared/errors.ts'
 import type { Xof } from '../shared/money.ts'
@@ -126,13 +127,26 @@ function beyond(limit: keyof Caps, words: string): DomainError {
 
 /** Whose allowance of the day a payment uses: the key's, and the token's where that is narrower. */
 export interface Allowance {
+  apiKeyId: number
   tokenId: string
   maxPerDay: Xof
 }
 
+/** As an argument of an SQL function; null where the caller has no limit per day. */
+export const allowanceType: TypedSql<Allowance | null> = compositeType<Allowance>('key_allowance', {
+  apiKeyId: 'int',
+  tokenId: 'uuid',
+  maxPerDay: 'bigint',
+})
+
 /** @returns null where the caller has no limit per day */
-export function allowanceOf({ caps, tokenId }: { caps: Caps | null; tokenId: string }): Allowance | null {
-  return caps?.maxPerDay == null ? null : { tokenId, maxPerDay: caps.maxPerDay }
+export function allowanceOf(actor: {
+  caps: Caps | null
+  tokenId: string
+  apiKeyId: number
+}): Allowance | null {
+  const { caps, tokenId, apiKeyId } = actor
+  return caps?.maxPerDay == null ? null : { apiKeyId, tokenId, maxPerDay: caps.maxPerDay }
 }
 
 /**

@@ -3,8 +3,7 @@
 -- what was made: so that of a repeated reference it is told that it exists, and keys without limits have
 -- nothing to do with it. Whoever calls it holds the balance of the key's merchant, and all rows of a key are
 -- of one merchant: nobody waits for another here. @returns what is left
-CREATE OR REPLACE FUNCTION take_allowance(key_id int, token uuid, token_max bigint, asked bigint)
-  RETURNS bigint
+CREATE OR REPLACE FUNCTION take_allowance(caller key_allowance, asked bigint) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
   SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -17,26 +16,27 @@ BEGIN
     SELECT k.merchant_id, a.whose, a.maximum
     FROM api_key k CROSS JOIN LATERAL (VALUES
       ('key', k.max_per_day),
-      (token::text, CASE WHEN k.max_per_day IS NULL OR token_max < k.max_per_day THEN token_max END)
+      (caller.token_id::text, CASE WHEN k.max_per_day IS NULL OR caller.max_per_day < k.max_per_day
+        THEN caller.max_per_day END)
     ) AS a (whose, maximum)
-    WHERE k.id = key_id AND a.maximum IS NOT NULL
+    WHERE k.id = caller.api_key_id AND a.maximum IS NOT NULL
   LOOP
     INSERT INTO key_spending AS s (merchant_id, api_key_id, day, whose, maximum, amount)
-    SELECT allowance.merchant_id, key_id, today, allowance.whose, allowance.maximum, asked
+    SELECT allowance.merchant_id, caller.api_key_id, today, allowance.whose, allowance.maximum, asked
       WHERE asked <= allowance.maximum
     ON CONFLICT (api_key_id, day, whose) DO UPDATE SET amount = s.amount + excluded.amount
     WHERE s.amount + excluded.amount <= s.maximum
     RETURNING s.amount INTO used;
     IF NOT FOUND THEN
       SELECT s.amount INTO used FROM key_spending s
-      WHERE s.api_key_id = key_id AND s.day = today AND s.whose = allowance.whose;
+      WHERE s.api_key_id = caller.api_key_id AND s.day = today AND s.whose = allowance.whose;
       RAISE EXCEPTION 'the limit of the day is used up' USING ERRCODE = 'check_violation',
         CONSTRAINT = 'key_allowance', DETAIL = allowance.maximum - coalesce(used, 0);
     END IF;
     least_left := least(least_left, allowance.maximum - used);
   END LOOP;
   -- What is over counts no more. A day longer, for a clock that is set back.
-  DELETE FROM key_spending s WHERE s.api_key_id = key_id AND s.day < today - 1;
+  DELETE FROM key_spending s WHERE s.api_key_id = caller.api_key_id AND s.day < today - 1;
   RETURN least_left;
 END $$;
 

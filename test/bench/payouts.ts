@@ -1,4 +1,6 @@
+import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { createPayouts } from '../kit/money-out.ts'
 import { startChild } from './child.ts'
 import { numbered } from './collect.ts'
 import type { Ground } from './ground.ts'
@@ -91,17 +93,15 @@ async function completed({ owner }: Ground): Promise<number> {
 
 /** Payouts that were scheduled and are due: what is halted begins nothing. */
 async function makeDue({ owner }: Ground, count: number): Promise<void> {
-  await owner.query(
-    `WITH item AS (
-       SELECT n, k.merchant_id, k.id, k.version
-       FROM generate_series(1, $1::int) AS n JOIN api_key k ON k.merchant_id = 1 + n % $2::int
-     )
-     SELECT count(*) FROM (
-       SELECT create_payouts(array_agg(merchant_id), array_agg(id), array_agg(version),
-         array_agg('OperatorD'::provider), array_agg('+22370000001'::text), array_agg(1000::bigint),
-         array_agg(gen_random_uuid()::text), array_agg('{}'::jsonb), array_agg(now()), array_agg(NULL::int),
-         array_agg(NULL::text), array_agg('api_key:1'::text), 604800000)
-       FROM item GROUP BY n / $2::int) AS made`,
-    [count, merchantsCount],
+  const { rows: keys } = await owner.query<{ merchantId: number; apiKeyId: number; apiKeyVersion: number }>(
+    `SELECT merchant_id AS "merchantId", id AS "apiKeyId", version AS "apiKeyVersion" FROM api_key
+     WHERE merchant_id <= $1`,
+    [merchantsCount],
   )
+  const [scheduledAt, destination] = [new Date(), { provider: 'OperatorD', phone: '+22370000001' } as const]
+  const due = { ...destination, amount: 1_000n, scheduledAt, beneficiaryId: null, beneficiaryName: null }
+  for (let left = count; left > 0; left -= keys.length) {
+    const items = keys.slice(0, left).map((key) => ({ ...due, ...key, reference: randomUUID() }))
+    await createPayouts(owner, items)
+  }
 }

@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto'
+import { collectMany } from '../kit/money.ts'
 import { startChild } from './child.ts'
 import { numbered } from './collect.ts'
 import type { Ground } from './ground.ts'
@@ -80,23 +82,25 @@ export const settle: Workload = async (ground) => {
 
 /** Makes payments in the product's own way, neighbours of different merchants. @returns the first id */
 async function openPayments(ground: Ground, merchantIds: readonly number[], count: number): Promise<string> {
-  const { rows } = await ground.owner.query<{ first: string }>(
-    `WITH item AS (
-       SELECT n, k.merchant_id, k.id, k.version
-       FROM generate_series(0, $2::int - 1) AS n
-         JOIN api_key k ON k.merchant_id = ($1::int[])[1 + n % cardinality($1::int[])]
-     ), made AS (
-       SELECT collect_many(array_agg(merchant_id ORDER BY n), array_agg(id ORDER BY n),
-         array_agg(version ORDER BY n), array_agg('OperatorA'::provider), array_agg('+22370110000'::text),
-         array_agg(5000::bigint), array_agg(gen_random_uuid()::text), array_agg('{}'::jsonb),
-         86400000, 30000, 86400000) AS row
-       FROM item GROUP BY n / $3::int
-     )
-     SELECT min((row).transaction_id) AS first FROM made`,
-    [merchantIds, count, merchantsCount],
+  const { rows: keys } = await ground.owner.query<{ id: number; merchantId: number; version: number }>(
+    'SELECT id, merchant_id AS "merchantId", version FROM api_key WHERE merchant_id = ANY ($1)',
+    [merchantIds],
   )
-  return rows[0]?.first ?? '0'
+  const keyOf = new Map(keys.map((key) => [key.merchantId, key]))
+  const items = Array.from({ length: count }, (_, n) => {
+    const merchantId = merchantIds[n % merchantIds.length] ?? 0
+    const { id: apiKeyId = 0, version: apiKeyVersion = 1 } = keyOf.get(merchantId) ?? {}
+    return { ...paid, merchantId, apiKeyId, apiKeyVersion, reference: randomUUID() }
+  })
+  let first: bigint | null = null
+  for (let from = 0; from < count; from += merchantsCount) {
+    const made = await collectMany(ground.owner, items.slice(from, from + merchantsCount), 86_400_000)
+    first ??= made[0]?.transactionId ?? null
+  }
+  return String(first ?? 0)
 }
+
+const paid = { provider: 'OperatorA', phone: '+22370110000', amount: 5_000n } as const
 
 async function openSales(ground: Ground, merchantIds: readonly number[], count: number): Promise<string> {
   const { rows } = await ground.owner.query<{ first: string }>(

@@ -67,19 +67,19 @@ export const plants: readonly Plant[] = [
     edits: [
       {
         file: 'src/resources/transactions/collect.ts',
-        find: "const { rows } = await pool.query<Made>({\n      name: nameOfShared('collect_many', waits),",
+        find: 'const rows = await collectMany(pool, items, {',
         replace:
           "const client = await pool.connect()\n    await client.query('BEGIN')\n" +
-          "    const { rows } = await client.query<Made>({\n      name: nameOfShared('collect_many', waits),",
+          '    const rows = await collectMany(client, items, {',
       },
       {
         file: 'src/resources/transactions/collect.ts',
-        find: '    })\n    return rows\n  },\n  ({ merchantId }: Item) => merchantId,\n',
+        find: '    })\n    return rows as Made[]\n',
         replace:
           '    }).catch((error: unknown) => {\n      client.release(true)\n      throw error\n    })\n' +
           '    const end = (error?: Error) => client.release(error)\n' +
           "    setTimeout(() => client.query('COMMIT').then(() => end(), end), 40)\n" +
-          '    return rows\n  },\n  ({ merchantId }: Item) => merchantId,\n',
+          '    return rows as Made[]\n',
       },
     ],
   },

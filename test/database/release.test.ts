@@ -49,6 +49,23 @@ const ended: Readonly<Record<string, string>> = {
     'sessions have a table of their own; nothing was released before',
   'audit_point: column "event_id_before" does not exist':
     'the minutely proof of an old node fails and is logged, the new nodes prove; nothing was released before',
+  ...Object.fromEntries(
+    [
+      'cancel_payout(integer, bigint)',
+      'collect_many(integer[], integer[], integer[], provider[], text[], bigint[], text[], jsonb[], ' +
+        'bigint, bigint, bigint)',
+      'create_payouts(integer[], integer[], integer[], provider[], text[], bigint[], text[], jsonb[], ' +
+        'timestamp with time zone[], integer[], text[], text[], bigint)',
+      'decide_approval(integer, bigint, integer, integer, integer, approval_status, bytea, text)',
+      'deposit_many(integer[], integer[], integer[], provider[], text[], bigint[], text[], jsonb[], ' +
+        'bigint[], bigint, bigint)',
+      'record_balance_check(integer, provider, text, text)',
+      'take_allowance(integer, uuid, bigint, bigint)',
+    ].map((call) => [
+      `${call.slice(0, call.indexOf('('))}: function ${call} does not exist`,
+      'the audit entry became an argument; nothing was released before',
+    ]),
+  ),
   'merchant: permission denied for table merchant':
     'an old node would loosen approvals without other people: PUT /settings waits for a new node',
 }

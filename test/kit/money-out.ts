@@ -1,6 +1,9 @@
 import type pg from 'pg'
+import { createPayouts as runCreatePayouts } from '../../src/resources/payouts/create.ts'
+import { depositMany as runDepositMany } from '../../src/resources/transactions/disburse.ts'
 import type { Provider } from '../../src/shared/providers.ts'
 import type { TestMerchant } from './merchants.ts'
+import { asked } from './money.ts'
 
 /** One item of `deposit_many`, as the service sends it. */
 export interface DepositItem {
@@ -56,25 +59,12 @@ export async function depositMany(
   pool: pg.Pool | pg.PoolClient,
   items: readonly DepositItem[],
 ): Promise<Deposited[]> {
-  const { rows } = await pool.query<Deposited>(
-    `SELECT outcome, transaction_id AS "transactionId", request_id AS "requestId",
-       correlation_id AS "correlationId", created_at AS "createdAt", is_orphan AS "isOrphan"
-     FROM deposit_many($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9, 30000, 12000, $10)`,
-    [
-      items.map((i) => i.merchantId),
-      items.map((i) => i.apiKeyId),
-      items.map((i) => i.apiKeyVersion),
-      items.map((i) => i.provider),
-      items.map((i) => i.phone),
-      items.map((i) => i.amount),
-      items.map((i) => i.reference),
-      items.map(() => '{}'),
-      items.map((i) => i.refundOf),
-      items.map((i) => i.identity),
-    ],
-  )
-  return rows
+  const sent = items.map(({ refundOf, ...item }) => ({ ...asked(item), refundOfId: refundOf }))
+  const terms = { fenceMs: 30_000, firstCheckMs: 12_000, approvalMs: sevenDaysMs, waits: true }
+  return (await runDepositMany(pool, sent, terms)) as Deposited[]
 }
+
+const sevenDaysMs = 604_800_000
 
 /** One deposit under way, its money set aside. @returns its transaction and its operator request */
 export async function openDeposit(
@@ -167,28 +157,7 @@ export async function createPayouts(
   pool: pg.Pool | pg.PoolClient,
   items: readonly PayoutItem[],
 ): Promise<PaidOut[]> {
-  const { rows } = await pool.query<PaidOut>(
-    `SELECT outcome, payout_id AS "payoutId"
-     FROM create_payouts($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9::timestamptz[], $10,
-       $11, $12,
-       604800000, $13)`,
-    [
-      items.map((i) => i.merchantId),
-      items.map((i) => i.apiKeyId),
-      items.map((i) => i.apiKeyVersion),
-      items.map((i) => i.provider),
-      items.map((i) => i.phone),
-      items.map((i) => i.amount),
-      items.map((i) => i.reference),
-      items.map(() => '{}'),
-      items.map((i) => i.scheduledAt),
-      items.map((i) => i.beneficiaryId),
-      items.map((i) => i.beneficiaryName),
-      items.map((i) => `api_key:${i.apiKeyId}`),
-      items.map((i) => i.identity),
-    ],
-  )
-  return rows
+  return runCreatePayouts(pool, items.map(asked), { approvalMs: sevenDaysMs, waits: true })
 }
 
 /** One payout that waits. @returns its id */
@@ -296,10 +265,11 @@ export async function cancelPayout(
   merchantId: number,
   id: bigint,
 ): Promise<Ended | null> {
-  const { rows } = await pool.query<Ended>('SELECT moved, status FROM cancel_payout($1, $2)', [
-    merchantId,
-    id,
-  ])
+  const { rows } = await pool.query<Ended>(
+    `SELECT moved, status FROM cancel_payout($1, $2,
+       ROW($1, 'platform', NULL, NULL, 'terminal', 'test')::audit_recording)`,
+    [merchantId, id],
+  )
   return rows[0] ?? null
 }
 

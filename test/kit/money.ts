@@ -1,4 +1,6 @@
 import type pg from 'pg'
+import { platformRecording } from '../../src/audit/audit-log.ts'
+import { collectMany as runCollectMany } from '../../src/resources/transactions/collect.ts'
 import type { Provider } from '../../src/shared/providers.ts'
 import { makeMerchant, type TestMerchant } from './merchants.ts'
 
@@ -43,24 +45,24 @@ export function item(merchant: TestMerchant, more: Partial<CollectItem> = {}): C
 export async function collectMany(
   pool: pg.Pool | pg.PoolClient,
   items: readonly CollectItem[],
+  firstCheckMs = 12_000,
 ): Promise<Collected[]> {
-  const { rows } = await pool.query<Collected>(
-    `SELECT outcome, transaction_id AS "transactionId", request_id AS "requestId",
-       correlation_id AS "correlationId", is_orphan AS "isOrphan"
-     FROM collect_many($1, $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], 86400000, 30000, 12000, $9)`,
-    [
-      items.map((i) => i.merchantId),
-      items.map((i) => i.apiKeyId),
-      items.map((i) => i.apiKeyVersion),
-      items.map((i) => i.provider),
-      items.map((i) => i.phone),
-      items.map((i) => i.amount),
-      items.map((i) => i.reference),
-      items.map(() => '{}'),
-      items.map((i) => i.identity),
-    ],
-  )
-  return rows
+  const terms = { lifetimeMs: 86_400_000, fenceMs: 30_000, firstCheckMs, waits: true }
+  return runCollectMany(pool, items.map(asked), terms)
+}
+
+/** What the service adds to each item of a payment. */
+export function asked<Item extends { merchantId: number; apiKeyId: number; identity?: string }>(item: Item) {
+  const { merchantId, apiKeyId, identity = null } = item
+  const recording = platformRecording(merchantId, 'test')
+  return {
+    ...item,
+    identity,
+    request: {},
+    clientAddress: null,
+    allowance: null,
+    recording: { ...recording, actor: `api_key:${apiKeyId}` },
+  }
 }
 
 /** One collection under way. @returns its transaction and its operator request */

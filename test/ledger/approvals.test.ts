@@ -53,7 +53,8 @@ async function decide(
 ): Promise<string | undefined> {
   const { rows } = await from.query<{ outcome: string }>(
     `SELECT outcome FROM decide_waiting($1, 'payout', $2, $3, 1, $4,
-       (SELECT approval_digest FROM payout WHERE id = $2 AND $5::text IS NULL), $5)`,
+       (SELECT approval_digest FROM payout WHERE id = $2 AND $5::text IS NULL), $5,
+       ROW($1, 'platform', NULL, NULL, 'rest', 'decide')::audit_recording)`,
     [by.merchantId, id, by.sessionId, to, to === 'rejected' ? 'no' : null],
   )
   return rows[0]?.outcome

@@ -58,7 +58,8 @@ async function openWaiting(merchant: Awaited<ReturnType<typeof shopAsking>>, cou
 async function decide(by: TestMember, id: number, to: 'approved' | 'rejected', from: pg.Pool = pool) {
   const { rows } = await from.query<{ outcome: string }>(
     `SELECT outcome FROM decide_waiting($1, 'batch', $2::int, $3, 1, $4,
-       (SELECT approval_digest FROM batch WHERE id = $2 AND $5::text IS NULL), $5)`,
+       (SELECT approval_digest FROM batch WHERE id = $2 AND $5::text IS NULL), $5,
+       ROW($1, 'platform', NULL, NULL, 'rest', 'decide')::audit_recording)`,
     [by.merchantId, id, by.sessionId, to, to === 'rejected' ? 'no' : null],
   )
   return rows[0]?.outcome

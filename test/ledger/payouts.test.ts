@@ -35,7 +35,10 @@ afterAll(async () => {
 })
 // What one test leaves is not due in the next.
 afterEach(async () => {
-  await pool.query('SELECT cancel_payout(merchant_id, id) FROM payout')
+  await pool.query(
+    `SELECT cancel_payout(merchant_id, id,
+         ROW(merchant_id, 'platform', NULL, NULL, 'terminal', 'test')::audit_recording) FROM payout`,
+  )
   const stray = await strayCounts()
   if (stray.length > 0) throw new Error(`payouts are counted wrong: ${JSON.stringify(stray.map(String))}`)
 })

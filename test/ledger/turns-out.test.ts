@@ -31,7 +31,10 @@ async function underWay(): Promise<pg.PoolClient> {
   onTestFinished(async () => {
     await client.query('ROLLBACK')
     client.release()
-    await pool.query('SELECT cancel_payout(merchant_id, id) FROM payout')
+    await pool.query(
+      `SELECT cancel_payout(merchant_id, id,
+         ROW(merchant_id, 'platform', NULL, NULL, 'terminal', 'test')::audit_recording) FROM payout`,
+    )
   })
   return client
 }

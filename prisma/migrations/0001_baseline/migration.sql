@@ -45,6 +45,11 @@ CREATE TYPE settlement_exception_state AS ENUM ('open', 'credited', 'returned');
 CREATE TYPE approval_asked AS (merchant_id integer, payout_id bigint, batch_id integer, waits boolean,
   approval approval_status, status text, digest bytea, expires_at timestamptz, required integer, makers
   integer[], settings_change_id integer, transaction_id bigint);
+-- Who does what, and from where: what an audit entry says beside what changed.
+CREATE TYPE audit_recording AS (merchant_id integer, actor text, address text, request_id uuid, door text,
+  operation text);
+-- Whose use of a day is counted: a key, and the token of it that is limited further.
+CREATE TYPE key_allowance AS (api_key_id integer, token_id uuid, max_per_day bigint);
 
 CREATE TABLE "merchant" (
   "id" serial,

@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { asPlatform } from '../../database/as-platform.ts'
 import { type Actor, actorOf } from '../../identity/actor.ts'
-import { manyParameters, recordingOf, recordManySql } from '../../audit/audit-log.ts'
+import { recordingOf, recordingType } from '../../audit/audit-log.ts'
+import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 import { callerOf, whyTurnedAway } from '../../identity/caller.ts'
 import { roles } from '../../identity/roles.ts'
 import type { Context } from '../../context.ts'
@@ -59,27 +60,20 @@ interface Decision {
   reason: string | null
 }
 
-interface Decided {
-  outcome: 'counted' | 'no_person' | Problem
-  approval: ApprovalStatus
-}
-
 const kinds = {
-  payout: { type: 'Payout', one: 'payout', many: 'payouts', target: 'payout' },
-  batch: { type: 'Batch', one: 'batch', many: 'batches', target: 'batch' },
+  payout: { type: 'Payout', one: 'payout', many: 'payouts' },
+  batch: { type: 'Batch', one: 'batch', many: 'batches' },
   settings: {
     type: 'SettingsChange',
 
     one: 'change of the settings',
     many: 'changes of the settings',
-    target: 'settings_change',
   },
   deposit: {
     type: 'Transaction',
 
     one: 'deposit',
     many: 'deposits',
-    target: 'transaction',
   },
 } as const satisfies Record<Subject, object>
 
@@ -91,33 +85,21 @@ async function decide(
   { to, shown, reason }: Decision,
 ): Promise<ApprovalStatus> {
   const { merchantId, apiKeyId, apiKeyVersion, clientAddress } = callerOf(ctx)
-  const { type, one, target } = kinds[subject]
+  const { type, one } = kinds[subject]
   const operation = `${to === 'approved' ? 'approve' : 'reject'}${subject === 'deposit' ? 'Deposit' : type}`
-  const entry = manyParameters([recordingOf(ctx, operation)])
-  const { rows } = await asPlatform(
-    ctx,
-    'the SQL function receives the id of the merchant',
-  ).pool.query<Decided>({
-    name: 'decide_waiting',
-    text: `WITH decided AS MATERIALIZED (
-        SELECT outcome, approval FROM decide_waiting($1, $2, $3, $4, $5, $6, $7, $8, $9)),
-      ${recordManySql(11, decidedEntry)}
-      SELECT outcome, approval FROM decided`,
-    values: [
-      merchantId,
-      subject,
-      id,
-      apiKeyId,
-      apiKeyVersion,
-      to,
-      shown,
-      reason,
-      clientAddress,
-      target,
-      ...entry,
-    ],
+  const { pool } = asPlatform(ctx, 'the SQL function receives the id of the merchant')
+  const [decided] = await decideWaiting(pool, {
+    merchant: merchantId,
+    subject,
+    id,
+    credential: apiKeyId,
+    credentialVersion: apiKeyVersion,
+    decided: to,
+    shown,
+    why: reason,
+    recording: recordingOf(ctx, operation),
+    address: clientAddress,
   })
-  const [decided] = rows
   if (!decided) throw new DomainError('NOT_FOUND', `There is no such ${one}.`)
   const { outcome, approval } = decided
   if (outcome === 'no_person') throw await whyTurnedAway(ctx)
@@ -128,9 +110,24 @@ async function decide(
   return approval
 }
 
-const decidedEntry = `SELECT 1, $10::text || ':' || $3, '{"approval":"pending"}'::jsonb,
-  jsonb_strip_nulls(jsonb_build_object('approval', approval, 'verdict', $6, 'reason', $8))
-  FROM decided WHERE outcome = 'counted'`
+const decideWaiting = sqlFunction('decide_waiting', {
+  takes: {
+    merchant: 'int',
+    subject: 'text',
+    id: 'bigint',
+    credential: 'int',
+    credentialVersion: 'int',
+    decided: sqlType<Decision['to']>('approval_status'),
+    shown: 'bytea?',
+    why: 'text?',
+    recording: recordingType,
+    address: 'text?',
+  },
+  gives: {
+    outcome: sqlType<'counted' | 'no_person' | Problem>('text'),
+    approval: sqlType<ApprovalStatus>('approval_status'),
+  },
+})
 
 type Problem = 'role' | 'maker' | 'over' | 'expired' | 'changed' | 'repeated' | 'unknown_maker' | 'new_member'
 

@@ -7,8 +7,8 @@
 -- rejection.
 CREATE OR REPLACE FUNCTION decide_waiting(
   merchant int, subject text, id bigint, credential int, credential_version int, decided approval_status,
-  shown bytea, why text, address text DEFAULT ''
-) RETURNS TABLE (outcome text, approval approval_status, status text)
+  shown bytea, why text, recording audit_recording, address text DEFAULT ''
+) RETURNS TABLE (outcome text, approval approval_status)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
@@ -25,12 +25,14 @@ DECLARE
   is_new boolean;
   given int;
   told jsonb;
+  target text := CASE subject WHEN 'settings' THEN 'settings_change' WHEN 'deposit' THEN 'transaction'
+    ELSE subject END || ':' || $3;
 BEGIN
   -- The row that is changed in the end comes first, as for everybody who changes settings.
   IF subject = 'settings' THEN PERFORM FROM merchant m WHERE m.id = $1 FOR NO KEY UPDATE; END IF;
   SELECT * INTO person FROM person_of(merchant, credential, credential_version, address);
   IF NOT FOUND THEN
-    RETURN QUERY SELECT 'no_person', NULL::approval_status, NULL::text;
+    RETURN QUERY SELECT 'no_person', NULL::approval_status;
     RETURN;
   END IF;
   CASE subject
@@ -88,7 +90,7 @@ BEGIN
         'team_member_id', person.member_id, 'payout_id', asked.payout_id, 'batch_id', asked.batch_id,
         'settings_change_id', asked.settings_change_id, 'transaction_id', asked.transaction_id)), at);
     END IF;
-    RETURN QUERY SELECT refused, asked.approval, asked.status;
+    RETURN QUERY SELECT refused, asked.approval;
     RETURN;
   END IF;
   INSERT INTO approval_verdict (merchant_id, payout_id, batch_id, settings_change_id, transaction_id,
@@ -105,13 +107,15 @@ BEGIN
       WHEN 'settings' THEN PERFORM end_settings_change(change.id, 'rejected', told);
       WHEN 'deposit' THEN PERFORM cancel_deposits(ARRAY[paid.id], 'rejected', told);
     END CASE;
-    RETURN QUERY SELECT 'counted', 'rejected'::approval_status, 'cancelled';
+    PERFORM record_change(recording, target, '{"approval":"pending"}', jsonb_strip_nulls(jsonb_build_object(
+      'approval', 'rejected', 'verdict', decided, 'reason', why)));
+    RETURN QUERY SELECT 'counted', 'rejected'::approval_status;
     RETURN;
   END IF;
   given := approvals_of(asked);
   -- Who approved before, and may again, is counted again.
   IF NOT is_new AND given < asked.required THEN
-    RETURN QUERY SELECT 'repeated', asked.approval, asked.status;
+    RETURN QUERY SELECT 'repeated', asked.approval;
     RETURN;
   END IF;
   IF given >= asked.required THEN
@@ -157,7 +161,9 @@ BEGIN
     INSERT INTO event (merchant_id, type, data, created_at)
     VALUES (merchant, 'deposit_processing', deposit_told(paid, 'pending', NULL), at);
   END IF;
-  RETURN QUERY SELECT 'counted', asked.approval, asked.status;
+  PERFORM record_change(recording, target, '{"approval":"pending"}', jsonb_strip_nulls(jsonb_build_object(
+    'approval', asked.approval, 'verdict', decided, 'reason', why)));
+  RETURN QUERY SELECT 'counted', asked.approval;
 END $$;
 
 REVOKE EXECUTE ON FUNCTION decide_waiting FROM PUBLIC;

@@ -45,7 +45,9 @@ BEGIN
     RETURN QUERY SELECT refused, draft.status;
     RETURN;
   END IF;
-  IF day_max IS NOT NULL THEN PERFORM take_allowance(credential, token, day_max, draft.total_amount); END IF;
+  IF day_max IS NOT NULL THEN
+    PERFORM take_allowance(ROW (credential, token, day_max)::key_allowance, draft.total_amount);
+  END IF;
   INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
   VALUES (merchant, 'batch:' || draft.id, 'reserve', 'available', 'reserved', draft.total_amount, at);
   UPDATE batch b

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { asPlatform } from '../../database/as-platform.ts'
 import { actorOf } from '../../identity/actor.ts'
-import { manyParameters, recordingOf, recordManySql } from '../../audit/audit-log.ts'
+import { recordingOf, recordingType } from '../../audit/audit-log.ts'
+import { sqlFunction } from '../../database/sql-function.ts'
 import type { Context } from '../../context.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { invalidInput } from '../../shared/input.ts'
@@ -29,23 +30,26 @@ export async function checkBalance(ctx: Context, provider: Provider): Promise<Xo
   })
   const known = outcome.kind === 'ok'
   const reference = `bc_${randomBytes(16).toString('hex')}`
-  await asPlatform(ctx, 'the SQL function receives the id of the merchant').pool.query({
-    name: 'record_balance_check',
-    text: `WITH asked AS MATERIALIZED (SELECT record_balance_check($1, $2, $3, $4)),
-      ${recordManySql(5, askedEntry)}
-      SELECT FROM asked`,
-    values: [
-      merchantId,
-      provider,
-      reference,
-      known ? null : 'OPERATOR_UNAVAILABLE',
-      ...manyParameters([recordingOf(ctx, 'balance')]),
-    ],
+  const { pool } = asPlatform(ctx, 'the SQL function receives the id of the merchant')
+  await recordBalanceCheck(pool, {
+    merchant: merchantId,
+    operator: provider,
+    reference,
+    reason: known ? null : 'OPERATOR_UNAVAILABLE',
+    recording: recordingOf(ctx, 'balance'),
   })
   if (!known)
     throw new DomainError('OPERATOR_UNREACHABLE', 'The operator could not be reached. Ask again in a moment.')
   return outcome.available ?? outcome.current
 }
 
-const askedEntry = `SELECT 1, 'operator:' || $2::provider, NULL::jsonb,
-  jsonb_build_object('reference', $3::text) FROM asked`
+const recordBalanceCheck = sqlFunction('record_balance_check', {
+  takes: {
+    merchant: 'int',
+    operator: 'provider',
+    reference: 'text',
+    reason: 'text?',
+    recording: recordingType,
+  },
+  gives: 'void',
+})

@@ -1,13 +1,13 @@
 -- Balance check: keeps the question for an operator's float, and whether it was answered.
-CREATE OR REPLACE FUNCTION record_balance_check(merchant int, operator provider, check_reference text,
-  reason text) RETURNS void
+CREATE OR REPLACE FUNCTION record_balance_check(merchant int, operator provider, reference text,
+  reason text, recording audit_recording) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   INSERT INTO transaction (merchant_id, transaction_type, payment_method, customer_phone, amount, status,
     reference, request_data, evidence_source, failure_reason, settled_at, created_at)
   VALUES (merchant, 'balance_check', operator, '', 0, CASE WHEN reason IS NULL THEN 'success'
     ELSE 'failed' END::transaction_status,
-    check_reference, jsonb_build_object('payment_method', operator), 'query', reason, service_now(),
-      service_now())
+    $3, jsonb_build_object('payment_method', operator), 'query', reason, service_now(), service_now());
+  SELECT record_change(recording, 'operator:' || operator, NULL, jsonb_build_object('reference', $3))
 $$;
 
 REVOKE EXECUTE ON FUNCTION record_balance_check FROM PUBLIC;

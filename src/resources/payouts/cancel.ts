@@ -1,5 +1,6 @@
 import { asPlatform } from '../../database/as-platform.ts'
-import { manyParameters, recordingOf, recordManySql } from '../../audit/audit-log.ts'
+import { recordingOf, recordingType } from '../../audit/audit-log.ts'
+import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 import { callerOf, whyTurnedAway } from '../../identity/caller.ts'
 import type { Context } from '../../context.ts'
 import { DomainError } from '../../shared/errors.ts'
@@ -20,24 +21,15 @@ export async function cancelPayout(ctx: Context, id: bigint): Promise<{ id: bigi
     values: [id, merchantId],
   })
   if (theirs.rowCount === 0) throw noSuchPayout()
-  const { rows } = await asPlatform(ctx, 'the SQL function receives the id of the merchant').pool.query<{
-    moved: boolean | null
-    status: PayoutStatus
-  }>({
-    name: 'cancel_payout',
-    text: `WITH cancelled AS MATERIALIZED (SELECT moved, status FROM cancel_payout($1, $2, $3, $4, $5)),
-      ${recordManySql(6, cancelledEntry)}
-      SELECT moved, status FROM cancelled`,
-    values: [
-      merchantId,
-      id,
-      apiKeyId,
-      apiKeyVersion,
-      clientAddress,
-      ...manyParameters([recordingOf(ctx, 'cancelPayout')]),
-    ],
+  const { pool } = asPlatform(ctx, 'the SQL function receives the id of the merchant')
+  const [found] = await cancelOne(pool, {
+    merchant: merchantId,
+    payout: id,
+    recording: recordingOf(ctx, 'cancelPayout'),
+    credential: apiKeyId,
+    credentialVersion: apiKeyVersion,
+    address: clientAddress,
   })
-  const [found] = rows
   if (!found) throw noSuchPayout()
   if (found.moved === null) throw await whyTurnedAway(ctx)
   // A request that goes on with what it began may have done it already.
@@ -52,8 +44,17 @@ export async function cancelPayout(ctx: Context, id: bigint): Promise<{ id: bigi
   return { id }
 }
 
-const cancelledEntry = `SELECT 1, 'payout:' || $2, '{"status":"pending"}'::jsonb,
-  '{"status":"cancelled"}'::jsonb FROM cancelled WHERE moved`
+const cancelOne = sqlFunction('cancel_payout', {
+  takes: {
+    merchant: 'int',
+    payout: 'bigint',
+    recording: recordingType,
+    credential: 'int',
+    credentialVersion: 'int',
+    address: 'text?',
+  },
+  gives: { moved: 'boolean?', status: sqlType<PayoutStatus>('payout_status') },
+})
 
 function noSuchPayout(): DomainError {
   return new DomainError('NOT_FOUND', 'There is no such payout.')

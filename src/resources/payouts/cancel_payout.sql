@@ -1,8 +1,8 @@
 -- Cancels a payout of a merchant that has not begun; whoever begins it at the same moment decides by the row.
 -- `status` is what stands; no row where there is none.
 CREATE OR REPLACE FUNCTION cancel_payout(
-  merchant int, payout bigint, credential int DEFAULT NULL, credential_version int DEFAULT NULL, address text
-    DEFAULT ''
+  merchant int, payout bigint, recording audit_recording, credential int DEFAULT NULL,
+  credential_version int DEFAULT NULL, address text DEFAULT ''
 ) RETURNS TABLE (moved boolean, status payout_status)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 #variable_conflict use_column
@@ -15,7 +15,10 @@ BEGIN
   END IF;
   SELECT p.status INTO was FROM payout p WHERE p.id = $2 AND p.merchant_id = $1 FOR UPDATE;
   IF NOT FOUND THEN RETURN; END IF;
-  IF was = 'pending' THEN PERFORM cancel_pending(ARRAY[$2]); END IF;
+  IF was = 'pending' THEN
+    PERFORM cancel_pending(ARRAY[$2]);
+    PERFORM record_change(recording, 'payout:' || $2, '{"status":"pending"}', '{"status":"cancelled"}');
+  END IF;
   RETURN QUERY SELECT was = 'pending', CASE was WHEN 'pending' THEN 'cancelled' ELSE was END;
 END $$;
 

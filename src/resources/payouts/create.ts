@@ -1,13 +1,19 @@
 import { randomBytes } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import type { Pool } from 'pg'
 import { z } from 'zod'
-import { actorOf, mine, nameOf } from '../../identity/actor.ts'
-import { manyParameters, type Recording, recordingOf, recordManySql } from '../../audit/audit-log.ts'
-import { type Allowance, allowanceOf, checkCaps, withinAllowance } from '../../identity/caps.ts'
+import { actorOf, mine } from '../../identity/actor.ts'
+import { type Recording, recordingOf, recordingType } from '../../audit/audit-log.ts'
+import {
+  type Allowance,
+  allowanceOf,
+  allowanceType,
+  checkCaps,
+  withinAllowance,
+} from '../../identity/caps.ts'
 import { type Caller, callerOf, whyTurnedAway } from '../../identity/caller.ts'
 import type { Context } from '../../context.ts'
-import { merchantsOf, nameOfShared, shareStatement } from '../../database/batch.ts'
+import { type Many, shareStatement } from '../../database/batch.ts'
+import { sqlFunctionOfMany, sqlType } from '../../database/sql-function.ts'
 import { smallIdOf } from '../../shared/ids.ts'
 import { insufficientBalance } from '../../ledger/balance.ts'
 import { DomainError, type FieldProblem } from '../../shared/errors.ts'
@@ -95,7 +101,6 @@ export async function createPayout(
     ...caller,
     ...destination,
     recording: recordingOf(ctx, 'createPayout'),
-    maker: nameOf(actor),
     amount: input.amount,
     reference: named,
     identity: await identityOf(ctx, 'payout', input.reference),
@@ -106,7 +111,7 @@ export async function createPayout(
     case 'made':
       ctx.sequencer.nudge()
       if (!input.scheduledAt) ctx.wakeJob('payouts.due')
-      return { id: made.id, isNew: true }
+      return { id: made.payoutId, isNew: true }
     case 'unauthenticated':
       throw await whyTurnedAway(ctx)
     case 'duplicate':
@@ -215,7 +220,6 @@ function repeated(ctx: Context, existing: Existing | undefined, input: Input): {
 
 interface Item extends Caller, Destination {
   recording: Recording
-  maker: string
   amount: Xof
   reference: string
   /** The identity under which the operator is asked: see `identityOf`. */
@@ -225,77 +229,45 @@ interface Item extends Caller, Destination {
 }
 
 type Made =
-  | { outcome: 'made'; id: bigint }
+  | { outcome: 'made'; payoutId: bigint }
   | { outcome: 'unauthenticated' | 'duplicate' | 'halted' | 'short' }
 
 function record(ctx: Context, item: Item): Promise<Made> {
   const allowance = allowanceOf(actorOf(ctx))
-  if (!allowance) return ctx.batches.run(createPayouts, item)
-  return withinAllowance(ctx.batches.run(createLimitedPayouts, { ...item, allowance }))
+  return withinAllowance(ctx.batches.run(allowance ? creatingLimited : creating, { ...item, allowance }))
 }
 
 /** One statement for all that arrived together: who is covered, and what each of them sets aside. */
-const createPayouts = shareStatement(
-  async (pool: Pool, items: readonly Item[], waits: boolean): Promise<Made[]> => {
-    const { rows } = await pool.query<Made>({
-      name: nameOfShared('create_payouts', waits),
-      text: `${recorded(waits)} SELECT outcome, payout_id AS id FROM made ORDER BY place`,
-      values: valuesOf(items),
-    })
-    return rows
+export const createPayouts = sqlFunctionOfMany('create_payouts', {
+  each: {
+    merchantId: 'int',
+    apiKeyId: 'int',
+    apiKeyVersion: 'int',
+    provider: 'provider',
+    phone: 'text',
+    amount: 'bigint',
+    reference: 'text',
+    request: 'jsonb',
+    scheduledAt: 'timestamptz?',
+    beneficiaryId: 'int?',
+    beneficiaryName: 'text?',
+    identity: 'uuid?',
+    clientAddress: 'text?',
+    recording: recordingType,
+    allowance: allowanceType,
   },
-  ({ merchantId }: Item) => merchantId,
-)
+  takes: { approvalMs: 'bigint', waits: 'boolean' },
+  gives: { outcome: sqlType<Made['outcome']>('text'), payoutId: 'bigint?' },
+})
 
-/** The same for callers with a limit per day. Where one is beyond it, it alone fails: see `Batches`. */
-const createLimitedPayouts = shareStatement(
-  async (pool: Pool, items: readonly LimitedItem[], waits: boolean): Promise<Made[]> => {
-    const { rows } = await pool.query<Made>({
-      name: nameOfShared('create_limited_payouts', waits),
-      text: `${recorded(waits)} SELECT outcome, payout_id AS id, CASE outcome WHEN 'made' THEN
-          take_allowance(($2::int[])[place], ($22::uuid[])[place], ($23::bigint[])[place],
-            ($6::bigint[])[place])
-        END
-      FROM made ORDER BY place`,
-      values: [
-        ...valuesOf(items),
-        items.map(({ allowance }) => allowance.tokenId),
-        items.map(({ allowance }) => allowance.maxPerDay),
-      ],
-    })
-    return rows
-  },
-  ({ merchantId }: LimitedItem) => merchantId,
-)
+type RecordedItem = Item & { allowance: Allowance | null }
 
-type LimitedItem = Item & { allowance: Allowance }
-
-const madeEntries = `SELECT place, 'payout:' || payout_id, NULL::jsonb,
-  jsonb_build_object('amount', ($6::bigint[])[place], 'reference', ($7::text[])[place])
-  FROM made WHERE outcome = 'made'`
-const recorded = (waits: boolean) => `WITH made AS MATERIALIZED (
-    SELECT * FROM create_payouts(${merchantsOf('$1', waits)},
-      $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9::timestamptz[], $10,
-      $11, $12, $13, $14::uuid[], $15)),
-  ${recordManySql(16, madeEntries, true)}`
-
-function valuesOf(items: readonly Item[]): unknown[] {
-  return [
-    items.map((i) => i.merchantId),
-    items.map((i) => i.apiKeyId),
-    items.map((i) => i.apiKeyVersion),
-    items.map((i) => i.provider),
-    items.map((i) => i.phone),
-    items.map((i) => i.amount),
-    items.map((i) => i.reference),
-    items.map((i) => JSON.stringify(i.request)),
-    items.map((i) => i.scheduledAt),
-    items.map((i) => i.beneficiaryId),
-    items.map((i) => i.beneficiaryName),
-    items.map((i) => i.maker),
-    limits.approvalLifetimeMs,
-    items.map((i) => i.identity),
-    items.map((i) => i.clientAddress),
-    ...manyParameters(items.map((i) => i.recording)),
-  ]
+const recordPayouts: Many<RecordedItem, Made> = async (pool, items, waits) => {
+  const rows = await createPayouts(pool, items, { approvalMs: limits.approvalLifetimeMs, waits })
+  return rows as Made[]
 }
+
+const ownerOf = ({ merchantId }: RecordedItem) => merchantId
+const creating = shareStatement(recordPayouts, ownerOf)
+/** Apart from the others: where one caller is beyond its limit of the day, its whole statement fails. */
+const creatingLimited = shareStatement(recordPayouts, ownerOf)

@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import type { Pool } from 'pg'
 import { z } from 'zod'
-import { manyParameters, recordingOf, recordManySql } from '../../audit/audit-log.ts'
+import { recordingOf, recordingType } from '../../audit/audit-log.ts'
 import { actorOf } from '../../identity/actor.ts'
 import { callerOf, whyTurnedAway } from '../../identity/caller.ts'
 import { checkCaps } from '../../identity/caps.ts'
 import type { Context } from '../../context.ts'
-import { merchantsOf, nameOfShared, shareStatement } from '../../database/batch.ts'
+import { shareStatement } from '../../database/batch.ts'
+import { sqlFunctionOfMany, sqlType } from '../../database/sql-function.ts'
 import {
   amount,
   currencyField,
@@ -33,7 +34,6 @@ import {
   isOwn,
   type Item,
   type MadeCollection,
-  madeEntries,
   operatorUnavailable,
   requestData,
 } from './initiation.ts'
@@ -96,7 +96,7 @@ export async function collect(ctx: Context, raw: CollectInput): Promise<Initiati
   }
 
   const deadline = deadlineIn(limits.collectDeadlineMs)
-  const made = await ctx.batches.run(collectMany, item)
+  const made = await ctx.batches.run(collecting, item)
   // The loser of a race for a reference reads in a second statement: by then the winner has committed.
   if (made.outcome === 'duplicate') return repeated(ctx, item, await findExisting(ctx, item))
   if (made.outcome === 'unauthenticated') throw await whyTurnedAway(ctx)
@@ -116,37 +116,40 @@ function repeated(ctx: Context, item: Item, existing: Existing | undefined): Ini
 type Made = ({ outcome: 'made' } & MadeCollection) | { outcome: 'duplicate' } | { outcome: 'unauthenticated' }
 
 /** One insert for all that arrived together; a reference that is taken gives no row. */
-const collectMany = shareStatement(
+export const collectMany = sqlFunctionOfMany('collect_many', {
+  each: {
+    merchantId: 'int',
+    apiKeyId: 'int',
+    apiKeyVersion: 'int',
+    provider: 'provider',
+    phone: 'text',
+    amount: 'bigint',
+    reference: 'text',
+    request: 'jsonb',
+    identity: 'uuid?',
+    clientAddress: 'text?',
+    recording: recordingType,
+  },
+  takes: { lifetimeMs: 'bigint', fenceMs: 'bigint', firstCheckMs: 'bigint', waits: 'boolean' },
+  gives: {
+    outcome: sqlType<Made['outcome']>('text'),
+    transactionId: 'bigint?',
+    requestId: 'bigint?',
+    correlationId: 'uuid?',
+    createdAt: 'timestamptz?',
+    isOrphan: 'boolean',
+  },
+})
+
+const collecting = shareStatement(
   async (pool: Pool, items: readonly Item[], waits: boolean): Promise<Made[]> => {
-    const { rows } = await pool.query<Made>({
-      name: nameOfShared('collect_many', waits),
-      text: `WITH made AS MATERIALIZED (
-          SELECT * FROM collect_many(${merchantsOf('$1', waits)},
-            $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9, $10, $11,
-            $12::uuid[],
-            $13)),
-        ${recordManySql(14, madeEntries, true)}
-        SELECT outcome, transaction_id AS "transactionId", request_id AS "requestId",
-          correlation_id AS "correlationId", created_at AS "createdAt", is_orphan AS "isOrphan"
-        FROM made ORDER BY place`,
-      values: [
-        items.map((i) => i.merchantId),
-        items.map((i) => i.apiKeyId),
-        items.map((i) => i.apiKeyVersion),
-        items.map((i) => i.provider),
-        items.map((i) => i.phone),
-        items.map((i) => i.amount),
-        items.map((i) => i.reference),
-        items.map((i) => JSON.stringify(i.request)),
-        limits.collectionLifetimeMs,
-        limits.operatorFenceMs,
-        limits.firstCheckMs,
-        items.map((i) => i.identity),
-        items.map((i) => i.clientAddress),
-        ...manyParameters(items.map((i) => i.recording)),
-      ],
+    const rows = await collectMany(pool, items, {
+      lifetimeMs: limits.collectionLifetimeMs,
+      fenceMs: limits.operatorFenceMs,
+      firstCheckMs: limits.firstCheckMs,
+      waits,
     })
-    return rows
+    return rows as Made[]
   },
   ({ merchantId }: Item) => merchantId,
 )

@@ -1,18 +1,18 @@
--- Records deposits: the payment, its money set aside, the intent to ask the operator, and the event, all
--- or nothing. Judged are first the credential, then the reference, then of a refund what it gives back,
--- then the halt, then the money: what is covered is made, in the order of arrival. A deposit of the
--- threshold and more, of a merchant whose approvals cover deposits, waits for people: its `outcome` is
--- `waits`, its money is set aside, and no operator is asked. `makers` are the actors who ask; null from a
--- release that knows no such approvals. `identities` are what the operators are asked under; what an
--- orphan of the operator has is asked about and never sent. The same reference twice in one call is judged
--- as in two calls.
+-- Records deposits: the payment, its money set aside, the intent to ask the operator, the event and the
+-- audit entry, all or nothing. Judged are first the credential, then the reference, then of a refund what it
+-- gives back, then the halt, then the money: what is covered is made, in the order of arrival. A deposit of
+-- the threshold and more, of a merchant whose approvals cover deposits, waits for people: its `outcome` is
+-- `waits`, its money is set aside, and no operator is asked. `allowances` are of callers who are limited per
+-- day: where one is beyond it, nothing of the call stays. `identities` are what the operators are asked
+-- under; what an orphan of the operator has is asked about and never sent. The same reference twice in one
+-- call is judged as in two calls.
 CREATE OR REPLACE FUNCTION deposit_many(
   merchant_ids int[], api_key_ids int[], api_key_versions int[], providers provider[], phones text[],
-  amounts bigint[], refs text[], requests jsonb[], refund_of_ids bigint[], fence_ms bigint,
-  first_check_ms bigint, identities uuid[] DEFAULT NULL, addresses text[] DEFAULT NULL, makers text[]
-    DEFAULT NULL, approval_ms bigint DEFAULT NULL
+  amounts bigint[], refs text[], requests jsonb[], refund_of_ids bigint[], identities uuid[],
+  client_addresses text[], recordings audit_recording[], allowances key_allowance[], fence_ms bigint,
+  first_check_ms bigint, approval_ms bigint, waits boolean
 ) RETURNS TABLE (
-  place int, outcome text, transaction_id bigint, request_id bigint, correlation_id uuid,
+  outcome text, transaction_id bigint, request_id bigint, correlation_id uuid,
   created_at timestamptz, is_orphan boolean
 ) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
   SET plan_cache_mode = force_generic_plan AS $$
@@ -21,6 +21,7 @@ DECLARE
   at timestamptz(3);
   item record;
   made record;
+  place int;
   merchant int;
   -- What the merchant has left.
   rest bigint;
@@ -37,8 +38,7 @@ DECLARE
   -- Money was kept for one of theirs that was not made after all.
   misled int[];
 BEGIN
-  PERFORM pg_advisory_xact_lock_shared(72707373, id)
-  FROM (SELECT DISTINCT id FROM unnest(merchant_ids) AS id ORDER BY id) AS merchant;
+  PERFORM share_access(merchant_ids, waits);
   -- What is given back of a collection changes under its lock only.
   IF array_remove(refund_of_ids, NULL) <> '{}' THEN
     PERFORM FROM transaction t WHERE t.id = ANY (refund_of_ids) ORDER BY t.id FOR UPDATE;
@@ -52,7 +52,7 @@ BEGIN
         clock_timestamp() - now())) AS now,
       EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS NULL) AS halted
     FROM unnest(merchant_ids, api_key_ids, api_key_versions, providers, amounts, refs, refund_of_ids,
-      identities, addresses)
+      identities, client_addresses)
       WITH ORDINALITY AS i (merchant_id, api_key_id, api_key_version, provider, amount, reference,
         refund_of_id, identity, address, place)
     LEFT JOIN LATERAL (
@@ -62,7 +62,7 @@ BEGIN
       FROM credential k JOIN merchant m ON m.id = k.merchant_id AND m.status = 'active'
       WHERE k.id = i.api_key_id AND k.merchant_id = i.merchant_id AND k.version = i.api_key_version
         AND k.revoked_at IS NULL
-        AND (addresses IS NULL OR whitelist_allows(m.ip_whitelist, i.address))
+        AND whitelist_allows(m.ip_whitelist, i.address)
       LIMIT 1
     ) AS known ON true
     LEFT JOIN LATERAL (
@@ -113,8 +113,7 @@ BEGIN
       ids[item.place] := nextval('transaction_id_seq');
       IF item.is_orphan THEN orphans := orphans || ids[item.place];
       -- What the operator executed already is not asked about again.
-      ELSIF makers IS NOT NULL AND item.amount >= item.threshold THEN waiting := waiting ||
-        ids[item.place]; END IF;
+      ELSIF item.amount >= item.threshold THEN waiting := waiting || ids[item.place]; END IF;
       IF item.refund_of_id IS NOT NULL THEN refunded := refunded || item.refund_of_id; END IF;
     END IF;
   END LOOP;
@@ -145,9 +144,10 @@ BEGIN
       INSERT INTO deposit_approval (transaction_id, merchant_id, approval_digest, approval_expires_at,
         approvals_required, maker, maker_member_id)
       SELECT made.id, made.merchant_id, deposit_digest(self), at + approval_ms * interval '1 millisecond',
-        m.approvals_required, makers[array_position(ids, made.id)],
-          nullif(member_behind(made.merchant_id, makers[array_position(ids, made.id)]), 0)
-      FROM made JOIN merchant m ON m.id = made.merchant_id WHERE made.status = 'pending'
+        m.approvals_required, r.actor, nullif(member_behind(made.merchant_id, r.actor), 0)
+      FROM made JOIN merchant m ON m.id = made.merchant_id
+      CROSS JOIN LATERAL (SELECT (recordings[array_position(ids, made.id)]).actor) AS r
+      WHERE made.status = 'pending'
         ORDER BY made.merchant_id, made.id
     ), asked AS (
       INSERT INTO operator_request (merchant_id, transaction_id, provider, kind, correlation_id, amount,
@@ -159,6 +159,18 @@ BEGIN
         CASE WHEN id = ANY (orphans) THEN at END, at
       FROM made WHERE status <> 'pending' ORDER BY id
       RETURNING id, transaction_id, correlation_id
+    ), entry AS (
+      INSERT INTO audit_entry (merchant_id, actor, address, request_id, door, operation, is_payment, target,
+        after)
+      SELECT r.merchant_id, r.actor, r.address, r.request_id, r.door, r.operation, true,
+        'transaction:' || made.id, jsonb_build_object('amount', made.amount, 'reference', made.reference)
+      FROM unnest(recordings, ids) WITH ORDINALITY
+        AS r (merchant_id, actor, address, request_id, door, operation, made_id, place)
+      JOIN made ON made.id = r.made_id
+      ORDER BY r.place
+      RETURNING merchant_id, id
+    ), unsealed AS (
+      INSERT INTO audit_unsealed (merchant_id, entry_id) SELECT merchant_id, id FROM entry
     )
     SELECT made.id AS transaction_id, asked.id, asked.correlation_id
     FROM made LEFT JOIN asked ON asked.transaction_id = made.id
@@ -169,7 +181,6 @@ BEGIN
     recorded := recorded || made.transaction_id;
   END LOOP;
   FOR nth IN 1 .. cardinality(merchant_ids) LOOP
-    place := nth;
     outcome := outcomes[nth];
     IF outcome = 'made' AND ids[nth] <> ALL (recorded) THEN
       outcome := 'duplicate';
@@ -182,6 +193,9 @@ BEGIN
     correlation_id := correlation_ids[nth];
     created_at := CASE WHEN outcome = 'made' THEN at END;
     is_orphan := coalesce(ids[nth] = ANY (orphans), false);
+    IF outcome = 'made' AND (allowances[nth]).api_key_id IS NOT NULL THEN
+      PERFORM take_allowance(allowances[nth], amounts[nth]);
+    END IF;
     IF outcome = 'made' AND ids[nth] = ANY (waiting) THEN outcome := 'waits'; END IF;
     RETURN NEXT;
   END LOOP;

@@ -1,11 +1,17 @@
-import type { Pool } from 'pg'
 import { actorOf } from '../../identity/actor.ts'
-import { manyParameters, recordManySql } from '../../audit/audit-log.ts'
-import { type Allowance, allowanceOf, checkCaps, withinAllowance } from '../../identity/caps.ts'
+import { recordingType } from '../../audit/audit-log.ts'
+import {
+  type Allowance,
+  allowanceOf,
+  allowanceType,
+  checkCaps,
+  withinAllowance,
+} from '../../identity/caps.ts'
 import { whyTurnedAway } from '../../identity/caller.ts'
 import type { Context } from '../../context.ts'
 import { afterOthers } from '../../shared/flights.ts'
-import { merchantsOf, nameOfShared, shareStatement } from '../../database/batch.ts'
+import { type Many, shareStatement } from '../../database/batch.ts'
+import { sqlFunctionOfMany, sqlType } from '../../database/sql-function.ts'
 import { awaitEvent } from '../../events/await-event.ts'
 import { isTransactionEvent, type LogEvent } from '../../events/catalogue.ts'
 import { insufficientBalance } from '../../ledger/balance.ts'
@@ -23,7 +29,6 @@ import {
   type Initiation,
   isOwn,
   type Item,
-  madeEntries,
   notSent,
   operatorUnavailable,
   sendOnce,
@@ -109,9 +114,7 @@ async function record(
   const allowance = allowanceOf(actorOf(ctx))
   for (let tries = 0; tries < limits.batchSizeMax; tries += 1) {
     const run = () =>
-      allowance
-        ? withinAllowance(ctx.batches.run(limitedDepositMany, { ...item, allowance }))
-        : ctx.batches.run(depositMany, item)
+      withinAllowance(ctx.batches.run(allowance ? depositingLimited : depositing, { ...item, allowance }))
     // Of several refunds of one collection in a statement only the first is judged: they go one by one.
     const made = await (item.refundOfId === null ? run() : afterOthers(ctx, `refund:${item.refundOfId}`, run))
     switch (made.outcome) {
@@ -210,69 +213,49 @@ type Made =
     }
 
 /** One statement for all that arrived together: who is covered, and what each of them sets aside. */
-const depositMany = shareStatement(
-  async (pool: Pool, items: readonly DisburseItem[], waits: boolean): Promise<Made[]> => {
-    const { rows } = await pool.query<Made>({
-      name: nameOfShared('deposit_many', waits),
-      text: `${recorded(waits)} SELECT ${madeColumns} FROM made ORDER BY place`,
-      values: valuesOf(items),
-    })
-    return rows
+export const depositMany = sqlFunctionOfMany('deposit_many', {
+  each: {
+    merchantId: 'int',
+    apiKeyId: 'int',
+    apiKeyVersion: 'int',
+    provider: 'provider',
+    phone: 'text',
+    amount: 'bigint',
+    reference: 'text',
+    request: 'jsonb',
+    refundOfId: 'bigint?',
+    identity: 'uuid?',
+    clientAddress: 'text?',
+    recording: recordingType,
+    allowance: allowanceType,
   },
-  ({ merchantId }: DisburseItem) => merchantId,
-)
-
-/** The same for callers with a limit per day. Where one is beyond it, it alone fails: see `Batches`. */
-const limitedDepositMany = shareStatement(
-  async (pool: Pool, items: readonly LimitedItem[], waits: boolean): Promise<Made[]> => {
-    const { rows } = await pool.query<Made>({
-      name: nameOfShared('limited_deposit_many', waits),
-      text: `${recorded(waits)} SELECT ${madeColumns}, CASE WHEN outcome IN ('made', 'waits') THEN
-          take_allowance(($2::int[])[place], ($22::uuid[])[place], ($23::bigint[])[place],
-            ($6::bigint[])[place])
-        END
-      FROM made ORDER BY place`,
-      values: [
-        ...valuesOf(items),
-        items.map(({ allowance }) => allowance.tokenId),
-        items.map(({ allowance }) => allowance.maxPerDay),
-      ],
-    })
-    return rows
+  takes: { fenceMs: 'bigint', firstCheckMs: 'bigint', approvalMs: 'bigint', waits: 'boolean' },
+  gives: {
+    outcome: sqlType<Made['outcome']>('text'),
+    transactionId: 'bigint?',
+    requestId: 'bigint?',
+    correlationId: 'uuid?',
+    createdAt: 'timestamptz?',
+    isOrphan: 'boolean',
   },
-  ({ merchantId }: LimitedItem) => merchantId,
-)
+})
 
-type LimitedItem = DisburseItem & { allowance: Allowance }
+type RecordedItem = DisburseItem & { allowance: Allowance | null }
 
-const madeColumns = `outcome, transaction_id AS "transactionId", request_id AS "requestId",
-  correlation_id AS "correlationId", created_at AS "createdAt", is_orphan AS "isOrphan"`
-const recorded = (waits: boolean) => `WITH made AS MATERIALIZED (
-    SELECT * FROM deposit_many(${merchantsOf('$1', waits)},
-      $2, $3, $4::provider[], $5, $6, $7, $8::jsonb[], $9, $10, $11,
-      $12::uuid[], $13, $14, $15)),
-  ${recordManySql(16, madeEntries, true)}`
-
-function valuesOf(items: readonly DisburseItem[]): unknown[] {
-  return [
-    items.map((i) => i.merchantId),
-    items.map((i) => i.apiKeyId),
-    items.map((i) => i.apiKeyVersion),
-    items.map((i) => i.provider),
-    items.map((i) => i.phone),
-    items.map((i) => i.amount),
-    items.map((i) => i.reference),
-    items.map((i) => JSON.stringify(i.request)),
-    items.map((i) => i.refundOfId),
-    limits.operatorFenceMs,
-    limits.firstCheckMs,
-    items.map((i) => i.identity),
-    items.map((i) => i.clientAddress),
-    items.map((i) => i.recording.actor),
-    limits.approvalLifetimeMs,
-    ...manyParameters(items.map((i) => i.recording)),
-  ]
+const recordDeposits: Many<RecordedItem, Made> = async (pool, items, waits) => {
+  const rows = await depositMany(pool, items, {
+    fenceMs: limits.operatorFenceMs,
+    firstCheckMs: limits.firstCheckMs,
+    approvalMs: limits.approvalLifetimeMs,
+    waits,
+  })
+  return rows as Made[]
 }
+
+const ownerOf = ({ merchantId }: RecordedItem) => merchantId
+const depositing = shareStatement(recordDeposits, ownerOf)
+/** Apart from the others: where one caller is beyond its limit of the day, its whole statement fails. */
+const depositingLimited = shareStatement(recordDeposits, ownerOf)
 
 function openRequest(item: DisburseItem, made: Extract<Made, { outcome: 'made' }>): OpenRequest {
   const { merchantId, provider, amount, phone, request } = item

@@ -190,8 +190,3 @@ export async function askPayer(
 export function requestData(asked: Record<string, unknown>): OpenRequest['request'] {
   return Object.fromEntries(Object.entries(asked).filter(([, value]) => value != null))
 }
-
-/** The audit entries of what a statement made: see `recordManySql`. Amounts are $6, references $7. */
-export const madeEntries = `SELECT place, 'transaction:' || transaction_id, NULL::jsonb,
-  jsonb_build_object('amount', ($6::bigint[])[place], 'reference', ($7::text[])[place])
-  FROM made WHERE outcome IN ('made', 'waits')`

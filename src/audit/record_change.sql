@@ -1,0 +1,14 @@
+-- Writes the entry of a change, in the transaction that makes it, and notes that it is to be sealed.
+CREATE OR REPLACE FUNCTION record_change(recording audit_recording, target text, before jsonb, after jsonb)
+  RETURNS void LANGUAGE sql SET search_path = public, pg_temp AS $$
+  WITH entry AS (
+    INSERT INTO audit_entry (merchant_id, actor, address, request_id, door, operation, target, before, after)
+    VALUES (recording.merchant_id, recording.actor, recording.address, recording.request_id, recording.door,
+      recording.operation, target, before, after)
+    RETURNING merchant_id, id
+  )
+  INSERT INTO audit_unsealed (merchant_id, entry_id) SELECT merchant_id, id FROM entry
+$$;
+
+REVOKE EXECUTE ON FUNCTION record_change FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION record_change TO payments_service, payments_merchant;
