@@ -52,11 +52,11 @@ export async function collectMany(
 }
 
 /** What the service adds to each item of a payment. */
-export function asked<Item extends { merchantId: number; apiKeyId: number; identity?: string }>(item: Item) {
-  const { merchantId, apiKeyId, identity = null } = item
+export function asked<Item extends { merchantId: number; apiKeyId: number; identity?: string }>(given: Item) {
+  const { merchantId, apiKeyId, identity = null } = given
   const recording = platformRecording(merchantId, 'test')
   return {
-    ...item,
+    ...given,
     identity,
     request: {},
     clientAddress: null,
