@@ -1,7 +1,7 @@
 import { GraphQLError } from 'graphql'
 import { type Actor, actorOf } from '../identity/actor.ts'
 import type { Ending } from '../identity/credentials.ts'
-import { type Place, takePlaces } from '../limits/places.ts'
+import { type Slot, takeSlots } from '../limits/slot.ts'
 import type { Context } from '../context.ts'
 import { DomainError } from '../shared/errors.ts'
 import { invalidInput } from '../shared/input.ts'
@@ -132,9 +132,9 @@ function takeStream(streams: Context['streams'], { tokenId, merchantId }: Actor)
 export function takeSubscriptions(
   taken: Map<string, number>,
   what: string,
-  places: readonly Place[],
+  places: readonly Slot[],
 ): () => void {
-  const leave = takePlaces(taken, places)
+  const leave = takeSlots(taken, places)
   if (typeof leave === 'function') return leave
   const { whose, max } = leave
   throw new GraphQLError(`A ${whose} has at most ${max} ${what} at a time.`, {

@@ -8,7 +8,6 @@ import {
   specifiedRules,
   validate,
 } from 'graphql'
-import { RateLimiterMemory } from 'rate-limiter-flexible'
 import { RecentMap } from '../shared/recent-map.ts'
 import type { Context } from '../context.ts'
 import { asMerchant } from '../database/merchant-pool.ts'
@@ -21,6 +20,7 @@ import { priorityOf } from './priority.ts'
 import { checkCost, checkShape } from './query-limits.ts'
 import type { Operation } from './checked-operation.ts'
 import { openSubscription, type SubscriptionGround } from './subscription.ts'
+import { SharedWindow } from '../limits/window.ts'
 
 /** Tokens of a GraphQL document (design: graphql, section 8). */
 const graphqlTokensMax = 2_000
@@ -35,8 +35,7 @@ const graphqlMessageMax = 500
 const graphqlMutationDeadlineMs = 30_000
 
 /** Subscriptions that a token opens: 5 a second. Choice: a client that reconnected twice opens all again. */
-const subscriptionOpensMax = 40
-const subscriptionOpensWindowS = 8
+const subscriptionOpenings = { name: 'subscriptions', max: 40, windowS: 8 } as const
 
 /** What a client asks to run, as it came. */
 export interface OperationRequest {
@@ -73,10 +72,7 @@ export function createOperations(
   const ground: SubscriptionGround = {
     channels: new Map(),
     kinds: new Map(),
-    openings: new RateLimiterMemory({
-      points: subscriptionOpensMax,
-      duration: subscriptionOpensWindowS,
-    }),
+    openings: new SharedWindow(subscriptionOpenings, null),
     stallMs,
     show,
   }

@@ -12,7 +12,6 @@ import {
   validateSubscriptionArgs,
   visit,
 } from 'graphql'
-import type { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import { type Actor, actorOf, nameOf } from '../identity/actor.ts'
 import { actingAs, type Context } from '../context.ts'
 import { invariant } from '../shared/invariant.ts'
@@ -21,6 +20,7 @@ import { accessPlan, findOperation } from './access-plan.ts'
 import { type Channels, deliver, type Frame, type FrameStream, joinChannel } from './broadcast.ts'
 import { type LiveStream, takeSubscriptions } from './live-stream.ts'
 import type { Operation } from './checked-operation.ts'
+import type { SharedWindow } from '../limits/window.ts'
 
 /** What subscriptions share. */
 export interface SubscriptionGround {
@@ -28,7 +28,7 @@ export interface SubscriptionGround {
   /** How many channels each merchant has. */
   kinds: Map<string, number>
   /** How many each token opened of late. */
-  openings: RateLimiterMemory
+  openings: SharedWindow
   /** What a caller may see of a result; an answer that is too large is refused. */
   show: (result: ExecutionResult, ctx: Context) => ExecutionResult
   /** How long a reader may stall. */
@@ -87,12 +87,11 @@ function takeKind(kinds: Map<string, number>, ctx: Context): () => void {
 }
 
 /** A merchant's openings are counted among its reads. @throws GraphQLError RATE_LIMITED */
-async function takeOpening(openings: RateLimiterMemory, ctx: Context): Promise<void> {
-  await openings.consume(actorOf(ctx).tokenId).catch(({ msBeforeNext }: RateLimiterRes) => {
-    const retryAfter = Math.ceil(msBeforeNext / 1_000)
-    throw new GraphQLError(`Too many subscriptions at once: try again in ${retryAfter} s.`, {
-      extensions: { code: 'RATE_LIMITED', retryAfter },
-    })
+async function takeOpening(openings: SharedWindow, ctx: Context): Promise<void> {
+  const { allowed, resetS: retryAfter } = await openings.take(actorOf(ctx).tokenId, 1)
+  if (allowed) return
+  throw new GraphQLError(`Too many subscriptions at once: try again in ${retryAfter} s.`, {
+    extensions: { code: 'RATE_LIMITED', retryAfter },
   })
 }
 

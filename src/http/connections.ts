@@ -1,7 +1,7 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { type AddressMatcher, addressBlock, canonicalAddress } from '../shared/ip-whitelist.ts'
-import { takePlaces } from '../limits/places.ts'
+import { takeSlots } from '../limits/slot.ts'
 import type { ConnectionMaxima } from '../config/connections.ts'
 import { limits } from '../shared/limits.ts'
 import type { Log } from '../telemetry/log.ts'
@@ -40,7 +40,7 @@ export function boundConnections(server: Server, bounds: ConnectionBounds): void
       const block = addressBlock(address)
       places.push({ key: block, max: bounds.perAddressMax, whose: 'CONNECTIONS_PER_ADDRESS_MAX' })
     }
-    const leave = takePlaces(taken, places)
+    const leave = takeSlots(taken, places)
     if (typeof leave === 'function') {
       socket.once('close', leave)
       for (const listener of parse) listener.call(server, socket)

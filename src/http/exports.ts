@@ -1,6 +1,6 @@
 import { pipeline } from 'node:stream/promises'
 import type { GraphQLSchema } from 'graphql'
-import { takePlaces } from '../limits/places.ts'
+import { takeSlots } from '../limits/slot.ts'
 import type { Context, Services } from '../context.ts'
 import { asMerchant } from '../database/merchant-pool.ts'
 import { accessRuleOf } from '../graphql/access-plan.ts'
@@ -65,7 +65,7 @@ async function send(
     table.input,
   )
   const merchantId = caller.actor?.merchantId ?? null
-  const free = takePlaces(taken, [{ key: String(merchantId), max: exportsPerMerchantMax, whose: 'merchant' }])
+  const free = takeSlots(taken, [{ key: String(merchantId), max: exportsPerMerchantMax, whose: 'merchant' }])
   if (typeof free !== 'function') throw tooMany()
   try {
     const pages = table.pages(caller, wishes)

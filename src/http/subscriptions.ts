@@ -5,7 +5,7 @@ import { type ExecutionResult, GraphQLError } from 'graphql'
 import { CloseCode, type Context as Client, makeServer, type Server as Protocol } from 'graphql-ws'
 import { type WebSocket, WebSocketServer } from 'ws'
 import type { Actor } from '../identity/actor.ts'
-import { takePlaces } from '../limits/places.ts'
+import { takeSlots } from '../limits/slot.ts'
 import type { Services } from '../context.ts'
 import type { Outlet } from '../graphql/broadcast.ts'
 import { toGraphQLError } from '../graphql/errors.ts'
@@ -80,7 +80,7 @@ export function serveSubscriptions(options: {
     if (request.url?.split('?', 1)[0] !== '/graphql') return refuse(raw, '404 Not Found')
     const { clientAddress } = anonymousContext(services, request, randomUUID(), 'websocket')
     const place = { key: `address ${clientAddress}`, max: limits.webSocketsPerAddressMax, whose: 'address' }
-    const leave = takePlaces(taken, [place])
+    const leave = takeSlots(taken, [place])
     if (typeof leave !== 'function') return refuse(raw, '429 Too Many Requests')
     // Also where it never becomes a WebSocket.
     raw.once('close', leave)
@@ -240,7 +240,7 @@ const tryAgainLater = 1013
 
 /** A socket that shows its token takes the places of the token and its merchant, not that of its address. */
 function seat(connection: Connection, { tokenId, merchantId }: Actor): boolean {
-  const leave = takePlaces(connection.taken, [
+  const leave = takeSlots(connection.taken, [
     { key: `token ${tokenId}`, max: limits.webSocketsPerTokenMax, whose: 'token' },
     { key: `merchant ${merchantId}`, max: webSocketsPerMerchantMax, whose: 'merchant' },
   ])

@@ -22,7 +22,7 @@ import {
 } from '../shared/ip-whitelist.ts'
 import { LastUses } from './last-uses.ts'
 import { Passwords } from './passwords.ts'
-import { type RateLimitState, takeHit } from '../limits/rate-limit.ts'
+import { type RateLimitState, takeHit } from '../limits/window.ts'
 import { type Role, roles } from './roles.ts'
 import { defaultScopes, isScope, type Scope, scopes } from './scopes.ts'
 import { isApiKey, isApiSecret, type MasterSecret, type StoredSecret, secretMatches } from './secrets.ts'

@@ -3,7 +3,7 @@ import { transact } from '../database/transact.ts'
 import { limits } from '../shared/limits.ts'
 import type { Log } from '../telemetry/log.ts'
 import { addressBlock } from '../shared/ip-whitelist.ts'
-import { takeHit } from '../limits/rate-limit.ts'
+import { takeHit } from '../limits/window.ts'
 import { RecentMap } from '../shared/recent-map.ts'
 import { noteAccess } from './note-access.ts'
 

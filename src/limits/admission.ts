@@ -1,5 +1,6 @@
 import { DomainError } from '../shared/errors.ts'
 import { limits } from '../shared/limits.ts'
+import { fullSlot, takeSlots } from './slot.ts'
 
 /** How often it is looked whether the event loop is late, and what is too late. */
 const loopSampleMs = 100
@@ -39,16 +40,20 @@ export interface Admission {
 export function openAdmission(inFlightMax: number, probe: () => Promise<unknown>): Admission {
   const fewest = Math.min(inFlightMax, Math.max(placesMin, inFlightMax / 32))
   let places = inFlightMax
-  let taken = 0
+  const taken = new Map<string, number>()
+  const requests = () => taken.get(inFlight) ?? 0
+  const slotFor = (priority: Priority) => [
+    { key: inFlight, max: places * shares[priority], whose: 'service' },
+  ]
   let probedAt: number | null = null
   let due = performance.now() + loopSampleMs
 
   const timer = setInterval(() => {
     const now = performance.now()
     const isLate = now - due > loopDelayMaxMs || (probedAt !== null && now - probedAt > databaseDelayMaxMs)
-    places = nextPlaces({ places, taken, isLate, fewest, most: inFlightMax })
+    places = nextPlaces({ places, taken: requests(), isLate, fewest, most: inFlightMax })
     due = now + loopSampleMs
-    if (probedAt === null && taken > fewest / 4) void ask(now)
+    if (probedAt === null && requests() > fewest / 4) void ask(now)
   }, loopSampleMs).unref()
 
   async function ask(now: number): Promise<void> {
@@ -58,23 +63,28 @@ export function openAdmission(inFlightMax: number, probe: () => Promise<unknown>
     probedAt = null
   }
 
-  function check(priority: Priority): void {
-    if (taken < places * shares[priority]) return
-    throw new DomainError('OVERLOADED', undefined, { retryAfterS: limits.overloadRetryS })
-  }
   return {
-    check,
+    check(priority) {
+      if (fullSlot(taken, slotFor(priority))) throw overloaded()
+    },
     async run(priority, work) {
-      check(priority)
-      taken += 1
+      const leave = takeSlots(taken, slotFor(priority))
+      if (typeof leave !== 'function') throw overloaded()
       try {
         return await work()
       } finally {
-        taken -= 1
+        leave()
       }
     },
     close: () => clearInterval(timer),
   }
+}
+
+/** The one name that all requests take their slots under. */
+const inFlight = 'in flight'
+
+function overloaded(): DomainError {
+  return new DomainError('OVERLOADED', undefined, { retryAfterS: limits.overloadRetryS })
 }
 
 /** A fifth fewer than are taken while it is late; a twentieth more while it is not. */

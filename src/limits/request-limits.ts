@@ -4,8 +4,7 @@ import { limits } from '../shared/limits.ts'
 import type { RequestPace } from '../config/request-pace.ts'
 import type { Log } from '../telemetry/log.ts'
 import { addressBlock } from '../shared/ip-whitelist.ts'
-import { type RateLimitState, tellRateLimit } from './rate-limit.ts'
-import { openLimiterStore, SharedLimiter } from './shared-limiter.ts'
+import { openWindowStore, type RateLimitState, SharedWindow, tellRateLimit } from './window.ts'
 
 /** The caller of a request, and the headers of its answer. */
 export interface Caller {
@@ -54,12 +53,12 @@ export function createRequestLimits(
   pace: Omit<RequestPace, 'inFlightMax' | 'promptsPerPhone'>,
   { pool, log }: { pool: Pick<pg.Pool, 'query'>; log: Log },
 ): RequestLimits {
-  const store = openLimiterStore(pool, log)
+  const store = openWindowStore(pool, log)
   const both = (name: string, max: number, windowS: number) => {
     const ofToken = { name: `token-${name}`, max: Math.ceil(max * limits.tokenShare), windowS }
     return {
-      whole: new SharedLimiter({ name, max, windowS }, store),
-      token: new SharedLimiter(ofToken, store),
+      whole: new SharedWindow({ name, max, windowS }, store),
+      token: new SharedWindow(ofToken, store),
     }
   }
   const limiters = {
@@ -67,13 +66,13 @@ export function createRequestLimits(
     read: both('reads', pace.readsPerSecond, 1),
     objects: both('objects', pace.objectsPerMinute, 60),
   }
-  const asks = new SharedLimiter({ name: 'public', max: pace.publicPerMinute, windowS: 60 }, store, true)
+  const asks = new SharedWindow({ name: 'public', max: pace.publicPerMinute, windowS: 60 }, store, true)
 
   const times = (name: string, factor: number) =>
-    new SharedLimiter({ name, max: pace.publicPerMinute * factor, windowS: 60 }, store)
+    new SharedWindow({ name, max: pace.publicPerMinute * factor, windowS: 60 }, store)
   const pages = { view: times('views', linkFactors.views), form: times('forms', linkFactors.forms) }
   const prompts = times('prompts', linkFactors.prompts)
-  const accessChanges = new SharedLimiter({ name: 'access-changes', ...accessPace }, store)
+  const accessChanges = new SharedWindow({ name: 'access-changes', ...accessPace }, store)
 
   /** Whose points are used, the token's first: what it is refused its merchant still has. */
   function keysOf({ actor, clientAddress }: Caller, kind: Counted, route: string) {

@@ -1,6 +1,6 @@
 import { sealAuditLog } from '../audit/audit-seal.ts'
 import { sweepIdempotencyKeys } from '../idempotency/idempotency-keys.ts'
-import { sweepRateLimits } from '../limits/rate-limit.ts'
+import { sweepRateLimits } from '../limits/window.ts'
 import type { Services } from '../context.ts'
 import { shareFlight } from '../shared/flights.ts'
 import { asPlatform } from '../database/as-platform.ts'

@@ -2,7 +2,7 @@ import { inspect } from 'node:util'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { regenerateApiKey, revokeApiKey } from '../../src/identity/api-keys.ts'
 import { type Access, authenticate, exchangeCredentials } from '../../src/identity/authenticate.ts'
-import { rateLimitHeaders } from '../../src/limits/rate-limit.ts'
+import { rateLimitHeaders } from '../../src/limits/window.ts'
 import { makeApiKey, makeApiSecret } from '../../src/identity/secrets.ts'
 import { openPool } from '../../src/database/client.ts'
 import { DomainError } from '../../src/shared/errors.ts'
@@ -171,10 +171,10 @@ test('an unknown key costs the same statements as a wrong secret, and as many ro
   const forWrongSecret = await statementsOf(shop.key)
   expect(forWrongSecret).toEqual([
     ['find-api-key', 1],
-    ['take-hit', 1],
+    ['take_hit', 1],
   ])
   expect(await statementsOf(makeApiKey())).toEqual(forWrongSecret)
-  expect(await statementsOf('no key of ours')).toEqual([['take-hit', 1]])
+  expect(await statementsOf('no key of ours')).toEqual([['take_hit', 1]])
 })
 
 test('20 attempts per key over both nodes, wrong ones included, then 429 with the time to wait', async () => {

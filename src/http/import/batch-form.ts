@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { mine } from '../../identity/actor.ts'
-import { takePlaces } from '../../limits/places.ts'
+import { takeSlots } from '../../limits/slot.ts'
 import type { Context } from '../../context.ts'
 import { afterOthers } from '../../shared/flights.ts'
 import { DomainError } from '../../shared/errors.ts'
@@ -15,7 +15,7 @@ import { readRecipients } from './recipients.ts'
  * @throws DomainError RATE_LIMITED, UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, INVALID_INPUT
  */
 export async function readBatchForm(ctx: Context, message: IncomingMessage): Promise<FormFields> {
-  const free = takePlaces(ctx.streams, [
+  const free = takeSlots(ctx.streams, [
     { key: `imports:${mine(ctx).merchantId}`, max: limits.importsPerMerchantMax, whose: 'merchant' },
   ])
   if (typeof free !== 'function') throw tooMany()

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context, Services } from '../../context.ts'
 import { addressBlock } from '../../shared/ip-whitelist.ts'
-import { takePlaces } from '../../limits/places.ts'
+import { takeSlots } from '../../limits/slot.ts'
 import { findLinkPayment, findReceipt, type PayerPayment } from '../../resources/payment-links/find.ts'
 import { checkPayment, paymentState } from '../../resources/transactions/check.ts'
 import { busyRefusal } from '../../database/busy.ts'
@@ -220,7 +220,7 @@ async function sendLive(visit: Visit, response: ServerResponse): Promise<void> {
   const payment = await look()
   if (!payment) return void response.writeHead(404, safety).end()
   const key = `payers:${addressBlock(ctx.clientAddress)}`
-  const leave = takePlaces(ctx.streams, [{ key, max: limits.linkStreamsPerAddressMax, whose: 'address' }])
+  const leave = takeSlots(ctx.streams, [{ key, max: limits.linkStreamsPerAddressMax, whose: 'address' }])
   if (typeof leave !== 'function')
     return void response.writeHead(429, { ...safety, 'Retry-After': '5' }).end()
   try {

@@ -1,7 +1,7 @@
 import { asPlatform } from '../../database/as-platform.ts'
 import { exchangeCredentials, type ExchangeResult } from '../../identity/authenticate.ts'
 import { recordChange, recordingOf } from '../../audit/audit-log.ts'
-import { type RateLimitState, tellRateLimit } from '../../limits/rate-limit.ts'
+import { type RateLimitState, tellRateLimit } from '../../limits/window.ts'
 import type { Context } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'
 import { refusals } from '../../graphql/errors.ts'

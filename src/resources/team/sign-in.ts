@@ -1,7 +1,7 @@
 import type { Pool, PoolClient } from 'pg'
 import { z } from 'zod'
 import { recordingOf, recordMade } from '../../audit/audit-log.ts'
-import { takeHit } from '../../limits/rate-limit.ts'
+import { takeHit } from '../../limits/window.ts'
 import { isNewAddress, openSession, type ProvenMember, sessionToken } from '../../identity/sessions.ts'
 import type { IssuedToken } from '../../identity/tokens.ts'
 import type { Context } from '../../context.ts'

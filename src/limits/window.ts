@@ -5,21 +5,104 @@ import {
   RateLimiterRes,
   RLWrapperTimeouts,
 } from 'rate-limiter-flexible'
+import { sqlFunction } from '../database/sql-function.ts'
 import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
-import type { Log } from '../telemetry/log.ts'
-import type { RateLimitState } from './rate-limit.ts'
 import { RecentMap } from '../shared/recent-map.ts'
+import type { Log } from '../telemetry/log.ts'
+
+/** At most `max` hits in any stretch of `windowMs`. */
+export interface RateLimitPolicy {
+  max: number
+  windowMs: number
+}
+
+/** What a hit met. */
+export interface RateLimitState {
+  allowed: boolean
+  limit: number
+  windowS: number
+  /** Hits that are still free. */
+  remaining: number
+  /** Whole seconds until one more is free; of the general limits, until the window ends. */
+  resetS: number
+}
+
+const insertHit = sqlFunction('take_hit', {
+  takes: { counted: 'text', most: 'int', windowMs: 'int' },
+  gives: { allowed: 'boolean', taken: 'int', resetMs: 'bigint' },
+})
+const sweepHits = sqlFunction('sweep_hits', { takes: { most: 'int', windowMs: 'int' }, gives: 'int' })
+
+/**
+ * Counts one hit under a name, unless the window is full: what is refused does not lengthen the wait.
+ * Exact over all nodes: one statement on one row, by the database's clock.
+ */
+export async function takeHit(
+  pool: pg.Pool | pg.PoolClient,
+  name: string,
+  policy: RateLimitPolicy,
+): Promise<RateLimitState> {
+  invariant(policy.max >= 1, 'a rate limit lets something through')
+  const [row] = await insertHit(pool, { counted: name, most: policy.max, windowMs: policy.windowMs })
+  invariant(row, 'an upsert returns its row')
+  return {
+    allowed: row.allowed,
+    limit: policy.max,
+    windowS: Math.ceil(policy.windowMs / 1_000),
+    remaining: policy.max - row.taken,
+    resetS: Math.max(1, Math.ceil(Number(row.resetMs) / 1_000)),
+  }
+}
+
+/**
+ * Forgets the names without a hit in the longest window, 1,000 at a time.
+ * @returns how many were forgotten; at most 100,000
+ */
+export async function sweepRateLimits(
+  pool: pg.Pool,
+  longestWindowMs: number = Math.max(limits.authWindowMs, limits.resetsWindowMs),
+): Promise<number> {
+  let forgotten = 0
+  for (let round = 0; round < 100; round += 1) {
+    const swept = await sweepHits(pool, { most: sweepBatch, windowMs: longestWindowMs })
+    forgotten += swept
+    if (swept < sweepBatch) break
+  }
+  return forgotten
+}
+
+/**
+ * The fields of draft-ietf-httpapi-ratelimit-headers, and `Retry-After` where the hit was refused.
+ * They belong on every answer of a limited path.
+ */
+export function rateLimitHeaders(policyName: string, state: RateLimitState): Record<string, string> {
+  return {
+    'RateLimit-Policy': `"${policyName}";q=${state.limit};w=${state.windowS}`,
+    RateLimit: `"${policyName}";r=${state.remaining};t=${state.resetS}`,
+    ...(state.allowed ? {} : { 'Retry-After': String(state.resetS) }),
+  }
+}
+
+/** Adds a limit to an answer's headers, beside those that are told already. */
+export function tellRateLimit(headers: Map<string, string>, policyName: string, state: RateLimitState): void {
+  for (const [name, value] of Object.entries(rateLimitHeaders(policyName, state))) {
+    const told = name === 'Retry-After' ? undefined : headers.get(name)
+    headers.set(name, told === undefined ? value : `${told}, ${value}`)
+  }
+}
+
+const sweepBatch = 1_000
 
 /** So many points in a window, which begins with the first use. */
-export interface LimiterPolicy {
+export interface WindowPolicy {
   name: string
   max: number
   windowS: number
 }
 
 /** Asks the database, as rate-limiter-flexible does. */
-export type LimiterStore = (statement: pg.QueryConfig) => Promise<pg.QueryResult>
+export type WindowStore = (statement: pg.QueryConfig) => Promise<pg.QueryResult>
 
 /**
  * Points of each key over all nodes. rate-limiter-flexible counts them in the database, and in this process
@@ -27,15 +110,24 @@ export type LimiterStore = (statement: pg.QueryConfig) => Promise<pg.QueryResult
  * Not each use asks: those that wait share a question, and who asks again and again is given in advance as
  * much as it used before, a tenth of all at most. What it then leaves is lost with the window.
  */
-export class SharedLimiter {
-  readonly policy: LimiterPolicy
-  readonly #limiter: RLWrapperTimeouts
+export class SharedWindow {
+  readonly policy: WindowPolicy
+  readonly #limiter: RLWrapperTimeouts | RateLimiterMemory
   readonly #shares = new RecentMap<string, Share>(limits.allowanceNamesMax)
 
-  /** @param sweeps forgets what is over for an hour, of all limiters of the store */
-  constructor(policy: LimiterPolicy, store: LimiterStore, sweeps = false) {
+  /**
+   * @param store left out, this process counts alone
+   * @param sweeps forgets what is over for an hour, of all windows of the store
+   */
+  constructor(policy: WindowPolicy, store: WindowStore | null, sweeps = false) {
     const { name, max, windowS } = policy
+    this.policy = policy
     const common = { keyPrefix: name, points: max, duration: windowS }
+    const alone = new RateLimiterMemory(common)
+    if (!store) {
+      this.#limiter = alone
+      return
+    }
     const limiter = new RateLimiterPostgres({
       ...common,
       storeClient: { query: store },
@@ -43,9 +135,8 @@ export class SharedLimiter {
       tableName: 'allowance',
       tableCreated: true,
       clearExpiredByTimeout: sweeps,
-      insuranceLimiter: new RateLimiterMemory(common),
+      insuranceLimiter: alone,
     })
-    this.policy = policy
     this.#limiter = new RLWrapperTimeouts({ limiter, timeoutMs: limits.allowanceWaitMs })
   }
 
@@ -132,7 +223,7 @@ function refusalOf(refusal: unknown): RateLimiterRes {
 }
 
 /** Says once when the database fails. */
-export function openLimiterStore(pool: Pick<pg.Pool, 'query'>, log: Log): LimiterStore {
+export function openWindowStore(pool: Pick<pg.Pool, 'query'>, log: Log): WindowStore {
   let isAlone = false
   return async (statement) => {
     try {

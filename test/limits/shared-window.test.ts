@@ -1,7 +1,11 @@
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import type { RateLimitState } from '../../src/limits/rate-limit.ts'
-import { type LimiterStore, openLimiterStore, SharedLimiter } from '../../src/limits/shared-limiter.ts'
+import {
+  type RateLimitState,
+  type WindowStore,
+  openWindowStore,
+  SharedWindow,
+} from '../../src/limits/window.ts'
 import { openPool } from '../../src/database/client.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { createLog } from '../../src/telemetry/log.ts'
@@ -19,12 +23,11 @@ afterAll(async () => {
 })
 
 const log = createLog('silent')
-const storeOf = (pool: Pick<pg.Pool, 'query'>) => openLimiterStore(pool, log)
+const storeOf = (pool: Pick<pg.Pool, 'query'>) => openWindowStore(pool, log)
 /** So long a window that none ends while a test runs. */
-const node = (store: LimiterStore, max = 20) =>
-  new SharedLimiter({ name: 'test', max, windowS: 3_600 }, store)
+const node = (store: WindowStore, max = 20) => new SharedWindow({ name: 'test', max, windowS: 3_600 }, store)
 /** As two nodes, which know nothing of each other. */
-const nodes = (max = 20): [SharedLimiter, SharedLimiter] => [
+const nodes = (max = 20): [SharedWindow, SharedWindow] => [
   node(storeOf(db.database.pool), max),
   node(storeOf(otherPool), max),
 ]
@@ -32,7 +35,7 @@ const allowedOf = (answers: RateLimitState[]) => answers.filter(({ allowed }) =>
 const watched = () => {
   const store = storeOf(db.database.pool)
   const watch = { asked: 0 }
-  const asks: LimiterStore = (statement) => {
+  const asks: WindowStore = (statement) => {
     watch.asked += 1
     return store(statement)
   }
@@ -93,7 +96,7 @@ test('all is there again after the window; its rest is told; what is refused use
 })
 
 test('a window ends by the clock of each process, and what it had of it is gone', async () => {
-  const one = new SharedLimiter({ name: 'second', max: 3, windowS: 1 }, storeOf(db.database.pool))
+  const one = new SharedWindow({ name: 'second', max: 3, windowS: 1 }, storeOf(db.database.pool))
   for (let left = 2; left >= 0; left -= 1) expect((await one.take('short', 1)).remaining).toBe(left)
   expect(await one.take('short', 1)).toMatchObject({ allowed: false, resetS: 1 })
   const again = async () => (await one.take('short', 1)).allowed
@@ -111,7 +114,7 @@ test('whoever is known to have used up all is refused without a look', async () 
 })
 
 test('while the database fails or hangs each process counts by itself', async () => {
-  let query: LimiterStore = () => Promise.reject(new Error('gone'))
+  let query: WindowStore = () => Promise.reject(new Error('gone'))
   const one = node((statement) => query(statement))
   const alone = await Promise.all(Array.from({ length: 30 }, () => one.take('alone', 1)))
   expect(allowedOf(alone)).toBe(20)
@@ -125,7 +128,7 @@ test('what is over for an hour is forgotten', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout'] })
   try {
     const policy = { name: 'test', max: 20, windowS: 3_600 }
-    const sweeper = new SharedLimiter(policy, storeOf(db.database.pool), true)
+    const sweeper = new SharedWindow(policy, storeOf(db.database.pool), true)
     await sweeper.take('over', 1)
     await sweeper.take('not over', 1)
     await age('over', 2 * 3_600_000 + 60_000)
@@ -144,7 +147,7 @@ test('a failing database is told of once, and again when it failed anew', async 
   const pool = {
     query: () => (isGone ? Promise.reject(new Error('gone')) : Promise.resolve({ rows: [] })),
   } as unknown as pg.Pool
-  const store = openLimiterStore(pool, { warn: (...line: unknown[]) => told.push(line) } as never)
+  const store = openWindowStore(pool, { warn: (...line: unknown[]) => told.push(line) } as never)
   const ask = () => store({ text: '' }).catch(() => {})
   await ask()
   await ask()

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { rateLimitHeaders, sweepRateLimits, takeHit } from '../../src/limits/rate-limit.ts'
+import { rateLimitHeaders, sweepRateLimits, takeHit } from '../../src/limits/window.ts'
 import { openPool } from '../../src/database/client.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 

@@ -1,0 +1,83 @@
+import { type Connection, sqlFunction } from '../database/sql-function.ts'
+import { DomainError } from '../shared/errors.ts'
+
+/** How long failures make the next try wait. Each doubles the wait. */
+export interface BackoffPolicy {
+  longestMs: number
+  /** After so long without a failure the count begins anew. */
+  forgetMs: number
+  /** So many failures of an address over all accounts cost no time. */
+  addressFree: number
+  /** An account fails so often within a window over all addresses. */
+  accountMost: number
+  windowMs: number
+}
+
+/** Who tries; accounts and addresses in the form in which the database keeps them. */
+interface Trier {
+  account: string
+  /** The account at this address. */
+  here: string
+  /** The address over all accounts. */
+  block: string
+}
+
+const takeSignInTry = sqlFunction('take_sign_in_try', {
+  takes: {
+    account: 'text',
+    here: 'text',
+    block: 'text',
+    longestMs: 'int',
+    forgetMs: 'int',
+    addressFree: 'int',
+    accountMost: 'int',
+    windowMs: 'int',
+  },
+  gives: { isKnown: 'boolean', failuresHere: 'int', failuresEverywhere: 'int', waitMs: 'int' },
+})
+
+const takeFailure = sqlFunction('count_failure', {
+  takes: { counted: 'text', most: 'int', windowMs: 'int' },
+  gives: 'int',
+})
+
+/** Takes one failure back from each name. Those in `waiting` wait no longer; `forgiven` begins anew. */
+export const takeBackFailures = sqlFunction('take_back_failures', {
+  takes: { names: 'text[]', waiting: 'text[]', forgiven: 'text?' },
+  gives: 'void',
+})
+
+/** Forgets every failure that was counted under these names. */
+export const forgiveFailures = sqlFunction('forgive_failures', {
+  takes: { names: 'text[]' },
+  gives: 'void',
+})
+
+/**
+ * Counts a try as a failure, before anything is judged, over all nodes.
+ * @returns how many failures there are now, and whether the account signed in from this address before
+ * @throws DomainError RATE_LIMITED, with the seconds to wait; then nothing is counted
+ */
+export async function countTry(connection: Connection, trier: Trier, policy: BackoffPolicy) {
+  const [taken] = await takeSignInTry(connection, { ...trier, ...policy })
+  if (!taken || taken.waitMs > 0) throw tooMany(taken?.waitMs ?? 0)
+  return taken
+}
+
+/**
+ * Counts a failure under a name, of which a window takes so many.
+ * @throws DomainError RATE_LIMITED, with the seconds until the window ends; then nothing is counted
+ */
+export async function countFailure(
+  connection: Connection,
+  name: string,
+  { most, windowMs }: { most: number; windowMs: number },
+): Promise<void> {
+  const waitMs = await takeFailure(connection, { counted: name, most, windowMs })
+  if (waitMs > 0) throw tooMany(waitMs)
+}
+
+function tooMany(waitMs: number): DomainError {
+  const retryAfterS = Math.max(1, Math.ceil(waitMs / 1_000))
+  return new DomainError('RATE_LIMITED', `Too many failed tries: wait ${retryAfterS} s.`, { retryAfterS })
+}

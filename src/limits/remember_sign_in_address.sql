@@ -1,0 +1,13 @@
+-- Notes that an account signed in from an address, both as hashes. Where `alone`, the other addresses of the
+-- account are forgotten.
+CREATE OR REPLACE FUNCTION remember_sign_in_address(
+  given_account text, given_address text, alone boolean
+) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+  DELETE FROM sign_in_address WHERE alone AND account = given_account AND address <> given_address;
+  INSERT INTO sign_in_address (account, address) VALUES (given_account, given_address)
+  ON CONFLICT (account, address) DO UPDATE SET seen_at = now()
+$$;
+
+REVOKE EXECUTE ON FUNCTION remember_sign_in_address FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION remember_sign_in_address TO payments_service;

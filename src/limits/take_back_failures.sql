@@ -1,0 +1,14 @@
+-- Takes one failure back from each of these names: those in `waiting` need to wait no longer, the windows of
+-- the others go on. `forgiven`, if any, begins anew. The rows are locked in the order of their names, as
+-- `take_sign_in_try` locks them: two that lock them in other orders would wait for each other.
+CREATE OR REPLACE FUNCTION take_back_failures(names text[], waiting text[], forgiven text) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+  UPDATE sign_in_wait AS kept SET failures = greatest(kept.failures - 1, 0),
+    until = CASE WHEN kept.name = ANY (waiting) THEN clock_timestamp() ELSE kept.until END
+  FROM (SELECT w.name FROM sign_in_wait w WHERE w.name = ANY (names) ORDER BY w.name FOR UPDATE) AS locked
+  WHERE kept.name = locked.name;
+  DELETE FROM sign_in_wait WHERE name = forgiven
+$$;
+
+REVOKE EXECUTE ON FUNCTION take_back_failures FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION take_back_failures TO payments_service;
