@@ -39,4 +39,5 @@ export function smallIdOf(type: string) {
   return z
     .union([text({ min: 1, max: idLengthMax }), z.int().positive()], 'must be an id')
     .transform((id) => readSmallId(type, String(id)))
+    .meta({ graphql: 'ID' })
 }

@@ -88,12 +88,15 @@ export function text(bounds: { min?: number; max: number }) {
 
 /** Whole francs within bounds, from a JSON number or a bigint. */
 export function amount(bounds: { min: number; max: number }) {
-  return z.unknown().transform((value, ctx): bigint => {
-    const problem = amountProblem(value, bounds)
-    if (problem === null) return BigInt(value as number | bigint)
-    ctx.addIssue({ code: 'custom', message: problem })
-    return z.NEVER
-  })
+  return z
+    .unknown()
+    .transform((value, ctx): bigint => {
+      const problem = amountProblem(value, bounds)
+      if (problem === null) return BigInt(value as number | bigint)
+      ctx.addIssue({ code: 'custom', message: problem })
+      return z.NEVER
+    })
+    .meta({ graphql: 'Amount' })
 }
 
 function amountProblem(value: unknown, { min, max }: { min: number; max: number }): string | null {
@@ -163,13 +166,15 @@ export const pageInput = z.object({
 /** A whole number within bounds, from a JSON number or, in addresses, its digits. */
 export function wholeNumber(min: number, max: number) {
   const words = `must be a whole number from ${min} to ${max}`
-  return z.preprocess(
-    (value) => (typeof value === 'string' && /^-?\d{1,16}$/.test(value) ? Number(value) : value),
-    z.custom<number>(
-      (value) => typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max,
-      words,
-    ),
-  )
+  return z
+    .preprocess(
+      (value) => (typeof value === 'string' && /^-?\d{1,16}$/.test(value) ? Number(value) : value),
+      z.custom<number>(
+        (value) => typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max,
+        words,
+      ),
+    )
+    .meta({ graphql: 'Int' })
 }
 
 /** An ISO 8601 time with its zone, or a date. */

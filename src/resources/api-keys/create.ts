@@ -18,7 +18,7 @@ import { noteAccess } from '../../identity/note-access.ts'
 const apiKeyLifetimeMaxMs = 10 * 366 * 24 * 3_600_000
 const apiKeyNameLengthMax = 100
 
-const createApiKeyInput = z.object({
+export const createApiKeyInput = z.object({
   name: text({ min: 1, max: apiKeyNameLengthMax }),
   scopes: z
     .array(oneOf(scopes), 'must be a list of scopes')

@@ -1,7 +1,9 @@
 import type { Caps } from '../../identity/caps.ts'
 import { builder } from '../../graphql/builder.ts'
+import { inputOf } from '../../graphql/input.ts'
 import { PaymentMethod } from '../../graphql/enums.ts'
 import { refusalType } from '../../graphql/errors.ts'
+import { capsInput } from '../../identity/caps.ts'
 
 const description = {
   maxPerPayment: 'Whole XOF of one deposit, refund or payout.',
@@ -37,14 +39,14 @@ export const KeyLimits = builder.objectRef<Caps>('KeyLimits').implement({
 })
 
 /** The same as a wish. */
-export const KeyLimitsInput = builder.inputType('KeyLimitsInput', {
+export const KeyLimitsInput = inputOf('KeyLimitsInput', capsInput, {
   description: 'What an API key or a token is to be limited to; what is left out is not limited.',
-  fields: (t) => ({
-    maxPerPayment: t.field({ type: 'Amount', description: description.maxPerPayment }),
-    maxPerDay: t.field({ type: 'Amount', description: description.maxPerDay }),
-    paymentMethods: t.field({ type: [PaymentMethod], description: description.paymentMethods }),
-    addresses: t.stringList({ description: `${description.addresses} 20 at most.` }),
-  }),
+  fields: {
+    maxPerPayment: description.maxPerPayment,
+    maxPerDay: description.maxPerDay,
+    paymentMethods: description.paymentMethods,
+    addresses: `${description.addresses} 20 at most.`,
+  },
 })
 
 builder.objectField(refusalType('LIMIT_EXCEEDED'), 'limit', (t) =>

@@ -4,11 +4,12 @@ import { orNone } from '../../identity/caps.ts'
 import { isScope } from '../../identity/scopes.ts'
 import { prefixOf } from '../../identity/secrets.ts'
 import { builder } from '../../graphql/builder.ts'
+import { inputOf } from '../../graphql/input.ts'
 import { Scope } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { countedConnectionType, newestFirst } from '../../graphql/connection.ts'
-import { createMerchantKey } from './create.ts'
-import { KeyLimits, KeyLimitsInput } from './limits-schema.ts'
+import { createMerchantKey, createApiKeyInput } from './create.ts'
+import { KeyLimits } from './limits-schema.ts'
 import { regenerateMerchantKey } from './regenerate.ts'
 import { revokeMerchantKey } from './revoke.ts'
 import { readSmallId } from '../../shared/ids.ts'
@@ -132,20 +133,14 @@ const IssuedApiKey = builder.objectRef<IssuedKey>('IssuedApiKey').implement({
   }),
 })
 
-const CreateApiKeyInput = builder.inputType('CreateApiKeyInput', {
+const CreateApiKeyInput = inputOf('CreateApiKeyInput', createApiKeyInput, {
   description: 'An API key to be.',
-  fields: (t) => ({
-    name: t.string({ required: true, description: '1 to 100 characters.' }),
-    scopes: t.field({ type: [Scope], required: true, description: 'Some of those that you hold.' }),
-    expiresAt: t.field({
-      type: 'DateTime',
-      description: 'Within ten years. Of a key that an API key makes, no later than that; else never.',
-    }),
-    limits: t.field({
-      type: KeyLimitsInput,
-      description: 'They never change, also where the key is regenerated.',
-    }),
-  }),
+  fields: {
+    name: '1 to 100 characters.',
+    scopes: 'Some of those that you hold.',
+    expiresAt: 'Within ten years. Of a key that an API key makes, no later than that; else never.',
+    limits: 'They never change, also where the key is regenerated.',
+  },
 })
 
 const idArgument = 'Its global id, or its id.'

@@ -8,7 +8,7 @@ import { type Connection, connect, edgeOf, type PageArgs, readPage } from '../..
 const word = text({ min: 1, max: 100 })
 
 /** Which entries a page shows. */
-const auditFilterInput = z.object({
+export const auditFilterInput = z.object({
   actor: word.nullish(),
   operation: word.nullish(),
   target: word.nullish(),

@@ -2,9 +2,10 @@ import { mine } from '../../identity/actor.ts'
 import type { Fault } from '../../audit/audit-chain.ts'
 import { type ChainVerdict, readKeptHead, verifyAuditLog } from '../../audit/audit-seal.ts'
 import { builder } from '../../graphql/builder.ts'
+import { inputOf } from '../../graphql/input.ts'
 import { connectionType } from '../../graphql/connection.ts'
 import { invalidInput } from '../../shared/input.ts'
-import { listAuditLog } from './list.ts'
+import { listAuditLog, auditFilterInput } from './list.ts'
 
 /** Entries that one request follows; whoever has more goes on from there. */
 const auditVerifyMax = 20_000
@@ -48,18 +49,16 @@ const Entry = builder.prismaObject('AuditEntry', {
 
 const Entries = connectionType(Entry, 'AuditEntry', 'A page of the audit log.')
 
-const AuditLogFilter = builder.inputType('AuditLogFilter', {
+const AuditLogFilter = inputOf('AuditLogFilter', auditFilterInput, {
   description: 'Which entries; all that is given holds.',
-  fields: (t) => ({
-    actor: t.string({ description: '`member:7`, `api_key:12`, `platform`.' }),
-    operation: t.string({ description: 'The name of a mutation.' }),
-    isPayment: t.boolean({
-      description: 'Only payments, or all else: among many payments an actor is found quickly without them.',
-    }),
-    target: t.string({ description: '`webhook:3`.' }),
-    from: t.field({ type: 'DateTime', description: 'The first moment.' }),
-    to: t.field({ type: 'DateTime', description: 'The first moment after.' }),
-  }),
+  fields: {
+    actor: '`member:7`, `api_key:12`, `platform`.',
+    operation: 'The name of a mutation.',
+    isPayment: 'Only payments, or all else: among many payments an actor is found quickly without them.',
+    target: '`webhook:3`.',
+    from: 'The first moment.',
+    to: 'The first moment after.',
+  },
 })
 
 const FaultType = builder.objectRef<Fault>('AuditLogFault').implement({

@@ -4,7 +4,7 @@ import type { Context } from '../../context.ts'
 import { oneOf, readInput } from '../../shared/input.ts'
 import { batchStates } from './states.ts'
 
-const batchFilterInput = z.object({ status: oneOf(batchStates.statuses).nullish() })
+export const batchFilterInput = z.object({ status: oneOf(batchStates.statuses).nullish() })
 type BatchFilter = z.input<typeof batchFilterInput>
 
 /**

@@ -1,5 +1,6 @@
 import { mine } from '../../identity/actor.ts'
 import { builder } from '../../graphql/builder.ts'
+import { inputOf } from '../../graphql/input.ts'
 import { countedConnectionType, lazyConnection } from '../../graphql/connection.ts'
 import { PaymentMethod, stateEnum, wordEnum } from '../../graphql/enums.ts'
 import { Failure } from '../../graphql/failure.ts'
@@ -8,7 +9,7 @@ import { readId } from '../../shared/ids.ts'
 import { currency } from '../../shared/money.ts'
 import { type Asked, loadAsked } from './evidence.ts'
 import { loadBatch } from './load-batch.ts'
-import { pageOfRecipients } from './recipient-pages.ts'
+import { pageOfRecipients, recipientFilterInput } from './recipient-pages.ts'
 import { Batch, countsSelect } from './schema.ts'
 import { recipientStates } from './states.ts'
 
@@ -129,14 +130,12 @@ const Recipient = builder.prismaNode('BatchRecipient', {
 
 const Recipients = countedConnectionType(Recipient, 'BatchRecipient', 'A page of recipients.')
 
-const RecipientFilter = builder.inputType('RecipientFilter', {
+const RecipientFilter = inputOf('RecipientFilter', recipientFilterInput, {
   description: 'Which recipients a list shows; what is left out does not matter.',
-  fields: (t) => ({
-    status: t.field({ type: RecipientStatus }),
-    paymentMethod: t.field({ type: PaymentMethod }),
-    account: t.string({ description: 'A mobile number of Mali, in any usual writing.' }),
-    name: t.string({ description: 'Part of the name; capitals and accents do not matter.' }),
-  }),
+  fields: {
+    account: 'A mobile number of Mali, in any usual writing.',
+    name: 'Part of the name; capitals and accents do not matter.',
+  },
 })
 
 builder.prismaObjectField('Batch', 'recipients', (t) =>

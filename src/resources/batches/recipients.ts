@@ -18,7 +18,7 @@ export const recipientMethod = z.enum(providers, {
     input === 'BankTransfer' ? 'BankTransfer is not yet supported' : `must be one of ${providers.join(', ')}`,
 })
 
-const recipientInput = z
+export const recipientInput = z
   .object(
     {
       name: text({ min: 1, max: limits.recipientNameLengthMax }),

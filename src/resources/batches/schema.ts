@@ -1,6 +1,7 @@
 import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'
+import { inputOf } from '../../graphql/input.ts'
 import { PaymentMethod, stateEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { readSmallId } from '../../shared/ids.ts'
@@ -13,11 +14,12 @@ import { createBatch, rehearseCreate } from './create.ts'
 import { duplicatesOf } from './duplicates.ts'
 import { BatchForecast, DuplicateAccount, InputWarning } from './forecast-schema.ts'
 import type { BatchChange } from './forecast.ts'
-import { batchesWhere } from './list.ts'
+import { batchesWhere, batchFilterInput } from './list.ts'
 import { processBatch, rehearseProcess } from './process.ts'
 import { countsOf } from './recipient-pages.ts'
 import { retryFailed } from './retry.ts'
 import { batchStates } from './states.ts'
+import { recipientInput } from './recipients.ts'
 
 export const BatchStatus = stateEnum('BatchStatus', batchStates, 'Where a batch stands.')
 
@@ -93,9 +95,8 @@ export const idWords = 'Its global id, or its id in REST.'
 /** The batch that a client names; -1 where it names none. */
 export const batchId = (id: string): number => readSmallId('Batch', id)
 
-const BatchFilter = builder.inputType('BatchFilter', {
+const BatchFilter = inputOf('BatchFilter', batchFilterInput, {
   description: 'Which batches a list shows; what is left out does not matter.',
-  fields: (t) => ({ status: t.field({ type: BatchStatus }) }),
 })
 
 const Batches = countedConnectionType(Batch, 'Batch', 'A page of batches.')
@@ -162,19 +163,17 @@ function readBatch(ctx: Context, query: object, id: number) {
   return ctx.database.prisma.batch.findFirstOrThrow({ ...query, where: { id, ...mine(ctx) } })
 }
 
-const RecipientInput = builder.inputType('RecipientInput', {
+const RecipientInput = inputOf('RecipientInput', recipientInput, {
   description: 'Somebody to be paid.',
-  fields: (t) => ({
-    name: t.string({ required: true, description: '1 to 200 characters.' }),
-    account: t.string({ required: true, description: 'A mobile number of Mali, in any usual writing.' }),
-    amount: t.field({ type: 'Amount', required: true, description: 'Whole XOF, 1,000 to 100,000,000.' }),
-    paymentMethod: t.field({
-      type: PaymentMethod,
-      description:
-        "Left out: that of the batch, else of the merchant's beneficiary with this account, else the one " +
-        'that the number suggests.',
-    }),
-  }),
+  fields: {
+    name: '1 to 200 characters.',
+    account: 'A mobile number of Mali, in any usual writing.',
+    amount: 'Whole XOF, 1,000 to 100,000,000.',
+    paymentMethod:
+      "Left out: that of the batch, else of the merchant's beneficiary with this account, else the one " +
+      'that the number suggests.',
+  },
+  without: ['currency'],
 })
 
 const CreateBatchInput = builder.inputType('CreateBatchInput', {

@@ -1,11 +1,12 @@
 import { mine } from '../../identity/actor.ts'
 import { builder } from '../../graphql/builder.ts'
+import { inputOf } from '../../graphql/input.ts'
 import { PayoutMethod, wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { countedConnectionType, newestFirst } from '../../graphql/connection.ts'
-import { beneficiaryCategories, createBeneficiary } from './create.ts'
-import { beneficiariesWhere } from './list.ts'
-import { updateBeneficiary } from './update.ts'
+import { beneficiaryCategories, createBeneficiary, createBeneficiaryInput } from './create.ts'
+import { beneficiariesWhere, beneficiaryFilterInput } from './list.ts'
+import { updateBeneficiary, updateBeneficiaryInput } from './update.ts'
 import { readSmallId } from '../../shared/ids.ts'
 
 const BeneficiaryCategory = wordEnum(
@@ -36,13 +37,11 @@ const Beneficiary = builder.prismaNode('Beneficiary', {
   }),
 })
 
-const BeneficiaryFilter = builder.inputType('BeneficiaryFilter', {
+const BeneficiaryFilter = inputOf('BeneficiaryFilter', beneficiaryFilterInput, {
   description: 'Which beneficiaries a list shows; what is left out does not matter.',
-  fields: (t) => ({
-    category: t.field({ type: BeneficiaryCategory }),
-    paymentMethod: t.field({ type: PayoutMethod }),
-    activeOnly: t.boolean({ description: 'Leaves out those who are not active.' }),
-  }),
+  fields: {
+    activeOnly: 'Leaves out those who are not active.',
+  },
 })
 
 const Beneficiaries = countedConnectionType(Beneficiary, 'Beneficiary', 'A page of beneficiaries.')
@@ -81,25 +80,22 @@ builder.queryFields((t) => ({
 }))
 
 const accountWords = 'A mobile number of Mali in any usual writing; of a bank, 5 to 34 characters.'
-const CreateBeneficiaryInput = builder.inputType('CreateBeneficiaryInput', {
+const CreateBeneficiaryInput = inputOf('CreateBeneficiaryInput', createBeneficiaryInput, {
   description: 'Somebody to be paid (specification: POST /beneficiaries).',
-  fields: (t) => ({
-    name: t.string({ required: true, description: '1 to 200 characters.' }),
-    account: t.string({ required: true, description: accountWords }),
-    paymentMethod: t.field({ type: PayoutMethod, required: true }),
-    category: t.field({ type: BeneficiaryCategory, description: 'CUSTOMER where left out.' }),
-  }),
+  fields: {
+    name: '1 to 200 characters.',
+    account: accountWords,
+    category: 'CUSTOMER where left out.',
+  },
 })
 
-const UpdateBeneficiaryInput = builder.inputType('UpdateBeneficiaryInput', {
+const UpdateBeneficiaryInput = inputOf('UpdateBeneficiaryInput', updateBeneficiaryInput, {
   description: 'What changes of a beneficiary; what is left out stays (specification: PUT /beneficiaries).',
-  fields: (t) => ({
-    name: t.string({ description: '1 to 200 characters.' }),
-    account: t.string({ description: accountWords }),
-    paymentMethod: t.field({ type: PayoutMethod }),
-    category: t.field({ type: BeneficiaryCategory }),
-    isActive: t.boolean({ description: 'False keeps it, and lets nobody pay it.' }),
-  }),
+  fields: {
+    name: '1 to 200 characters.',
+    account: accountWords,
+    isActive: 'False keeps it, and lets nobody pay it.',
+  },
 })
 
 builder.mutationFields((t) => ({

@@ -1,15 +1,16 @@
 import { mine } from '../../identity/actor.ts'
 import { builder } from '../../graphql/builder.ts'
+import { inputOf } from '../../graphql/input.ts'
 import { wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { countedConnectionType, newestFirst } from '../../graphql/connection.ts'
 import { readSmallId } from '../../shared/ids.ts'
 import { currency } from '../../shared/money.ts'
 import { availabilities, readAvailability } from './availability.ts'
-import { createLink, type CreateLinkInput } from './create.ts'
-import { linksWhere } from './list.ts'
+import { createLink, createLinkInput } from './create.ts'
+import { linksWhere, linkFilterInput } from './list.ts'
 import { linkUrl, makeQr, type Qr } from './qr.ts'
-import { updateLink, type UpdateLinkInput } from './update.ts'
+import { updateLink, updateLinkInput } from './update.ts'
 
 const linkId = (id: string) => readSmallId('PaymentLink', id)
 
@@ -90,11 +91,11 @@ const PaymentLink = builder.prismaNode('PaymentLink', {
 
 const idWords = 'Its global id, or its id in REST.'
 
-const PaymentLinkFilter = builder.inputType('PaymentLinkFilter', {
+const PaymentLinkFilter = inputOf('PaymentLinkFilter', linkFilterInput, {
   description: 'Which payment links a list shows.',
-  fields: (t) => ({
-    activeOnly: t.boolean({ description: 'Left out, true; false shows inactive ones too.' }),
-  }),
+  fields: {
+    activeOnly: 'Left out, true; false shows inactive ones too.',
+  },
 })
 
 const PaymentLinks = countedConnectionType(PaymentLink, 'PaymentLink', 'A page of payment links.')
@@ -130,35 +131,33 @@ builder.queryFields((t) => ({
 }))
 
 const amountWords = 'Whole XOF, 100 to 1,000,000; without one the payer types it.'
-const CreatePaymentLinkInput = builder.inputType('CreatePaymentLinkInput', {
+const CreatePaymentLinkInput = inputOf('CreatePaymentLinkInput', createLinkInput, {
   description: 'A page to be paid on (specification: POST /payment-links).',
-  fields: (t) => ({
-    title: t.string({ required: true, description: '1 to 200 characters.' }),
-    description: t.string({ description: 'At most 1,000 characters.' }),
-    amount: t.field({ type: 'Amount', description: amountWords }),
-    currency: t.string({ description: 'XOF.' }),
-    urlSlug: t.string({
-      description:
-        'a-z, 0-9 and inner dashes, 3 to 64 characters; one of each in the whole service. Made where absent.',
-    }),
-    usageLimit: t.int({ description: 'Successful payments that it takes.' }),
-    expiresAt: t.field({ type: 'DateTime', description: 'A time to come.' }),
-  }),
+  fields: {
+    title: '1 to 200 characters.',
+    description: 'At most 1,000 characters.',
+    amount: amountWords,
+    currency: 'XOF.',
+    urlSlug:
+      'a-z, 0-9 and inner dashes, 3 to 64 characters; one of each in the whole service. Made where absent.',
+    usageLimit: 'Successful payments that it takes.',
+    expiresAt: 'A time to come.',
+  },
 })
 
-const UpdatePaymentLinkInput = builder.inputType('UpdatePaymentLinkInput', {
+const UpdatePaymentLinkInput = inputOf('UpdatePaymentLinkInput', updateLinkInput, {
   description:
     'What changes of a payment link; what is left out stays, null takes it away (specification: PUT ' +
     '/payment-links/{id}).',
-  fields: (t) => ({
-    title: t.string({ description: '1 to 200 characters.' }),
-    description: t.string({ description: 'At most 1,000 characters.' }),
-    amount: t.field({ type: 'Amount', description: amountWords }),
-    currency: t.string({ description: 'XOF.' }),
-    usageLimit: t.int({ description: 'Successful payments that it takes.' }),
-    expiresAt: t.field({ type: 'DateTime', description: 'A time to come.' }),
-    isActive: t.boolean({ description: 'False closes it.' }),
-  }),
+  fields: {
+    title: '1 to 200 characters.',
+    description: 'At most 1,000 characters.',
+    amount: amountWords,
+    currency: 'XOF.',
+    usageLimit: 'Successful payments that it takes.',
+    expiresAt: 'A time to come.',
+    isActive: 'False closes it.',
+  },
 })
 
 builder.mutationFields((t) => ({
@@ -170,7 +169,7 @@ builder.mutationFields((t) => ({
     errors: refusals('INVALID_INPUT', 'SLUG_TAKEN'),
     args: { input: t.arg({ type: CreatePaymentLinkInput, required: true }) },
     resolve: async (query, _root, { input }, ctx) => {
-      const { id } = await createLink(ctx, input as CreateLinkInput)
+      const { id } = await createLink(ctx, input)
       return ctx.database.prisma.paymentLink.findFirstOrThrow({ ...query, where: { id, ...mine(ctx) } })
     },
   }),
@@ -185,7 +184,7 @@ builder.mutationFields((t) => ({
       input: t.arg({ type: UpdatePaymentLinkInput, required: true }),
     },
     resolve: async (query, _root, args, ctx) => {
-      const { id } = await updateLink(ctx, linkId(args.id), args.input as UpdateLinkInput)
+      const { id } = await updateLink(ctx, linkId(args.id), args.input)
       return ctx.database.prisma.paymentLink.findFirstOrThrow({ ...query, where: { id, ...mine(ctx) } })
     },
   }),

@@ -20,17 +20,22 @@ import { DomainError, type FieldProblem } from '../../shared/errors.ts'
 import { amount, currencyField, invalidInput, phone, readInput, reference, time } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { currency, type Xof } from '../../shared/money.ts'
-import { type Provider, providers } from '../../shared/providers.ts'
+import { payoutMethods, type Provider, providers } from '../../shared/providers.ts'
 import { identityOf } from '../../requests/identity.ts'
 import type { PayoutStatus } from './states.ts'
 
 /** Furthest day that a payout is scheduled for (decisions: Endpoints). */
 const payoutScheduleMaxMs = 366 * 24 * 3_600_000
 
-const method = z.enum(providers, {
-  error: ({ input }) =>
-    input === 'BankTransfer' ? 'BankTransfer is not yet supported' : `must be one of ${providers.join(', ')}`,
-})
+const method = z
+  .enum(providers, {
+    error: ({ input }) =>
+      input === 'BankTransfer'
+        ? 'BankTransfer is not yet supported'
+        : `must be one of ${providers.join(', ')}`,
+  })
+  // A client may send BankTransfer, and hears that it is not supported yet.
+  .meta({ graphql: payoutMethods })
 
 /** A destination needs its method and its number, unless a beneficiary brings them. */
 const given = (field: 'paymentMethod' | 'destinationPhone') =>
@@ -59,7 +64,10 @@ export const createPayoutInput = z
     amount: amount({ min: limits.disburseAmountMinXof, max: limits.payoutAmountMaxXof }),
     paymentMethod: method.nullish(),
     destinationPhone: phone.nullish(),
-    destinationAccount: z.custom<null>((value) => value == null, 'is not yet supported').optional(),
+    destinationAccount: z
+      .custom<null>((value) => value == null, 'is not yet supported')
+      .meta({ graphql: 'String' })
+      .optional(),
     beneficiaryId: smallIdOf('Beneficiary').nullish(),
     reference: reference.nullish(),
     scheduledAt: time.nullish(),

@@ -1,6 +1,7 @@
 import { mine } from '../../identity/actor.ts'
 import { isPayoutEvent, type LogEvent, type PayoutEventData } from '../../events/catalogue.ts'
 import { builder } from '../../graphql/builder.ts'
+import { inputOf } from '../../graphql/input.ts'
 import { PayoutMethod, stateEnum } from '../../graphql/enums.ts'
 import { refusals, refusalType } from '../../graphql/errors.ts'
 import { Failure } from '../../graphql/failure.ts'
@@ -11,8 +12,8 @@ import { readId } from '../../shared/ids.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { currency } from '../../shared/money.ts'
 import { cancelPayout } from './cancel.ts'
-import { createPayout } from './create.ts'
-import { countPayouts, payoutsWhere } from './list.ts'
+import { createPayout, createPayoutInput } from './create.ts'
+import { countPayouts, payoutsWhere, payoutFilterInput } from './list.ts'
 import { payoutStates } from './states.ts'
 
 const PayoutStatus = stateEnum('PayoutStatus', payoutStates, 'Where a payout stands.')
@@ -86,14 +87,8 @@ export const Payout = builder.prismaNode('Payout', {
   }),
 })
 
-const PayoutFilter = builder.inputType('PayoutFilter', {
+const PayoutFilter = inputOf('PayoutFilter', payoutFilterInput, {
   description: 'Which payouts a list shows; what is left out does not matter.',
-  fields: (t) => ({
-    status: t.field({ type: PayoutStatus }),
-    paymentMethod: t.field({ type: PayoutMethod }),
-    reference: t.string(),
-    beneficiaryId: t.id(),
-  }),
 })
 
 export const idWords = 'Its global id, or its id in REST.'
@@ -151,28 +146,18 @@ builder.objectField(refusalType('DUPLICATE_PAYOUT'), 'existingPayout', (t) =>
   }),
 )
 
-const CreatePayoutInput = builder.inputType('CreatePayoutInput', {
+const CreatePayoutInput = inputOf('CreatePayoutInput', createPayoutInput, {
   description: 'A payout (specification: POST /payouts): to a number, or to a beneficiary.',
-  fields: (t) => ({
-    amount: t.field({ type: 'Amount', required: true, description: 'Whole XOF, 1,000 to 100,000,000.' }),
-    paymentMethod: t.field({
-      type: PayoutMethod,
-      description: 'Required without a beneficiary. BankTransfer is not yet supported.',
-    }),
-    destinationPhone: t.string({
-      description: 'A mobile number of Mali, in any usual writing. Required without a beneficiary.',
-    }),
-    destinationAccount: t.string({ description: 'A bank account: not yet supported.' }),
-    beneficiaryId: t.id({ description: 'Whom to pay: a global id, or the id in REST.' }),
-    reference: t.string({
-      description: 'Unique per merchant among payouts, 1 to 100 characters. Made where absent.',
-    }),
-    scheduledAt: t.field({
-      type: 'DateTime',
-      description: 'A day to come, at most 366 days ahead; the money is set aside when it is there.',
-    }),
-    currency: t.string({ description: 'XOF.' }),
-  }),
+  fields: {
+    amount: 'Whole XOF, 1,000 to 100,000,000.',
+    paymentMethod: 'Required without a beneficiary. BankTransfer is not yet supported.',
+    destinationPhone: 'A mobile number of Mali, in any usual writing. Required without a beneficiary.',
+    destinationAccount: 'A bank account: not yet supported.',
+    beneficiaryId: 'Whom to pay: a global id, or the id in REST.',
+    reference: 'Unique per merchant among payouts, 1 to 100 characters. Made where absent.',
+    scheduledAt: 'A day to come, at most 366 days ahead; the money is set aside when it is there.',
+    currency: 'XOF.',
+  },
 })
 
 builder.mutationFields((t) => ({
@@ -195,7 +180,7 @@ builder.mutationFields((t) => ({
     ),
     args: { input: t.arg({ type: CreatePayoutInput, required: true }) },
     resolve: async (query, _root, { input }, ctx) => {
-      const { id, isNew } = await createPayout(ctx, input as Parameters<typeof createPayout>[1])
+      const { id, isNew } = await createPayout(ctx, input)
       const payout = await ctx.database.prisma.payout.findFirstOrThrow({
         ...query,
         where: { id, ...mine(ctx) },

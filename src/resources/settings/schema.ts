@@ -1,8 +1,9 @@
 import { mine } from '../../identity/actor.ts'
 import { builder } from '../../graphql/builder.ts'
+import { inputOf } from '../../graphql/input.ts'
 import { wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
-import { approvalGaps, locales, updateSettings } from './update.ts'
+import { approvalGaps, locales, updateSettings, updateSettingsInput } from './update.ts'
 
 const Locale = wordEnum('Locale', locales, 'A language that people are written to in.')
 
@@ -98,23 +99,17 @@ builder.queryField('settings', (t) =>
   }),
 )
 
-const UpdateSettingsInput = builder.inputType('UpdateSettingsInput', {
+const UpdateSettingsInput = inputOf('UpdateSettingsInput', updateSettingsInput, {
   description: 'What changes of the settings; what is left out stays.',
-  fields: (t) => ({
-    businessName: t.string({ description: '1 to 200 characters.' }),
-    notificationEmail: t.string({ description: 'Empty removes it.' }),
-    payoutsRequireApproval: t.boolean(),
-    approvalThreshold: t.field({ type: 'Amount', description: 'Whole XOF; of 0 every payout waits.' }),
-    approvalsRequired: t.int({ description: '1 to 3 people who must approve each.' }),
-    approvalsCoverDeposits: t.boolean({
-      description: 'Whether deposits and refunds wait too; false where it was never set.',
-    }),
-    ipWhitelist: t.stringList({
-      description:
-        'At most 50 IPv4 or IPv6 addresses and CIDR ranges, yours among them. It holds within a second.',
-    }),
-    locale: t.field({ type: Locale }),
-  }),
+  fields: {
+    businessName: '1 to 200 characters.',
+    notificationEmail: 'Empty removes it.',
+    approvalThreshold: 'Whole XOF; of 0 every payout waits.',
+    approvalsRequired: '1 to 3 people who must approve each.',
+    approvalsCoverDeposits: 'Whether deposits and refunds wait too; false where it was never set.',
+    ipWhitelist:
+      'At most 50 IPv4 or IPv6 addresses and CIDR ranges, yours among them. It holds within a second.',
+  },
 })
 
 builder.mutationField('updateSettings', (t) =>

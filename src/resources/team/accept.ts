@@ -20,7 +20,11 @@ const join = sqlFunction('accept_invitation', {
   gives: { name: 'text', role: sqlType<Candidate['role']>('member_role') },
 })
 
-const acceptInput = z.object({ token: proofText, name: memberName.nullish(), password: chosenPassword })
+export const acceptInput = z.object({
+  token: proofText,
+  name: memberName.nullish(),
+  password: chosenPassword,
+})
 
 /**
  * Accepts an invitation, once, and signs in.

@@ -1,11 +1,18 @@
 import { builder } from '../../graphql/builder.ts'
+import { inputOf } from '../../graphql/input.ts'
 import { MemberRole } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
-import { acceptInvitation } from './accept.ts'
-import { changePassword, requestPasswordReset, resetPassword } from './password.ts'
+import { acceptInvitation, acceptInput } from './accept.ts'
+import {
+  changePassword,
+  requestPasswordReset,
+  resetPassword,
+  resetRequestInput,
+  resetInput,
+} from './password.ts'
 import { confirmSecondFactor, endSecondFactor, startSecondFactor, type TotpSetup } from './second-factor.ts'
 import { listSessions, type LiveSession, revokeSession, signOut } from './sessions.ts'
-import { type SignedIn, signInMember } from './sign-in.ts'
+import { type SignedIn, signInMember, signInInput } from './sign-in.ts'
 import { readSmallId } from '../../shared/ids.ts'
 
 // How a person comes in, leaves, and keeps its own account. Whoever only reads may do all of it too.
@@ -64,38 +71,33 @@ const RecoveryCodes = builder.objectRef<{ codes: string[] }>('RecoveryCodes').im
   fields: (t) => ({ codes: t.exposeStringList('codes', { isSecret: true }) }),
 })
 
-const SignInInput = builder.inputType('SignInInput', {
+const SignInInput = inputOf('SignInInput', signInInput, {
   description: 'Who signs in.',
-  fields: (t) => ({
-    email: t.string({ required: true }),
-    password: t.string({ required: true }),
-    code: t.string({
-      description: 'Of the authenticator application, or a recovery code, where one is set up.',
-    }),
-    merchantId: t.int({ description: 'Which team, for who is in several; the oldest where left out.' }),
-  }),
+  fields: {
+    code: 'Of the authenticator application, or a recovery code, where one is set up.',
+    merchantId: 'Which team, for who is in several; the oldest where left out.',
+  },
 })
-const AcceptInvitationInput = builder.inputType('AcceptInvitationInput', {
+const AcceptInvitationInput = inputOf('AcceptInvitationInput', acceptInput, {
   description: 'An invitation, and the password to be.',
-  fields: (t) => ({
-    token: t.string({ required: true, description: 'Of the letter.' }),
-    name: t.string({ description: 'Where it was written wrongly.' }),
-    password: t.string({ required: true, description: '12 to 128 characters.' }),
-  }),
+  fields: {
+    token: 'Of the letter.',
+    name: 'Where it was written wrongly.',
+    password: '12 to 128 characters.',
+  },
 })
-const RequestPasswordResetInput = builder.inputType('RequestPasswordResetInput', {
+const RequestPasswordResetInput = inputOf('RequestPasswordResetInput', resetRequestInput, {
   description: 'Who wants a new password.',
-  fields: (t) => ({
-    email: t.string({ required: true }),
-    merchantId: t.int({ description: 'Which team, for who is in several; all of them where left out.' }),
-  }),
+  fields: {
+    merchantId: 'Which team, for who is in several; all of them where left out.',
+  },
 })
-const ResetPasswordInput = builder.inputType('ResetPasswordInput', {
+const ResetPasswordInput = inputOf('ResetPasswordInput', resetInput, {
   description: 'A new password.',
-  fields: (t) => ({
-    token: t.string({ required: true, description: 'Of the letter.' }),
-    password: t.string({ required: true, description: '12 to 128 characters.' }),
-  }),
+  fields: {
+    token: 'Of the letter.',
+    password: '12 to 128 characters.',
+  },
 })
 
 builder.queryField('sessions', (t) =>

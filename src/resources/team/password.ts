@@ -83,7 +83,7 @@ export async function changePassword(ctx: Context, current: string, chosen: stri
   })
 }
 
-const resetRequestInput = z.object({
+export const resetRequestInput = z.object({
   email: memberEmail,
   merchantId: wholeNumber(1, 2_147_483_647).nullish(),
 })
@@ -144,7 +144,7 @@ export async function sendPasswordReset(
   })
 }
 
-const resetInput = z.object({ token: proofText, password: chosenPassword })
+export const resetInput = z.object({ token: proofText, password: chosenPassword })
 
 /**
  * Sets a new password with the letter's token, once. Every session of the member ends; a second factor stays.

@@ -1,10 +1,11 @@
 import { mine } from '../../identity/actor.ts'
 import { builder } from '../../graphql/builder.ts'
+import { inputOf } from '../../graphql/input.ts'
 import { MemberRole, wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { countedConnectionType, newestFirst } from '../../graphql/connection.ts'
 import { changeMemberRole } from './change-role.ts'
-import { inviteMember } from './invite.ts'
+import { inviteMember, inviteMemberInput } from './invite.ts'
 import { listedMembers } from './list.ts'
 import { removeMember } from './remove.ts'
 import { readSmallId } from '../../shared/ids.ts'
@@ -75,13 +76,13 @@ builder.queryFields((t) => ({
   }),
 }))
 
-const InviteMemberInput = builder.inputType('InviteMemberInput', {
+const InviteMemberInput = inputOf('InviteMemberInput', inviteMemberInput, {
   description: 'Somebody to work with the account (specification: POST /team/invite).',
-  fields: (t) => ({
-    name: t.string({ required: true, description: '1 to 200 characters.' }),
-    email: t.string({ required: true, description: 'Where the invitation goes; one account each.' }),
-    role: t.field({ type: MemberRole, description: 'VIEWER where left out.' }),
-  }),
+  fields: {
+    name: '1 to 200 characters.',
+    email: 'Where the invitation goes; one account each.',
+    role: 'VIEWER where left out.',
+  },
 })
 
 builder.mutationFields((t) => ({

@@ -20,7 +20,7 @@ const reason = 'nobody is signed in yet: the e-mail address names the member'
 /** Letters of sign-ins from new addresses, of one member in an hour. Choice. */
 const newAddressLettersMax = 3
 
-const signInInput = z.object({
+export const signInInput = z.object({
   email: memberEmail,
   password: givenPassword,
   code: text({ min: 1, max: 32 }).nullish(),

@@ -1,9 +1,9 @@
 import { builder } from '../../graphql/builder.ts'
-import { PaymentMethod } from '../../graphql/enums.ts'
+import { inputOf } from '../../graphql/input.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { readId } from '../../shared/ids.ts'
 import { limits } from '../../shared/limits.ts'
-import { deposit } from './deposit.ts'
+import { deposit, depositInput } from './deposit.ts'
 import { refundTransaction } from './refund.ts'
 import { refundedAmount } from './refunded.ts'
 import { PaymentInitiation } from './schema.ts'
@@ -21,21 +21,14 @@ const moneyOut = [
   'UNAUTHENTICATED',
 ] as const
 
-const DepositInput = builder.inputType('DepositInput', {
+const DepositInput = inputOf('DepositInput', depositInput, {
   description: 'Money for a customer (specification: POST /deposit).',
-  fields: (t) => ({
-    amount: t.field({ type: 'Amount', required: true, description: 'Whole XOF, 1,000 to 1,000,000.' }),
-    customerPhone: t.string({
-      required: true,
-      description: 'A mobile number of Mali, in any usual writing.',
-    }),
-    paymentMethod: t.field({ type: PaymentMethod, required: true }),
-    currency: t.string({ description: 'XOF.' }),
-    reference: t.string({
-      description: 'Unique per merchant, 1 to 100 characters: the idempotency key. Made where absent.',
-    }),
-    description: t.string(),
-  }),
+  fields: {
+    amount: 'Whole XOF, 1,000 to 1,000,000.',
+    customerPhone: 'A mobile number of Mali, in any usual writing.',
+    currency: 'XOF.',
+    reference: 'Unique per merchant, 1 to 100 characters: the idempotency key. Made where absent.',
+  },
 })
 
 builder.mutationFields((t) => ({
@@ -50,8 +43,7 @@ builder.mutationFields((t) => ({
       'say so (`approvalsCoverDeposits`), a large one is PENDING_APPROVAL: people approve it first.',
     errors: refusals(...moneyOut),
     args: { input: t.arg({ type: DepositInput, required: true }) },
-    resolve: (_root, { input }, ctx) =>
-      deposit(ctx, { ...input, currency: input.currency as 'XOF' | null | undefined }),
+    resolve: (_root, { input }, ctx) => deposit(ctx, input),
   }),
   refundTransaction: t.field({
     type: PaymentInitiation,

@@ -1,6 +1,7 @@
 import { mine } from '../../identity/actor.ts'
 import { isTransactionEvent, type LogEvent, type TransactionEventData } from '../../events/catalogue.ts'
 import { builder } from '../../graphql/builder.ts'
+import { inputOf } from '../../graphql/input.ts'
 import { PaymentMethod, stateEnum, wordEnum } from '../../graphql/enums.ts'
 import { refusals, refusalType } from '../../graphql/errors.ts'
 import { Failure } from '../../graphql/failure.ts'
@@ -10,8 +11,14 @@ import { countedConnectionType, newestFirst } from '../../graphql/connection.ts'
 import { readId } from '../../shared/ids.ts'
 import { currency } from '../../shared/money.ts'
 import { checkPayment, paymentState, paymentWords } from './check.ts'
-import { collect } from './collect.ts'
-import { countTransactions, findPage, transactionsWhere, transactionTypes } from './list.ts'
+import { collect, collectInput } from './collect.ts'
+import {
+  countTransactions,
+  findPage,
+  transactionsWhere,
+  transactionTypes,
+  transactionFilterInput,
+} from './list.ts'
 import type { Initiation } from './initiation.ts'
 import { receiptUrl } from './receipt.ts'
 import { transactionStates } from './states.ts'
@@ -114,17 +121,8 @@ export const Transaction = builder.prismaNode('Transaction', {
   }),
 })
 
-const TransactionFilter = builder.inputType('TransactionFilter', {
+const TransactionFilter = inputOf('TransactionFilter', transactionFilterInput, {
   description: 'Which transactions a list shows; what is left out does not matter.',
-  fields: (t) => ({
-    transactionType: t.field({ type: TransactionType }),
-    paymentMethod: t.field({ type: PaymentMethod }),
-    status: t.field({ type: TransactionStatus }),
-    reference: t.string(),
-    customerPhone: t.string(),
-    createdFrom: t.field({ type: 'DateTime' }),
-    createdTo: t.field({ type: 'DateTime' }),
-  }),
 })
 
 const Transactions = countedConnectionType(Transaction, 'Transaction', 'A page of transactions.')
@@ -250,24 +248,16 @@ builder.objectField(refusalType('DUPLICATE_REFERENCE'), 'existingTransaction', (
   }),
 )
 
-const CollectPaymentInput = builder.inputType('CollectPaymentInput', {
+const CollectPaymentInput = inputOf('CollectPaymentInput', collectInput, {
   description: 'A collection (specification: POST /pay).',
-  fields: (t) => ({
-    amount: t.field({ type: 'Amount', required: true, description: 'Whole XOF, 100 to 1,000,000.' }),
-    customerPhone: t.string({
-      required: true,
-      description: 'A mobile number of Mali, in any usual writing.',
-    }),
-    paymentMethod: t.field({ type: PaymentMethod, required: true }),
-    currency: t.string({ description: 'XOF.' }),
-    customerEmail: t.string(),
-    reference: t.string({
-      description: 'Unique per merchant, 1 to 100 characters: the idempotency key. Made where absent.',
-    }),
-    description: t.string(),
-    returnUrl: t.string({ description: 'Where a hosted page sends the browser after success.' }),
-    cancelUrl: t.string({ description: 'Where a hosted page sends the browser after cancelling.' }),
-  }),
+  fields: {
+    amount: 'Whole XOF, 100 to 1,000,000.',
+    customerPhone: 'A mobile number of Mali, in any usual writing.',
+    currency: 'XOF.',
+    reference: 'Unique per merchant, 1 to 100 characters: the idempotency key. Made where absent.',
+    returnUrl: 'Where a hosted page sends the browser after success.',
+    cancelUrl: 'Where a hosted page sends the browser after cancelling.',
+  },
 })
 
 builder.mutationField('collectPayment', (t) =>
@@ -288,8 +278,7 @@ builder.mutationField('collectPayment', (t) =>
       'UNAUTHENTICATED',
     ),
     args: { input: t.arg({ type: CollectPaymentInput, required: true }) },
-    resolve: (_root, { input }, ctx) =>
-      collect(ctx, { ...input, currency: input.currency as 'XOF' | null | undefined }),
+    resolve: (_root, { input }, ctx) => collect(ctx, input),
   }),
 )
 

@@ -2,6 +2,7 @@ import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
 import type { EventType as EventName } from '../../events/catalogue.ts'
 import { builder } from '../../graphql/builder.ts'
+import { inputOf } from '../../graphql/input.ts'
 import { EventType, stateEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import {
@@ -15,13 +16,13 @@ import {
 import { readId, readSmallId } from '../../shared/ids.ts'
 import { limits } from '../../shared/limits.ts'
 import { webhooksWhere } from './find.ts'
-import { registerWebhook, type WebhookWithSecret } from './register.ts'
+import { registerWebhook, type WebhookWithSecret, registerWebhookInput } from './register.ts'
 import { removeWebhook } from './remove.ts'
 import { replayEvents } from './replay.ts'
 import { rotateWebhookSecret } from './rotate-secret.ts'
 import { type Sample, sendSample } from './send-sample.ts'
 import { deliveryStates } from './states.ts'
-import { updateWebhook } from './update.ts'
+import { updateWebhook, updateWebhookInput } from './update.ts'
 
 /** Attempts that a delivery shows. Choice: a whole run of the schedule, and some of the run before. */
 const webhookAttemptsShown = 16
@@ -255,22 +256,20 @@ const Replay = builder.objectRef<{ id: number; count: number }>('EventReplay').i
 })
 
 const urlWords = 'https, in a sandbox also http; without credentials, and of the public internet.'
-const RegisterInput = builder.inputType('RegisterWebhookInput', {
+const RegisterInput = inputOf('RegisterWebhookInput', registerWebhookInput, {
   description: 'An address that events are sent to (specification: POST /webhooks).',
-  fields: (t) => ({
-    url: t.string({ required: true, description: urlWords }),
-    events: t.field({ type: [EventType], required: true, description: 'What it is told of.' }),
-  }),
+  fields: {
+    url: urlWords,
+    events: 'What it is told of.',
+  },
 })
-const UpdateInput = builder.inputType('UpdateWebhookInput', {
+const UpdateInput = inputOf('UpdateWebhookInput', updateWebhookInput, {
   description: 'What changes of an endpoint; what is left out stays (specification: PUT /webhooks).',
-  fields: (t) => ({
-    url: t.string({ description: urlWords }),
-    events: t.field({ type: [EventType], description: 'What it is told of from now on.' }),
-    isActive: t.boolean({
-      description: 'True enables it: its failures are forgotten, and what waited is sent in order.',
-    }),
-  }),
+  fields: {
+    url: urlWords,
+    events: 'What it is told of from now on.',
+    isActive: 'True enables it: its failures are forgotten, and what waited is sent in order.',
+  },
 })
 
 builder.mutationFields((t) => ({

@@ -1,0 +1,78 @@
+import type { InputFieldMap } from '@pothos/core'
+import { z } from 'zod'
+import { invariant } from '../shared/invariant.ts'
+import { builder } from './builder.ts'
+import { enumOf } from './enums.ts'
+
+// An input is described once, by the zod object with which its verb reads it: its GraphQL type is made here.
+
+type AnyType = z.core.$ZodType
+type Fields = Parameters<typeof builder.inputType>[1]['fields']
+
+const objects = new Map<AnyType, unknown>()
+
+/**
+ * The GraphQL type of an input: a field for each of the object, required where the object requires it.
+ * @param words.fields what a client gets told of a field
+ * @param words.without fields of REST alone
+ */
+export function inputOf<Input extends z.ZodType<unknown, object>>(
+  name: string,
+  input: Input,
+  words: { description: string; fields?: Readonly<Record<string, string>>; without?: readonly string[] },
+) {
+  const object = objectOf(input)
+  const { description, fields = {}, without = [] } = words
+  const unknown = [...Object.keys(fields), ...without].filter((field) => !(field in object.shape))
+  invariant(unknown.length === 0, `${name} has no ${unknown.join()}`)
+  const ref = builder.inputRef<z.input<Input>, false>(name)
+  objects.set(object, ref)
+  const made = (t: Parameters<Fields>[0]): InputFieldMap =>
+    Object.fromEntries(
+      Object.entries(object.shape)
+        .filter(([field]) => !without.includes(field))
+        .map(([field, type]) => [
+          field,
+          t.field({
+            type: typeOf(type, `${name}.${field}`) as never,
+            required: !z.safeParse(type, undefined).success as never,
+            description: fields[field],
+          } as never),
+        ]),
+    )
+  return ref.implement({ description, fields: made as never })
+}
+
+function objectOf(type: AnyType): z.ZodObject {
+  if (type instanceof z.ZodPipe) return objectOf(type.in)
+  invariant(type instanceof z.ZodObject, 'an input is an object')
+  return type
+}
+
+/**
+ * The GraphQL type that a client sends for a type of zod. `meta({ graphql })` states what zod cannot tell: a
+ * scalar, or the words of an enum.
+ */
+function typeOf(type: AnyType, where: string): unknown {
+  const stated = z.globalRegistry.get(type)?.['graphql']
+  if (Array.isArray(stated)) return enumOf(stated.map(String), where)
+  if (stated !== undefined) return stated
+  if (type instanceof z.ZodOptional || type instanceof z.ZodNullable) return typeOf(type.unwrap(), where)
+  if (type instanceof z.ZodPipe) return typeOf(type.in instanceof z.ZodTransform ? type.out : type.in, where)
+  if (type instanceof z.ZodUnion) return typeOf(type.options[0] as AnyType, where)
+  if (type instanceof z.ZodArray) return [typeOf(type.element, where)]
+  if (type instanceof z.ZodEnum) return enumOf(type.options.map(String), where)
+  if (type instanceof z.ZodObject) return objects.get(type)
+  for (const [kind, scalar] of scalars) if (type instanceof kind) return scalar
+  throw new Error(`${where}: state the GraphQL type by meta({ graphql })`)
+}
+
+const scalars = [
+  [z.ZodStringFormat, 'String'],
+  [z.ZodString, 'String'],
+  [z.ZodLiteral, 'String'],
+  [z.ZodBoolean, 'Boolean'],
+  [z.ZodNumber, 'Int'],
+  [z.ZodBigInt, 'Amount'],
+  [z.ZodDate, 'DateTime'],
+] as const
