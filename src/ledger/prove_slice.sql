@@ -35,27 +35,7 @@ BEGIN
     here.id_done := places.to_position;
     upto := places.to_merchant;
   ELSIF here.id_done < here.id_last THEN
-    IF here.stage = 'batch' THEN
-      SELECT max(b.id) INTO upto FROM (
-        SELECT b.id, sum(b.recipient_count) OVER (ORDER BY b.id) - b.recipient_count AS before FROM (
-          SELECT * FROM batch b WHERE b.id > here.id_done ORDER BY b.id LIMIT greatest(most / 100, 1)) b
-      ) b WHERE b.before < most;
-    ELSIF here.stage = 'payment_link' THEN
-      SELECT max(l.id) INTO upto FROM (
-        SELECT l.id, sum(l.usage_count) OVER (ORDER BY l.id) - l.usage_count AS before FROM (
-          SELECT * FROM payment_link l WHERE l.id > here.id_done ORDER BY l.id LIMIT greatest(most / 10, 1)) l
-      ) l WHERE l.before < most;
-    ELSIF here.stage = 'payout_count' THEN
-      SELECT max(k.merchant_id) INTO upto FROM (
-        SELECT k.merchant_id, sum(k.n) OVER (ORDER BY k.merchant_id) - k.n AS before FROM (
-          SELECT k.merchant_id, sum(k.n) AS n FROM payout_count k WHERE k.merchant_id > here.id_done
-          GROUP BY 1 ORDER BY 1 LIMIT most) k
-      ) k WHERE k.before < most;
-    ELSE
-      EXECUTE format('SELECT max(id) FROM (SELECT id FROM %I WHERE id > $1 ORDER BY id LIMIT $2) s',
-        here.stage)
-      INTO upto USING here.id_done, most;
-    END IF;
+    upto := slice_end(here.stage, here.id_done, most);
     upto := least(coalesce(upto, here.id_last), here.id_last);
     RETURN QUERY SELECT * FROM audit_slice(here.stage, here.id_done, upto);
     GET DIAGNOSTICS found = ROW_COUNT;

@@ -70,7 +70,7 @@ export const proofMutants: readonly Mutant[] = [
   },
   {
     name: 'the proof compares no credit with the evidence',
-    file: 'audit_collections()',
+    file: 'audit_collection_requests()',
     find:
       '\n' +
       "        AND coalesce((r.evidence->>'amount')::numeric = coalesce(x.said_amount, " +
