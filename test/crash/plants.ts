@@ -19,9 +19,9 @@ export interface Plant {
 const withoutLocks: readonly Edit[] = [
   // Nobody is first any more: two who read "pending" at one moment both settle.
   {
-    file: 'settle_many()',
-    find: 'WHERE t.id = ANY (transaction_ids) ORDER BY t.id FOR UPDATE), NULL);',
-    replace: 'WHERE t.id = ANY (transaction_ids)), NULL);',
+    file: 'hold_collections()',
+    find: 'WHERE t.id = ANY (ids) ORDER BY t.id FOR UPDATE), NULL);',
+    replace: 'WHERE t.id = ANY (ids)), NULL);',
   },
   // Between reading and writing lies a way to the database and back,
   {

@@ -35,8 +35,8 @@ BEGIN
       SELECT r.recipient_id, r.attempt, r.state FROM operator_request r
       WHERE r.recipient_id = ANY (recipient_ids) ORDER BY r.recipient_id FOR NO KEY UPDATE
     LOOP
-      IF request.state <> 'accepted' THEN sends[array_position(known,
-        request.recipient_id)] := request.attempt; END IF;
+      CONTINUE WHEN request.state = 'accepted';
+      sends[array_position(known, request.recipient_id)] := request.attempt;
     END LOOP;
   END IF;
   PERFORM FROM merchant_balance b WHERE b.merchant_id = ANY (merchants) ORDER BY b.merchant_id FOR UPDATE;
@@ -62,12 +62,8 @@ BEGIN
   ), paid AS (
     INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
     SELECT c.merchant_id, 'recipient:' || c.id, side.step, 'reserved', side.account, side.amount, at
-    FROM changed c CROSS JOIN LATERAL (VALUES
-      ('post'::ledger_step, clearing_account(c.payment_method), c.settled_amount),
-      ('release'::ledger_step, 'available'::ledger_account, c.amount - c.settled_amount),
-      ('void'::ledger_step, 'available'::ledger_account, CASE WHEN c.settled_amount IS NULL THEN c.amount END)
-    ) AS side (step, account, amount)
-    WHERE side.amount <> 0 ORDER BY c.merchant_id, c.id
+    FROM changed c CROSS JOIN LATERAL reservation_end(c.payment_method, c.amount, c.settled_amount) AS side
+    ORDER BY c.merchant_id, c.id
   ), ended AS (
     SELECT c.batch_id, count(c.settled_amount)::int AS succeeded, (
       count(*) - count(c.settled_amount))::int AS failed,
@@ -81,14 +77,9 @@ BEGIN
     PERFORM count_ended(counted.ids, counted.succeeded, counted.failed, counted.paid, at);
   END IF;
   UPDATE operator_request r
-  SET state = CASE WHEN i.to_status = 'success' THEN 'settled' WHEN i.source <> 'service' THEN 'refused'
-        ELSE 'closed' END::operator_request_state,
-    -- A callback that came meanwhile and claims something else than was answered has its own question.
-    next_check_at = CASE
-      WHEN r.next_check_at <= at + (clock_timestamp() - now()) AND r.handle->>'claimed' <>
-        CASE i.to_status WHEN 'success' THEN 'settled' ELSE 'refused' END THEN r.next_check_at
-      -- What was paid may be taken back: of some operators only a question tells.
-      WHEN i.to_status = 'success' THEN at + i.watch_ms * interval '1 millisecond' END,
+  SET state = request_end(i.to_status = 'success', i.source),
+    next_check_at = check_after_end(i.to_status = 'success', r.next_check_at, r.handle->>'claimed',
+      at, i.watch_ms),
     evidence = coalesce(i.evidence, r.evidence)
   FROM unnest(ids, to_statuses, sources, evidences, reversal_check_ms) AS i (id, to_status, source, evidence,
     watch_ms)

@@ -37,8 +37,8 @@ BEGIN
       SELECT r.payout_id, r.attempt, r.state FROM operator_request r
       WHERE r.payout_id = ANY (payout_ids) ORDER BY r.payout_id FOR NO KEY UPDATE
     LOOP
-      IF request.state <> 'accepted' THEN sends[array_position(known,
-        request.payout_id)] := request.attempt; END IF;
+      CONTINUE WHEN request.state = 'accepted';
+      sends[array_position(known, request.payout_id)] := request.attempt;
     END LOOP;
   END IF;
   PERFORM FROM merchant_balance b WHERE b.merchant_id = ANY (merchants) ORDER BY b.merchant_id FOR UPDATE;
@@ -67,27 +67,17 @@ BEGIN
   ), paid AS (
     INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
     SELECT c.merchant_id, 'payout:' || c.id, side.step, 'reserved', side.account, side.amount, at
-    FROM changed c CROSS JOIN LATERAL (VALUES
-      ('post'::ledger_step, clearing_account(c.payment_method), c.settled_amount),
-      ('release'::ledger_step, 'available'::ledger_account, c.held - c.settled_amount),
-      ('void'::ledger_step, 'available'::ledger_account, CASE WHEN c.settled_amount IS NULL THEN c.held END)
-    ) AS side (step, account, amount)
-    WHERE side.amount <> 0 ORDER BY c.merchant_id, c.id
+    FROM changed c CROSS JOIN LATERAL reservation_end(c.payment_method, c.held, c.settled_amount) AS side
+    ORDER BY c.merchant_id, c.id
   ), told AS (
     INSERT INTO event (merchant_id, type, data, created_at)
     SELECT c.merchant_id, 'payout_' || c.status, payout_told(c.self, 'processing'), at FROM changed c
       ORDER BY c.merchant_id, c.id
   )
   UPDATE operator_request r
-  SET state = CASE WHEN c.status = 'completed' THEN 'settled' WHEN c.evidence_source <> 'service'
-    THEN 'refused'
-        ELSE 'closed' END::operator_request_state,
-    -- A callback that came meanwhile and claims something else than was answered has its own question.
-    next_check_at = CASE
-      WHEN r.next_check_at <= at + (clock_timestamp() - now()) AND r.handle->>'claimed' <>
-        CASE c.status WHEN 'completed' THEN 'settled' ELSE 'refused' END THEN r.next_check_at
-      -- What was paid may be taken back: of some operators only a question tells.
-      WHEN c.status = 'completed' THEN at + c.watch_ms * interval '1 millisecond' END,
+  SET state = request_end(c.status = 'completed', c.evidence_source),
+    next_check_at = check_after_end(c.status = 'completed', r.next_check_at, r.handle->>'claimed',
+      at, c.watch_ms),
     evidence = coalesce(c.evidence, r.evidence)
   FROM changed c WHERE r.payout_id = ANY (ids) AND r.payout_id = c.id;
   FOR item IN 1 .. cardinality(payout_ids) LOOP

@@ -1,8 +1,7 @@
--- Settles deposits: the one way in which one ends, once, whoever learned the outcome. What the operator paid
--- leaves the reservation, at most what was set aside, and the rest of it is free again; refused gives all of
--- it back. A refund that completes what was given back of a collection ends that one too. Of several outcomes
--- for one deposit in a call the first is tried. `moved` is false where the deposit had ended; `status` is
--- then what stands, null where there is none.
+-- Settles deposits: each ends here, once. What the operator paid leaves the reservation, at most what was set
+-- aside, and the rest is free again. A refund that completes what was given back of a collection ends that one
+-- too. Of several outcomes for one deposit the first is tried. `moved` is false where the deposit had ended;
+-- `status` is then what stands, null where there is none.
 CREATE OR REPLACE FUNCTION settle_deposits(
   transaction_ids bigint[], to_statuses transaction_status[], sources text[], amounts bigint[],
   operator_references text[], reasons text[], messages text[], evidences jsonb[], reversal_check_ms bigint[],
@@ -27,14 +26,13 @@ DECLARE
   held bigint[] := ids;
   settled bigint[] := ids;
 BEGIN
-  SELECT array_agg(t.id), array_agg(t.status), array_agg(t.held), coalesce(array_agg(t.refund_of_id) FILTER (
-      WHERE t.refund_of_id IS NOT NULL), '{}'), max(t.now)
+  SELECT array_agg(t.id), array_agg(t.status), array_agg(t.held),
+    coalesce(array_agg(t.refund_of_id) FILTER (WHERE t.refund_of_id IS NOT NULL), '{}'), max(t.now)
     INTO known, statuses, helds, originals, at
   FROM (
-    SELECT t.id, t.status, t.refund_of_id, (SELECT service_now()) AS now, CASE
-      WHEN t.transaction_type = 'deposit' THEN (
-      SELECT m.amount FROM movement m WHERE m.cause = 'transaction:' || t.id
-        AND m.step = 'reserve') END AS held
+    SELECT t.id, t.status, t.refund_of_id, (SELECT service_now()) AS now, CASE t.transaction_type
+      WHEN 'deposit' THEN (SELECT m.amount FROM movement m
+        WHERE m.cause = 'transaction:' || t.id AND m.step = 'reserve') END AS held
     FROM transaction t
     -- What they give back of is settled with them, and was there before them.
     WHERE t.id = ANY (transaction_ids || ARRAY(
@@ -45,11 +43,11 @@ BEGIN
   IF array_remove(attempts, NULL) <> '{}' THEN
     FOR request IN
       SELECT r.transaction_id, r.attempt, r.state FROM operator_request r
-      WHERE r.transaction_id = ANY (transaction_ids) AND r.kind = 'disburse' ORDER BY r.transaction_id
-        FOR NO KEY UPDATE
+      WHERE r.transaction_id = ANY (transaction_ids) AND r.kind = 'disburse'
+      ORDER BY r.transaction_id FOR NO KEY UPDATE
     LOOP
-      IF request.state <> 'accepted' THEN sends[array_position(known,
-        request.transaction_id)] := request.attempt; END IF;
+      CONTINUE WHEN request.state = 'accepted';
+      sends[array_position(known, request.transaction_id)] := request.attempt;
     END LOOP;
   END IF;
   -- The first outcome that may move it does.
@@ -72,61 +70,30 @@ BEGIN
       reversal_check_ms)
       AS i (id, to_status, source, held, settled, operator_reference, reason, message, evidence, watch_ms)
     WHERE t.id = ANY (ids) AND t.id = i.id
-    RETURNING t.*, i.held, i.evidence, i.watch_ms
+    RETURNING t.*, t AS self, i.held, i.evidence, i.watch_ms
   ), paid AS (
     INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
     SELECT c.merchant_id, 'transaction:' || c.id, side.step, 'reserved', side.account, side.amount, at
-    FROM changed c CROSS JOIN LATERAL (VALUES
-      ('post'::ledger_step, clearing_account(c.payment_method), c.settled_amount),
-      ('release'::ledger_step, 'available'::ledger_account, c.held - c.settled_amount),
-      ('void'::ledger_step, 'available'::ledger_account, CASE WHEN c.settled_amount IS NULL THEN c.held END)
-    ) AS side (step, account, amount)
-    WHERE side.amount <> 0 ORDER BY c.merchant_id, c.id
+    FROM changed c CROSS JOIN LATERAL reservation_end(c.payment_method, c.held, c.settled_amount) AS side
+    ORDER BY c.merchant_id, c.id
   ), told AS (
     INSERT INTO event (merchant_id, type, data, created_at)
     SELECT c.merchant_id, CASE c.status WHEN 'success' THEN 'deposit_completed' ELSE 'deposit_failed' END,
-      jsonb_strip_nulls(jsonb_build_object(
-        'transaction_id', c.id, 'reference', c.reference, 'amount', coalesce(c.settled_amount, c.amount),
-        'currency', 'XOF', 'payment_method', c.payment_method, 'customer_phone', c.customer_phone, 'status',
-        c.status, 'previous_status', 'processing', 'failure_reason', c.failure_reason, 'refund_of',
-          c.refund_of_id)), at
-    FROM changed c ORDER BY c.merchant_id, c.id
+      deposit_told(c.self, 'processing', NULL), at FROM changed c ORDER BY c.merchant_id, c.id
   )
   UPDATE operator_request r
-  SET state = CASE WHEN c.status = 'success' THEN 'settled' WHEN c.evidence_source <> 'service' THEN 'refused'
-        ELSE 'closed' END::operator_request_state,
-    -- A callback that came meanwhile and claims something else than was answered has its own question.
-    next_check_at = CASE
-      WHEN r.next_check_at <= at + (clock_timestamp() - now()) AND r.handle->>'claimed' <>
-        CASE c.status WHEN 'success' THEN 'settled' ELSE 'refused' END THEN r.next_check_at
-      -- What was paid may be taken back: of some operators only a question tells.
-      WHEN c.status = 'success' THEN at + c.watch_ms * interval '1 millisecond' END,
+  SET state = request_end(c.status = 'success', c.evidence_source),
+    next_check_at = check_after_end(
+      c.status = 'success', r.next_check_at, r.handle->>'claimed', at, c.watch_ms),
     evidence = coalesce(c.evidence, r.evidence)
-  FROM changed c
-  WHERE r.transaction_id = ANY (ids) AND r.transaction_id = c.id AND r.kind = 'disburse';
+  FROM changed c WHERE r.transaction_id = ANY (ids) AND r.transaction_id = c.id AND r.kind = 'disburse';
   FOR item IN 1 .. cardinality(transaction_ids) LOOP
     place := item;
     moved := ids[item] IS NOT NULL;
     status := statuses[array_position(known, transaction_ids[item])];
     RETURN NEXT;
   END LOOP;
-
-  IF originals <> '{}' THEN
-    WITH given AS MATERIALIZED (
-      SELECT r.refund_of_id AS id, sum(r.settled_amount) AS amount
-      FROM transaction r WHERE r.refund_of_id = ANY (originals) AND r.status = 'success' GROUP BY 1
-    ), ended AS (
-      UPDATE transaction t SET status = 'reversed' FROM given g
-      WHERE t.id = ANY (originals) AND t.id = g.id AND t.status = 'success' AND t.settled_amount <= g.amount
-      RETURNING t.*
-    )
-    INSERT INTO event (merchant_id, type, data, created_at)
-    SELECT e.merchant_id, 'payment_reversed', jsonb_build_object(
-      'transaction_id', e.id, 'reference', e.reference, 'amount', e.settled_amount, 'currency', 'XOF',
-      'payment_method', e.payment_method, 'customer_phone', e.customer_phone, 'status', e.status,
-      'previous_status', 'success', 'late', e.late, 'refunded', true), at
-    FROM ended e ORDER BY e.merchant_id, e.id;
-  END IF;
+  IF originals <> '{}' THEN PERFORM end_refunded(originals, at); END IF;
 END $$;
 
 REVOKE EXECUTE ON FUNCTION settle_deposits FROM PUBLIC;

@@ -20,8 +20,8 @@ export const moneyMutants: readonly Mutant[] = [
   },
   {
     name: 'a payout that moved less keeps the rest reserved',
-    file: 'settle_payouts()',
-    find: "'available'::ledger_account, c.held - c.settled_amount)",
+    file: 'reservation_end()',
+    find: "'available'::ledger_account, held - paid)",
     replace: "'available'::ledger_account, 0::bigint)",
     test: 'ledger/payouts.test.ts',
     finds: 'less than asked',
