@@ -1,6 +1,6 @@
--- The movements that end a reservation over `held`: what was paid goes to the clearing account of the operator
--- and the rest is free again; where nothing was paid (`paid` is null) all of it is. The planner makes it a
--- part of the statement that asks.
+-- The movements that end a reservation over `held`: what was paid goes to the clearing account of the
+-- operator and the rest is free again; where nothing was paid (`paid` is null) all of it is. The planner
+-- makes it a part of the statement that asks.
 CREATE OR REPLACE FUNCTION reservation_end(method provider, held bigint, paid bigint)
 RETURNS TABLE (step ledger_step, account ledger_account, amount bigint)
 LANGUAGE sql IMMUTABLE AS $$

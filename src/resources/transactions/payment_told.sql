@@ -1,5 +1,5 @@
--- The data of an event of a collection: the collection as it is, the status before, and what the operator said
--- was paid beyond what was asked.
+-- The data of an event of a collection: the collection as it is, the status before, and what the operator
+-- said was paid beyond what was asked.
 CREATE OR REPLACE FUNCTION payment_told(transaction, was transaction_status, excess bigint) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT jsonb_strip_nulls(jsonb_build_object(

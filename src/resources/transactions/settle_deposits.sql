@@ -1,7 +1,7 @@
--- Settles deposits: each ends here, once. What the operator paid leaves the reservation, at most what was set
--- aside, and the rest is free again. A refund that completes what was given back of a collection ends that one
--- too. Of several outcomes for one deposit the first is tried. `moved` is false where the deposit had ended;
--- `status` is then what stands, null where there is none.
+-- Settles deposits: each ends here, once. What the operator paid leaves the reservation, at most what was
+-- set aside, and the rest is free again. A refund that completes what was given back of a collection ends
+-- that one too. Of several outcomes for one deposit the first is tried. `moved` is false where the deposit
+-- had ended; `status` is then what stands, null where there is none.
 CREATE OR REPLACE FUNCTION settle_deposits(
   transaction_ids bigint[], to_statuses transaction_status[], sources text[], amounts bigint[],
   operator_references text[], reasons text[], messages text[], evidences jsonb[], reversal_check_ms bigint[],

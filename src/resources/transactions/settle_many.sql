@@ -1,12 +1,12 @@
 -- Settles collections: each ends here, whoever learned the outcome. One commit changes the status along the
 -- lifecycle (compare and set), books the credit, writes the event and ends the request to the operator. The
 -- merchant is credited with at most what was asked; more waits in `unallocated` for a person
--- (`decide_excess`). A collection that ended unpaid is revived only by the operator's own answer, and is late.
--- An outcome that only one send knows (its refusal, or that it gave up) names its attempt in `attempts`, and
--- ends nothing once there is another attempt or the operator has the request. Of several outcomes for one
--- transaction the first is tried. `moved` is false where the move was not allowed or had happened; `status` is
--- then what stands. Planned once and without nested loops, because the planner expects ten items: 580 us
--- alone instead of 1,390, and 65 us each in statements of 64 instead of 80.
+-- (`decide_excess`). A collection that ended unpaid is revived only by the operator's own answer, and is
+-- late. An outcome that only one send knows (its refusal, or that it gave up) names its attempt in
+-- `attempts`, and ends nothing once there is another attempt or the operator has the request. Of several
+-- outcomes for one transaction the first is tried. `moved` is false where the move was not allowed or had
+-- happened; `status` is then what stands. Planned once and without nested loops, because the planner expects
+-- ten items: 580 us alone instead of 1,390, and 65 us each in statements of 64 instead of 80.
 CREATE OR REPLACE FUNCTION settle_many(
   transaction_ids bigint[], to_statuses transaction_status[], sources text[], amounts bigint[],
   operator_references text[], reasons text[], messages text[], evidences jsonb[], late_check_ms bigint,
