@@ -70,13 +70,14 @@ function project(name: string, isolate: boolean, include: string[], exclude: str
   }
 }
 
-export default defineConfig({
+export default defineConfig(({ mode }) => ({
   root,
   test: {
     projects: [
       project('alone', true, alone, []),
       project('together', false, ['test/**/*.test.ts'], ['test/bench/**', ...alone]),
     ],
+    env: { TEST_STRENGTH: mode === 'long' ? 'long' : 'usual' },
     globalSetup: ['test/kit/global-setup.ts'],
     sequence: { sequencer: LongestFirst },
     // A third of what they do is waiting: three keep two cores busy.
@@ -87,4 +88,4 @@ export default defineConfig({
       reportsDirectory: 'node_modules/.cache/merchant-payments/coverage',
     },
   },
-})
+}))

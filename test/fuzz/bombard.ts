@@ -6,6 +6,7 @@ import { fundMerchant } from '../../src/resources/merchants/fund.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { eventually } from '../kit/eventually.ts'
 import { makeMember, type TestMember } from '../kit/members.ts'
+import { strength } from '../kit/strength.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 
 /** A request as it goes onto the wire. */
@@ -27,8 +28,8 @@ export interface Hit {
 // A failure is shown as it came: to make it smaller takes longer than the whole file.
 fc.configureGlobal({ endOnFailure: true })
 
-/** How many inputs each route and field gets: `FUZZ_RUNS=20000 npm test -- test/fuzz` for a long night. */
-export const runs = Number(process.env['FUZZ_RUNS'] ?? 1_000)
+/** How many inputs each route and field gets: `FUZZ_RUNS=20000 npm run fuzz` for a long night. */
+export const runs = Number(process.env['FUZZ_RUNS'] ?? strength(100, 1_000))
 /** So many at once, */
 const volley = 20
 /** and after so many the tables are read. */

@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import { strength } from '../kit/strength.ts'
 
 const given = process.env.SEED === undefined ? null : Number(process.env.SEED)
 /** Where among the runs of the seed a failure stood. */
@@ -7,9 +8,9 @@ const replay = process.env.REPLAY
 /** What the run begins with: `SEED`, or another one each time. */
 export const seed = given ?? Date.now() % 1_000_000_000
 
-/** How often, by `RUNS` where it is given. A replay is one run. */
-export function runsOf(usual: number): number {
-  return Number(process.env.RUNS ?? usual)
+/** How often: by `RUNS` where it is given, else a fifth of `long` outside of `npm run test:long`. */
+export function runsOf(long: number): number {
+  return Number(process.env.RUNS ?? strength(Math.ceil(long / 5), long))
 }
 
 /** How many run at the same time: `usual`, but for a replay. */
