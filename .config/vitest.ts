@@ -1,58 +1,132 @@
 import { globSync, readFileSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** From 40 s down to 10, half of it waiting: begun last they would run alone. */
+/** Searches for bugs: short in `npm test`, at full length in `npm run test:long` (`test/kit/strength.ts`). */
+const searches = ['test/crash/', 'test/fuzz/', 'test/simulation/']
+
+/** Only in `npm run test:long`: programs that are killed, drained or measured, and databases of their own. */
+const longOnly = [
+  'database/backup',
+  'database/embedded-accounts',
+  'resources/access-changes',
+  'spec/approval-races',
+  'spec/batch-approval-races',
+  'spec/bulk-checkouts',
+  'spec/deposit-races',
+  'spec/disk-full',
+  'spec/payment-link-races',
+  'terminal/bench',
+  'terminal/bulk-crash',
+  'terminal/crash',
+  'terminal/drain',
+  'terminal/payouts-crash',
+  'terminal/webhooks-crash',
+].map(pathOf)
+
+/** The longest of `npm test`, the longest first: begun last they would run alone. Not in `npm run test:fast`. */
 const longest = [
-  'crash/crash.test.ts',
-  'terminal/webhooks-crash.test.ts',
-  'fuzz/graphql.test.ts',
-  'fuzz/rest.test.ts',
-  'terminal/start.test.ts',
-  'terminal/administration.test.ts',
-  'http/live-streams.test.ts',
-  'conformance/drivers.test.ts',
-  'simulation/model-out.test.ts',
-  'terminal/readme.test.ts',
-  'spec/isolation.test.ts',
-  'jobs/engine.test.ts',
-  'database/embedded.test.ts',
-  'terminal/payouts-crash.test.ts',
-  'terminal/crash.test.ts',
-]
+  'crash/crash',
+  'terminal/start',
+  'terminal/administration',
+  'fuzz/graphql',
+  'spec/isolation',
+  'spec/audit-log',
+  'spec/operator-word',
+  'terminal/excess',
+  'conformance/drivers',
+  'database/restores',
+  'spec/exports',
+  'fuzz/rest',
+  'spec/sign-in-waits',
+  'http/import/hostile',
+  'database/embedded',
+  'pages/payment-link',
+  'resources/transaction-counts',
+  'spec/bulk-scenarios',
+  'spec/restore-identities',
+  'terminal/readme',
+  'http/live-streams',
+  'spec/deposit-approvals',
+  'spec/deposit',
+  'operators/contract',
+  'spec/idempotency-secrets',
+  'pages/people-browser',
+  'http/health',
+  'ledger/audit-out',
+  'jobs/engine',
+  'pages/payment-link-requests',
+  'spec/operator-faults',
+  'spec/sign-in',
+  'resources/webhooks/lane',
+  'graphql/per-person',
+  'ledger/property',
+  'spec/bulk-in-flight',
+  'simulation/model',
+  'spec/scenarios',
+  'pages/mail',
+  'pages/accessibility',
+  'ledger/batches',
+  'spec/refund',
+  'database/release',
+  'ledger/audit-slices',
+  'spec/tokens',
+  'graphql/attacks',
+  'spec/revocation',
+  'spec/bulk-size',
+].map(pathOf)
+
+/** What else `npm run test:fast` leaves out: whole programs and browsers. */
+const slowFolders = ['test/conformance/', 'test/pages/', 'test/terminal/']
+
+function pathOf(name: string): string {
+  return `test/${name}.test.ts`
+}
 
 const root = join(import.meta.dirname, '..')
 // Each worker is a process, and many start programs: what they load is compiled once for all.
 process.env['NODE_COMPILE_CACHE'] ??= join(root, 'node_modules/.cache/merchant-payments/compiled')
 
+const all = globSync('test/**/*.test.ts', { cwd: root }).filter((path) => !path.startsWith('test/bench/'))
+
+/** The files of `npm test`, or with a mode those of `npm run test:fast` and `npm run test:long`. */
+function selectFiles(mode: string): string[] {
+  const startsWith = (folders: readonly string[]) => (path: string) =>
+    folders.some((folder) => path.startsWith(folder))
+  // Files that somebody names run in every mode.
+  if (process.argv.slice(2).some((argument) => argument.startsWith('test/'))) return all
+  if (mode === 'long') return all.filter((path) => startsWith(searches)(path) || longOnly.includes(path))
+  const usual = all.filter((path) => !longOnly.includes(path))
+  if (mode !== 'fast') return usual
+  return usual.filter((path) => !startsWith([...slowFolders, ...searches])(path) && !longest.includes(path))
+}
+
 /**
- * What changes its modules, or measures its process, has that to itself; so have the longest, which gain
- * least. The others share processes and the modules in them, whose loading took half of the time.
+ * Whether a file changes modules, or measures its process: it has a process of its own. The others share
+ * processes and the modules in them, whose loading took half of the time.
  */
-const alone = globSync('test/**/*.test.ts', { cwd: root }).filter(
-  (path) =>
-    longest.includes(path.slice('test/'.length)) ||
-    /vi\.mock\(|Object\.assign\(limits|memoryUsage\(|monitorEventLoopDelay\(/.test(
-      readFileSync(join(root, path), 'utf8'),
-    ),
-)
+function isAlone(path: string): boolean {
+  return /vi\.mock\(|Object\.assign\(limits|memoryUsage\(|monitorEventLoopDelay\(/.test(
+    readFileSync(join(root, path), 'utf8'),
+  )
+}
 
 /** The longest files first, then those that are alone, then the others; the larger ones first. */
 class LongestFirst extends BaseSequencer {
   override sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const place = ({ moduleId }: TestSpecification) => {
-      const found = longest.findIndex((path) => moduleId.endsWith(`/test/${path}`))
+      const found = longest.findIndex((path) => moduleId === join(root, path))
       if (found >= 0) return found
       // A process that others share ends where one that is alone comes in between.
-      return longest.length + (alone.some((path) => moduleId === join(root, path)) ? 0 : 1)
+      return longest.length + (isAlone(relative(root, moduleId)) ? 0 : 1)
     }
     const size = ({ moduleId }: TestSpecification) => statSync(moduleId).size
     return Promise.resolve(files.toSorted((a, b) => place(a) - place(b) || size(b) - size(a)))
   }
 }
 
-function project(name: string, isolate: boolean, include: string[], exclude: string[]) {
+function project(mode: string, name: string, isolate: boolean, include: string[]) {
   return {
     root,
     // Otherwise vite and Node each load a copy of graphql, and its `instanceof` checks fail between them.
@@ -61,7 +135,7 @@ function project(name: string, isolate: boolean, include: string[], exclude: str
       name,
       isolate,
       include,
-      exclude,
+      env: { TEST_STRENGTH: mode },
       pool: 'forks' as const,
       // Long, for a machine that is busy with other things.
       testTimeout: 60_000,
@@ -70,22 +144,29 @@ function project(name: string, isolate: boolean, include: string[], exclude: str
   }
 }
 
-export default defineConfig(({ mode }) => ({
-  root,
-  test: {
-    projects: [
-      project('alone', true, alone, []),
-      project('together', false, ['test/**/*.test.ts'], ['test/bench/**', ...alone]),
-    ],
-    env: { TEST_STRENGTH: mode === 'long' ? 'long' : 'usual' },
-    globalSetup: ['test/kit/global-setup.ts'],
-    sequence: { sequencer: LongestFirst },
-    // A third of what they do is waiting: three keep two cores busy.
-    maxWorkers: 3,
-    coverage: {
-      provider: 'v8',
-      include: ['src/**'],
-      reportsDirectory: 'node_modules/.cache/merchant-payments/coverage',
+export default defineConfig(({ mode }) => {
+  const files = selectFiles(mode)
+  return {
+    root,
+    test: {
+      projects: [
+        project(mode, 'alone', true, files.filter(isAlone)),
+        project(
+          mode,
+          'together',
+          false,
+          files.filter((path) => !isAlone(path)),
+        ),
+      ],
+      globalSetup: ['test/kit/global-setup.ts'],
+      sequence: { sequencer: LongestFirst },
+      // A third of what they do is waiting: three keep two cores busy.
+      maxWorkers: 3,
+      coverage: {
+        provider: 'v8',
+        include: ['src/**'],
+        reportsDirectory: 'node_modules/.cache/merchant-payments/coverage',
+      },
     },
-  },
-}))
+  }
+})
