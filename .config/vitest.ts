@@ -25,7 +25,10 @@ const longOnly = [
   'terminal/webhooks-crash',
 ].map(pathOf)
 
-/** The longest of `npm test`, the longest first: begun last they would run alone. Not in `npm run test:fast`. */
+/**
+ * The longest of `npm test`, the longest first: begun last they would run alone. `npm run test:fast` leaves
+ * them out.
+ */
 const longest = [
   'crash/crash',
   'terminal/start',
