@@ -1,8 +1,7 @@
 import type { PoolClient } from 'pg'
-import type { Queryable } from '../identity/api-keys.ts'
 import { type Actor, actorOf, nameOf } from '../identity/actor.ts'
 import { locks } from '../database/locks.ts'
-import { compositeType, sqlFunction } from '../database/sql-function.ts'
+import { compositeType, type Connection, sqlFunction } from '../database/sql-function.ts'
 
 /** The way in by which somebody came. */
 export type Door = 'rest' | 'graphql' | 'websocket' | 'terminal' | 'service'
@@ -71,7 +70,7 @@ interface Change {
  * Writes the entry of a change, in the transaction that makes it. Without a difference between two pictures
  * nothing took place, and nothing is written. Pictures hold no secrets: they outlive whatever they show.
  */
-export async function recordChange(tx: Queryable, recording: Recording, change: Change): Promise<void> {
+export async function recordChange(tx: Connection, recording: Recording, change: Change): Promise<void> {
   const { target, before = null, after = null } = change
   const [was, is] = before && after ? differences(before, after) : [before, after]
   if (was && is && Object.keys(was).length + Object.keys(is).length === 0) return

@@ -1,4 +1,3 @@
-import type pg from 'pg'
 import { type Connection, sqlFunction } from '../database/sql-function.ts'
 import { DomainError } from '../shared/errors.ts'
 import type { Secret } from '../shared/secret.ts'
@@ -49,9 +48,6 @@ const endKey = sqlFunction('revoke_api_key', {
   takes: { merchant: 'int', apiKeyId: 'int' },
   gives: 'boolean?',
 })
-
-/** A pool, or the client of an open transaction. */
-export type Queryable = pg.Pool | pg.PoolClient
 
 /** The request for a key; `effectId` where it may be begun again, and then makes no second one. */
 interface KeyWish {

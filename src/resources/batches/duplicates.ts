@@ -1,5 +1,5 @@
 import { mine } from '../../identity/actor.ts'
-import type { Queryable } from '../../identity/api-keys.ts'
+import type { Connection } from '../../database/sql-function.ts'
 import { type Context, loader } from '../../context.ts'
 import type { FieldProblem } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
@@ -56,7 +56,7 @@ export function duplicatesOf(ctx: Context, id: number): Promise<Duplicate[]> {
 
 /** Those of several batches, by their ids. */
 export async function readDuplicates(
-  database: Queryable,
+  database: Connection,
   merchantId: number,
   ids: readonly number[],
 ): Promise<Map<number, Duplicate[]>> {
