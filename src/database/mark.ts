@@ -23,7 +23,10 @@ export interface Mark {
   /** The newest committed rows. They are never deleted, so a database without them was put back. */
   lastEventId: string
   lastRequestId: string
-  /** The newest replacements and ends of credentials, `[credential_change.id, api_key.id]`, oldest first. */
+  /**
+   * The newest replacements and ends of credentials, oldest first: `credential_change.id`, and the id of the
+   * API key or session.
+   */
   credentialChanges: (readonly [id: string, apiKeyId: number])[]
   /** When it was written, ISO 8601. */
   at: string

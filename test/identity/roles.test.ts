@@ -126,6 +126,14 @@ test('a session is no key: it is neither regenerated nor revoked as one', async 
   await expect(revokeApiKey(db.database.pool, named)).rejects.toMatchObject({ code: 'NOT_FOUND' })
 })
 
+test('a session and a key never have the same id: a token names either by the id alone', async () => {
+  const { rows } = await db.owner.query<{ sequence: string }>(
+    `SELECT DISTINCT column_default AS sequence FROM information_schema.columns
+     WHERE table_schema = 'public' AND table_name IN ('api_key', 'session') AND column_name = 'id'`,
+  )
+  expect(rows).toEqual([{ sequence: "nextval('api_key_id_seq'::regclass)" }])
+})
+
 test('an API key past its day is dead', async () => {
   const input = { merchantId, name: 'Till', scopes }
   const { apiKeyId } = await createApiKey(db.database.pool, master, input)
