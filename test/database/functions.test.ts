@@ -33,6 +33,15 @@ describe('our functions', () => {
     expect(paths.filter(isWide)).toEqual([])
   })
 
+  test('none has more than 100 lines, but for those that are named with the reason', () => {
+    // Both are on the way of money, each one statement after its locks: their loop or their walk over what is
+    // covered hands arrays of rows on, which a second function would copy. Not measured yet.
+    const long = ['deposit_many.sql', 'create_payouts.sql']
+    const paths = globSync('src/**/*.sql').filter((path) => !long.includes(basename(path)))
+    const isLong = (path: string) => readFileSync(path, 'utf8').trimEnd().split('\n').length > 100
+    expect(paths.filter(isLong)).toEqual([])
+  })
+
   test('migrations hold tables and data only', () => {
     for (const path of globSync('prisma/migrations/*/migration.sql'))
       expect(readFileSync(path, 'utf8')).not.toMatch(/CREATE (OR REPLACE )?(FUNCTION|PROCEDURE|TRIGGER)/)

@@ -4,8 +4,8 @@ import type { Edit } from '../crash/plants.ts'
 export interface Mutant extends Edit {
   /** What is wrong with it. */
   name: string
-  /** Further changes of the same file, where one alone plants nothing: a second guard says the same. */
-  more?: readonly Omit<Edit, 'file'>[]
+  /** Further changes, of the same file if none is named: a second guard says the same. */
+  more?: readonly (Omit<Edit, 'file'> & Partial<Edit>)[]
   /** A file below `test`, and a part of the full name of the test in it that must fail. */
   test: string
   finds: string

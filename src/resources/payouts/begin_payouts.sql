@@ -1,6 +1,5 @@
--- Begins the payouts that are due. Among the 512 that are due longest the merchants take turns; whether
--- each is covered is judged row by row, which is cheap for one. What an orphan of the operator has is
--- asked about and never sent: its outcome is `asked`.
+-- Begins the payouts that are due. Whether each is covered is judged row by row, which is cheap for one. What
+-- an orphan of the operator has is asked about and never sent: its outcome is `asked`.
 CREATE OR REPLACE FUNCTION begin_payouts(operator provider, take int, fence_ms bigint, first_check_ms bigint)
 RETURNS TABLE (
   outcome text, payout_id bigint, request_id bigint, correlation_id uuid, merchant_id int, amount bigint,
@@ -21,24 +20,7 @@ DECLARE
 BEGIN
   IF EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS NULL) THEN RETURN; END IF;
   SELECT array_agg(c.id), array_agg(DISTINCT c.merchant_id) INTO chosen, merchants
-  FROM (
-    SELECT turn.id, turn.merchant_id
-    FROM (
-      SELECT due.*, row_number() OVER (PARTITION BY due.merchant_id ORDER BY due.send_at, due.id) AS nth
-      FROM (
-        SELECT p.id, p.merchant_id, p.send_at
-        FROM payout p
-        WHERE p.payment_method = operator AND p.status = 'pending'
-          AND p.approval IN ('not_required', 'approved')
-          AND p.send_at <= at AND p.merchant_id NOT IN (SELECT m.id FROM merchant m
-            WHERE m.status <> 'active')
-          AND (p.scheduled_at IS NOT NULL OR p.merchant_id NOT IN (
-            SELECT b.merchant_id FROM merchant_balance b WHERE b.receivable > 0))
-        ORDER BY p.send_at, p.id LIMIT 512
-      ) AS due
-    ) AS turn
-    ORDER BY turn.nth, turn.send_at, turn.id LIMIT take
-  ) AS c;
+  FROM payouts_due(operator, at, take) AS c;
   IF chosen IS NULL THEN RETURN; END IF;
   PERFORM pg_advisory_xact_lock_shared(72707373, id) FROM (SELECT id FROM unnest(merchants) AS id
     ORDER BY id) AS merchant;
@@ -56,8 +38,8 @@ BEGIN
     SELECT p.id, p.merchant_id, p.amount, p.scheduled_at IS NOT NULL AS asks, balance.available,
       (SELECT service_now() + (clock_timestamp() - now())) AS now
     FROM payout p
-    JOIN LATERAL (SELECT FROM merchant m WHERE m.id = p.merchant_id AND m.status = 'active'
-      LIMIT 1) AS active ON true
+    JOIN LATERAL (
+      SELECT FROM merchant m WHERE m.id = p.merchant_id AND m.status = 'active' LIMIT 1) AS active ON true
     JOIN LATERAL (
       SELECT b.available FROM merchant_balance b
       WHERE b.merchant_id = p.merchant_id AND (p.scheduled_at IS NOT NULL OR b.receivable = 0)
@@ -105,15 +87,13 @@ BEGIN
     RETURNING id, payout_id, correlation_id, created_at, state
   ), told AS (
     INSERT INTO event (merchant_id, type, data, created_at)
-    SELECT c.merchant_id, 'payout_' || c.status, payout_told(c.self, 'pending'), at FROM changed c
-      ORDER BY c.merchant_id, c.id
+    SELECT c.merchant_id, 'payout_' || c.status, payout_told(c.self, 'pending'), at
+    FROM changed c ORDER BY c.merchant_id, c.id
   )
   SELECT CASE WHEN c.status <> 'processing' THEN 'short' WHEN a.state = 'accepted' THEN 'asked'
-    ELSE 'begun' END,
-    c.id, a.id, a.correlation_id, c.merchant_id, c.amount,
-    c.destination_phone, c.request_data, a.created_at
-  FROM changed c LEFT JOIN asked a ON a.payout_id = c.id
-  ORDER BY c.send_at, c.id;
+    ELSE 'begun' END, c.id, a.id, a.correlation_id, c.merchant_id, c.amount, c.destination_phone,
+    c.request_data, a.created_at
+  FROM changed c LEFT JOIN asked a ON a.payout_id = c.id ORDER BY c.send_at, c.id;
 END $$;
 
 REVOKE EXECUTE ON FUNCTION begin_payouts FROM PUBLIC;

@@ -39,7 +39,7 @@ export const accessMutants: readonly Mutant[] = [
   {
     name: 'an approval of other content counts',
     file: 'decide_waiting()',
-    find: "      WHEN shown IS DISTINCT FROM asked.digest OR is_same IS NOT TRUE THEN 'changed'\n",
+    find: "      WHEN shown IS DISTINCT FROM asked.digest OR waiting.is_same IS NOT TRUE THEN 'changed'\n",
     replace: '',
     test: 'spec/approvals.test.ts',
     finds: 'by a stale digest, or a wrong one',

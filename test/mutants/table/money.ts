@@ -70,13 +70,14 @@ export const moneyMutants: readonly Mutant[] = [
   },
   {
     name: 'the batch of a merchant that owes is sent',
-    file: 'begin_recipients()',
+    file: 'recipients_due()',
     find:
-      '          AND b.merchant_id NOT IN (SELECT o.merchant_id FROM merchant_balance o WHERE ' +
+      '        AND b.merchant_id NOT IN (SELECT o.merchant_id FROM merchant_balance o WHERE ' +
       'o.receivable > 0)\n',
     replace: '',
     more: [
       {
+        file: 'begin_recipients()',
         find:
           '      AND NOT EXISTS (SELECT FROM merchant_balance o WHERE o.merchant_id = b.merchant_id AND ' +
           'o.receivable > 0)\n',

@@ -1,0 +1,56 @@
+-- The recipients whose turn it is, with the place of each among those of its operator: of each merchant and
+-- of each of its batches in turn, and of each batch no more than are free beside the calls that are busy.
+-- The planner makes it a part of the statement that asks.
+CREATE OR REPLACE FUNCTION recipients_due(
+  open provider[], rooms int[], busy_batches int[], busy_operators provider[], batch_max int
+) RETURNS TABLE (id bigint, batch_id int, merchant_id int, operator provider, room int, place bigint)
+LANGUAGE sql STABLE AS $$
+  SELECT turn.id, turn.batch_id, turn.merchant_id, turn.operator, turn.room, row_number() OVER (
+    PARTITION BY turn.operator ORDER BY turn.nth, turn.merchant_turn_at NULLS FIRST, turn.id) AS place
+  FROM (
+    SELECT due.id, due.batch_id, due.merchant_id, due.operator, due.room,
+      max(due.turn_at) OVER (PARTITION BY due.merchant_id) AS merchant_turn_at,
+      row_number() OVER (PARTITION BY due.merchant_id ORDER BY due.nth, due.turn_at NULLS FIRST,
+        due.batch_id) AS nth
+    FROM (
+      SELECT r.id, b.id AS batch_id, b.merchant_id, b.turn_at, here.operator, here.room,
+        batch_max - going.n AS free, row_number() OVER (PARTITION BY b.id ORDER BY r.nth,
+          here.operator) AS nth
+      FROM batch b
+      CROSS JOIN LATERAL (
+        SELECT count(*)::int AS n FROM unnest(busy_batches) AS u (id) WHERE u.id = b.id
+      ) AS going
+      CROSS JOIN LATERAL (
+        -- The operators with somebody to be sent; each has an equal share.
+        SELECT o.operator, o.room, batch_max / (count(*) OVER ())::int - (
+            SELECT count(*) FROM unnest(busy_batches, busy_operators) AS u (id, operator)
+            WHERE u.id = b.id AND u.operator = o.operator)::int AS share
+        FROM unnest(open, rooms) AS o (operator, room)
+        -- Of each the first one, by the index: what EXISTS asks, a plan made while it was empty reads whole
+        -- for each batch.
+        WHERE (
+          SELECT r.id FROM batch_recipient r
+          WHERE (r.payment_method, r.batch_id) BETWEEN (o.operator, b.id) AND (o.operator, b.id)
+            AND r.sent_at IS NULL
+          ORDER BY r.payment_method, r.batch_id, r.id LIMIT 1) IS NOT NULL
+      ) AS here
+      CROSS JOIN LATERAL (
+        SELECT next.id, row_number() OVER (ORDER BY next.id) AS nth
+        FROM (
+          -- Said so, only the index of what is unsent can answer, whatever the planner believes of the
+          -- others.
+          SELECT r.id FROM batch_recipient r
+          WHERE (r.payment_method, r.batch_id) BETWEEN (here.operator, b.id) AND (here.operator, b.id)
+            AND r.sent_at IS NULL
+          ORDER BY r.payment_method, r.batch_id, r.id LIMIT greatest(0, least(here.room, here.share))
+        ) AS next
+      ) AS r
+      WHERE b.status = 'processing' AND b.cancel_asked_at IS NULL
+        AND b.merchant_id NOT IN (SELECT m.id FROM merchant m WHERE m.status <> 'active')
+        AND b.merchant_id NOT IN (SELECT o.merchant_id FROM merchant_balance o WHERE o.receivable > 0)
+    ) AS due
+    WHERE due.nth <= due.free
+  ) AS turn
+$$;
+
+REVOKE EXECUTE ON FUNCTION recipients_due FROM PUBLIC;
