@@ -37,8 +37,7 @@ BEGIN
     WHEN person.member_id = ANY (asked.makers) AND NOT (subject = 'settings' AND decided = 'rejected')
       THEN 'maker'
     WHEN NOT asked.waits THEN CASE WHEN EXISTS (
-        SELECT FROM approval_verdict v
-        WHERE (v.payout_id = asked.payout_id OR v.batch_id = asked.batch_id
+        SELECT FROM approval_verdict v WHERE (v.payout_id = asked.payout_id OR v.batch_id = asked.batch_id
           OR v.settings_change_id = asked.settings_change_id OR v.transaction_id = asked.transaction_id)
           AND v.member_id = person.member_id AND v.verdict = decided
       ) THEN 'repeated' ELSE 'over' END
@@ -63,7 +62,8 @@ BEGIN
   ON CONFLICT DO NOTHING;
   is_new := FOUND;
   IF decided = 'rejected' THEN
-    PERFORM cancel_waiting(asked, jsonb_build_object('rejected_by', person.member_id, 'rejection_reason', why));
+    PERFORM cancel_waiting(asked, jsonb_build_object(
+      'rejected_by', person.member_id, 'rejection_reason', why));
     PERFORM record_change(recording, target, '{"approval":"pending"}', jsonb_strip_nulls(jsonb_build_object(
       'approval', 'rejected', 'verdict', decided, 'reason', why)));
     RETURN QUERY SELECT 'counted', 'rejected'::approval_status;
