@@ -1,10 +1,10 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Context, Services } from '../context.ts'
+import type { Context } from '../context.ts'
 import { type AccessRule, checkRule } from '../graphql/access-plan.ts'
 import { DomainError } from '../shared/errors.ts'
 import { apiVersion } from '../shared/version.ts'
-import { anonymousContext, passOver, pathOf, requestIdOf, signIn } from './request.ts'
-import { type Door, restPrefix, writeRefusal } from './rest/handler.ts'
+import { admit } from './request.ts'
+import { restPrefix, writeRefusal } from './rest/handler.ts'
+import type { Exchange, Row, Serve } from './router.ts'
 
 /** What is fetched as a file, below `/merchant/api`. */
 export interface Download {
@@ -19,70 +19,39 @@ export interface Download {
    * @throws DomainError before the head: it is told in the envelope; later the connection breaks off, so that
    *   no reader takes a part for the whole
    */
-  send: (caller: Context, exchange: Exchange) => Promise<void>
+  send: (caller: Context, fetch: Fetch) => Promise<void>
 }
 
-export interface Exchange {
-  message: IncomingMessage
-  response: ServerResponse
+/** A request for a file, from somebody who may have it. */
+export interface Fetch extends Exchange {
   /** Writes status and headers. @returns whether a body is wanted; else the answer has ended */
   begin: () => boolean
 }
 
-/** Answers what `find` knows by its path; other requests pass by. */
-export function openDownloads(services: Services, find: (path: string) => Download | null): Door {
-  return (message, response) => {
-    // Most requests are for something else, and are not looked at twice.
-    if (!/\.\w+(?:\?|$)/.test(message.url ?? '')) return false
-    const path = pathOf(message) ?? ''
-    const download = path.startsWith(`${restPrefix}/`) ? find(path.slice(restPrefix.length)) : null
-    if (!download) return false
-    const ctx = anonymousContext(services, message, requestIdOf(message), 'rest')
-    void answer(ctx, download, { message, response })
-      .catch((error: unknown) => refuse(ctx, response, error))
-      .finally(() => {
-        if (!message.complete) passOver(message)
-      })
-    return true
-  }
+/** The row of a file. @param path below `/merchant/api` */
+export function downloadRow(path: string, download: Download, part?: string): Row {
+  const serve: Serve = (exchange) =>
+    answer(exchange, download).catch((error: unknown) => refuse(exchange, error))
+  return { path: `${restPrefix}${path}`, ...(part !== undefined && { part }), serve: () => serve }
 }
 
-async function answer(
-  ctx: Context,
-  download: Download,
-  { message, response }: Pick<Exchange, 'message' | 'response'>,
-): Promise<void> {
+async function answer(exchange: Exchange, download: Download): Promise<void> {
+  const { ctx, message, response } = exchange
+  const { fileName, route, rule } = download
   const method = message.method ?? ''
   if (method !== 'GET' && method !== 'HEAD') {
     ctx.responseHeaders.set('Allow', 'GET, HEAD')
     throw new DomainError('METHOD_NOT_ALLOWED')
   }
   ctx.admission.check('dashboard')
-  const caller = await admit(ctx, download, message.headers.authorization)
+  const check = (actor: Context['actor']) => checkRule(rule, fileName, actor)
+  const caller = await admit(ctx, message, { counted: route, kind: 'read', isPublic: false, check })
   const begin = () => {
     response.writeHead(200, headersOf(caller, download))
     if (method === 'HEAD') response.end()
     return method !== 'HEAD'
   }
-  return download.send(caller, { message, response, begin })
-}
-
-/** As a route of the table admits its callers. */
-async function admit(
-  ctx: Context,
-  { fileName, route, rule }: Download,
-  authorization: string | undefined,
-): Promise<Context> {
-  let caller = ctx
-  try {
-    caller = await signIn(ctx, authorization)
-    checkRule(rule, fileName, caller.actor)
-  } catch (error) {
-    ctx.requestLimits.tellTurns(caller, 'read', route)
-    throw error
-  }
-  await ctx.requestLimits.takeTurn(caller, 'read', route)
-  return caller
+  return download.send(caller, { ...exchange, begin })
 }
 
 function headersOf(
@@ -100,7 +69,7 @@ function headersOf(
 }
 
 /** In the envelope, while nothing was sent. */
-function refuse(ctx: Context, response: ServerResponse, error: unknown): void {
+function refuse({ ctx, response }: Exchange, error: unknown): void {
   if (response.headersSent) {
     // Whoever went away before the end is no fault of ours.
     const { code } = error as NodeJS.ErrnoException

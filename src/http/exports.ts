@@ -1,7 +1,7 @@
 import { pipeline } from 'node:stream/promises'
 import type { GraphQLSchema } from 'graphql'
 import { takeSlots } from '../limits/slot.ts'
-import type { Context, Services } from '../context.ts'
+import type { Context } from '../context.ts'
 import { asMerchant } from '../database/merchant-pool.ts'
 import { accessRuleOf } from '../graphql/access-plan.ts'
 import type { Cell, Export } from '../resources/export.ts'
@@ -12,9 +12,9 @@ import { transactionsExport } from '../resources/transactions/export.ts'
 import { DomainError } from '../shared/errors.ts'
 import { limits } from '../shared/limits.ts'
 import { csvHead, csvLines } from './csv.ts'
-import { type Exchange, openDownloads } from './downloads.ts'
-import type { Door } from './rest/handler.ts'
+import { downloadRow, type Fetch } from './downloads.ts'
 import { query } from './rest/shape.ts'
+import type { Row } from './router.ts'
 
 /** Exports of one merchant at once. Choice: two, because each holds a database session while it reads. */
 const exportsPerMerchantMax = 2
@@ -32,32 +32,25 @@ export const exportNames = Object.keys(exports)
 /**
  * Tables of any length as CSV, in constant memory: a page is read when its reader has taken the one before.
  */
-export function openExports(services: Services, schema: GraphQLSchema): Door {
+export function exportRows(schema: GraphQLSchema): Row[] {
   /** Exports under way, by merchant. */
   const taken = new Map<string, number>()
-  const rules = new Map(
-    Object.entries(exports).map(([name, { holds }]) => [name, accessRuleOf(schema, holds)]),
-  )
-  return openDownloads(services, (path) => {
-    const [, name = ''] = /^\/exports\/(\w+)\.csv$/.exec(path) ?? []
-    const rule = rules.get(name)
-    const table = exports[name]
-    if (!table || !rule) return null
-    return {
+  return Object.entries(exports).map(([name, table]) =>
+    downloadRow(`/exports/${name}.csv`, {
       fileName: `${name}.csv`,
       contentType: 'text/csv; charset=utf-8; header=present',
       route: `Export ${name}`,
-      rule,
-      send: (caller, exchange) => send(caller, table, taken, exchange),
-    }
-  })
+      rule: accessRuleOf(schema, table.holds),
+      send: (caller, fetch) => send(caller, table, taken, fetch),
+    }),
+  )
 }
 
 async function send(
   caller: Context,
   table: Export,
   taken: Map<string, number>,
-  { message, response, begin }: Exchange,
+  { message, response, begin }: Fetch,
 ): Promise<void> {
   const search = new URL(message.url ?? '/', 'http://localhost').searchParams
   const wishes = query(

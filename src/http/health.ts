@@ -4,7 +4,6 @@ import type { Services } from '../context.ts'
 import { shareFlight } from '../shared/flights.ts'
 import { probePools } from '../database/client.ts'
 import { passOver } from './request.ts'
-import type { Door } from './rest/handler.ts'
 import type { HttpServer } from './server.ts'
 
 /**
@@ -19,16 +18,17 @@ const answerMs = 1_000
  * need no credential, count in no limit and are written to no log. However often `/readyz` is asked, the
  * pools are asked one question at a time.
  */
-export function openHealth(services: Services, http: HttpServer): Door {
+export function openHealth(
+  services: Services,
+  http: HttpServer,
+): (message: IncomingMessage, response: ServerResponse) => void {
   return (message, response) => {
     const path = message.url?.split('?', 1)[0]
-    if (path !== '/livez' && path !== '/readyz') return false
     if (message.method !== 'GET' && message.method !== 'HEAD') {
       response.setHeader('Allow', 'GET, HEAD')
       answer(message, response, 405, { status: 'method not allowed' })
     } else if (path === '/livez') answer(message, response, 200, { status: 'live' })
     else void answerReadiness(services, http, message, response)
-    return true
   }
 }
 

@@ -1,31 +1,29 @@
 import type { GraphQLSchema } from 'graphql'
 import { mine } from '../identity/actor.ts'
-import type { Services } from '../context.ts'
 import { asMerchant } from '../database/merchant-pool.ts'
 import { accessRuleOf } from '../graphql/access-plan.ts'
 import { qrOfLink } from '../resources/payment-links/qr.ts'
 import { readSmallId } from '../shared/ids.ts'
-import { openDownloads } from './downloads.ts'
-import type { Door } from './rest/handler.ts'
+import { type Download, downloadRow } from './downloads.ts'
+import type { Row } from './router.ts'
 
 /** The QR codes of payment links, as files. */
-export function openLinkCodes(services: Services, schema: GraphQLSchema): Door {
+export function linkCodeRows(schema: GraphQLSchema): Row[] {
   const rule = accessRuleOf(schema, 'PaymentLink')
-  return openDownloads(services, (path) => {
-    const [, id, extension] = /^\/payment-links\/(\w{1,64})\/qr\.(svg|png)$/.exec(path) ?? []
-    if (id === undefined) return null
-    return {
+  const rowOf = (extension: 'svg' | 'png', contentType: string) => {
+    const file: Download = {
       fileName: `qr.${extension}`,
-      contentType: extension === 'svg' ? 'image/svg+xml' : 'image/png',
+      contentType,
       route: 'QR code of a payment link',
       rule,
-      send: async (caller, { response, begin }) => {
+      send: async (caller, { response, begin, params: { id = '' } }) => {
         const { merchantId } = mine(caller)
-        const { svg, png } = await asMerchant(merchantId, () =>
-          qrOfLink(caller, readSmallId('PaymentLink', id)),
-        )
-        if (begin()) response.end(extension === 'svg' ? svg : png)
+        const linkId = readSmallId('PaymentLink', id)
+        const code = await asMerchant(merchantId, () => qrOfLink(caller, linkId))
+        if (begin()) response.end(code[extension])
       },
     }
-  })
+    return downloadRow(`/payment-links/{id}/qr.${extension}`, file, '\\w{1,64}')
+  }
+  return [rowOf('svg', 'image/svg+xml'), rowOf('png', 'image/png')]
 }

@@ -6,15 +6,16 @@ import type { Services } from '../context.ts'
 import { busyRefusal } from '../database/busy.ts'
 import { createOperations } from '../graphql/operation.ts'
 import { callbackRoutes } from './callbacks.ts'
-import { openExports } from './exports.ts'
+import { exportRows } from './exports.ts'
 import { createGraphqlHandler } from './graphql.ts'
-import { openTemplates } from './import/templates.ts'
+import { templateRows } from './import/templates.ts'
 import { openHealth } from './health.ts'
-import { openLinkCodes } from './link-codes.ts'
+import { linkCodeRows } from './link-codes.ts'
 import { pageRoutes } from './pages/home.ts'
-import { openPaymentLinks } from './pages/payment-link.ts'
+import { paymentLinkRows } from './pages/payment-link.ts'
 import type { HttpBindings } from './request.ts'
-import { notFound, openRest } from './rest/handler.ts'
+import { notFound, restRows } from './rest/handler.ts'
+import { createRouter } from './router.ts'
 import type { HttpServer } from './server.ts'
 import { serveSubscriptions } from './subscriptions.ts'
 
@@ -25,20 +26,22 @@ export interface Doors {
   close(): Promise<void>
 }
 
-/** Puts every door on the one server: GraphQL, its sockets, REST, operators' callbacks, pages. */
+/**
+ * Puts every door on the one server: GraphQL and its sockets; the table of REST, files and payment pages; and
+ * for the rest operators' callbacks and pages.
+ */
 export function createListener(services: Services, schema: GraphQLSchema, http: HttpServer): Doors {
   const operations = createOperations(schema)
   const graphql = createGraphqlHandler({ services, operations, isDraining: () => http.isDraining() })
   const sockets = serveSubscriptions({ services, operations, server: http.server })
-  // First the files: `/bulk/batches/template.csv` is no id of a batch.
   const health = openHealth(services, http)
-  const doors = [
-    openExports(services, schema),
-    openTemplates(services, schema),
-    openLinkCodes(services, schema),
-    openRest(services, schema),
-    openPaymentLinks(services),
-  ]
+  const route = createRouter(services, [
+    ...restRows(schema),
+    ...exportRows(schema),
+    ...templateRows(services, schema),
+    ...linkCodeRows(schema),
+    ...paymentLinkRows(),
+  ])
   const app = new Hono<HttpBindings>()
   app.route('/', callbackRoutes(services))
   app.route('/', pageRoutes(services, schema))
@@ -57,8 +60,8 @@ export function createListener(services: Services, schema: GraphQLSchema, http: 
     listener: (message, response) => {
       const path = message.url?.split('?', 1)[0]
       if (path === '/graphql') graphql(message, response)
-      else if (health(message, response)) return
-      else if (!doors.some((door) => door(message, response))) void others(message, response)
+      else if (path === '/livez' || path === '/readyz') health(message, response)
+      else if (!route(message, response)) void others(message, response)
     },
     close: () => sockets.close(),
   }

@@ -65,6 +65,37 @@ export async function signIn(ctx: Context, authorization: string | undefined): P
   return actingAs(ctx, actor)
 }
 
+/** What a request must pass before its body is looked at. */
+export interface Gate {
+  /** Its name where requests are counted; null where they are not, or where its operation counts them. */
+  counted: string | null
+  kind: 'read' | 'write'
+  /** Whether it needs a token at all. */
+  isPublic: boolean
+  /** @throws DomainError where the caller may not */
+  check: (actor: Context['actor']) => void
+}
+
+/**
+ * Who asks, may they, and not too often: before the body is even looked at. Whatever comes of it, the answer
+ * of a limited request says how many more may come.
+ * @throws DomainError what `signIn` and the gate throw, and RATE_LIMITED
+ */
+export async function admit(ctx: Context, message: IncomingMessage, gate: Gate): Promise<Context> {
+  const { requestLimits } = ctx
+  const { counted, kind, isPublic, check } = gate
+  let caller = ctx
+  try {
+    if (!isPublic) caller = await signIn(ctx, message.headers.authorization)
+    check(caller.actor)
+  } catch (error) {
+    if (counted !== null) requestLimits.tellTurns(caller, kind, counted)
+    throw error
+  }
+  if (counted !== null) await requestLimits.takeTurn(caller, kind, counted)
+  return caller
+}
+
 /**
  * The path of a request, without dots and in its one spelling; parts stay encoded. Null where what was asked
  * for is no address.

@@ -1,8 +1,8 @@
 import type { GraphQLSchema } from 'graphql'
 import type { Services } from '../../context.ts'
 import { accessRuleOf } from '../../graphql/access-plan.ts'
-import { openDownloads } from '../downloads.ts'
-import type { Door } from '../rest/handler.ts'
+import { downloadRow } from '../downloads.ts'
+import type { Row } from '../router.ts'
 import { csvTemplate, type TemplateWish, xlsxTemplate } from './template.ts'
 
 const kinds: Readonly<Record<string, { contentType: string; make: (wish: TemplateWish) => Buffer }>> = {
@@ -14,21 +14,17 @@ const kinds: Readonly<Record<string, { contentType: string; make: (wish: Templat
 }
 
 /** Tables to fill in and send to `POST /bulk/batches/import`, in the reader's language. */
-export function openTemplates(services: Services, schema: GraphQLSchema): Door {
-  const rule = accessRuleOf(schema, 'BatchRecipient')
-  const isSandbox = services.config.mode === 'sandbox'
-  return openDownloads(services, (path) => {
-    const [, extension = ''] = /^\/bulk\/batches\/template\.(csv|xlsx)$/.exec(path) ?? []
-    const kind = kinds[extension]
-    if (!kind) return null
-    return {
+export function templateRows({ config }: Services, schema: GraphQLSchema): Row[] {
+  const isSandbox = config.mode === 'sandbox'
+  return Object.entries(kinds).map(([extension, { contentType, make }]) =>
+    downloadRow(`/bulk/batches/template.${extension}`, {
       fileName: `template.${extension}`,
-      contentType: kind.contentType,
+      contentType,
       route: 'Template of recipients',
-      rule,
+      rule: accessRuleOf(schema, 'BatchRecipient'),
       send: async ({ language }, { response, begin }) => {
-        if (begin()) response.end(kind.make({ language, isSandbox }))
+        if (begin()) response.end(make({ language, isSandbox }))
       },
-    }
-  })
+    }),
+  )
 }

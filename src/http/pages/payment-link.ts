@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Context, Services } from '../../context.ts'
+import type { Context } from '../../context.ts'
 import { addressBlock } from '../../shared/ip-whitelist.ts'
 import { takeSlots } from '../../limits/slot.ts'
 import { findLinkPayment, findReceipt, type PayerPayment } from '../../resources/payment-links/find.ts'
@@ -8,9 +8,8 @@ import { busyRefusal } from '../../database/busy.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
 import { apiVersion } from '../../shared/version.ts'
-import { anonymousContext, passOver, pathOf, readBody, requestIdOf } from '../request.ts'
-import { findRoutes } from '../rest/find-routes.ts'
-import type { Door } from '../rest/handler.ts'
+import { readBody } from '../request.ts'
+import type { Row, Serve } from '../router.ts'
 import { bytesOf, rememberForms } from './drawn-forms.ts'
 import { languageOf } from './layout.ts'
 import { readForm } from './payment-link-form.ts'
@@ -31,12 +30,6 @@ interface Visit {
   top: '../' | '../../'
 }
 
-interface Page {
-  method: 'GET' | 'POST'
-  path: string
-  answer: (visit: Visit) => Promise<Answer>
-}
-
 /** Sends a page or a stream. */
 type Send = (visit: Visit, response: ServerResponse) => Promise<void>
 
@@ -45,44 +38,51 @@ type Send = (visit: Visit, response: ServerResponse) => Promise<void>
  * and the page of each collection.
  * Nobody signs in: the slug is the credential of a link, the reference or the token that of an attempt.
  */
-export function openPaymentLinks(services: Services): Door {
+export function paymentLinkRows(): Row[] {
   const draw = rememberForms()
-  const pages: readonly Page[] = [
-    {
-      method: 'GET',
-      path: '/l/{slug}',
-      answer: ({ ctx, reader, params: { slug = '' } }) =>
-        ctx.admission.run('read', () => showLink(ctx, reader, slug, { status: 200, typed: nothing, draw })),
-    },
-    { method: 'POST', path: '/l/{slug}', answer: takeForm },
-    { method: 'GET', path: '/l/{slug}/{reference}', answer: showAttempt },
-    { method: 'GET', path: '/r/{token}', answer: showReceipt },
+  const showForm = page('view', ({ ctx, reader, params: { slug = '' } }) =>
+    ctx.admission.run('read', () => showLink(ctx, reader, slug, { status: 200, typed: nothing, draw })),
+  )
+  return [
+    rowOf('/l/{slug}', { GET: showForm, POST: page('form', takeForm) }),
+    rowOf('/l/{slug}/{reference}', { GET: page('view', showAttempt) }),
+    rowOf('/r/{token}', { GET: page('view', showReceipt) }),
+    rowOf('/l/{slug}/{reference}/live', { GET: sendLive }),
+    rowOf('/r/{token}/live', { GET: sendLive }),
   ]
-  const find = findRoutes<Send>([
-    ...pages.map((page) => [page, sendPage.bind(null, page)] as [Page, Send]),
-    [{ method: 'GET', path: '/l/{slug}/{reference}/live' }, sendLive],
-    [{ method: 'GET', path: '/r/{token}/live' }, sendLive],
-  ])
-  return (message, response) => {
-    const found = find(pathOf(message) ?? '')
-    const send = found?.methods.get(message.method === 'HEAD' ? 'GET' : (message.method ?? ''))
-    if (!found || !send) return false
-    const { params } = found
-    const ctx = anonymousContext(services, message, requestIdOf(message), 'rest')
+}
+
+/** What a page answers; it is counted as a look or as a form. */
+type Page = (visit: Visit) => Promise<Answer>
+
+function page(kind: 'view' | 'form', answer: Page): Send {
+  return async (visit, response) => sendPage(visit, await answerInTime(visit, kind, answer), response)
+}
+
+/** Other methods are answered where no path is known. */
+function rowOf(path: string, methods: Readonly<Record<string, Send>>): Row {
+  return {
+    path,
+    serve: (method) => {
+      const send = methods[method]
+      return send ? serving(send) : null
+    },
+  }
+}
+
+function serving(send: Send): Serve {
+  return async ({ ctx, message, response, params }) => {
     const top = params['reference'] === undefined ? '../' : '../../'
-    void send({ ctx, message, reader: readerOf(message), params, top }, response)
-      .catch((error: unknown) => {
-        ctx.log.error({ err: error }, 'a page failed')
-        if (response.headersSent) response.destroy()
-        else
-          response
-            .writeHead(500, { ...safety, 'Content-Type': 'text/plain' })
-            .end('Something went wrong on our side.')
-      })
-      .finally(() => {
-        if (!message.complete) passOver(message)
-      })
-    return true
+    try {
+      await send({ ctx, message, reader: readerOf(message), params, top }, response)
+    } catch (error) {
+      ctx.log.error({ err: error }, 'a page failed')
+      if (response.headersSent) response.destroy()
+      else
+        response
+          .writeHead(500, { ...safety, 'Content-Type': 'text/plain' })
+          .end('Something went wrong on our side.')
+    }
   }
 }
 
@@ -131,9 +131,7 @@ function showPayment(
   return { status: 200, text: paymentPage(reader, { ...place, top }, payment, ctx.clock.now()) }
 }
 
-async function sendPage(page: Page, visit: Visit, response: ServerResponse): Promise<void> {
-  const { ctx, message } = visit
-  const shown = await answerInTime(page, visit)
+async function sendPage({ ctx, message }: Visit, shown: Answer, response: ServerResponse): Promise<void> {
   const headers = [...alwaysTold, 'X-Request-Id', ctx.requestId]
   for (const [name, value] of ctx.responseHeaders) headers.push(name, value)
   if ('goTo' in shown) {
@@ -147,12 +145,11 @@ async function sendPage(page: Page, visit: Visit, response: ServerResponse): Pro
 }
 
 /** Who comes too often, or while too much is going on, is told so in words. */
-async function answerInTime({ method, answer }: Page, visit: Visit): Promise<Answer> {
+async function answerInTime(visit: Visit, kind: 'view' | 'form', answer: Page): Promise<Answer> {
   const { ctx, reader, top } = visit
-  const isWrite = method === 'POST'
   try {
-    ctx.admission.check(isWrite ? 'money' : 'read')
-    await ctx.requestLimits.takePage(ctx, isWrite ? 'form' : 'view')
+    ctx.admission.check(kind === 'form' ? 'money' : 'read')
+    await ctx.requestLimits.takePage(ctx, kind)
     return await answer(visit)
   } catch (error) {
     const busy = busyRefusal(error)

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { MapperKind, mapSchema } from '@graphql-tools/utils'
 import { GraphQLEnumType, type GraphQLSchema } from 'graphql'
 import type { Context, Services } from '../../context.ts'
@@ -9,11 +9,11 @@ import { checkDocument, execute, type Prepared, prepare } from '../../graphql/ex
 import { DomainError, refusals } from '../../shared/errors.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { apiVersion } from '../../shared/version.ts'
-import { anonymousContext, passOver, pathOf, readBody, requestIdOf, signIn } from '../request.ts'
+import { admit, anonymousContext, type Gate, readBody, requestIdOf } from '../request.ts'
 import { type Answer, answerOnce } from '../idempotency.ts'
+import type { Exchange, Row, Serve } from '../router.ts'
 import { accepted, type RefusalAnswer, refused } from './envelope.ts'
 import { restDocument } from './documents.ts'
-import { findRoutes } from './find-routes.ts'
 import { listHeaders } from './list-headers.ts'
 import { type Route, withoutNulls } from './route.ts'
 import { routes } from './routes.ts'
@@ -22,59 +22,59 @@ import type { RestRequest } from './shape.ts'
 /** Where every REST path begins (specification: General rules). */
 export const restPrefix = '/merchant/api'
 
-/** Answers a request, or passes on one that is not for this interface. */
-export type Door = (message: IncomingMessage, response: ServerResponse) => boolean
-
 /**
  * The REST interface: a thin table of routes onto the same resolvers. Each row's document is parsed,
  * validated and planned at the start; a row that does not fit the schema stops it.
  */
-export function openRest(services: Services, schema: GraphQLSchema): Door {
+export function restRows(schema: GraphQLSchema): Row[] {
   const spoken = withDatabaseWords(schema)
   const document = checkDocument(spoken, restDocument())
-  const find = findRoutes(
-    routes.map((route) => [route, serve(route, prepare(spoken, document, route.operation))]),
-  )
-  return (message, response) => {
-    const path = pathOf(message)
-    if (path === null || !path.startsWith(`${restPrefix}/`)) return false
-    const found = find(path.slice(restPrefix.length))
-    if (!found) return false
-    const { params, methods } = found
-    const method = message.method === 'HEAD' ? 'GET' : (message.method ?? '')
-    const work = methods.get(method)
-    const answered = answerTo(services, message, async (ctx) => {
-      if (work) return work(ctx, message, params)
-      const allowed = [...methods.keys(), ...(methods.has('GET') ? ['HEAD'] : [])]
-      ctx.responseHeaders.set('Allow', allowed.join(', '))
+  return [...Map.groupBy(routes, ({ path }) => path)].map(([path, ofPath]) => {
+    const methods = new Map(
+      ofPath.map((route) => [
+        route.method as string,
+        sending(serve(route, prepare(spoken, document, route.operation))),
+      ]),
+    )
+    const notAllowed = sending(async ({ ctx }) => {
+      ctx.responseHeaders.set(
+        'Allow',
+        [...methods.keys(), ...(methods.has('GET') ? ['HEAD'] : [])].join(', '),
+      )
       throw new DomainError('METHOD_NOT_ALLOWED')
     })
-    void answered.then(({ status, headers, text }) => {
-      response.writeHead(status, headers)
-      response.end(text)
-      if (!message.complete) passOver(message)
-    })
-    return true
+    return { path: `${restPrefix}${path}`, serve: (method) => methods.get(method) ?? notAllowed }
+  })
+}
+
+/** Sends what a row makes of a request. */
+function sending(work: Work): Serve {
+  return async (exchange) => {
+    const { status, headers, text } = await answerTo(exchange.ctx, () => work(exchange))
+    exchange.response.writeHead(status, headers)
+    exchange.response.end(text)
   }
 }
 
-type Work = (
-  ctx: Context,
-  message: IncomingMessage,
-  params: Readonly<Record<string, string>>,
-) => Promise<Answer>
+type Work = (exchange: Exchange) => Promise<Answer>
 
 /** What a row of the table does with a request. */
 function serve(route: Route, prepared: Prepared): Work {
   const kind = route.method === 'GET' ? 'read' : 'write'
   const priority = priorityOf(prepared.plan, kind === 'read' ? 'query' : 'mutation', 0)
   const operation = `${route.method} ${route.path}`
-  return async (ctx, message, params) => {
+  const gate: Gate = {
+    counted: route.hasOwnLimit || route.isUncounted ? null : route.operation,
+    kind,
+    isPublic: prepared.plan.demands.length === 0,
+    check: (actor) => checkAccess(prepared.plan, actor, {}),
+  }
+  return async ({ ctx, message, params }) => {
     ctx.responseHeaders.set('X-GraphQL-Operation', route.operation)
     if (route.anyOrigin) ctx.responseHeaders.set('Access-Control-Allow-Origin', '*')
     // Before anything is done for it; its place it takes when all of it is here.
     ctx.admission.check(priority)
-    const caller = await admit(ctx, { route, kind, prepared }, message.headers.authorization)
+    const caller = await admit(ctx, message, gate)
     const request = await readRequest(caller, { route, message, params })
     // Who counts its callers itself hears of it first.
     if (request.body === null && !route.hasOwnLimit) throw new DomainError('BODY_TOO_LARGE')
@@ -88,10 +88,9 @@ function serve(route: Route, prepared: Prepared): Work {
 }
 
 /** What an unknown path answers, wherever it is. */
-export async function notFound(services: Services, message: IncomingMessage): Promise<Response> {
-  const { status, headers, text } = await answerTo(services, message, async () => {
-    throw new DomainError('NOT_FOUND')
-  })
+export function notFound(services: Services, message: IncomingMessage): Response {
+  const ctx = anonymousContext(services, message, requestIdOf(message), 'rest')
+  const { status, headers, text } = writeRefusal(ctx, new DomainError('NOT_FOUND'))
   const pairs = headers.flatMap((name, place) => (place % 2 ? [] : [[name, headers[place + 1] ?? '']]))
   return new Response(text, { status, headers: pairs as [string, string][] })
 }
@@ -108,30 +107,6 @@ function withDatabaseWords(schema: GraphQLSchema): GraphQLSchema {
       return new GraphQLEnumType({ ...config, values: Object.fromEntries(words) })
     },
   })
-}
-
-/**
- * Who asks, may they, and not too often: before the body is even looked at. Whatever comes of it, the answer
- * of a limited route says how many more may come.
- */
-async function admit(
-  ctx: Context,
-  { route, kind, prepared }: { route: Route; kind: 'read' | 'write'; prepared: Prepared },
-  authorization: string | undefined,
-): Promise<Context> {
-  const { requestLimits } = ctx
-  const { operation } = route
-  const isCounted = !route.hasOwnLimit && !route.isUncounted
-  let caller = ctx
-  try {
-    if (prepared.plan.demands.length > 0) caller = await signIn(ctx, authorization)
-    checkAccess(prepared.plan, caller.actor, {})
-  } catch (error) {
-    if (isCounted) requestLimits.tellTurns(caller, kind, operation)
-    throw error
-  }
-  if (isCounted) await requestLimits.takeTurn(caller, kind, operation)
-  return caller
 }
 
 /** An answer as it goes out: names and values of its headers in turn. */
@@ -151,14 +126,9 @@ const alwaysTold = [
 ]
 
 /** Every REST answer leaves here, with its envelope and its headers. */
-async function answerTo(
-  services: Services,
-  message: IncomingMessage,
-  work: (ctx: Context) => Promise<Answer>,
-): Promise<Written> {
-  const ctx = anonymousContext(services, message, requestIdOf(message), 'rest')
+async function answerTo(ctx: Context, work: () => Promise<Answer>): Promise<Written> {
   try {
-    return writeAnswer(ctx, await work(ctx))
+    return writeAnswer(ctx, await work())
   } catch (error) {
     return writeRefusal(ctx, error)
   }
