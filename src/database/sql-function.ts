@@ -12,6 +12,7 @@ export type SqlType = Word | TypedSql<unknown>
 
 /** What arrives for each type of SQL, and what may be given. */
 interface SqlTypes {
+  smallint: number
   int: number
   bigint: bigint
   boolean: boolean

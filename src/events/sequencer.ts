@@ -1,3 +1,4 @@
+import { sqlFunction } from '../database/sql-function.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
 import type { Log } from '../telemetry/log.ts'
@@ -14,6 +15,8 @@ export interface Sequencer {
 }
 
 const batchMax = 1_000
+
+const sequenceEvents = sqlFunction('sequence_events', { takes: { take: 'int' }, gives: 'int' })
 
 /**
  * Numbers events after each nudge, and once a poll interval for what another process left behind when it
@@ -33,12 +36,7 @@ export function startSequencer(pool: Pool, log: Log): Sequencer {
       again = false
       begun = performance.now()
       try {
-        const { rows } = await pool.query<{ numbered: number }>({
-          name: 'sequence_events',
-          text: 'SELECT sequence_events($1) AS numbered',
-          values: [batchMax],
-        })
-        again ||= rows[0]?.numbered === batchMax
+        again ||= (await sequenceEvents(pool, { take: batchMax })) === batchMax
       } catch (error) {
         log.warn({ err: error }, 'events not numbered; trying again')
         return

@@ -1,8 +1,9 @@
-import pg, { type Pool, type PoolClient, type QueryConfig } from 'pg'
+import pg, { type Pool, type PoolClient } from 'pg'
+import { type CallOptions, sqlFunction } from '../database/sql-function.ts'
 import { transact } from '../database/transact.ts'
 import { limits } from '../shared/limits.ts'
 import { haltPaymentsOut } from './payments-out.ts'
-import type { LedgerProblem } from './verify.ts'
+import { type LedgerProblem, problemColumns } from './verify.ts'
 import { locks } from '../database/locks.ts'
 
 /** The proof of what is new in the books ends within this time (design: reliability, 1.4). */
@@ -59,24 +60,32 @@ export async function proveRecent(
       await beginProof(tx, timeoutMs)
       const free = await takeTurn(tx, locks.recentProof)
       if (!free && !beside) return null
-      const { rows } = await tx.query<Reach>('SELECT movement_id, event_id FROM audit_reach($1)', [
-        beside ? null : pace.rows,
-      ])
-      const { movement_id = null, event_id = null } = rows[0] ?? {}
-      const reach = [movement_id, event_id]
-      const problems = await ask(tx, timeoutMs, 'audit_recent($1, $2)', reach)
+      const [reach] = await auditReach(tx, { most: beside ? null : pace.rows })
+      const upto = { uptoMovement: reach?.movementId, uptoEvent: reach?.eventId }
+      const problems = distinct(await auditRecent(tx, upto, patient(timeoutMs)))
       await haltWhere(tx, problems)
-      if (free && problems.length === 0) await note(tx, timeoutMs, reach)
-      return { problems, isEnd: movement_id === null }
+      if (free && problems.length === 0) await noteProof(tx, upto, patient(timeoutMs))
+      return { problems, isEnd: upto.uptoMovement == null }
     }),
   )
 }
 
 /** Where a proof of new rows ends; nulls: at the end. */
-interface Reach {
-  movement_id: bigint | null
-  event_id: bigint | null
-}
+const auditReach = sqlFunction('audit_reach', {
+  takes: { most: 'bigint?' },
+  gives: { movementId: 'bigint?', eventId: 'bigint?' },
+})
+const auditRecent = sqlFunction('audit_recent', {
+  takes: { uptoMovement: 'bigint?', uptoEvent: 'bigint?' },
+  gives: problemColumns,
+})
+/** Sums what the proof has read: over many rows no ordinary answer. */
+const noteProof = sqlFunction('note_proof', {
+  takes: { uptoMovement: 'bigint?', uptoEvent: 'bigint?' },
+  gives: 'void',
+})
+const beginPass = sqlFunction('begin_audit_pass', { takes: { ofKind: 'text' }, gives: 'int' })
+const proveNext = sqlFunction('prove_slice', { takes: { pass: 'int', most: 'int' }, gives: problemColumns })
 
 /** How far a pass over all the books has come. */
 export interface PassProgress {
@@ -124,8 +133,8 @@ export async function proveWhole(
     found.push(...(recent?.problems ?? []))
     if (recent?.isEnd !== false || recent.problems.length > 0) break
   }
-  const { rows } = await books.pool.query<{ id: number }>(`SELECT begin_audit_pass('command') AS id`)
-  for (const id = rows[0]?.id ?? 0; ; ) {
+  const id = await beginPass(books.pool, { ofKind: 'command' })
+  for (;;) {
     const progress = await untilProven(pace, () =>
       transact(books, async (tx) => {
         await beginProof(tx, auditSliceTimeoutMs)
@@ -152,7 +161,7 @@ async function untilProven<Result>(pace: Pace, work: () => Promise<Result>): Pro
 
 async function proveSlice(tx: PoolClient, id: number, pace: Pace): Promise<PassProgress> {
   const timeoutMs = auditSliceTimeoutMs
-  const problems = await ask(tx, timeoutMs, 'prove_slice($1, $2)', [id, pace.rows])
+  const problems = distinct(await proveNext(tx, { pass: id, most: pace.rows }, patient(timeoutMs)))
   await haltWhere(tx, problems)
   const { rows } = await tx.query<Omit<PassProgress, 'problems'>>(
     'SELECT stage, id_done AS "idDone", id_last AS "idLast", slices FROM audit_pass WHERE id = $1',
@@ -172,21 +181,14 @@ async function takeTurn(tx: PoolClient, lock: number): Promise<boolean> {
   return rows[0]?.free === true
 }
 
-/** @param call a function that gives a row for each problem */
-async function ask(tx: PoolClient, timeoutMs: number, call: string, values: unknown[]) {
-  const text = `SELECT DISTINCT invariant, merchant_id AS "merchantId", problem FROM ${call}`
-  const { rows } = await tx.query<LedgerProblem>(patient({ text, values }, timeoutMs))
-  return rows
-}
-
-/** Sums what the proof has read: over many rows no ordinary answer. */
-async function note(tx: PoolClient, timeoutMs: number, reach: unknown[]): Promise<void> {
-  await tx.query(patient({ text: 'SELECT note_proof($1, $2)', values: reach }, timeoutMs))
+/** Each problem once. */
+function distinct(problems: readonly LedgerProblem[]): LedgerProblem[] {
+  return [...new Map(problems.map((found) => [JSON.stringify(found), found])).values()]
 }
 
 /** No time but the statement's own. */
-function patient(query: QueryConfig, timeoutMs: number): QueryConfig {
-  return { ...query, query_timeout: timeoutMs + 2_000 } as QueryConfig
+function patient(statementMs: number): CallOptions {
+  return { timeoutMs: statementMs + 2_000 }
 }
 
 async function haltWhere(tx: PoolClient, [worst]: readonly LedgerProblem[]): Promise<void> {

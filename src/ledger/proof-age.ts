@@ -1,3 +1,4 @@
+import { sqlFunction } from '../database/sql-function.ts'
 import type { Pool } from 'pg'
 import type { Log } from '../telemetry/log.ts'
 
@@ -39,17 +40,17 @@ export async function watchProofAge(
   { database, log }: { database: { readonly pool: Pool }; log: Log },
   { haltAfterMs, upMs }: { haltAfterMs: number; upMs: number },
 ): Promise<void> {
-  const { rows } = await database.pool.query<{ unproven_ms: bigint; halted: boolean; lifted: boolean }>({
-    name: 'watch_proof_age',
-    text: 'SELECT unproven_ms, halted, lifted FROM watch_proof_age($1, $2)',
-    values: [haltAfterMs, Math.round(upMs)],
-  })
-  const [watched] = rows
+  const [watched] = await watch(database.pool, { haltAfterMs, upMs: Math.round(upMs) })
   if (!watched) return
-  const seconds = Math.round(Number(watched.unproven_ms) / 1_000)
-  if (Number(watched.unproven_ms) > auditAlarmAfterMs)
+  const seconds = Math.round(Number(watched.unprovenMs) / 1_000)
+  if (Number(watched.unprovenMs) > auditAlarmAfterMs)
     log.error({ seconds }, 'alarm: the books were not proven for more than five minutes')
   if (watched.halted)
     log.error({ seconds }, 'alarm: payments out are halted until the books are proven again')
   if (watched.lifted) log.warn('payments out go on: the halt for unproven books is lifted')
 }
+
+const watch = sqlFunction('watch_proof_age', {
+  takes: { haltAfterMs: 'bigint', upMs: 'bigint' },
+  gives: { unprovenMs: 'bigint', halted: 'boolean', lifted: 'boolean' },
+})

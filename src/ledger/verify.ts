@@ -1,4 +1,5 @@
-import type { Pool, PoolClient, QueryConfig } from 'pg'
+import type { Pool, PoolClient } from 'pg'
+import { sqlFunction, sqlType } from '../database/sql-function.ts'
 
 /** The invariants of the books, in the order in which `audit_ledger` proves them, and what each one says. */
 export const invariants = {
@@ -31,6 +32,15 @@ export interface LedgerProblem {
   problem: string
 }
 
+/** The columns of `LedgerProblem`, as the functions that prove give them. */
+export const problemColumns = {
+  invariant: sqlType<Invariant>('text'),
+  merchantId: 'int',
+  problem: 'text',
+} as const
+
+const auditLedger = sqlFunction('audit_ledger', { takes: { whole: 'boolean' }, gives: problemColumns })
+
 /**
  * Holds the books against every invariant, all in one snapshot, and writes nothing. The whole is for books
  * of a test's size; those of a service are proven slice by slice (`audit.ts`).
@@ -41,11 +51,6 @@ export async function verifyLedger(
   client: Pool | PoolClient,
   { whole = true }: { whole?: boolean } = {},
 ): Promise<LedgerProblem[]> {
-  const { rows } = await client.query<LedgerProblem>({
-    text: 'SELECT invariant, merchant_id AS "merchantId", problem FROM audit_ledger($1)',
-    values: [whole],
-    // It may read every row: no time but the statement's own.
-    query_timeout: 52_000,
-  } as QueryConfig)
-  return rows
+  // It may read every row: no time but the statement's own.
+  return auditLedger(client, { whole }, { timeoutMs: 52_000 })
 }

@@ -1,3 +1,4 @@
+import { type ArgumentsOf, sqlType } from '../database/sql-function.ts'
 import type { Evidence, Refusal } from '../operators/operator.ts'
 import type { FailureReason } from '../operators/failure-reasons.ts'
 import type { Log } from '../telemetry/log.ts'
@@ -30,33 +31,34 @@ export interface Expiry {
 /** How it ends, by anybody's word or by its age. */
 export type Outcome = Ending | Expiry
 
-/**
- * What outcomes tell the functions that settle, a column each: source, amount, operator's reference, failure
- * reason, its message, evidence as JSON, the pause before it is asked about reversals, and the send that it
- * tells of.
- */
-export function outcomeColumns(
-  outcomes: readonly Outcome[],
-): [
-  Outcome['source'][],
-  (bigint | null)[],
-  (string | null)[],
-  (FailureReason | null)[],
-  (string | null)[],
-  string[],
-  (number | null)[],
-  (number | null)[],
-] {
-  return [
-    outcomes.map((o) => o.source),
-    outcomes.map((o) => (o.status === 'success' ? o.evidence.amount : null)),
-    outcomes.map((o) => (o.status === 'success' ? o.evidence.operatorRef : null)),
-    outcomes.map((o) => (o.status === 'failed' ? o.refusal.reason : null)),
-    outcomes.map((o) => (o.status === 'failed' ? (o.refusal.message ?? null) : null)),
-    outcomes.map((o) => JSON.stringify(evidenceOf(o))),
-    outcomes.map((o) => (o.status === 'success' ? o.watchMs : null)),
-    outcomes.map((o) => (o.status === 'failed' ? (o.attempt ?? null) : null)),
-  ]
+/** What an outcome tells the functions that settle, as their arguments. */
+export const outcomeTypes = {
+  source: sqlType<Outcome['source']>('text'),
+  amount: 'bigint?',
+  operatorReference: 'text?',
+  reason: sqlType<FailureReason | null>('text?'),
+  message: 'text?',
+  evidence: 'jsonb',
+  /** The pause before it is asked about reversals. */
+  reversalCheckMs: 'bigint?',
+  /** The one send that it tells of. */
+  attempt: 'smallint?',
+} as const
+
+/** What an outcome tells, as `outcomeTypes` has it. */
+export function outcomeArguments(outcome: Outcome): ArgumentsOf<typeof outcomeTypes> {
+  const success = outcome.status === 'success' ? outcome : null
+  const failed = outcome.status === 'failed' ? outcome : null
+  return {
+    source: outcome.source,
+    amount: success?.evidence.amount,
+    operatorReference: success?.evidence.operatorRef,
+    reason: failed?.refusal.reason,
+    message: failed?.refusal.message,
+    evidence: evidenceOf(outcome),
+    reversalCheckMs: success?.watchMs,
+    attempt: failed?.attempt,
+  }
 }
 
 /** What is kept as proof, as JSON. */

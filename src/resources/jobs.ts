@@ -1,3 +1,4 @@
+import { sqlFunction } from '../database/sql-function.ts'
 import { sealAuditLog } from '../audit/audit-seal.ts'
 import { sweepIdempotencyKeys } from '../idempotency/idempotency-keys.ts'
 import { sweepRateLimits } from '../limits/window.ts'
@@ -26,6 +27,8 @@ import { sweepPeople } from './team/sweep.ts'
 import { foldCounts } from './transactions/list.ts'
 import { deliverDue } from './webhooks/deliver.ts'
 import { enqueueDueLanes, sweepWebhooks } from './webhooks/due.ts'
+
+const sweepLinkPlaces = sqlFunction('sweep_link_places', { takes: {}, gives: 'void' })
 
 /** Why this looks past row-level security. */
 const reason = 'jobs work for all merchants'
@@ -96,7 +99,7 @@ export function serviceJobs(services: Services): readonly Job[] {
       name: 'jobs.recover',
       everyMs: limits.jobsRecoverEveryMs,
       run: async () => {
-        const gone = await recoverJobs(asPlatform(services, reason).pool)
+        const gone = await recoverJobs(asPlatform(services, reason).pool, {})
         if (gone > 0) services.log.warn({ gone }, 'the jobs of processes that are gone run again')
         return false
       },
@@ -221,7 +224,7 @@ function sweepJobs(services: Services): readonly Job[] {
       everyMs: limits.authWindowMs,
       run: async () => {
         await sweepRateLimits(asPlatform(services, reason).pool)
-        await asPlatform(services, reason).pool.query('SELECT sweep_link_places()')
+        await sweepLinkPlaces(asPlatform(services, reason).pool, {})
         return false
       },
     },

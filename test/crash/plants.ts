@@ -32,7 +32,7 @@ const withoutLocks: readonly Edit[] = [
   // and each settles for itself.
   {
     file: 'src/resources/transactions/settle.ts',
-    find: 'const settlement = await services.batches.run(settleMany, { transactionId, outcome })',
+    find: 'const settlement = await services.batches.run(settling, { transactionId, outcome })',
     replace:
       'const [settlement] = await settleMany.many(services.database.pool, [{ transactionId, outcome }])',
   },
@@ -88,17 +88,17 @@ export const plants: readonly Plant[] = [
     edits: [
       {
         file: 'src/resources/payouts/send.ts',
-        find: "const { rows } = await pool.query<PayoutRow>({\n    name: 'begin_payouts',",
+        find: 'const rows = await beginPayouts(pool, {',
         replace:
           "const client = await pool.connect()\n  await client.query('BEGIN')\n" +
-          "  const { rows } = await client.query<PayoutRow>({\n    name: 'begin_payouts',",
+          '  const rows = await beginPayouts(client, {',
       },
       {
         file: 'src/resources/payouts/send.ts',
-        find: '    values: [provider, take, limits.operatorFenceMs, limits.firstCheckMs],\n  })\n',
+        find: ' operator, take, ...terms })\n',
         replace:
-          '    values: [provider, take, limits.operatorFenceMs, limits.firstCheckMs],\n' +
-          '  }).catch((error: unknown) => {\n    client.release(true)\n    throw error\n  })\n' +
+          ' operator, take, ...terms })' +
+          '.catch((error: unknown) => {\n    client.release(true)\n    throw error\n  })\n' +
           '  const end = (error?: Error) => client.release(error)\n' +
           "  setTimeout(() => client.query('COMMIT').then(() => end(), end), 60)\n",
       },
@@ -109,10 +109,10 @@ export const plants: readonly Plant[] = [
     edits: [
       {
         file: 'src/resources/batches/send.ts',
-        find: '  const { rows } = await services.database.pool.query<RecipientRow>({',
+        find: '  const rows = await beginRecipients(pool, {',
         replace:
-          "  const client = await services.database.pool.connect()\n  await client.query('BEGIN')\n" +
-          '  const { rows } = await client.query<RecipientRow>({',
+          "  const client = await pool.connect()\n  await client.query('BEGIN')\n" +
+          '  const rows = await beginRecipients(client, {',
       },
       {
         file: 'src/resources/batches/send.ts',

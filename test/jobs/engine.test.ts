@@ -54,7 +54,7 @@ function start(connection = db.connection): {
       {
         name: 'jobs.recover',
         everyMs: limits.jobsRecoverEveryMs,
-        run: async () => (await recoverJobs(db.database.pool)) > 99,
+        run: async () => (await recoverJobs(db.database.pool, {})) > 99,
       },
     ],
     log,
@@ -248,7 +248,7 @@ test('it works on although its first look for jobs failed', async () => {
 test('what is used up and nobody runs is swept away', async () => {
   await enqueue('OperatorA')
   await db.owner.query('UPDATE graphile_worker._private_jobs SET attempts = max_attempts')
-  await recoverJobs(db.database.pool)
+  await recoverJobs(db.database.pool, {})
   expect(await jobsLeft()).toBe(0)
 })
 

@@ -1,3 +1,4 @@
+import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 import { z } from 'zod'
 import { actorOf, mine, nameOf } from '../../identity/actor.ts'
 import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
@@ -12,7 +13,14 @@ import { recipientsSeed } from '../../requests/identity.ts'
 import { noSuchBatch } from './create.ts'
 import { countAccounts, warnOfDuplicates } from './duplicates.ts'
 import type { BatchChange } from './forecast.ts'
-import { findOperators, readRows, recipientColumns, type RecipientInput, tooMany } from './recipients.ts'
+import {
+  findOperators,
+  readRows,
+  recipientArguments,
+  recipientTypes,
+  type RecipientInput,
+  tooMany,
+} from './recipients.ts'
 import type { BatchStatus } from './states.ts'
 
 /** What it takes (specification: POST /bulk/batches/{id}/recipients). */
@@ -36,23 +44,18 @@ export async function addRecipients(
   const recipients = await findOperators(ctx, await readRows(raw), usual)
   const added = await transact(asPlatform(ctx, 'the SQL function receives the id of the merchant'), (tx) =>
     recordedChange(tx, recordingOf(ctx, 'addRecipients'), ['batch', id], async () => {
-      const { rows } = await tx.query<Added>({
-        name: 'add_recipients',
-        text: `SELECT outcome, status, recipient_count AS "recipientCount"
-          FROM add_recipients($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::provider[], $11, $12)`,
-        values: [
-          merchantId,
-          apiKeyId,
-          apiKeyVersion,
-          nameOf(actorOf(ctx)),
-          ctx.effect?.id ?? null,
-          id,
-          ...recipientColumns(recipients),
-          limits.batchRecipientsMax,
-          recipientsSeed(ctx),
-        ],
+      const [found] = await append(tx, {
+        merchant: merchantId,
+        credential: apiKeyId,
+        credentialVersion: apiKeyVersion,
+        adder: nameOf(actorOf(ctx)),
+        effect: ctx.effect?.id,
+        batch: id,
+        ...recipientArguments(recipients),
+        countMax: limits.batchRecipientsMax,
+        seed: recipientsSeed(ctx),
       })
-      return rows[0]
+      return found
     }),
   )
   if (!added) throw noSuchBatch()
@@ -73,11 +76,24 @@ export async function addRecipients(
   }
 }
 
-interface Added {
-  outcome: 'added' | 'repeated' | 'unauthenticated' | 'conflict' | 'too_many'
-  status: BatchStatus
-  recipientCount: number
-}
+const append = sqlFunction('add_recipients', {
+  takes: {
+    merchant: 'int',
+    credential: 'int',
+    credentialVersion: 'int',
+    adder: 'text',
+    effect: 'text?',
+    batch: 'int',
+    ...recipientTypes,
+    countMax: 'int',
+    seed: 'uuid',
+  },
+  gives: {
+    outcome: sqlType<'added' | 'repeated' | 'unauthenticated' | 'conflict' | 'too_many'>('text'),
+    status: sqlType<BatchStatus>('batch_status'),
+    recipientCount: 'int',
+  },
+})
 
 /** @throws DomainError NOT_FOUND */
 async function usualMethod(ctx: Context, id: number): Promise<Provider | null> {

@@ -1,3 +1,4 @@
+import { sqlFunction } from '../../database/sql-function.ts'
 import { platformRecording, recordedChange } from '../../audit/audit-log.ts'
 import type { Services } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
@@ -24,16 +25,14 @@ export async function cancelBatchesOf(
   for (const { id } of open) {
     const recording = platformRecording(merchantId, 'merchant cancel-payouts')
     const moved = await transact({ pool }, (tx) =>
-      recordedChange(tx, recording, ['batch', id], async () => {
-        const { rows } = await tx.query<{ moved: boolean }>(
-          `SELECT c.moved FROM merchant m CROSS JOIN LATERAL cancel_batch(m.id, $2) AS c
-           WHERE m.id = $1 AND m.status <> 'active'`,
-          [merchantId, id],
-        )
-        return rows[0]?.moved === true
-      }),
+      recordedChange(tx, recording, ['batch', id], () => cancelDead(tx, { merchant: merchantId, batch: id })),
     )
     if (moved) cancelled += 1
   }
   return cancelled
 }
+
+const cancelDead = sqlFunction('cancel_batch_of_inactive', {
+  takes: { merchant: 'int', batch: 'int' },
+  gives: 'boolean',
+})

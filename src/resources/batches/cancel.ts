@@ -1,3 +1,4 @@
+import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
 import { callerOf, whyTurnedAway } from '../../identity/caller.ts'
 import type { Context } from '../../context.ts'
@@ -27,12 +28,16 @@ export async function cancelBatch(ctx: Context, id: number): Promise<{ id: numbe
     asPlatform(ctx, 'the SQL function receives the id of the merchant'),
     (tx) =>
       recordedChange(tx, recordingOf(ctx, 'cancelBatch'), ['batch', id], async () => {
-        const { rows } = await tx.query<{ moved: boolean | null; status: BatchStatus }>({
-          name: 'cancel_batch',
-          text: "SELECT moved, status FROM cancel_batch($1, $2, NULL, '{}', $3, $4, $5)",
-          values: [merchantId, id, apiKeyId, apiKeyVersion, clientAddress],
+        const [found] = await cancelOne(tx, {
+          merchant: merchantId,
+          batch: id,
+          becomes: null,
+          why: {},
+          credential: apiKeyId,
+          credentialVersion: apiKeyVersion,
+          address: clientAddress,
         })
-        return rows[0]
+        return found
       }),
   )
   if (!cancelled) throw noSuchBatch()
@@ -47,3 +52,20 @@ export async function cancelBatch(ctx: Context, id: number): Promise<{ id: numbe
   ctx.sequencer.nudge()
   return { id }
 }
+
+const cancelOne = sqlFunction('cancel_batch', {
+  takes: {
+    merchant: 'int',
+    batch: 'int',
+    becomes: sqlType<null>('approval_status?'),
+    why: 'jsonb',
+    credential: 'int',
+    credentialVersion: 'int',
+    address: 'text?',
+  },
+  gives: {
+    moved: 'boolean?',
+    was: sqlType<BatchStatus>('batch_status'),
+    status: sqlType<BatchStatus>('batch_status'),
+  },
+})

@@ -1,3 +1,4 @@
+import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 import type { PoolClient } from 'pg'
 import { z } from 'zod'
 import { actorOf, nameOf } from '../../identity/actor.ts'
@@ -16,7 +17,7 @@ import {
   findOperators,
   readRows,
   type Recipient,
-  recipientColumns,
+  recipientArguments,
   type RecipientInput,
   recipientMethod,
 } from './recipients.ts'
@@ -81,28 +82,46 @@ export async function readDraft(ctx: Context, raw: CreateBatchInput): Promise<Dr
   return { title, paymentMethod, recipients: await findOperators(ctx, rows, paymentMethod) }
 }
 
+/** Writes a draft: of the recipients that are given, or of those who failed in the batch that is retried. */
+export const insertBatch = sqlFunction('create_batch', {
+  takes: {
+    merchant: 'int',
+    credential: 'int',
+    credentialVersion: 'int',
+    maker: 'text',
+    effect: 'text?',
+    title: 'text?',
+    method: 'provider?',
+    names: 'text[]?',
+    accounts: 'text[]?',
+    amounts: 'bigint[]?',
+    methods: 'provider[]?',
+    retried: 'int?',
+    seed: 'uuid',
+  },
+  gives: {
+    outcome: sqlType<'made' | 'repeated' | 'unauthenticated' | 'open' | 'nothing' | 'retried'>('text'),
+    batchId: 'int',
+  },
+})
+
 /** Writes a draft and its entry in the audit log. @throws DomainError UNAUTHENTICATED */
 export async function writeDraft(ctx: Context, tx: PoolClient, draft: Draft): Promise<{ id: number }> {
   const { merchantId, apiKeyId, apiKeyVersion } = callerOf(ctx)
-  const { rows } = await tx.query<{ outcome: 'made' | 'repeated' | 'unauthenticated'; id: number }>({
-    name: 'create_batch',
-    text: `SELECT outcome, batch_id AS id FROM create_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
-      $11::provider[], NULL, $12)`,
-    values: [
-      merchantId,
-      apiKeyId,
-      apiKeyVersion,
-      nameOf(actorOf(ctx)),
-      ctx.effect?.id ?? null,
-      draft.title,
-      draft.paymentMethod,
-      ...recipientColumns(draft.recipients),
-      recipientsSeed(ctx),
-    ],
+  const [made] = await insertBatch(tx, {
+    merchant: merchantId,
+    credential: apiKeyId,
+    credentialVersion: apiKeyVersion,
+    maker: nameOf(actorOf(ctx)),
+    effect: ctx.effect?.id,
+    title: draft.title,
+    method: draft.paymentMethod,
+    ...recipientArguments(draft.recipients),
+    retried: null,
+    seed: recipientsSeed(ctx),
   })
-  const [made] = rows
   if (!made || made.outcome === 'unauthenticated') throw await whyTurnedAway(ctx)
-  const { id } = made
+  const { batchId: id } = made
   if (made.outcome === 'made') await recordMade(tx, recordingOf(ctx, 'createBatch'), ['batch', id])
   return { id }
 }

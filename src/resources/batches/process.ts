@@ -1,3 +1,4 @@
+import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 import type { PoolClient } from 'pg'
 import { actorOf, nameOf } from '../../identity/actor.ts'
 import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
@@ -54,26 +55,21 @@ export async function beginBatch(ctx: Context, tx: PoolClient, id: number): Prom
   const actor = actorOf(ctx)
   const allowance = allowanceOf(actor)
   const work = async () => {
-    const { rows } = await tx.query<{ outcome: Outcome; status: BatchStatus }>({
-      name: 'process_batch',
-      text: `SELECT outcome, status
-        FROM process_batch($1, $2, $3, $4, $5, $6, $7::provider[], $8, $9::provider[], $10, $11, $12)`,
-      values: [
-        merchantId,
-        apiKeyId,
-        apiKeyVersion,
-        nameOf(actor),
-        id,
-        limits.approvalLifetimeMs,
-        ctx.operators.list().map(({ provider }) => provider),
-        actor.caps?.maxPerPayment ?? null,
-        actor.caps?.paymentMethods ?? null,
-        allowance?.tokenId ?? null,
-        allowance?.maxPerDay ?? null,
-        clientAddress,
-      ],
+    const [found] = await process(tx, {
+      merchant: merchantId,
+      credential: apiKeyId,
+      credentialVersion: apiKeyVersion,
+      asker: nameOf(actor),
+      batch: id,
+      approvalMs: limits.approvalLifetimeMs,
+      connected: ctx.operators.list().map(({ provider }) => provider),
+      paymentMax: actor.caps?.maxPerPayment,
+      operators: actor.caps?.paymentMethods ?? null,
+      token: allowance?.tokenId,
+      dayMax: allowance?.maxPerDay,
+      address: clientAddress,
     })
-    return rows[0]
+    return found
   }
   const recording = recordingOf(ctx, 'processBatch')
   const begun = await withinAllowance(recordedChange(tx, recording, ['batch', id], work))
@@ -115,3 +111,21 @@ type Outcome =
   | 'beyond_payment'
   | 'halted'
   | 'short'
+
+const process = sqlFunction('process_batch', {
+  takes: {
+    merchant: 'int',
+    credential: 'int',
+    credentialVersion: 'int',
+    asker: 'text',
+    batch: 'int',
+    approvalMs: 'bigint',
+    connected: 'provider[]',
+    paymentMax: 'bigint?',
+    operators: 'provider[]?',
+    token: 'uuid?',
+    dayMax: 'bigint?',
+    address: 'text?',
+  },
+  gives: { outcome: sqlType<Outcome>('text'), status: sqlType<BatchStatus>('batch_status') },
+})

@@ -1,3 +1,4 @@
+import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 import { z } from 'zod'
 import type { Batch, BatchRecipient } from '../../../prisma/generated/prisma/client.ts'
 import { mine } from '../../identity/actor.ts'
@@ -93,44 +94,74 @@ function loaderOf<T>(ctx: Context, kind: string, wish: Wish, read: Read<T>) {
   return loader<number, T>(ctx, name, (batchIds) => read(ctx, batchIds, wish))
 }
 
-const columns = `r.id, r.merchant_id AS "merchantId", r.batch_id AS "batchId", r.name, r.account, r.amount,
-  r.payment_method AS "paymentMethod", r.status, r.operator_reference AS "operatorReference",
-  r.failure_reason AS "failureReason", r.failure_message AS "failureMessage",
-  r.settled_amount AS "settledAmount", r.evidence_source AS "evidenceSource", r.sent_at AS "sentAt",
-  r.settled_at AS "settledAt", r.reversed_at AS "reversedAt"`
+const pagesOf = sqlFunction('recipients_pages', {
+  takes: {
+    merchant: 'int',
+    batches: 'int[]',
+    state: sqlType<string | null>('recipient_status?'),
+    method: 'provider?',
+    number: 'text?',
+    title: 'text?',
+    above: sqlType<string>('bigint'),
+    below: sqlType<string>('bigint'),
+    back: 'boolean',
+    take: 'int',
+    skip: 'int',
+  },
+  gives: {
+    id: 'bigint',
+    merchantId: 'int',
+    batchId: 'int',
+    name: 'text',
+    account: 'text',
+    amount: 'bigint',
+    paymentMethod: 'provider',
+    status: sqlType<BatchRecipient['status']>('recipient_status'),
+    operatorReference: 'text?',
+    failureReason: 'text?',
+    failureMessage: 'text?',
+    settledAmount: 'bigint?',
+    evidenceSource: 'text?',
+    sentAt: 'timestamptz?',
+    settledAt: 'timestamptz?',
+    reversedAt: 'timestamptz?',
+  },
+})
 
 async function readRows(ctx: Context, batchIds: readonly number[], wish: Wish) {
-  const { above, below, isBackward, take, skip } = wish
-  const { rows } = await ctx.database.merchantPool.query<BatchRecipient>({
-    name: 'recipients_page',
-    text: `SELECT ${columns} FROM unnest($2::int[]) AS asked (batch_id),
-      recipients_page($1, asked.batch_id, $3, $4, $5, $6, $7, $8, $9, $10, $11) AS r`,
-    values: [...valuesOf(ctx, batchIds, wish), above, below, isBackward, take, skip],
-  })
-  const byBatch = Map.groupBy(rows, ({ batchId }) => batchId)
+  const { above, below, isBackward: back, take, skip } = wish
+  const { merchantPool: pool } = ctx.database
+  const rows = await pagesOf(pool, { ...askedOf(ctx, batchIds, wish), above, below, back, take, skip })
+  const byBatch = Map.groupBy(rows as BatchRecipient[], ({ batchId }) => batchId)
   return batchIds.map((id) => byBatch.get(id) ?? [])
 }
 
+const totalsOf = sqlFunction('recipients_totals', {
+  takes: {
+    merchant: 'int',
+    batches: 'int[]',
+    state: sqlType<string | null>('recipient_status?'),
+    method: 'provider?',
+    number: 'text?',
+    title: 'text?',
+  },
+  gives: { batchId: 'int', n: 'int' },
+})
+
 async function countRows(ctx: Context, batchIds: readonly number[], wish: Wish) {
-  const { rows } = await ctx.database.merchantPool.query<{ batchId: number; n: number }>({
-    name: 'recipients_total',
-    text: `SELECT asked.batch_id AS "batchId", recipients_total($1, asked.batch_id, $3, $4, $5, $6) AS n
-      FROM unnest($2::int[]) AS asked (batch_id)`,
-    values: valuesOf(ctx, batchIds, wish),
-  })
+  const rows = await totalsOf(ctx.database.merchantPool, askedOf(ctx, batchIds, wish))
   const byBatch = new Map(rows.map(({ batchId, n }) => [batchId, n]))
   return batchIds.map((id) => byBatch.get(id) ?? 0)
 }
 
-function valuesOf(ctx: Context, batchIds: readonly number[], wish: Wish) {
-  const { status, paymentMethod, account, name } = wish
-  return [
-    mine(ctx).merchantId,
+function askedOf(ctx: Context, batchIds: readonly number[], wish: Wish) {
+  return {
+    merchant: mine(ctx).merchantId,
     // Asked for under two names, a batch is still read once.
-    [...new Set(batchIds)],
-    status ?? null,
-    paymentMethod ?? null,
-    account ?? null,
-    name ?? null,
-  ]
+    batches: [...new Set(batchIds)],
+    state: wish.status,
+    method: wish.paymentMethod,
+    number: wish.account,
+    title: wish.name,
+  }
 }

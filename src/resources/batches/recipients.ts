@@ -1,3 +1,4 @@
+import type { ArgumentsOf } from '../../database/sql-function.ts'
 import { z } from 'zod'
 import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
@@ -139,12 +140,20 @@ async function findMethods(
     paymentMethod ?? usual ?? saved.get(account) ?? suggestProvider(numberRanges, account)
 }
 
-/** The columns of recipients, as the statements that write them take them. */
-export function recipientColumns(recipients: readonly Recipient[]): unknown[][] {
-  return [
-    recipients.map(({ name }) => name),
-    recipients.map(({ account }) => account),
-    recipients.map(({ amount: asked }) => asked),
-    recipients.map(({ paymentMethod }) => paymentMethod),
-  ]
+/** Recipients, as arguments of the functions that write them: an array of each column. */
+export const recipientTypes = {
+  names: 'text[]',
+  accounts: 'text[]',
+  amounts: 'bigint[]',
+  methods: 'provider[]',
+} as const
+
+/** The arguments of `recipientTypes`. */
+export function recipientArguments(recipients: readonly Recipient[]): ArgumentsOf<typeof recipientTypes> {
+  return {
+    names: recipients.map(({ name }) => name),
+    accounts: recipients.map(({ account }) => account),
+    amounts: recipients.map(({ amount: asked }) => asked),
+    methods: recipients.map(({ paymentMethod }) => paymentMethod),
+  }
 }

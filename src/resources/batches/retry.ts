@@ -6,7 +6,7 @@ import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { recipientsSeed } from '../../requests/identity.ts'
-import { noSuchBatch } from './create.ts'
+import { insertBatch, noSuchBatch } from './create.ts'
 
 /**
  * Makes a draft of those who failed in a batch that has ended: who, how much and by which operator as there.
@@ -21,23 +21,23 @@ export async function retryFailed(ctx: Context, batchId: number): Promise<{ id: 
   const made = await transact(
     asPlatform(ctx, 'the SQL function receives the id of the merchant'),
     async (tx) => {
-      const { rows } = await tx.query<{ outcome: Outcome; id: number }>({
-        name: 'retry_batch',
-        text: `SELECT outcome, batch_id AS id
-        FROM create_batch($1, $2, $3, $4, $5, NULL, NULL, NULL, NULL, NULL, NULL, $6, $7)`,
-        values: [
-          merchantId,
-          apiKeyId,
-          apiKeyVersion,
-          nameOf(actorOf(ctx)),
-          ctx.effect?.id ?? null,
-          batchId,
-          recipientsSeed(ctx),
-        ],
+      const [row] = await insertBatch(tx, {
+        merchant: merchantId,
+        credential: apiKeyId,
+        credentialVersion: apiKeyVersion,
+        maker: nameOf(actorOf(ctx)),
+        effect: ctx.effect?.id,
+        title: null,
+        method: null,
+        names: null,
+        accounts: null,
+        amounts: null,
+        methods: null,
+        retried: batchId,
+        seed: recipientsSeed(ctx),
       })
-      const [row] = rows
       if (row?.outcome === 'made') {
-        await recordMade(tx, recordingOf(ctx, 'retryFailed'), ['batch', row.id])
+        await recordMade(tx, recordingOf(ctx, 'retryFailed'), ['batch', row.batchId])
       }
       return row
     },
@@ -51,12 +51,10 @@ export async function retryFailed(ctx: Context, batchId: number): Promise<{ id: 
     case 'nothing':
       throw new DomainError('STATE_CONFLICT', 'Nobody failed in this batch.')
     case 'retried':
-      throw new DomainError('STATE_CONFLICT', `Those who failed are in batch ${made.id} already.`)
+      throw new DomainError('STATE_CONFLICT', `Those who failed are in batch ${made.batchId} already.`)
     case 'made':
     case 'repeated':
       ctx.sequencer.nudge()
-      return { id: made.id }
+      return { id: made.batchId }
   }
 }
-
-type Outcome = 'made' | 'repeated' | 'unauthenticated' | 'open' | 'nothing' | 'retried'

@@ -1,9 +1,9 @@
+import { sqlFunction } from '../../database/sql-function.ts'
 import { asPlatform } from '../../database/as-platform.ts'
 import type { Services } from '../../context.ts'
 import { bulkLane } from '../../jobs/drain.ts'
-import { type BegunRow, begunRequest, type OpenRequest } from '../../requests/open-request.ts'
+import { begunRequest, type OpenRequest } from '../../requests/open-request.ts'
 import { limits } from '../../shared/limits.ts'
-import type { Provider } from '../../shared/providers.ts'
 import { sendBegun, sendDeadline } from '../../requests/send.ts'
 
 /** Recipients that one process sends to one operator at a time. */
@@ -53,13 +53,32 @@ interface Begun {
   deadline: Date
 }
 
-interface RecipientRow extends BegunRow {
-  recipientId: bigint
-  batchId: number
-  provider: Provider
-  /** The operator executed it before a restore: it is only asked about. */
-  isOrphan: boolean
-}
+/** Takes recipients whose turn it is. `isOrphan`: the operator executed it before a restore. */
+const beginRecipients = sqlFunction('begin_recipients', {
+  takes: {
+    open: 'provider[]',
+    rooms: 'int[]',
+    busyBatches: 'int[]',
+    busyOperators: 'provider[]',
+    batchMax: 'int',
+    fenceMs: 'bigint',
+    firstCheckMs: 'bigint',
+    own: 'bigint[]',
+    callMs: 'bigint',
+  },
+  gives: {
+    recipientId: 'bigint',
+    batchId: 'int',
+    merchantId: 'int',
+    operator: 'provider',
+    requestId: 'bigint',
+    correlationId: 'uuid',
+    amount: 'bigint',
+    phone: 'text',
+    createdAt: 'timestamptz',
+    isOrphan: 'boolean',
+  },
+})
 
 async function beginDue(
   services: Services,
@@ -75,28 +94,22 @@ async function beginDue(
     return [{ provider, room, deadline: sendDeadline(operator, 'disburse') }]
   })
   if (open.length === 0) return []
-  const { rows } = await asPlatform(services, 'a job works for all merchants').pool.query<RecipientRow>({
-    name: 'begin_recipients',
-    text: `SELECT recipient_id AS "recipientId", batch_id AS "batchId", merchant_id AS "merchantId",
-        operator AS provider, request_id AS "requestId", correlation_id AS "correlationId", amount, phone,
-        is_orphan AS "isOrphan"
-      FROM begin_recipients($1::provider[], $2, $3, $4::provider[], $5, $6, $7, $8, $9)`,
-    values: [
-      open.map(({ provider }) => provider),
-      open.map(({ room }) => room),
-      busy.map(({ batchId }) => batchId),
-      busy.map(({ provider }) => provider),
-      limits.batchInFlightMax,
-      limits.operatorFenceMs,
-      limits.firstCheckMs,
-      [...unnoted],
-      limits.disburseSyncDeadlineMs,
-    ],
+  const { pool } = asPlatform(services, 'a job works for all merchants')
+  const rows = await beginRecipients(pool, {
+    open: open.map(({ provider }) => provider),
+    rooms: open.map(({ room }) => room),
+    busyBatches: busy.map(({ batchId }) => batchId),
+    busyOperators: busy.map(({ provider }) => provider),
+    batchMax: limits.batchInFlightMax,
+    fenceMs: limits.operatorFenceMs,
+    firstCheckMs: limits.firstCheckMs,
+    own: [...unnoted],
+    callMs: limits.disburseSyncDeadlineMs,
   })
   const deadlines = new Map(open.map(({ provider, deadline }) => [provider, deadline]))
   return rows.flatMap((row): (Begun | 'orphan')[] => {
     if (row.isOrphan) return ['orphan']
-    const { recipientId: subjectId, batchId, provider } = row
+    const { recipientId: subjectId, batchId, operator: provider } = row
     const request = begunRequest(row, { subject: 'recipient', subjectId, provider, request: {} })
     const deadline = deadlines.get(provider)
     return deadline ? [{ batchId, request, deadline }] : []

@@ -1,6 +1,7 @@
+import { sqlFunctionOfMany, sqlType } from '../../database/sql-function.ts'
 import type { Pool } from 'pg'
 import { shareStatement } from '../../database/batch.ts'
-import { type Ending, noteOtherOutcome, outcomeColumns } from '../../requests/ending.ts'
+import { type Ending, noteOtherOutcome, outcomeArguments, outcomeTypes } from '../../requests/ending.ts'
 import type { RequestServices } from '../../requests/subjects.ts'
 import type { RecipientStatus } from './states.ts'
 
@@ -25,7 +26,7 @@ export async function settleRecipient(
   id: bigint,
   outcome: Ending,
 ): Promise<Settlement> {
-  const settlement = await services.batches.run(settleMany, { id, outcome })
+  const settlement = await services.batches.run(settling, { id, outcome })
   if (settlement.moved) services.sequencer.nudge()
   else if (settlement.status !== outcome.status)
     noteOtherOutcome(services, `recipient:${id}`, settlement.status, outcome, true)
@@ -37,20 +38,22 @@ interface Item {
   outcome: Ending
 }
 
+/** Status, movements, event and the end of the operator request, in one commit. */
+export const settleRecipients = sqlFunctionOfMany('settle_recipients', {
+  each: { recipientId: 'bigint', toStatus: sqlType<RecipientStatus>('recipient_status'), ...outcomeTypes },
+  takes: {},
+  gives: { place: 'int', moved: 'boolean', status: sqlType<RecipientStatus>('recipient_status') },
+})
+
 /** Nobody waits for a recipient as one waits for a deposit: those that end within a moment end together. */
-const settleMany = shareStatement(
-  async (pool: Pool, items: readonly Item[]): Promise<Settlement[]> => {
-    const { rows } = await pool.query<Settlement>({
-      name: 'settle_recipients',
-      text: `SELECT moved, status
-        FROM settle_recipients($1, $2::recipient_status[], $3, $4, $5, $6, $7, $8::jsonb[], $9, $10)`,
-      values: [
-        items.map((i) => i.id),
-        items.map((i) => i.outcome.status),
-        ...outcomeColumns(items.map((i) => i.outcome)),
-      ],
-    })
-    return rows
+const settling = shareStatement(
+  (pool: Pool, items: readonly Item[]): Promise<Settlement[]> => {
+    const outcomes = items.map(({ id, outcome }) => ({
+      recipientId: id,
+      toStatus: outcome.status,
+      ...outcomeArguments(outcome),
+    }))
+    return settleRecipients(pool, outcomes, {})
   },
   undefined,
   recipientsSettlePaceMs,

@@ -1,3 +1,4 @@
+import { sqlFunction } from '../../database/sql-function.ts'
 import type { PoolClient } from 'pg'
 import { z } from 'zod'
 import { createApiKey } from '../../identity/api-keys.ts'
@@ -8,7 +9,6 @@ import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
 import { fund } from '../../ledger/post.ts'
 import { readInput, text } from '../../shared/input.ts'
-import { invariant } from '../../shared/invariant.ts'
 import { limits } from '../../shared/limits.ts'
 import type { Xof } from '../../shared/money.ts'
 import type { Secret } from '../../shared/secret.ts'
@@ -64,12 +64,10 @@ async function insertMerchant(
   name: string,
   door: Door,
 ): Promise<NewMerchant> {
-  const { rows } = await tx.query<{ id: number }>('INSERT INTO merchant (name) VALUES ($1) RETURNING id', [
-    name,
-  ])
-  const merchantId = rows[0]?.id
-  invariant(merchantId, 'a new merchant has an id')
+  const merchantId = await insert(tx, { name })
   const { key, secret } = await createApiKey(tx, access.master, { merchantId, name: 'default', scopes })
   await recordMade(tx, platformRecording(merchantId, 'merchant create', door), ['merchant', merchantId])
   return { merchantId, apiKey: key, apiSecret: secret }
 }
+
+const insert = sqlFunction('create_merchant', { takes: { name: 'text' }, gives: 'int' })

@@ -1,3 +1,4 @@
+import { sqlFunction } from '../../database/sql-function.ts'
 import { platformRecording, recordedChange } from '../../audit/audit-log.ts'
 import type { Services } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
@@ -14,14 +15,10 @@ export async function deactivateMerchant(
   merchantId: number,
 ): Promise<void> {
   const recording = platformRecording(merchantId, 'merchant deactivate')
-  const { rowCount } = await transact(asPlatform(services, 'an administrator names the merchant'), (tx) =>
-    recordedChange(tx, recording, ['merchant', merchantId], () =>
-      tx.query(
-        `UPDATE merchant SET status = 'inactive', deactivated_at = coalesce(deactivated_at, service_now())
-         WHERE id = $1`,
-        [merchantId],
-      ),
-    ),
+  const isThere = await transact(asPlatform(services, 'an administrator names the merchant'), (tx) =>
+    recordedChange(tx, recording, ['merchant', merchantId], () => deactivate(tx, { merchant: merchantId })),
   )
-  if (rowCount === 0) throw new DomainError('NOT_FOUND', `There is no merchant ${merchantId}.`)
+  if (!isThere) throw new DomainError('NOT_FOUND', `There is no merchant ${merchantId}.`)
 }
+
+const deactivate = sqlFunction('deactivate_merchant', { takes: { merchant: 'int' }, gives: 'boolean' })

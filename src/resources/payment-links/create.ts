@@ -1,3 +1,4 @@
+import { sqlFunction } from '../../database/sql-function.ts'
 import pg from 'pg'
 import { z } from 'zod'
 import { mine } from '../../identity/actor.ts'
@@ -45,27 +46,21 @@ export async function createLink(ctx: Context, raw: CreateLinkInput): Promise<{ 
   const madeFor = ctx.effect?.id ?? null
   try {
     const made = await transact({ pool: ctx.database.merchantPool }, async (tx) => {
-      const { rows } = await tx.query<{ id: number }>(
-        `INSERT INTO payment_link (merchant_id, title, description, amount, url_slug, usage_limit, expires_at,
-           made_for, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9) ON CONFLICT (made_for, merchant_id) DO NOTHING
-         RETURNING id`,
-        [
-          merchantId,
-          input.title,
-          input.description || null,
-          input.amount ?? null,
-          input.urlSlug ?? makeSlug(),
-          input.usageLimit ?? null,
-          input.expiresAt ?? null,
-          madeFor,
-          now,
-        ],
-      )
-      if (rows[0]) await recordMade(tx, recordingOf(ctx, 'createPaymentLink'), ['payment_link', rows[0].id])
-      return rows[0]
+      const id = await insert(tx, {
+        merchant: merchantId,
+        title: input.title,
+        description: input.description || null,
+        amount: input.amount,
+        slug: input.urlSlug ?? makeSlug(),
+        usageLimit: input.usageLimit,
+        expiresAt: input.expiresAt,
+        effect: madeFor,
+        at: now,
+      })
+      if (id !== null) await recordMade(tx, recordingOf(ctx, 'createPaymentLink'), ['payment_link', id])
+      return id
     })
-    if (made) return made
+    if (made !== null) return { id: made }
   } catch (error) {
     const isTaken = error instanceof pg.DatabaseError && error.constraint === 'payment_link_url_slug_key'
     if (!isTaken) throw error
@@ -79,6 +74,21 @@ export async function createLink(ctx: Context, raw: CreateLinkInput): Promise<{ 
   invariant(known, 'what one effect made is there')
   return known
 }
+
+const insert = sqlFunction('create_payment_link', {
+  takes: {
+    merchant: 'int',
+    title: 'text',
+    description: 'text?',
+    amount: 'bigint?',
+    slug: 'text',
+    usageLimit: 'int?',
+    expiresAt: 'timestamptz?',
+    effect: 'text?',
+    at: 'timestamptz',
+  },
+  gives: 'int?',
+})
 
 function madeBefore(ctx: Context, madeFor: string): Promise<{ id: number } | null> {
   return ctx.database.prisma.paymentLink.findFirst({ where: { ...mine(ctx), madeFor }, select: { id: true } })

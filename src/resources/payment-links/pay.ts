@@ -1,3 +1,4 @@
+import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 import { DatabaseError } from 'pg'
 import { z } from 'zod'
 import { asPlatform } from '../../database/as-platform.ts'
@@ -19,7 +20,6 @@ import {
   operatorUnavailable,
   requestData,
 } from '../transactions/initiation.ts'
-import type { Availability } from './availability.ts'
 import type { PublicLink } from './find.ts'
 import { noSuchLink } from './update.ts'
 
@@ -92,52 +92,68 @@ export async function payByLink(
   return askPayer(ctx, { ...item, merchantId: made.merchantId }, made, deadline)
 }
 
-interface Row extends MadeCollection {
-  outcome: 'made' | 'closed' | 'changed' | 'held' | 'crowded' | 'asked'
-  availability: Availability
-  merchantId: number
-  freeInMs: bigint | null
-}
+const collectByLink = sqlFunction('collect_by_link', {
+  takes: {
+    link: 'int',
+    operator: 'provider',
+    phone: 'text',
+    shown: 'bigint',
+    reference: 'text',
+    request: 'jsonb',
+    lifetimeMs: 'bigint',
+    fenceMs: 'bigint',
+    firstCheckMs: 'bigint',
+    askedMax: 'int[]',
+    askedMs: 'bigint[]',
+    identity: 'uuid',
+    visitor: 'bytea',
+  },
+  gives: {
+    outcome: sqlType<'made' | 'closed' | 'changed' | 'held' | 'crowded' | 'asked'>('text'),
+    availability: 'text',
+    merchantId: 'int?',
+    transactionId: 'bigint?',
+    requestId: 'bigint?',
+    correlationId: 'uuid?',
+    createdAt: 'timestamptz?',
+    expiresAt: 'timestamptz?',
+    freeInMs: 'bigint?',
+    isOrphan: 'boolean?',
+  },
+})
 
 /** @throws DomainError NOT_FOUND, LINK_CLOSED, AMOUNT_CHANGED, DUPLICATE_REFERENCE, RATE_LIMITED */
 async function record(
   ctx: Context,
   linkId: number,
   item: Pick<Item, 'provider' | 'phone' | 'amount' | 'reference' | 'identity' | 'request'>,
-): Promise<Row> {
+): Promise<MadeCollection & { merchantId: number }> {
   const { promptsPerPhone: asked } = ctx.config.pace
-  const recorded = asPlatform(ctx, 'a payer is not signed in: the slug is the credential').pool.query<Row>({
-    name: 'collect_by_link',
-    text: `SELECT outcome, availability, merchant_id AS "merchantId", transaction_id AS "transactionId",
-        request_id AS "requestId", correlation_id AS "correlationId", created_at AS "createdAt",
-        free_in_ms AS "freeInMs", is_orphan AS "isOrphan"
-      FROM collect_by_link($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
-    values: [
-      linkId,
-      item.provider,
-      item.phone,
-      item.amount,
-      item.reference,
-      JSON.stringify(item.request),
-      limits.collectionLifetimeMs,
-      limits.operatorFenceMs,
-      limits.firstCheckMs,
-      [asked, asked * prompts.dayFactor],
-      [prompts.windowMs, prompts.dayMs],
-      item.identity,
-      hashOfVisitor(ctx, linkId),
-    ],
+  const { pool } = asPlatform(ctx, 'a payer is not signed in: the slug is the credential')
+  const recorded = collectByLink(pool, {
+    link: linkId,
+    operator: item.provider,
+    phone: item.phone,
+    shown: item.amount,
+    reference: item.reference,
+    request: item.request,
+    lifetimeMs: limits.collectionLifetimeMs,
+    fenceMs: limits.operatorFenceMs,
+    firstCheckMs: limits.firstCheckMs,
+    askedMax: [asked, asked * prompts.dayFactor],
+    askedMs: [prompts.windowMs, prompts.dayMs],
+    identity: item.identity,
+    visitor: hashOfVisitor(ctx, linkId),
   })
-  const { rows } = await recorded.catch((error: unknown) => {
+  const [row] = await recorded.catch((error: unknown) => {
     const isTaken =
       error instanceof DatabaseError && error.constraint === 'transaction_reference_merchant_id_key'
     throw isTaken ? new DomainError('DUPLICATE_REFERENCE') : error
   })
-  const [row] = rows
   if (!row) throw noSuchLink()
   if (row.outcome === 'closed') throw new DomainError('LINK_CLOSED')
   if (row.outcome === 'changed') throw new DomainError('AMOUNT_CHANGED')
-  if (row.outcome === 'made') return row
+  if (row.outcome === 'made') return row as MadeCollection & { merchantId: number }
   const retryAfterS = Math.ceil(Number(row.freeInMs) / 1_000)
   throw new DomainError('RATE_LIMITED', undefined, { retryAfterS, whose: waitsFor[row.outcome] })
 }

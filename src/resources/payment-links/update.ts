@@ -1,3 +1,4 @@
+import { sqlFunction } from '../../database/sql-function.ts'
 import { z } from 'zod'
 import { mine } from '../../identity/actor.ts'
 import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
@@ -27,36 +28,47 @@ export async function updateLink(ctx: Context, id: number, raw: UpdateLinkInput)
   checkExpiry(input.expiresAt, now)
   const { merchantId } = mine(ctx)
   const given = (name: keyof UpdateLinkInput) => raw[name] !== undefined
-  const { rowCount } = await transact({ pool: ctx.database.merchantPool }, (tx) =>
+  const isThere = await transact({ pool: ctx.database.merchantPool }, (tx) =>
     recordedChange(tx, recordingOf(ctx, 'updatePaymentLink'), ['payment_link', id], () =>
-      tx.query(updateSql, [
-        id,
-        merchantId,
-        input.title,
-        input.isActive,
-        given('description'),
-        input.description || null,
-        given('amount'),
-        input.amount,
-        given('usageLimit'),
-        input.usageLimit,
-        given('expiresAt'),
-        input.expiresAt,
-        now,
-      ]),
+      change(tx, {
+        link: id,
+        merchant: merchantId,
+        newTitle: input.title,
+        active: input.isActive,
+        hasDescription: given('description'),
+        newDescription: input.description || null,
+        hasAmount: given('amount'),
+        newAmount: input.amount,
+        hasLimit: given('usageLimit'),
+        newLimit: input.usageLimit,
+        hasExpiry: given('expiresAt'),
+        newExpiry: input.expiresAt,
+        at: now,
+      }),
     ),
   )
-  if (!rowCount) throw noSuchLink()
+  if (!isThere) throw noSuchLink()
   return { id }
 }
 
-const updateSql = `
-  UPDATE payment_link SET title = coalesce($3, title), is_active = coalesce($4, is_active),
-    description = CASE WHEN $5 THEN $6 ELSE description END,
-    amount = CASE WHEN $7 THEN $8::bigint ELSE amount END,
-    usage_limit = CASE WHEN $9 THEN $10::int ELSE usage_limit END,
-    expires_at = CASE WHEN $11 THEN $12::timestamptz ELSE expires_at END, updated_at = $13
-  WHERE id = $1 AND merchant_id = $2`
+const change = sqlFunction('update_payment_link', {
+  takes: {
+    link: 'int',
+    merchant: 'int',
+    newTitle: 'text?',
+    active: 'boolean?',
+    hasDescription: 'boolean',
+    newDescription: 'text?',
+    hasAmount: 'boolean',
+    newAmount: 'bigint?',
+    hasLimit: 'boolean',
+    newLimit: 'int?',
+    hasExpiry: 'boolean',
+    newExpiry: 'timestamptz?',
+    at: 'timestamptz',
+  },
+  gives: 'boolean',
+})
 
 /** A link of nobody, or of another merchant. */
 export function noSuchLink(): DomainError {

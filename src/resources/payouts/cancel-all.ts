@@ -1,8 +1,11 @@
+import { sqlFunction } from '../../database/sql-function.ts'
 import { platformRecording, recordChange } from '../../audit/audit-log.ts'
 import type { Services } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
+
+const cancelSome = sqlFunction('cancel_payouts_of', { takes: { merchant: 'int', take: 'int' }, gives: 'int' })
 
 /** Payouts that one statement cancels. */
 const stepMax = 500
@@ -33,11 +36,7 @@ export async function cancelPayoutsOf(
   let cancelled = 0
   for (;;) {
     const count = await transact({ pool }, async (tx) => {
-      const { rows: step } = await tx.query<{ n: number }>('SELECT cancel_payouts_of($1, $2) AS n', [
-        merchantId,
-        stepMax,
-      ])
-      const n = step[0]?.n ?? 0
+      const n = await cancelSome(tx, { merchant: merchantId, take: stepMax })
       const recording = platformRecording(merchantId, 'merchant cancel-payouts')
       const change = { target: ['merchant', merchantId], after: { payouts_cancelled: n } } as const
       if (n > 0) await recordChange(tx, recording, change)

@@ -1,3 +1,4 @@
+import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 import type { Pool } from 'pg'
 import { asPlatform } from '../../database/as-platform.ts'
 import type { Services } from '../../context.ts'
@@ -69,13 +70,23 @@ async function beginDue(services: Services, provider: Provider, take: number): P
   }
 }
 
-async function begin(pool: Pool, provider: Provider, take: number): Promise<PayoutRow[]> {
-  const { rows } = await pool.query<PayoutRow>({
-    name: 'begin_payouts',
-    text: `SELECT outcome, request_id AS "requestId", payout_id AS "payoutId",
-        merchant_id AS "merchantId", amount, phone, correlation_id AS "correlationId", request
-      FROM begin_payouts($1, $2, $3, $4)`,
-    values: [provider, take, limits.operatorFenceMs, limits.firstCheckMs],
-  })
-  return rows
+async function begin(pool: Pool, operator: Provider, take: number): Promise<PayoutRow[]> {
+  const terms = { fenceMs: limits.operatorFenceMs, firstCheckMs: limits.firstCheckMs }
+  const rows = await beginPayouts(pool, { operator, take, ...terms })
+  return rows as PayoutRow[]
 }
+
+const beginPayouts = sqlFunction('begin_payouts', {
+  takes: { operator: 'provider', take: 'int', fenceMs: 'bigint', firstCheckMs: 'bigint' },
+  gives: {
+    outcome: sqlType<PayoutRow['outcome']>('text'),
+    payoutId: 'bigint',
+    requestId: 'bigint?',
+    correlationId: 'uuid?',
+    merchantId: 'int',
+    amount: 'bigint',
+    phone: 'text',
+    request: sqlType<PayoutRow['request']>('jsonb'),
+    createdAt: 'timestamptz',
+  },
+})

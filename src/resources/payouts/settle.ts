@@ -1,6 +1,7 @@
+import { sqlFunctionOfMany, sqlType } from '../../database/sql-function.ts'
 import type { Pool } from 'pg'
 import { shareStatement } from '../../database/batch.ts'
-import { type Ending, noteOtherOutcome, outcomeColumns } from '../../requests/ending.ts'
+import { type Ending, noteOtherOutcome, outcomeArguments, outcomeTypes } from '../../requests/ending.ts'
 import type { RequestServices } from '../../requests/subjects.ts'
 import type { PayoutStatus } from './states.ts'
 
@@ -30,7 +31,7 @@ export async function settlePayout(
   id: bigint,
   outcome: Ending,
 ): Promise<Settlement> {
-  const settlement = await services.batches.run(settleMany, { id, outcome })
+  const settlement = await services.batches.run(settling, { id, outcome })
   if (settlement.moved) services.sequencer.nudge()
   else if (settlement.status !== becomes[outcome.status])
     noteOtherOutcome(services, `payout:${id}`, settlement.status, outcome, true)
@@ -42,19 +43,23 @@ interface Item {
   outcome: Ending
 }
 
-async function settle(pool: Pool, items: readonly Item[]): Promise<Settlement[]> {
-  const { rows } = await pool.query<Settlement>({
-    name: 'settle_payouts',
-    text: `SELECT moved, status
-      FROM settle_payouts($1, $2::payout_status[], $3, $4, $5, $6, $7, $8::jsonb[], $9, $10)`,
-    values: [
-      items.map((i) => i.id),
-      items.map((i) => becomes[i.outcome.status]),
-      ...outcomeColumns(items.map((i) => i.outcome)),
-    ],
-  })
-  return rows
-}
+/** Status, movements, event and the end of the operator request, in one commit. */
+export const settlePayouts = sqlFunctionOfMany('settle_payouts', {
+  each: { payoutId: 'bigint', toStatus: sqlType<PayoutStatus>('payout_status'), ...outcomeTypes },
+  takes: {},
+  gives: { place: 'int', moved: 'boolean', status: sqlType<PayoutStatus>('payout_status') },
+})
 
 /** Nobody waits for a payout as one waits for a deposit: those that end within a moment end together. */
-const settleMany = shareStatement(settle, undefined, payoutsSettlePaceMs)
+const settling = shareStatement(
+  (pool: Pool, items: readonly Item[]): Promise<Settlement[]> => {
+    const outcomes = items.map(({ id, outcome }) => ({
+      payoutId: id,
+      toStatus: becomes[outcome.status],
+      ...outcomeArguments(outcome),
+    }))
+    return settlePayouts(pool, outcomes, {})
+  },
+  undefined,
+  payoutsSettlePaceMs,
+)

@@ -1,3 +1,4 @@
+import { sqlFunction } from '../../database/sql-function.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
 import type { Operators } from '../../operators/registry.ts'
@@ -35,6 +36,12 @@ interface Options {
   progress: (words: string) => void
 }
 
+const accept = sqlFunction('accept_restore', {
+  takes: { known: 'int', what: 'jsonb', why: 'text' },
+  gives: 'boolean',
+})
+const restoreKeys = sqlFunction('restore_keys', { takes: {}, gives: 'void' })
+
 /**
  * Accepts a restore of the database: asks every operator what it did since the backup and a day before it,
  * has the service ask about what is open here, names what the records lack, and only then lets money leave
@@ -51,15 +58,11 @@ export async function acceptRestore(options: Options): Promise<Accepted> {
     progress(`${day.provider}, ${day.day}: ${day.lines.length} movements`)
   }
   await untilSettled(pool, reconciled.openRequestIds, { patienceMs, progress })
-  if (keepKeys) await pool.query('UPDATE api_key SET suspended_at = NULL WHERE suspended_at IS NOT NULL')
+  if (keepKeys) await restoreKeys(pool, {})
   const orphans = await listOrphans(pool)
   const counts = { ...summaryOf(reconciled), orphans: orphans.length, keptKeys: keepKeys }
-  const { rows } = await pool.query<{ done: boolean }>('SELECT accept_restore($1, $2, $3) AS done', [
-    epoch,
-    counts,
-    `the restore was accepted: ${JSON.stringify(counts)}`,
-  ])
-  if (!rows[0]?.done)
+  const why = `the restore was accepted: ${JSON.stringify(counts)}`
+  if (!(await accept(pool, { known: epoch, what: counts, why })))
     throw new DomainError('STATE_CONFLICT', 'The database was restored once more meanwhile: run this again.')
   return { epoch, reconciled, orphans, ...(await readRest(pool)) }
 }

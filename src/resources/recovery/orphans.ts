@@ -1,3 +1,4 @@
+import { sqlFunction } from '../../database/sql-function.ts'
 import type { Pool } from 'pg'
 import { DomainError } from '../../shared/errors.ts'
 import type { Provider } from '../../shared/providers.ts'
@@ -52,9 +53,11 @@ export async function listOrphans(pool: Pool): Promise<Orphan[]> {
  * @throws DomainError NOT_FOUND where no such orphan is open
  */
 export async function resolveOrphan(pool: Pool, id: bigint, resolution: string): Promise<void> {
-  const { rowCount } = await pool.query(
-    `UPDATE operator_orphan SET resolved_at = now(), resolution = $2 WHERE id = $1 AND resolved_at IS NULL`,
-    [id, resolution],
-  )
-  if (rowCount === 0) throw new DomainError('NOT_FOUND', `No open orphan has the id ${id}.`)
+  if (!(await resolve(pool, { orphan: id, resolution })))
+    throw new DomainError('NOT_FOUND', `No open orphan has the id ${id}.`)
 }
+
+const resolve = sqlFunction('resolve_orphan', {
+  takes: { orphan: 'bigint', resolution: 'text' },
+  gives: 'boolean',
+})

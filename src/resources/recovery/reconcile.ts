@@ -1,3 +1,4 @@
+import { sqlFunction, sqlFunctionOfMany, sqlType } from '../../database/sql-function.ts'
 import type { Pool } from 'pg'
 import type { StatementLine } from '../../operators/operator.ts'
 import type { Provider } from '../../shared/providers.ts'
@@ -99,7 +100,7 @@ async function reconcileSome(
       if (openStates.has(match.state ?? '')) sum.openRequestIds.push(match.requestId)
     }
   }
-  await makeDue(pool, due)
+  await makeDue(pool, { requestIds: due })
   await keepOrphans(pool, { provider, day, movements: unknown })
 }
 
@@ -132,40 +133,35 @@ async function findMatches(
   return new Map(rows.map((row) => [row.place, row]))
 }
 
-async function makeDue(pool: Pool, requestIds: readonly bigint[]): Promise<void> {
-  await pool.query(
-    `WITH mine AS MATERIALIZED (
-       SELECT r.id FROM operator_request r WHERE r.id = ANY ($1) ORDER BY r.id FOR NO KEY UPDATE
-     )
-     UPDATE operator_request r
-     SET state = CASE WHEN r.state IN ('sending', 'unsent', 'doubt') THEN 'accepted' ELSE r.state END,
-       accepted_at = coalesce(r.accepted_at, service_now()), next_check_at = service_now(), query_after = NULL
-     FROM mine WHERE r.id = mine.id`,
-    [requestIds],
-  )
-}
+/** What operators say they executed is asked about next. */
+const makeDue = sqlFunction('make_requests_due', { takes: { requestIds: 'bigint[]' }, gives: 'void' })
 
 async function keepOrphans(
   pool: Pool,
   { provider, day, movements }: { provider: Provider; day: string; movements: readonly Movement[] },
 ): Promise<void> {
-  await pool.query(
-    `INSERT INTO operator_orphan (provider, kind, correlation_id, operator_ref, client_ref, amount,
-       counterparty, posted_at, statement_day)
-     SELECT $1, i.kind, i.identity, i.operator_ref, i.client_ref, i.amount, i.counterparty, i.posted_at, $2
-     FROM unnest($3::text[], $4::uuid[], $5::text[], $6::text[], $7::bigint[], $8::text[], $9::timestamptz[])
-       AS i (kind, identity, operator_ref, client_ref, amount, counterparty, posted_at)
-     ON CONFLICT (provider, operator_ref, kind) DO NOTHING`,
-    [
-      provider,
-      day,
-      movements.map(({ kind }) => kind),
-      movements.map(({ identity, kind }) => (kind === 'reverse' ? null : identity)),
-      movements.map(({ line }) => line.operatorRef),
-      movements.map(({ line }) => line.clientRef ?? null),
-      movements.map(({ line }) => line.amount),
-      movements.map(({ line }) => line.counterparty ?? null),
-      movements.map(({ line }) => line.postedAt),
-    ],
-  )
+  const orphans = movements.map(({ kind, identity, line }) => ({
+    kind,
+    identity: kind === 'reverse' ? null : identity,
+    operatorRef: line.operatorRef,
+    clientRef: line.clientRef,
+    amount: line.amount,
+    counterparty: line.counterparty,
+    postedAt: line.postedAt,
+  }))
+  await insertOrphans(pool, orphans, { operator: provider, statementDay: day })
 }
+
+const insertOrphans = sqlFunctionOfMany('keep_orphans', {
+  each: {
+    kind: 'text',
+    identity: 'uuid?',
+    operatorRef: 'text',
+    clientRef: 'text?',
+    amount: 'bigint',
+    counterparty: 'text?',
+    postedAt: 'timestamptz',
+  },
+  takes: { operator: 'provider', statementDay: sqlType<string>('date') },
+  gives: 'void',
+})

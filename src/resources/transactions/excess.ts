@@ -1,3 +1,4 @@
+import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 import { z } from 'zod'
 import { platformRecording, recordChange } from '../../audit/audit-log.ts'
 import type { Services } from '../../context.ts'
@@ -67,17 +68,12 @@ export async function decideExcess(
 ): Promise<{ merchantId: number; transactionId: bigint; amount: Xof }> {
   const { id, by, reason } = readInput(decisionInput, raw)
   return transact(asPlatform(services, seesAll), async (tx) => {
-    const { rows } = await tx.query<Decision>(
-      `SELECT outcome, merchant_id AS "merchantId", transaction_id AS "transactionId", amount
-       FROM decide_excess($1, $2::settlement_exception_state, $3, $4)`,
-      [id, verdict, by, reason],
-    )
-    const [made] = rows
+    const [made] = await decide(tx, { exceptionId: id, verdict, person: by, why: reason })
     if (made?.outcome === 'decided') {
       throw new DomainError('STATE_CONFLICT', `Excess ${id} was decided before.`)
     }
     if (made?.outcome !== 'done') throw new DomainError('NOT_FOUND', `There is no excess ${id}.`)
-    const { merchantId, transactionId, amount } = made
+    const { merchantId, transactionId, amount } = made as Done
     const recording = platformRecording(merchantId, `excess ${verdict === 'credited' ? 'credit' : 'return'}`)
     const after = { state: verdict, amount: Number(amount), decided_by: by, reason }
     await recordChange(tx, recording, { target: ['transaction', transactionId], after })
@@ -85,6 +81,23 @@ export async function decideExcess(
   })
 }
 
-type Decision =
-  | { outcome: 'done'; merchantId: number; transactionId: bigint; amount: Xof }
-  | { outcome: 'unknown' | 'decided' }
+const decide = sqlFunction('decide_excess', {
+  takes: {
+    exceptionId: 'int',
+    verdict: sqlType<Verdict>('settlement_exception_state'),
+    person: 'text',
+    why: 'text',
+  },
+  gives: {
+    outcome: sqlType<'done' | 'unknown' | 'decided'>('text'),
+    merchantId: 'int?',
+    transactionId: 'bigint?',
+    amount: 'bigint?',
+  },
+})
+
+interface Done {
+  merchantId: number
+  transactionId: bigint
+  amount: Xof
+}

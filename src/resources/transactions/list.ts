@@ -1,3 +1,4 @@
+import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 import type { Pool } from 'pg'
 import { z } from 'zod'
 import { mine } from '../../identity/actor.ts'
@@ -65,15 +66,28 @@ export async function countTransactions(
   return Number(rows[0]?.n ?? 0)
 }
 
+const fold = sqlFunction('fold_transaction_counts', { takes: { take: 'int' }, gives: 'int' })
+
 /** Adds what changed in the numbers of transactions to their counts. @returns how many changes that were */
-export async function foldCounts(pool: Pool): Promise<number> {
-  const { rows } = await pool.query<{ folded: number }>({
-    name: 'fold_transaction_counts',
-    text: 'SELECT fold_transaction_counts($1) AS folded',
-    values: [limits.countsFoldMax],
-  })
-  return rows[0]?.folded ?? 0
+export function foldCounts(pool: Pool): Promise<number> {
+  return fold(pool, { take: limits.countsFoldMax })
 }
+
+const transactionAt = sqlFunction('transaction_at', {
+  takes: { merchant: 'int', skip: 'bigint' },
+  gives: 'bigint?',
+})
+const transactionOfKindAt = sqlFunction('transaction_of_kind_at', {
+  takes: {
+    merchant: 'int',
+    type: sqlType<string | null>('transaction_type?'),
+    method: sqlType<string | null>('provider?'),
+    state: sqlType<string | null>('transaction_status?'),
+    skip: 'bigint',
+    take: 'bigint',
+  },
+  gives: { oldest: 'bigint?', newest: 'bigint?' },
+})
 
 /** Where a page lies: at or below an id, or behind some rows that are passed over one by one. */
 export interface PageWindow {
@@ -95,24 +109,17 @@ export async function findPage(
   const { skip, take } = page
   const kind = kindOf(ctx, raw)
   if (!kind) return { skip }
-  const [merchantId, ...kinds] = kind
+  const [merchant, ...kinds] = kind
   const isEvery = kinds.every((each) => each === null)
   if (isEvery && skip < limits.offsetNearMax) return { skip }
-  const { rows } = await ctx.database.merchantPool.query<{ oldest: bigint | null; newest: bigint | null }>(
-    isEvery
-      ? {
-          name: 'transaction_at',
-          text: 'SELECT NULL AS oldest, transaction_at($1, $2) AS newest',
-          values: [merchantId, skip],
-        }
-      : {
-          name: 'transaction_of_kind_at',
-          text: 'SELECT oldest, newest FROM transaction_of_kind_at($1, $2, $3, $4, $5, $6)',
-          // Some rows more: one that another status took away meanwhile must not end the list.
-          values: [...kind, skip, take + limits.pageSizeMax],
-        },
-  )
-  const { oldest = null, newest = null } = rows[0] ?? {}
+  const { merchantPool: pool } = ctx.database
+  const [type, method, state] = kinds
+  // Some rows more: one that another status took away meanwhile must not end the list.
+  const asked = { merchant, type, method, state, skip, take: take + limits.pageSizeMax }
+  const [found] = isEvery
+    ? [{ oldest: null, newest: await transactionAt(pool, { merchant, skip }) }]
+    : await transactionOfKindAt(pool, asked)
+  const { oldest = null, newest = null } = found ?? {}
   return newest === null ? null : { id: { lte: newest, ...(oldest !== null && { gte: oldest }) }, skip: 0 }
 }
 

@@ -1,3 +1,4 @@
+import { sqlFunctionOfMany, sqlType } from '../../database/sql-function.ts'
 import type { Pool } from 'pg'
 import { shareStatement } from '../../database/batch.ts'
 import type { Evidence } from '../../operators/operator.ts'
@@ -30,7 +31,7 @@ export async function reverseTransaction(
   transactionId: bigint,
   evidence: Evidence,
 ): Promise<Reversal> {
-  const reversal = await services.batches.run(reverseMany, { transactionId, evidence })
+  const reversal = await services.batches.run(reversing, { transactionId, evidence })
   if (reversal.moved) services.sequencer.nudge()
   if (reversal.moved && reversal.shortfall) {
     const { shortfall } = reversal
@@ -50,16 +51,25 @@ interface Item {
   evidence: Evidence
 }
 
-const reverseMany = shareStatement(async (pool: Pool, items: readonly Item[]): Promise<Reversal[]> => {
-  const { rows } = await pool.query<Reversal>({
-    name: 'reverse_many',
-    text: 'SELECT moved, status, shortfall, amount FROM reverse_many($1, $2, $3::jsonb[])',
-    values: [
-      items.map((item) => item.transactionId),
-      items.map(() => 'query'),
-      items.map((item) => JSON.stringify({ by: 'query', reversed: true, ...proofOf(item.evidence) })),
-    ],
-  })
+const reverseMany = sqlFunctionOfMany('reverse_many', {
+  each: { transactionId: 'bigint', source: 'text', evidence: 'jsonb' },
+  takes: {},
+  gives: {
+    place: 'int',
+    moved: 'boolean',
+    status: sqlType<TransactionStatus>('transaction_status'),
+    shortfall: 'bigint?',
+    amount: 'bigint?',
+  },
+})
+
+const reversing = shareStatement(async (pool: Pool, items: readonly Item[]): Promise<Reversal[]> => {
+  const reversals = items.map(({ transactionId, evidence }) => ({
+    transactionId,
+    source: 'query',
+    evidence: { by: 'query', reversed: true, ...proofOf(evidence) },
+  }))
+  const rows = await reverseMany(pool, reversals, {})
   invariant(rows.length === items.length, 'every transaction that is reversed exists')
   return rows
 })

@@ -1,6 +1,7 @@
+import { sqlFunctionOfMany, sqlType } from '../../database/sql-function.ts'
 import type { Pool } from 'pg'
 import { shareStatement } from '../../database/batch.ts'
-import { type Ending, noteOtherOutcome, outcomeColumns } from '../../requests/ending.ts'
+import { type Ending, noteOtherOutcome, outcomeArguments, outcomeTypes } from '../../requests/ending.ts'
 import type { RequestServices } from '../../requests/subjects.ts'
 import type { TransactionStatus } from './states.ts'
 
@@ -21,7 +22,7 @@ export async function settleDeposit(
   id: bigint,
   outcome: Ending,
 ): Promise<Settlement> {
-  const settlement = await services.batches.run(settleMany, { id, outcome })
+  const settlement = await services.batches.run(settling, { id, outcome })
   if (settlement.moved) services.sequencer.nudge()
   else if (settlement.status !== outcome.status)
     noteOtherOutcome(services, `transaction:${id}`, settlement.status, outcome, true)
@@ -33,16 +34,22 @@ interface Item {
   outcome: Ending
 }
 
-const settleMany = shareStatement(async (pool: Pool, items: readonly Item[]): Promise<Settlement[]> => {
-  const { rows } = await pool.query<Settlement>({
-    name: 'settle_deposits',
-    text: `SELECT moved, status
-      FROM settle_deposits($1, $2::transaction_status[], $3, $4, $5, $6, $7, $8::jsonb[], $9, $10)`,
-    values: [
-      items.map((i) => i.id),
-      items.map((i) => i.outcome.status),
-      ...outcomeColumns(items.map((i) => i.outcome)),
-    ],
-  })
-  return rows
+/** Status, movements, event and the end of the operator request, in one commit. */
+export const settleDeposits = sqlFunctionOfMany('settle_deposits', {
+  each: {
+    transactionId: 'bigint',
+    toStatus: sqlType<TransactionStatus>('transaction_status'),
+    ...outcomeTypes,
+  },
+  takes: {},
+  gives: { place: 'int', moved: 'boolean', status: sqlType<TransactionStatus>('transaction_status') },
+})
+
+const settling = shareStatement((pool: Pool, items: readonly Item[]): Promise<Settlement[]> => {
+  const outcomes = items.map(({ id, outcome }) => ({
+    transactionId: id,
+    toStatus: outcome.status,
+    ...outcomeArguments(outcome),
+  }))
+  return settleDeposits(pool, outcomes, {})
 })

@@ -1,8 +1,9 @@
+import { sqlFunctionOfMany, sqlType } from '../../database/sql-function.ts'
 import type { Pool } from 'pg'
 import { shareStatement } from '../../database/batch.ts'
 import { invariant } from '../../shared/invariant.ts'
 import { limits } from '../../shared/limits.ts'
-import { noteOtherOutcome, type Outcome, outcomeColumns } from '../../requests/ending.ts'
+import { noteOtherOutcome, type Outcome, outcomeArguments, outcomeTypes } from '../../requests/ending.ts'
 import type { RequestServices } from '../../requests/subjects.ts'
 import { type TransactionStatus, transactionStates } from './states.ts'
 
@@ -24,7 +25,7 @@ export async function settleTransaction(
   transactionId: bigint,
   outcome: Outcome,
 ): Promise<Settlement> {
-  const settlement = await services.batches.run(settleMany, { transactionId, outcome })
+  const settlement = await services.batches.run(settling, { transactionId, outcome })
   if (settlement.moved) {
     services.sequencer.nudge()
   } else if (settlement.status !== outcome.status) {
@@ -45,22 +46,35 @@ interface Item {
 /** `tied`: several outcomes for it came in one call, and this was not the first. */
 type Answer = Settlement & { tied: boolean }
 
-const settleMany = shareStatement(async (pool: Pool, items: readonly Item[]): Promise<Answer[]> => {
+/** Status, credit, event and the end of the operator request, in one commit. */
+export const settleMany = sqlFunctionOfMany('settle_many', {
+  each: {
+    transactionId: 'bigint',
+    toStatus: sqlType<Outcome['status']>('transaction_status'),
+    ...outcomeTypes,
+  },
+  takes: { lateCheckMs: 'bigint' },
+  gives: {
+    place: 'int',
+    transactionId: 'bigint',
+    moved: 'boolean',
+    fromStatus: sqlType<TransactionStatus>('transaction_status'),
+    status: sqlType<TransactionStatus>('transaction_status'),
+    late: 'boolean',
+  },
+})
+
+const settling = shareStatement(async (pool: Pool, items: readonly Item[]): Promise<Answer[]> => {
   const first = new Map<bigint, number>()
   for (const [place, item] of items.entries()) {
     if (!first.has(item.transactionId)) first.set(item.transactionId, place)
   }
-  const { rows } = await pool.query<Settlement>({
-    name: 'settle_many',
-    text: `SELECT moved, status, late
-      FROM settle_many($1, $2::transaction_status[], $4, $5, $6, $7, $8, $9::jsonb[], $3, $10, $11)`,
-    values: [
-      items.map((i) => i.transactionId),
-      items.map((i) => i.outcome.status),
-      limits.lateCheckMs,
-      ...outcomeColumns(items.map((i) => i.outcome)),
-    ],
-  })
+  const outcomes = items.map(({ transactionId, outcome }) => ({
+    transactionId,
+    toStatus: outcome.status,
+    ...outcomeArguments(outcome),
+  }))
+  const rows = await settleMany(pool, outcomes, { lateCheckMs: limits.lateCheckMs })
   invariant(rows.length === items.length, 'every transaction that is settled exists')
   return rows.map((row, place) => ({ ...row, tied: first.get(items[place]?.transactionId ?? -1n) !== place }))
 })

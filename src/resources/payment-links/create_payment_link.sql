@@ -1,0 +1,14 @@
+-- Makes a payment link. @returns its id; null where this effect made one before
+CREATE OR REPLACE FUNCTION create_payment_link(
+  merchant int, title text, description text, amount bigint, slug text, usage_limit int,
+  expires_at timestamptz, effect text, at timestamptz
+) RETURNS int LANGUAGE sql SET search_path = public, pg_temp AS $$
+  INSERT INTO payment_link (merchant_id, title, description, amount, url_slug, usage_limit, expires_at,
+    made_for, created_at, updated_at)
+  VALUES (merchant, title, description, amount, slug, usage_limit, expires_at, effect, at, at)
+  ON CONFLICT (made_for, merchant_id) DO NOTHING
+  RETURNING id
+$$;
+
+REVOKE EXECUTE ON FUNCTION create_payment_link FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION create_payment_link TO payments_merchant;

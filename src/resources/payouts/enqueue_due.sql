@@ -1,0 +1,9 @@
+-- Enqueues the payouts and the batches whose time has come.
+CREATE OR REPLACE FUNCTION enqueue_due() RETURNS void LANGUAGE plpgsql
+  SET search_path = public, pg_temp AS $$
+BEGIN
+  PERFORM enqueue_due_payouts(), enqueue_due_batches();
+END $$;
+
+REVOKE EXECUTE ON FUNCTION enqueue_due FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION enqueue_due TO payments_service;

@@ -1,0 +1,11 @@
+-- Notes what a person did about an orphan. False where no such orphan is open.
+CREATE OR REPLACE FUNCTION resolve_orphan(orphan bigint, resolution text) RETURNS boolean LANGUAGE sql
+  SET search_path = public, pg_temp AS $$
+  WITH resolved AS (
+    UPDATE operator_orphan SET resolved_at = now(), resolution = $2 WHERE id = $1 AND resolved_at IS NULL
+    RETURNING id
+  ) SELECT EXISTS (SELECT FROM resolved)
+$$;
+
+REVOKE EXECUTE ON FUNCTION resolve_orphan FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION resolve_orphan TO payments_service;
