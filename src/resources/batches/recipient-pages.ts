@@ -130,8 +130,15 @@ const pagesOf = sqlFunction('recipients_pages', {
 
 async function readRows(ctx: Context, batchIds: readonly number[], wish: Wish) {
   const { above, below, isBackward: back, take, skip } = wish
-  const { merchantPool: pool } = ctx.database
-  const rows = await pagesOf(pool, { ...askedOf(ctx, batchIds, wish), above, below, back, take, skip })
+  const { merchantPool } = ctx.database
+  const rows = await pagesOf(merchantPool, {
+    ...askedOf(ctx, batchIds, wish),
+    above,
+    below,
+    back,
+    take,
+    skip,
+  })
   const byBatch = Map.groupBy(rows as BatchRecipient[], ({ batchId }) => batchId)
   return batchIds.map((id) => byBatch.get(id) ?? [])
 }

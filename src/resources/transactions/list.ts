@@ -112,13 +112,13 @@ export async function findPage(
   const [merchant, ...kinds] = kind
   const isEvery = kinds.every((each) => each === null)
   if (isEvery && skip < limits.offsetNearMax) return { skip }
-  const { merchantPool: pool } = ctx.database
+  const { merchantPool } = ctx.database
   const [type, method, state] = kinds
   // Some rows more: one that another status took away meanwhile must not end the list.
   const asked = { merchant, type, method, state, skip, take: take + limits.pageSizeMax }
   const [found] = isEvery
-    ? [{ oldest: null, newest: await transactionAt(pool, { merchant, skip }) }]
-    : await transactionOfKindAt(pool, asked)
+    ? [{ oldest: null, newest: await transactionAt(merchantPool, { merchant, skip }) }]
+    : await transactionOfKindAt(merchantPool, asked)
   const { oldest = null, newest = null } = found ?? {}
   return newest === null ? null : { id: { lte: newest, ...(oldest !== null && { gte: oldest }) }, skip: 0 }
 }
