@@ -18,7 +18,8 @@ BEGIN
     WHERE named_id IS NULL AND r.correlation_id = named_correlation AND r.provider = of_provider
   ), kept AS (
     INSERT INTO operator_callback AS c (merchant_id, request_id, provider, dedupe_key, body)
-    SELECT (SELECT n.merchant_id FROM named n), (SELECT n.id FROM named n), of_provider, of_dedupe_key, of_body
+    SELECT (SELECT n.merchant_id FROM named n), (SELECT n.id FROM named n), of_provider, of_dedupe_key,
+      of_body
     ON CONFLICT (provider, dedupe_key) DO NOTHING RETURNING c.request_id
   ), due AS (
     UPDATE operator_request r
