@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs'
 import { basename, dirname, relative } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { importsOf, readSources, root, type Source, specifiersOf, withoutComments } from './kit/sources.ts'
+import { shortTimes } from './kit/short-times.ts'
 
 // The rules of the house, over every source file. `rules` is the list; below it each one is shown to be able
 // to fail.
@@ -144,6 +145,9 @@ const rules: Record<string, Rule> = {
 
   'answers to requests see all merchants only through asPlatform(ctx, reason)': ({ path, text }) =>
     /^src\/(?:graphql|http|resources)\//.test(path) ? found(withoutComments(text), poolOfAll) : [],
+
+  'no test bounds a time of this machine below a second': ({ path, text }) =>
+    path.startsWith('test/') && !path.startsWith('test/bench/') ? shortTimes(text) : [],
 }
 
 /** The pool that sees every merchant's rows, however it is taken. What a merchant reads: `merchantPool`. */
@@ -268,6 +272,13 @@ describe('each rule can fail', () => {
     [14, 'src/resources/payouts/list.ts', 'const { pool } = ctx.database\n'],
     [14, 'src/resources/payouts/create.ts', 'return transact(ctx.database, work)\n'],
     [14, 'src/resources/payouts/due.ts', 'export async function due({ database: { pool } }: Services) {}\n'],
+    [15, 'test/a.test.ts', 'expect(performance.now() - began).toBeLessThan(250)\n'],
+    [
+      15,
+      'test/a.test.ts',
+      'expect(Date.now() - began).toBeLessThanOrEqual(limits.credentialFreshMs + 200)\n',
+    ],
+    [15, 'test/a.test.ts', 'took.push(performance.now() - at)\nexpect(Math.min(...took)).toBeLessThan(50)\n'],
   ])('%i is broken by %s', (index, path, text) => {
     const rule = rules[ruleNames[index] ?? '']
     expect(rule?.({ path, text })).toHaveLength(1)
@@ -278,6 +289,8 @@ describe('each rule can fail', () => {
       { path: 'src/ledger/post.ts', text: importing('../database/transact.ts') },
       { path: 'src/resources/payment-links/pay.ts', text: importing('../transactions/collect.ts') },
       { path: 'src/resources/schema.ts', text: importing('./payouts/schema.ts') },
+      { path: 'test/a.test.ts', text: 'expect(performance.now() - began).toBeLessThan(1_000)\n' },
+      { path: 'test/a.test.ts', text: 'const a = performance.now() - b\nexpect(a / c).toBeLessThan(4)\n' },
       { path: 'src/resources/payouts/due.ts', text: "const { pool } = asPlatform(services, 'a job')\n" },
       { path: 'src/http/idempotency.ts', text: 'return transact({ pool: database.merchantPool }, work)\n' },
       {

@@ -76,7 +76,7 @@ test('a watch tells the end of the token once, on time, also where it lies month
   const stops = [soon, far].map((ctx) => watchActor(ctx, ctx.actor as never, (why) => ended.push(why)))
   const began = performance.now()
   await eventually(() => ended.length > 0)
-  expect(performance.now() - began).toBeLessThan(250)
+  expect(performance.now() - began).toBeLessThan(1_000)
   await new Promise((resolve) => setTimeout(resolve, limits.credentialFreshMs * 2))
   expect(ended).toEqual(['UNAUTHENTICATED'])
   for (const stop of stops) stop()

@@ -147,7 +147,7 @@ test('nothing is believed for longer than its time', async () => {
     )
   }
   expect(refusal).toMatchObject({ code: 'ACCOUNT_INACTIVE' })
-  expect(performance.now() - start).toBeLessThan(limits.credentialFreshMs + 200)
+  expect(performance.now() - start).toBeLessThan(1_000)
 })
 
 test('whoever is watched hears within a second why it is over, once', async () => {

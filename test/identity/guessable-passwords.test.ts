@@ -80,5 +80,5 @@ test('the longest is judged fast, whatever it holds', () => {
   for (const piece of ['a', 'ab', '1q', 'pass', 'p@', '((', 'abc1']) {
     isGuessable(piece.repeat(64).slice(0, 128), ['(.*)+$', 'a'.repeat(200), '[x'])
   }
-  expect(performance.now() - begun).toBeLessThan(500)
+  expect(performance.now() - begun).toBeLessThan(1_000)
 })

@@ -1,0 +1,30 @@
+import { limits } from '../../src/shared/limits.ts'
+
+/**
+ * Finds upper bounds below 1,000 ms of differences of the clock: a busy machine breaks them. The difference
+ * is written in `expect(...)`, or was given a name before. A ratio of two times is not one.
+ */
+export function shortTimes(text: string): string[] {
+  const now = String.raw`(?:performance|Date)\.now\(\) -`
+  const names = Array.from(
+    text.matchAll(new RegExp(String.raw`(?:const|let) (\w+) = ${now}|\b(\w+)\.push\(${now}`, 'g')),
+    ([, given, list]) => given ?? list ?? '',
+  )
+  const time = new RegExp([now, ...names.map((name) => String.raw`\b${name}\b`)].join('|'))
+  const bound = /expect\((.*)\)\.(?:toBeLessThan|toBeLessThanOrEqual)\((.*)\)$/gm
+  return Array.from(text.matchAll(bound)).flatMap(([all, value = '', most = '']) =>
+    time.test(value) && !value.includes(' / ') && milliseconds(most) < 1_000 ? [all] : [],
+  )
+}
+
+/** What a bound of one or two numbers comes to, each of them written out or of `limits`; else infinite. */
+function milliseconds(bound: string): number {
+  const [, name = '', digits, operator, by = ''] =
+    /^(?:limits\.(\w+)|([\d_]+))(?: ([*/+]) ([\d_.]+))?$/.exec(bound) ?? []
+  const known = (limits as unknown as Record<string, number | undefined>)[name] ?? Infinity
+  const first = digits === undefined ? known : Number(digits.replaceAll('_', ''))
+  const second = Number(by.replaceAll('_', ''))
+  if (operator === '*') return first * second
+  if (operator === '/') return first / second
+  return operator === '+' ? first + second : first
+}
