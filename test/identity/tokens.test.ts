@@ -1,7 +1,6 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { seal, unseal } from '../../src/identity/seal.ts'
 import { MasterSecret } from '../../src/identity/secrets.ts'
 import { openSigningKeys } from '../../src/identity/signing-keys.ts'
@@ -175,6 +174,13 @@ test('another master secret is told at the start, and changes nothing', async ()
   expect(rowCount).toBe(1)
 })
 
+/** Moves the clock by which keys are read again, until the test ends. */
+function secondLater(): void {
+  const now = performance.now.bind(performance)
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + 1_050)
+  onTestFinished(() => clock.mockRestore())
+}
+
 test('a key that another process made is found; a retired one is believed for 720 hours', async () => {
   const fresh = await createTestDatabase()
   const { pool } = fresh.database
@@ -186,7 +192,7 @@ test('a key that another process made is found; a retired one is believed for 72
   const late = createTokens(lateKeys)
   const { token } = await late.issueToken(grant)
   // Names that nobody knows make it look at most once a second; the true one is found by the next look.
-  await sleep(1_050)
+  secondLater()
   await expect(early.verifyToken(await sign({}, { kid: 'k9' }))).rejects.toMatchObject(refused)
   expect(await early.verifyToken(token)).toMatchObject({ merchantId: 12 })
   expect(await late.verifyToken(old)).toMatchObject({ merchantId: 12 })
@@ -208,7 +214,7 @@ test('a hundred tokens with invented key names cost one look at the table', asyn
   })
   const watched = createTokens(await openSigningKeys(pool, master))
   const before = asked.length
-  await sleep(1_050)
+  secondLater()
   const invented = await Promise.all(
     Array.from({ length: 100 }, (_, n) => sign({}, { kid: `invented-${n}` })),
   )
