@@ -176,7 +176,7 @@ test('a backlog larger than one run is numbered without another nudge', async ()
   )
   const { sequencer } = await process(pool)
   sequencer.nudge()
-  await eventually(async () => (await positions(merchantId)).includes(2_500n))
+  await eventually(async () => expect(await positions(merchantId)).toContain(2_500n))
 })
 
 test('what a process left behind when it died is numbered by the next poll of any other', async () => {
