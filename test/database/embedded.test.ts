@@ -4,6 +4,7 @@ import { closeSync, constants, existsSync, mkdirSync, openSync, readdirSync, rea
 import { renameSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { eventually } from '../kit/eventually.ts'
 import { type EmbeddedServer, startEmbedded } from '../../src/database/embedded.ts'
 import { ask, end, endAll, folders, newFolder, owners, removeFolders } from '../kit/embedded-stage.ts'
 import { servers, start, startOwner } from '../kit/embedded-stage.ts'
@@ -67,7 +68,7 @@ test('a folder whose path is too long for a socket address works all the same', 
   renameSync(dataDir, used)
 })
 
-const patiently = { timeout: 20_000, interval: 10 }
+const patientlyMs = 20_000
 
 interface Process {
   pid: number
@@ -96,7 +97,7 @@ async function suspend(pid: number): Promise<{ resume(): void }> {
     if (stateOf(pid) === 'T') process.kill(pid, 'SIGCONT')
   }
   onTestFinished(resume)
-  await expect.poll(() => stateOf(pid), patiently).toBe('T')
+  await eventually(async () => expect(await stateOf(pid)).toBe('T'), patientlyMs)
   return { resume }
 }
 
@@ -140,7 +141,7 @@ describe('one that starts after another was killed', () => {
     const { server } = await start(used)
     suspended.resume()
     // It looks, and goes on waiting: now for the new one.
-    await expect.poll(() => stateOf(watcher), patiently).toBe('S')
+    await eventually(async () => expect(await stateOf(watcher)).toBe('S'), patientlyMs)
     expect(await ask(server.connection(), 'select answer from left_behind')).toBe(7)
     expect(pidOf(used)).toBe(old.pid)
     expect(old.logged()).not.toContain('shutdown')
@@ -152,10 +153,13 @@ describe('one that starts after another was killed', () => {
     const old = await startVictim()
     const suspended = await suspend(old.pid)
     await old.kill()
-    await expect.poll(() => isWatched(used), patiently).toBe(false)
+    await eventually(async () => expect(await isWatched(used)).toBe(false), patientlyMs)
     const events: string[] = []
     const starting = startEmbedded({ dataDir: used, durable: false, log: (event) => events.push(event) })
-    await expect.poll(() => events.join(), patiently).toContain(`(pid ${old.pid}) is starting or stopping`)
+    await eventually(
+      () => expect(events.join()).toContain(`(pid ${old.pid}) is starting or stopping`),
+      patientlyMs,
+    )
     suspended.resume()
     const server = await starting
     servers.push(server)
@@ -168,7 +172,7 @@ describe('one that starts after another was killed', () => {
   test('and after its server is gone starts it anew, and has all commits', async () => {
     const old = await startVictim()
     await old.kill()
-    await expect.poll(() => stateOf(old.pid), patiently).toBeUndefined()
+    await eventually(async () => expect(await stateOf(old.pid)).toBeUndefined(), patientlyMs)
     const { server } = await start(used)
     expect(await ask(server.connection(), 'select answer from left_behind')).toBe(7)
     expect(pidOf(used)).not.toBe(old.pid)
@@ -258,6 +262,6 @@ describe('what an accident leaves behind', () => {
     await ask(server.connection(), 'create table if not exists committed as select 5 as answer')
     process.kill(pidOf(used), 'SIGKILL')
     const answer = () => ask(server.connection(), 'select answer from committed').catch(String)
-    await expect.poll(answer, patiently).toBe(5)
+    await eventually(async () => expect(await answer()).toBe(5), patientlyMs)
   }
 })

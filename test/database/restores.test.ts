@@ -306,5 +306,5 @@ test('a running node halts before the first session of a promoted database is us
   const answer = await eventually(() => pool.query(isHalted))
   expect(answer.rows).toEqual([{ halted: true }])
   // Another session may have begun the epoch: the process itself hears of it a moment later.
-  await expect.poll(() => app.services.restores.isWaiting(), { timeout: 10_000 }).toBe(true)
+  await eventually(() => expect(app.services.restores.isWaiting()).toBe(true))
 })

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { eventually } from '../kit/eventually.ts'
 import { startTestApp, type TestApp } from '../kit/app.ts'
 
 let service: TestApp
@@ -60,7 +61,7 @@ test('while a pool gives no session the process lives, and is not ready until it
   })
   expect(await probe('/livez')).toMatchObject({ status: 200 })
   release()
-  await expect.poll(async () => (await probe('/readyz')).status).toBe(200)
+  await eventually(async () => expect((await probe('/readyz')).status).toBe(200))
 })
 
 test('before it drains it is not ready for DRAIN_DELAY_MS, and goes on accepting requests', async () => {

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
+import { eventually } from '../kit/eventually.ts'
 import { addressMatcher } from '../../src/shared/ip-whitelist.ts'
 import { createOperations } from '../../src/graphql/operation.ts'
 import { readBody } from '../../src/http/request.ts'
@@ -16,7 +17,7 @@ Object.assign(limits, { headersTimeoutMs: 400, requestTimeoutMs: 400, connection
 
 const crowd = 300
 /** How long a busy machine may take for what is a matter of a second. */
-const patience = { timeout: 30_000 }
+const patienceMs = 30_000
 const handled: string[] = []
 const http = await listenHttp(
   '127.0.0.1',
@@ -71,8 +72,8 @@ describe('a client that never closes is let go', () => {
     // Every other client does not even read what it is told.
     const all = Array.from({ length: crowd }, (_none, place) => open(http, place % 2 === 0))
     for (const client of await Promise.all(all)) client.write(bytes)
-    await expect.poll(() => taken, patience).toBe(crowd)
-    await expect.poll(() => held(), patience).toBe(0)
+    await eventually(() => expect(taken).toBe(crowd), patienceMs)
+    await eventually(async () => expect(await held()).toBe(0), patienceMs)
   })
 })
 
@@ -95,7 +96,7 @@ test('a request that is whole only after its 408 is not done', async () => {
   other.write(halfHead)
   expect(await second).toMatch(/^HTTP\/1\.1 408 /)
   other.write('Content-Length: 4\r\n\r\nlate')
-  await expect.poll(() => held(), patience).toBe(0)
+  await eventually(async () => expect(await held()).toBe(0), patienceMs)
   expect(handled).not.toContain('late')
 })
 
@@ -109,8 +110,8 @@ test('a client that stops reading its answer is let go', async () => {
   const client = await open(large, false)
   client.pause()
   client.write(lines('GET / HTTP/1.1', 'Host: x'))
-  await expect.poll(() => held(large), patience).toBe(1)
-  await expect.poll(() => held(large), patience).toBe(0)
+  await eventually(async () => expect(await held(large)).toBe(1), patienceMs)
+  await eventually(async () => expect(await held(large)).toBe(0), patienceMs)
 })
 
 describe('more connections than the bounds allow', () => {
@@ -151,7 +152,10 @@ describe('more connections than the bounds allow', () => {
       refused: 1,
     })
     clients[0]?.destroy()
-    await expect.poll(async () => ask(await open(bounded)), patience).toMatch(/^HTTP\/1\.1 200 /)
+    await eventually(
+      async () => expect(await ask(await open(bounded))).toMatch(/^HTTP\/1\.1 200 /),
+      patienceMs,
+    )
   })
 
   test('of a trusted proxy: only the bound of all counts', async () => {
@@ -168,7 +172,7 @@ describe('more connections than the bounds allow', () => {
     let most = 0
     bounded.server.on('connection', () => void held(bounded).then((now) => (most = Math.max(most, now))))
     await Promise.all(Array.from({ length: 1_000 }, () => open(bounded)))
-    await expect.poll(() => held(bounded), patience).toBe(20)
+    await eventually(async () => expect(await held(bounded)).toBe(20), patienceMs)
     expect(most).toBeGreaterThan(20)
     expect(most).toBeLessThanOrEqual(20 + 256)
   })

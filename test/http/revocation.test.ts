@@ -2,6 +2,7 @@ import { createClient as createSseClient } from 'graphql-sse'
 import { createClient } from 'graphql-ws'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
+import { eventually } from '../kit/eventually.ts'
 import { regenerateApiKey } from '../../src/identity/api-keys.ts'
 import { deactivateMerchant } from '../../src/resources/merchants/deactivate.ts'
 import { makeMember } from '../kit/members.ts'
@@ -72,7 +73,7 @@ async function openStreams(shop: Pick<TestMerchant, 'merchantId' | 'token'>): Pr
     )
   })
   await Promise.all(opened)
-  await expect.poll(() => service.app.services.streams.get(`merchant:${shop.merchantId}`)).toBe(2)
+  await eventually(() => expect(service.app.services.streams.get(`merchant:${shop.merchantId}`)).toBe(2))
   return [socketEnd, eventsEnd]
 }
 
@@ -94,7 +95,9 @@ test('regenerating the key ends its live streams and its token within a second',
   })
   expect(await Promise.all(ends.map(within))).toEqual(['4403', 'UNAUTHENTICATED'])
   expect((await service.rest('GET', '/balance', { token: shop.token })).status).toBe(401)
-  await expect.poll(() => service.app.services.streams.get(`merchant:${shop.merchantId}`)).toBeUndefined()
+  await eventually(() =>
+    expect(service.app.services.streams.get(`merchant:${shop.merchantId}`)).toBeUndefined(),
+  )
 })
 
 test('deactivating the account ends its live streams and answers 403', async () => {

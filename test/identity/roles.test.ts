@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { eventually } from '../kit/eventually.ts'
 import { createApiKey, regenerateApiKey, revokeApiKey } from '../../src/identity/api-keys.ts'
 import { type Access, authenticate } from '../../src/identity/authenticate.ts'
 import { isHigher, type Role, roleNames, roles } from '../../src/identity/roles.ts'
@@ -112,7 +113,7 @@ test('the use of a credential is noted with its address, once a minute', async (
     return rows[0]
   }
   await enter(member)
-  await expect.poll(used).toEqual({ at: expect.any(Date), address: clientAddress })
+  await eventually(async () => expect(await used()).toEqual({ at: expect.any(Date), address: clientAddress }))
   const first = await used()
   await authenticate(access, { authorization: `Bearer ${member.token}`, clientAddress: '192.0.2.8' })
   await db.database.pool.query('SELECT')

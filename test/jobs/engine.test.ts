@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
-import { eventuallyGives } from '../kit/eventually.ts'
+import { eventually, eventuallyGives } from '../kit/eventually.ts'
 import { jobsSchemaVersion } from '../../src/database/jobs-schema.ts'
 import { migrate, serviceRole } from '../../src/database/migrate.ts'
 import { type Engine, startEngine } from '../../src/jobs/engine.ts'
@@ -242,7 +242,7 @@ test('it works on although its first look for jobs failed', async () => {
   await sleep(1_500)
   expect(ran).toEqual([])
   await db.owner.query(`GRANT SELECT ON graphile_worker._private_tasks TO ${serviceRole}`)
-  await expect.poll(() => ran, { timeout: 8_000 }).toEqual(['OperatorA'])
+  await eventually(() => expect(ran).toEqual(['OperatorA']), 8_000)
 })
 
 test('what is used up and nobody runs is swept away', async () => {

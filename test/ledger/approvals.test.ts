@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { eventually } from '../kit/eventually.ts'
 import { roleNames, roles } from '../../src/identity/roles.ts'
 import { openDatabase } from '../../src/database/client.ts'
 import { serviceRole } from '../../src/database/migrate.ts'
@@ -152,7 +153,7 @@ describe('nobody decides', () => {
     ])
     const outcome = decide(by, id)
     const waiter = `SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND objid = $1::oid`
-    await expect.poll(async () => (await db.owner.query(waiter, [by.merchantId])).rowCount).toBe(1)
+    await eventually(async () => expect((await db.owner.query(waiter, [by.merchantId])).rowCount).toBe(1))
     await removal.query('COMMIT')
     expect(await outcome).toBe('no_person')
   })

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { eventually } from '../kit/eventually.ts'
 import {
   type RateLimitState,
   type WindowStore,
@@ -100,7 +101,7 @@ test('a window ends by the clock of each process, and what it had of it is gone'
   for (let left = 2; left >= 0; left -= 1) expect((await one.take('short', 1)).remaining).toBe(left)
   expect(await one.take('short', 1)).toMatchObject({ allowed: false, resetS: 1 })
   const again = async () => (await one.take('short', 1)).allowed
-  await expect.poll(again, { interval: 50, timeout: 5_000 }).toBe(true)
+  await eventually(async () => expect(await again()).toBe(true), 5_000)
 })
 
 test('whoever is known to have used up all is refused without a look', async () => {
@@ -138,7 +139,7 @@ test('what is over for an hour is forgotten', async () => {
   }
   const left = async () =>
     (await db.owner.query("SELECT key FROM allowance WHERE key LIKE 'test:%over'")).rows
-  await expect.poll(left).toEqual([{ key: 'test:not over' }])
+  await eventually(async () => expect(await left()).toEqual([{ key: 'test:not over' }]))
 })
 
 test('a failing database is told of once, and again when it failed anew', async () => {

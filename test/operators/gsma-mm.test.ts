@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
+import { eventually } from '../kit/eventually.ts'
 import type { GsmaSettings } from '../../src/config/operators.ts'
 import { createGsmaDriver } from '../../src/operators/gsma-mm.ts'
 import type { OperatorHandle, QueryOutcome, RawCallback } from '../../src/operators/operator.ts'
@@ -242,7 +243,7 @@ test('callbacks of the simulator are understood, and are no more than a hint', a
   const [paid, refused] = [asked(number('00')), asked(number('01'))]
   await driver.collect({ ...paid, callbackUrl: driver.callbackUrl(41n) }, call())
   await driver.collect({ ...refused, callbackUrl: driver.callbackUrl(42n) }, call())
-  await expect.poll(() => received.length, { interval: 20 }).toBe(2)
+  await eventually(() => expect(received.length).toBe(2))
   const hints = received.map((raw) => driver.parseCallback(raw))
   expect(hints.find((hint) => hint.kind === 'hint' && hint.operationId === '41')).toMatchObject({
     says: 'settled',

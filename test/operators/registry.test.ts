@@ -1,4 +1,5 @@
 import { onTestFinished, expect, test } from 'vitest'
+import { eventually } from '../kit/eventually.ts'
 import { createOperators, type OperatorStatus } from '../../src/operators/registry.ts'
 import {
   call,
@@ -73,9 +74,7 @@ test('a dead operator gets five money calls, then none, and no money call is eve
     cause: 'circuit_open',
   })
 
-  await expect
-    .poll(() => count('GET', '/heartbeat'), { interval: 10, timeout: 5_000 })
-    .toBeGreaterThanOrEqual(2)
+  await eventually(async () => expect(await count('GET', '/heartbeat')).toBeGreaterThanOrEqual(2), 5_000)
   expect(operator.availability('collect')).toBe('down')
   expect(count('POST', '/merchantpay')).toBe(5)
 
@@ -150,7 +149,7 @@ test('an opening circuit turns away at once who comes and who waits', async () =
   const running = Array.from({ length: 3 }, () =>
     operator.collect(collectRequest(), call({ ms: 1_500 })).finally(() => (hanging -= 1)),
   )
-  await expect.poll(() => count('POST', '/merchantpay'), { interval: 10 }).toBe(3)
+  await eventually(async () => expect(await count('POST', '/merchantpay')).toBe(3))
   state.create = 'fine'
   expect(await background()).toMatchObject({ kind: 'accepted' })
   const waiting = Array.from({ length: 2 }, () => operator.collect(collectRequest(), call()))
@@ -195,7 +194,7 @@ test('closing ends calls in flight as unknown and waiting ones as not sent', asy
   state.create = 'hangs'
   const running = Array.from({ length: 3 }, () => operator.collect(collectRequest(), call()))
   const waiting = operator.collect(collectRequest(), call())
-  await expect.poll(() => script.seen.length, { interval: 10 }).toBe(3)
+  await eventually(() => expect(script.seen.length).toBe(3))
   await operators.close()
   for (const outcome of await Promise.all(running)) expect(outcome).toMatchObject({ kind: 'unknown' })
   expect(await waiting).toMatchObject({ kind: 'not_sent' })

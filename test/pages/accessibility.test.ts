@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { eventually } from '../kit/eventually.ts'
 import { startTestApp, type TestApp } from '../kit/app.ts'
 import { cannotLook, openBrowser, type TestBrowser } from '../kit/browser.ts'
 
@@ -39,7 +40,7 @@ async function reversed(): Promise<void> {
     await page.reload()
     return page.getByRole('heading', { level: 1 }).innerText()
   }
-  await expect.poll(title, { timeout: 20_000, interval: 250 }).toMatch(/remboursé/)
+  await eventually(async () => expect(await title()).toMatch(/remboursé/), 20_000)
 }
 const longTitle =
   'Participation aux frais de transport, de repas et de logement des élèves de la troisième année ' +

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { eventually } from '../kit/eventually.ts'
 import { linkFactors } from '../../src/limits/request-limits.ts'
 import { prompts } from '../../src/resources/payment-links/pay.ts'
 import { startTestApp, type TestApp } from '../kit/app.ts'
@@ -142,7 +143,7 @@ test('places are held until their attempts end, and ten minutes at most', async 
   await advance(4)
   expect(await look(address)).toBe(429)
   await advance(2)
-  await expect.poll(() => look(address), { timeout: 10_000, interval: 50 }).toBe(200)
+  await eventually(async () => expect(await look(address)).toBe(200))
   // It may still be paid, until its own end; its place is for others by then.
   expect(await look(silent)).toBe(429)
   await advance(4)

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { eventually } from '../kit/eventually.ts'
 import { lateWatchMaxMs } from '../../src/http/pages/payment-stream.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
@@ -186,7 +187,7 @@ test('a page that said that a payment failed listens for late money, but not for
   await service.app.services.sandbox?.advanceClock(lateWatchMaxMs)
   expect(await (await fetch(page)).text()).not.toContain('/live')
   expect(await (await fetch(`${page}/live?shown=failed`)).text()).toContain('event: over\n')
-  await expect.poll(() => [...service.app.services.streams.keys()]).toEqual([])
+  await eventually(() => expect([...service.app.services.streams.keys()]).toEqual([]))
 })
 
 test('each reader has a form of its own, which says at once what has changed', async () => {
@@ -274,5 +275,5 @@ test('pages of one address that wait live are bounded; one more is told to ask a
   const more = await open()
   expect([more.status, more.headers.get('retry-after')]).toEqual([429, '5'])
   gone.abort()
-  await expect.poll(() => [...service.app.services.streams.keys()]).toEqual([])
+  await eventually(() => expect([...service.app.services.streams.keys()]).toEqual([]))
 })

@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { eventually } from '../kit/eventually.ts'
 import { formatXof } from '../../src/shared/money.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 import { cannotLook, openBrowser, type TestBrowser } from '../kit/browser.ts'
@@ -34,7 +35,7 @@ async function send(page: Page, phone: string, operator = '') {
   await page.locator('form button').click()
 }
 const hour = 3_600_000
-const patience = { timeout: 20_000, interval: 100 }
+const patienceMs = 20_000
 const titled = (page: Page, title: string) => page.getByRole('heading', { level: 1, name: title }).waitFor()
 
 const mainOf = (page: Page) => page.locator('main').innerText()
@@ -117,7 +118,7 @@ describe.skipIf(cannotLook)('a payment link', () => {
       await back.reload()
       return back.locator('h1').textContent()
     }
-    await expect.poll(title, patience).toBe('Payment given back')
+    await eventually(async () => expect(await title()).toBe('Payment given back'), patienceMs)
     const receipt = await mainOf(back)
     for (const part of ['given back to your account', formatXof(700), 'Atelier Sogoniko', 'mp_'])
       expect(receipt).toContain(part)
@@ -183,12 +184,10 @@ describe.skipIf(cannotLook)('a payment link', () => {
     expect(await page.locator('meta[http-equiv=refresh]').count()).toBe(1)
     const refresh = page.getByRole('link', { name: 'Actualiser cette page' })
     await service.app.services.sandbox?.advanceClock(10_000)
-    await expect
-      .poll(async () => {
-        await refresh.click({ timeout: 500 }).catch(() => {})
-        return page.locator('h1').textContent()
-      }, patience)
-      .toBe('Paiement effectué')
+    await eventually(async () => {
+      await refresh.click({ timeout: 500 }).catch(() => {})
+      expect(await page.locator('h1').textContent()).toBe('Paiement effectué')
+    }, patienceMs)
     expect(await page.locator('#print').isVisible()).toBe(false)
     await page.close()
   })

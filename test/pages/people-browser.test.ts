@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { eventually } from '../kit/eventually.ts'
 import { inviteAsPlatform } from '../../src/resources/team/invite.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 import { cannotLook, openBrowser, type TestBrowser } from '../kit/browser.ts'
@@ -36,7 +37,7 @@ async function fill(page: Page, first: string, second: string) {
 }
 async function expectProblem(page: Page, field: string, words: string) {
   const problem = page.locator(`#${field}-problem`)
-  await expect.poll(() => problem.textContent()).toBe(words)
+  await eventually(async () => expect(await problem.textContent()).toBe(words))
   expect(await focused(page)).toBe(field)
   const [input, place] = await Promise.all([page.locator(`#${field}`).boundingBox(), problem.boundingBox()])
   const below = (place?.y ?? 0) - ((input?.y ?? 0) + (input?.height ?? 0))
@@ -75,7 +76,9 @@ describe.skipIf(cannotLook)('at 320 pixels', () => {
       'Trop facile à deviner : prenez plusieurs mots qui ne vont pas ensemble.',
     )
     await fill(page, 'le soleil de Bamako', 'le soleil de Bamako')
-    await expect.poll(() => statusOf(page)).toBe("C'est fait : vous pouvez vous connecter.")
+    await eventually(async () =>
+      expect(await statusOf(page)).toBe("C'est fait : vous pouvez vous connecter."),
+    )
     expect(await focused(page)).toBe('status')
     expect(await page.locator('form').count()).toBe(0)
     await page.close()
@@ -86,9 +89,9 @@ describe.skipIf(cannotLook)('at 320 pixels', () => {
     await page.locator('#other').press('Enter')
     await page.waitForURL('**/reset-password?lang=en#used')
     await fill(page, 'le soleil de Bamako', 'le soleil de Bamako')
-    await expect
-      .poll(() => statusOf(page))
-      .toBe('This link was used already, or is too old: ask for another one.')
+    await eventually(async () =>
+      expect(await statusOf(page)).toBe('This link was used already, or is too old: ask for another one.'),
+    )
     expect(await widthOf(page)).toBeLessThanOrEqual(320)
     await page.close()
   })
@@ -96,7 +99,7 @@ describe.skipIf(cannotLook)('at 320 pixels', () => {
   test('the mail of the sandbox leads to where somebody joins', async () => {
     const { email, proof } = await invited()
     const shown = async () => (await fetch(`${service.url}/mail`)).text()
-    await expect.poll(shown, { timeout: 10_000, interval: 50 }).toContain(email)
+    await eventually(async () => expect(await shown()).toContain(email))
     const page = await open('/mail')
     expect(await widthOf(page)).toBeLessThanOrEqual(320)
     await page.locator(`a[href$="#${proof}"]`).press('Enter')

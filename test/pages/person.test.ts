@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { eventually } from '../kit/eventually.ts'
 import { cannotLook, openBrowser, type TestBrowser } from '../kit/browser.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 
@@ -94,7 +95,7 @@ describe.skipIf(cannotLook)('on a small telephone, without JavaScript', () => {
         await page.reload()
         return page.textContent('h1')
       }
-      await expect.poll(titled, { timeout: 10_000, interval: 100 }).toBe(title)
+      await eventually(async () => expect(await titled()).toBe(title))
       return page.locator('main').innerText()
     }
     const receipt = await answer('70090004', 'person-5', 'confirm', 'Paiement effectué')

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { eventually } from '../kit/eventually.ts'
 import type { Services } from '../../src/context.ts'
 import type {
   CallbackHint,
@@ -148,5 +149,5 @@ test('a callback has a question of its own where an older one is under way', asy
   await callback(opened, 'settled')
   await job?.run()
   slow.resolve(answers.pending)
-  await expect.poll(async () => (await stands(opened)).status, { timeout: 5_000 }).toBe('success')
+  await eventually(async () => expect((await stands(opened)).status).toBe('success'), 5_000)
 })

@@ -1,5 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { eventually } from '../kit/eventually.ts'
 import type { Services } from '../../src/context.ts'
 import { type Schedule, startJobs } from '../../src/jobs/schedule.ts'
 import type { QueryOutcome } from '../../src/operators/operator.ts'
@@ -107,7 +108,7 @@ test('where nothing more is due one look finds that out, and further answers sta
   startResolving()
   await asked(dueRequestsMax)
   questions[0]?.(answers.settled)
-  await expect.poll(() => looks).toBe(2)
+  await eventually(() => expect(looks).toBe(2))
   for (const answer of questions) answer(answers.settled)
   await allChecked()
   expect([looks, questions.length]).toEqual([2, dueRequestsMax])

@@ -3,6 +3,7 @@ import { chmodSync, closeSync, mkdtempSync, openSync, rmSync, unlinkSync, writeS
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { eventually } from '../kit/eventually.ts'
 import { startApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { startEmbedded } from '../../src/database/embedded.ts'
@@ -124,11 +125,11 @@ test.skipIf(disk === null)(
       expect(answer.headers.get('Retry-After')).toBe(answer.status === 503 ? '1' : null)
     }
     expect(statuses).toEqual(new Set([202, 503]))
-    await expect.poll(health, { timeout: 30_000 }).toBe(503)
+    await eventually(async () => expect(await health()).toBe(503), 30_000)
 
     unlinkSync(join(folder, 'filler'))
-    await expect.poll(async () => (await pay(`after-${Date.now()}`)).status, { timeout: 30_000 }).toBe(202)
-    await expect.poll(health, { timeout: 30_000 }).toBe(200)
+    await eventually(async () => expect((await pay(`after-${Date.now()}`)).status).toBe(202), 30_000)
+    await eventually(async () => expect(await health()).toBe(200), 30_000)
     const { rows } = await app.services.database.pool.query<{ n: number }>(
       'SELECT count(*)::int AS n FROM transaction WHERE reference = ANY ($1)',
       [acknowledged],

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { eventually } from '../kit/eventually.ts'
 import { type Role, roles } from '../../src/identity/roles.ts'
 import { makeMember, type TestMember } from '../kit/members.ts'
 import type { TestMerchant } from '../kit/app.ts'
@@ -218,9 +219,9 @@ test('a key that is made while its maker is removed does not outlive the removal
     return rows[0]?.count
   }
   const made = makeKey(admin.token, ['PAY'])
-  await expect.poll(waiting).toBe(1)
+  await eventually(async () => expect(await waiting()).toBe(1))
   const removed = remove(admin, boss.token)
-  await expect.poll(waiting).toBe(2)
+  await eventually(async () => expect(await waiting()).toBe(2))
   await holder.query('COMMIT')
   holder.release()
   const pair = await made

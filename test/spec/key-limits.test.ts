@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { createClient } from 'graphql-ws'
 import { expect, test } from 'vitest'
 import { WebSocket } from 'ws'
+import { eventually } from '../kit/eventually.ts'
 import { scopes as allScopes } from '../../src/identity/scopes.ts'
 import { makeMember } from '../kit/members.ts'
 import type { RestAnswer, TestMerchant } from '../kit/app.ts'
@@ -195,7 +196,7 @@ test('a payment beyond a limit, or by another operator, is refused, and nothing 
   expect(await deposit(token, { amount: 5_000 })).toMatchObject({ status: 200 })
   // What comes in is as large as it is.
   const paid = await stage.paid({ token }, { amount: 9_000, customer_phone: customer('00') })
-  await expect.poll(() => stage.statusOf(shop, paid['transaction_id'])).toBe('success')
+  await eventually(async () => expect(await stage.statusOf(shop, paid['transaction_id'])).toBe('success'))
   const refund = (amount: number) =>
     ask(
       `mutation ($id: ID!, $amount: Amount) { refundTransaction(id: $id, amount: $amount) {
@@ -214,7 +215,7 @@ test('a payment beyond a limit, or by another operator, is refused, and nothing 
 test('refunds use the allowance of the day', async () => {
   const { shop, token } = await limited({ maxPerDay: 3_000 })
   const paid = await stage.paid(shop, { amount: 9_000, customer_phone: customer('00') })
-  await expect.poll(() => stage.statusOf(shop, paid['transaction_id'])).toBe('success')
+  await eventually(async () => expect(await stage.statusOf(shop, paid['transaction_id'])).toBe('success'))
   const refund = () =>
     ask(
       `mutation ($id: ID!) { refundTransaction(id: $id, amount: 2000) { __typename } }`,

@@ -1,6 +1,7 @@
 import { createClient } from 'graphql-ws'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { WebSocket } from 'ws'
+import { eventually } from '../kit/eventually.ts'
 import { deactivateMerchant } from '../../src/resources/merchants/deactivate.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 
@@ -58,7 +59,7 @@ function keepAsking(shop: TestMerchant, path: string, body: (n: number) => objec
   onTestFinished(() => void (over = true))
   return {
     async answeredSince(moment, count) {
-      await expect.poll(() => since(moment).length, patience).toBeGreaterThanOrEqual(count)
+      await eventually(() => expect(since(moment).length).toBeGreaterThanOrEqual(count), patienceMs)
     },
     async end(moment) {
       over = true
@@ -70,7 +71,7 @@ function keepAsking(shop: TestMerchant, path: string, body: (n: number) => objec
 
 /** The promise is a second; and what it takes to notice that. */
 const noticedMs = 1_500
-const patience = { timeout: 10_000 }
+const patienceMs = 10_000
 
 const endings: readonly [string, number, (shop: TestMerchant) => Promise<unknown>][] = [
   ['the key is regenerated', 401, regenerate],
@@ -113,7 +114,7 @@ test.each(endings)(
       return rows[0]?.count ?? 0
     }
     const asking = keepAsking(shop, '/pay', collection)
-    await expect.poll(payments, patience).toBeGreaterThan(callers)
+    await eventually(async () => expect(await payments()).toBeGreaterThan(callers), patienceMs)
     await endAccess(shop)
     const [endedAt, before] = [performance.now(), await payments()]
     await asking.answeredSince(endedAt, callers)

@@ -89,7 +89,9 @@ test('whitelist_changed and ip_blocked: a sign-in from elsewhere is told once, a
   expect(await signIn(member.email, password, home)).toBe('SignedIn')
   const balance = { token: shop.token, headers: { 'X-Forwarded-For': '203.0.113.11' } }
   // The whitelist holds within a second.
-  await expect.poll(() => stage.rest('GET', '/balance', balance)).toMatchObject({ status: 403 })
+  await eventually(async () =>
+    expect(await stage.rest('GET', '/balance', balance)).toMatchObject({ status: 403 }),
+  )
   await expectAlerts(shop, [...alerts, { kind: 'ip_blocked', ip: '203.0.113.11' }])
 })
 
@@ -168,8 +170,8 @@ test('a member hears by letter of a sign-in from a new address, three times in a
   }
   expect(counts).toEqual([1, 1, 2, 2, 2, 3, 3])
   const read = async () => (await fetch(`${stage.url}/mail`)).text()
-  await expect
-    .poll(read, { timeout: 10_000, interval: 50 })
-    .toMatch(/192\.0\.2\.2, \d+ \S+ \d{4} à \d\d:\d\d \(UTC\)/)
+  await eventually(async () =>
+    expect(await read()).toMatch(/192\.0\.2\.2, \d+ \S+ \d{4} à \d\d:\d\d \(UTC\)/),
+  )
   expect(await read()).toContain('Nouvelle connexion : Chez Awa')
 })

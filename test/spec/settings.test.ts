@@ -205,7 +205,7 @@ describe('the whitelist', () => {
     const merchant = await stage.merchant()
     const other = await stage.sibling()
     const ended = socketEnd(other, merchant)
-    await expect.poll(() => ended.isOpen()).toBe(true)
+    await eventually(() => expect(ended.isOpen()).toBe(true))
     const changedAt = performance.now()
     await put({ ip_whitelist: ['192.0.2.7'] }, merchant)
     await put({ ip_whitelist: ['192.0.2.7'], locale: 'en' }, merchant)

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { eventually } from '../kit/eventually.ts'
 import { stepOfCode, totpCode } from '../../src/identity/totp.ts'
 import { readLetter } from '../../src/http/pages/mail.ts'
 import { limits } from '../../src/shared/limits.ts'
@@ -40,7 +41,7 @@ async function proofFor(address: string, subject: RegExp): Promise<string> {
       .filter(({ to }) => to === address)
       .map(({ data }) => readLetter(data))
       .findLast((letter) => subject.test(letter.subject))
-  await expect.poll(find, { timeout: 5_000, interval: 20 }).toBeTruthy()
+  await eventually(async () => expect(await find()).toBeTruthy(), 5_000)
   return /#(\S+)/.exec(find()?.text ?? '')?.[1] ?? ''
 }
 
@@ -87,7 +88,7 @@ async function joined(role = 'finance') {
 }
 const alive = async (token: string) => (await service.rest('GET', '/transactions', { token })).status
 async function dead(token: string): Promise<void> {
-  await expect.poll(() => alive(token), { timeout: 1_000, interval: 20 }).toBe(401)
+  await eventually(async () => expect(await alive(token)).toBe(401), 1_000)
 }
 /** What answers are, in one order. */
 const kinds = (answers: readonly { __typename: string }[]) =>

@@ -1,3 +1,4 @@
+import { eventually } from '../kit/eventually.ts'
 import { commands } from '../../src/terminal/commands.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { makeMember, type TestMember } from '../kit/members.ts'
@@ -80,7 +81,7 @@ test('another role ends the sessions of a member, and a higher one is told to th
   expect(await alive(finance)).toBe(200)
   const { status, body } = await setRole(finance.memberId, 'admin')
   expect({ status, body }).toEqual({ status: 200, body: { success: true, request_id: expect.any(String) } })
-  await expect.poll(() => alive(finance), { timeout: 1_000, interval: 20 }).toBe(401)
+  await eventually(async () => expect(await alive(finance)).toBe(401), 1_000)
   const { rows } = await service.database.owner.query(
     `SELECT data FROM event WHERE type = 'security_alert' AND data->>'team_member_id' = $1`,
     [String(finance.memberId)],
@@ -92,7 +93,7 @@ test('who is removed is gone within a second, and may be invited again', async (
   const gone = await member(shop.merchantId, 'admin')
   const { body } = await find(gone.memberId)
   expect(await remove(gone.memberId)).toMatchObject({ status: 200, body: { success: true } })
-  await expect.poll(() => alive(gone), { timeout: 1_000, interval: 20 }).toBe(401)
+  await eventually(async () => expect(await alive(gone)).toBe(401), 1_000)
   expect(await find(gone.memberId)).toMatchObject({ status: 404 })
   expect(await remove(gone.memberId)).toMatchObject({ status: 404 })
   expect(await setRole(gone.memberId, 'viewer')).toMatchObject({ status: 404 })
@@ -164,7 +165,7 @@ test('a sandbox without a mail server shows its letters; where they lead to some
   const person = somebody()
   await invite(person)
   const read = async () => (await fetch(`${service.url}/mail?lang=en`)).text()
-  await expect.poll(read, { timeout: 10_000, interval: 50 }).toContain(person.email)
+  await eventually(async () => expect(await read()).toContain(person.email))
   const shown = await read()
   expect(shown).toContain('Invitation : Épicerie')
   const [, link = ''] = /href="([^"]*\/join\?lang=fr#[\w-]{43})"/.exec(shown) ?? []

@@ -1,5 +1,6 @@
 import { Agent, request } from 'node:http'
 import { expect, onTestFinished, test } from 'vitest'
+import { eventually } from '../kit/eventually.ts'
 import { admin, newHome, signIn, startProgram } from '../kit/program.ts'
 
 type Fate = 'answered' | 'refused' | 'broken'
@@ -53,7 +54,7 @@ test('SIGTERM under load: every request that found a connection is answered whol
     }
   }
   const clients = Array.from({ length: 24 }, (_, nth) => client(nth))
-  await expect.poll(() => fates.answered, { timeout: 20_000 }).toBeGreaterThan(200)
+  await eventually(() => expect(fates.answered).toBeGreaterThan(200), 20_000)
   const code = await service.end('SIGTERM')
   await Promise.all(clients)
   expect(fates).toMatchObject({ broken: 0, refused: 24 })
@@ -70,7 +71,7 @@ test('DRAIN_DELAY_MS is added to the time after which a stop is forced, and requ
   onTestFinished(() => service.destroy())
   expect((await fetch(`${home.url}/readyz`)).status).toBe(200)
   const ended = service.end('SIGTERM')
-  await expect.poll(async () => (await fetch(`${home.url}/readyz`)).status).toBe(503)
+  await eventually(async () => expect((await fetch(`${home.url}/readyz`)).status).toBe(503))
   expect((await fetch(`${home.url}/merchant/api/status`)).status).toBe(200)
   expect(await ended).toBe(0)
 })
