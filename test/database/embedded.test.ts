@@ -97,7 +97,7 @@ async function suspend(pid: number): Promise<{ resume(): void }> {
     if (stateOf(pid) === 'T') process.kill(pid, 'SIGCONT')
   }
   onTestFinished(resume)
-  await eventually(async () => expect(await stateOf(pid)).toBe('T'), patientlyMs)
+  await eventually(() => expect(stateOf(pid)).toBe('T'), patientlyMs)
   return { resume }
 }
 
@@ -141,7 +141,7 @@ describe('one that starts after another was killed', () => {
     const { server } = await start(used)
     suspended.resume()
     // It looks, and goes on waiting: now for the new one.
-    await eventually(async () => expect(await stateOf(watcher)).toBe('S'), patientlyMs)
+    await eventually(() => expect(stateOf(watcher)).toBe('S'), patientlyMs)
     expect(await ask(server.connection(), 'select answer from left_behind')).toBe(7)
     expect(pidOf(used)).toBe(old.pid)
     expect(old.logged()).not.toContain('shutdown')
@@ -153,7 +153,7 @@ describe('one that starts after another was killed', () => {
     const old = await startVictim()
     const suspended = await suspend(old.pid)
     await old.kill()
-    await eventually(async () => expect(await isWatched(used)).toBe(false), patientlyMs)
+    await eventually(() => expect(isWatched(used)).toBe(false), patientlyMs)
     const events: string[] = []
     const starting = startEmbedded({ dataDir: used, durable: false, log: (event) => events.push(event) })
     await eventually(
@@ -172,7 +172,7 @@ describe('one that starts after another was killed', () => {
   test('and after its server is gone starts it anew, and has all commits', async () => {
     const old = await startVictim()
     await old.kill()
-    await eventually(async () => expect(await stateOf(old.pid)).toBeUndefined(), patientlyMs)
+    await eventually(() => expect(stateOf(old.pid)).toBeUndefined(), patientlyMs)
     const { server } = await start(used)
     expect(await ask(server.connection(), 'select answer from left_behind')).toBe(7)
     expect(pidOf(used)).not.toBe(old.pid)

@@ -74,7 +74,7 @@ test('a dead operator gets five money calls, then none, and no money call is eve
     cause: 'circuit_open',
   })
 
-  await eventually(async () => expect(await count('GET', '/heartbeat')).toBeGreaterThanOrEqual(2), 5_000)
+  await eventually(() => expect(count('GET', '/heartbeat')).toBeGreaterThanOrEqual(2), 5_000)
   expect(operator.availability('collect')).toBe('down')
   expect(count('POST', '/merchantpay')).toBe(5)
 
@@ -149,7 +149,7 @@ test('an opening circuit turns away at once who comes and who waits', async () =
   const running = Array.from({ length: 3 }, () =>
     operator.collect(collectRequest(), call({ ms: 1_500 })).finally(() => (hanging -= 1)),
   )
-  await eventually(async () => expect(await count('POST', '/merchantpay')).toBe(3))
+  await eventually(() => expect(count('POST', '/merchantpay')).toBe(3))
   state.create = 'fine'
   expect(await background()).toMatchObject({ kind: 'accepted' })
   const waiting = Array.from({ length: 2 }, () => operator.collect(collectRequest(), call()))

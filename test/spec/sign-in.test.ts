@@ -41,7 +41,7 @@ async function proofFor(address: string, subject: RegExp): Promise<string> {
       .filter(({ to }) => to === address)
       .map(({ data }) => readLetter(data))
       .findLast((letter) => subject.test(letter.subject))
-  await eventually(async () => expect(await find()).toBeTruthy(), 5_000)
+  await eventually(() => expect(find()).toBeTruthy(), 5_000)
   return /#(\S+)/.exec(find()?.text ?? '')?.[1] ?? ''
 }
 
