@@ -153,7 +153,7 @@ test('the job of a killed process runs again within two seconds', async () => {
   await once(child.stdout, 'data')
   const { ran } = start()
   // Nobody takes it from an engine that lives, not even that engine.
-  for (let look = 0; look < 3; look += 1) expect(await recoverJobs(db.database.pool)).toBe(0)
+  for (let look = 0; look < 3; look += 1) expect(await recoverJobs(db.database.pool, {})).toBe(0)
   expect({ said, ran }).toEqual({ said: 'OperatorB\n', ran: [] })
   const killed = performance.now()
   child.kill('SIGKILL')
