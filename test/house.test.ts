@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs'
+import { globSync, readdirSync } from 'node:fs'
 import { basename, dirname, relative } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { importsOf, readSources, root, type Source, specifiersOf, withoutComments } from './kit/sources.ts'
@@ -6,6 +6,17 @@ import { shortTimes } from './kit/short-times.ts'
 
 // The rules of the house, over every source file. `rules` is the list; below it each one is shown to be able
 // to fail.
+
+/** Each SQL function has a file of its name; where one is called in a text of TypeScript, with `$1`. */
+const sqlCalls = new RegExp(
+  `\\b(?:${globSync('src/**/*.sql', { cwd: root })
+    .map((path) => basename(path, '.sql'))
+    .join('|')})\\([^()]*\\$\\d`,
+  'g',
+)
+
+/** Who writes rows without an SQL function: these run before the functions are there. */
+const inlineWriters: ReadonlySet<string> = new Set(['src/database/functions.ts', 'src/database/migrate.ts'])
 
 /** From the ground up; rooms of one floor stand side by side and do not see each other. */
 const floors: readonly (readonly string[])[] = [
@@ -148,6 +159,22 @@ const rules: Record<string, Rule> = {
 
   'no test bounds a time of this machine below a second': ({ path, text }) =>
     path.startsWith('test/') && !path.startsWith('test/bench/') ? shortTimes(text) : [],
+
+  'rows are written by SQL functions': ({ path, text }) =>
+    path.startsWith('src/') && !inlineWriters.has(path)
+      ? found(
+          withoutComments(text),
+          /\b(?:insert\s+into|delete\s+from|update\s+\w+(?:\s+\w+){0,2}\s+set)\b/gi,
+        )
+      : [],
+
+  'Prisma only reads': ({ path, text }) =>
+    path.startsWith('src/')
+      ? found(text, /\bprisma\.\w+\.(?:create|update|delete|upsert)\w*\(|\$(?:executeRaw|queryRaw)\w*/g)
+      : [],
+
+  'our SQL functions are called through sqlFunction': ({ path, text }) =>
+    path.startsWith('src/') ? found(withoutComments(text), sqlCalls) : [],
 }
 
 /** The pool that sees every merchant's rows, however it is taken. What a merchant reads: `merchantPool`. */
@@ -279,6 +306,12 @@ describe('each rule can fail', () => {
       'expect(Date.now() - began).toBeLessThanOrEqual(limits.credentialFreshMs + 200)\n',
     ],
     [15, 'test/a.test.ts', 'took.push(performance.now() - at)\nexpect(Math.min(...took)).toBeLessThan(50)\n'],
+    [16, 'src/ledger/post.ts', "await tx.query('INSERT INTO movement (id) VALUES ($1)', [id])\n"],
+    [16, 'src/ledger/post.ts', 'const text = `WITH made AS (\n  UPDATE payout AS p SET status = $1)`\n'],
+    [16, 'src/ledger/post.ts', "await tx.query('delete from movement')\n"],
+    [17, 'src/ledger/post.ts', 'await ctx.database.prisma.payout.updateMany({ data })\n'],
+    [17, 'src/ledger/post.ts', 'await prisma.$executeRaw`SELECT 1`\n'],
+    [18, 'src/ledger/post.ts', "await tx.query('SELECT fund_merchant($1, $2, $3)', [id, cause, amount])\n"],
   ])('%i is broken by %s', (index, path, text) => {
     const rule = rules[ruleNames[index] ?? '']
     expect(rule?.({ path, text })).toHaveLength(1)
