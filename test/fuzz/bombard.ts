@@ -191,6 +191,7 @@ export interface Census {
   links: number
   webhooks: number
   members: number
+  sessions: number
   /** Answers that are kept under an `Idempotency-Key`. */
   keys: number
   /** All that stands in every table but those of `moving`: no request that is fired here writes there. */
@@ -208,6 +209,7 @@ const moving = [
   'event',
   'operator_request',
   'api_key',
+  'session',
   'idempotency_key',
   'operator_exchange',
   'operator_callback',
@@ -272,6 +274,7 @@ async function takeCensus(target: Target): Promise<Census> {
        (SELECT count(*)::int FROM payment_link) AS links,
        (SELECT count(*)::int FROM webhook_endpoint) AS webhooks,
        (SELECT count(*)::int FROM team_member) AS members,
+       (SELECT count(*)::int FROM session) AS sessions,
        (SELECT count(*)::int FROM idempotency_key) AS keys,
        (SELECT string_agg(relname || ' ' || md5(query_to_xml('SELECT * FROM ' || quote_ident(relname) ||
            ' t ORDER BY t::text', true, false, '')::text), ', ' ORDER BY relname)

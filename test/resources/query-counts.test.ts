@@ -207,7 +207,7 @@ const counted = new RegExp(
   [
     '"public"\\.',
     'FROM (transaction_count|movement|approval_verdict|operator_request WHERE recipient)',
-    'recipients_(page|total)\\(',
+    'recipients_(pages|totals)\\(',
     'GROUP BY refund_of_id',
     'transaction_(of_kind_)?at\\(',
     'stream_head',
