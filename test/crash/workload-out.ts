@@ -67,7 +67,8 @@ async function payout(client: Client, order: Order, more: object = {}): Promise<
 }
 
 function payoutLater(client: Client): Promise<void> {
-  const inMs = 1_000 + client.random() * 600_000
+  // Far enough that a repetition on a slow machine still lies before it.
+  const inMs = 60_000 + client.random() * 540_000
   const order = newDisbursement(client, 'payout')
   return payout(client, order, { scheduled_at: new Date(Date.now() + inMs).toISOString() })
 }

@@ -13,7 +13,7 @@ afterAll(removeFolders)
 
 /** As much of a clone as runs the owner's program, with programs of PostgreSQL of its own. */
 function cloneInto(folder: string): void {
-  for (const part of ['src/database', 'test/database', 'package.json'])
+  for (const part of ['src/database', 'test/kit/embedded-owner.ts', 'package.json'])
     cpSync(join(root, part), join(folder, part), { recursive: true })
   const packages = join(folder, 'node_modules')
   mkdirSync(packages)

@@ -322,4 +322,4 @@ export function authorization(token: string): fc.Arbitrary<Record<string, string
 export const address = fc.tuple(fc.nat(255), fc.nat(255), fc.nat(255)).map(([a, b, c]) => `10.${a}.${b}.${c}`)
 
 /** So many inputs must get past every check. */
-export const reached = runs / 100
+export const reached = runs >= 1_000 ? runs / 100 : 0
