@@ -99,20 +99,20 @@ export interface Context extends Services {
   responseHeaders: Map<string, string>
   /** Cursor of the last event that the reader of a live stream has; one that comes back brings it. */
   lastEventId: string | null
-  /** What reads many rows at once for this caller: see `loader`. */
+  /** The loaders of this caller, by name: see `loader`. */
   loaders: Map<string, unknown>
 }
 
-/** The same request in the name of somebody: what is loaded for one caller is never given to another. */
+/** Gives the context of another caller. It has its own loaders, so that no caller gets rows of another. */
 export function actingAs(ctx: Context, actor: Actor | null): Context {
   return { ...ctx, actor, loaders: new Map() }
 }
 
 /**
- * What reads the rows that an operation asks for one by one: all that are asked for at a time under one name
- * are read together. Nothing is kept, because a live stream reads the same rows again later.
- * @param name says what is read, and of which rows
- * @param read gives a value for each key, in the same order
+ * Collects the keys that the resolvers of an operation ask for at one time, and reads them together. It keeps
+ * no value, because a live stream reads the same rows again later.
+ * @param name names the loader: the kind of row and every filter
+ * @param read returns one value for each key, in the order of the keys
  */
 export function loader<Key, Value>(
   { loaders }: Pick<Context, 'loaders'>,

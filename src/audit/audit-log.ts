@@ -6,7 +6,7 @@ import { compositeType, type Connection, sqlFunction } from '../database/sql-fun
 /** The way in by which somebody came. */
 export type Door = 'rest' | 'graphql' | 'websocket' | 'terminal' | 'service'
 
-/** Who does what, and from where: what an entry says beside what changed. */
+/** The part of an audit entry that names the actor, the operation and the origin of the request. */
 export interface Recording {
   merchantId: number
   /** `member:7`, `api_key:12`, or `platform`: whoever runs the installation. */

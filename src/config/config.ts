@@ -39,7 +39,7 @@ export interface Config {
   mail: MailSettings
   /** Payments out are halted where the books were not proven for so long; 0: never. */
   auditHaltAfterMs: number
-  /** Which operator a number suggests where nobody says. */
+  /** The operator that a number suggests where the caller names none. */
   numberRanges: NumberRanges
   logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent'
   /** The operator simulator of the sandbox: started here on this port, or one that runs elsewhere. */
@@ -47,7 +47,7 @@ export interface Config {
     url: string | null
     port: number
     controlToken: Secret
-    /** What the owner set of the sandbox operators' limits (`OPERATOR_A_RPS`). */
+    /** Limits of the sandbox operators that the owner changed (`OPERATOR_A_RPS`). */
     limits: Readonly<Record<string, string>>
   } | null
   operators: readonly OperatorSettings[]

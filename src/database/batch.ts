@@ -4,7 +4,7 @@ import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
 import { isConflict } from './transact.ts'
 
-/** Of the requests in one statement, those of one merchant while others wait. */
+/** Requests of one merchant in one statement, while other merchants wait. */
 const batchShareMax = 16
 const batchLanesMax = 2
 const batchQueueMax = 2_000

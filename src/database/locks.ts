@@ -5,7 +5,7 @@
 export const locks = {
   /** One process applies migrations and functions. It is Prisma's own number. */
   migrations: 72_707_369,
-  /** Those who number events take turns; a restore takes one while it raises the positions. */
+  /** One process at a time numbers events. A restore holds it while it raises the positions. */
   eventNumbers: 72_707_370,
   /** The first merchant of a sandbox is made once. */
   firstMerchant: 72_707_371,

@@ -114,7 +114,7 @@ export async function sendAgain(services: RequestServices, request: OpenRequest)
   return attempt === null ? null : sendRequest(services, { ...request, attempt }, 'background', deadline)
 }
 
-/** The operator of a request, which stays configured as long as it has any. */
+/** Returns the operator of a request. An operator stays configured while it has open requests. */
 export function operatorOf(services: RequestServices, request: OpenRequest): Operator {
   const operator = services.operators.find(request.provider)
   invariant(operator, `${request.provider} has open requests: it must stay configured`)

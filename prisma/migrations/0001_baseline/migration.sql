@@ -41,14 +41,14 @@ CREATE TYPE batch_status AS ENUM ('draft', 'pending_approval', 'processing', 'co
   'partially_completed', 'failed', 'cancelled');
 CREATE TYPE recipient_status AS ENUM ('pending', 'processing', 'success', 'failed', 'cancelled');
 CREATE TYPE settlement_exception_state AS ENUM ('open', 'credited', 'returned');
--- What the approval functions know of a payout, a batch, a deposit or a change of the settings that waits.
+-- The facts that the approval functions read of a payout, batch, deposit or change of settings.
 CREATE TYPE approval_asked AS (merchant_id integer, payout_id bigint, batch_id integer, waits boolean,
   approval approval_status, status text, digest bytea, expires_at timestamptz, required integer, makers
   integer[], settings_change_id integer, transaction_id bigint);
--- Who does what, and from where: what an audit entry says beside what changed.
+-- The part of an audit entry that names the actor, the operation and the origin of the request.
 CREATE TYPE audit_recording AS (merchant_id integer, actor text, address text, request_id uuid, door text,
   operation text);
--- Whose use of a day is counted: a key, and the token of it that is limited further.
+-- A key, and a token of it with a lower limit: the amount that each moves in a day is counted.
 CREATE TYPE key_allowance AS (api_key_id integer, token_id uuid, max_per_day bigint);
 
 CREATE TABLE "merchant" (
@@ -130,7 +130,7 @@ CREATE INDEX session_member_id_idx ON "session" (member_id);
 GRANT SELECT ON "session" TO payments_merchant;
 GRANT INSERT, SELECT, UPDATE ON "session" TO payments_service;
 
--- What a token can stand for. A session is never regenerated: its version is always 1.
+-- Every credential that a token can name: keys and sessions. The version of a session is always 1.
 CREATE VIEW "credential" WITH (security_invoker = true) AS
   SELECT id, merchant_id, version, NULL::integer AS member_id, issued_to_id, created_at, expires_at,
     last_used_at, revoked_at
