@@ -52,7 +52,7 @@ export function bulkOn(stage: Stage) {
     ended: (merchant: TestMerchant, id: unknown): Promise<Record<string, unknown>> =>
       eventually(async () => {
         const batch = await summary(merchant, id)
-        if (batch['processed_at'] === undefined) throw new Error(`still ${JSON.stringify(batch)}`)
+        if (batch['processed_at'] === null) throw new Error(`still ${JSON.stringify(batch)}`)
         return batch
       }),
     money: async (merchant: TestMerchant): Promise<{ available: number; reserved: number }> => {

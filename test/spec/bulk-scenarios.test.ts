@@ -36,7 +36,7 @@ async function passTimeUntilEnded(merchant: TestMerchant, id: number): Promise<R
     await lowerFences()
     await stage.advance(2 * second)
     const batch = await summary(merchant, id)
-    if (batch['processed_at'] === undefined) throw new Error(JSON.stringify(await statuses(id)))
+    if (batch['processed_at'] === null) throw new Error(JSON.stringify(await statuses(id)))
     return batch
   }, 20_000)
 }

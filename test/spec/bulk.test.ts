@@ -21,6 +21,7 @@ test('201 a draft with its recipients, and nothing set aside', async () => {
     cancelled_count: 0,
     paid_amount: 0,
     created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+    processed_at: null,
   })
   expect(await money(merchant)).toEqual({ available: 10_000, reserved: 0 })
 })
@@ -42,6 +43,7 @@ test('all recipients are paid, and the batch says so once', async () => {
     succeeded_count: 12,
     failed_count: 0,
     paid_amount: 24_000,
+    processed_at: expect.stringMatching(/Z$/),
   })
   expect(await money(merchant)).toEqual({ available: 76_000, reserved: 0 })
   expect(await told(id)).toEqual(['batch_draft', 'batch_processing', 'batch_progress', 'bulk_pay_done'])

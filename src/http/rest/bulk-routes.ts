@@ -135,16 +135,23 @@ function batchData(
   return { ...summary(dryRun ?? batch ?? {}), ...(told.length > 0 && { warnings: told }) }
 }
 
-/** A batch as the specification has it; one that people are asked about says what they decided. */
+/**
+ * Writes a batch as the specification has it. The approval is shown only where one is required;
+ * `processed_at` is null until the batch has ended, so that a client can wait for it.
+ */
 function summary({
   approval,
   ...rest
 }: {
   approval?: { status: string; expires_at: string | null }
+  processed_at?: string | null
 }): object {
   const isAsked = approval !== undefined && approval.status !== 'not_required'
-  return withoutNulls({
-    ...rest,
-    ...(isAsked && { approval: approval.status, approval_expires_at: approval.expires_at }),
-  })
+  return {
+    ...withoutNulls({
+      ...rest,
+      ...(isAsked && { approval: approval.status, approval_expires_at: approval.expires_at }),
+    }),
+    ...('processed_at' in rest && { processed_at: rest.processed_at }),
+  }
 }
