@@ -25,7 +25,7 @@ const ApiKey = builder.prismaNode('ApiKey', {
   scope: ['settings'],
   description: 'What a program signs in with. Its secret half is shown once, when it is made.',
   fields: (t) => ({
-    databaseId: t.exposeInt('id', { description: 'The `api_key_id` of events.' }),
+    databaseId: t.expose('id', { type: 'SafeInt', description: 'The `api_key_id` of events.' }),
     name: t.exposeString('name'),
     prefix: t.string({
       description: 'How its public half begins.',

@@ -14,7 +14,7 @@ export const ApprovalStatusEnum = stateEnum(
 const Approver = builder.objectRef<Verdict>('Approver').implement({
   description: 'A member of the team, as one who decides.',
   fields: (t) => ({
-    databaseId: t.exposeInt('memberId', { description: 'Its id in REST.' }),
+    databaseId: t.expose('memberId', { type: 'SafeInt', description: 'Its id in REST.' }),
     name: t.exposeString('name'),
   }),
 })

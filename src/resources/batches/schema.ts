@@ -40,7 +40,7 @@ export const Batch = builder.prismaNode('Batch', {
   scope: ['bulk_pay'],
   description: 'Many people who are paid together.',
   fields: (t) => ({
-    databaseId: t.exposeInt('id', { description: 'Its id in REST.' }),
+    databaseId: t.expose('id', { type: 'SafeInt', description: 'Its id in REST.' }),
     title: t.exposeString('title', { nullable: true }),
     status: t.expose('status', { type: BatchStatus }),
     currency: t.string({ resolve: () => currency }),

@@ -24,7 +24,7 @@ const Beneficiary = builder.prismaNode('Beneficiary', {
   scope: ['beneficiaries'],
   description: 'Somebody whom the merchant pays more than once.',
   fields: (t) => ({
-    databaseId: t.exposeInt('id', { description: 'Its id in REST.' }),
+    databaseId: t.expose('id', { type: 'SafeInt', description: 'Its id in REST.' }),
     name: t.exposeString('name'),
     account: t.exposeString('account', {
       description: 'The mobile number, in E.164; of a bank, what the merchant wrote.',

@@ -12,7 +12,7 @@ const MerchantStatus = wordEnum('MerchantStatus', ['active', 'inactive'], 'Wheth
 const Merchant = builder.prismaObject('Merchant', {
   description: 'A merchant account.',
   fields: (t) => ({
-    databaseId: t.exposeInt('id', { description: 'The `merchant_id` of REST and events.' }),
+    databaseId: t.expose('id', { type: 'SafeInt', description: 'The `merchant_id` of REST and events.' }),
     name: t.exposeString('name'),
     status: t.expose('status', { type: MerchantStatus }),
     createdAt: t.expose('createdAt', { type: 'DateTime' }),
@@ -23,7 +23,7 @@ const Self = builder.prismaObject('TeamMember', {
   variant: 'Self',
   description: 'The person who is calling.',
   fields: (t) => ({
-    databaseId: t.exposeInt('id', { description: 'The `team_member_id` of events.' }),
+    databaseId: t.expose('id', { type: 'SafeInt', description: 'The `team_member_id` of events.' }),
     name: t.exposeString('name'),
     email: t.exposeString('email'),
     role: t.expose('role', { type: MemberRole }),

@@ -38,7 +38,7 @@ const PaymentLink = builder.prismaNode('PaymentLink', {
   scope: ['payment_links'],
   description: 'A page that anyone can pay on.',
   fields: (t) => ({
-    databaseId: t.exposeInt('id', { description: 'Its id in REST.' }),
+    databaseId: t.expose('id', { type: 'SafeInt', description: 'Its id in REST.' }),
     title: t.exposeString('title'),
     description: t.exposeString('description', { nullable: true }),
     amount: t.expose('amount', {

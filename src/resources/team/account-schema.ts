@@ -45,7 +45,7 @@ const SignedInType = builder.objectRef<SignedIn>('SignedIn').implement({
 const Session = builder.objectRef<LiveSession>('Session').implement({
   description: 'A device on which a member is signed in.',
   fields: (t) => ({
-    databaseId: t.exposeInt('id', { description: 'Names it to revokeSession.' }),
+    databaseId: t.expose('id', { type: 'SafeInt', description: 'Names it to revokeSession.' }),
     memberId: t.exposeInt('memberId'),
     isCurrent: t.boolean({
       description: 'The one that asks.',

@@ -25,7 +25,7 @@ const TeamMember = builder.prismaNode('TeamMember', {
   scope: ['team'],
   description: 'A person who works with the merchant account.',
   fields: (t) => ({
-    databaseId: t.exposeInt('id', { description: 'Its id in REST.' }),
+    databaseId: t.expose('id', { type: 'SafeInt', description: 'Its id in REST.' }),
     name: t.exposeString('name'),
     email: t.exposeString('email', { description: 'In small letters.' }),
     role: t.expose('role', { type: MemberRole }),

@@ -115,7 +115,7 @@ const Webhook = builder.prismaNode('WebhookEndpoint', {
   scope: ['webhooks'],
   description: 'An address of the merchant that events are sent to.',
   fields: (t) => ({
-    databaseId: t.exposeInt('id', { description: 'Its id in REST.' }),
+    databaseId: t.expose('id', { type: 'SafeInt', description: 'Its id in REST.' }),
     url: t.exposeString('url'),
     events: t.field({
       type: [EventType],
@@ -222,7 +222,9 @@ const WithSecret = builder.objectRef<WebhookWithSecret>('WebhookSecret').impleme
 
 const Removed = builder.objectRef<{ id: number }>('RemovedWebhook').implement({
   description: 'A webhook endpoint that is gone.',
-  fields: (t) => ({ databaseId: t.exposeInt('id', { description: 'The id in REST that it had.' }) }),
+  fields: (t) => ({
+    databaseId: t.expose('id', { type: 'SafeInt', description: 'The id in REST that it had.' }),
+  }),
 })
 
 const SampleDelivery = builder.objectRef<Sample>('SampleDelivery').implement({
