@@ -40,7 +40,8 @@ interface Item {
   evidence: Evidence
 }
 
-const reverseDisbursements = sqlFunctionOfMany('reverse_disbursements', {
+/** Gives back what was paid out; see reverse_disbursements.sql. */
+export const reverseDisbursements = sqlFunctionOfMany('reverse_disbursements', {
   each: { cause: 'text', evidence: 'jsonb' },
   takes: {},
   gives: { place: 'int', moved: 'boolean' },

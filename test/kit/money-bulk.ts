@@ -1,7 +1,11 @@
 import type pg from 'pg'
+import { beginRecipients as runBeginRecipients } from '../../src/resources/batches/send.ts'
+import { settleRecipients as runSettleRecipients } from '../../src/resources/batches/settle.ts'
+import type { RecipientStatus } from '../../src/resources/batches/states.ts'
 import type { Provider } from '../../src/shared/providers.ts'
 import type { TestMerchant } from './merchants.ts'
-import type { Ended, OutcomeItem } from './money-out.ts'
+import { outcomeOf, type OutcomeItem } from './money.ts'
+import type { Ended } from './money-out.ts'
 
 type Client = pg.Pool | pg.PoolClient
 
@@ -135,42 +139,27 @@ interface Look {
  */
 export async function beginRecipients(pool: Client, more: Look = {}): Promise<BegunRecipient[]> {
   const { open = allProviders, room = 32, busy = [], own = [], callMs = 0 } = more
-  const { rows } = await pool.query<BegunRecipient>(
-    `SELECT recipient_id AS "recipientId", batch_id AS "batchId", merchant_id AS "merchantId", operator,
-       request_id AS "requestId", correlation_id AS "correlationId"
-     FROM begin_recipients($1::provider[], $2, $3, $4::provider[], 8, 30000, 12000, $5, $6)`,
-    [
-      open,
-      open.map(() => room),
-      busy.map(({ batchId }) => batchId),
-      busy.map(({ operator }) => operator),
-      own,
-      callMs,
-    ],
-  )
-  return rows
+  return runBeginRecipients(pool, {
+    open,
+    rooms: open.map(() => room),
+    busyBatches: busy.map(({ batchId }) => batchId),
+    busyOperators: busy.map(({ operator }) => operator),
+    batchMax: 8,
+    fenceMs: 30_000,
+    firstCheckMs: 12_000,
+    own: own.map(BigInt),
+    callMs,
+  })
 }
 
 /** Runs `settle_recipients` itself. */
 export async function settleRecipients(pool: Client, items: readonly OutcomeItem[]): Promise<Ended[]> {
-  const none = items.map(() => null)
-  const { rows } = await pool.query<Ended>(
-    `SELECT moved, status
-     FROM settle_recipients($1, $2::recipient_status[], $3, $4, $5, $6, $7, $8::jsonb[], $9, $10)`,
-    [
-      items.map((i) => i.id),
-      items.map((i) => i.to),
-      items.map((i) => i.source ?? 'query'),
-      items.map((i) => i.amount ?? null),
-      none,
-      items.map((i) => i.reason ?? (i.to === 'failed' ? 'RECIPIENT_NOT_FOUND' : null)),
-      none,
-      items.map(() => '{}'),
-      items.map((i) => i.watchMs ?? null),
-      items.map((i) => i.attempt ?? null),
-    ],
-  )
-  return rows
+  const outcomes = items.map((given) => ({
+    recipientId: given.id,
+    toStatus: given.to as RecipientStatus,
+    ...outcomeOf({ reason: given.to === 'failed' ? 'RECIPIENT_NOT_FOUND' : null, ...given }),
+  }))
+  return (await runSettleRecipients(pool, outcomes, {})).map(({ moved, status }) => ({ moved, status }))
 }
 
 /** Runs `cancel_batch` itself; null where the merchant has no such batch. */

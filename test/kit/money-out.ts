@@ -1,23 +1,29 @@
 import type pg from 'pg'
+import type { Connection } from '../../src/database/sql-function.ts'
 import { createPayouts as runCreatePayouts } from '../../src/resources/payouts/create.ts'
+import { beginPayouts as runBeginPayouts } from '../../src/resources/payouts/send.ts'
+import { settlePayouts as runSettlePayouts } from '../../src/resources/payouts/settle.ts'
+import type { PayoutStatus } from '../../src/resources/payouts/states.ts'
+import { reverseDisbursements as runReverse } from '../../src/resources/reverse-disbursement.ts'
 import { depositMany as runDepositMany } from '../../src/resources/transactions/disburse.ts'
+import { settleDeposits as runSettleDeposits } from '../../src/resources/transactions/settle-deposit.ts'
+import type { TransactionStatus } from '../../src/resources/transactions/states.ts'
 import type { Provider } from '../../src/shared/providers.ts'
 import type { TestMerchant } from './merchants.ts'
-import { asked } from './money.ts'
+import {
+  asked,
+  outcomeOf,
+  type OutcomeItem,
+  type PaymentItem,
+  paymentItem,
+  type UnderWay,
+  underWay,
+} from './money.ts'
 
 /** One item of `deposit_many`, as the service sends it. */
-export interface DepositItem {
-  merchantId: number
-  apiKeyId: number
-  apiKeyVersion: number
-  provider: Provider
-  phone: string
-  amount: bigint
-  reference: string
+export interface DepositItem extends PaymentItem {
   /** The collection that it gives back. */
   refundOf: bigint | null
-  /** The identity under which the operator is asked; left out, a random one. */
-  identity?: string
 }
 
 export interface Deposited {
@@ -37,28 +43,13 @@ export interface Deposited {
   isOrphan: boolean
 }
 
-let made = 0
-
 /** A deposit of 1,000 francs by OperatorA, under a reference of its own. */
 export function depositItem(merchant: TestMerchant, more: Partial<DepositItem> = {}): DepositItem {
-  return {
-    merchantId: merchant.merchantId,
-    apiKeyId: merchant.apiKeyId,
-    apiKeyVersion: 1,
-    provider: 'OperatorA',
-    phone: '+22370000001',
-    amount: 1_000n,
-    reference: `out-${(made += 1)}`,
-    refundOf: null,
-    ...more,
-  }
+  return { ...paymentItem(merchant, 1_000n, 'out'), refundOf: null, ...more }
 }
 
 /** Runs `deposit_many` itself. */
-export async function depositMany(
-  pool: pg.Pool | pg.PoolClient,
-  items: readonly DepositItem[],
-): Promise<Deposited[]> {
+export async function depositMany(pool: Connection, items: readonly DepositItem[]): Promise<Deposited[]> {
   const sent = items.map(({ refundOf, ...item }) => ({ ...asked(item), refundOfId: refundOf }))
   const terms = { fenceMs: 30_000, firstCheckMs: 12_000, approvalMs: sevenDaysMs, waits: true }
   return (await runDepositMany(pool, sent, terms)) as Deposited[]
@@ -71,23 +62,8 @@ export async function openDeposit(
   pool: pg.Pool,
   merchant: TestMerchant,
   more: Partial<DepositItem> = {},
-): Promise<{ transactionId: bigint; requestId: bigint; correlationId: string }> {
-  const [row] = await depositMany(pool, [depositItem(merchant, more)])
-  if (!row?.transactionId || !row.requestId || !row.correlationId)
-    throw new Error(`not made: ${row?.outcome}`)
-  return { transactionId: row.transactionId, requestId: row.requestId, correlationId: row.correlationId }
-}
-
-export interface OutcomeItem {
-  id: bigint
-  to: string
-  source?: string
-  amount?: bigint | null
-  reason?: string | null
-  /** After which it is asked whether it was taken back. */
-  watchMs?: number | null
-  /** The one send that it tells of. */
-  attempt?: number | null
+): Promise<UnderWay> {
+  return underWay((await depositMany(pool, [depositItem(merchant, more)]))[0])
 }
 
 export interface Ended {
@@ -96,49 +72,21 @@ export interface Ended {
 }
 
 /** Runs `settle_deposits` itself. */
-export async function settleDeposits(
-  pool: pg.Pool | pg.PoolClient,
-  items: readonly OutcomeItem[],
-): Promise<Ended[]> {
-  const { rows } = await pool.query<Ended>(
-    `SELECT moved, status
-     FROM settle_deposits($1, $2::transaction_status[], $3, $4, $5, $6, $7, $8::jsonb[], $9, $10)`,
-    outcomes(items),
-  )
-  return rows
-}
-
-function outcomes(items: readonly OutcomeItem[]): unknown[] {
-  const none = items.map(() => null)
-  return [
-    items.map((i) => i.id),
-    items.map((i) => i.to),
-    items.map((i) => i.source ?? 'query'),
-    items.map((i) => i.amount ?? null),
-    none,
-    items.map((i) => i.reason ?? null),
-    none,
-    items.map(() => '{}'),
-    items.map((i) => i.watchMs ?? null),
-    items.map((i) => i.attempt ?? null),
-  ]
+export async function settleDeposits(pool: Connection, items: readonly OutcomeItem[]): Promise<Ended[]> {
+  const outcomes = items.map((given) => ({
+    transactionId: given.id,
+    toStatus: given.to as TransactionStatus,
+    ...outcomeOf(given),
+  }))
+  return (await runSettleDeposits(pool, outcomes, {})).map(({ moved, status }) => ({ moved, status }))
 }
 
 /** One item of `create_payouts`, as the service sends it. */
-export interface PayoutItem {
-  merchantId: number
-  apiKeyId: number
-  apiKeyVersion: number
-  provider: Provider
-  phone: string
-  amount: bigint
-  reference: string
+export interface PayoutItem extends PaymentItem {
   /** Null: at once. */
   scheduledAt: Date | null
   beneficiaryId: number | null
   beneficiaryName: string | null
-  /** The identity under which the operator is asked; left out, a random one. */
-  identity?: string
 }
 
 export interface PaidOut {
@@ -148,15 +96,12 @@ export interface PaidOut {
 
 /** A payout of 1,000 francs by OperatorA, at once, under a reference of its own. */
 export function payoutItem(merchant: TestMerchant, more: Partial<PayoutItem> = {}): PayoutItem {
-  const { refundOf: _none, ...item } = depositItem(merchant)
-  return { ...item, scheduledAt: null, beneficiaryId: null, beneficiaryName: null, ...more }
+  const nobody = { scheduledAt: null, beneficiaryId: null, beneficiaryName: null }
+  return { ...paymentItem(merchant, 1_000n, 'out'), ...nobody, ...more }
 }
 
 /** Runs `create_payouts` itself; approvals expire after seven days. */
-export async function createPayouts(
-  pool: pg.Pool | pg.PoolClient,
-  items: readonly PayoutItem[],
-): Promise<PaidOut[]> {
+export async function createPayouts(pool: Connection, items: readonly PayoutItem[]): Promise<PaidOut[]> {
   return runCreatePayouts(pool, items.map(asked), { approvalMs: sevenDaysMs, waits: true })
 }
 
@@ -233,38 +178,25 @@ export async function setAside(owner: pg.Pool, merchantId: number, cause: string
 
 /** Runs `begin_payouts` itself. */
 export async function beginPayouts(
-  pool: pg.Pool | pg.PoolClient,
-  provider: Provider = 'OperatorA',
+  pool: Connection,
+  operator: Provider = 'OperatorA',
   take = 32,
 ): Promise<Begun[]> {
-  const { rows } = await pool.query<Begun>(
-    `SELECT outcome, payout_id AS "payoutId", request_id AS "requestId", merchant_id AS "merchantId",
-       amount, phone
-     FROM begin_payouts($1, $2, 30000, 12000)`,
-    [provider, take],
-  )
-  return rows
+  return runBeginPayouts(pool, { operator, take, fenceMs: 30_000, firstCheckMs: 12_000 })
 }
 
 /** Runs `settle_payouts` itself. */
-export async function settlePayouts(
-  pool: pg.Pool | pg.PoolClient,
-  items: readonly OutcomeItem[],
-): Promise<Ended[]> {
-  const { rows } = await pool.query<Ended>(
-    `SELECT moved, status
-     FROM settle_payouts($1, $2::payout_status[], $3, $4, $5, $6, $7, $8::jsonb[], $9, $10)`,
-    outcomes(items),
-  )
-  return rows
+export async function settlePayouts(pool: Connection, items: readonly OutcomeItem[]): Promise<Ended[]> {
+  const outcomes = items.map((given) => ({
+    payoutId: given.id,
+    toStatus: given.to as PayoutStatus,
+    ...outcomeOf(given),
+  }))
+  return (await runSettlePayouts(pool, outcomes, {})).map(({ moved, status }) => ({ moved, status }))
 }
 
 /** Runs `cancel_payout` itself; null where the merchant has no such payout. */
-export async function cancelPayout(
-  pool: pg.Pool | pg.PoolClient,
-  merchantId: number,
-  id: bigint,
-): Promise<Ended | null> {
+export async function cancelPayout(pool: Connection, merchantId: number, id: bigint): Promise<Ended | null> {
   const { rows } = await pool.query<Ended>(
     `SELECT moved, status FROM cancel_payout($1, $2,
        ROW($1, 'platform', NULL, NULL, 'terminal', 'test')::audit_recording)`,
@@ -274,13 +206,11 @@ export async function cancelPayout(
 }
 
 /** Runs `reverse_disbursements` itself. @returns which of the causes moved */
-export async function reverseDisbursements(
-  pool: pg.Pool | pg.PoolClient,
-  causes: readonly string[],
-): Promise<boolean[]> {
-  const { rows } = await pool.query<{ moved: boolean }>(
-    'SELECT moved FROM reverse_disbursements($1, $2::jsonb[])',
-    [causes, causes.map(() => '{}')],
+export async function reverseDisbursements(pool: Connection, causes: readonly string[]): Promise<boolean[]> {
+  const rows = await runReverse(
+    pool,
+    causes.map((cause) => ({ cause, evidence: {} })),
+    {},
   )
   return rows.map(({ moved }) => moved)
 }

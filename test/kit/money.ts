@@ -1,11 +1,18 @@
 import type pg from 'pg'
 import { platformRecording } from '../../src/audit/audit-log.ts'
+import type { ArgumentsOf, Connection } from '../../src/database/sql-function.ts'
+import { fund } from '../../src/ledger/post.ts'
+import type { FailureReason } from '../../src/operators/failure-reasons.ts'
+import type { Outcome, outcomeTypes } from '../../src/requests/ending.ts'
 import { collectMany as runCollectMany } from '../../src/resources/transactions/collect.ts'
+import { reverseMany as runReverseMany } from '../../src/resources/transactions/reverse.ts'
+import { settleMany as runSettleMany } from '../../src/resources/transactions/settle.ts'
+import type { TransactionStatus } from '../../src/resources/transactions/states.ts'
 import type { Provider } from '../../src/shared/providers.ts'
 import { makeMerchant, type TestMerchant } from './merchants.ts'
 
-/** One item of `collect_many`, as the service sends it. */
-export interface CollectItem {
+/** What a merchant asks for in each kind of payment; alone, one item of `collect_many`. */
+export interface PaymentItem {
   merchantId: number
   apiKeyId: number
   apiKeyVersion: number
@@ -27,24 +34,28 @@ export interface Collected {
 
 let made = 0
 
-/** A collection of 5,000 francs by OperatorA, under a reference of its own. */
-export function item(merchant: TestMerchant, more: Partial<CollectItem> = {}): CollectItem {
+/** A payment by OperatorA, under a reference of its own that begins with `prefix`. */
+export function paymentItem(merchant: TestMerchant, amount: bigint, prefix: string): PaymentItem {
   return {
     merchantId: merchant.merchantId,
     apiKeyId: merchant.apiKeyId,
     apiKeyVersion: 1,
     provider: 'OperatorA',
     phone: '+22370000001',
-    amount: 5_000n,
-    reference: `ref-${(made += 1)}`,
-    ...more,
+    amount,
+    reference: `${prefix}-${(made += 1)}`,
   }
+}
+
+/** A collection of 5,000 francs by OperatorA, under a reference of its own. */
+export function item(merchant: TestMerchant, more: Partial<PaymentItem> = {}): PaymentItem {
+  return { ...paymentItem(merchant, 5_000n, 'ref'), ...more }
 }
 
 /** Runs `collect_many` itself. */
 export async function collectMany(
-  pool: pg.Pool | pg.PoolClient,
-  items: readonly CollectItem[],
+  pool: Connection,
+  items: readonly PaymentItem[],
   firstCheckMs = 12_000,
 ): Promise<Collected[]> {
   const terms = { lifetimeMs: 86_400_000, fenceMs: 30_000, firstCheckMs, waits: true }
@@ -65,25 +76,57 @@ export function asked<Item extends { merchantId: number; apiKeyId: number; ident
   }
 }
 
-/** One collection under way. @returns its transaction and its operator request */
-export async function openCollection(
-  pool: pg.Pool,
-  merchant: TestMerchant,
-  more: Partial<CollectItem> = {},
-): Promise<{ transactionId: bigint; requestId: bigint; correlationId: string }> {
-  const [row] = await collectMany(pool, [item(merchant, more)])
+/** A transaction under way. */
+export interface UnderWay {
+  transactionId: bigint
+  requestId: bigint
+  correlationId: string
+}
+
+/** @throws Error where no transaction with a request was made */
+export function underWay(
+  row: ({ outcome: string } & { [Name in keyof UnderWay]: UnderWay[Name] | null }) | undefined,
+): UnderWay {
   if (!row?.transactionId || !row.requestId || !row.correlationId)
     throw new Error(`not made: ${row?.outcome}`)
   return { transactionId: row.transactionId, requestId: row.requestId, correlationId: row.correlationId }
 }
 
-export interface SettleItem {
+/** One collection under way. @returns its transaction and its operator request */
+export async function openCollection(
+  pool: pg.Pool,
+  merchant: TestMerchant,
+  more: Partial<PaymentItem> = {},
+): Promise<UnderWay> {
+  return underWay((await collectMany(pool, [item(merchant, more)]))[0])
+}
+
+/** The outcome of one payment, as the functions that settle are told it. */
+export interface OutcomeItem {
   id: bigint
   to: string
+  /** Left out: `query`. */
   source?: string
   amount?: bigint | null
+  reason?: string | null
+  /** After which it is asked whether it was taken back. */
+  watchMs?: number | null
   /** The one send that it tells of. */
   attempt?: number | null
+}
+
+/** The arguments that all functions that settle share. */
+export function outcomeOf(given: OutcomeItem): ArgumentsOf<typeof outcomeTypes> {
+  return {
+    source: (given.source ?? 'query') as Outcome['source'],
+    amount: given.amount,
+    operatorReference: null,
+    reason: given.reason as FailureReason | null | undefined,
+    message: null,
+    evidence: {},
+    reversalCheckMs: given.watchMs,
+    attempt: given.attempt,
+  }
 }
 
 export interface Settled {
@@ -94,36 +137,25 @@ export interface Settled {
 }
 
 /** Runs `settle_many` itself. */
-export async function settleMany(
-  pool: pg.Pool | pg.PoolClient,
-  items: readonly SettleItem[],
-): Promise<Settled[]> {
-  const none = items.map(() => null)
-  const { rows } = await pool.query<Settled>(
-    `SELECT moved, from_status AS was, status, late
-     FROM settle_many($1, $2::transaction_status[], $3, $4, $5, $6, $7, $8::jsonb[], 3600000, NULL, $9)`,
-    [
-      items.map((i) => i.id),
-      items.map((i) => i.to),
-      items.map((i) => i.source ?? 'query'),
-      items.map((i) => i.amount ?? null),
-      none,
-      none,
-      none,
-      none,
-      items.map((i) => i.attempt ?? null),
-    ],
-  )
-  return rows
+export async function settleMany(pool: Connection, items: readonly OutcomeItem[]): Promise<Settled[]> {
+  const outcomes = items.map((given) => ({
+    transactionId: given.id,
+    toStatus: given.to as Outcome['status'],
+    ...outcomeOf(given),
+  }))
+  const rows = await runSettleMany(pool, outcomes, { lateCheckMs: 3_600_000 })
+  return rows.map(({ moved, fromStatus: was, status, late }) => ({ moved, was, status, late }))
 }
 
 /** Runs `reverse_many` itself. */
-export async function reverseMany(pool: pg.Pool | pg.PoolClient, ids: readonly bigint[], source = 'query') {
-  const { rows } = await pool.query<{ moved: boolean; status: string; shortfall: bigint | null }>(
-    'SELECT moved, status, shortfall FROM reverse_many($1, $2, $3::jsonb[])',
-    [ids, ids.map(() => source), ids.map(() => '{}')],
-  )
-  return rows
+export async function reverseMany(
+  pool: Connection,
+  ids: readonly bigint[],
+  source = 'query',
+): Promise<{ moved: boolean; status: TransactionStatus; shortfall: bigint | null }[]> {
+  const reversals = ids.map((transactionId) => ({ transactionId, source, evidence: {} }))
+  const rows = await runReverseMany(pool, reversals, {})
+  return rows.map(({ moved, status, shortfall }) => ({ moved, status, shortfall }))
 }
 
 export interface Held {
@@ -152,12 +184,13 @@ export async function problemsOf(pool: pg.Pool, ...merchantIds: number[]): Promi
 /** A merchant that holds `amount`. */
 export async function fundedMerchant(pool: pg.Pool, amount: bigint): Promise<TestMerchant> {
   const merchant = await makeMerchant(pool)
-  if (amount > 0n) await pool.query('SELECT fund_merchant($1, $2, $3)', fundOf(merchant.merchantId, amount))
+  if (amount > 0n) await fundMerchant(pool, merchant.merchantId, amount)
   return merchant
 }
 
-function fundOf(merchantId: number, amount: bigint): unknown[] {
-  return [merchantId, `funding:test-${(made += 1)}`, amount]
+/** Gives a merchant `amount`, once more at each call. */
+export async function fundMerchant(pool: Connection, merchantId: number, amount: bigint): Promise<void> {
+  await fund(pool, { merchant: merchantId, cause: `funding:test-${(made += 1)}`, amount })
 }
 
 /** Rows of the events log of a merchant, in the order of their making. */

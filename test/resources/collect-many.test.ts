@@ -4,7 +4,7 @@ import { regenerateApiKey, revokeApiKey } from '../../src/identity/api-keys.ts'
 import { openBatches, shareStatement } from '../../src/database/batch.ts'
 import { deactivate, makeMerchant, master, type TestMerchant } from '../kit/merchants.ts'
 import {
-  type CollectItem,
+  type PaymentItem,
   type Collected,
   collectMany,
   eventTypes,
@@ -141,7 +141,7 @@ describe('unauthenticated, and nothing is written', () => {
 test('one bad item fails alone', async () => {
   const merchant = await makeMerchant(pool)
   const batches = openBatches(pool)
-  const statement = shareStatement<CollectItem, Collected>((on, items) => collectMany(on, items))
+  const statement = shareStatement<PaymentItem, Collected>((on, items) => collectMany(on, items))
   const items = Array.from({ length: 20 }, (_, n) => item(merchant, n === 7 ? { amount: 99n } : {}))
   const answers = await Promise.allSettled(items.map((each) => batches.run(statement, each)))
   expect(answers.map((answer) => answer.status === 'fulfilled')).toEqual(items.map((_, n) => n !== 7))

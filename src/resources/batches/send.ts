@@ -54,7 +54,7 @@ interface Begun {
 }
 
 /** Takes recipients whose turn it is. `isOrphan`: the operator executed it before a restore. */
-const beginRecipients = sqlFunction('begin_recipients', {
+export const beginRecipients = sqlFunction('begin_recipients', {
   takes: {
     open: 'provider[]',
     rooms: 'int[]',

@@ -76,7 +76,8 @@ async function begin(pool: Pool, operator: Provider, take: number): Promise<Payo
   return rows as PayoutRow[]
 }
 
-const beginPayouts = sqlFunction('begin_payouts', {
+/** Takes payouts that are due; see begin_payouts.sql. */
+export const beginPayouts = sqlFunction('begin_payouts', {
   takes: { operator: 'provider', take: 'int', fenceMs: 'bigint', firstCheckMs: 'bigint' },
   gives: {
     outcome: sqlType<PayoutRow['outcome']>('text'),

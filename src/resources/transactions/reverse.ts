@@ -51,7 +51,8 @@ interface Item {
   evidence: Evidence
 }
 
-const reverseMany = sqlFunctionOfMany('reverse_many', {
+/** Takes credited collections back; see reverse_many.sql. */
+export const reverseMany = sqlFunctionOfMany('reverse_many', {
   each: { transactionId: 'bigint', source: 'text', evidence: 'jsonb' },
   takes: {},
   gives: {
