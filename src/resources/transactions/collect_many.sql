@@ -21,20 +21,15 @@ CREATE OR REPLACE FUNCTION collect_many(
     SELECT service_now() AS now
   ), item AS MATERIALIZED (
     -- Who may not ask gets no id, and takes no reference away from who may.
-    SELECT i.*, known.active, orphan.provider IS NOT NULL AS is_orphan,
-      CASE WHEN known.active AND (orphan.provider = i.provider) IS NOT FALSE
+    SELECT i.*, account.id IS NOT NULL AS active, orphan.provider IS NOT NULL AS is_orphan,
+      CASE WHEN account.id IS NOT NULL AND (orphan.provider = i.provider) IS NOT FALSE
         THEN nextval('transaction_id_seq') END AS id
     FROM unnest(merchant_ids, api_key_ids, api_key_versions, providers, phones, amounts, refs, requests,
       identities, client_addresses)
       WITH ORDINALITY AS i (merchant_id, api_key_id, api_key_version, provider, phone, amount, reference,
         request, identity, address, place)
-    LEFT JOIN LATERAL (
-      SELECT true AS active FROM credential k JOIN merchant m ON m.id = k.merchant_id AND m.status = 'active'
-      WHERE k.id = i.api_key_id AND k.merchant_id = i.merchant_id AND k.version = i.api_key_version
-        AND k.revoked_at IS NULL
-        AND whitelist_allows(m.ip_whitelist, i.address)
-      LIMIT 1
-    ) AS known ON true
+    LEFT JOIN LATERAL account_of_caller(i.merchant_id, i.api_key_id, i.api_key_version, i.address)
+      AS account ON true
     LEFT JOIN LATERAL (
       -- What the operator did before a restore is only asked about. One operator executed it, so no other one
       -- is asked for it.

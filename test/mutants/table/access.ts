@@ -4,9 +4,9 @@ import type { Mutant } from '../mutant.ts'
 export const accessMutants: readonly Mutant[] = [
   {
     name: 'payouts at the threshold wait for nobody',
-    file: 'create_payouts()',
-    find: 'i.amount >= m.approval_threshold',
-    replace: 'i.amount > m.approval_threshold',
+    file: 'judge_payouts()',
+    find: 'i.amount >= account.approval_threshold',
+    replace: 'i.amount > account.approval_threshold',
     test: 'ledger/payouts.test.ts',
     finds: 'waits for a person where its merchant wants that, from the threshold on',
   },
@@ -188,7 +188,7 @@ export const accessMutants: readonly Mutant[] = [
   },
   {
     name: 'a deposit at the threshold waits for no approval',
-    file: 'deposit_many()',
+    file: 'judge_deposits()',
     find: 'item.amount >= item.threshold',
     replace: 'item.amount > item.threshold',
     test: 'spec/deposit-approvals.test.ts',

@@ -1,0 +1,13 @@
+-- The account that a credential may act for: the credential stands in this version, the account is active,
+-- and its whitelist lets the address in; else no row. The planner makes it a part of the statement that asks.
+CREATE OR REPLACE FUNCTION account_of_caller(
+  merchant int, credential int, credential_version int, address text
+) RETURNS SETOF merchant LANGUAGE sql STABLE AS $$
+  SELECT m.* FROM credential k JOIN merchant m ON m.id = k.merchant_id AND m.status = 'active'
+  WHERE k.id = credential AND k.merchant_id = merchant AND k.version = credential_version
+    AND k.revoked_at IS NULL
+    AND whitelist_allows(m.ip_whitelist, address)
+  LIMIT 1
+$$;
+
+REVOKE EXECUTE ON FUNCTION account_of_caller FROM PUBLIC;

@@ -1,0 +1,88 @@
+-- Judges the deposits of one call, for `deposit_many`, which holds the locks: first the credential, then the
+-- reference, then of a refund what it gives back, then the halt, then the money, in the order of arrival.
+-- What is covered leaves less for the next. A function of its own reads after those locks: the deposit that
+-- waited for them meets a halt that came meanwhile. `ids` are of the deposits that are `made`; `orphans` and
+-- `waiting` are those of them that an operator executed before a restore, and that wait for people.
+CREATE OR REPLACE FUNCTION judge_deposits(
+  merchant_ids int[], api_key_ids int[], api_key_versions int[], providers provider[], amounts bigint[],
+  refs text[], refund_of_ids bigint[], identities uuid[], client_addresses text[],
+  OUT outcomes text[], OUT ids bigint[], OUT orphans bigint[], OUT waiting bigint[], OUT at timestamptz
+) LANGUAGE plpgsql AS $$
+DECLARE
+  item record;
+  merchant int;
+  -- What the merchant has left.
+  rest bigint;
+  refunded bigint[];
+BEGIN
+  ids := array_fill(NULL::bigint, ARRAY[cardinality(merchant_ids)]);
+  orphans := '{}';
+  waiting := '{}';
+  FOR item IN
+    SELECT i.merchant_id, i.amount, i.refund_of_id, i.place, account.id AS account_id, old.found,
+      CASE WHEN account.payouts_require_approval AND account.approvals_cover_deposits
+        THEN account.approval_threshold END AS threshold,
+      original.rest AS refundable, balance.available, orphan.provider IS NOT NULL AS is_orphan,
+      orphan.provider <> i.provider AS is_elsewhere,
+      (SELECT service_now() + (clock_timestamp() - now())) AS now,
+      EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS NULL) AS halted
+    FROM unnest(merchant_ids, api_key_ids, api_key_versions, providers, amounts, refs, refund_of_ids,
+      identities, client_addresses)
+      WITH ORDINALITY AS i (merchant_id, api_key_id, api_key_version, provider, amount, reference,
+        refund_of_id, identity, address, place)
+    LEFT JOIN LATERAL account_of_caller(i.merchant_id, i.api_key_id, i.api_key_version, i.address)
+      AS account ON true
+    LEFT JOIN LATERAL (
+      -- Said so, only the index that identifies it can answer, whatever the planner believes of the others.
+      SELECT true AS found FROM transaction t
+      WHERE (t.reference, t.merchant_id) BETWEEN (i.reference, i.merchant_id)
+        AND (i.reference, i.merchant_id) LIMIT 1
+    ) AS old ON true
+    -- What is left of a collection: paid, less what was given back and what is on its way.
+    LEFT JOIN LATERAL (
+      SELECT t.settled_amount - (
+        SELECT coalesce(sum(CASE WHEN r.status = 'success' THEN r.settled_amount
+          WHEN r.status IN ('pending', 'processing') THEN r.amount END), 0)
+        FROM transaction r WHERE r.refund_of_id = t.id) AS rest
+      FROM transaction t
+      WHERE t.id = i.refund_of_id AND t.merchant_id = i.merchant_id AND t.transaction_type = 'pay'
+        AND t.status = 'success'
+      LIMIT 1
+    ) AS original ON true
+    LEFT JOIN LATERAL (
+      SELECT b.available FROM merchant_balance b WHERE b.merchant_id = i.merchant_id LIMIT 1
+    ) AS balance ON true
+    LEFT JOIN LATERAL (
+      -- What the operator did before a restore is only asked about. One operator executed it, so no other one
+      -- is asked for it.
+      SELECT o.provider FROM operator_orphan o WHERE o.correlation_id = i.identity
+        ORDER BY o.provider <> i.provider LIMIT 1
+    ) AS orphan ON true
+    ORDER BY i.merchant_id, i.place
+  LOOP
+    at := item.now::timestamptz(3);
+    IF merchant IS DISTINCT FROM item.merchant_id THEN
+      merchant := item.merchant_id;
+      rest := item.available;
+    END IF;
+    outcomes[item.place] := CASE
+      WHEN item.account_id IS NULL THEN 'unauthenticated'
+      WHEN item.found OR item.is_elsewhere THEN 'duplicate'
+      WHEN item.refund_of_id IS NOT NULL AND item.refundable IS NULL THEN 'not_refundable'
+      WHEN item.amount > item.refundable THEN 'too_large'
+      WHEN item.halted THEN 'halted'
+      WHEN item.refund_of_id = ANY (refunded) THEN 'again'
+      WHEN item.amount <= rest THEN 'made'
+      ELSE 'short' END;
+    IF outcomes[item.place] = 'made' THEN
+      rest := rest - item.amount;
+      ids[item.place] := nextval('transaction_id_seq');
+      IF item.is_orphan THEN orphans := orphans || ids[item.place];
+      -- What the operator executed already is not asked about again.
+      ELSIF item.amount >= item.threshold THEN waiting := waiting || ids[item.place]; END IF;
+      IF item.refund_of_id IS NOT NULL THEN refunded := refunded || item.refund_of_id; END IF;
+    END IF;
+  END LOOP;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION judge_deposits FROM PUBLIC;
