@@ -22,6 +22,11 @@ export interface GsmaSettings {
   /** The operator's own words for a transaction's status, in lower case. */
   statusMap: Readonly<Record<string, 'settled' | 'pending' | 'refused' | 'reversed'>>
   limits: OperatorLimits
+  /**
+   * Numbers of customers for which the sandbox plays a failure of the operator. Calls about them say nothing
+   * about the operator's health; absent for a real operator.
+   */
+  faultNumbers?: RegExp
 }
 
 /** How a hosted-checkout operator is reached. */
@@ -37,6 +42,11 @@ export interface CheckoutSettings {
   /** Name of the field that ties a session to one payer's number; null where anyone may pay. */
   payerField: string | null
   limits: OperatorLimits
+  /**
+   * Numbers of customers for which the sandbox plays a failure of the operator. Calls about them say nothing
+   * about the operator's health; absent for a real operator.
+   */
+  faultNumbers?: RegExp
 }
 
 export type OperatorSettings = GsmaSettings | CheckoutSettings
@@ -79,8 +89,8 @@ export function sandboxOperators(
   url: string,
   limits: Readonly<Record<string, string>> = {},
 ): readonly OperatorSettings[] {
-  const sandbox = (letter: string, path: string, more: Record<string, string>) =>
-    gsma(`Operator${letter}` as Provider, {
+  const sandbox = (letter: string, path: string, more: Record<string, string>) => ({
+    ...gsma(`Operator${letter}` as Provider, {
       BASE_URL: `${url}/op-${letter.toLowerCase()}/${path}/mm`,
       TOKEN_URL: `${url}/op-${letter.toLowerCase()}/oauth/token`,
       CLIENT_ID: `sandbox-${letter.toLowerCase()}`,
@@ -89,21 +99,29 @@ export function sandboxOperators(
       ...sandboxPace,
       ...own(limits, letter),
       ...more,
-    })
+    }),
+    faultNumbers,
+  })
   return [
     sandbox('A', 'v1.2', { FLOW: 'callback' }),
-    checkout('OperatorB', {
-      BASE_URL: `${url}/op-b`,
-      API_KEY: 'sandbox-key-b',
-      WEBHOOK_SECRETS: 'sandbox-webhook-secret-b',
-      LOCK_PAYER: 'true',
-      ...sandboxPace,
-      ...own(limits, 'B'),
-    }),
+    {
+      ...checkout('OperatorB', {
+        BASE_URL: `${url}/op-b`,
+        API_KEY: 'sandbox-key-b',
+        WEBHOOK_SECRETS: 'sandbox-webhook-secret-b',
+        LOCK_PAYER: 'true',
+        ...sandboxPace,
+        ...own(limits, 'B'),
+      }),
+      faultNumbers,
+    },
     sandbox('C', 'v1.2', { FLOW: 'polling' }),
     sandbox('D', 'v1.1', { FLOW: 'callback', SYNCHRONOUS_DISBURSEMENT: 'true' }),
   ]
 }
+
+/** The test numbers 20 to 27 of the simulator (`src/simulator/scenarios.ts`); a test compares the two. */
+const faultNumbers = /^\+223702[0-7]\d{4}$/
 
 /** The simulator takes what one machine can give; real operators grant far less. */
 const sandboxPace = {
@@ -112,7 +130,7 @@ const sandboxPace = {
   MAX_QUERIES: '32',
   MAX_QUEUE: '1000',
   RPS: '2000',
-  // Five of the test numbers that play faults look like an operator that is down: it is soon tried again.
+  // An operator that the owner of the sandbox switches on again is soon used again.
   BREAKER_OPEN_MS: '1000',
 }
 

@@ -4,6 +4,7 @@ import { isAbsolute, join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { addressesOf, readConfig } from '../../src/config/config.ts'
 import { sandboxOperators } from '../../src/config/operators.ts'
+import { scenarios } from '../../src/simulator/scenarios.ts'
 import { ConfigError } from '../../src/config/parse.ts'
 import { providers } from '../../src/shared/providers.ts'
 
@@ -233,6 +234,25 @@ test('the sandbox has all four operators, each at its own address', () => {
   const operators = sandboxOperators('http://127.0.0.1:9')
   expect(operators.map(({ provider }) => provider)).toEqual(providers)
   expect(new Set(operators.map(({ baseUrl }) => baseUrl)).size).toBe(4)
+})
+
+test('the sandbox knows the numbers for which the simulator plays a failure of the operator', () => {
+  const failing = scenarios.filter(({ code }) => code >= '20' && code <= '27')
+  expect(failing).toHaveLength(8)
+  for (const { faultNumbers } of sandboxOperators('http://127.0.0.1:9'))
+    for (const scenario of scenarios)
+      expect([scenario.code, faultNumbers?.test(`+22370${scenario.code}0001`)]).toEqual([
+        scenario.code,
+        failing.includes(scenario),
+      ])
+  const [real] = readConfig({
+    ...production,
+    OPERATOR_B_DRIVER: 'checkout-session',
+    OPERATOR_B_BASE_URL: 'https://op.example',
+    OPERATOR_B_API_KEY: 'k',
+    OPERATOR_B_WEBHOOK_SECRETS: 's',
+  }).operators
+  expect(real).not.toHaveProperty('faultNumbers')
 })
 
 describe('how much is asked of an operator at once', () => {

@@ -34,7 +34,7 @@ function collectRequest() {
 }
 
 /** One operator that can be made sick, and what it saw. */
-async function sickOperator() {
+async function sickOperator(more: { faultNumbers?: RegExp } = {}) {
   const state = { create: 'sick', heart: 'unavailable' }
   const script = await scriptedOperator((response, seen) => {
     if (seen.path.endsWith('/heartbeat')) return reply(200, { serviceStatus: state.heart })(response, seen)
@@ -45,7 +45,7 @@ async function sickOperator() {
     if (state.create === 'hangs') return undefined
     return reply(202, { status: 'pending', serverCorrelationId: 's1' })(response, seen)
   })
-  const operators = createOperators([gsmaSettings(script.url, 'A', { limits })], deps)
+  const operators = createOperators([gsmaSettings(script.url, 'A', { limits, ...more })], deps)
   onTestFinished(() => operators.close())
   const operator = operators.find('OperatorA')
   if (!operator) throw new Error('no operator')
@@ -85,6 +85,26 @@ test('a dead operator gets five money calls, then none, and no money call is eve
   expect(operator.canStart('collect')).toEqual({ ok: true })
   expect(await operator.collect(collectRequest(), call())).toMatchObject({ kind: 'accepted' })
   expect(operators.list()).toMatchObject([{ provider: 'OperatorA', collect: 'operational' }])
+})
+
+test('an open circuit holds scripted failures back, and they never open it', async () => {
+  const payer = '+22370200001'
+  const { operator, count } = await sickOperator({ faultNumbers: /^\+2237020/ })
+  const { payer: _payer, ...payout } = collectRequest()
+  for (let round = 0; round < 12; round += 1) {
+    expect(await operator.collect({ ...collectRequest(), payer }, call())).toMatchObject({ kind: 'unknown' })
+    await operator.disburse({ ...payout, handle: newHandle(), payee: payer }, call())
+  }
+  expect(operator.canStart('collect')).toEqual({ ok: true })
+  expect(operator.availability('collect')).toBe('operational')
+  for (let round = 0; round < 5; round += 1) await operator.collect(collectRequest(), call())
+  expect(operator.canStart('collect')).toMatchObject({ ok: false, cause: 'circuit_open' })
+  const before = count('POST', '/merchantpay')
+  expect(await operator.collect({ ...collectRequest(), payer }, call())).toMatchObject({
+    kind: 'not_sent',
+    cause: 'circuit_open',
+  })
+  expect(count('POST', '/merchantpay')).toBe(before)
 })
 
 test('a sick creation does not stop the questions that clear up doubt', async () => {

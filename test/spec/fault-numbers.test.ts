@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest'
+import { scenarios } from '../../src/simulator/scenarios.ts'
+import { providers } from '../../src/shared/providers.ts'
+import { customer, openStage, second } from '../kit/stage.ts'
+
+const stage = await openStage()
+
+/** Test numbers for which the simulator plays a failure of the operator: 20 to 27. */
+const faults = scenarios.map(({ code }) => code).filter((code) => code >= '20' && code <= '27')
+
+test('numbers that play a failure of the operator refuse no payment to another number', async () => {
+  const [honest, faulty] = [await stage.merchant(), await stage.merchant()]
+  await stage.fund(honest, 1_000_000)
+  const failing = perOperatorAndCode(3).map((body) => stage.pay(faulty, body))
+  const statuses: string[] = []
+  for (let round = 0; round < 4; round += 1) {
+    const answers = await Promise.all(
+      providers.flatMap((operator) => [
+        stage.pay(honest, at(operator, '00')),
+        stage.deposit(honest, at(operator, '00')),
+      ]),
+    )
+    statuses.push(...answers.map(({ status, body }) => `${status} ${body.message ?? body['data'].status}`))
+    const { body } = await stage.rest('GET', '/status')
+    for (const row of body['data'].operators) statuses.push(`${row.payment_method} ${row.collect}`)
+    await stage.advance(10 * second)
+  }
+  expect([...new Set(statuses)].toSorted()).toEqual([
+    '200 success',
+    '202 pending',
+    ...providers.map((operator) => `${operator} operational`),
+  ])
+  await Promise.all(failing)
+}, 60_000)
+
+const at = (operator: string, code: string) => ({
+  amount: 1_000,
+  payment_method: operator,
+  customer_phone: customer(code),
+})
+
+const perOperatorAndCode = (times: number) =>
+  Array.from({ length: times }, () =>
+    providers.flatMap((operator) => faults.map((code) => at(operator, code))),
+  ).flat()
