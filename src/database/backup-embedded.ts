@@ -195,7 +195,7 @@ export async function restoreCluster(
 
 /** @throws Error where a PostgreSQL serves the folder: the service, a command, or one that is stopping */
 function assertStopped(dataDir: string): void {
-  const server = readPostmaster({ data: join(dataDir, 'pg', clusterName) })
+  const server = readPostmaster(join(dataDir, 'pg', clusterName))
   if (server)
     throw new Error(`PostgreSQL (pid ${server.pid}) runs in ${dataDir}: stop the service there first.`)
 }

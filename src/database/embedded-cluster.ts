@@ -1,20 +1,8 @@
-import { execFile, type SpawnOptions, spawnSync } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import {
-  chmodSync,
-  chownSync,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { userInfo } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { linkLibraries } from './hydrate.ts'
@@ -22,16 +10,13 @@ import { linkLibraries } from './hydrate.ts'
 /** The superuser that `initdb` makes; it owns every object of the service. */
 export const embeddedUser = 'payments'
 
-/**
- * What PostgreSQL's programs see of the environment: nothing that could steer them (`PGDATA`, `LC_ALL` and so
- * on).
- */
+/** What PostgreSQL's programs see of the environment: nothing that could steer them, such as `PGDATA`. */
 export const cleanEnvironment =
   process.platform === 'win32'
     ? undefined
     : { LC_ALL: 'C', PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' }
 
-/** A PostgreSQL data folder with the binaries and the account that serve it. */
+/** A PostgreSQL data folder with the programs and the account that serve it. */
 export interface Cluster {
   /** Ours alone, mode 0700: the cluster, its log, its socket and its password. */
   dir: string
@@ -39,16 +24,21 @@ export interface Cluster {
   data: string
   /** Password of `embeddedUser` over TCP; the socket needs none. */
   password: string
-  /** Command and options that run a PostgreSQL program as the right account. */
-  command(program: 'initdb' | 'postgres' | 'pg_ctl', args: string[]): Command
-  /** The same for any other command. */
-  run(command: string, args: string[]): Command
+  /** The folder of PostgreSQL's programs. */
+  bin: string
+  /** How to run a command as the account of the cluster. */
+  as: (command: string, args: string[]) => Command
 }
 
-export interface Command {
+interface Command {
   command: string
   args: string[]
-  options: SpawnOptions
+  options: Partial<Account>
+}
+
+interface Account {
+  uid: number
+  gid: number
 }
 
 /**
@@ -58,18 +48,25 @@ export interface Command {
  * @throws Error in one sentence when this machine or account cannot run PostgreSQL
  */
 export async function openCluster(dir: string, durable: boolean): Promise<Cluster> {
-  const binaries = findBinaries()
+  const bin = findBinaries()
   mkdirSync(dir, { recursive: true })
-  const run = process.getuid?.() === 0 ? asAccount(dir, binaries) : asOurselves(dir)
-  const cluster: Cluster = {
-    dir,
-    data: join(dir, 'cluster'),
-    password: '',
-    run,
-    command: (program, args) => run(join(binaries, program), args),
-  }
+  const as = process.getuid?.() === 0 ? asAccount(dir, bin) : asOurselves(dir)
+  const cluster = { dir, data: join(dir, 'cluster'), password: '', bin, as }
   if (!existsSync(cluster.data)) await makeCluster(cluster, durable)
   return { ...cluster, password: readFileSync(join(cluster.data, 'password'), 'utf8') }
+}
+
+/** The account that must own a cluster below `dir`; null where it is the one of this process. */
+export function clusterOwner(dir: string): Account | null {
+  if (process.getuid?.() !== 0) return null
+  const { uid, gid } = existsSync(join(dir, 'cluster')) ? statSync(dir) : { uid: 0, gid: 0 }
+  return uid === 0 ? (findAccount('postgres') ?? findAccount('nobody') ?? null) : { uid, gid }
+}
+
+/** The major version of the bundled PostgreSQL. */
+export function bundledMajor(): number {
+  const { stdout } = spawnSync(join(findBinaries(), 'postgres'), ['--version'], { encoding: 'utf8' })
+  return Number(/(\d+)/.exec(stdout)?.[1])
 }
 
 function findBinaries(): string {
@@ -86,13 +83,12 @@ function findBinaries(): string {
   return join(native, 'bin')
 }
 
-function asOurselves(dir: string): Cluster['run'] {
+function asOurselves(dir: string): Cluster['as'] {
   const uid = process.getuid?.()
-  if (uid !== undefined && statSync(dir).uid !== uid) {
+  if (uid !== undefined && statSync(dir).uid !== uid)
     throw new Error(
       `${dir} belongs to another account: run as that account, or set DATA_DIR or DATABASE_URL.`,
     )
-  }
   chmodSync(dir, 0o700)
   return (command, args) => ({ command, args, options: {} })
 }
@@ -102,57 +98,34 @@ function asOurselves(dir: string): Cluster['run'] {
  * Where a folder on the way is closed to that account (a clone in root's home), it keeps root's right to pass
  * through folders.
  */
-function asAccount(dir: string, binaries: string): Cluster['run'] {
-  const account = ownerOf(dir) ?? findAccount('postgres') ?? findAccount('nobody')
+function asAccount(dir: string, bin: string): Cluster['as'] {
+  const account = clusterOwner(dir)
   if (!account) throw new Error('PostgreSQL does not run as root: use another account, or set DATABASE_URL.')
-  const { uid, gid } = account
-  chownSync(dir, uid, gid)
+  chownSync(dir, account.uid, account.gid)
   chmodSync(dir, 0o700)
 
-  const plain: Cluster['run'] = (command, args) => ({ command, args, options: { uid, gid } })
+  const plain: Cluster['as'] = (command, args) => ({ command, args, options: account })
   // Containers tend to have the second right only.
-  for (const run of [plain, passing(account, 'dac_read_search'), passing(account, 'dac_override')]) {
-    const trial = run('sh', ['-c', 'test -w "$1" && "$2" --version', 'sh', dir, join(binaries, 'postgres')])
-    if (spawnSync(trial.command, trial.args, trial.options).status === 0) return run
+  for (const as of [plain, passing(account, 'dac_read_search'), passing(account, 'dac_override')]) {
+    const trial = as('sh', ['-c', 'test -w "$1" && "$2" --version', 'sh', dir, join(bin, 'postgres')])
+    if (spawnSync(trial.command, trial.args, trial.options).status === 0) return as
   }
-  throw new Error(unreachable(account, [dir, binaries]))
-}
-
-interface Account {
-  uid: number
-  gid: number
-}
-
-/** The account that must own a cluster below `dir`; null where it is the one of this process. */
-export function clusterOwner(dir: string): Account | null {
-  if (process.getuid?.() !== 0) return null
-  const known = existsSync(dir) ? ownerOf(dir) : undefined
-  return known ?? findAccount('postgres') ?? findAccount('nobody') ?? null
-}
-
-/** The major version of the bundled PostgreSQL. */
-export function bundledMajor(): number {
-  const { stdout } = spawnSync(join(findBinaries(), 'postgres'), ['--version'], { encoding: 'utf8' })
-  return Number(/(\d+)/.exec(stdout)?.[1])
+  const closed = [...new Set([dir, bin].flatMap(foldersTo))].filter((folder) => !mayEnter(account, folder))
+  const name = accounts().find(([, , uid]) => uid === String(account.uid))?.[0] ?? `with uid ${account.uid}`
+  throw new Error(
+    `PostgreSQL does not run as root, and the account ${name}, which it would run as, cannot reach ` +
+      `${dir} and ${bin}: ${closed.length > 0 ? `open the way by "chmod o+x ${closed.join(' ')}", ` : ''}` +
+      'start as another account, or set DATABASE_URL.',
+  )
 }
 
 /** Runs as the account, with one right of root's on top. */
-function passing({ uid, gid }: Account, right: string): Cluster['run'] {
+function passing({ uid, gid }: Account, right: string): Cluster['as'] {
   const flags = [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups']
   for (const set of ['--inh-caps', '--ambient-caps']) flags.push(`${set}=-all,+${right}`)
   // Without this `access`, by which PostgreSQL looks for its own programs, would leave the right out.
   flags.push('--securebits=+no_setuid_fixup')
   return (command, args) => ({ command: 'setpriv', args: [...flags, command, ...args], options: {} })
-}
-
-/** What to do where the account cannot reach these paths. */
-function unreachable(account: Account, paths: string[]): string {
-  const closed = [...new Set(paths.flatMap(foldersTo))].filter((folder) => !mayEnter(account, folder))
-  const open = closed.length > 0 ? `open the way by "chmod o+x ${closed.join(' ')}", ` : ''
-  return (
-    `PostgreSQL does not run as root, and the account ${nameOf(account)}, which it would run as, ` +
-    `cannot reach ${paths.join(' and ')}: ${open}start as another account, or set DATABASE_URL.`
-  )
 }
 
 /** The folders on the way to a path, the outermost first. */
@@ -167,38 +140,25 @@ function mayEnter({ uid, gid }: Account, folder: string): boolean {
   return (found.mode & bit) !== 0
 }
 
-function ownerOf(dir: string): Account | undefined {
-  const { uid, gid } = statSync(dir)
-  return uid === 0 || !existsSync(join(dir, 'cluster')) ? undefined : { uid, gid }
-}
-
 function findAccount(name: string): Account | undefined {
   const [, , uid, gid] = accounts().find(([known]) => known === name) ?? []
   return uid && gid ? { uid: Number(uid), gid: Number(gid) } : undefined
 }
 
-function nameOf({ uid }: Account): string {
-  return accounts().find(([, , known]) => known === String(uid))?.[0] ?? `with uid ${uid}`
-}
-
 /** The lines of /etc/passwd: name, password, uid, gid and so on. */
 function accounts(): string[][] {
-  return readFileSync('/etc/passwd', 'utf8')
-    .split('\n')
-    .map((line) => line.split(':'))
+  const lines = readFileSync('/etc/passwd', 'utf8').split('\n')
+  return lines.map((line) => line.split(':'))
 }
 
-async function makeCluster(cluster: Cluster, durable: boolean): Promise<void> {
-  requireKnownAccount()
-  removeAbandoned(cluster.dir)
-  const fresh = join(cluster.dir, `cluster.new-${process.pid}-${randomBytes(4).toString('hex')}`)
+async function makeCluster({ dir, data, bin, as }: Cluster, durable: boolean): Promise<void> {
+  removeAbandoned(dir)
+  const fresh = join(dir, `cluster.new-${process.pid}-${randomBytes(4).toString('hex')}`)
   const passwordFile = `${fresh}.password`
   writeFileSync(passwordFile, randomBytes(24).toString('base64url'), { mode: 0o600 })
-  if (process.getuid?.() === 0) {
-    const { uid, gid } = statSync(cluster.dir)
-    chownSync(passwordFile, uid, gid)
-  }
-  const { command, args, options } = cluster.command('initdb', [
+  const { uid, gid } = statSync(dir)
+  if (process.getuid?.() === 0) chownSync(passwordFile, uid, gid)
+  const { command, args, options } = as(join(bin, 'initdb'), [
     `--pgdata=${fresh}`,
     `--username=${embeddedUser}`,
     `--pwfile=${passwordFile}`,
@@ -213,46 +173,24 @@ async function makeCluster(cluster: Cluster, durable: boolean): Promise<void> {
     ...(durable ? [] : ['--no-sync']),
   ])
   try {
-    await promisify(execFile)(command, args, {
-      ...options,
-      cwd: cluster.dir,
-      shell: false,
-      env: cleanEnvironment,
-    })
+    await promisify(execFile)(command, args, { ...options, cwd: dir, env: cleanEnvironment })
     renameSync(passwordFile, join(fresh, 'password'))
-    renameSync(fresh, cluster.data)
+    renameSync(fresh, data)
   } catch (error) {
-    rmSync(fresh, { recursive: true, force: true })
-    rmSync(passwordFile, { force: true })
+    for (const path of [fresh, passwordFile]) rmSync(path, { recursive: true, force: true })
     // Another process that starts at the same moment may have been first; its cluster is as good.
-    if (!existsSync(cluster.data)) throw new Error(`initdb failed: ${messageOf(error)}`, { cause: error })
+    if (existsSync(data)) return
+    const said = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : ''
+    throw new Error(`No database could be made (${said || error}): mend that, or set DATABASE_URL.`, {
+      cause: error,
+    })
   }
 }
 
-/** `initdb` asks for the name of the account. A container started with a bare `--user 1234` has none. */
-function requireKnownAccount(): void {
-  try {
-    userInfo()
-  } catch {
-    throw new Error(
-      `The account with uid ${process.getuid?.()} has no entry in /etc/passwd: set DATABASE_URL.`,
-    )
-  }
-}
-
-/** What a killed `initdb` left behind; one that is at work now is younger than that. */
+/** Removes what a killed `initdb` left. One that is at work now is younger than a minute. */
 function removeAbandoned(dir: string): void {
-  const old = Date.now() - 60_000
-  for (const name of readdirSync(dir)) {
-    const path = join(dir, name)
-    if (name.startsWith('cluster.new-') && lstatSync(path).mtimeMs < old)
-      rmSync(path, { recursive: true, force: true })
+  for (const name of readdirSync(dir).filter((each) => each.startsWith('cluster.new-'))) {
+    const changed = statSync(join(dir, name), { throwIfNoEntry: false })?.mtimeMs ?? Date.now()
+    if (changed < Date.now() - 60_000) rmSync(join(dir, name), { recursive: true, force: true })
   }
-}
-
-function messageOf(error: unknown): string {
-  if (error instanceof Error && 'stderr' in error && typeof error.stderr === 'string' && error.stderr) {
-    return error.stderr.trim()
-  }
-  return String(error)
 }

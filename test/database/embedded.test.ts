@@ -169,6 +169,20 @@ describe('one that starts after another was killed', () => {
     expect(old.logged()).not.toContain('automatic recovery')
   })
 
+  test('together with the processes beside its server stops that server, and starts it anew', async () => {
+    const old = await startVictim()
+    const watcher = watcherOf(old.pid)
+    const shell = processes().find(({ pid }) => pid === old.pid)?.parent ?? 0
+    for (const pid of [watcher, shell]) process.kill(pid, 'SIGKILL')
+    await old.kill()
+    await eventually(() => expect(isWatched(used)).toBe(false), patientlyMs)
+    const { server } = await start(used)
+    expect(await ask(server.connection(), 'select answer from left_behind')).toBe(7)
+    expect(stateOf(old.pid) ?? 'Z').toBe('Z')
+    expect(old.logged()).toContain('received fast shutdown request')
+    expect(old.logged()).not.toContain('automatic recovery')
+  })
+
   test('and after its server is gone starts it anew, and has all commits', async () => {
     const old = await startVictim()
     await old.kill()
