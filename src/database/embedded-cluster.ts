@@ -180,10 +180,8 @@ async function makeCluster({ dir, data, bin, as }: Cluster, durable: boolean): P
     for (const path of [fresh, passwordFile]) rmSync(path, { recursive: true, force: true })
     // Another process that starts at the same moment may have been first; its cluster is as good.
     if (existsSync(data)) return
-    const said = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : ''
-    throw new Error(`No database could be made (${said || error}): mend that, or set DATABASE_URL.`, {
-      cause: error,
-    })
+    const said = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : String(error)
+    throw new Error(`${said} (no database could be made: set DATABASE_URL)`, { cause: error })
   }
 }
 

@@ -103,14 +103,21 @@ async function updateFunctions(
   options.log?.(`${functions.files.length} functions applied`)
 }
 
-/** @throws Error where a version before the first release made the database; nothing in it was touched */
+/** @throws Error where an earlier version made the database, or another owns it; nothing in it was touched */
 async function refuseEarlier(client: pg.Client, migrations: readonly Migration[]): Promise<void> {
-  const { rows } = await client.query<{ owner: string }>(
-    `select relowner::regrole::text as owner from pg_class
-     where oid = to_regclass('public._prisma_migrations')`,
+  const { rows } = await client.query<{ owner: string; isOurs: boolean }>(
+    `select pg_get_userbyid(relowner) as owner, pg_has_role(relowner, 'USAGE') as "isOurs"
+     from pg_class where oid = to_regclass('public._prisma_migrations')`,
   )
   if (!rows[0]) return
-  if (rows[0].owner === ownerRole) await client.query(`set role ${ownerRole}`)
+  const { owner, isOurs } = rows[0]
+  if (owner !== ownerRole && !isOurs)
+    throw new Error(
+      `The tables belong to the role ${owner}, and must belong to ${ownerRole}: restore the backup into an ` +
+        'empty database by "npm run admin -- restore --from ...", or by pg_restore as the account of ' +
+        `DATABASE_URL with --no-owner --role=${ownerRole}.`,
+    )
+  if (!isOurs) await client.query(`set role ${ownerRole}`)
   const { rowCount } = await client.query(
     'select from _prisma_migrations having count(*) > 0 and bool_and(migration_name <> $1)',
     [migrations[0]?.name],
