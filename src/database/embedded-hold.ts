@@ -86,7 +86,7 @@ const server = spawn(postgres, args, { stdio: ['ignore', 1, 2], windowsHide: tru
 server.once('exit', () => process.exit())
 process.stdin.once('end', () => spawnSync(pgCtl, ['stop', '-D', data, '-m', 'fast'])).resume()`
 
-/** Windows has neither pipes in folders nor a shell: there the server ends with the process that started it. */
+/** Windows has neither pipes in folders nor a shell: the server ends with the process that started it. */
 function holdAsStarter({ bin, data, dir }: Cluster): Hold {
   let child: ChildProcess | undefined
   return {
