@@ -13,7 +13,7 @@ import { DomainError } from '../shared/errors.ts'
 import { limits } from '../shared/limits.ts'
 import { csvHead, csvLines } from './csv.ts'
 import { downloadRow, type Fetch } from './downloads.ts'
-import { query } from './rest/shape.ts'
+import { query } from './rest/route.ts'
 import type { Row } from './router.ts'
 
 /** Exports of one merchant at once. Choice: two, because each holds a database session while it reads. */

@@ -41,3 +41,15 @@ export function actorOf(ctx: { actor: Actor | null }): Actor {
 export function nameOf({ memberId, apiKeyId }: Pick<Actor, 'memberId' | 'apiKeyId'>): string {
   return memberId === null ? `api_key:${apiKeyId}` : `member:${memberId}`
 }
+
+/** The caller as the statements that move money judge it: by its key, its account and its address. */
+export interface Caller extends Pick<Actor, 'merchantId' | 'apiKeyId' | 'apiKeyVersion'> {
+  /** In canonical form; null where it is not known, and then no whitelist holds it. */
+  clientAddress: string | null
+}
+
+/** @throws DomainError UNAUTHENTICATED where nobody is signed in */
+export function callerOf(ctx: { actor: Actor | null; clientAddress: string | null }): Caller {
+  const { merchantId, apiKeyId, apiKeyVersion } = actorOf(ctx)
+  return { merchantId, apiKeyId, apiKeyVersion, clientAddress: ctx.clientAddress }
+}

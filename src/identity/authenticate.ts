@@ -20,14 +20,15 @@ import {
   addressMatcher,
   isAddressAllowed,
 } from '../shared/ip-whitelist.ts'
-import { LastUses } from './last-uses.ts'
 import { Passwords } from './passwords.ts'
 import { type RateLimitState, takeHit } from '../limits/window.ts'
 import { type Role, roles } from './roles.ts'
 import { defaultScopes, isScope, type Scope, scopes } from './scopes.ts'
-import { isApiKey, isApiSecret, type MasterSecret, type StoredSecret, secretMatches } from './secrets.ts'
+import { isApiKey, isApiSecret, type MasterSecret, secretMatches, type StoredSecret } from './secrets.ts'
 import { openSigningKeys } from './signing-keys.ts'
 import { createTokens, type Tokens } from './tokens.ts'
+import { RecentMap } from '../shared/recent-map.ts'
+import { sqlFunction } from '../database/sql-function.ts'
 
 /** `POST /auth` (specification: Limits). */
 const authAttemptsMax = 20
@@ -259,3 +260,33 @@ function readCaps(asked: unknown, problems: FieldProblem[]): Caps | null {
 function isGiven(value: unknown): boolean {
   return value !== undefined && value !== null
 }
+
+const noteLastUse = sqlFunction('note_last_use', {
+  takes: { credential: 'int', address: 'text?', everyMs: 'int', idleMs: 'int' },
+  gives: 'void',
+})
+
+/** Notes when and from where each credential was last used: once a minute, and nobody waits for it. */
+export class LastUses {
+  readonly #pool: pg.Pool
+  readonly #log: Log
+  readonly #noted = new RecentMap<number, number>(limits.tokenCacheMax)
+
+  constructor(pool: pg.Pool, log: Log) {
+    this.#pool = pool
+    this.#log = log
+  }
+
+  /** @param known when it was used, as far as this process has heard: other processes note it too */
+  note(apiKeyId: number, known: Date | null, address: string | null): void {
+    const now = Date.now()
+    const at = Math.max(known?.getTime() ?? 0, this.#noted.get(apiKeyId) ?? 0)
+    if (now - at < everyMs) return
+    this.#noted.set(apiKeyId, now)
+    noteLastUse(this.#pool, { credential: apiKeyId, address, everyMs, idleMs }).catch((error: unknown) =>
+      this.#log.warn({ err: error }, 'the use of a credential was not noted'),
+    )
+  }
+}
+
+const { lastUseEveryMs: everyMs, sessionIdleMs: idleMs } = limits

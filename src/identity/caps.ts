@@ -1,4 +1,3 @@
-import { compositeType, type TypedSql } from '../database/sql-function.ts'
 import { z } from 'zod'
 import { DomainError, type FieldProblem } from '../shared/errors.ts'
 import type { Xof } from '../shared/money.ts'
@@ -121,45 +120,7 @@ export function beyondCap(
   )
 }
 
-function beyond(limit: keyof Caps, words: string): DomainError {
+/** What a payment is refused with that is beyond any limit of its caller. */
+export function beyond(limit: keyof Caps, words: string): DomainError {
   return new DomainError('LIMIT_EXCEEDED', `This API key or token ${words}. Nothing was recorded.`, { limit })
-}
-
-/** Whose allowance of the day a payment uses: the key's, and the token's where that is narrower. */
-export interface Allowance {
-  apiKeyId: number
-  tokenId: string
-  maxPerDay: Xof
-}
-
-/** As an argument of an SQL function; null where the caller has no limit per day. */
-export const allowanceType: TypedSql<Allowance | null> = compositeType<Allowance>('key_allowance', {
-  apiKeyId: 'int',
-  tokenId: 'uuid',
-  maxPerDay: 'bigint',
-})
-
-/** @returns null where the caller has no limit per day */
-export function allowanceOf(actor: {
-  caps: Caps | null
-  tokenId: string
-  apiKeyId: number
-}): Allowance | null {
-  const { caps, tokenId, apiKeyId } = actor
-  return caps?.maxPerDay == null ? null : { apiKeyId, tokenId, maxPerDay: caps.maxPerDay }
-}
-
-/**
- * Waits for the statement of a payment that uses an allowance.
- * @throws DomainError LIMIT_EXCEEDED, and whatever it throws
- */
-export async function withinAllowance<T>(statement: Promise<T>): Promise<T> {
-  try {
-    return await statement
-  } catch (error) {
-    // `take_allowance` says how much is left.
-    const { constraint, detail } = error as { constraint?: unknown; detail?: unknown }
-    if (constraint !== 'key_allowance') throw error
-    throw beyond('maxPerDay', `has ${String(detail)} XOF left of what it is limited to on this day (UTC)`)
-  }
 }

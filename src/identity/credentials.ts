@@ -2,7 +2,8 @@ import type pg from 'pg'
 import { DomainError } from '../shared/errors.ts'
 import { limits } from '../shared/limits.ts'
 import type { Log } from '../telemetry/log.ts'
-import type { Actor } from './actor.ts'
+import { type Actor, actorOf } from './actor.ts'
+import type { BlockedAddresses } from './blocked-addresses.ts'
 import { isAddressAllowed } from '../shared/ip-whitelist.ts'
 import { RecentMap } from '../shared/recent-map.ts'
 import type { Role } from './roles.ts'
@@ -150,6 +151,25 @@ export class CredentialWatch {
       if (ending && this.#watchers.delete(watcher)) watcher.listener(ending)
     }
   }
+}
+
+/**
+ * Why a statement rejected its caller: reads the key, the account and the whitelist again.
+ * @returns UNAUTHENTICATED or ADDRESS_NOT_ALLOWED
+ * @throws DomainError UNAUTHENTICATED, ACCOUNT_INACTIVE
+ */
+export async function whyTurnedAway(ctx: {
+  actor: Actor | null
+  clientAddress: string | null
+  access: { credentials: CredentialWatch; blocked: BlockedAddresses }
+}): Promise<DomainError> {
+  const actor = actorOf(ctx)
+  const { credentials, blocked } = ctx.access
+  credentials.forget(actor.apiKeyId)
+  const { whitelist } = await credentials.check(actor)
+  if (isAddressAllowed(whitelist, ctx.clientAddress)) return new DomainError('UNAUTHENTICATED')
+  blocked.note(actor.merchantId, ctx.clientAddress)
+  return new DomainError('ADDRESS_NOT_ALLOWED')
 }
 
 /** What is true of a living credential at this moment. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Secret } from '../shared/secret.ts'
 import type { Log } from '../telemetry/log.ts'
-import { spareMs } from './deadline.ts'
+import { spareMs } from './waiting.ts'
 import type { HttpClient } from './http-client.ts'
 import type { CallContext } from './operator.ts'
 import { wireRecord } from './wire-record.ts'

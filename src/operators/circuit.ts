@@ -1,5 +1,4 @@
-import { spareMs } from './deadline.ts'
-import { createWaitingRoom } from './lane.ts'
+import { createWaitingRoom, spareMs } from './waiting.ts'
 import type { CallContext, NotSent, NotSentCause, UnknownCause } from './operator.ts'
 
 /** The circuit opens after this many failures in a row, or when half of the calls of the window failed. */

@@ -10,9 +10,8 @@ import {
 } from '../shared/http-exchange.ts'
 import { invariant } from '../shared/invariant.ts'
 import type { Provider } from '../shared/providers.ts'
-import { spareMs } from './deadline.ts'
+import { createPace, type Pace, spareMs } from './waiting.ts'
 import type { CallContext, NotSent, UnknownCause, Unreachable } from './operator.ts'
-import { createPace, type Pace } from './pace.ts'
 
 /** Choice: a connection that takes longer is an operator in trouble, and nothing was sent yet. */
 const connectTimeoutMs = 2_000

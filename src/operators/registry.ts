@@ -4,7 +4,7 @@ import type { Provider } from '../shared/providers.ts'
 import { createCheckoutDriver } from './checkout-session.ts'
 import { type Circuit, createCircuit } from './circuit.ts'
 import { createGsmaDriver } from './gsma-mm.ts'
-import { createLane, type Lane } from './lane.ts'
+import { createLane, type Lane } from './waiting.ts'
 import type {
   CallContext,
   DriverDeps,

@@ -1,11 +1,9 @@
-import { deadlineIn } from '../operators/deadline.ts'
+import { deadlineIn } from '../operators/waiting.ts'
 import { limits } from '../shared/limits.ts'
-import { act, tell } from './act.ts'
 import { type Decision, decideAsked } from './decide.ts'
-import { exchangeRecorder } from './exchange-log.ts'
 import type { OpenRequest } from './open-request.ts'
-import { operatorOf, sendAgain } from './send.ts'
-import { claimSend } from './store.ts'
+import { act, operatorOf, sendAgain, tell } from './send.ts'
+import { claimSend, exchangeRecorder } from './store.ts'
 import type { RequestServices } from './subjects.ts'
 
 /** What asking about a request led to. */

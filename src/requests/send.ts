@@ -1,16 +1,14 @@
-import { deadlineIn } from '../operators/deadline.ts'
+import { deadlineIn } from '../operators/waiting.ts'
 import { failureReasons } from '../operators/failure-reasons.ts'
 import type { CallContext, InitiateOutcome, Refusal } from '../operators/operator.ts'
 import type { Operator } from '../operators/registry.ts'
 import { shareFlight } from '../shared/flights.ts'
 import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
-import { act, tell } from './act.ts'
-import { decideSent } from './decide.ts'
+import { decideSent, type LogLine, type Step } from './decide.ts'
 import type { Ending } from './ending.ts'
-import { exchangeRecorder } from './exchange-log.ts'
 import { causeOf, nothingLeft, type OpenRequest } from './open-request.ts'
-import { claimSend } from './store.ts'
+import { claimSend, exchangeRecorder, noteRequest, watchRequest } from './store.ts'
 import type { RequestServices } from './subjects.ts'
 
 /** What sending a request led to. */
@@ -127,4 +125,49 @@ export function sendDeadline({ capabilities }: Operator, kind: OpenRequest['kind
   return deadlineIn(
     capabilities.disburseIsSynchronous ? limits.disburseSyncDeadlineMs : limits.disburseDeadlineMs,
   )
+}
+
+/**
+ * Carries out one step that was decided about a request.
+ * @returns the status of what the request is for; null where the step does not touch it
+ */
+export async function act(
+  services: RequestServices,
+  request: OpenRequest,
+  step: Step,
+): Promise<string | null> {
+  const { subject, subjectId, id, attempt } = request
+  const { settle, expire, reverse, success } = services.subjects[subject]
+  switch (step.do) {
+    case 'nothing':
+      return null
+    case 'note': {
+      const { state, handle, nextCheckMs, paymentUrl } = step
+      await noteRequest(services.batches, { id, attempt, state, handle, nextCheckMs, paymentUrl })
+      return null
+    }
+    case 'watch':
+      await watchRequest(services.database.pool, id, step.nextMs)
+      return null
+    case 'reverse': {
+      const { moved, status } = await reverse(services, subjectId, step.evidence)
+      // It was reversed already, or cannot be: nobody asks any more.
+      if (!moved) await watchRequest(services.database.pool, id, null)
+      return status
+    }
+    case 'expire':
+      invariant(expire, `a ${subject} does not end by its age`)
+      return (await expire(services, subjectId, step.expiry)).status
+    case 'settle': {
+      const { status } = await settle(services, subjectId, step.ending)
+      const next = status === success ? step.ifPaid : step.ifNot
+      return (next && (await act(services, request, next))) ?? status
+    }
+  }
+}
+
+/** Writes what was noticed about a request to the log. */
+export function tell({ log }: RequestServices, request: OpenRequest, lines: readonly LogLine[]): void {
+  const about = causeOf(request)
+  for (const { level, words, facts } of lines) log[level]({ about, ...facts }, words)
 }

@@ -16,7 +16,7 @@ import type {
 import type { Operator } from '../../src/operators/registry.ts'
 import type { OpenRequest } from '../../src/requests/open-request.ts'
 import { claimOne } from '../../src/requests/store.ts'
-import { deadlineIn } from '../../src/operators/deadline.ts'
+import { deadlineIn } from '../../src/operators/waiting.ts'
 import { sendRequest } from '../../src/requests/send.ts'
 import { checkRequest } from '../../src/requests/check.ts'
 import { subjects } from '../../src/resources/subjects.ts'

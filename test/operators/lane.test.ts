@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { createLane } from '../../src/operators/lane.ts'
+import { createLane } from '../../src/operators/waiting.ts'
 import { call } from '../kit/operators.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] }))

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { CallContext } from '../../src/operators/operator.ts'
-import { createPace } from '../../src/operators/pace.ts'
+import { createPace } from '../../src/operators/waiting.ts'
 
 /** Takes turns by a clock that the test moves; the names of those that had one, in their order. */
 function takers(perSecond: number) {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { deadlineIn } from '../../src/operators/deadline.ts'
+import { deadlineIn } from '../../src/operators/waiting.ts'
 import { sendRequest } from '../../src/requests/send.ts'
 import { settleMany } from '../kit/money.ts'
 import {

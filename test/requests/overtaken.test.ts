@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { InitiateOutcome } from '../../src/operators/operator.ts'
 import type { OpenRequest } from '../../src/requests/open-request.ts'
-import { deadlineIn } from '../../src/operators/deadline.ts'
+import { deadlineIn } from '../../src/operators/waiting.ts'
 import { sendRequest } from '../../src/requests/send.ts'
 import { checkRequest } from '../../src/requests/check.ts'
 import { subjects } from '../../src/resources/subjects.ts'

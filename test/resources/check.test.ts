@@ -1,7 +1,7 @@
 import { setImmediate as tick } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { shareFlight } from '../../src/shared/flights.ts'
-import { deadlineIn } from '../../src/operators/deadline.ts'
+import { deadlineIn } from '../../src/operators/waiting.ts'
 import { sendRequest } from '../../src/requests/send.ts'
 import { checkRequest } from '../../src/requests/check.ts'
 import { checkPayment } from '../../src/resources/transactions/check.ts'

@@ -5,7 +5,7 @@ import type { Context } from '../../context.ts'
 import { afterOthers } from '../../shared/flights.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
-import type { FormFields } from '../rest/shape.ts'
+import type { FormFields } from '../rest/route.ts'
 import { readForm } from './form.ts'
 import { readRecipients } from './recipients.ts'
 

@@ -6,8 +6,18 @@ import { readRows } from '../../resources/batches/recipients.ts'
 import type { FieldProblem } from '../../shared/errors.ts'
 import { currencyField, readInput, readTogether, truth } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
-import { bareList, idOf, pageWish, type Route, withoutNulls } from './route.ts'
-import { body, inSchemaWords, largeBody, query, type RestRequest } from './shape.ts'
+import {
+  bareList,
+  body,
+  idOf,
+  inSchemaWords,
+  largeBody,
+  pageWish,
+  query,
+  type RestRequest,
+  type Route,
+  withoutNulls,
+} from './route.ts'
 
 const dryRunInput = z.object({ dryRun: truth.default(false) })
 const xof = { currency: currencyField.nullish() }

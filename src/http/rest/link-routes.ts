@@ -1,8 +1,7 @@
 import { createLinkInput } from '../../resources/payment-links/create.ts'
 import { linkFilterInput } from '../../resources/payment-links/list.ts'
 import { updateLinkInput } from '../../resources/payment-links/update.ts'
-import { bareList, idOf, pageWish, type Route } from './route.ts'
-import { body } from './shape.ts'
+import { bareList, body, idOf, pageWish, type Route } from './route.ts'
 
 /** The paths of payment links. */
 export const linkRoutes: readonly Route[] = [

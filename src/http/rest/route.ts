@@ -1,9 +1,20 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { z } from 'zod'
 import type { Context } from '../../context.ts'
-import { pageInput, readInput, readTogether, wholeNumber } from '../../shared/input.ts'
+import {
+  camelCase,
+  invalidInput,
+  pageInput,
+  readInput,
+  readTogether,
+  snakeCase,
+  wholeNumber,
+} from '../../shared/input.ts'
 import type { ListPage } from './list-headers.ts'
-import { type FormFields, query, type RestRequest } from './shape.ts'
+import { DomainError, type FieldProblem } from '../../shared/errors.ts'
+import { limits } from '../../shared/limits.ts'
+import { giveWay } from '../../shared/turns.ts'
+import { intricacyProblem } from '../request.ts'
 
 /** A REST path, the operation of `documents.ts` that it runs, and how the two fit together. */
 export interface Route {
@@ -76,4 +87,133 @@ export function pageOf(name: string, nodeData: (node: object) => object = (node)
     [name]: nodes.map(nodeData),
     pagination: { total, limit, offset, has_more: offset + nodes.length < total },
   })
+}
+
+/** The length of a name that can be one of ours. */
+const jsonNameLengthMax = 100
+
+/** A request as a route's row sees it. */
+export interface RestRequest {
+  params: Readonly<Record<string, string>>
+  query: URLSearchParams
+  headers: IncomingHttpHeaders
+  /** Raw body; empty where there is none, null where it is too large. */
+  body: Buffer | null
+  /** What a form brought in its stead. */
+  form?: FormFields | undefined
+}
+
+/** What a form with a file asks for, in the fields of a JSON body. */
+export interface FormFields {
+  fields: Readonly<Record<string, unknown>>
+  /** Names a problem of a field as whoever made the file knows it. */
+  place: (problem: FieldProblem) => FieldProblem
+}
+
+/**
+ * The body in the words of the schema, judged by the verb's own rules. Fields that nobody asks for are
+ * ignored.
+ * @throws DomainError INVALID_INPUT that lists every problem, UNSUPPORTED_MEDIA_TYPE
+ */
+export function body<T extends z.ZodType>(request: RestRequest, schema: T): z.output<T> {
+  return readInput(schema, readObject(request))
+}
+
+/** The same of a body that may be large, without holding up whoever else is there. */
+export async function largeBody<T extends z.ZodType>(request: RestRequest, schema: T): Promise<z.output<T>> {
+  const { json, problem } = readJson(request)
+  for (let step = problem.next(); ; step = problem.next()) {
+    if (step.done) return readInput(schema, fieldsOf(json, step.value))
+    const turn = giveWay()
+    if (turn) await turn
+  }
+}
+
+/** The address's parameters in the words of the schema. @throws DomainError INVALID_INPUT */
+export function query<T extends z.ZodType>(request: RestRequest, schema: T): z.output<T> {
+  return readInput(schema, inSchemaWords([...request.query]))
+}
+
+/**
+ * The body's fields under camelCase names; without a body, none. @throws DomainError INVALID_INPUT,
+ * UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE
+ */
+export function readObject(request: RestRequest): Readonly<Record<string, unknown>> {
+  const { json, problem } = readJson(request)
+  for (let step = problem.next(); ; step = problem.next()) if (step.done) return fieldsOf(json, step.value)
+}
+
+function fieldsOf(json: unknown, problem: string | null): Readonly<Record<string, unknown>> {
+  if (problem !== null) throw invalidInput([{ field: '', message: problem }])
+  if (typeof json !== 'object' || json === null || Array.isArray(json)) {
+    throw new DomainError('INVALID_INPUT', 'The request body must be a JSON object.')
+  }
+  return inSchemaWords(Object.entries(json))
+}
+
+/** REST knows its fields by their snake_case names alone; `customerPhone` is an unknown field there. */
+export function inSchemaWords<T>(entries: readonly (readonly [string, T])[]): Record<string, T> {
+  return Object.fromEntries(
+    entries
+      .filter(([name]) => name.length <= jsonNameLengthMax && snakeCase(name) === name)
+      .map(([name, value]) => [camelCase(name), value]),
+  )
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** The value of a body, and the search for what is wrong with its form: a piece of it at each step. */
+function readJson({ body: bytes, headers, form }: RestRequest) {
+  if (form) return { json: form.fields as unknown, problem: structureProblem('') }
+  if (bytes === null) throw new DomainError('BODY_TOO_LARGE')
+  if (bytes.length === 0) return { json: {}, problem: structureProblem('') }
+  const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase()
+  const encoding = headers['content-encoding']?.toLowerCase() ?? 'identity'
+  if (
+    (type !== undefined && type !== 'application/json' && !type.endsWith('+json')) ||
+    encoding !== 'identity'
+  ) {
+    throw new DomainError('UNSUPPORTED_MEDIA_TYPE')
+  }
+  const intricacy = intricacyProblem(bytes)
+  if (intricacy !== null) throw invalidInput([{ field: '', message: intricacy }])
+  try {
+    const text = utf8.decode(bytes)
+    return { json: JSON.parse(text) as unknown, problem: structureProblem(text) }
+  } catch {
+    throw new DomainError('INVALID_INPUT', 'The request body is no well-formed JSON.')
+  }
+}
+
+/** Of so many parts of the text each step of the search takes. */
+const partsPerStep = 2_000
+
+/**
+ * What `JSON.parse` lets pass: nesting that would exhaust the stack of whoever walks it, and an object that
+ * names a field twice, of which one reader takes the first and another the last; and more fields than anybody
+ * has, which each take longer to look at than to send.
+ * @param text well-formed JSON: in anything else the search for the end of a string takes quadratic time
+ */
+function* structureProblem(text: string): Generator<undefined, string | null> {
+  let parts = 0
+  /** The names of each object that is open here; null for a list. */
+  const open: (Set<string> | null)[] = []
+  for (const [token, name] of text.matchAll(/"((?:[^"\\]|\\.)*)"\s*:|"(?:[^"\\]|\\.)*"|[[\]{}]/gs)) {
+    parts += 1
+    if (parts % partsPerStep === 0) yield
+    if (name !== undefined) {
+      const names = open.at(-1)
+      const plain = name.includes('\\') ? String(JSON.parse(`"${name}"`)) : name
+      if (names?.has(plain))
+        return `The body names ${JSON.stringify(plain.slice(0, jsonNameLengthMax))} twice`
+      names?.add(plain)
+      if ((names?.size ?? 0) > limits.jsonNamesMax)
+        return `An object of the body has more than ${limits.jsonNamesMax} fields`
+    } else if (token === '{' || token === '[') {
+      open.push(token === '{' ? new Set() : null)
+      if (open.length > limits.jsonDepthMax)
+        return `The body is nested deeper than ${limits.jsonDepthMax} levels`
+    } else if (token === '}' || token === ']') open.pop()
+  }
+  return null
 }

@@ -18,8 +18,19 @@ import { pageInput, provider, readInput, reference, snakeCase, wholeNumber } fro
 import { providers } from '../../shared/providers.ts'
 import { bulkRoutes } from './bulk-routes.ts'
 import { linkRoutes } from './link-routes.ts'
-import { bareList, idOf, pageOf, pageWish, type Route, withoutNulls } from './route.ts'
-import { body, inSchemaWords, query, readObject, type RestRequest } from './shape.ts'
+import {
+  bareList,
+  body,
+  idOf,
+  inSchemaWords,
+  pageOf,
+  pageWish,
+  query,
+  readObject,
+  type RestRequest,
+  type Route,
+  withoutNulls,
+} from './route.ts'
 
 /** Every REST path of the service. The scope of each is that of its operation, as the schema says. */
 export const routes: readonly Route[] = [

@@ -1,6 +1,7 @@
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
-import { callerOf, whyTurnedAway } from '../../identity/caller.ts'
+import { callerOf } from '../../identity/actor.ts'
+import { whyTurnedAway } from '../../identity/credentials.ts'
 import type { Context } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'

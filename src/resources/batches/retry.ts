@@ -1,6 +1,6 @@
-import { actorOf, nameOf } from '../../identity/actor.ts'
+import { actorOf, callerOf, nameOf } from '../../identity/actor.ts'
 import { recordingOf, recordMade } from '../../audit/audit-log.ts'
-import { callerOf, whyTurnedAway } from '../../identity/caller.ts'
+import { whyTurnedAway } from '../../identity/credentials.ts'
 import type { Context } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'

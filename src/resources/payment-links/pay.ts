@@ -10,7 +10,7 @@ import { DomainError } from '../../shared/errors.ts'
 import { amount, phone, provider, readInput } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
-import { deadlineIn } from '../../operators/deadline.ts'
+import { deadlineIn } from '../../operators/waiting.ts'
 import {
   askPayer,
   connectedOperator,

@@ -1,16 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
-import { actorOf, mine } from '../../identity/actor.ts'
+import { actorOf, type Caller, callerOf, mine } from '../../identity/actor.ts'
 import { type Recording, recordingOf, recordingType } from '../../audit/audit-log.ts'
-import {
-  type Allowance,
-  allowanceOf,
-  allowanceType,
-  checkCaps,
-  withinAllowance,
-} from '../../identity/caps.ts'
-import { type Caller, callerOf, whyTurnedAway } from '../../identity/caller.ts'
+import { checkCaps } from '../../identity/caps.ts'
+import { type Allowance, allowanceOf, allowanceType, withinAllowance } from '../../identity/allowance.ts'
+import { whyTurnedAway } from '../../identity/credentials.ts'
 import type { Context } from '../../context.ts'
 import { type Many, shareStatement } from '../../database/batch.ts'
 import { sqlFunctionOfMany, sqlType } from '../../database/sql-function.ts'

@@ -1,13 +1,8 @@
 import { actorOf } from '../../identity/actor.ts'
 import { recordingType } from '../../audit/audit-log.ts'
-import {
-  type Allowance,
-  allowanceOf,
-  allowanceType,
-  checkCaps,
-  withinAllowance,
-} from '../../identity/caps.ts'
-import { whyTurnedAway } from '../../identity/caller.ts'
+import { checkCaps } from '../../identity/caps.ts'
+import { type Allowance, allowanceOf, allowanceType, withinAllowance } from '../../identity/allowance.ts'
+import { whyTurnedAway } from '../../identity/credentials.ts'
 import type { Context } from '../../context.ts'
 import { afterOthers } from '../../shared/flights.ts'
 import { type Many, shareStatement } from '../../database/batch.ts'

@@ -1,5 +1,5 @@
 import type { Recording } from '../../audit/audit-log.ts'
-import type { Caller } from '../../identity/caller.ts'
+import type { Caller } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
 import { shareFlight } from '../../shared/flights.ts'
 import { failureOf, failureReasons } from '../../operators/failure-reasons.ts'
