@@ -4,6 +4,7 @@ import { PrismaPg } from '@prisma/adapter-pg'
 import pg from 'pg'
 import { PrismaClient } from '../../prisma/generated/prisma/client.ts'
 import { MerchantPool, merchantRole } from './merchant-pool.ts'
+import { bigintTypes } from './sql-function.ts'
 import { proveRole, proveWalls } from './session-proof.ts'
 
 const connectTimeoutMs = 2_000
@@ -205,18 +206,6 @@ function withStartupOptions(connection: pg.ClientConfig | string, startup: strin
   const given = url.searchParams.get('options') ?? config.options
   url.searchParams.delete('options')
   return { ...config, connectionString: url.href, options: [given, ...startup].join(' ') }
-}
-
-/** Money is bigint. Of this pool only: Prisma asks each time for the types it expects. */
-function bigintTypes(): pg.CustomTypesConfig {
-  const { INT8 } = pg.types.builtins
-  const int8Array = 1016
-  const types = new pg.TypeOverrides()
-  types.setTypeParser(INT8, 'text', BigInt)
-  types.setTypeParser(int8Array, 'text', (value: string) =>
-    Array.from(value.matchAll(/-?\d+|NULL/g), ([text]) => (text === 'NULL' ? null : BigInt(text))),
-  )
-  return types
 }
 
 /** One name for one text, the same in every process, so that sessions behind a pooler never disagree. */

@@ -1,5 +1,5 @@
 import type { Pool, PoolClient } from 'pg'
-import type { Clock } from '../shared/clock.ts'
+import { type Clock, movedClock } from '../shared/clock.ts'
 import { transact } from './transact.ts'
 import { sqlFunction } from './sql-function.ts'
 
@@ -26,23 +26,20 @@ export interface SandboxClock extends Clock {
 export type RecordMove = (tx: PoolClient, before: number, after: number) => Promise<void>
 
 export async function openSandboxClock(pool: Pool): Promise<SandboxClock> {
-  let offsetMs = 0
-  const now = () => new Date(Date.now() + offsetMs)
-  /** Time never goes back: an answer that was under way while the clock moved is old. */
-  const take = (row: { offset: bigint } | undefined) => {
-    offsetMs = Math.max(offsetMs, Number(row?.offset ?? 0n))
-  }
+  const clock = movedClock()
+  // An answer that was under way while the clock moved is old: the clock keeps what is further ahead.
+  const take = (row: { offset: bigint } | undefined) => clock.moveTo(Number(row?.offset ?? 0n))
   async function refresh(): Promise<void> {
     const { rows } = await pool.query<{ offset: bigint }>('SELECT offset_ms AS "offset" FROM sandbox_clock')
     take(rows[0])
   }
   await refresh()
   return {
-    now,
+    now: () => clock.now(),
     refresh,
     async advance(ms, move, record) {
       take(await transact({ pool }, (tx) => moveBy(tx, { ms, move, record })))
-      return now()
+      return clock.now()
     },
   }
 }

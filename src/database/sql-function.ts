@@ -1,4 +1,4 @@
-import type pg from 'pg'
+import pg from 'pg'
 import type { Provider } from '../shared/providers.ts'
 
 /**
@@ -256,4 +256,16 @@ function pluralOf(name: string): string {
   if (name === 'reference') return 'refs'
   if (/[^aeiou]y$/.test(name)) return `${name.slice(0, -1)}ies`
   return /(?:s|x|ch)$/.test(name) ? `${name}es` : `${name}s`
+}
+
+/** How `int8` arrives in a pool of ours: money is bigint. Prisma asks each time for the types it expects. */
+export function bigintTypes(): pg.CustomTypesConfig {
+  const { INT8 } = pg.types.builtins
+  const int8Array = 1016
+  const types = new pg.TypeOverrides()
+  types.setTypeParser(INT8, 'text', BigInt)
+  types.setTypeParser(int8Array, 'text', (value: string) =>
+    Array.from(value.matchAll(/-?\d+|NULL/g), ([text]) => (text === 'NULL' ? null : BigInt(text))),
+  )
+  return types
 }

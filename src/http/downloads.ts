@@ -2,9 +2,8 @@ import type { Context } from '../context.ts'
 import { type AccessRule, checkRule } from '../graphql/access-plan.ts'
 import { DomainError } from '../shared/errors.ts'
 import { apiVersion } from '../shared/version.ts'
-import { admit } from './request.ts'
+import { admit, type Exchange, type Row, type Serve } from './request.ts'
 import { restPrefix, writeRefusal } from './rest/handler.ts'
-import type { Exchange, Row, Serve } from './router.ts'
 
 /** What is fetched as a file, below `/merchant/api`. */
 export interface Download {

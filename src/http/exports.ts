@@ -14,7 +14,7 @@ import { limits } from '../shared/limits.ts'
 import { csvHead, csvLines } from './csv.ts'
 import { downloadRow, type Fetch } from './downloads.ts'
 import { query } from './rest/route.ts'
-import type { Row } from './router.ts'
+import type { Row } from './request.ts'
 
 /** Exports of one merchant at once. Choice: two, because each holds a database session while it reads. */
 const exportsPerMerchantMax = 2

@@ -11,7 +11,8 @@ import { refusals } from '../shared/errors.ts'
 import { limits } from '../shared/limits.ts'
 import { apiVersion } from '../shared/version.ts'
 import { answerOnce } from './idempotency.ts'
-import { anonymousContext, intricacyProblem, readBody, requestIdOf, signIn } from './request.ts'
+import { anonymousContext, readBody, requestIdOf, signIn } from './request.ts'
+import { intricacyProblem } from '../shared/input.ts'
 import { sendEvents } from './server-sent-events.ts'
 
 /** What belongs to one request. */
@@ -90,15 +91,15 @@ subscription Follow {
 function carryOperations(operations: Operations): Plugin<Exchange, Exchange> {
   /** A mutation may come with an `Idempotency-Key`; it then does one thing. */
   async function mutate(operation: Operation, { message, ctx }: Exchange): Promise<ExecutionResult> {
-    if (message.headers['idempotency-key'] === undefined)
-      return operations.run(operation) as Promise<ExecutionResult>
+    const key = message.headers['idempotency-key']
+    if (key === undefined) return operations.run(operation) as Promise<ExecutionResult>
     const { schema, document, operationName, variableValues } = operation
     const { rootFields, showsSecret } = accessPlan(schema, document, operationName)
     if (rootFields.length !== 1) {
       throw badRequest('An Idempotency-Key names one mutation: send them one by one.')
     }
     const write = {
-      message,
+      key,
       operation: `mutation ${rootFields[0]}`,
       input: { document: print(document), operationName, variableValues },
       showsSecret,

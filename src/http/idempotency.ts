@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http'
 import { asPlatform } from '../database/as-platform.ts'
 import type { Actor } from '../identity/actor.ts'
 import { type Claim, claimKey } from '../idempotency/idempotency-keys.ts'
@@ -15,9 +14,10 @@ export interface Answer {
   body: unknown
 }
 
-/** A write, and the request that it came with. */
+/** A write that came with an `Idempotency-Key`. */
 export interface Write {
-  message: IncomingMessage
+  /** The header. */
+  key: string | readonly string[]
   /** Keys of one operation say nothing about another. */
   operation: string
   /** All that its effect depends on. */
@@ -27,8 +27,8 @@ export interface Write {
 }
 
 /**
- * Runs a write once per `Idempotency-Key`, whoever repeats it and wherever; without the header, or where
- * nobody is signed in, it just runs. A repeat gets the kept answer as it went out, its `X-Request-Id`
+ * Runs a write once per `Idempotency-Key`, whoever repeats it and wherever; where nobody is signed in it just
+ * runs. A repeat gets the kept answer as it went out, its `X-Request-Id`
  * included, and `Idempotent-Replayed: true`.
  * An answer is kept once something was written: what was refused before that leaves the key free. Of what
  * broke in between nothing is kept either: a repeat goes on with the same effect, and finds what was made;
@@ -40,11 +40,10 @@ export interface Write {
  */
 export async function answerOnce(
   ctx: Context,
-  { message, operation, input, showsSecret }: Write,
+  { key: header, operation, input, showsSecret }: Write,
   run: (ctx: Context) => Promise<Answer>,
 ): Promise<Answer> {
-  const header = message.headers['idempotency-key']
-  if (header === undefined || ctx.actor === null) return run(ctx)
+  if (ctx.actor === null) return run(ctx)
   const { merchantId } = ctx.actor
   const key = readKey(String(header))
   const asker = askerOf(ctx.actor, showsSecret)

@@ -5,7 +5,7 @@ import { accessRuleOf } from '../graphql/access-plan.ts'
 import { qrOfLink } from '../resources/payment-links/qr.ts'
 import { readSmallId } from '../shared/ids.ts'
 import { type Download, downloadRow } from './downloads.ts'
-import type { Row } from './router.ts'
+import type { Row } from './request.ts'
 
 /** The QR codes of payment links, as files. */
 export function linkCodeRows(schema: GraphQLSchema): Row[] {

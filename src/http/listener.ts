@@ -1,4 +1,4 @@
-import type { RequestListener } from 'node:http'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
 import type { GraphQLSchema } from 'graphql'
 import { Hono } from 'hono'
@@ -13,9 +13,8 @@ import { openHealth } from './health.ts'
 import { linkCodeRows } from './link-codes.ts'
 import { pageRoutes } from './pages/home.ts'
 import { paymentLinkRows } from './pages/payment-link.ts'
-import type { HttpBindings } from './request.ts'
+import { anonymousContext, type HttpBindings, passOver, pathOf, requestIdOf, type Row } from './request.ts'
 import { notFound, restRows } from './rest/handler.ts'
-import { createRouter } from './router.ts'
 import type { HttpServer } from './server.ts'
 import { serveSubscriptions } from './subscriptions.ts'
 
@@ -64,5 +63,57 @@ export function createListener(services: Services, schema: GraphQLSchema, http: 
       else if (!route(message, response)) void others(message, response)
     },
     close: () => sockets.close(),
+  }
+}
+
+/**
+ * The one table of paths: most are found at once, those with parts in braces are tried in its order.
+ * @returns whether the request is of the table; else nothing was done
+ */
+export function createRouter(
+  services: Services,
+  rows: readonly Row[],
+): (message: IncomingMessage, response: ServerResponse) => boolean {
+  const find = findRows(rows)
+  return (message, response) => {
+    const path = pathOf(message)
+    const found = path === null ? null : find(path)
+    const serve = found?.row.serve(message.method === 'HEAD' ? 'GET' : (message.method ?? ''))
+    if (!found || !serve) return false
+    const ctx = anonymousContext(services, message, requestIdOf(message), 'rest')
+    void serve({ ctx, message, response, params: found.params }).finally(() => {
+      if (!message.complete) passOver(message)
+    })
+    return true
+  }
+}
+
+function findRows(rows: readonly Row[]) {
+  const isOpen = ({ path }: Row) => path.includes('{')
+  const known = new Map(rows.filter((row) => !isOpen(row)).map((row) => [row.path, { row, params: {} }]))
+  const patterns = rows.filter(isOpen).map((row) => ({ row, pattern: patternOf(row) }))
+  return (path: string): { row: Row; params: Readonly<Record<string, string>> } | null => {
+    const place = known.get(path)
+    if (place) return place
+    for (const { row, pattern } of patterns) {
+      const match = pattern.exec(path)
+      if (!match) continue
+      const params = Object.entries(match.groups ?? {}).map(([name, text]) => [name, decoded(text)])
+      return { row, params: Object.fromEntries(params) as Record<string, string> }
+    }
+    return null
+  }
+}
+
+function patternOf({ path, part = '[^/]+' }: Row): RegExp {
+  return new RegExp(`^${path.replaceAll('.', '\\.').replace(/\{(\w+)\}/g, `(?<$1>${part})`)}$`)
+}
+
+/** What is no valid encoding stays as it is. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
   }
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HttpBindings as NodeBindings } from '@hono/node-server'
 import { clientAddress } from '../shared/ip-whitelist.ts'
 import { authenticate } from '../identity/authenticate.ts'
@@ -8,12 +8,31 @@ import { actingAs, type Context, type Services } from '../context.ts'
 import { limits } from '../shared/limits.ts'
 import { answerMalformed } from './malformed.ts'
 
-/** Objects and lists of a body over 100 kB. Choice: ten times those of the largest batch. */
-const jsonOpeningsMax = 100_000
-
 /** What Hono hands a route: Node's own request. */
 export interface HttpBindings {
   Bindings: NodeBindings
+}
+
+/** A request at its row of the table; nobody has signed in yet. */
+export interface Exchange {
+  ctx: Context
+  message: IncomingMessage
+  response: ServerResponse
+  /** What the parts of the path in braces stand for. */
+  params: Readonly<Record<string, string>>
+}
+
+/** Answers a request, its failure included: it never rejects. */
+export type Serve = (exchange: Exchange) => Promise<void>
+
+/** A row of the table. */
+export interface Row {
+  /** A part in braces stands for anything. */
+  path: string
+  /** What the parts in braces look like, as a regular expression. */
+  part?: string
+  /** @returns null where the path is not there for this method */
+  serve: (method: string) => Serve | null
 }
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
@@ -142,22 +161,6 @@ export function readBody(
 }
 
 const tooSlow = Object.assign(new Error('The body took too long'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' })
-
-/**
- * What is wrong with a large body before it is read as JSON: so many objects and lists that reading them
- * would hold up everybody else. Those within texts count as well.
- * @returns null where nothing is
- */
-export function intricacyProblem(body: Buffer): string | null {
-  if (body.length <= limits.bodyMaxBytes) return null
-  let openings = 0
-  for (let at = 0; at < body.length; at += 1) {
-    const byte = body[at]
-    if (byte === 0x5b || byte === 0x7b) openings += 1
-    if (openings > jsonOpeningsMax) return `The body has more than ${jsonOpeningsMax} objects and lists`
-  }
-  return null
-}
 
 /**
  * Passes over what is left of a request that was answered already, so that its connection can be used again;

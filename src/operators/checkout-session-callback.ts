@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { CheckoutSettings } from '../config/operators.ts'
-import { readSession } from './checkout-session-records.ts'
+import { readSession } from './checkout-session-wire.ts'
 import { parseJson } from './http-client.ts'
 import type { CallbackHint, CallbackOutcome, RawCallback } from './operator.ts'
 import { wireRecord } from './wire-record.ts'

@@ -4,13 +4,13 @@ import type { Log } from '../telemetry/log.ts'
 import { checkoutRefusal, readCheckoutError } from './checkout-session-errors.ts'
 import { type createCheckoutQuery, paths, type Target, targetOf } from './checkout-session-query.ts'
 import {
-  type CheckoutRecord,
   checkoutEvidence,
   checkoutFailure,
+  type CheckoutRecord,
+  type CheckoutWire,
   readPayout,
   readSession,
-} from './checkout-session-records.ts'
-import type { CheckoutWire } from './checkout-session-wire.ts'
+} from './checkout-session-wire.ts'
 import { type HttpResult, retryAfterOf } from './http-client.ts'
 import type {
   CallContext,

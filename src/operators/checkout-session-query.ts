@@ -2,13 +2,13 @@ import type { CheckoutSettings } from '../config/operators.ts'
 import type { Clock } from '../shared/clock.ts'
 import type { Log } from '../telemetry/log.ts'
 import {
-  type CheckoutRecord,
   checkoutOutcome,
+  type CheckoutRecord,
+  type CheckoutWire,
   readFound,
   readPayout,
   readSession,
-} from './checkout-session-records.ts'
-import type { CheckoutWire } from './checkout-session-wire.ts'
+} from './checkout-session-wire.ts'
 import { type HttpResult, unreachable } from './http-client.ts'
 import type { CallContext, OperationKind, OperatorHandle, QueryOutcome, Unreachable } from './operator.ts'
 import { alarmUnreadable, type WireRecord, wireRecord } from './wire-record.ts'

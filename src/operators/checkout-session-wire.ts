@@ -1,7 +1,10 @@
 import type { CheckoutSettings } from '../config/operators.ts'
 import type { Clock } from '../shared/clock.ts'
 import { createHttpClient, type HttpResult } from './http-client.ts'
-import type { CallContext } from './operator.ts'
+import type { CallContext, Evidence, OperationKind, QueryOutcome, Refusal } from './operator.ts'
+import { currency } from '../shared/money.ts'
+import { checkoutRefusal, readCheckoutError } from './checkout-session-errors.ts'
+import { keptFee, movedAmount, type WireRecord } from './wire-record.ts'
 
 export interface CheckoutCall {
   operation: string
@@ -45,4 +48,145 @@ export function createCheckoutWire(settings: CheckoutSettings, clock: Clock): Ch
       ),
     close: () => http.close(),
   }
+}
+
+/** The operator's clock may go differently from ours by this much. */
+const clockSkewMs = 60 * 1_000
+
+/** A checkout session or a payout, in the three ways in which it can stand. */
+export interface CheckoutRecord {
+  id: string
+  /** `unclear` is a combination of words that nobody knows: it is treated as open. */
+  stands: 'open' | 'unclear' | 'paid' | 'reversed' | 'failed'
+  /** What the operator calls its state, for the log. */
+  status: string
+  expiresAt: Date | undefined
+  createdAt: number
+  launchUrl: string | undefined
+  record: WireRecord
+}
+
+/**
+ * Reads a session. Paid means complete and succeeded; a failed try leaves it open, and only its end is a
+ * failure.
+ */
+export function readSession(
+  record: WireRecord | undefined,
+  launchUrlField: string,
+): CheckoutRecord | undefined {
+  const id = record?.text('id')
+  const checkout = record?.word('checkout_status')
+  if (!record || id === undefined || checkout === undefined) return undefined
+  const payment = record.word('payment_status') ?? ''
+  const paid = checkout === 'complete' && payment === 'succeeded'
+  const known = checkout === 'open' || (checkout === 'complete' && payment === 'processing')
+  const open = known ? 'open' : 'unclear'
+  return {
+    id,
+    stands: paid
+      ? record.date('when_refunded')
+        ? 'reversed'
+        : 'paid'
+      : checkout === 'expired'
+        ? 'failed'
+        : open,
+    status: `${checkout}/${payment}`,
+    expiresAt: record.date('when_expires'),
+    createdAt: record.date('when_created')?.getTime() ?? 0,
+    launchUrl: webAddress(record.text(launchUrlField)),
+    record,
+  }
+}
+
+const payoutStates = new Map<string, CheckoutRecord['stands']>([
+  ['processing', 'open'],
+  ['succeeded', 'paid'],
+  ['failed', 'failed'],
+  ['reversed', 'reversed'],
+])
+
+export function readPayout(record: WireRecord | undefined): CheckoutRecord | undefined {
+  const id = record?.text('id')
+  const status = record?.word('status')
+  if (!record || id === undefined || status === undefined) return undefined
+  return {
+    id,
+    stands: payoutStates.get(status) ?? 'unclear',
+    status,
+    expiresAt: undefined,
+    createdAt: record.date('timestamp')?.getTime() ?? 0,
+    launchUrl: undefined,
+    record,
+  }
+}
+
+/** The answer of a search; undefined where it is none. */
+export function readFound(
+  record: WireRecord | undefined,
+  read: (entry: WireRecord) => CheckoutRecord | undefined,
+): readonly CheckoutRecord[] | undefined {
+  return record?.list('result')?.flatMap((entry) => read(entry) ?? [])
+}
+
+/** What a paid record proves; undefined where its amount or currency cannot be read (see `movedAmount`). */
+export function checkoutEvidence(
+  { id, record }: CheckoutRecord,
+  kind: OperationKind,
+  source: Evidence['source'],
+  digest: string,
+  now: Date,
+): Evidence | undefined {
+  const amount = movedAmount(record, 'receive_amount', 'amount')
+  if (amount === undefined || (record.text('currency') ?? currency).toUpperCase() !== currency)
+    return undefined
+  return {
+    operatorRef: record.text('transaction_id') ?? id,
+    amount,
+    fee: keptFee(record.amount('fee')),
+    settledAt:
+      (kind === 'reverse' ? record.date('when_refunded') : record.date('when_completed', 'timestamp')) ?? now,
+    counterparty: record.text('mobile', 'payer_mobile', 'restrict_payer_mobile'),
+    source,
+    digest,
+  }
+}
+
+/** Why a record ended without money. */
+export function checkoutFailure(
+  found: CheckoutRecord,
+  kind: OperationKind,
+  digest: string,
+  now: Date,
+): Refusal {
+  const { record, status, expiresAt } = found
+  const error = readCheckoutError(record.record('payout_error', 'last_payment_error'))
+  // The last error of a session that merely ran out is an old story: only a cancelled one ended by it.
+  if (kind !== 'collect' || record.word('payment_status') === 'cancelled') {
+    const refusal = error && checkoutRefusal(error, kind, digest)
+    const reason = kind === 'collect' ? 'PAYER_DECLINED' : 'UNSPECIFIED'
+    return refusal ?? { reason, code: error?.code ?? status, message: error?.message, digest }
+  }
+  const early = expiresAt !== undefined && now.getTime() < expiresAt.getTime() - clockSkewMs
+  return { reason: early ? 'CANCELLED' : 'PAYER_TIMEOUT', code: status, digest }
+}
+
+/** What a record says to someone who asks about the operation. */
+export function checkoutOutcome(
+  found: CheckoutRecord,
+  kind: OperationKind,
+  digest: string,
+  now: Date,
+): QueryOutcome {
+  const { stands, expiresAt } = found
+  if (stands === 'failed') return { kind: 'refused', refusal: checkoutFailure(found, kind, digest, now) }
+  if (stands === 'open' || stands === 'unclear') return { kind: 'pending', expiresAt }
+  const evidence = checkoutEvidence(found, kind, 'query', digest, now)
+  if (!evidence) return { kind: 'unreachable', cause: 'unreadable_amount' }
+  return stands === 'paid'
+    ? { kind: 'settled', evidence }
+    : { kind: 'reversed', evidence, reversalRef: evidence.operatorRef }
+}
+
+function webAddress(text: string | undefined): string | undefined {
+  return text !== undefined && /^https?:/.test(text) && URL.canParse(text) ? text : undefined
 }

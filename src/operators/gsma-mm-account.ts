@@ -1,7 +1,6 @@
 import type { GsmaSettings } from '../config/operators.ts'
 import type { Clock } from '../shared/clock.ts'
-import { partyPhone } from './gsma-mm-records.ts'
-import type { GsmaWire } from './gsma-mm-wire.ts'
+import { type GsmaWire, partyPhone } from './gsma-mm-wire.ts'
 import { type HttpResult, sha256, unreachable } from './http-client.ts'
 import type {
   BalanceOutcome,

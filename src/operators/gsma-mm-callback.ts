@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto'
 import type { GsmaSettings } from '../config/operators.ts'
 import { readCallbackToken } from './callback-address.ts'
-import { type GsmaRecord, readGsmaRecord } from './gsma-mm-records.ts'
+import { type GsmaRecord, readGsmaRecord } from './gsma-mm-wire.ts'
 import { parseJson, sha256 } from './http-client.ts'
 import type { CallbackHint, CallbackOutcome, RawCallback } from './operator.ts'
 import { wireRecord } from './wire-record.ts'

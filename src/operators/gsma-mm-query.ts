@@ -5,10 +5,10 @@ import { type GsmaError, gsmaRefusal } from './gsma-mm-errors.ts'
 import {
   type GsmaRequestState,
   type GsmaTransaction,
+  type GsmaWire,
   readEvidence,
   readGsmaRecord,
-} from './gsma-mm-records.ts'
-import type { GsmaWire } from './gsma-mm-wire.ts'
+} from './gsma-mm-wire.ts'
 import { type HttpAnswer, type HttpResult, unreachable } from './http-client.ts'
 import type { CallContext, OperationKind, OperatorHandle, QueryOutcome } from './operator.ts'
 import { alarmUnreadable, wireRecord } from './wire-record.ts'

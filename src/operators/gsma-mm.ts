@@ -5,7 +5,14 @@ import { callbackAddress } from './callback-address.ts'
 import { gsmaAccount } from './gsma-mm-account.ts'
 import { parseGsmaCallback } from './gsma-mm-callback.ts'
 import { createGsmaQuery } from './gsma-mm-query.ts'
-import { createGsmaWire, type GsmaWire } from './gsma-mm-wire.ts'
+import {
+  createGsmaWire,
+  type GsmaRequestState,
+  type GsmaTransaction,
+  type GsmaWire,
+  readEvidence,
+  readGsmaRecord,
+} from './gsma-mm-wire.ts'
 import type {
   Accepted,
   CallContext,
@@ -20,12 +27,6 @@ import { alarmUnreadable, wireRecord } from './wire-record.ts'
 import type { Clock } from '../shared/clock.ts'
 import type { Log } from '../telemetry/log.ts'
 import { type GsmaError, gsmaRefusal } from './gsma-mm-errors.ts'
-import {
-  type GsmaRequestState,
-  type GsmaTransaction,
-  readEvidence,
-  readGsmaRecord,
-} from './gsma-mm-records.ts'
 import { type HttpAnswer, retryAfterOf } from './http-client.ts'
 
 /** Lengths of the standard's schema. */

@@ -6,3 +6,20 @@ export interface Clock {
 
 /** The machine's own time. */
 export const systemClock: Clock = { now: () => new Date() }
+
+/** The machine's time and an offset, which only grows: time never goes back. */
+export interface MovedClock extends Clock {
+  /** Puts the clock this far ahead of the machine's, unless it is further ahead already. */
+  moveTo(offsetMs: number): void
+}
+
+/** Makes a clock that goes with the machine's until it is moved. */
+export function movedClock(): MovedClock {
+  let aheadMs = 0
+  return {
+    now: () => new Date(Date.now() + aheadMs),
+    moveTo(offsetMs) {
+      aheadMs = Math.max(aheadMs, offsetMs)
+    },
+  }
+}

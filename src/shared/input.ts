@@ -189,3 +189,22 @@ export function laterMs<T extends Date | null | undefined>(asked: unknown, cut: 
   const isBetween = typeof asked === 'string' && /\.\d{3}0*[1-9]/.test(asked)
   return cut && isBetween ? new Date(cut.getTime() + 1) : cut
 }
+
+/** Objects and lists of a body over 100 kB. Choice: ten times those of the largest batch. */
+const jsonOpeningsMax = 100_000
+
+/**
+ * What is wrong with a large body before it is read as JSON: so many objects and lists that reading them
+ * would hold up everybody else. Those within texts count as well.
+ * @returns null where nothing is
+ */
+export function intricacyProblem(body: Buffer): string | null {
+  if (body.length <= limits.bodyMaxBytes) return null
+  let openings = 0
+  for (let at = 0; at < body.length; at += 1) {
+    const byte = body[at]
+    if (byte === 0x5b || byte === 0x7b) openings += 1
+    if (openings > jsonOpeningsMax) return `The body has more than ${jsonOpeningsMax} objects and lists`
+  }
+  return null
+}

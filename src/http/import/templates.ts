@@ -2,7 +2,7 @@ import type { GraphQLSchema } from 'graphql'
 import type { Services } from '../../context.ts'
 import { accessRuleOf } from '../../graphql/access-plan.ts'
 import { downloadRow } from '../downloads.ts'
-import type { Row } from '../router.ts'
+import type { Row } from '../request.ts'
 import { csvTemplate, type TemplateWish, xlsxTemplate } from './template.ts'
 
 const kinds: Readonly<Record<string, { contentType: string; make: (wish: TemplateWish) => Buffer }>> = {

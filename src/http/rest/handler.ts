@@ -9,9 +9,17 @@ import { checkDocument, execute, prepare, type Prepared } from '../../graphql/co
 import { DomainError, refusals } from '../../shared/errors.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { apiVersion } from '../../shared/version.ts'
-import { admit, anonymousContext, type Gate, readBody, requestIdOf } from '../request.ts'
+import {
+  admit,
+  anonymousContext,
+  type Exchange,
+  type Gate,
+  readBody,
+  requestIdOf,
+  type Row,
+  type Serve,
+} from '../request.ts'
 import { type Answer, answerOnce } from '../idempotency.ts'
-import type { Exchange, Row, Serve } from '../router.ts'
 import { accepted, type RefusalAnswer, refused } from './envelope.ts'
 import { restDocument } from './documents.ts'
 import { listHeaders } from './list-headers.ts'
@@ -80,9 +88,11 @@ function serve(route: Route, prepared: Prepared): Work {
     const variables = await readVariables(route, request)
     const run = (once: Context) => runRoute(route, prepared, { variables, request }, once)
     if (kind === 'read') return ctx.admission.run(priority, () => run(caller))
-    const { showsSecret } = prepared.plan
-    const write = { message, operation, input: variables, showsSecret }
-    return ctx.admission.run(priority, () => answerOnce(caller, write, run))
+    const key = message.headers['idempotency-key']
+    const write = { operation, input: variables, showsSecret: prepared.plan.showsSecret }
+    return ctx.admission.run(priority, () =>
+      key === undefined ? run(caller) : answerOnce(caller, { key, ...write }, run),
+    )
   }
 }
 

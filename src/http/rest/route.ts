@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { Context } from '../../context.ts'
 import {
   camelCase,
+  intricacyProblem,
   invalidInput,
   pageInput,
   readInput,
@@ -14,7 +15,6 @@ import type { ListPage } from './list-headers.ts'
 import { DomainError, type FieldProblem } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
 import { giveWay } from '../../shared/turns.ts'
-import { intricacyProblem } from '../request.ts'
 
 /** A REST path, the operation of `documents.ts` that it runs, and how the two fit together. */
 export interface Route {

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { expect, test } from 'vitest'
-import { createRouter, type Exchange, type Row } from '../../src/http/router.ts'
+import { createRouter } from '../../src/http/listener.ts'
+import type { Exchange, Row } from '../../src/http/request.ts'
 import { startTestApp } from '../kit/app.ts'
 
 const { app } = await startTestApp()

@@ -1,0 +1,74 @@
+import { expect, test } from 'vitest'
+import { filesCrossed, stopsOf } from '../kit/crossed-files.ts'
+import { openStage } from '../kit/stage.ts'
+
+/** The files that one POST /pay crosses, from the request to the answer; at most 30 (issue 17). */
+const way: readonly string[] = [
+  'src/audit/audit-log.ts',
+  'src/database/batch.ts',
+  'src/database/restores.ts',
+  'src/events/sequencer.ts',
+  'src/graphql/compiled.ts',
+  'src/graphql/scopes.ts',
+  'src/http/listener.ts',
+  'src/http/request.ts',
+  'src/http/rest/handler.ts',
+  'src/http/rest/routes.ts',
+  'src/http/server.ts',
+  'src/identity/authenticate.ts',
+  'src/identity/credentials.ts',
+  'src/identity/tokens.ts',
+  'src/limits/admission.ts',
+  'src/limits/request-limits.ts',
+  'src/limits/window.ts',
+  'src/operators/circuit.ts',
+  'src/operators/gsma-mm-wire.ts',
+  'src/operators/gsma-mm.ts',
+  'src/operators/http-client.ts',
+  'src/operators/registry.ts',
+  'src/requests/decide.ts',
+  'src/requests/identity.ts',
+  'src/requests/send.ts',
+  'src/requests/store.ts',
+  'src/resources/transactions/collect.ts',
+  'src/resources/transactions/initiation.ts',
+  'src/resources/transactions/schema.ts',
+]
+
+/** What runs beside each payment and is no part of its answer: those who hear of its events, and jobs. */
+const beside: ReadonlySet<string> = new Set([
+  'src/app.ts',
+  'src/database/client.ts',
+  'src/events/feed.ts',
+  'src/jobs/schedule.ts',
+  'src/resources/jobs.ts',
+])
+
+const stage = await openStage()
+
+async function crossedBy(act: () => Promise<unknown>): Promise<string[]> {
+  return stopsOf((await filesCrossed(act)).filter((path) => !beside.has(path)))
+}
+
+test('POST /pay crosses these files and no others', async () => {
+  const merchant = await stage.merchant()
+  for (let warm = 0; warm < 20; warm += 1) await stage.paid(merchant)
+  expect(await crossedBy(() => stage.paid(merchant))).toEqual(way)
+  expect(way.length).toBeLessThanOrEqual(30)
+})
+
+test('one more file on the way is noticed', async () => {
+  const merchant = await stage.merchant()
+  const crossed = await crossedBy(async () => {
+    await stage.paid(merchant)
+    await stage.available(merchant)
+  })
+  expect(crossed.filter((path) => !way.includes(path))).toEqual(['src/resources/merchants/schema.ts'])
+})
+
+test('a type, a helper and a word of the domain are no stops', () => {
+  const helpers = ['src/limits/slot.ts', 'src/requests/open-request.ts', 'src/shared/input.ts']
+  expect(stopsOf([...helpers, 'src/simulator/store.ts', 'src/limits/admission.ts'])).toEqual([
+    'src/limits/admission.ts',
+  ])
+})
