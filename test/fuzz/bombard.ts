@@ -150,14 +150,13 @@ export async function bombard(
   shots: fc.Arbitrary<Shot>,
   judge: (hit: Hit) => Verdict,
 ): Promise<number> {
-  const { pool } = target.database.database
   let accepted = 0
   let stands = await takeCensus(target)
   const property = fc.asyncProperty(fc.array(shots, { minLength: salvo, maxLength: salvo }), async (all) => {
     let said = stands
     try {
       for (let from = 0; from < all.length; from += volley) {
-        await pool.query('DELETE FROM rate_limit')
+        await target.database.owner.query('DELETE FROM rate_limit')
         await restoreWebhooks(target)
         const fired = all.slice(from, from + volley).map((shot) => target.fire(shot))
         const verdicts = (await Promise.all(fired)).map(judge)

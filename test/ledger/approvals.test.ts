@@ -145,7 +145,7 @@ describe('nobody decides', () => {
     const merchant = await shopAsking(1)
     const id = await openPayout(pool, merchant)
     const by = await person(merchant.merchantId)
-    const removal = await other.pool.connect()
+    const removal = await db.owner.connect()
     onTestFinished(() => removal.release(true))
     await removal.query('BEGIN')
     await removal.query(`UPDATE team_member SET status = 'removed', removed_at = now() WHERE id = $1`, [
