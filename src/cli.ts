@@ -1,36 +1,8 @@
 import { enableCompileCache } from 'node:module'
 import { parseArgs, styleText } from 'node:util'
+import { usage } from './terminal/usage.ts'
 
 enableCompileCache()
-
-const usage = `Administers the service, beside a running one or without it.
-
-  merchant create --name "Shop"         opens an account, with an API key that holds every scope
-  merchant fund --id N --amount A       credits a sandbox account, whole XOF
-  merchant deactivate --id N            ends an account's access within a second
-  merchant cancel-payouts --id N        cancels what a deactivated account had not paid out yet, batches too
-  member invite --merchant N --email E --name "X" [--role owner]
-                                        invites somebody to the team of an account
-  audit                                 proves the books; a broken invariant halts payments out
-  audit-log verify --merchant N [--head LINE]
-                                        follows the chain of an account's audit log; says whether it still
-                                        contains a head from the service's log or a letter
-  excess list                           lists what operators say was paid beyond what was asked
-  excess credit --id N --reason "why"   gives such an excess to the merchant, once
-  excess return --id N --reason "why"   says that it was given back to the payer, once
-  payments-out halt --reason "why"      lets no money leave
-  payments-out resume --reason "why"    lets it leave again
-  backup --to FOLDER                    copies the database and the master secret, also beside the service
-  restore --from FOLDER                 puts a backup in place; nothing may use the database meanwhile
-  restore accept [--keep-keys]          asks operators about all since the backup; then money may leave
-  restore orphans                       lists what operators know and the database does not
-  restore resolve --id N --reason "..."  notes what was done about one of them
-  restore declare --reason "why"        says that the database was put back, where nothing noticed it
-  schema                                prints schema.graphql
-
-  --by "name"  who decides an excess; without it the account of the operating system
-  --json       one line of JSON instead of words
-`
 
 /** Runs one administration command. Exit code 0: done; 1: refused or not proven; 2: not understood. */
 async function runCommand(): Promise<number> {
@@ -40,8 +12,9 @@ async function runCommand(): Promise<number> {
     return 2
   }
   const { values, positionals } = read
-  if (positionals.join(' ') === 'schema') return printSchema()
   const name = positionals.join(' ')
+  if (name === 'schema') return printSchema()
+  if (name === 'docs') return writeReference()
   const { backUp, restore } = await import('./terminal/backup.ts')
   const alone = { backup: backUp, restore }
   if (!values.help && Object.hasOwn(alone, name)) {
@@ -96,6 +69,12 @@ async function printSchema(): Promise<number> {
     import('./graphql/print.ts'),
   ])
   process.stdout.write(printSdl(schema))
+  return 0
+}
+
+async function writeReference(): Promise<number> {
+  const { writePages } = await import('./terminal/reference.ts')
+  process.stdout.write(`${writePages().join('\n')}\n`)
   return 0
 }
 

@@ -10,7 +10,10 @@ export const auditHaltSettings = {
     .int()
     .max(1_440)
     .refine((minutes) => minutes === 0 || minutes >= 5, 'must be 0, or 5 to 1440 minutes')
-    .default(30),
+    .default(30)
+    .describe(
+      'Minutes without a proof of the books after which payments out are halted. 5 to 1440, or 0: never.',
+    ),
 }
 
 /** @returns milliseconds */

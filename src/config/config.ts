@@ -55,31 +55,80 @@ export interface Config {
 
 const port = z.coerce.number().int().min(0).max(65_535)
 
-const settings = z.object({
-  MODE: z.enum(['sandbox', 'production']).default('sandbox'),
-  HOST: z.string().default('127.0.0.1'),
-  PORT: port.default(4000),
-  DATA_DIR: z.string().default('.data'),
+/** Every setting but those of the operators. */
+export const settings = z.object({
+  MODE: z
+    .enum(['sandbox', 'production'])
+    .default('sandbox')
+    .describe('sandbox, or production: no simulator, no clock that can be moved, no gifts of money.'),
+  HOST: z.string().default('127.0.0.1').describe('The address that the service listens on.'),
+  PORT: port.default(4000).describe('The port that the service listens on.'),
+  DATA_DIR: z
+    .string()
+    .default('.data')
+    .describe(
+      'Folder of the embedded database, the master secret and the journal of the simulator. ' +
+        'One sandbox at a time uses it.',
+    ),
   DATABASE_URL: z
     .string()
     .regex(/^postgres(ql)?:\/\//, 'must begin with postgresql://')
-    .optional(),
-  EMBEDDED_DB: flag.default(false),
-  DATABASE_EPOCH: z.coerce.number().int('must be a whole number').min(1).max(2_000_000_000).optional(),
-  PUBLIC_URL: address.optional(),
-  CALLBACK_URL: address.optional(),
-  SECRET_KEY: z.string().min(32, 'must have at least 32 characters').optional(),
-  TRUSTED_PROXIES: z.string().default(''),
+    .optional()
+    .meta({
+      description: 'Your PostgreSQL: postgresql://... Required in production.',
+      usual: 'the embedded PostgreSQL',
+    }),
+  EMBEDDED_DB: flag.default(false).describe('1 keeps the embedded database in production.'),
+  DATABASE_EPOCH: z.coerce
+    .number()
+    .int('must be a whole number')
+    .min(1)
+    .max(2_000_000_000)
+    .optional()
+    .describe(
+      'For nodes whose DATA_DIR does not last: the start is refused if the database is in ' +
+        'another epoch. The epoch is 1 at first and rises by one with each restore.',
+    ),
+  PUBLIC_URL: address.optional().meta({
+    description: 'The address that merchants and customers use. Required in production.',
+    usual: 'http://HOST:PORT',
+  }),
+  CALLBACK_URL: address
+    .optional()
+    .meta({ description: 'The address that operators call back.', usual: 'PUBLIC_URL' }),
+  SECRET_KEY: z
+    .string()
+    .min(32, 'must have at least 32 characters')
+    .optional()
+    .meta({
+      description:
+        'Protects API keys, tokens and stored secrets: 32 characters or more, the same on ' +
+        'every node. Required in production.',
+      usual: 'a file in DATA_DIR',
+    }),
+  TRUSTED_PROXIES: z
+    .string()
+    .default('')
+    .describe('Networks whose X-Forwarded-For is believed: 10.0.0.0/8,...'),
   ...paceSettings,
   ...connectionSettings,
   ...deliverySettings,
   ...mailSettings,
   ...rangeSettings,
   ...auditHaltSettings,
-  LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
-  OPERATORS_PORT: port.default(4010),
-  OPERATORS_URL: address.optional(),
-  OPERATORS_CONTROL_TOKEN: z.string().min(8).default('sandbox-control'),
+  LOG_LEVEL: z
+    .enum(['debug', 'info', 'warn', 'error', 'silent'])
+    .default('info')
+    .describe('debug, info, warn, error or silent.'),
+  OPERATORS_PORT: port
+    .default(4010)
+    .describe('The port of the simulator. It takes another one if that is taken.'),
+  OPERATORS_URL: address.optional().describe('The address of a simulator that runs elsewhere.'),
+  OPERATORS_CONTROL_TOKEN: z
+    .string()
+    .min(8)
+    .default('sandbox-control')
+    .describe('The token that opens /_sim/ of the simulator.'),
 })
 
 /**

@@ -12,15 +12,45 @@ export interface ConnectionMaxima {
   drainDelayMs: number
 }
 
-/** The settings of it. */
-export const connectionSettings = {
-  CONNECTIONS_MAX: z.coerce.number().int().min(16).max(1_000_000).default(10_000),
-  CONNECTIONS_PER_ADDRESS_MAX: z.coerce.number().int().min(1).max(1_000_000).optional(),
-  DRAIN_DELAY_MS: z.coerce.number().int().min(0).max(300_000).default(0),
-}
-
 /** Choice: carriers put many customers behind one address; a sandbox is used from one address only. */
 const usualPerAddress = { production: 2_000, sandbox: 10_000 }
+
+/** The settings of it. */
+export const connectionSettings = {
+  CONNECTIONS_MAX: z.coerce
+    .number()
+    .int()
+    .min(16)
+    .max(1_000_000)
+    .default(10_000)
+    .describe(
+      'Open connections of one process, HTTP and WebSocket together. Further ones get 503. ' +
+        'Each takes a file descriptor.',
+    ),
+  CONNECTIONS_PER_ADDRESS_MAX: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(1_000_000)
+    .optional()
+    .meta({
+      description:
+        'Of these, the connections of one client address (of an IPv6 network of 64 bits). ' +
+        'Connections of TRUSTED_PROXIES are not counted.',
+      usual: usualPerAddress,
+    }),
+  DRAIN_DELAY_MS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(300_000)
+    .default(0)
+    .describe(
+      'After SIGTERM the process accepts requests for so many milliseconds while /readyz ' +
+        'already answers 503; then it ends within 10 s. Longer than your balancer needs to ' +
+        'notice: 5000 for Kubernetes.',
+    ),
+}
 
 /** Where the settings say nothing, the mode decides. */
 export function readConnectionMaxima(

@@ -23,8 +23,18 @@ export const deliverySettings = {
         waits.length <= stepsMax &&
         waits.every((wait) => Number.isInteger(wait) && wait > 0 && wait <= waitMaxS),
       `must be a list of up to ${stepsMax} whole seconds with commas, each 1 to ${waitMaxS}`,
+    )
+    .describe(
+      'Seconds from each failed attempt at a webhook delivery to the next. After the last ' +
+        'one the event is kept for replay.',
     ),
-  WEBHOOK_DISABLE_AFTER: z.coerce.number().int().min(1).max(1_000).default(20),
+  WEBHOOK_DISABLE_AFTER: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(1_000)
+    .default(20)
+    .describe('So many failed attempts in a row disable a webhook endpoint.'),
 }
 
 export function readDeliveryPace(read: z.output<z.ZodObject<typeof deliverySettings>>): DeliveryPace {

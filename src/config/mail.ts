@@ -13,21 +13,38 @@ export interface MailSettings {
   readers: 'loopback' | 'public'
 }
 
+const sandboxSender = 'Sandbox <sandbox@localhost>'
+
 /** The settings of the environment. */
 export const mailSettings = {
   SMTP_URL: z
     .string()
     .regex(/^smtps?:\/\//, 'must begin with smtp:// or smtps://')
     .refine((value) => URL.canParse(value), 'must be an address')
-    .optional(),
+    .optional()
+    .describe(
+      'The mail server: smtp://user:password@host:port, or smtps://. Production without it ' +
+        'sends no invitations, password resets or alerts, and says so at its start.',
+    ),
   MAIL_FROM: z
     .string()
     .regex(
       /^(?:[^<>\r\n]*<[^<>@\s]+@[^<>@\s]+>|[^<>@\s]+@[^<>@\s]+)$/,
       'must be an address, or Name <address>',
     )
-    .optional(),
-  SANDBOX_MAIL: z.enum(['loopback', 'public']).default('loopback'),
+    .optional()
+    .meta({
+      description: 'The sender of e-mails: an address, or Name <address>. Required with SMTP_URL.',
+      usual: sandboxSender,
+    }),
+  SANDBOX_MAIL: z
+    .enum(['loopback', 'public'])
+    .default('loopback')
+    .describe(
+      'Who reads the e-mails of a sandbox without SMTP_URL at /mail: loopback (clients on ' +
+        'the same machine, if HOST is loopback too) or public (everybody). The e-mails hold ' +
+        'links that sign people in.',
+    ),
 }
 
 interface ReadSettings {
@@ -43,7 +60,7 @@ export function readMail(
 ): MailSettings {
   return {
     smtpUrl: url ? new Secret(url) : null,
-    from: from ?? 'Sandbox <sandbox@localhost>',
+    from: from ?? sandboxSender,
     folder: url ? null : folder,
     readers,
   }

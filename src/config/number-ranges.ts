@@ -21,6 +21,10 @@ export const rangeSettings = {
     .refine(
       (ranges) => new Set(ranges.map(({ prefix }) => prefix)).size === ranges.length,
       'must name each beginning once',
+    )
+    .describe(
+      'The operator that the beginning of a number suggests for a recipient of a batch, if ' +
+        'nothing else says it. The longest beginning that fits counts.',
     ),
 }
 

@@ -17,12 +17,42 @@ export interface OperatorLimits {
 
 /** The settings of it, without the operator's prefix. */
 export const limitSettings = {
-  MAX_INTERACTIVE: z.coerce.number().int().min(1).max(1_000).default(8),
-  MAX_BACKGROUND: z.coerce.number().int().min(1).max(1_000).default(4),
-  MAX_QUEUE: z.coerce.number().int().min(0).max(10_000).default(32),
-  MAX_QUERIES: z.coerce.number().int().min(1).max(1_000).default(8),
-  RPS: z.coerce.number().min(1).max(10_000).default(20),
-  BREAKER_OPEN_MS: z.coerce.number().int().min(100).max(600_000).default(10_000),
+  MAX_INTERACTIVE: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(1_000)
+    .default(8)
+    .describe('Payments at once that a customer waits for.'),
+  MAX_BACKGROUND: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(1_000)
+    .default(4)
+    .describe('Payments at once that nobody waits for: payouts and batches.'),
+  MAX_QUEUE: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(10_000)
+    .default(32)
+    .describe('Calls of each of these three kinds that may wait.'),
+  MAX_QUERIES: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(1_000)
+    .default(8)
+    .describe('Questions about payments at once.'),
+  RPS: z.coerce.number().min(1).max(10_000).default(20).describe('Calls in one second.'),
+  BREAKER_OPEN_MS: z.coerce
+    .number()
+    .int()
+    .min(100)
+    .max(600_000)
+    .default(10_000)
+    .describe('Pause after the operator failed, in milliseconds. It doubles up to two minutes.'),
 }
 
 export function operatorLimits(read: z.infer<z.ZodObject<typeof limitSettings>>): OperatorLimits {

@@ -51,32 +51,47 @@ export interface CheckoutSettings {
 
 export type OperatorSettings = GsmaSettings | CheckoutSettings
 
-const gsmaSettings = z.object({
-  BASE_URL: address,
-  TOKEN_URL: address,
-  CLIENT_ID: z.string().min(1),
-  CLIENT_SECRET: z.string().min(1),
-  API_KEY: z.string().optional(),
+/** Settings of an operator with the driver `gsma-mm`, without their prefix. */
+export const gsmaSettings = z.object({
+  BASE_URL: address.describe('Address of its API.'),
+  TOKEN_URL: address.describe('Where tokens are asked for.'),
+  CLIENT_ID: z.string().min(1).describe('Name for the sign-in.'),
+  CLIENT_SECRET: z.string().min(1).describe('Secret for the sign-in.'),
+  API_KEY: z.string().optional().describe('Sent with each call, if the operator wants one.'),
   ACCOUNT: z
     .string()
     .regex(/^[a-z]+:.+$/i, 'must be type:identifier')
-    .default('accountid:POOL'),
-  FLOW: z.enum(['callback', 'polling']).default('callback'),
-  SYNCHRONOUS_DISBURSEMENT: flag.default(false),
+    .default('accountid:POOL')
+    .describe('Our own account at the operator: type:identifier.'),
+  FLOW: z
+    .enum(['callback', 'polling'])
+    .default('callback')
+    .describe('callback: the operator calls us; polling: we ask.'),
+  SYNCHRONOUS_DISBURSEMENT: flag
+    .default(false)
+    .describe('Disbursements are answered with their final state.'),
   STATUS_MAP: z
     .string()
-    .default('completed:settled,successful:settled,pending:pending,failed:refused,reversed:reversed'),
+    .default('completed:settled,successful:settled,pending:pending,failed:refused,reversed:reversed')
+    .describe('Its words for a status: word:settled, word:pending, word:refused or word:reversed.'),
   ...limitSettings,
 })
 
-const checkoutSettings = z.object({
-  BASE_URL: address,
-  API_KEY: z.string().min(1),
-  WEBHOOK_SECRETS: z.string().min(1),
-  SIGNATURE_HEADER: z.string().default('Checkout-Signature'),
-  LAUNCH_URL_FIELD: z.string().default('launch_url'),
-  PAYER_FIELD: z.string().default('restrict_payer_mobile'),
-  LOCK_PAYER: flag.default(false),
+/** Settings of an operator with the driver `checkout-session`, without their prefix. */
+export const checkoutSettings = z.object({
+  BASE_URL: address.describe('Address of its API.'),
+  API_KEY: z.string().min(1).describe('Sent with each call.'),
+  WEBHOOK_SECRETS: z
+    .string()
+    .min(1)
+    .describe('Secrets of its callbacks, separated by commas, the current one first.'),
+  SIGNATURE_HEADER: z.string().default('Checkout-Signature').describe('Header of its signature.'),
+  LAUNCH_URL_FIELD: z.string().default('launch_url').describe('Field with the address of the payment page.'),
+  PAYER_FIELD: z
+    .string()
+    .default('restrict_payer_mobile')
+    .describe('Field that names the only number that may pay.'),
+  LOCK_PAYER: flag.default(false).describe("Only the customer's own number may pay."),
   ...limitSettings,
 })
 

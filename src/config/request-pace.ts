@@ -17,16 +17,6 @@ export interface RequestPace {
 
 const count = z.coerce.number().int().min(1).max(1_000_000_000).optional()
 
-/** The settings of it. */
-export const paceSettings = {
-  RATE_LIMIT_WRITES: count,
-  RATE_LIMIT_READS: count,
-  RATE_LIMIT_PUBLIC: count,
-  RATE_LIMIT_PROMPTS: z.coerce.number().int().min(1).max(1_000_000).optional(),
-  RATE_LIMIT_OBJECTS: count,
-  IN_FLIGHT_MAX: z.coerce.number().int().min(8).max(100_000).optional(),
-}
-
 /** Where a setting says nothing: in a sandbox whole test suites come from one merchant and one address. */
 const usual: Readonly<Record<'production' | 'sandbox', RequestPace>> = {
   // Design: reliability, sections 6 and 7.
@@ -47,6 +37,62 @@ const usual: Readonly<Record<'production' | 'sandbox', RequestPace>> = {
     objectsPerMinute: 1_000_000,
     inFlightMax: 2_048,
   },
+}
+
+/** What a setting is where the environment says nothing. */
+const usually = (name: keyof RequestPace, description: string) => ({
+  description,
+  usual: { production: usual.production[name], sandbox: usual.sandbox[name] },
+})
+
+/** The settings of it. */
+export const paceSettings = {
+  RATE_LIMIT_WRITES: count.meta(
+    usually(
+      'writesPerSecond',
+      'Writing requests of a merchant in one second, over all nodes. One token may use four fifths of it.',
+    ),
+  ),
+  RATE_LIMIT_READS: count.meta(usually('readsPerSecond', 'Reading requests, likewise.')),
+  RATE_LIMIT_PUBLIC: count.meta(
+    usually(
+      'publicPerMinute',
+      'Requests of one address to a public route in one minute, over all nodes. Pages of ' +
+        'payment links 100 times as many, their forms 5 times, the requests for one link 10 ' +
+        'times.',
+    ),
+  ),
+  RATE_LIMIT_PROMPTS: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(1_000_000)
+    .optional()
+    .meta(
+      usually(
+        'promptsPerPhone',
+        'Unpaid requests for money that payment links make to one phone in ten minutes. Four ' +
+          'times as many in a day.',
+      ),
+    ),
+  RATE_LIMIT_OBJECTS: count.meta(
+    usually(
+      'objectsPerMinute',
+      'Objects that GraphQL gives a merchant, or an address without a token, in one minute.',
+    ),
+  ),
+  IN_FLIGHT_MAX: z.coerce
+    .number()
+    .int()
+    .min(8)
+    .max(100_000)
+    .optional()
+    .meta(
+      usually(
+        'inFlightMax',
+        'Requests at once in one process. Beyond it the answer is 503: reads first, money last.',
+      ),
+    ),
 }
 
 export function readPace(

@@ -31,7 +31,7 @@ import { RecentMap } from '../shared/recent-map.ts'
 import { sqlFunction } from '../database/sql-function.ts'
 
 /** `POST /auth` (specification: Limits). */
-const authAttemptsMax = 20
+export const authAttemptsMax = 20
 
 /** Everything that says who may come in. */
 export interface Access {

@@ -32,7 +32,7 @@ async function runDemo({ url, credentials }: Flags<never>): Promise<number> {
   }
   const verdicts = [
     judgeStories(log.changes, cast),
-    judgeSequence(log.changes),
+    judgeSequence(log.changes, credentials === null),
     judgeBalance(
       log.changes.filter(({ reference }) => cast.has(reference)),
       before,

@@ -30,7 +30,7 @@ export function firstScreen({ app, first, funds, startedMs }: Start): string {
     ...(services.simulatorUrl
       ? [row('Phones', `${services.simulatorUrl}/phone${dim('   (answer as the customer)')}`)]
       : []),
-    row('Docs', `${base}/schema.graphql${dim('   (and README.md in this folder)')}`),
+    row('Docs', `${base}/schema.graphql${dim('   (README.md and src/docs in this folder)')}`),
     ...(services.config.databaseUrl
       ? []
       : [row('Data', `${services.config.dataDir}${dim('   (Ctrl-C ends the service and keeps it)')}`)]),
@@ -68,11 +68,11 @@ export function firstScreen({ app, first, funds, startedMs }: Start): string {
 function firstPayment(base: string, { apiKey, apiSecret }: NewMerchant): string[] {
   const credentials = `-H 'X-API-Key: ${apiKey}' -H 'X-API-Secret: ${apiSecret.reveal()}'`
   const body = { amount: 5000, customer_phone: '70000300', payment_method: 'OperatorA', reference: 'order-1' }
-  const readToken = `sed 's/.*"token":"\\([^"]*\\)".*/\\1/'`
+  const readToken = `sed -n 's/.*"token":"\\([^"]*\\)".*/\\1/p'`
   const headers = `-H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json'`
   return [
     `TOKEN=$(curl -s -X POST ${base}/merchant/api/auth ${credentials} | ${readToken})`,
-    `curl -s ${base}/merchant/api/pay ${headers} -d '${JSON.stringify(body)}'`,
-    `curl -s ${base}/merchant/api/payment/status/order-1`,
+    `curl -sw '\\n' ${base}/merchant/api/pay ${headers} -d '${JSON.stringify(body)}'`,
+    `curl -sw '\\n' ${base}/merchant/api/payment/status/order-1`,
   ]
 }

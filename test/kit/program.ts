@@ -151,12 +151,17 @@ export interface Ended {
 }
 
 /** Runs a command in the project's folder to its end, whatever its exit code. */
-export async function run(home: Home, program: string, args: readonly string[]): Promise<Ended> {
+export async function run(
+  home: Home,
+  program: string,
+  args: readonly string[],
+  timeout = 60_000,
+): Promise<Ended> {
   try {
     const { stdout, stderr } = await promisify(execFile)(program, [...args], {
       cwd: root,
       env: home.environment,
-      timeout: 60_000,
+      timeout,
     })
     return { code: 0, stdout, stderr }
   } catch (error) {

@@ -29,11 +29,25 @@ export function judgeStories(changes: readonly Change[], cast: ReadonlyMap<strin
   return { holds: wrong.length === 0, words: wrong.length === 0 ? words : wrong.join('; ') }
 }
 
-/** The log counts 1, 2, 3, ... N: nothing was missed, repeated or out of order. */
-export function judgeSequence(changes: readonly Change[]): Verdict {
-  const gap = changes.findIndex(({ sequence }, index) => sequence !== index + 1)
-  if (gap < 0) return { holds: true, words: `The changes count from 1 to ${changes.length} without a gap` }
-  return { holds: false, words: `Change ${gap + 1} came as number ${changes[gap]?.sequence}` }
+/**
+ * The changes came in order, none twice. The log counts every event of the merchant: those of a new merchant
+ * are all changes of payments, so that none is missing; an account that was used before has others between.
+ */
+export function judgeSequence(changes: readonly Change[], isNew: boolean): Verdict {
+  const wrong = changes.findIndex(({ sequence }, index) => {
+    const before = changes[index - 1]?.sequence ?? 0
+    return isNew ? sequence !== before + 1 : sequence <= before
+  })
+  if (wrong >= 0) {
+    return { holds: false, words: `Change ${wrong + 1} came as number ${changes[wrong]?.sequence}` }
+  }
+  const last = changes.at(-1)?.sequence ?? 0
+  return {
+    holds: true,
+    words: isNew
+      ? `The changes count from 1 to ${last} without a gap`
+      : `The changes came in order, up to ${last}`,
+  }
 }
 
 /** The balance grew by what was paid, late money included, and by nothing else. */

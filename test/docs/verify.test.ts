@@ -4,14 +4,12 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { events } from '../../src/events/catalogue.ts'
 import { newWebhookSecret } from '../../src/resources/webhooks/sign.ts'
 import { type Arrived, deliver } from '../kit/webhooks/receivers.ts'
 
-const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')
-const section = /\n## Webhooks\n([\s\S]*?)\n## /.exec(readme)?.[1] ?? ''
+const guide = readFileSync(join(import.meta.dirname, '../../src/docs/guide/webhooks.md'), 'utf8')
 
-/** Each with what surrounds the lines of the README: cases come in on standard input, verdicts go out. */
+/** The lines of the guide become a program: cases come in on standard input, verdicts go out. */
 const languages = [
   {
     name: 'node',
@@ -104,9 +102,9 @@ async function makeCases() {
   }
 }
 
-describe('the lines of the README that verify a delivery take what is right, and nothing else', () => {
+describe('the webhook guide verifies deliveries: it accepts those that are right, and no other', () => {
   for (const { name, fence, program, file, around } of languages) {
-    const [, lines = ''] = new RegExp(`\`\`\`${fence}\\n([\\s\\S]*?)\`\`\``).exec(section) ?? []
+    const [, lines = ''] = new RegExp(`\`\`\`${fence}\\n([\\s\\S]*?)\`\`\``).exec(guide) ?? []
 
     test.skipIf(!isThere(program))(`in ${name}`, async () => {
       expect(lines.split('\n').filter(Boolean).length).toBeLessThanOrEqual(10)
@@ -118,13 +116,5 @@ describe('the lines of the README that verify a delivery take what is right, and
       running.child.stdin?.end(JSON.stringify(input))
       expect(JSON.parse((await running).stdout)).toEqual(verdicts)
     })
-  }
-})
-
-test('the README names every event, and says of those that it lists what the catalogue says', () => {
-  for (const [name, { tells }] of Object.entries(events)) {
-    expect(section).toContain(`\`${name}\``)
-    const [, words] = new RegExp(`^\\| \`${name}\` \\| (.*) \\|$`, 'm').exec(section) ?? []
-    expect([undefined, tells]).toContain(words)
   }
 })

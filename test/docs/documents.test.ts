@@ -1,0 +1,135 @@
+import { readFileSync } from 'node:fs'
+import { join, posix } from 'node:path'
+import { buildSchema, parse, validate } from 'graphql'
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { scenarios } from '../../src/simulator/scenarios.ts'
+import { commands } from '../../src/terminal/commands.ts'
+import { referencePages, settingRows } from '../../src/terminal/reference.ts'
+import { adminCommands } from '../../src/terminal/usage.ts'
+import { anchorsOf, blocksOf, type Document, readDocument, readDocuments } from '../kit/documents.ts'
+import { readSources, root, withoutComments } from '../kit/sources.ts'
+
+// No document lies: what the pages say is compared with the code. `examples.test.ts` runs the examples.
+
+const documents = readDocuments()
+const schema = buildSchema(readFileSync(join(root, 'schema.graphql'), 'utf8'))
+
+/** The links of a page that lead nowhere. */
+function deadLinks(page: Document): string[] {
+  const links = Array.from(page.text.matchAll(/\]\((?!https?:)([^)\s]+)\)/g), ([, link = '']) => link)
+  return links.filter((link) => {
+    const [file = '', anchor] = link.split('#')
+    try {
+      const target = file === '' ? page : readDocument(posix.join(posix.dirname(page.path), file))
+      return anchor !== undefined && !anchorsOf(target).has(anchor)
+    } catch {
+      return true
+    }
+  })
+}
+
+/** What is wrong with the GraphQL of a page. */
+function invalidGraphql(page: Document): string[] {
+  return blocksOf(page, 'graphql').flatMap((block) =>
+    validate(schema, parse(block)).map(({ message }) => message),
+  )
+}
+
+/** The settings that code reads by their names. */
+function settingsReadIn(text: string): string[] {
+  const code = withoutComments(text)
+  const keys = Array.from(code.matchAll(/^\s{2}([A-Z][A-Z_]+): /gm), ([, name = '']) => name)
+  const direct = code.matchAll(/process\.env(?:\.|\[')([A-Z][A-Z_]+)/g)
+  return [...keys, ...Array.from(direct, ([, name = '']) => name)]
+}
+
+/** What the system sets, not the owner of the service. */
+const systemVariables: ReadonlySet<string> = new Set(['PATH', 'HOME'])
+
+describe('the pages', () => {
+  for (const page of documents) {
+    test(`${page.path}: each link leads to a page and a heading that exist`, () => {
+      expect(deadLinks(page)).toEqual([])
+    })
+  }
+
+  test('each graphql block is valid', () => {
+    expect(documents.flatMap((page) => invalidGraphql(page))).toEqual([])
+    expect(documents.flatMap((page) => blocksOf(page, 'graphql')).length).toBeGreaterThan(15)
+  })
+
+  test('the README has at most 150 lines and leads to every other page', () => {
+    const readme = readDocument('README.md')
+    expect(readme.text.trimEnd().split('\n').length).toBeLessThanOrEqual(150)
+    const pages = documents.filter(({ path }) => path !== 'README.md').map(({ path }) => path)
+    const others = new Set(['src/docs/contributing.md'])
+    expect(pages.filter((path) => !others.has(path) && !readme.text.includes(`(${path})`))).toEqual([])
+  })
+
+  test.each(Object.entries(referencePages()))('%s is what the code prints: npm run docs', (name, text) => {
+    expect(readDocument(`src/docs/reference/${name}`).text).toBe(text)
+  })
+
+  test('every setting that the code reads stands in the configuration page', () => {
+    const { text } = readDocument('src/docs/reference/configuration.md')
+    const sources = readSources().filter(({ path }) => path.startsWith('src/'))
+    const names = sources
+      .filter(({ path, text: code }) => path.startsWith('src/config/') || code.includes('process.env'))
+      .flatMap(({ text: code }) => settingsReadIn(code))
+    expect(new Set(names).size).toBeGreaterThan(40)
+    const isThere = (name: string) => text.includes(`\`${name}\``) || text.includes(`\`OPERATOR_X_${name}\``)
+    expect(names.filter((name) => !systemVariables.has(name) && !isThere(name))).toEqual([])
+  })
+
+  test('every command of administration is documented, and no other one', () => {
+    const cli = readFileSync(join(root, 'src/cli.ts'), 'utf8')
+    const own = Array.from(cli.matchAll(/name === '(\w+)'/g), ([, name = '']) => name)
+    const [, alone = ''] = /const alone = \{ (.*) \}/.exec(cli) ?? []
+    const names = [
+      ...Object.keys(commands),
+      ...own,
+      ...alone.split(', ').map((entry) => entry.split(':')[0] ?? ''),
+    ]
+    const documented = adminCommands.map(({ call }) => call.replace(/ [-[].*$/, ''))
+    expect(documented.toSorted()).toEqual(names.toSorted())
+  })
+
+  test('contributing.md names every command of package.json that people run', () => {
+    const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: object }
+    const all = documents.map(({ text }) => text).join('\n')
+    const names = Object.keys(scripts).filter((name) => !['postinstall', 'generate'].includes(name))
+    expect(names.filter((name) => !new RegExp(`npm (run (-s )?)?${name}\\b`).test(all))).toEqual([])
+  })
+
+  test('the test numbers are explained by the table that the simulator plays', () => {
+    const { text } = readDocument('src/docs/guide/test-numbers.md')
+    const known = scenarios.filter(({ since }) => since === 'now')
+    const row = ({ code, en, ends }: (typeof known)[number]) => `| ${code} | ${en} | ${ends} |`
+    expect(text).toContain(known.map(row).join('\n'))
+  })
+})
+
+describe('these rules can fail', () => {
+  const page = (text: string): Document => ({ path: 'README.md', text })
+
+  test('a link to a page or a heading that does not exist', () => {
+    const text = '[a](src/docs/none.md) [b](#none) [c](LICENSE) [d](#here) [e](https://a.b)\n# Here\n'
+    expect(deadLinks(page(text))).toEqual(['src/docs/none.md', '#none'])
+  })
+
+  test('a graphql block with a field that does not exist', () => {
+    expect(invalidGraphql(page('```graphql\nquery { balance { wealth } }\n```\n'))).toHaveLength(1)
+  })
+
+  test('a setting without a description', () => {
+    expect(() => settingRows(z.object({ NEW_SETTING: z.string().default('x') }))).toThrow(/NEW_SETTING/)
+  })
+
+  test('a setting that code reads beside the schema', () => {
+    expect(settingsReadIn("const a = process.env['SECRET_DOOR']\nconst b = process.env.OTHER")).toEqual([
+      'SECRET_DOOR',
+      'OTHER',
+    ])
+  })
+})

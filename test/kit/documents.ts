@@ -1,0 +1,44 @@
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { root } from './sources.ts'
+
+/** A Markdown page of the repository. */
+export interface Document {
+  /** From the top of the repository, with slashes. */
+  path: string
+  text: string
+}
+
+/** The README and every page of `src/docs`. */
+export function readDocuments(): Document[] {
+  const paths = [
+    'README.md',
+    ...globSync('src/docs/**/*.md', { cwd: root }).map((path) => path.replaceAll('\\', '/')),
+  ]
+  return paths.map(readDocument)
+}
+
+export function readDocument(path: string): Document {
+  return { path, text: readFileSync(join(root, path), 'utf8') }
+}
+
+/** The blocks of a page that are fenced with a language, in their order. */
+export function blocksOf({ text }: Document, language: string): string[] {
+  return Array.from(text.matchAll(/^```(\w+)\n([\s\S]*?)^```/gm))
+    .filter(([, name]) => name === language)
+    .map(([, , block = '']) => block)
+}
+
+/** What a link to a heading of a page says after `#`, as GitHub makes it. */
+export function anchorsOf({ text }: Document): Set<string> {
+  const prose = text.replaceAll(/^```[\s\S]*?^```/gm, '')
+  return new Set(
+    Array.from(prose.matchAll(/^#{1,6} (.+)$/gm), ([, heading = '']) =>
+      heading
+        .toLowerCase()
+        .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+        .trim()
+        .replaceAll(/\s/g, '-'),
+    ),
+  )
+}
