@@ -50,7 +50,6 @@ const longest = [
   'resources/transaction-counts',
   'spec/bulk-scenarios',
   'spec/restore-identities',
-  'docs/examples',
   'http/live-streams',
   'spec/deposit-approvals',
   'spec/deposit',
