@@ -1,5 +1,5 @@
--- Each moves along its lifecycle only (the argument), and what it is about never changes; a draft may still
--- grow.
+-- Refuses a change of a status that its lifecycle (the argument) does not have (`lifecycle_move`). Read once
+-- per statement, without nested loops.
 CREATE OR REPLACE FUNCTION guard_status() RETURNS trigger LANGUAGE plpgsql SET enable_nestloop = off AS $$
 DECLARE
   moved record;
@@ -25,3 +25,11 @@ CREATE OR REPLACE TRIGGER "batch_moved" AFTER UPDATE
 CREATE OR REPLACE TRIGGER "batch_recipient_moved" AFTER UPDATE
   ON "batch_recipient" REFERENCING NEW TABLE AS inserted OLD TABLE AS deleted
   FOR EACH STATEMENT EXECUTE FUNCTION guard_status('recipient');
+
+CREATE OR REPLACE TRIGGER "transaction_moved" AFTER UPDATE
+  ON "transaction" REFERENCING NEW TABLE AS inserted OLD TABLE AS deleted
+  FOR EACH STATEMENT EXECUTE FUNCTION guard_status('transaction');
+
+CREATE OR REPLACE TRIGGER "payout_moved" AFTER UPDATE
+  ON "payout" REFERENCING NEW TABLE AS inserted OLD TABLE AS deleted
+  FOR EACH STATEMENT EXECUTE FUNCTION guard_status('payout');

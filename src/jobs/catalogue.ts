@@ -5,11 +5,11 @@ import type { Provider } from '../shared/providers.ts'
  * makes the work; what is to be done stands in the rows, so that a job that runs twice does nothing twice.
  */
 export interface JobPayloads {
-  /** Payouts of an operator are due (`enqueue_sends`). */
+  /** Payouts of an operator are due (`enqueue_each`). */
   'payouts.send': { provider: Provider }
   /** Recipients of batches are to be sent their money (`enqueue_batches`). */
   'batches.send': Record<string, never>
-  /** There may be something to send to an endpoint (`enqueue_lanes`). */
+  /** There may be something to send to an endpoint (`enqueue_each`). */
   'webhooks.deliver': { endpointId: number }
   /** A letter was written. */
   'mail.send': { mailId: string }

@@ -66,7 +66,7 @@ function start(connection = db.connection): {
 }
 
 function enqueue(provider: Provider, client: pg.Pool | pg.PoolClient = db.owner): Promise<unknown> {
-  return client.query('SELECT enqueue_sends(ARRAY[$1::provider])', [provider])
+  return client.query(`SELECT enqueue_each('payouts.send', 'provider', ARRAY[$1::provider])`, [provider])
 }
 
 const seen = (ran: readonly Provider[], provider: Provider, times = 1) =>

@@ -7,7 +7,9 @@ DECLARE
 BEGIN
   IF asked.payout_id IS NOT NULL THEN
     UPDATE payout p SET approval = 'approved' WHERE p.id = asked.payout_id RETURNING p.* INTO one;
-    IF one.send_at <= at THEN PERFORM enqueue_sends(ARRAY[one.payment_method]); END IF;
+    IF one.send_at <= at THEN
+      PERFORM enqueue_each('payouts.send', 'provider', ARRAY[one.payment_method]);
+    END IF;
   ELSIF asked.batch_id IS NOT NULL THEN
     UPDATE batch b SET approval = 'approved', status = 'processing', started_at = at
     WHERE b.id = asked.batch_id;

@@ -94,14 +94,19 @@ function loaderOf<T>(ctx: Context, kind: string, wish: Wish, read: Read<T>) {
   return loader<number, T>(ctx, name, (batchIds) => read(ctx, batchIds, wish))
 }
 
+/** Of which batches, and which of their recipients: see `askedOf`. */
+const filterTypes = {
+  merchant: 'int',
+  batches: 'int[]',
+  state: sqlType<string | null>('recipient_status?'),
+  method: 'provider?',
+  number: 'text?',
+  title: 'text?',
+} as const
+
 const pagesOf = sqlFunction('recipients_pages', {
   takes: {
-    merchant: 'int',
-    batches: 'int[]',
-    state: sqlType<string | null>('recipient_status?'),
-    method: 'provider?',
-    number: 'text?',
-    title: 'text?',
+    ...filterTypes,
     above: sqlType<string>('bigint'),
     below: sqlType<string>('bigint'),
     back: 'boolean',
@@ -144,14 +149,7 @@ async function readRows(ctx: Context, batchIds: readonly number[], wish: Wish) {
 }
 
 const totalsOf = sqlFunction('recipients_totals', {
-  takes: {
-    merchant: 'int',
-    batches: 'int[]',
-    state: sqlType<string | null>('recipient_status?'),
-    method: 'provider?',
-    number: 'text?',
-    title: 'text?',
-  },
+  takes: filterTypes,
   gives: { batchId: 'int', n: 'int' },
 })
 

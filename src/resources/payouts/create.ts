@@ -2,12 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
 import { actorOf, type Caller, callerOf, mine } from '../../identity/actor.ts'
-import { type Recording, recordingOf, recordingType } from '../../audit/audit-log.ts'
+import { type Recording, recordingOf } from '../../audit/audit-log.ts'
 import { checkCaps } from '../../identity/caps.ts'
-import { type Allowance, allowanceOf, allowanceType, withinAllowance } from '../../identity/allowance.ts'
 import { whyTurnedAway } from '../../identity/credentials.ts'
 import type { Context } from '../../context.ts'
-import { type Many, shareStatement } from '../../database/batch.ts'
 import { sqlFunctionOfMany, sqlType } from '../../database/sql-function.ts'
 import { smallIdOf } from '../../shared/ids.ts'
 import { insufficientBalance } from '../../ledger/balance.ts'
@@ -17,6 +15,7 @@ import { limits } from '../../shared/limits.ts'
 import { currency, type Xof } from '../../shared/money.ts'
 import { payoutMethods, type Provider, providers } from '../../shared/providers.ts'
 import { identityOf } from '../../requests/identity.ts'
+import { paymentOutTypes, recordsPaymentsOut } from '../record-payment.ts'
 import type { PayoutStatus } from './states.ts'
 
 /** Furthest day that a payout is scheduled for (decisions: Endpoints). */
@@ -235,42 +234,19 @@ type Made =
   | { outcome: 'made'; payoutId: bigint }
   | { outcome: 'unauthenticated' | 'duplicate' | 'halted' | 'short' }
 
-function record(ctx: Context, item: Item): Promise<Made> {
-  const allowance = allowanceOf(actorOf(ctx))
-  return withinAllowance(ctx.batches.run(allowance ? creatingLimited : creating, { ...item, allowance }))
-}
-
 /** One statement for all that arrived together: who is covered, and what each of them sets aside. */
 export const createPayouts = sqlFunctionOfMany('create_payouts', {
   each: {
-    merchantId: 'int',
-    apiKeyId: 'int',
-    apiKeyVersion: 'int',
-    provider: 'provider',
-    phone: 'text',
-    amount: 'bigint',
-    reference: 'text',
-    request: 'jsonb',
+    ...paymentOutTypes,
     scheduledAt: 'timestamptz?',
     beneficiaryId: 'int?',
     beneficiaryName: 'text?',
-    identity: 'uuid?',
-    clientAddress: 'text?',
-    recording: recordingType,
-    allowance: allowanceType,
   },
   takes: { approvalMs: 'bigint', waits: 'boolean' },
   gives: { outcome: sqlType<Made['outcome']>('text'), payoutId: 'bigint?' },
 })
 
-type RecordedItem = Item & { allowance: Allowance | null }
-
-const recordPayouts: Many<RecordedItem, Made> = async (pool, items, waits) => {
+const record = recordsPaymentsOut<Item, Made>(async (pool, items, waits) => {
   const rows = await createPayouts(pool, items, { approvalMs: limits.approvalLifetimeMs, waits })
   return rows as Made[]
-}
-
-const ownerOf = ({ merchantId }: RecordedItem) => merchantId
-const creating = shareStatement(recordPayouts, ownerOf)
-/** Apart from the others: where one caller is beyond its limit of the day, its whole statement fails. */
-const creatingLimited = shareStatement(recordPayouts, ownerOf)
+})

@@ -6,7 +6,7 @@ DECLARE
   at timestamptz := service_now();
 BEGIN
   IF EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS NULL) THEN RETURN 0; END IF;
-  RETURN enqueue_sends(ARRAY(
+  RETURN enqueue_each('payouts.send', 'provider', ARRAY(
     SELECT o FROM unnest(enum_range(NULL::provider)) AS o CROSS JOIN LATERAL (
       SELECT FROM payout p
       WHERE p.payment_method = o AND p.status = 'pending' AND p.approval IN ('not_required', 'approved')

@@ -2,7 +2,7 @@
 CREATE OR REPLACE FUNCTION enqueue_made() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 BEGIN
-  PERFORM enqueue_sends(ARRAY(
+  PERFORM enqueue_each('payouts.send', 'provider', ARRAY(
     SELECT DISTINCT m.payment_method FROM made m WHERE m.scheduled_at IS NULL
       AND m.approval = 'not_required'));
   RETURN NULL;

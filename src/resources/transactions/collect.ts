@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Pool } from 'pg'
 import { z } from 'zod'
-import { recordingOf, recordingType } from '../../audit/audit-log.ts'
+import { recordingOf } from '../../audit/audit-log.ts'
 import { actorOf, callerOf } from '../../identity/actor.ts'
 import { whyTurnedAway } from '../../identity/credentials.ts'
 import { checkCaps } from '../../identity/caps.ts'
@@ -23,6 +23,7 @@ import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
 import { deadlineIn } from '../../operators/waiting.ts'
 import { identityOf } from '../../requests/identity.ts'
+import { paymentTypes } from '../record-payment.ts'
 import {
   answered,
   askPayer,
@@ -33,6 +34,7 @@ import {
   type Initiation,
   isOwn,
   type Item,
+  madeTypes,
   type MadeCollection,
   operatorUnavailable,
   requestData,
@@ -117,28 +119,9 @@ type Made = ({ outcome: 'made' } & MadeCollection) | { outcome: 'duplicate' } | 
 
 /** One insert for all that arrived together; a reference that is taken gives no row. */
 export const collectMany = sqlFunctionOfMany('collect_many', {
-  each: {
-    merchantId: 'int',
-    apiKeyId: 'int',
-    apiKeyVersion: 'int',
-    provider: 'provider',
-    phone: 'text',
-    amount: 'bigint',
-    reference: 'text',
-    request: 'jsonb',
-    identity: 'uuid?',
-    clientAddress: 'text?',
-    recording: recordingType,
-  },
+  each: paymentTypes,
   takes: { lifetimeMs: 'bigint', fenceMs: 'bigint', firstCheckMs: 'bigint', waits: 'boolean' },
-  gives: {
-    outcome: sqlType<Made['outcome']>('text'),
-    transactionId: 'bigint?',
-    requestId: 'bigint?',
-    correlationId: 'uuid?',
-    createdAt: 'timestamptz?',
-    isOrphan: 'boolean',
-  },
+  gives: { outcome: sqlType<Made['outcome']>('text'), ...madeTypes },
 })
 
 const collecting = shareStatement(

@@ -1,11 +1,8 @@
 import { actorOf } from '../../identity/actor.ts'
-import { recordingType } from '../../audit/audit-log.ts'
 import { checkCaps } from '../../identity/caps.ts'
-import { type Allowance, allowanceOf, allowanceType, withinAllowance } from '../../identity/allowance.ts'
 import { whyTurnedAway } from '../../identity/credentials.ts'
 import type { Context } from '../../context.ts'
 import { afterOthers } from '../../shared/flights.ts'
-import { type Many, shareStatement } from '../../database/batch.ts'
 import { sqlFunctionOfMany, sqlType } from '../../database/sql-function.ts'
 import { awaitEvent } from '../../events/await-event.ts'
 import { isTransactionEvent, type LogEvent } from '../../events/catalogue.ts'
@@ -15,6 +12,7 @@ import { newRequest, type OpenRequest } from '../../requests/open-request.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
 import { sendDeadline, type Sent } from '../../requests/send.ts'
+import { paymentOutTypes, recordsPaymentsOut } from '../record-payment.ts'
 import {
   answered,
   connectedOperator,
@@ -24,6 +22,7 @@ import {
   type Initiation,
   isOwn,
   type Item,
+  madeTypes,
   notSent,
   operatorUnavailable,
   sendOnce,
@@ -106,10 +105,8 @@ async function record(
     if (existing) return repeated(ctx, item, existing)
     throw operatorUnavailable(start.retryAfterMs)
   }
-  const allowance = allowanceOf(actorOf(ctx))
   for (let tries = 0; tries < limits.batchSizeMax; tries += 1) {
-    const run = () =>
-      withinAllowance(ctx.batches.run(allowance ? depositingLimited : depositing, { ...item, allowance }))
+    const run = () => recordDeposit(ctx, item)
     // Of several refunds of one collection in a statement only the first is judged: they go one by one.
     const made = await (item.refundOfId === null ? run() : afterOthers(ctx, `refund:${item.refundOfId}`, run))
     switch (made.outcome) {
@@ -209,35 +206,12 @@ type Made =
 
 /** One statement for all that arrived together: who is covered, and what each of them sets aside. */
 export const depositMany = sqlFunctionOfMany('deposit_many', {
-  each: {
-    merchantId: 'int',
-    apiKeyId: 'int',
-    apiKeyVersion: 'int',
-    provider: 'provider',
-    phone: 'text',
-    amount: 'bigint',
-    reference: 'text',
-    request: 'jsonb',
-    refundOfId: 'bigint?',
-    identity: 'uuid?',
-    clientAddress: 'text?',
-    recording: recordingType,
-    allowance: allowanceType,
-  },
+  each: { ...paymentOutTypes, refundOfId: 'bigint?' },
   takes: { fenceMs: 'bigint', firstCheckMs: 'bigint', approvalMs: 'bigint', waits: 'boolean' },
-  gives: {
-    outcome: sqlType<Made['outcome']>('text'),
-    transactionId: 'bigint?',
-    requestId: 'bigint?',
-    correlationId: 'uuid?',
-    createdAt: 'timestamptz?',
-    isOrphan: 'boolean',
-  },
+  gives: { outcome: sqlType<Made['outcome']>('text'), ...madeTypes },
 })
 
-type RecordedItem = DisburseItem & { allowance: Allowance | null }
-
-const recordDeposits: Many<RecordedItem, Made> = async (pool, items, waits) => {
+const recordDeposit = recordsPaymentsOut<DisburseItem, Made>(async (pool, items, waits) => {
   const rows = await depositMany(pool, items, {
     fenceMs: limits.operatorFenceMs,
     firstCheckMs: limits.firstCheckMs,
@@ -245,12 +219,7 @@ const recordDeposits: Many<RecordedItem, Made> = async (pool, items, waits) => {
     waits,
   })
   return rows as Made[]
-}
-
-const ownerOf = ({ merchantId }: RecordedItem) => merchantId
-const depositing = shareStatement(recordDeposits, ownerOf)
-/** Apart from the others: where one caller is beyond its limit of the day, its whole statement fails. */
-const depositingLimited = shareStatement(recordDeposits, ownerOf)
+})
 
 function openRequest(item: DisburseItem, made: Extract<Made, { outcome: 'made' }>): OpenRequest {
   const { merchantId, provider, amount, phone, request } = item

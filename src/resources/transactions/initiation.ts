@@ -138,6 +138,15 @@ export function notSent(open: TransactionStatus): Sent {
 }
 
 /** A collection that was recorded just now. */
+/** What the statement that records transactions says of each; null where it was not made. */
+export const madeTypes = {
+  transactionId: 'bigint?',
+  requestId: 'bigint?',
+  correlationId: 'uuid?',
+  createdAt: 'timestamptz?',
+  isOrphan: 'boolean',
+} as const
+
 export interface MadeCollection {
   transactionId: bigint
   requestId: bigint

@@ -7,7 +7,7 @@ DECLARE
   at timestamptz := service_now();
 BEGIN
   IF NOT EXISTS (SELECT FROM webhook_endpoint w WHERE w.due_at <= at) THEN RETURN 0; END IF;
-  RETURN enqueue_lanes(ARRAY(
+  RETURN enqueue_each('webhooks.deliver', 'endpointId', ARRAY(
     WITH held AS MATERIALIZED (
       SELECT l.objid FROM pg_locks l
       WHERE l.locktype = 'advisory' AND l.granted AND l.classid = 72707376 AND l.objsubid = 2

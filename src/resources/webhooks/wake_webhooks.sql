@@ -14,7 +14,7 @@ BEGIN
     RETURNING w.id, w.due_at
   )
   SELECT array_agg(id) INTO due FROM woken WHERE due_at <= at;
-  IF due IS NOT NULL THEN PERFORM enqueue_lanes(due); END IF;
+  IF due IS NOT NULL THEN PERFORM enqueue_each('webhooks.deliver', 'endpointId', due); END IF;
 END $$;
 
 REVOKE EXECUTE ON FUNCTION wake_webhooks FROM PUBLIC;

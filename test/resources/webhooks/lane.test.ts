@@ -200,7 +200,9 @@ test('of two processes one is at a lane, whatever is enqueued', async () => {
   await base.sibling()
   for (let turn = 0; turn < 25; turn += 1) {
     await happen(base.database, merchantId, 4)
-    await base.database.owner.query('SELECT enqueue_lanes($1)', [[id]])
+    await base.database.owner.query(`SELECT enqueue_each('webhooks.deliver', 'endpointId', $1::int[])`, [
+      [id],
+    ])
     await sleep(20)
   }
   await stands(id, { delivered: 100, attempts: 100, due: null })
