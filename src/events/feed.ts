@@ -8,6 +8,9 @@ import type { Log } from '../telemetry/log.ts'
 import type { LogEvent } from './catalogue.ts'
 import { type Stream, createStream } from './stream.ts'
 
+/** A look at the log that failed is repeated after this time. */
+export const eventRetryMs = 100
+
 /** Longest pause after a look at the log that failed; it doubles each time. */
 const eventRetryMaxMs = 2_000
 
@@ -63,11 +66,11 @@ export function openFeed(pool: Pool, log: Log): Feed {
    * @returns nothing once the reader has left
    */
   async function readPatiently({ merchantId, signal }: Subscription, after: bigint): Promise<LogEvent[]> {
-    for (let pauseMs: number = limits.eventRetryMs; ; pauseMs = Math.min(pauseMs * 2, eventRetryMaxMs)) {
+    for (let pauseMs: number = eventRetryMs; ; pauseMs = Math.min(pauseMs * 2, eventRetryMaxMs)) {
       try {
         return await readPage(merchantId, after)
       } catch (error) {
-        if (pauseMs === limits.eventRetryMs) log.warn({ err: error, merchantId }, notRead)
+        if (pauseMs === eventRetryMs) log.warn({ err: error, merchantId }, notRead)
         await sleep(pauseMs, undefined, { signal }).catch(() => {})
         if (signal.aborted) return []
       }

@@ -1,6 +1,9 @@
 import { limits } from '../shared/limits.ts'
 import type { LogEvent } from './catalogue.ts'
 
+/** Newest events of a merchant that a stream keeps at hand. */
+export const eventRingMax = 1_000
+
 /** The recent end of one merchant's log, kept in memory for all its subscribers. */
 export interface Stream {
   /** The log now ends at `head`: reads what is new, once, and wakes the subscribers. */
@@ -29,7 +32,7 @@ export function createStream(readPage: (after: bigint) => Promise<LogEvent[]>): 
       const page = await readPage(tail)
       const last = page.at(-1)
       if (!last) break
-      ring = [...ring, ...page].slice(-limits.eventRingMax)
+      ring = [...ring, ...page].slice(-eventRingMax)
       tail = last.position
     }
     version += 1

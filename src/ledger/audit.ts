@@ -1,10 +1,12 @@
 import pg, { type Pool, type PoolClient } from 'pg'
 import { type CallOptions, sqlFunction } from '../database/sql-function.ts'
 import { transact } from '../database/transact.ts'
-import { limits } from '../shared/limits.ts'
 import { haltPaymentsOut } from './payments-out.ts'
 import { type LedgerProblem, problemColumns } from './verify.ts'
 import { locks } from '../database/locks.ts'
+
+/** Rows of a slice. */
+export const auditRowsMax = 20_000
 
 /** The proof of what is new in the books ends within this time (design: reliability, 1.4). */
 const auditTimeoutMs = 30_000
@@ -32,7 +34,7 @@ export interface Pace {
 
 /** The pace that a process begins with. */
 export function newPace(): Pace {
-  return { rows: limits.auditRowsMax }
+  return { rows: auditRowsMax }
 }
 
 /** What a proof of new rows found. */
@@ -199,7 +201,7 @@ async function haltWhere(tx: PoolClient, [worst]: readonly LedgerProblem[]): Pro
 async function paced<Result>(pace: Pace, work: () => Promise<Result>): Promise<Result> {
   const begun = performance.now()
   const set = (rows: number) => {
-    pace.rows = Math.round(Math.min(Math.max(rows, auditRowsMin), limits.auditRowsMax))
+    pace.rows = Math.round(Math.min(Math.max(rows, auditRowsMin), auditRowsMax))
   }
   try {
     const result = await work()

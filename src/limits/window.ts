@@ -11,6 +11,9 @@ import { limits } from '../shared/limits.ts'
 import { RecentMap } from '../shared/recent-map.ts'
 import type { Log } from '../telemetry/log.ts'
 
+/** So long the database may take to count a request; then this process counts by itself. Choice. */
+export const allowanceWaitMs = 250
+
 /** At most `max` hits in any stretch of `windowMs`. */
 export interface RateLimitPolicy {
   max: number
@@ -137,7 +140,7 @@ export class SharedWindow {
       clearExpiredByTimeout: sweeps,
       insuranceLimiter: alone,
     })
-    this.#limiter = new RLWrapperTimeouts({ limiter, timeoutMs: limits.allowanceWaitMs })
+    this.#limiter = new RLWrapperTimeouts({ limiter, timeoutMs: allowanceWaitMs })
   }
 
   /** Uses an amount, unless less than that is left. */

@@ -20,6 +20,13 @@ import {
 import type { RequestNote } from './store.ts'
 import type { SubjectRules } from './subjects.ts'
 
+/**
+ * Somebody is called about a disbursement that its operator gives no account of for so long, or that is out
+ * of reach, and at each question from then on: one an hour at most. Choice: it never fails by its age, for
+ * it may have been paid, and its money stays set aside; only the operator's word ends it.
+ */
+const disbursementAlarmMs = 24 * 3_600_000
+
 // What an operator's answer means for a request: pure, so that every case can be tested in a table.
 
 /** What a decision depends on, beside the operator's answer. */
@@ -308,11 +315,11 @@ function contradictions({ claimed }: OpenRequest, outcome: QueryOutcome): LogLin
 
 /**
  * Calls somebody, each time it is asked, about a disbursement that its operator gives no account of for
- * `limits.disbursementAlarmMs`: no question ends that, and its money stays set aside.
+ * `disbursementAlarmMs`: no question ends that, and its money stays set aside.
  */
 function alarmWhereOwed({ request, rules }: Known, answered: string): LogLine[] {
   const isOpen = request.kind === 'disburse' && request.status === rules.open
-  if (!isOpen || request.ageMs < limits.disbursementAlarmMs) return []
+  if (!isOpen || request.ageMs < disbursementAlarmMs) return []
   const facts = { provider: request.provider, answered }
   return [{ level: 'error', words: 'alarm: an operator gives no account of a disbursement', facts }]
 }

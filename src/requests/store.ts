@@ -8,6 +8,12 @@ import type { Provider } from '../shared/providers.ts'
 import type { OpenRequest, Subject } from './open-request.ts'
 import type { Log } from '../telemetry/log.ts'
 
+/**
+ * What went over the wire is kept at most this often. Choice: nobody waits for it, and a payment that is
+ * alone shares its commit with nobody.
+ */
+const exchangesPaceMs = 50
+
 const claimRequests = sqlFunction('claim_requests', {
   takes: {
     onlyProvider: 'provider?',
@@ -220,7 +226,7 @@ async function keep(pool: Pool, kept: readonly Kept[]): Promise<void[]> {
 }
 
 /** What went over the wire within a moment is one statement, with one commit beside those of the payments. */
-const keepMany = shareStatement(keep, undefined, limits.exchangesPaceMs)
+const keepMany = shareStatement(keep, undefined, exchangesPaceMs)
 
 /** PostgreSQL stores no zero characters and no halves of characters. */
 function storable(text: string): string {

@@ -28,6 +28,15 @@ import { foldCounts } from './transactions/list.ts'
 import { deliverDue } from './webhooks/deliver.ts'
 import { enqueueDueLanes, sweepWebhooks } from './webhooks/due.ts'
 
+/** Requests that one job run takes. */
+export const dueRequestsMax = 32
+
+/** A turn of the whole proof takes slices for so long. */
+export const auditSliceTurnMs = 200
+
+/** All of the books are proven anew by slices, after a pause of so long. */
+export const auditSliceEveryMs = 2_000
+
 const sweepLinkPlaces = sqlFunction('sweep_link_places', { takes: {}, gives: 'void' })
 
 /** Why this looks past row-level security. */
@@ -163,9 +172,9 @@ function auditJobs(services: Services): readonly Job[] {
     },
     {
       name: 'ledger.audit-slices',
-      everyMs: limits.auditSliceEveryMs,
+      everyMs: auditSliceEveryMs,
       run: async () => {
-        const end = performance.now() + limits.auditSliceTurnMs
+        const end = performance.now() + auditSliceTurnMs
         do {
           const proven = await proveDueSlice(database, slices)
           if (!proven) break
@@ -247,7 +256,7 @@ export function resolveJob(provider: Provider): string {
 
 /** What one process asks one operator at the same time. */
 interface Places {
-  /** Requests that are being checked, at most `limits.dueRequestsMax`. */
+  /** Requests that are being checked, at most `dueRequestsMax`. */
   underWay: Set<bigint>
   /** The last look found at least as many due requests as there were free places. */
   isMoreDue: boolean
@@ -261,7 +270,7 @@ interface Places {
  */
 async function resolveDue(services: Services, provider: Provider, places: Places): Promise<boolean> {
   const { underWay } = places
-  const room = limits.dueRequestsMax - underWay.size
+  const room = dueRequestsMax - underWay.size
   if (room === 0) return false
   const requests = await claimDue(asPlatform(services, reason).pool, provider, room)
   places.isMoreDue = requests.length === room
@@ -284,5 +293,5 @@ async function resolveDue(services: Services, provider: Provider, places: Places
       },
     )
   }
-  return places.isMoreDue && underWay.size < limits.dueRequestsMax
+  return places.isMoreDue && underWay.size < dueRequestsMax
 }

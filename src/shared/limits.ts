@@ -31,8 +31,6 @@ export const limits = {
   exportPageRows: 1_000,
   /** Choice: a deeper offset is a mistake or an attack; cursors reach everything. */
   offsetMax: 1_000_000_000,
-  /** Rows that are passed over without asking the counts where the page lies. */
-  offsetNearMax: 1_000,
 
   descriptionLengthMax: 255,
   /** Beneficiaries (decisions: Endpoints). */
@@ -65,8 +63,6 @@ export const limits = {
   lastUseEveryMs: 1 * minute,
   /** Merchants, tokens and addresses whose use is remembered by one process. */
   allowanceNamesMax: 20_000,
-  /** So long the database may take to count a request; then this process counts by itself. Choice. */
-  allowanceWaitMs: 250,
   /** Of what a merchant may ask, for one token: while it runs wild the others go on. Choice. */
   tokenShare: 0.8,
 
@@ -128,12 +124,6 @@ export const limits = {
   /** What provably never left is tried again for so long. Choice: while a caller waits; for a day. */
   depositUnsentForMs: 15 * second,
   payoutUnsentForMs: 24 * hour,
-  /**
-   * Somebody is called about a disbursement that its operator gives no account of for so long, or that is out
-   * of reach, and at each question from then on: one an hour at most. Choice: it never fails by its age, for
-   * it may have been paid, and its money stays set aside; only the operator's word ends it.
-   */
-  disbursementAlarmMs: 24 * hour,
   /** Recipients of a batch, and of one call (decisions: Endpoints). */
   batchRecipientsMax: 10_000,
   /** Accounts that a batch has more than once: of these so many are listed. */
@@ -150,8 +140,6 @@ export const limits = {
 
   /** How often each operator's due requests are looked for; a callback does not wait for it. */
   resolveEveryMs: 500,
-  /** Requests that one job run takes. */
-  dueRequestsMax: 32,
   /**
    * No second call for an operation may start while the first may still arrive: deadline and late arrival.
    */
@@ -190,11 +178,6 @@ export const limits = {
 
   /** Statements shared by concurrent money requests (design: performance, section 2). */
   batchSizeMax: 64,
-  /**
-   * What went over the wire is kept at most this often. Choice: nobody waits for it, and a payment that is
-   * alone shares its commit with nobody.
-   */
-  exchangesPaceMs: 50,
 
   /** Fields and fragments that a document unfolds into. */
   graphqlSelectionsMax: 5_000,
@@ -214,10 +197,7 @@ export const limits = {
   /** A reader whose connection stays full for this long is cut off; it comes back with its cursor. */
   streamStallMs: 30 * second,
   eventPageMax: 100,
-  eventRingMax: 1_000,
   eventPollMs: 1 * second,
-  /** A look at the log that failed is repeated after this time. */
-  eventRetryMs: 100,
   webSocketPayloadMaxBytes: 64 * 1_024,
   /** Sockets that have not shown a token, per address; with one, per token. */
   webSocketsPerAddressMax: 100,
@@ -245,11 +225,6 @@ export const limits = {
   landMs: 1 * second,
   /** What is new in the books is proven so often (design: reliability, 1.4). */
   auditEveryMs: 1 * minute,
-  /** All of the books are proven anew by slices: after each pause for so long. */
-  auditSliceEveryMs: 2 * second,
-  auditSliceTurnMs: 200,
-  /** Rows of a slice. */
-  auditRowsMax: 20_000,
   /** Changes of the numbers of transactions that are added to their counts at once. */
   countsFoldMax: 20_000,
 } as const

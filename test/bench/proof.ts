@@ -1,3 +1,4 @@
+import { auditSliceEveryMs, auditSliceTurnMs } from '../../src/resources/jobs.ts'
 import { mkdtempSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -7,8 +8,7 @@ import pg from 'pg'
 import { openPool } from '../../src/database/client.ts'
 import { startEmbedded } from '../../src/database/embedded.ts'
 import { migrate, serviceRole } from '../../src/database/migrate.ts'
-import { proveDueSlice, proveRecent } from '../../src/ledger/audit.ts'
-import { limits } from '../../src/shared/limits.ts'
+import { proveDueSlice, proveRecent, auditRowsMax } from '../../src/ledger/audit.ts'
 import { databaseUrl } from '../kit/database-url.ts'
 import { numberAboveZero, runProgram, wholeNumber } from '../kit/command-line.ts'
 import { fillBooks, group, notePoint } from './books.ts'
@@ -69,7 +69,7 @@ async function measure(url: string, options: { movements: number; merchants: num
 
 /** A rolling pass without its pauses; says how long it takes with them. */
 async function pass(pool: ReturnType<typeof openPool>, secondsMax: number): Promise<void> {
-  const pace = { rows: limits.auditRowsMax }
+  const pace = { rows: auditRowsMax }
   const stages = new Map<string, number[]>()
   let [total, problems, at] = [0, 0, 'movement']
   for (;;) {
@@ -87,9 +87,9 @@ async function pass(pool: ReturnType<typeof openPool>, secondsMax: number): Prom
   let [turns, used] = [0, 0]
   for (const ms of all) {
     used += ms
-    if (used >= limits.auditSliceTurnMs) [turns, used] = [turns + 1, 0]
+    if (used >= auditSliceTurnMs) [turns, used] = [turns + 1, 0]
   }
-  const minutes = (total + turns * limits.auditSliceEveryMs) / 60_000
+  const minutes = (total + turns * auditSliceEveryMs) / 60_000
   const what = at === 'done' ? 'whole pass' : `cut off at ${at}`
   print(`${what}: ${all.length} slices, ${spread(all)}, problems ${problems}`)
   print(

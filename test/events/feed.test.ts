@@ -3,8 +3,8 @@ import type pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { asMerchant } from '../../src/database/merchant-pool.ts'
 import type { LogEvent } from '../../src/events/catalogue.ts'
-import { type Feed, openFeed } from '../../src/events/feed.ts'
-import { createStream } from '../../src/events/stream.ts'
+import { type Feed, openFeed, eventRetryMs } from '../../src/events/feed.ts'
+import { createStream, eventRingMax } from '../../src/events/stream.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { makeMerchant } from '../kit/merchants.ts'
@@ -175,8 +175,8 @@ describe('a database that does not answer', () => {
     const seen = await readPositions(open(shaky.pool), merchantId, 2n, limits.eventPageMax + 3)
     expect(seen).toEqual(upTo(limits.eventPageMax + 5, 3))
     const [first = 0, second = 0, third = 0] = shaky.failedAt
-    expect(second - first).toBeGreaterThanOrEqual(limits.eventRetryMs - 2)
-    expect(third - second).toBeGreaterThanOrEqual(2 * limits.eventRetryMs - 2)
+    expect(second - first).toBeGreaterThanOrEqual(eventRetryMs - 2)
+    expect(third - second).toBeGreaterThanOrEqual(2 * eventRetryMs - 2)
     expect(shaky.failedAt).toHaveLength(4)
   })
 
@@ -185,7 +185,7 @@ describe('a database that does not answer', () => {
     const shaky = shakyPool(() => true)
     const stop = new AbortController()
     const next = open(shaky.pool).subscribe({ merchantId, after: 0n, signal: stop.signal }).next()
-    await sleep(limits.eventRetryMs * 2)
+    await sleep(eventRetryMs * 2)
     const looks = shaky.failedAt.length
     stop.abort()
     expect(await next).toEqual({ done: true, value: undefined })
@@ -248,7 +248,7 @@ describe('memory and the table tell the same', () => {
 
   test('a stalled reader holds a page, however far the log runs ahead', async () => {
     const { merchantId } = await makeMerchant(pool)
-    const count = limits.eventRingMax * 2 + 500
+    const count = eventRingMax * 2 + 500
     await fillLog(db.owner, merchantId, 1)
     const counted = countedPool()
     const feed = open(counted.pool)
@@ -287,9 +287,9 @@ describe('a stream', () => {
     await stream.advance(1_000n)
     expect(stream.since(999n)).toBeNull()
     expect(stream.since(1_000n)).toEqual([])
-    const end = 1_000n + BigInt(limits.eventRingMax) * 5n
+    const end = 1_000n + BigInt(eventRingMax) * 5n
     await stream.advance(end)
-    const oldest = end - BigInt(limits.eventRingMax)
+    const oldest = end - BigInt(eventRingMax)
     expect(stream.since(oldest - 1n)).toBeNull()
     const page = stream.since(oldest)
     expect(page?.map(({ position }) => position)).toEqual(

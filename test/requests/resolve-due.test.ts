@@ -5,7 +5,7 @@ import type { Services } from '../../src/context.ts'
 import { type Schedule, startJobs } from '../../src/jobs/schedule.ts'
 import type { QueryOutcome } from '../../src/operators/operator.ts'
 import type { Operator } from '../../src/operators/registry.ts'
-import { resolveJob, serviceJobs } from '../../src/resources/jobs.ts'
+import { resolveJob, serviceJobs, dueRequestsMax } from '../../src/resources/jobs.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { openCollection } from '../kit/money.ts'
@@ -66,8 +66,6 @@ function startResolving(): void {
   const counted = { ...job, run: () => ((looks += 1), job.run()) }
   schedule = startJobs([counted], createLog('silent'))
 }
-
-const { dueRequestsMax } = limits
 
 test('places that become free together are all taken again, without waiting for the timer', async () => {
   await openDue(dueRequestsMax + 8)

@@ -7,6 +7,9 @@ import { oneOf, phone, provider, readInput, reference, time } from '../../shared
 import { limits } from '../../shared/limits.ts'
 import { transactionStates } from './states.ts'
 
+/** Rows that are passed over without asking the counts where the page lies. */
+export const offsetNearMax = 1_000
+
 /** What a transaction can be (specification: Transaction). */
 export const transactionTypes = ['pay', 'deposit', 'balance_check'] as const
 
@@ -111,7 +114,7 @@ export async function findPage(
   if (!kind) return { skip }
   const [merchant, ...kinds] = kind
   const isEvery = kinds.every((each) => each === null)
-  if (isEvery && skip < limits.offsetNearMax) return { skip }
+  if (isEvery && skip < offsetNearMax) return { skip }
   const { merchantPool } = ctx.database
   const [type, method, state] = kinds
   // Some rows more: one that another status took away meanwhile must not end the list.
