@@ -57,8 +57,8 @@ interface GraphqlAnswer {
 }
 
 /**
- * Runs one operation of a block. Of a subscription it gives the first result; one that opens and has nothing to
- * send gives none.
+ * Runs one operation of a block. Of a subscription it gives the first result; one that has nothing to send
+ * gives none.
  */
 async function runOperation(url: string, token: string, document: string): Promise<GraphqlAnswer> {
   const [definition] = parse(document).definitions
