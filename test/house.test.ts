@@ -30,6 +30,7 @@ const floors: readonly (readonly string[])[] = [
   ['events'],
   ['requests'],
   ['context.ts'],
+  ['enter.ts'],
   ['graphql'],
   ['resources'],
   ['http'],
@@ -175,7 +176,13 @@ const rules: Record<string, Rule> = {
 
   'our SQL functions are called through sqlFunction': ({ path, text }) =>
     path.startsWith('src/') ? found(withoutComments(text), sqlCalls) : [],
+
+  'requests are let in by the steps of enter.ts': ({ path, text }) =>
+    /^src\/(?:graphql|http)\//.test(path) ? found(withoutComments(text), ownSteps) : [],
 }
+
+/** What only the steps call: signing in, counting a request, looking for room. */
+const ownSteps = /\bawait authenticate\(|\.(?:takeTurn|takePage|tellTurns)\(|\badmission\.check\(/g
 
 /** The pool that sees every merchant's rows, however it is taken. What a merchant reads: `merchantPool`. */
 const poolOfAll = new RegExp(
@@ -312,6 +319,9 @@ describe('each rule can fail', () => {
     [17, 'src/ledger/post.ts', 'await ctx.database.prisma.payout.updateMany({ data })\n'],
     [17, 'src/ledger/post.ts', 'await prisma.$executeRaw`SELECT 1`\n'],
     [18, 'src/ledger/post.ts', "await tx.query('SELECT fund_merchant($1, $2, $3)', [id, cause, amount])\n"],
+    [19, 'src/http/graphql.ts', 'const actor = await authenticate(ctx.access, request)\n'],
+    [19, 'src/http/downloads.ts', "ctx.admission.check('dashboard')\n"],
+    [19, 'src/graphql/operation.ts', "await ctx.requestLimits.takeTurn(ctx, 'read', 'graphql')\n"],
   ])('%i is broken by %s', (index, path, text) => {
     const rule = rules[ruleNames[index] ?? '']
     expect(rule?.({ path, text })).toHaveLength(1)

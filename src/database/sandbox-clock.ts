@@ -35,7 +35,7 @@ export async function openSandboxClock(pool: Pool): Promise<SandboxClock> {
   }
   await refresh()
   return {
-    now: () => clock.now(),
+    ...clock,
     refresh,
     async advance(ms, move, record) {
       take(await transact({ pool }, (tx) => moveBy(tx, { ms, move, record })))

@@ -11,6 +11,7 @@ import {
 import { RecentMap } from '../shared/recent-map.ts'
 import type { Context } from '../context.ts'
 import { asMerchant } from '../database/merchant-pool.ts'
+import { enter, hasRoom, mayAsk, signIn, skip, type Steps, takesTurn } from '../enter.ts'
 import { limits } from '../shared/limits.ts'
 import { accessPlan, checkAccess, findOperation } from './access-plan.ts'
 import { checkAnswer } from './answer-size.ts'
@@ -57,6 +58,12 @@ export interface Operations {
   run(operation: Operation): Promise<ExecutionResult | FrameStream>
 }
 
+/** The steps of a GraphQL request before its document is read; `read` does the others. */
+export function beforeDocument(authorization: string | undefined): Steps {
+  const later = skip('the document says what is asked for, how urgent it is and whether it writes')
+  return { room: later, caller: signIn(authorization), right: later, turn: later }
+}
+
 /** Longer texts are read each time: those that are kept stay below a few megabytes together. */
 const keptLengthMax = 8 * 1_024
 
@@ -97,9 +104,15 @@ export function createOperations(
         if (!('kind' in document)) return told(document, ctx)
         const node = findOperation(document, operationName)
         const plan = accessPlan(schema, document, operationName)
-        checkAccess(plan, ctx.actor, variableValues)
-        if (plan.readsSchema && !maySeeSchema(ctx)) throw schemaHidden()
-        await ctx.requestLimits.takeTurn(ctx, node.operation === 'mutation' ? 'write' : 'read', 'graphql')
+        await enter(ctx, {
+          room: skip('an operation that runs takes its slot, or looks for room, at once'),
+          caller: skip('the door signed the caller in before it read the document'),
+          right: mayAsk((actor) => {
+            checkAccess(plan, actor, variableValues)
+            if (plan.readsSchema && !maySeeSchema(ctx)) throw schemaHidden()
+          }),
+          turn: takesTurn(node.operation === 'mutation' ? 'write' : 'read', 'graphql'),
+        })
         const cost = checkCost(schema, document, node, variableValues)
         return {
           schema,
@@ -122,7 +135,7 @@ export function createOperations(
         if (kind !== 'subscription') {
           return await ctx.admission.run(priority, () => onBehalf(ctx, () => runToEnd(operation)))
         }
-        ctx.admission.check(priority)
+        await hasRoom(priority)(ctx)
         const opened = await onBehalf(ctx, () => openSubscription(operation, ground))
         return 'deliver' in opened ? tellEnd(opened, ctx) : tell(opened, ctx)
       } catch (error) {

@@ -10,7 +10,9 @@ import { type HttpBindings, readBody } from './request.ts'
 
 /**
  * Where operators report. A report is a hint: it is checked, kept, acknowledged, and then the operator is
- * asked; it moves no money by itself, so a forged one costs one question.
+ * asked; it moves no money by itself, so a forged one costs one question. Of the steps of `enter.ts` a
+ * callback takes none: its driver judges it, by its token or its signature over the body, and an operator
+ * that is turned away may not report again.
  */
 export function callbackRoutes(services: Services): Hono<HttpBindings> {
   const app = new Hono<HttpBindings>()

@@ -1,8 +1,9 @@
 import type { Context } from '../context.ts'
 import { type AccessRule, checkRule } from '../graphql/access-plan.ts'
+import { enter, hasRoom, mayAsk, signIn, takesTurn } from '../enter.ts'
 import { DomainError } from '../shared/errors.ts'
 import { apiVersion } from '../shared/version.ts'
-import { admit, type Exchange, type Row, type Serve } from './request.ts'
+import type { Exchange, Row, Serve } from './request.ts'
 import { restPrefix, writeRefusal } from './rest/handler.ts'
 
 /** What is fetched as a file, below `/merchant/api`. */
@@ -42,9 +43,12 @@ async function answer(exchange: Exchange, download: Download): Promise<void> {
     ctx.responseHeaders.set('Allow', 'GET, HEAD')
     throw new DomainError('METHOD_NOT_ALLOWED')
   }
-  ctx.admission.check('dashboard')
-  const check = (actor: Context['actor']) => checkRule(rule, fileName, actor)
-  const caller = await admit(ctx, message, { counted: route, kind: 'read', isPublic: false, check })
+  const caller = await enter(ctx, {
+    room: hasRoom('dashboard'),
+    caller: signIn(message.headers.authorization),
+    right: mayAsk((actor) => checkRule(rule, fileName, actor)),
+    turn: takesTurn('read', route),
+  })
   const begin = () => {
     response.writeHead(200, headersOf(caller, download))
     if (method === 'HEAD') response.end()

@@ -6,12 +6,13 @@ import { accessPlan } from '../graphql/access-plan.ts'
 import type { FrameStream } from '../graphql/broadcast.ts'
 import { toGraphQLError } from '../graphql/errors.ts'
 import type { Operation } from '../graphql/checked-operation.ts'
-import type { Operations } from '../graphql/operation.ts'
+import { beforeDocument, type Operations } from '../graphql/operation.ts'
+import { enter } from '../enter.ts'
 import { refusals } from '../shared/errors.ts'
 import { limits } from '../shared/limits.ts'
 import { apiVersion } from '../shared/version.ts'
 import { answerOnce } from './idempotency.ts'
-import { anonymousContext, readBody, requestIdOf, signIn } from './request.ts'
+import { anonymousContext, readBody, requestIdOf } from './request.ts'
 import { intricacyProblem } from '../shared/input.ts'
 import { sendEvents } from './server-sent-events.ts'
 
@@ -116,7 +117,8 @@ function carryOperations(operations: Operations): Plugin<Exchange, Exchange> {
     async onRequestParse({ request, serverContext, setRequestParser }) {
       checkOrigin(serverContext.message)
       // Before anything is read, so that a bad token is told apart from a bad request.
-      serverContext.ctx = await signIn(serverContext.ctx, serverContext.message.headers.authorization)
+      const { ctx, message } = serverContext
+      serverContext.ctx = await enter(ctx, beforeDocument(message.headers.authorization))
       if (request.method === 'GET') setRequestParser(() => paramsOfUrl(request.url))
       if (request.method === 'POST') setRequestParser(() => paramsOfBody(serverContext))
     },

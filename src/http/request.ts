@@ -2,9 +2,8 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HttpBindings as NodeBindings } from '@hono/node-server'
 import { clientAddress } from '../shared/ip-whitelist.ts'
-import { authenticate } from '../identity/authenticate.ts'
 import type { Door } from '../audit/audit-log.ts'
-import { actingAs, type Context, type Services } from '../context.ts'
+import type { Context, Services } from '../context.ts'
 import { limits } from '../shared/limits.ts'
 import { answerMalformed } from './malformed.ts'
 
@@ -73,46 +72,6 @@ export function anonymousContext(
 function lastEventIdOf(message: IncomingMessage): string | null {
   const given = message.headers['last-event-id']
   return typeof given === 'string' && given !== '' ? given : null
-}
-
-/**
- * Signs the caller in by its Authorization header; without one it stays nobody.
- * @throws DomainError UNAUTHENTICATED, ACCOUNT_INACTIVE, ADDRESS_NOT_ALLOWED
- */
-export async function signIn(ctx: Context, authorization: string | undefined): Promise<Context> {
-  const actor = await authenticate(ctx.access, { authorization, clientAddress: ctx.clientAddress })
-  return actingAs(ctx, actor)
-}
-
-/** What a request must pass before its body is looked at. */
-export interface Gate {
-  /** Its name where requests are counted; null where they are not, or where its operation counts them. */
-  counted: string | null
-  kind: 'read' | 'write'
-  /** Whether it needs a token at all. */
-  isPublic: boolean
-  /** @throws DomainError where the caller may not */
-  check: (actor: Context['actor']) => void
-}
-
-/**
- * Who asks, may they, and not too often: before the body is even looked at. Whatever comes of it, the answer
- * of a limited request says how many more may come.
- * @throws DomainError what `signIn` and the gate throw, and RATE_LIMITED
- */
-export async function admit(ctx: Context, message: IncomingMessage, gate: Gate): Promise<Context> {
-  const { requestLimits } = ctx
-  const { counted, kind, isPublic, check } = gate
-  let caller = ctx
-  try {
-    if (!isPublic) caller = await signIn(ctx, message.headers.authorization)
-    check(caller.actor)
-  } catch (error) {
-    if (counted !== null) requestLimits.tellTurns(caller, kind, counted)
-    throw error
-  }
-  if (counted !== null) await requestLimits.takeTurn(caller, kind, counted)
-  return caller
 }
 
 /**

@@ -11,11 +11,12 @@ import type { Outlet } from '../graphql/broadcast.ts'
 import { toGraphQLError } from '../graphql/errors.ts'
 import { watchActor } from '../graphql/live-stream.ts'
 import type { Operation } from '../graphql/checked-operation.ts'
-import type { Operations } from '../graphql/operation.ts'
+import { beforeDocument, type Operations } from '../graphql/operation.ts'
+import { enter } from '../enter.ts'
 import { DomainError } from '../shared/errors.ts'
 import { limits } from '../shared/limits.ts'
 import { closeConnection } from './close-connection.ts'
-import { anonymousContext, signIn } from './request.ts'
+import { anonymousContext } from './request.ts'
 
 /** Sockets of one merchant. */
 const webSocketsPerMerchantMax = 5_000
@@ -124,7 +125,8 @@ function createProtocol(services: Services, operations: Operations): Protocol<Co
       const anonymous = anonymousContext(services, client.extra.request, randomUUID(), 'websocket')
       try {
         if (Object.keys(client.subscriptions).length > webSocketOperationsMax) throw tooMany()
-        const read = await operations.read(request, await signIn(anonymous, authorizationOf(client)))
+        const ctx = await enter(anonymous, beforeDocument(authorizationOf(client)))
+        const read = await operations.read(request, ctx)
         return Array.isArray(read) ? read : { ...read, outlet: socketOutlet(client.extra, id) }
       } catch (error) {
         return [toGraphQLError(error, anonymous.requestId, anonymous.log)]
@@ -217,7 +219,7 @@ async function admit(services: Services, client: Client<Params, Connection>): Pr
   const { extra } = client
   const anonymous = anonymousContext(services, extra.request, randomUUID(), 'websocket')
   try {
-    const ctx = await signIn(anonymous, authorizationOf(client))
+    const ctx = await enter(anonymous, beforeDocument(authorizationOf(client)))
     if (!ctx.actor || extra.socket.readyState !== extra.socket.OPEN) return true
     if (!seat(extra, ctx.actor)) {
       extra.socket.close(tryAgainLater, 'Too many connections')

@@ -7,6 +7,7 @@ const way: readonly string[] = [
   'src/audit/audit-log.ts',
   'src/database/batch.ts',
   'src/database/restores.ts',
+  'src/enter.ts',
   'src/events/sequencer.ts',
   'src/graphql/compiled.ts',
   'src/graphql/scopes.ts',

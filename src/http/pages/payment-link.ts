@@ -5,6 +5,7 @@ import { takeSlots } from '../../limits/slot.ts'
 import { findLinkPayment, findReceipt, type PayerPayment } from '../../resources/payment-links/find.ts'
 import { checkPayment, paymentState } from '../../resources/transactions/check.ts'
 import { busyRefusal } from '../../database/busy.ts'
+import { enter, hasRoom, skip, takesPage } from '../../enter.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
 import { apiVersion } from '../../shared/version.ts'
@@ -143,12 +144,18 @@ async function sendPage({ ctx, message }: Visit, shown: Answer, response: Server
   response.writeHead(shown.status, headers).end(message.method === 'HEAD' ? undefined : bytes, 'latin1')
 }
 
+const addressIsCredential = skip('the slug, the reference or the token in the address is the credential')
+
 /** Who comes too often, or while too much is going on, is told so in words. */
 async function answerInTime(visit: Visit, kind: 'view' | 'form', answer: Page): Promise<Answer> {
   const { ctx, reader, top } = visit
   try {
-    ctx.admission.check(kind === 'form' ? 'money' : 'read')
-    await ctx.requestLimits.takePage(ctx, kind)
+    await enter(ctx, {
+      room: hasRoom(kind === 'form' ? 'money' : 'read'),
+      caller: addressIsCredential,
+      right: addressIsCredential,
+      turn: takesPage(kind),
+    })
     return await answer(visit)
   } catch (error) {
     const busy = busyRefusal(error)

@@ -95,7 +95,10 @@ const pages: readonly PasswordPage[] = [
   },
 ]
 
-/** The pages that letters lead to. What a letter proves stands behind the `#` and goes to GraphQL alone. */
+/**
+ * The pages that letters lead to. What a letter proves stands behind the `#` and goes to GraphQL alone, which
+ * takes the steps of `enter.ts`: the page is the same for everybody, and reads nothing.
+ */
 export function peoplePages(): Hono<HttpBindings> {
   const app = new Hono<HttpBindings>()
   for (const { path, mutation, input, words } of pages) {

@@ -6,19 +6,11 @@ import { checkAccess } from '../../graphql/access-plan.ts'
 import { toGraphQLError } from '../../graphql/errors.ts'
 import { priorityOf } from '../../graphql/priority.ts'
 import { checkDocument, execute, prepare, type Prepared } from '../../graphql/compiled.ts'
+import { enter, hasRoom, mayAsk, signIn, skip, takesTurn } from '../../enter.ts'
 import { DomainError, refusals } from '../../shared/errors.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { apiVersion } from '../../shared/version.ts'
-import {
-  admit,
-  anonymousContext,
-  type Exchange,
-  type Gate,
-  readBody,
-  requestIdOf,
-  type Row,
-  type Serve,
-} from '../request.ts'
+import { anonymousContext, type Exchange, readBody, requestIdOf, type Row, type Serve } from '../request.ts'
 import { type Answer, answerOnce } from '../idempotency.ts'
 import { accepted, type RefusalAnswer, refused } from './envelope.ts'
 import { restDocument } from './documents.ts'
@@ -70,18 +62,24 @@ function serve(route: Route, prepared: Prepared): Work {
   const kind = route.method === 'GET' ? 'read' : 'write'
   const priority = priorityOf(prepared.plan, kind === 'read' ? 'query' : 'mutation', 0)
   const operation = `${route.method} ${route.path}`
-  const gate: Gate = {
-    counted: route.hasOwnLimit || route.isUncounted ? null : route.operation,
-    kind,
-    isPublic: prepared.plan.demands.length === 0,
-    check: (actor) => checkAccess(prepared.plan, actor, {}),
+  const isPublic = prepared.plan.demands.length === 0
+  const steps = {
+    room: hasRoom(priority),
+    right: mayAsk((actor) => checkAccess(prepared.plan, actor, {})),
+    turn:
+      route.hasOwnLimit || route.isUncounted
+        ? skip('the operation counts its callers itself, or balancers ask all the time')
+        : takesTurn(kind, route.operation),
   }
   return async ({ ctx, message, params }) => {
     ctx.responseHeaders.set('X-GraphQL-Operation', route.operation)
     if (route.anyOrigin) ctx.responseHeaders.set('Access-Control-Allow-Origin', '*')
-    // Before anything is done for it; its place it takes when all of it is here.
-    ctx.admission.check(priority)
-    const caller = await admit(ctx, message, gate)
+    const caller = await enter(ctx, {
+      ...steps,
+      caller: isPublic
+        ? skip('anybody may ask, also with a bad token')
+        : signIn(message.headers.authorization),
+    })
     const request = await readRequest(caller, { route, message, params })
     // Who counts its callers itself hears of it first.
     if (request.body === null && !route.hasOwnLimit) throw new DomainError('BODY_TOO_LARGE')
