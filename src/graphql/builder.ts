@@ -8,6 +8,7 @@ import { getDatamodel } from '../../prisma/generated/pothos.ts'
 import type { Context } from '../context.ts'
 import * as scalars from './scalars.ts'
 import './effects.ts'
+import { resultName } from './results.ts'
 import './scopes.ts'
 
 interface SchemaTypes {
@@ -24,29 +25,56 @@ interface SchemaTypes {
   }
 }
 
-/** `collectPayment` gives a `CollectPaymentResult`. */
-function resultName({ fieldName }: { fieldName: string }): string {
-  return `${fieldName.charAt(0).toUpperCase()}${fieldName.slice(1)}Result`
-}
+/** Descriptions of the types, fields and arguments that the relay plugin makes. */
+const relayDescriptions = {
+  idFieldOptions: { description: 'The global id: `node(id:)` finds the object by it.' },
+  nodeTypeOptions: { description: 'An object that has a global id.' },
+  pageInfoTypeOptions: { description: 'The position of a page in its list.' },
+  hasNextPageFieldOptions: { description: 'True when more entries follow the page.' },
+  hasPreviousPageFieldOptions: { description: 'True when entries come before the page.' },
+  startCursorFieldOptions: { description: 'The cursor of the first entry; null when the page is empty.' },
+  endCursorFieldOptions: {
+    description: 'The cursor of the last entry; null when the page is empty. Pass it as `after` to read on.',
+  },
+  edgesFieldOptions: { description: 'The entries of the page, each with its cursor.' },
+  pageInfoFieldOptions: { description: 'The position of the page in the list.' },
+  cursorFieldOptions: { description: 'The cursor of the entry, to pass as `after` or `before`.' },
+  nodeFieldOptions: { description: 'The entry itself.' },
+  defaultEdgeTypeOptions: { description: 'One entry of a page, with its cursor.' },
+  afterArgOptions: { description: 'Read the entries after this cursor.' },
+  beforeArgOptions: { description: 'Read the entries before this cursor.' },
+  firstArgOptions: { description: 'Page size from the start of the list, 1 to 100. Default: 20.' },
+  lastArgOptions: { description: 'Page size from the end of the list, 1 to 100.' },
+} as const
 
 /** What the resources' schemas are written with: the code-first schema is the core of the domain. */
 export const builder = new SchemaBuilder<SchemaTypes>({
-  plugins: ['scopes', ErrorsPlugin, 'effects', RelayPlugin, PrismaPlugin],
+  plugins: ['scopes', ErrorsPlugin, 'results', 'effects', RelayPlugin, PrismaPlugin],
   defaultFieldNullability: false,
   errors: { directResult: true, defaultUnionOptions: { name: resultName } },
   prisma: { client: (ctx) => ctx.database.prisma, dmmf: getDatamodel(), onUnusedQuery: 'warn' },
   relay: {
     clientMutationId: 'omit',
     cursorType: 'String',
-    nodesOnConnection: true,
-    nodeQueryOptions: { scope: 'authenticated' },
-    nodesQueryOptions: { scope: 'authenticated' },
+    nodesOnConnection: { description: 'The entries of the page, without cursors.' },
+    ...relayDescriptions,
+    nodeQueryOptions: {
+      scope: 'authenticated',
+      description: 'Any object by its global id; null when it does not exist.',
+      args: { id: { description: 'The global id of the object.' } },
+    },
+    nodesQueryOptions: {
+      scope: 'authenticated',
+      description:
+        'Several objects by their global ids, in the same order; null for each that does not exist.',
+      args: { ids: { description: 'The global ids of the objects.' } },
+    },
   },
 })
 
-builder.queryType({})
-builder.mutationType({})
-builder.subscriptionType({})
+builder.queryType({ description: 'All operations that only read data.' })
+builder.mutationType({ description: 'All operations that change data.' })
+builder.subscriptionType({ description: 'All live streams of changes.' })
 builder.addScalarType('Amount', scalars.Amount)
 builder.addScalarType('SafeInt', scalars.SafeInt)
 builder.addScalarType('DateTime', scalars.DateTime)

@@ -35,6 +35,9 @@ export function lazyConnection<Node>(
   }
 }
 
+/** What `offset` of a list means. */
+export const offsetWords = 'Number of rows to skip. Cursors are faster on long lists. Default: 0.'
+
 /** The types of a list that a client reads on from a cursor: `<name>Connection` and `<name>Edge`. */
 export function connectionType<Type extends OutputType<Types>>(
   type: Type,
@@ -57,6 +60,7 @@ export function countedConnectionType<Type extends OutputType<Types>>(
       description,
       fields: (t) => ({
         totalCount: t.int({
+          description: 'Number of entries in the whole list.',
           resolve: (page) => (page as unknown as LazyConnection<unknown>).totalCount(),
         }),
       }),

@@ -1,8 +1,8 @@
-import { roleNames } from '../identity/roles.ts'
-import { scopes } from '../identity/scopes.ts'
-import { events } from '../events/catalogue.ts'
+import type { Role } from '../identity/roles.ts'
+import type { Scope as ScopeName } from '../identity/scopes.ts'
+import { type EventType as EventName, events } from '../events/catalogue.ts'
 import { invariant } from '../shared/invariant.ts'
-import { payoutMethods, providers } from '../shared/providers.ts'
+import type { PayoutMethod as PayoutMethodName, Provider } from '../shared/providers.ts'
 import type { States } from '../shared/states.ts'
 import { builder } from './builder.ts'
 
@@ -27,43 +27,103 @@ function nameOf(words: readonly string[]): string {
   return words.toSorted().join()
 }
 
-/** The GraphQL enum of a lifecycle: its statuses in capitals. */
-export function stateEnum<S extends string>(name: string, states: States<S>, description: string) {
-  return wordEnum(name, states.statuses, description)
+/**
+ * The GraphQL enum of a lifecycle: its statuses in capitals.
+ * @param values the description of each status
+ */
+export function stateEnum<S extends string>(
+  name: string,
+  { statuses }: States<S>,
+  description: string,
+  values: Readonly<Record<S, string>>,
+) {
+  const words = Object.fromEntries(statuses.map((status) => [status, values[status]]))
+  return wordEnum(name, words as Record<S, string>, description)
 }
 
-/** An enum of words that the database and REST write in small letters. */
-export function wordEnum<const W extends string>(name: string, words: readonly W[], description: string) {
-  const values = Object.fromEntries(words.map((word) => [word.toUpperCase(), { value: word }]))
-  return known(words, builder.enumType(name, { description, values }))
+/**
+ * An enum of words that the database and REST write in small letters.
+ * @param words each word with its description
+ */
+export function wordEnum<W extends string>(
+  name: string,
+  words: Readonly<Record<W, string>>,
+  description: string,
+) {
+  const all = Object.keys(words) as W[]
+  const values = Object.fromEntries(
+    all.map((word) => [word.toUpperCase(), { value: word, description: words[word] }]),
+  )
+  return known(all, builder.enumType(name, { description, values }))
 }
 
-export const PaymentMethod = known(
-  providers,
-  builder.enumType('PaymentMethod', {
-    description: 'The four mobile-money operators.',
-    values: providers,
-  }),
+/** An enum whose values are written the same everywhere. */
+function nameEnum<const N extends string>(
+  name: string,
+  words: Readonly<Record<N, string>>,
+  description: string,
+) {
+  const all = Object.keys(words) as N[]
+  const values = Object.fromEntries(all.map((word) => [word, { value: word, description: words[word] }]))
+  return known(all, builder.enumType(name, { description, values }))
+}
+
+export const PaymentMethod = nameEnum<Provider>(
+  'PaymentMethod',
+  {
+    OperatorA: 'Mobile money of OperatorA; the customer confirms a prompt on the phone.',
+    OperatorB: 'Mobile money of OperatorB; the customer confirms on a hosted page.',
+    OperatorC: 'Mobile money of OperatorC; the customer confirms a prompt on the phone.',
+    OperatorD: 'Mobile money of OperatorD; the customer confirms a prompt on the phone.',
+  },
+  'A mobile-money operator.',
 )
 
-export const PayoutMethod = known(
-  payoutMethods,
-  builder.enumType('PayoutMethod', {
-    description: 'The ways to pay somebody out. BankTransfer can be saved, and is not paid yet.',
-    values: payoutMethods,
-  }),
+export const PayoutMethod = nameEnum<PayoutMethodName>(
+  'PayoutMethod',
+  {
+    BankTransfer: 'A bank transfer. A beneficiary can be saved with it, but payouts are not supported yet.',
+    OperatorA: 'Mobile money of OperatorA.',
+    OperatorB: 'Mobile money of OperatorB.',
+    OperatorC: 'Mobile money of OperatorC.',
+    OperatorD: 'Mobile money of OperatorD.',
+  },
+  'A way to pay money out.',
 )
 
-export const MemberRole = wordEnum(
+export const MemberRole = wordEnum<Role>(
   'MemberRole',
-  roleNames,
-  'What somebody may do: the owner all, the admin all but owners, finance money; the viewer reads.',
+  {
+    admin: 'May do everything, except change or remove owners.',
+    finance: 'May make and approve payments, but not change the team, keys, webhooks or settings.',
+    owner: 'May do everything.',
+    viewer: 'May read payments, but change nothing.',
+  },
+  'The role of a team member.',
 )
 
 export const EventType = wordEnum(
   'EventType',
-  Object.keys(events) as (keyof typeof events)[],
-  'What the events log tells of.',
+  Object.fromEntries(Object.entries(events).map(([type, { tells }]) => [type, tells])) as Record<
+    EventName,
+    string
+  >,
+  'The type of an event.',
 )
 
-export const Scope = wordEnum('Scope', scopes, 'What a token may be allowed to do.')
+export const Scope = wordEnum<ScopeName>(
+  'Scope',
+  {
+    balance: 'Read the balance, transactions and statements.',
+    beneficiaries: 'Read and change beneficiaries.',
+    bulk_pay: 'Create, read and pay batches.',
+    deposit: 'Make deposits and refunds.',
+    pay: 'Collect payments from customers.',
+    payment_links: 'Read and change payment links.',
+    payout: 'Create and read payouts.',
+    settings: 'Read and change the settings and API keys, and read the audit log.',
+    team: 'Read and change the team.',
+    webhooks: 'Read and change webhook endpoints, and read events.',
+  },
+  'A permission that a token can hold.',
+)

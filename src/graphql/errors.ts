@@ -6,23 +6,25 @@ import type { Log } from '../telemetry/log.ts'
 import { builder } from './builder.ts'
 
 const Refusal = builder.interfaceRef<DomainError>('Refusal').implement({
-  description: 'An expected refusal: nothing of what was asked was done, unless its type says so.',
+  description: 'An expected refusal. Nothing of the request was done, unless the type says otherwise.',
   fields: (t) => ({
-    code: t.exposeString('code', { description: 'What programs branch on; it never changes.' }),
-    message: t.exposeString('message', { description: 'One sentence for people.' }),
+    code: t.exposeString('code', { description: 'The code of the refusal, for programs. It never changes.' }),
+    message: t.exposeString('message', { description: 'An explanation in one sentence, for people.' }),
     retryAfter: t.int({
       nullable: true,
-      description: 'Seconds after which another try makes sense.',
+      description: 'Seconds to wait before another try; null when waiting does not help.',
       resolve: ({ detail }) => detail.retryAfterS ?? null,
     }),
   }),
 })
 
 const Problem = builder.objectRef<FieldProblem>('InputProblem').implement({
-  description: 'What is wrong with one field.',
+  description: 'A problem with one field of the input.',
   fields: (t) => ({
-    field: t.exposeString('field', { description: 'Path of the field, as in `recipients[3].amount`.' }),
-    message: t.exposeString('message'),
+    field: t.exposeString('field', {
+      description: 'The path of the field, for example `recipients[3].amount`.',
+    }),
+    message: t.exposeString('message', { description: 'An explanation of the problem, for people.' }),
   }),
 })
 
@@ -55,10 +57,18 @@ export function refusalType(code: RefusalCode): RefusalClass {
 }
 
 builder.objectField(refusalType('INVALID_INPUT'), 'problems', (t) =>
-  t.field({ type: [Problem], resolve: (error) => [...(error.detail.problems ?? [])] }),
+  t.field({
+    type: [Problem],
+    description: 'The problems of single fields, at most the first 100.',
+    resolve: (error) => [...(error.detail.problems ?? [])],
+  }),
 )
 builder.objectField(refusalType('FORBIDDEN'), 'requiredScopes', (t) =>
-  t.stringList({ resolve: (error) => [...(error.detail.requiredScopes ?? [])] }),
+  t.stringList({
+    description:
+      'The scopes of which the token lacks at least one; empty when the refusal is not about scopes.',
+    resolve: (error) => [...(error.detail.requiredScopes ?? [])],
+  }),
 )
 /** The refusals that a mutation may return: typed members of its result union. */
 export function refusals(...codes: readonly RefusalCode[]): { types: RefusalClass[] } {

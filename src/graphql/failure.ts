@@ -4,22 +4,49 @@ import { wordEnum } from './enums.ts'
 
 const FailureParty = wordEnum(
   'FailureParty',
-  ['customer', 'merchant', 'platform', 'operator'],
-  'Who can do something about it.',
+  {
+    customer: 'The customer or payee, for example by adding money to the account.',
+    merchant: 'The merchant, for example by correcting the number.',
+    operator: 'The mobile-money operator.',
+    platform: 'The operator of this service.',
+  },
+  'The party that can solve a failure.',
 )
-const RetryAdvice = wordEnum('RetryAdvice', ['now', 'later', 'no'], 'When another try makes sense.')
+const RetryAdvice = wordEnum(
+  'RetryAdvice',
+  {
+    later: 'A new try may succeed later.',
+    no: 'A new try with the same data would fail again.',
+    now: 'A new try may succeed at once.',
+  },
+  'Advice when to try a failed payment again.',
+)
 
 /** Why something was not paid, with words for the person who asks. */
 export const Failure = builder.objectRef<FailureReason>('Failure').implement({
-  description: 'Why something was not paid, and what can be done.',
+  description: 'The reason why a payment failed, and the advice what to do.',
   fields: (t) => ({
     reason: t.string({
-      description: 'What programs branch on.',
+      description: 'The code of the failure, for programs: `PAYER_INSUFFICIENT_FUNDS`.',
       resolve: (reason) => reason,
     }),
-    who: t.field({ type: FailureParty, resolve: (reason) => failureReasons[reason].who }),
-    again: t.field({ type: RetryAdvice, resolve: (reason) => failureReasons[reason].again }),
-    messageFr: t.string({ resolve: (reason) => failureReasons[reason].messageFr }),
-    messageEn: t.string({ resolve: (reason) => failureReasons[reason].messageEn }),
+    who: t.field({
+      type: FailureParty,
+      description: 'The party that can solve the problem.',
+      resolve: (reason) => failureReasons[reason].who,
+    }),
+    again: t.field({
+      type: RetryAdvice,
+      description: 'The advice when to try again.',
+      resolve: (reason) => failureReasons[reason].again,
+    }),
+    messageFr: t.string({
+      description: 'An explanation in French, for the merchant.',
+      resolve: (reason) => failureReasons[reason].messageFr,
+    }),
+    messageEn: t.string({
+      description: 'An explanation in English, for the merchant.',
+      resolve: (reason) => failureReasons[reason].messageEn,
+    }),
   }),
 })

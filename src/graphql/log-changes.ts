@@ -7,26 +7,32 @@ import { type LiveStream, liveStream, readCursor } from './live-stream.ts'
 
 /** Where a change stands in the log: what the subscriptions tell of has these fields. */
 export const LogChange = builder.interfaceRef<LogEvent>('LogChange').implement({
-  description: 'A change that the log of the merchant tells of, as it was at that moment.',
+  description: "A change in the merchant's event log, as it was when the change happened.",
   fields: (t) => ({
     sequence: t.field({
       type: 'SafeInt',
       description:
-        'Place in the one log of the merchant, which has no gap. What lies between two changes is of ' +
-        'other kinds: see `events`.',
+        "The position of the change in the merchant's event log. Positions between two changes " +
+        'of one subscription belong to other events.',
       resolve: ({ position }) => position,
     }),
     cursor: t.string({
-      description: 'Give it as `after` to go on from here.',
+      description: 'The cursor of this change. Pass it as `after` to continue from here.',
       resolve: ({ position }) => String(position),
     }),
-    type: t.expose('type', { type: EventType }),
-    occurredAt: t.expose('occurredAt', { type: 'DateTime' }),
+    type: t.expose('type', {
+      type: EventType,
+      description: 'The type of the event that describes the change.',
+    }),
+    occurredAt: t.expose('occurredAt', {
+      type: 'DateTime',
+      description: 'The moment when the change happened.',
+    }),
   }),
 })
 
 /** What `after` of a subscription to changes means. */
-export const afterWords = 'Cursor of the last change that you have; without it, what comes next.'
+export const afterWords = 'The cursor of the last change that you have. Default: only new changes.'
 
 /**
  * Follows the log of the caller's merchant.

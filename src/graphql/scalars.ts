@@ -5,7 +5,9 @@ import { laterMs } from '../shared/input.ts'
 /** Whole francs. JSON numbers hold them exactly up to nine thousand million million. */
 export const Amount = new GraphQLScalarType<bigint, number>({
   name: 'Amount',
-  description: 'Whole francs of the West African CFA franc (XOF), as a JSON number: 5000 means 5,000 francs.',
+  description:
+    'An amount in whole francs of the West African CFA franc (XOF), as a JSON number: 5000 means ' +
+    '5,000 francs.',
   serialize: (value) => toSafeNumber(value, 'Amount'),
   parseValue: (value) => toBigint(value, 'an amount is a whole number of francs: XOF has no minor unit'),
   parseLiteral: (node) => literal(node, 'an amount is a whole number of francs: XOF has no minor unit'),
@@ -30,13 +32,13 @@ export const DateTime = new GraphQLScalarType<Date, string>({
   parseLiteral: (node, values) =>
     laterMs('value' in node ? node.value : null, isoTime.parseLiteral(node, values)),
   name: 'DateTime',
-  description: 'A moment in ISO 8601, UTC, with milliseconds: 2026-01-31T10:00:00.000Z.',
+  description: 'A moment in ISO 8601 format, in UTC, with milliseconds: 2026-01-31T10:00:00.000Z.',
 })
 
 /** Milliseconds inside, ISO 8601 outside. */
 export const Duration = new GraphQLScalarType<number, string>({
   name: 'Duration',
-  description: 'A span of time in ISO 8601, of weeks, days, hours, minutes and seconds: PT25H, P1DT30M.',
+  description: 'A duration in ISO 8601 format, of weeks, days, hours, minutes and seconds: PT25H, P1DT30M.',
   serialize: (value) => `PT${Number(value) / 1_000}S`,
   parseValue: (value) => toMilliseconds(value),
   parseLiteral: (node) => toMilliseconds(node.kind === Kind.STRING ? node.value : undefined),

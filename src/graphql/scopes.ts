@@ -76,17 +76,17 @@ const places = [DirectiveLocation.FIELD_DEFINITION, DirectiveLocation.OBJECT]
 export const accessDirectives: readonly GraphQLDirective[] = [
   new GraphQLDirective({
     name: 'public',
-    description: 'Anyone may use it.',
+    description: 'Anyone may use the field or type, without a token.',
     locations: places,
   }),
   new GraphQLDirective({
     name: 'authenticated',
-    description: 'Any valid access token may use it.',
+    description: 'Any valid access token may use the field or type.',
     locations: places,
   }),
   new GraphQLDirective({
     name: 'requiresScopes',
-    description: 'The access token must hold all scopes of one of the lists.',
+    description: 'The access token must hold every scope of at least one of these lists.',
     locations: places,
     args: {
       scopes: {

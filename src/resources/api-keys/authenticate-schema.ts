@@ -9,37 +9,47 @@ import { DomainError } from '../../shared/errors.ts'
 import { KeyLimits, KeyLimitsInput } from './limits-schema.ts'
 
 const AccessToken = builder.objectRef<ExchangeResult>('AccessToken').implement({
-  description: 'A short-lived bearer token.',
+  description: 'An access token: a program sends it with each request.',
   fields: (t) => ({
     token: t.exposeString('token', {
       isSecret: true,
-      description: 'Send it as `Authorization: Bearer …`; keep it on your server.',
+      description: 'The token. Send it as `Authorization: Bearer <token>`, and keep it on your server.',
     }),
-    tokenType: t.string({ resolve: () => 'Bearer' }),
-    expiresIn: t.exposeInt('expiresIn', { description: 'Seconds.' }),
-    expiresAt: t.expose('expiresAt', { type: 'DateTime' }),
-    scopes: t.stringList({ resolve: ({ scopes }) => [...scopes] }),
+    tokenType: t.string({ description: 'The type of the token: always `Bearer`.', resolve: () => 'Bearer' }),
+    expiresIn: t.exposeInt('expiresIn', {
+      description: 'Lifetime of the token in seconds, for example 86400 for 24 hours.',
+    }),
+    expiresAt: t.expose('expiresAt', {
+      type: 'DateTime',
+      description: 'The moment when the token stops working.',
+    }),
+    scopes: t.stringList({
+      description: 'The scopes that the token grants, for example `pay` and `balance`.',
+      resolve: ({ scopes }) => [...scopes],
+    }),
     limits: t.field({
       type: KeyLimits,
       nullable: true,
-      description: 'What the token is limited to; null where to nothing.',
+      description: 'The limits of payments made with this token; null when it has none.',
       resolve: ({ caps }) => caps,
     }),
   }),
 })
 
 const AuthenticateInput = builder.inputType('AuthenticateInput', {
-  description: 'An API key and its secret (specification: POST /auth).',
+  description: 'An API key with its secret, and the options of the token. Same as POST /auth in REST.',
   fields: (t) => ({
-    apiKey: t.string(),
-    apiSecret: t.string(),
+    apiKey: t.string({ description: 'The public part of the API key.' }),
+    apiSecret: t.string({ description: 'The secret part of the API key.' }),
     scopes: t.stringList({
-      description: "Part of the key's scopes; pay, deposit and balance where left out.",
+      description:
+        'Scopes of the token, each one that the key holds. Default: `pay`, `deposit` and `balance`.',
     }),
-    expiresInHours: t.float({ description: 'Whole hours from 1 to 720; 24 where left out.' }),
+    expiresInHours: t.float({ description: 'Lifetime of the token in whole hours, 1 to 720. Default: 24.' }),
     limits: t.field({
       type: KeyLimitsInput,
-      description: "None wider than the key's, which the token has where they are left out.",
+      description:
+        "Limits of the token, each at most as wide as the key's own. Default: the limits of the key.",
     }),
   }),
 })
@@ -49,7 +59,9 @@ builder.mutationField('authenticate', (t) =>
     type: AccessToken,
     nullable: true,
     scope: 'public',
-    description: 'Exchanges an API key and its secret for an access token. 20 tries in 15 minutes.',
+    description:
+      'Exchanges an API key and its secret for an access token. An API key may try 20 times ' +
+      'in 15 minutes.',
     errors: refusals(
       'INVALID_INPUT',
       'CREDENTIALS_REJECTED',
@@ -58,7 +70,13 @@ builder.mutationField('authenticate', (t) =>
       'FORBIDDEN',
       'RATE_LIMITED',
     ),
-    args: { input: t.arg({ type: AuthenticateInput, required: true }) },
+    args: {
+      input: t.arg({
+        type: AuthenticateInput,
+        description: 'The API key with its secret, and the options of the token.',
+        required: true,
+      }),
+    },
     resolve: (_root, { input }, ctx) => authenticate(ctx, input),
   }),
 )

@@ -6,17 +6,18 @@ import { refusalType } from '../../graphql/errors.ts'
 import { capsInput } from '../../identity/caps.ts'
 
 const description = {
-  maxPerPayment: 'Whole XOF of one deposit, refund or payout.',
+  maxPerPayment: 'Highest amount of one deposit, refund or payout, in whole XOF.',
   maxPerDay:
-    'Whole XOF of deposits, refunds and payouts that are asked for on one day (UTC). What fails or is ' +
-    'cancelled later counts too, and a scheduled payout on the day when it is made.',
-  paymentMethods: 'The operators that it collects, pays and refunds by.',
-  addresses: "Addresses and CIDR ranges that it is used from, on top of the account's whitelist.",
+    'Highest total per UTC day of deposits, refunds and payouts, in whole XOF. Failed and cancelled ' +
+    'payments count, and a scheduled payout counts on the day when it is created.',
+  paymentMethods: 'The only operators that can be used.',
+  addresses:
+    'IP addresses and CIDR ranges from which it can be used. The whitelist of the account applies too.',
 } satisfies Record<keyof Caps, string>
 
 /** What a key or a token is limited to. */
 export const KeyLimits = builder.objectRef<Caps>('KeyLimits').implement({
-  description: 'What an API key or a token is limited to; what is null is not limited.',
+  description: 'Limits of an API key or token. A limit that is null does not apply.',
   fields: (t) => ({
     maxPerPayment: t.expose('maxPerPayment', {
       type: 'Amount',
@@ -40,19 +41,19 @@ export const KeyLimits = builder.objectRef<Caps>('KeyLimits').implement({
 
 /** The same as a wish. */
 export const KeyLimitsInput = inputOf('KeyLimitsInput', capsInput, {
-  description: 'What an API key or a token is to be limited to; what is left out is not limited.',
+  description: 'Limits for an API key or token. A limit that is left out does not apply.',
   fields: {
     maxPerPayment: description.maxPerPayment,
     maxPerDay: description.maxPerDay,
     paymentMethods: description.paymentMethods,
-    addresses: `${description.addresses} 20 at most.`,
+    addresses: `${description.addresses} At most 20.`,
   },
 })
 
 builder.objectField(refusalType('LIMIT_EXCEEDED'), 'limit', (t) =>
   t.string({
     nullable: true,
-    description: 'Which of the `limits` it is: `maxPerPayment`, `maxPerDay` or `paymentMethods`.',
+    description: 'The name of the limit: `maxPerPayment`, `maxPerDay` or `paymentMethods`.',
     resolve: ({ detail }) => detail.limit ?? null,
   }),
 )

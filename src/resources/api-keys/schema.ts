@@ -7,7 +7,7 @@ import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
 import { Scope } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
-import { countedConnectionType, newestFirst } from '../../graphql/connection.ts'
+import { countedConnectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
 import { createMerchantKey, createApiKeyInput } from './create.ts'
 import { KeyLimits } from './limits-schema.ts'
 import { regenerateMerchantKey } from './regenerate.ts'
@@ -23,30 +23,37 @@ const ApiKey = builder.prismaNode('ApiKey', {
   findUnique: (id, ctx) => ({ ...mine(ctx), id: keyIdOf(id) }),
   nullable: true,
   scope: ['settings'],
-  description: 'What a program signs in with. Its secret half is shown once, when it is made.',
+  description:
+    'An API key with which a program signs in. Its secret is shown once, when the key is ' +
+    'created or regenerated.',
   fields: (t) => ({
-    databaseId: t.expose('id', { type: 'SafeInt', description: 'The `api_key_id` of events.' }),
-    name: t.exposeString('name'),
+    databaseId: t.expose('id', {
+      type: 'SafeInt',
+      description: 'The id of the key in REST; events call it `api_key_id`.',
+    }),
+    name: t.exposeString('name', {
+      description: 'The name that its creator gave to the key, 1 to 100 characters.',
+    }),
     prefix: t.string({
-      description: 'How its public half begins.',
+      description: 'The first characters of the public part of the key, to recognise it.',
       select: { key: true },
       resolve: ({ key }) => prefixOf(key),
     }),
     lastFour: t.string({
-      description: 'How its public half ends.',
+      description: 'The last four characters of the public part of the key.',
       select: { key: true },
       resolve: ({ key }) => key.slice(-4),
     }),
     scopes: t.field({
       type: [Scope],
-      description: 'What its tokens may be allowed to do.',
+      description: 'The scopes that tokens of this key may hold.',
       select: { scopes: true },
       resolve: ({ scopes }) => scopes.filter(isScope),
     }),
     limits: t.field({
       type: KeyLimits,
       nullable: true,
-      description: 'What its tokens are limited to, for ever; null where to nothing.',
+      description: 'The limits of payments made with this key, which never change; null when it has none.',
       select: { maxPerPayment: true, maxPerDay: true, paymentMethods: true, addresses: true },
       resolve: ({ maxPerPayment, maxPerDay, paymentMethods, addresses }) =>
         orNone({
@@ -57,7 +64,7 @@ const ApiKey = builder.prismaNode('ApiKey', {
         }),
     }),
     isActive: t.boolean({
-      description: 'Whether it is neither revoked nor suspended and has not expired.',
+      description: 'True while the key can be used: it is not revoked, not suspended and not expired.',
       select: { revokedAt: true, suspendedAt: true, expiresAt: true },
       resolve: ({ revokedAt, suspendedAt, expiresAt }) =>
         revokedAt === null &&
@@ -65,31 +72,47 @@ const ApiKey = builder.prismaNode('ApiKey', {
         (expiresAt === null || expiresAt.getTime() > Date.now()),
     }),
     isCurrent: t.boolean({
-      description: 'The one whose token asks.',
+      description: 'True for the key whose token makes this request.',
       resolve: ({ id }, _args, { actor }) => id === actor?.apiKeyId,
     }),
     issuedTo: t.relation('issuedTo', {
       nullable: true,
       description:
-        'The member who was shown its secret, also by way of another key. When that member is removed, the ' +
-        'key is revoked. null where the service does not know a member, as of the first key of an account.',
+        'The member who received the secret, directly or through another API key. The key is ' +
+        'revoked when that member is removed. Null when the service knows no such member, as ' +
+        'for the first key of an account.',
     }),
-    expiresAt: t.expose('expiresAt', { type: 'DateTime', nullable: true }),
+    expiresAt: t.expose('expiresAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'The moment when the key stops working; null when it never expires.',
+    }),
     lastUsedAt: t.expose('lastUsedAt', {
       type: 'DateTime',
       nullable: true,
-      description: 'To the minute.',
+      description: 'The moment when the key was last used, to the minute; null when it was never used.',
     }),
-    lastUsedFrom: t.exposeString('lastUsedFrom', { nullable: true, description: 'The address.' }),
-    revokedAt: t.expose('revokedAt', { type: 'DateTime', nullable: true }),
+    lastUsedFrom: t.exposeString('lastUsedFrom', {
+      nullable: true,
+      description: 'The IP address that last used the key; null when it was never used.',
+    }),
+    revokedAt: t.expose('revokedAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'The moment when the key was revoked; null while it is not.',
+    }),
     suspendedAt: t.expose('suspendedAt', {
       type: 'DateTime',
       nullable: true,
       description:
-        'Since when its secret is refused: the service was restored from a backup, which may hold an old ' +
-        'secret. Regenerate the key to use it again. Null where it is not suspended.',
+        'The moment from which the secret is refused, because the service was restored from a ' +
+        'backup that may hold an old secret. Regenerate the key to use it again. Null when it ' +
+        'is not suspended.',
     }),
-    createdAt: t.expose('createdAt', { type: 'DateTime' }),
+    createdAt: t.expose('createdAt', {
+      type: 'DateTime',
+      description: 'The moment when the key was created.',
+    }),
   }),
 })
 
@@ -99,10 +122,10 @@ builder.queryField('apiKeys', (t) =>
   t.field({
     type: ApiKeys,
     scope: ['settings'],
-    description: 'The API keys, newest first, also those that ended.',
+    description: 'The API keys of the merchant, newest first, expired and revoked ones included.',
     args: {
       ...t.arg.connectionArgs(),
-      offset: t.arg.int({ description: 'Rows to pass over; cursors are faster.' }),
+      offset: t.arg.int({ description: offsetWords }),
     },
     resolve: (_root, args, ctx, info) =>
       newestFirst(ctx, info, {
@@ -116,34 +139,37 @@ builder.queryField('apiKeys', (t) =>
 )
 
 const IssuedApiKey = builder.objectRef<IssuedKey>('IssuedApiKey').implement({
-  description: 'An API key with both its halves. The secret is shown this once: keep it on your server.',
+  description: 'An API key with both its parts. The secret is shown only here: keep it on your server.',
   fields: (t) => ({
     apiKey: t.prismaField({
       type: ApiKey,
       nullable: true,
+      description: 'The record of the key; null when it can no longer be read.',
       resolve: (query, { apiKeyId }, _args, ctx) =>
         ctx.database.prisma.apiKey.findFirst({ ...query, where: { ...mine(ctx), id: apiKeyId } }),
     }),
-    key: t.exposeString('key', { description: '`X-API-Key` of POST /auth.' }),
+    key: t.exposeString('key', { description: 'The public part. Send it as `X-API-Key` to POST /auth.' }),
     secret: t.string({
       isSecret: true,
-      description: '`X-API-Secret` of POST /auth.',
+      description: 'The secret part. Send it as `X-API-Secret` to POST /auth.',
       resolve: ({ secret }) => secret.reveal(),
     }),
   }),
 })
 
 const CreateApiKeyInput = inputOf('CreateApiKeyInput', createApiKeyInput, {
-  description: 'An API key to be.',
+  description: 'A new API key.',
   fields: {
-    name: '1 to 100 characters.',
-    scopes: 'Some of those that you hold.',
-    expiresAt: 'Within ten years. Of a key that an API key makes, no later than that; else never.',
-    limits: 'They never change, also where the key is regenerated.',
+    name: 'A name for the key, 1 to 100 characters.',
+    scopes: 'Scopes of the key. You must hold each of them yourself.',
+    expiresAt:
+      'The moment when the key stops working, within ten years. A key created with an API key ' +
+      'cannot outlive that key. Default: never.',
+    limits:
+      'Limits of payments made with the key. They can never be changed, also not when the key ' +
+      'is regenerated.',
   },
 })
-
-const idArgument = 'Its global id, or its id.'
 
 builder.mutationFields((t) => ({
   createApiKey: t.field({
@@ -151,27 +177,39 @@ builder.mutationFields((t) => ({
     nullable: true,
     scope: ['settings'],
     description:
-      'Makes an API key. It grants nothing that its maker does not hold; whoever is limited makes none.',
+      'Creates an API key. The key cannot grant a scope that its creator does not hold, and a ' +
+      'caller with limits cannot create keys.',
     errors: refusals('INVALID_INPUT', 'FORBIDDEN', 'STATE_CONFLICT', 'RATE_LIMITED'),
-    args: { input: t.arg({ type: CreateApiKeyInput, required: true }) },
+    args: {
+      input: t.arg({
+        type: CreateApiKeyInput,
+        description: 'The name, scopes and limits of the key.',
+        required: true,
+      }),
+    },
     resolve: (_root, { input }, ctx) => createMerchantKey(ctx, input),
   }),
   regenerateApiKey: t.field({
     type: IssuedApiKey,
     nullable: true,
     scope: ['settings'],
-    description: 'Replaces both halves of a key. The old pair and its tokens are dead within a second.',
+    description:
+      'Replaces both parts of an API key. The old parts and their tokens stop working within a second.',
     errors: refusals('NOT_FOUND', 'FORBIDDEN', 'RATE_LIMITED'),
-    args: { id: t.arg.id({ required: true, description: idArgument }) },
+    args: {
+      id: t.arg.id({ required: true, description: 'The API key: its global id, or its `databaseId`.' }),
+    },
     resolve: (_root, { id }, ctx) => regenerateMerchantKey(ctx, keyIdOf(id)),
   }),
   revokeApiKey: t.prismaField({
     type: ApiKey,
     nullable: true,
     scope: ['settings'],
-    description: 'Ends a key and its tokens for ever, also the one that calls.',
+    description: 'Revokes an API key and its tokens for ever. It can be the key that makes this request.',
     errors: refusals('NOT_FOUND', 'RATE_LIMITED'),
-    args: { id: t.arg.id({ required: true, description: idArgument }) },
+    args: {
+      id: t.arg.id({ required: true, description: 'The API key: its global id, or its `databaseId`.' }),
+    },
     resolve: async (query, _root, args, ctx) => {
       const id = await revokeMerchantKey(ctx, keyIdOf(args.id))
       return ctx.database.prisma.apiKey.findFirst({ ...query, where: { ...mine(ctx), id } })

@@ -5,86 +5,106 @@ import { approvalStates } from './states.ts'
 
 // What is said of everything that may wait for people, and where it is said.
 
-export const ApprovalStatusEnum = stateEnum(
-  'ApprovalStatus',
-  approvalStates,
-  'Whether people let something go.',
-)
+export const ApprovalStatusEnum = stateEnum('ApprovalStatus', approvalStates, 'The status of an approval.', {
+  approved: 'Enough members approved the request.',
+  expired: 'Nothing was decided within seven days, and the request was cancelled.',
+  not_required: 'The settings did not ask for an approval.',
+  pending: 'The request waits for approvals.',
+  rejected: 'A member rejected the request, and it was cancelled.',
+})
 
 const Approver = builder.objectRef<Verdict>('Approver').implement({
-  description: 'A member of the team, as one who decides.',
+  description: 'A team member who approved or rejected a request.',
   fields: (t) => ({
-    databaseId: t.expose('memberId', { type: 'SafeInt', description: 'Its id in REST.' }),
-    name: t.exposeString('name'),
+    databaseId: t.expose('memberId', { type: 'SafeInt', description: 'The id of the member in REST.' }),
+    name: t.exposeString('name', { description: 'The name of the member.' }),
   }),
 })
 
 const VerdictType = builder.objectRef<Verdict>('ApprovalVerdict').implement({
-  description: 'What somebody decided about something that waits for approval.',
+  description: 'An approval or a rejection by one member.',
   fields: (t) => ({
-    member: t.field({ type: Approver, resolve: (verdict) => verdict }),
-    role: t.expose('role', { type: MemberRole, description: 'As it was then.' }),
-    at: t.expose('at', { type: 'DateTime' }),
+    member: t.field({
+      type: Approver,
+      description: 'The member who decided.',
+      resolve: (verdict) => verdict,
+    }),
+    role: t.expose('role', {
+      type: MemberRole,
+      description: 'The role of the member at the moment of the decision.',
+    }),
+    at: t.expose('at', { type: 'DateTime', description: 'The moment of the decision.' }),
     counts: t.exposeBoolean('counts', {
       description:
-        'False where the member was removed since, has a role that no longer approves, or got a higher ' +
-        'role less than 24 hours ago.',
+        'True while the decision counts. False after the member was removed, received a role ' +
+        'that cannot approve, or received a higher role less than 24 hours ago.',
     }),
   }),
 })
 
 const ApprovalObstacle = builder.enumType('ApprovalObstacle', {
-  description: 'Why a caller cannot approve something.',
+  description: 'The reason why the caller cannot approve a request.',
   values: Object.fromEntries(
     Object.entries(obstacles).map(([name, description]) => [name, { value: name as Obstacle, description }]),
   ) as Record<Obstacle, { value: Obstacle; description: string }>,
 })
 
 const Approval = builder.objectRef<Asked>('Approval').implement({
-  description: 'Whether people let something go, where its merchant asks for that.',
+  description: 'The state of the approval of a payout, batch, deposit or settings change.',
   fields: (t) => ({
-    status: t.field({ type: ApprovalStatusEnum, resolve: ({ approval }) => approval }),
+    status: t.field({
+      type: ApprovalStatusEnum,
+      description: 'The present status of the approval.',
+      resolve: ({ approval }) => approval,
+    }),
     required: t.exposeInt('approvalsRequired', {
-      description: 'How many people must approve it, as the settings were when it was to go; 0 for none.',
+      description:
+        'Number of people who must approve, by the settings at the time of the request; 0 when ' +
+        'no approval is required.',
     }),
     approvedBy: t.field({
       type: [VerdictType],
-      description: 'Who approved it, in order.',
+      description: 'The approvals that were given, oldest first.',
       resolve: async (asked, _args, ctx) =>
         (await verdictsOf(ctx, asked)).filter(({ verdict }) => verdict === 'approved'),
     }),
     rejectedBy: t.field({
       type: VerdictType,
       nullable: true,
+      description: 'The rejection; null when it was not rejected.',
       resolve: async (asked, _args, ctx) => rejection(await verdictsOf(ctx, asked)) ?? null,
     }),
     reason: t.string({
       nullable: true,
-      description: 'Why it was rejected.',
+      description: 'The reason that a member gave for the rejection; null when it was not rejected.',
       resolve: async (asked, _args, ctx) => rejection(await verdictsOf(ctx, asked))?.reason ?? null,
     }),
     digest: t.string({
       nullable: true,
-      description: 'SHA-256 of who is paid what, how and when: who approves gives back what was seen.',
+      description:
+        'SHA-256 of all that is approved: payees, amounts, operators and dates. Send it back in ' +
+        'the approve mutation, which proves that you approve what you saw.',
       resolve: ({ approvalDigest }) => approvalDigest && Buffer.from(approvalDigest).toString('hex'),
     }),
     expiresAt: t.expose('approvalExpiresAt', {
       type: 'DateTime',
       nullable: true,
-      description: 'It is cancelled where it was not approved by then.',
+      description:
+        'The moment when the request is cancelled if it is not approved; null when it needs no ' +
+        'approval.',
     }),
     canApprove: t.boolean({
       perPerson: true,
       description:
-        'Whether the caller may approve it now: a signed-in member who did not ask for it, and joined or ' +
-        'got the role at least 24 hours ago.',
+        'True when the caller may approve now: a signed-in member who did not request it, and ' +
+        'who joined or got the present role at least 24 hours ago.',
       resolve: async (asked, _args, ctx) => (await obstacleTo(ctx, asked)) === null,
     }),
     cannotApproveBecause: t.field({
       type: ApprovalObstacle,
       nullable: true,
       perPerson: true,
-      description: 'Why the caller may not approve it now; null where it may.',
+      description: 'The reason why the caller may not approve now; null when the caller may.',
       resolve: (asked, _args, ctx) => obstacleTo(ctx, asked),
     }),
   }),
@@ -106,6 +126,7 @@ const asking = {
 builder.prismaObjectField('Payout', 'approval', (t) =>
   t.field({
     type: Approval,
+    description: 'The approval of the payout.',
     select: { ...asking, makerMemberId: true },
     resolve: ({ status, makerMemberId, ...payout }): Asked => ({
       ...payout,
@@ -119,6 +140,7 @@ builder.prismaObjectField('Payout', 'approval', (t) =>
 builder.prismaObjectField('Batch', 'approval', (t) =>
   t.field({
     type: Approval,
+    description: 'The approval of the batch.',
     select: { ...asking, makerMemberIds: true },
     resolve: ({ id, status, makerMemberIds, ...batch }): Asked => ({
       ...batch,
@@ -134,19 +156,22 @@ builder.prismaObjectField('Transaction', 'approval', (t) =>
   t.field({
     type: Approval,
     nullable: true,
-    description: 'Of a deposit or a refund that waits, or waited, for people to approve it.',
+    description: 'The approval of a deposit or refund; null when it needed none.',
     select: { approval: true },
     resolve: ({ approval }) => approval && depositAsked(approval),
   }),
 )
 
 export const DepositApproval = builder.prismaObject('DepositApproval', {
-  description: 'A deposit or a refund that waits, or waited, for people to approve it.',
+  description: 'A deposit or refund that needs or needed an approval.',
   fields: (t) => ({
-    databaseId: t.expose('id', { type: 'SafeInt', description: 'The id of the transaction.' }),
-    transaction: t.relation('transaction'),
+    databaseId: t.expose('id', { type: 'SafeInt', description: 'The REST id of the transaction.' }),
+    transaction: t.relation('transaction', {
+      description: 'The transaction that pays the deposit or refund.',
+    }),
     approval: t.field({
       type: Approval,
+      description: 'The approval of the deposit or refund.',
       select: {
         id: true,
         approval: true,
@@ -170,6 +195,7 @@ function depositAsked(deposit: WaitingDeposit): Asked {
 builder.prismaObjectField('SettingsChange', 'approval', (t) =>
   t.field({
     type: Approval,
+    description: 'The approval of the change.',
     select: {
       id: true,
       approval: true,

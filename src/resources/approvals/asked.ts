@@ -76,15 +76,15 @@ function approverSinceMax(ctx: Context): Date {
 
 /** Why a caller cannot approve something. */
 export const obstacles = {
-  NOT_WAITING: 'It does not wait for approval, or its time is over.',
-  NO_PERSON: 'The caller is an API key: only a signed-in member approves.',
-  ROLE: 'The role of the caller approves nothing.',
-  MAKER: 'The caller asked for it, or was shown the API key that did.',
+  NOT_WAITING: 'The request does not wait for an approval, or its time is over.',
+  NO_PERSON: 'The caller is an API key. Only a signed-in member can approve.',
+  ROLE: 'The role of the caller cannot approve requests.',
+  MAKER: 'The caller made the request, or received the secret of the API key that made it.',
   UNKNOWN_MAKER:
-    'It was asked for with an API key that was shown to no known member, so nobody can approve it: ' +
-    'regenerate that key as a signed-in owner or admin, and ask again.',
-  NEW_MEMBER: 'The caller joined the team or got a higher role less than 24 hours ago.',
-  DECIDED: 'The caller has approved it already.',
+    'The request was made with an API key that no known member received, so nobody can approve it. ' +
+    'Regenerate that key as a signed-in owner or admin, and make the request again.',
+  NEW_MEMBER: 'The caller joined the team or received a higher role less than 24 hours ago.',
+  DECIDED: 'The caller has already approved the request.',
 } as const
 export type Obstacle = keyof typeof obstacles
 

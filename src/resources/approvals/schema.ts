@@ -22,7 +22,7 @@ function typeOf(model: 'Payout' | 'Batch' | 'SettingsChange'): Model {
 }
 
 const SubjectType = builder.unionType('ApprovalSubject', {
-  description: 'What may wait for approval.',
+  description: 'A request that may need an approval.',
   types: [typeOf('Payout'), typeOf('Batch'), typeOf('SettingsChange'), DepositApproval],
   resolveType: (row) => {
     if ('recipientCount' in row) return 'Batch'
@@ -39,11 +39,11 @@ builder.queryField('approvalsWaiting', (t) =>
     nullable: true,
     scope: seesApprovals,
     description:
-      'What waits for approval, of the kinds that the token may see, what expires first before the rest; ' +
-      '`canApprove` marks yours.',
+      'Requests that wait for approval and that the token may see, in the order of their ' +
+      'expiry. `canApprove` shows which ones the caller can approve.',
     args: {
-      first: t.arg.int({ description: '1 to 100; 20 where left out.' }),
-      after: t.arg.string({ description: 'Cursor of the last one that you have.' }),
+      first: t.arg.int({ description: 'Page size, 1 to 100. Default: 20.' }),
+      after: t.arg.string({ description: 'The cursor of the last request that you have.' }),
     },
     resolve: (_root, args, ctx, info) => {
       const page = readPageOf(args, placeOf)
@@ -61,9 +61,9 @@ builder.queryField('approvalsWaiting', (t) =>
   }),
 )
 
-const idWords = 'Its global id, or its id in REST.'
-const digestWords = 'The `approval.digest` that you saw.'
-const reasonWords = 'Why, in 1 to 200 characters.'
+const digestWords =
+  'The `approval.digest` that you saw. A different value is refused, because the request changed.'
+const reasonWords = 'The reason of the rejection, 1 to 200 characters.'
 const decisionRefusals = refusals('INVALID_INPUT', 'FORBIDDEN', 'NOT_FOUND', 'STATE_CONFLICT')
 
 builder.mutationFields((t) => ({
@@ -72,10 +72,10 @@ builder.mutationFields((t) => ({
     nullable: true,
     scope: ['payout'],
     movesMoney: true,
-    description: 'Approves a payout of somebody else. The last approval that is needed lets it go.',
+    description: 'Approves a payout that another member requested. The last required approval sends it.',
     errors: decisionRefusals,
     args: {
-      id: t.arg.id({ required: true, description: idWords }),
+      id: t.arg.id({ required: true, description: 'The payout: its global id, or its id in REST.' }),
       digest: t.arg.string({ required: true, description: digestWords }),
     },
     resolve: async (query, _root, args, ctx) =>
@@ -85,10 +85,12 @@ builder.mutationFields((t) => ({
     type: 'Payout',
     nullable: true,
     scope: ['payout'],
-    description: 'Rejects a payout of somebody else: it is cancelled, and its money free again.',
+    description:
+      'Rejects a payout that another member requested. It is cancelled, and its money is ' +
+      'available again.',
     errors: decisionRefusals,
     args: {
-      id: t.arg.id({ required: true, description: idWords }),
+      id: t.arg.id({ required: true, description: 'The payout: its global id, or its id in REST.' }),
       reason: t.arg.string({ required: true, description: reasonWords }),
     },
     resolve: async (query, _root, args, ctx) =>
@@ -99,10 +101,11 @@ builder.mutationFields((t) => ({
     nullable: true,
     scope: ['bulk_pay'],
     movesMoney: true,
-    description: 'Approves a batch of other people. The last approval that is needed lets it go.',
+    description:
+      'Approves a batch that another member requested. The last required approval starts the payments.',
     errors: decisionRefusals,
     args: {
-      id: t.arg.id({ required: true, description: idWords }),
+      id: t.arg.id({ required: true, description: 'The batch: its global id, or its id in REST.' }),
       digest: t.arg.string({ required: true, description: digestWords }),
     },
     resolve: async (query, _root, args, ctx) =>
@@ -112,10 +115,12 @@ builder.mutationFields((t) => ({
     type: 'Batch',
     nullable: true,
     scope: ['bulk_pay'],
-    description: 'Rejects a batch of other people: all of it is cancelled, and its money free again.',
+    description:
+      'Rejects a batch that another member requested. The whole batch is cancelled, and its ' +
+      'money is available again.',
     errors: decisionRefusals,
     args: {
-      id: t.arg.id({ required: true, description: idWords }),
+      id: t.arg.id({ required: true, description: 'The batch: its global id, or its id in REST.' }),
       reason: t.arg.string({ required: true, description: reasonWords }),
     },
     resolve: async (query, _root, args, ctx) =>
@@ -127,10 +132,10 @@ builder.mutationFields((t) => ({
     scope: ['deposit'],
     movesMoney: true,
     description:
-      'Approves a deposit or a refund of another member. The last approval that is needed lets it go.',
+      'Approves a deposit or refund that another member requested. The last required approval sends it.',
     errors: decisionRefusals,
     args: {
-      id: t.arg.id({ required: true, description: idWords }),
+      id: t.arg.id({ required: true, description: 'The transaction: its global id, or its id in REST.' }),
       digest: t.arg.string({ required: true, description: digestWords }),
     },
     resolve: async (query, _root, args, ctx) =>
@@ -140,10 +145,12 @@ builder.mutationFields((t) => ({
     type: 'Transaction',
     nullable: true,
     scope: ['deposit'],
-    description: 'Rejects a deposit or a refund that waits: it is cancelled, and its money free again.',
+    description:
+      'Rejects a deposit or refund that waits for approval. It is cancelled, and its money is ' +
+      'available again.',
     errors: decisionRefusals,
     args: {
-      id: t.arg.id({ required: true, description: idWords }),
+      id: t.arg.id({ required: true, description: 'The transaction: its global id, or its id in REST.' }),
       reason: t.arg.string({ required: true, description: reasonWords }),
     },
     resolve: async (query, _root, args, ctx) =>
@@ -154,11 +161,11 @@ builder.mutationFields((t) => ({
     nullable: true,
     scope: ['payout'],
     description:
-      'Approves a change of the settings that loosens approvals, and that another member asked for. With ' +
-      'the last approval that is needed it holds.',
+      'Approves a settings change that another member requested and that makes approvals less ' +
+      'strict. The last required approval applies it.',
     errors: decisionRefusals,
     args: {
-      id: t.arg.id({ required: true, description: idWords }),
+      id: t.arg.id({ required: true, description: 'The settings change: its global id, or its id in REST.' }),
       digest: t.arg.string({ required: true, description: digestWords }),
     },
     resolve: async (query, _root, args, ctx) =>
@@ -173,11 +180,11 @@ builder.mutationFields((t) => ({
     nullable: true,
     scope: ['payout'],
     description:
-      'Rejects a change of the settings that waits: nothing changes. The member who asked for it may do ' +
-      'so too.',
+      'Rejects a settings change that waits for approval. Nothing changes. The member who ' +
+      'requested it may also reject it.',
     errors: decisionRefusals,
     args: {
-      id: t.arg.id({ required: true, description: idWords }),
+      id: t.arg.id({ required: true, description: 'The settings change: its global id, or its id in REST.' }),
       reason: t.arg.string({ required: true, description: reasonWords }),
     },
     resolve: async (query, _root, args, ctx) =>
@@ -216,30 +223,37 @@ function subjectOf({ data }: Told): Subject {
 }
 
 const Change = builder.objectRef<Told>('ApprovalChange').implement({
-  description: 'A change of something that waits for approval, as it was at that moment.',
+  description: 'A change of an approval, as it was when the change happened.',
   interfaces: [LogChange],
   scope: seesApprovals,
   fields: (t) => ({
-    status: t.field({ type: ApprovalStatusEnum, resolve: ({ data }) => data.approval as ApprovalStatus }),
+    status: t.field({
+      type: ApprovalStatusEnum,
+      description: 'The status of the approval after this change.',
+      resolve: ({ data }) => data.approval as ApprovalStatus,
+    }),
     approvals: t.int({
       nullable: true,
-      description: 'Of an approval: how many count with it.',
+      description:
+        'Number of approvals that count, this one included; null when the change is not an approval.',
       resolve: ({ data }) => data.approvals ?? null,
     }),
     memberId: t.int({
       nullable: true,
-      description: 'Who approved or rejected it: the id in REST.',
+      description: 'The REST id of the member who approved or rejected; null for other changes.',
       resolve: ({ data }) => data.approved_by ?? data.rejected_by ?? null,
     }),
     reason: t.string({
       nullable: true,
-      description: 'Why it was rejected.',
+      description: 'The reason of a rejection; null for other changes.',
       resolve: ({ data }) => data.rejection_reason ?? null,
     }),
     payout: t.prismaField({
       type: 'Payout',
       nullable: true,
-      description: 'Of a payout: what it is now.',
+      description:
+        'The present state of the payout that the approval is about; null when it is about ' +
+        'something else.',
       resolve: (query, { data }, _args, ctx) =>
         'payout_id' in data
           ? ctx.database.prisma.payout.findFirst({
@@ -251,7 +265,9 @@ const Change = builder.objectRef<Told>('ApprovalChange').implement({
     batch: t.prismaField({
       type: 'Batch',
       nullable: true,
-      description: 'Of a batch: what it is now.',
+      description:
+        'The present state of the batch that the approval is about; null when it is about ' +
+        'something else.',
       resolve: (query, { data }, _args, ctx) =>
         'batch_id' in data
           ? ctx.database.prisma.batch.findFirst({ ...query, where: { id: data.batch_id, ...mine(ctx) } })
@@ -260,7 +276,9 @@ const Change = builder.objectRef<Told>('ApprovalChange').implement({
     transaction: t.prismaField({
       type: 'Transaction',
       nullable: true,
-      description: 'Of a deposit or a refund: what it is now.',
+      description:
+        'The present state of the deposit or refund that the approval is about; null when it is ' +
+        'about something else.',
       resolve: (query, { data }, _args, ctx) =>
         'transaction_id' in data
           ? ctx.database.prisma.transaction.findFirst({
@@ -272,7 +290,9 @@ const Change = builder.objectRef<Told>('ApprovalChange').implement({
     settingsChange: t.prismaField({
       type: 'SettingsChange',
       nullable: true,
-      description: 'Of a change of the settings: what it is now.',
+      description:
+        'The present state of the settings change that the approval is about; null when it is ' +
+        'about something else.',
       resolve: (query, { data }, _args, ctx) =>
         'settings_change_id' in data
           ? ctx.database.prisma.settingsChange.findFirst({
@@ -289,8 +309,8 @@ builder.subscriptionField('approvalsChanged', (t) =>
     type: Change,
     scope: seesApprovals,
     description:
-      'What begins to wait for approval, is approved, rejected, cancelled or expires, in order, of the ' +
-      'kinds that the token may see. It can be resumed.',
+      'Approvals that the token may see, each time one is requested, given, rejected, ' +
+      'cancelled or expired, in order. Pass `after` to resume.',
     args: { after: t.arg.string({ description: afterWords }) },
     subscribe: (_root, { after }, ctx) => {
       const seen = subjectsSeenBy(ctx)

@@ -12,98 +12,124 @@ const auditVerifyMax = 20_000
 
 const Entry = builder.prismaObject('AuditEntry', {
   scope: ['settings'],
-  description: 'A change that somebody made. It was written with the change, and never changes itself.',
+  description: 'One change in the audit log. It is written together with the change, and is never modified.',
   fields: (t) => ({
-    databaseId: t.field({ type: 'SafeInt', resolve: ({ id }) => id }),
-    at: t.expose('at', { type: 'DateTime', description: "Real time, whatever a sandbox's clock says." }),
+    databaseId: t.field({ type: 'SafeInt', description: 'The id of the entry.', resolve: ({ id }) => id }),
+    at: t.expose('at', {
+      type: 'DateTime',
+      description: 'The moment of the change in real time, also in a sandbox whose clock was moved.',
+    }),
     actor: t.exposeString('actor', {
-      description: 'Who: `member:7`, `api_key:12`, or `platform`, which runs this service.',
+      description:
+        'The author of the change: `member:7`, `api_key:12`, or `platform` for the operator of ' +
+        'this service.',
     }),
     operation: t.exposeString('operation', {
-      description: 'What was asked for: a mutation of this schema, whatever the way in, or a command.',
+      description:
+        'The name of the operation: a mutation of this schema, also when the request came by ' +
+        'REST, or a command.',
     }),
-    target: t.exposeString('target', { description: 'What it was done to, by its id in REST: `webhook:3`.' }),
-    address: t.exposeString('address', { nullable: true, description: 'From where.' }),
+    target: t.exposeString('target', {
+      description: 'The object of the change, by its type and its REST id: `webhook:3`.',
+    }),
+    address: t.exposeString('address', {
+      nullable: true,
+      description: 'The IP address of the request; null when it did not come over the network.',
+    }),
     requestId: t.exposeString('requestId', {
       nullable: true,
-      description: 'The `X-Request-Id` of the answer.',
+      description: 'The `X-Request-Id` of the response; null when there was no request.',
     }),
     door: t.exposeString('door', {
-      description: 'The way in: rest, graphql, websocket, terminal or service.',
+      description: 'The channel of the request: `rest`, `graphql`, `websocket`, `terminal` or `service`.',
     }),
     before: t.field({
       type: 'JSONObject',
       nullable: true,
-      description: 'Of what changed, as it was. Secrets are never shown.',
+      description: 'The changed object before the change, without secrets; null when it was created.',
       resolve: ({ before }) => before as object | null,
     }),
     after: t.field({
       type: 'JSONObject',
       nullable: true,
-      description: 'The same as it is since.',
+      description: 'The changed object after the change, without secrets; null when it was removed.',
       resolve: ({ after }) => after as object | null,
     }),
-    isPayment: t.exposeBoolean('isPayment', { description: 'Whether a payment was made.' }),
+    isPayment: t.exposeBoolean('isPayment', { description: 'True when the entry records a payment.' }),
   }),
 })
 
 const Entries = connectionType(Entry, 'AuditEntry', 'A page of the audit log.')
 
 const AuditLogFilter = inputOf('AuditLogFilter', auditFilterInput, {
-  description: 'Which entries; all that is given holds.',
+  description: 'Selects entries of the audit log. An entry must match all fields that are given.',
   fields: {
-    actor: '`member:7`, `api_key:12`, `platform`.',
-    operation: 'The name of a mutation.',
-    isPayment: 'Only payments, or all else: among many payments an actor is found quickly without them.',
-    target: '`webhook:3`.',
-    from: 'The first moment.',
-    to: 'The first moment after.',
+    actor: 'The author of the change: `member:7`, `api_key:12` or `platform`.',
+    operation: 'The name of a mutation, for example `updateSettings`.',
+    isPayment:
+      'True for payments only, false for all other changes. False finds the other changes of ' +
+      'an actor fast among many payments.',
+    target: 'The object of the change, for example `webhook:3`.',
+    from: 'Start of the period; entries of this moment are included.',
+    to: 'End of the period; entries of this moment are not included.',
   },
 })
 
 const FaultType = builder.objectRef<Fault>('AuditLogFault').implement({
-  description: 'The first place at which an audit log is broken.',
+  description: 'The first place where the chain of the audit log is broken.',
   fields: (t) => ({
-    sequence: t.field({ type: 'SafeInt', resolve: ({ position }) => position }),
+    sequence: t.field({
+      type: 'SafeInt',
+      description: 'The position in the log where the fault is, counted from 1.',
+      resolve: ({ position }) => position,
+    }),
     databaseId: t.field({
       type: 'SafeInt',
       nullable: true,
-      description: 'Of the entry, where it is known.',
+      description: 'The id of the broken entry; null when it is not known.',
       resolve: ({ entryId }) => entryId,
     }),
     problem: t.exposeString('problem', {
       description:
-        'missing, altered, repeated, truncated, beyond the head, head forged, unsealed, head not contained.',
+        'The kind of fault: missing, altered, repeated, truncated, beyond the head, head ' +
+        'forged, unsealed, head not contained.',
     }),
   }),
 })
 
 const Verdict = builder.objectRef<ChainVerdict>('AuditLogVerdict').implement({
-  description: 'What came of following the chain of an audit log.',
+  description: 'The result of a verification of the audit log.',
   fields: (t) => ({
     isIntact: t.boolean({
-      description: 'Whether all that was followed is as it was written.',
+      description: 'True when no verified entry was changed, removed or added since it was written.',
       resolve: ({ fault }) => fault === null,
     }),
-    fault: t.field({ type: FaultType, nullable: true, resolve: ({ fault }) => fault }),
+    fault: t.field({
+      type: FaultType,
+      nullable: true,
+      description: 'The first fault; null when none was found.',
+      resolve: ({ fault }) => fault,
+    }),
     upTo: t.field({
       type: 'SafeInt',
-      description: 'The place of the last entry that was found right.',
+      description: 'The position of the last entry that was verified.',
       resolve: ({ upTo }) => upTo,
     }),
     isComplete: t.exposeBoolean('isComplete', {
-      description: 'Whether the end was reached; else ask again, with `after: upTo`.',
+      description:
+        'True when the verification reached the end of the log. Otherwise call again with ' +
+        '`after: upTo`.',
     }),
     sealedAt: t.expose('sealedAt', {
       type: 'DateTime',
       nullable: true,
-      description: 'When the last entry was sealed.',
+      description: 'The moment when the last entry was added to the chain; null while there is none.',
     }),
     head: t.exposeString('head', {
       nullable: true,
       description:
-        'The end of the log in one line, to be kept elsewhere: `verifyAuditLog(head:)` says whether the ' +
-        'log still contains it.',
+        'The end of the log in one line. Keep it outside the service: `verifyAuditLog(head:)` ' +
+        'later checks that the log still contains it. Null while the log is empty.',
     }),
   }),
 })
@@ -113,11 +139,11 @@ builder.queryFields((t) => ({
     type: Entries,
     nullable: true,
     scope: ['settings'],
-    description: 'Who changed what, from where and when; newest first.',
+    description: 'The audit log: who changed what, from where and when, newest first.',
     args: {
-      first: t.arg.int({ description: '1 to 100; 20 where left out.' }),
-      after: t.arg.string({ description: 'Cursor of the last entry that you have.' }),
-      filter: t.arg({ type: AuditLogFilter }),
+      first: t.arg.int({ description: 'Page size, 1 to 100. Default: 20.' }),
+      after: t.arg.string({ description: 'The cursor of the last entry that you have.' }),
+      filter: t.arg({ type: AuditLogFilter, description: 'Conditions that the entries must match.' }),
     },
     resolve: (_root, args, ctx) => listAuditLog(ctx, args),
   }),
@@ -125,13 +151,16 @@ builder.queryFields((t) => ({
     type: Verdict,
     nullable: true,
     scope: ['settings'],
-    description: `Computes the chain of the audit log anew, ${auditVerifyMax} entries at a time.`,
+    description: 'Verifies the chain of the audit log, up to 20,000 entries per call.',
     args: {
-      after: t.arg({ type: 'SafeInt', description: 'A place up to which you have proven it; else 0.' }),
+      after: t.arg({
+        type: 'SafeInt',
+        description: 'The position up to which you have verified the log. Default: 0.',
+      }),
       head: t.arg.string({
         description:
-          'A head that you kept, from the field `head`, the daily letter or a log line. Where the log no ' +
-          'longer contains it, that is a fault.',
+          'A `head` that you kept, from this query, the daily e-mail or a log line. It is a fault ' +
+          'when the log no longer contains it.',
       }),
     },
     resolve: (_root, { after, head }, ctx) => {

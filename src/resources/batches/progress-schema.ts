@@ -4,67 +4,86 @@ import { builder } from '../../graphql/builder.ts'
 import { afterWords, followLog, LogChange } from '../../graphql/log-changes.ts'
 import { noSuchBatch } from './create.ts'
 import { paceOf } from './pace.ts'
-import { Batch, batchId, BatchStatus, idWords } from './schema.ts'
+import { Batch, batchId, BatchStatus } from './schema.ts'
 
 type Progress = LogEvent<BatchEventData>
 
 const BatchProgress = builder.objectRef<Progress>('BatchProgress').implement({
-  description: 'How far a batch was, at the moment of a change of it.',
+  description: 'The progress of a batch at the moment of a change.',
   interfaces: [LogChange],
   scope: ['bulk_pay'],
   fields: (t) => ({
-    status: t.field({ type: BatchStatus, resolve: ({ data }) => data.status as never }),
+    status: t.field({
+      type: BatchStatus,
+      description: 'The status after the change.',
+      resolve: ({ data }) => data.status as never,
+    }),
     previousStatus: t.field({
       type: BatchStatus,
       nullable: true,
+      description: 'The status before the change; null when it is not known.',
       resolve: ({ data }) => data.previous_status as never,
     }),
-    recipientCount: t.int({ resolve: ({ data }) => data.recipient_count }),
+    recipientCount: t.int({
+      description: 'Number of recipients in the batch.',
+      resolve: ({ data }) => data.recipient_count,
+    }),
     pendingCount: t.int({
-      description: 'Those whose turn had not come.',
+      description: 'Number of recipients that were not sent yet, at that moment.',
       resolve: ({ data }) => paceOf(data).open - data.processing_count,
     }),
     processingCount: t.int({
-      description: 'At their operators at that moment.',
+      description: 'Number of recipients at an operator, at that moment.',
       resolve: ({ data }) => data.processing_count,
     }),
-    succeededCount: t.int({ resolve: ({ data }) => data.succeeded_count }),
-    failedCount: t.int({ resolve: ({ data }) => data.failed_count }),
-    cancelledCount: t.int({ resolve: ({ data }) => data.cancelled_count }),
+    succeededCount: t.int({
+      description: 'Number of recipients that were paid, at that moment.',
+      resolve: ({ data }) => data.succeeded_count,
+    }),
+    failedCount: t.int({
+      description: 'Number of recipients whose payment failed, at that moment.',
+      resolve: ({ data }) => data.failed_count,
+    }),
+    cancelledCount: t.int({
+      description: 'Number of recipients that were cancelled, at that moment.',
+      resolve: ({ data }) => data.cancelled_count,
+    }),
     totalAmount: t.field({
       type: 'Amount',
-      description: 'Whole XOF, of all recipients.',
+      description: 'Sum of the amounts of all recipients, in whole XOF.',
       resolve: ({ data }) => BigInt(data.total_amount),
     }),
     paidAmount: t.field({
       type: 'Amount',
-      description: 'Whole XOF that left the balance.',
+      description: 'Amount paid to recipients, in whole XOF, at that moment.',
       resolve: ({ data }) => BigInt(data.paid_amount),
     }),
     unpaidAmount: t.field({
       type: 'Amount',
-      description: 'totalAmount less paidAmount: still to come, failed or cancelled.',
+      description: '`totalAmount` minus `paidAmount`, in whole XOF: not paid yet, failed or cancelled.',
       resolve: ({ data }) => BigInt(data.total_amount - data.paid_amount),
     }),
     percentage: t.float({
-      description: 'Of its recipients those that ended, whichever way: 0 to 100.',
+      description: 'Share of recipients with a final status, 0 to 100.',
       resolve: ({ data }) => paceOf(data).percentage,
     }),
     rate: t.float({
       nullable: true,
-      description: 'Recipients paid or failed in a second, since it began; null where nobody is yet.',
+      description:
+        'Recipients that reached a final status per second, since the start; null until the ' +
+        'first one has.',
       resolve: ({ data, occurredAt }) => paceOf(data, occurredAt).rate,
     }),
     estimatedEnd: t.field({
       type: 'DateTime',
       nullable: true,
-      description: 'When the last of them ends if it goes on at this rate; null where that is not known.',
+      description: 'Estimated end of the batch at the present rate; null when it cannot be estimated.',
       resolve: ({ data, occurredAt }) => paceOf(data, occurredAt).estimatedEnd,
     }),
     batch: t.prismaField({
       type: Batch,
       nullable: true,
-      description: 'The batch as it is now.',
+      description: 'The present state of the batch.',
       resolve: (query, { data }, _args, ctx) =>
         ctx.database.prisma.batch.findFirst({ ...query, where: { id: data.batch_id, ...mine(ctx) } }),
     }),
@@ -76,9 +95,12 @@ builder.subscriptionField('batchProgress', (t) =>
     type: BatchProgress,
     scope: ['bulk_pay'],
     description:
-      'Every change of every batch, or of one, in order. It can be resumed: nothing is lost or repeated.',
+      'Changes of all batches, or of one, in order. Pass `after` to resume: no change is lost ' +
+      'or repeated.',
     args: {
-      batchId: t.arg.id({ description: `${idWords} Left out, all batches.` }),
+      batchId: t.arg.id({
+        description: 'The batch: its global id, or its id in REST. Default: all batches.',
+      }),
       after: t.arg.string({ description: afterWords }),
     },
     subscribe: async (_root, args, ctx) => {

@@ -1,7 +1,7 @@
 import { mine } from '../../identity/actor.ts'
 import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
-import { countedConnectionType, lazyConnection } from '../../graphql/connection.ts'
+import { countedConnectionType, lazyConnection, offsetWords } from '../../graphql/connection.ts'
 import { PaymentMethod, stateEnum, wordEnum } from '../../graphql/enums.ts'
 import { Failure } from '../../graphql/failure.ts'
 import { failureOf } from '../../operators/failure-reasons.ts'
@@ -13,13 +13,31 @@ import { pageOfRecipients, recipientFilterInput } from './recipient-pages.ts'
 import { Batch, countsSelect } from './schema.ts'
 import { recipientStates } from './states.ts'
 
-const RecipientStatus = stateEnum('RecipientStatus', recipientStates, 'Where a recipient of a batch stands.')
+const RecipientStatus = stateEnum(
+  'RecipientStatus',
+  recipientStates,
+  'The status of a recipient of a batch.',
+  {
+    cancelled: 'The payment was cancelled before it was sent.',
+    failed: 'The operator refused the payment, or it could not be completed.',
+    pending: 'The payment was not sent yet.',
+    processing: 'The payment is at the operator, and its result is not known yet.',
+    success: 'The recipient was paid.',
+  },
+)
 
 const OperatorRequestState = wordEnum(
   'OperatorRequestState',
-  ['sending', 'unsent', 'accepted', 'doubt', 'settled', 'refused', 'closed'],
-  'What is known of a request to an operator: it is sent, it did not leave, the operator has it, nobody ' +
-    'knows whether the operator has it, it was done, it was refused, or it was given up unsent.',
+  {
+    accepted: 'The operator accepted the request and has not completed it yet.',
+    closed: 'The service gave the request up; it was never executed.',
+    doubt: 'No answer came, so the operator may or may not have the request. The service keeps asking.',
+    refused: 'The operator refused the request.',
+    sending: 'The request is being sent.',
+    settled: 'The operator completed the request.',
+    unsent: 'The request did not reach the operator and can be sent again.',
+  },
+  'The state of a request to an operator.',
 )
 
 interface Evidence extends Asked {
@@ -30,27 +48,47 @@ interface Evidence extends Asked {
 }
 
 const OperatorEvidence = builder.objectRef<Evidence>('OperatorEvidence').implement({
-  description: 'What an operator was asked, and what it said.',
+  description: "A request to an operator, and the operator's answer.",
   fields: (t) => ({
-    state: t.expose('state', { type: OperatorRequestState }),
-    correlationId: t.exposeString('correlationId', {
-      description: 'By which the operator knows it, however often it was sent.',
+    state: t.expose('state', {
+      type: OperatorRequestState,
+      description: 'The present state of the request.',
     }),
-    attempts: t.exposeInt('attempt', { description: 'How often it was sent.' }),
-    checks: t.exposeInt('checkCount', { description: 'How often the operator was asked about it since.' }),
-    createdAt: t.expose('createdAt', { type: 'DateTime' }),
+    correlationId: t.exposeString('correlationId', {
+      description: 'The id by which the operator knows the request, the same at every attempt.',
+    }),
+    attempts: t.exposeInt('attempt', { description: 'Number of times that the request was sent.' }),
+    checks: t.exposeInt('checkCount', {
+      description: 'Number of times that the service asked the operator for the result.',
+    }),
+    createdAt: t.expose('createdAt', {
+      type: 'DateTime',
+      description: 'The moment when the request was recorded, before it was first sent.',
+    }),
     acceptedAt: t.expose('acceptedAt', {
       type: 'DateTime',
       nullable: true,
-      description: 'When the operator said that it has it.',
+      description: 'The moment when the operator accepted the request; null when it did not.',
     }),
     source: t.exposeString('source', {
       nullable: true,
-      description: 'How it ended: `initiate` by the answer, `query` when asked later, `service` unsent.',
+      description:
+        'The source of the result: `initiate` for the direct answer, `query` for a later ' +
+        'question, `service` when it was never sent; null until it is known.',
     }),
-    operatorReference: t.exposeString('operatorReference', { nullable: true }),
-    message: t.exposeString('message', { nullable: true, description: "The operator's own words." }),
-    settledAt: t.expose('settledAt', { type: 'DateTime', nullable: true, description: 'When it ended.' }),
+    operatorReference: t.exposeString('operatorReference', {
+      nullable: true,
+      description: "The operator's transaction number; null until it is known.",
+    }),
+    message: t.exposeString('message', {
+      nullable: true,
+      description: "The operator's own explanation; null when it gave none.",
+    }),
+    settledAt: t.expose('settledAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'The moment when the result was known; null until then.',
+    }),
   }),
 })
 
@@ -60,41 +98,66 @@ const Recipient = builder.prismaNode('BatchRecipient', {
   findUnique: (id, ctx) => ({ id_merchantId: { ...mine(ctx), id: readId('BatchRecipient', id) } }),
   nullable: true,
   scope: ['bulk_pay'],
-  description: 'Somebody whom a batch pays.',
+  description: 'A recipient: one payment of a batch.',
   fields: (t) => ({
-    databaseId: t.field({ type: 'SafeInt', resolve: ({ id }) => id, description: 'Its id in REST.' }),
-    name: t.string({ resolve: ({ name }) => name }),
-    account: t.string({ resolve: ({ account }) => account, description: 'E.164.' }),
+    databaseId: t.field({
+      type: 'SafeInt',
+      resolve: ({ id }) => id,
+      description: 'The id of the recipient in REST.',
+    }),
+    name: t.string({
+      description: 'The name of the recipient, 1 to 200 characters.',
+      resolve: ({ name }) => name,
+    }),
+    account: t.string({
+      resolve: ({ account }) => account,
+      description: 'The phone number that is paid, in E.164 format: +22370000000.',
+    }),
     amount: t.field({
       type: 'Amount',
       resolve: ({ amount }) => amount,
-      description: 'Whole XOF that were asked for.',
+      description: 'The requested amount, in whole XOF.',
     }),
-    currency: t.string({ resolve: () => currency }),
-    paymentMethod: t.field({ type: PaymentMethod, resolve: ({ paymentMethod }) => paymentMethod }),
-    status: t.field({ type: RecipientStatus, resolve: ({ status }) => status }),
+    currency: t.string({
+      description: 'The currency of the amounts: always `XOF`.',
+      resolve: () => currency,
+    }),
+    paymentMethod: t.field({
+      type: PaymentMethod,
+      description: 'The operator that pays the recipient.',
+      resolve: ({ paymentMethod }) => paymentMethod,
+    }),
+    status: t.field({
+      type: RecipientStatus,
+      description: 'The present status of the recipient.',
+      resolve: ({ status }) => status,
+    }),
     settledAmount: t.field({
       type: 'Amount',
       nullable: true,
-      description: 'Whole XOF that left the balance.',
+      description: 'Amount that was paid, in whole XOF; null until it is paid.',
       resolve: ({ settledAmount }) => settledAmount,
     }),
     operatorReference: t.string({
       nullable: true,
-      description: "The operator's number for the money, as on the recipient's receipt.",
+      description: "The operator's transaction number, as on the recipient's receipt; null until it is paid.",
       resolve: ({ operatorReference }) => operatorReference,
     }),
-    failureReason: t.string({ nullable: true, resolve: ({ failureReason }) => failureReason }),
+    failureReason: t.string({
+      nullable: true,
+      description: 'The code of the failure, for example `PAYEE_NOT_FOUND`; null when it did not fail.',
+      resolve: ({ failureReason }) => failureReason,
+    }),
     failure: t.field({
       type: Failure,
       nullable: true,
-      description: 'Why it was not paid, and what can be done.',
+      description: 'The reason of a failed payment, and the advice what to do; null when it did not fail.',
       resolve: ({ failureReason }) => failureOf(failureReason),
     }),
     evidence: t.field({
       type: OperatorEvidence,
       nullable: true,
-      description: 'What its operator was asked, and what that said; null before its turn.',
+      description: 'The request to the operator and its answer; null until the payment is sent.',
       resolve: async (recipient, _args, ctx) => {
         const asked = await loadAsked(ctx, recipient.id)
         const { operatorReference, failureMessage, evidenceSource, settledAt } = recipient
@@ -106,23 +169,26 @@ const Recipient = builder.prismaNode('BatchRecipient', {
     sentAt: t.field({
       type: 'DateTime',
       nullable: true,
-      description: 'When its turn came.',
+      description: 'The moment when the payment was sent to the operator; null until then.',
       resolve: ({ sentAt }) => sentAt,
     }),
     settledAt: t.field({
       type: 'DateTime',
       nullable: true,
-      description: 'When it ended, whichever way.',
+      description: 'The moment when the payment reached a final status; null until then.',
       resolve: ({ settledAt }) => settledAt,
     }),
     reversedAt: t.field({
       type: 'DateTime',
       nullable: true,
-      description: 'When the operator gave it back; the money is available again.',
+      description:
+        'The moment when the operator gave the money back, which made it available again; null ' +
+        'when it did not.',
       resolve: ({ reversedAt }) => reversedAt,
     }),
     batch: t.prismaField({
       type: Batch,
+      description: 'The batch that the recipient belongs to.',
       resolve: (query, { batchId }, _args, ctx) => loadBatch(ctx, query, batchId),
     }),
   }),
@@ -131,22 +197,24 @@ const Recipient = builder.prismaNode('BatchRecipient', {
 const Recipients = countedConnectionType(Recipient, 'BatchRecipient', 'A page of recipients.')
 
 const RecipientFilter = inputOf('RecipientFilter', recipientFilterInput, {
-  description: 'Which recipients a list shows; what is left out does not matter.',
+  description: 'Selects recipients of a list. A recipient must match all fields that are given.',
   fields: {
-    account: 'A mobile number of Mali, in any usual writing.',
-    name: 'Part of the name; capitals and accents do not matter.',
+    account: 'Only recipients with this mobile number, for example +223 70 00 00 00.',
+    name: 'Only recipients whose name contains this text; capitals and accents do not matter.',
+    paymentMethod: 'Only recipients at this operator.',
+    status: 'Only recipients with this status.',
   },
 })
 
 builder.prismaObjectField('Batch', 'recipients', (t) =>
   t.field({
     type: Recipients,
-    description: 'Whom it pays, newest first.',
+    description: 'The recipients, newest first.',
     select: countsSelect,
     args: {
       ...t.arg.connectionArgs(),
-      filter: t.arg({ type: RecipientFilter }),
-      offset: t.arg.int({ description: 'Rows to pass over; cursors are faster.' }),
+      filter: t.arg({ type: RecipientFilter, description: 'Conditions that the recipients must match.' }),
+      offset: t.arg.int({ description: offsetWords }),
     },
     resolve: (batch, args, ctx) => {
       const { read, count } = pageOfRecipients(ctx, batch, args)

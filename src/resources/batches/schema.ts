@@ -5,7 +5,7 @@ import { inputOf } from '../../graphql/input.ts'
 import { PaymentMethod, stateEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { readSmallId } from '../../shared/ids.ts'
-import { countedConnectionType, newestFirst } from '../../graphql/connection.ts'
+import { countedConnectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
 import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
 import { addRecipients } from './add-recipients.ts'
@@ -21,7 +21,17 @@ import { retryFailed } from './retry.ts'
 import { batchStates } from './states.ts'
 import { recipientInput } from './recipients.ts'
 
-export const BatchStatus = stateEnum('BatchStatus', batchStates, 'Where a batch stands.')
+export const BatchStatus = stateEnum('BatchStatus', batchStates, 'The status of a batch.', {
+  cancelled:
+    'The batch was cancelled, rejected, or not approved in time. Payments that were sent ' +
+    'before keep their own result.',
+  completed: 'All recipients were paid.',
+  draft: 'The batch can still be changed; nothing is reserved or paid.',
+  failed: 'No recipient was paid.',
+  partially_completed: 'Some recipients were paid, and all have a final status.',
+  pending_approval: 'The money is reserved, and the batch waits for approvals.',
+  processing: 'The recipients are being paid.',
+})
 
 /** What `countsOf` reads. */
 export const countsSelect = {
@@ -38,65 +48,83 @@ export const Batch = builder.prismaNode('Batch', {
   findUnique: (id, ctx) => ({ id_merchantId: { ...mine(ctx), id: batchId(id) } }),
   nullable: true,
   scope: ['bulk_pay'],
-  description: 'Many people who are paid together.',
+  description: 'A batch: payments to up to 10,000 recipients that are sent together.',
   fields: (t) => ({
-    databaseId: t.expose('id', { type: 'SafeInt', description: 'Its id in REST.' }),
-    title: t.exposeString('title', { nullable: true }),
-    status: t.expose('status', { type: BatchStatus }),
-    currency: t.string({ resolve: () => currency }),
-    recipientCount: t.exposeInt('recipientCount'),
-    totalAmount: t.expose('totalAmount', { type: 'Amount', description: 'Whole XOF, of all of them.' }),
+    databaseId: t.expose('id', { type: 'SafeInt', description: 'The id of the batch in REST.' }),
+    title: t.exposeString('title', {
+      nullable: true,
+      description: 'The title that the merchant gave, at most 200 characters; null when there is none.',
+    }),
+    status: t.expose('status', { type: BatchStatus, description: 'The present status of the batch.' }),
+    currency: t.string({
+      description: 'The currency of the amounts: always `XOF`.',
+      resolve: () => currency,
+    }),
+    recipientCount: t.exposeInt('recipientCount', { description: 'Number of recipients in the batch.' }),
+    totalAmount: t.expose('totalAmount', {
+      type: 'Amount',
+      description: 'Sum of the amounts of all recipients, in whole XOF.',
+    }),
     pendingCount: t.int({
-      description: 'Those whose turn has not come.',
+      description: 'Number of recipients that were not sent to an operator yet.',
       select: countsSelect,
       resolve: (batch) => countsOf(batch).pending,
     }),
     processingCount: t.exposeInt('processingCount', {
-      description: 'At their operators now; an outcome that is not known is one of these.',
+      description: 'Number of recipients at an operator now, including those with an unknown result.',
     }),
-    succeededCount: t.exposeInt('succeededCount'),
-    failedCount: t.exposeInt('failedCount'),
-    cancelledCount: t.exposeInt('cancelledCount'),
+    succeededCount: t.exposeInt('succeededCount', { description: 'Number of recipients that were paid.' }),
+    failedCount: t.exposeInt('failedCount', { description: 'Number of recipients whose payment failed.' }),
+    cancelledCount: t.exposeInt('cancelledCount', {
+      description: 'Number of recipients that were cancelled before they were paid.',
+    }),
     paidAmount: t.expose('paidAmount', {
       type: 'Amount',
-      description: 'Whole XOF that left the balance; an operator may pay less than was asked for.',
+      description: 'Amount paid to recipients, in whole XOF. An operator may pay less than was requested.',
     }),
     returnedAmount: t.expose('returnedAmount', {
       type: 'Amount',
-      description: 'What of it operators gave back later; it is available again.',
+      description:
+        'Part of the paid amount that operators gave back later, in whole XOF. It is available again.',
     }),
     duplicates: t.field({
       type: [DuplicateAccount],
       select: { id: true },
-      description: 'Accounts that it has more than once, all of which are paid: the first 100.',
+      description:
+        'Accounts that occur more than once in the batch, at most the first 100. Each ' +
+        'occurrence is paid.',
       resolve: ({ id }, _args, ctx) => duplicatesOf(ctx, id),
       extensions: { lengthMax: limits.batchDuplicatesShown },
     }),
     retryOf: t.relation('retryOf', {
       nullable: true,
-      description: 'The batch whose failed recipients this one pays anew.',
+      description: 'The batch whose failed recipients this batch pays again; null when it is no retry.',
     }),
-    createdAt: t.expose('createdAt', { type: 'DateTime' }),
+    createdAt: t.expose('createdAt', {
+      type: 'DateTime',
+      description: 'The moment when the batch was created.',
+    }),
     startedAt: t.expose('startedAt', {
       type: 'DateTime',
       nullable: true,
-      description: 'Since when its recipients are sent their money.',
+      description: 'The moment when the first payments could be sent; null until then.',
     }),
     processedAt: t.expose('processedAt', {
       type: 'DateTime',
       nullable: true,
-      description: 'When it ended, whichever way.',
+      description:
+        'The moment when the last recipient reached a final status, or the batch was cancelled; ' +
+        'null until then.',
     }),
   }),
 })
-
-export const idWords = 'Its global id, or its id in REST.'
 
 /** The batch that a client names; -1 where it names none. */
 export const batchId = (id: string): number => readSmallId('Batch', id)
 
 const BatchFilter = inputOf('BatchFilter', batchFilterInput, {
-  description: 'Which batches a list shows; what is left out does not matter.',
+  description: 'Selects batches of a list. A batch must match all fields that are given.',
+  fields: { status: 'Only batches with this status.' },
 })
 
 const Batches = countedConnectionType(Batch, 'Batch', 'A page of batches.')
@@ -106,19 +134,19 @@ builder.queryFields((t) => ({
     type: Batch,
     nullable: true,
     scope: ['bulk_pay'],
-    description: 'One batch.',
-    args: { id: t.arg.id({ required: true, description: idWords }) },
+    description: 'One batch; null when it does not exist.',
+    args: { id: t.arg.id({ required: true, description: 'The batch: its global id, or its id in REST.' }) },
     resolve: (query, _root, { id }, ctx) =>
       ctx.database.prisma.batch.findFirst({ ...query, where: { id: batchId(id), ...mine(ctx) } }),
   }),
   batches: t.field({
     type: Batches,
     scope: ['bulk_pay'],
-    description: 'Batches, newest first.',
+    description: 'The batches of the merchant, newest first.',
     args: {
       ...t.arg.connectionArgs(),
-      filter: t.arg({ type: BatchFilter }),
-      offset: t.arg.int({ description: 'Rows to pass over; cursors are faster.' }),
+      filter: t.arg({ type: BatchFilter, description: 'Conditions that the batches must match.' }),
+      offset: t.arg.int({ description: offsetWords }),
     },
     resolve: (_root, { filter, ...args }, ctx, info) =>
       newestFirst(ctx, info, {
@@ -132,12 +160,12 @@ builder.queryFields((t) => ({
 }))
 
 const BatchPayload = builder.objectRef<BatchChange>('BatchPayload').implement({
-  description: 'The batch that a mutation made or changed, or what a dry run of it would come to.',
+  description: 'A created or changed batch, or the result of a dry run.',
   fields: (t) => ({
     batch: t.prismaField({
       type: Batch,
       nullable: true,
-      description: 'As it stands; null after a dry run that would have made one.',
+      description: 'The present state of the batch; null after a dry run of `createBatch`.',
       resolve: (query, { id }, _args, ctx) => {
         // Looked at in any case: the library warns of what nobody looks at.
         const asked = { ...query }
@@ -147,12 +175,14 @@ const BatchPayload = builder.objectRef<BatchChange>('BatchPayload').implement({
     dryRun: t.field({
       type: BatchForecast,
       nullable: true,
-      description: 'What it would come to; null where it was no dry run.',
+      description: 'The result of the dry run; null when the request was not a dry run.',
       resolve: ({ forecast }) => forecast ?? null,
     }),
     warnings: t.field({
       type: [InputWarning],
-      description: 'What was taken and may be a mistake: accounts that come again. The first 100.',
+      description:
+        'Possible mistakes in accepted input, such as an account that occurs twice. At most 100 ' +
+        'are listed.',
       resolve: ({ warnings }) => [...(warnings ?? [])],
       extensions: { lengthMax: limits.batchDuplicatesShown },
     }),
@@ -164,40 +194,51 @@ function readBatch(ctx: Context, query: object, id: number) {
 }
 
 const RecipientInput = inputOf('RecipientInput', recipientInput, {
-  description: 'Somebody to be paid.',
+  description: 'A recipient of a batch.',
   fields: {
-    name: '1 to 200 characters.',
-    account: 'A mobile number of Mali, in any usual writing.',
-    amount: 'Whole XOF, 1,000 to 100,000,000.',
+    name: 'The name of the recipient, 1 to 200 characters.',
+    account: 'A mobile number in Mali, for example +223 70 00 00 00.',
+    amount: 'The amount in whole XOF, 1,000 to 100,000,000.',
     paymentMethod:
-      "Left out: that of the batch, else of the merchant's beneficiary with this account, else the one " +
-      'that the number suggests.',
+      "The operator. Default: that of the batch, else that of the merchant's beneficiary with " +
+      'this account, else the one that the number suggests.',
   },
   without: ['currency'],
 })
 
 const CreateBatchInput = builder.inputType('CreateBatchInput', {
-  description: 'A batch (specification: POST /bulk/batches).',
+  description: 'A new batch. Same as POST /bulk/batches in REST.',
   fields: (t) => ({
-    title: t.string({ description: 'At most 200 characters.' }),
-    paymentMethod: t.field({ type: PaymentMethod, description: 'Of those that bring none of their own.' }),
-    recipients: t.field({ type: [RecipientInput], description: 'At most 10,000; more may be added.' }),
+    title: t.string({ description: 'A title for the batch, at most 200 characters.' }),
+    paymentMethod: t.field({
+      type: PaymentMethod,
+      description: 'The operator for recipients that name none.',
+    }),
+    recipients: t.field({
+      type: [RecipientInput],
+      description: 'The recipients, at most 10,000. More can be added later.',
+    }),
   }),
 })
 
 const dryRunWords =
-  'True: all of it is judged and done as it would be, then undone. Nothing is written, and no ' +
-  'Idempotency-Key used up.'
+  'True to check the batch without creating or paying it. Nothing is written, and an Idempotency-Key ' +
+  'is not used up. Default: false.'
 
 builder.mutationFields((t) => ({
   createBatch: t.field({
     type: BatchPayload,
     nullable: true,
     scope: ['bulk_pay'],
-    description: 'Makes a draft of a batch, with all its recipients or none.',
+    description:
+      'Creates a draft batch with its recipients. When one of them is invalid, nothing is created.',
     errors: refusals('INVALID_INPUT', 'UNAUTHENTICATED'),
     args: {
-      input: t.arg({ type: CreateBatchInput, required: true }),
+      input: t.arg({
+        type: CreateBatchInput,
+        description: 'The title and the recipients of the batch.',
+        required: true,
+      }),
       dryRun: t.arg.boolean({ description: dryRunWords }),
     },
     resolve: (_root, { input, dryRun }, ctx) =>
@@ -207,11 +248,15 @@ builder.mutationFields((t) => ({
     type: BatchPayload,
     nullable: true,
     scope: ['bulk_pay'],
-    description: 'Adds recipients to a draft, all or none.',
+    description: 'Adds recipients to a draft batch. When one of them is invalid, none is added.',
     errors: refusals('INVALID_INPUT', 'NOT_FOUND', 'STATE_CONFLICT', 'UNAUTHENTICATED'),
     args: {
-      id: t.arg.id({ required: true, description: idWords }),
-      recipients: t.arg({ type: [RecipientInput], required: true, description: 'At most 10,000 in all.' }),
+      id: t.arg.id({ required: true, description: 'The draft batch: its global id, or its id in REST.' }),
+      recipients: t.arg({
+        type: [RecipientInput],
+        required: true,
+        description: 'The recipients to add. A batch holds at most 10,000 in all.',
+      }),
     },
     resolve: (_root, { id, recipients }, ctx) => addRecipients(ctx, batchId(id), recipients),
   }),
@@ -221,8 +266,9 @@ builder.mutationFields((t) => ({
     scope: ['bulk_pay'],
     movesMoney: true,
     description:
-      'Pays the recipients of a draft: its whole total is set aside first, or nothing happens. Where the ' +
-      'settings ask for approval, people decide before anybody is paid.',
+      'Pays the recipients of a draft batch. The whole total is reserved first; when the ' +
+      'balance is too small, nothing happens. When the settings require approval, members ' +
+      'approve before anyone is paid.',
     errors: refusals(
       'INVALID_INPUT',
       'NOT_FOUND',
@@ -233,7 +279,7 @@ builder.mutationFields((t) => ({
       'UNAUTHENTICATED',
     ),
     args: {
-      id: t.arg.id({ required: true, description: idWords }),
+      id: t.arg.id({ required: true, description: 'The batch: its global id, or its id in REST.' }),
       dryRun: t.arg.boolean({ description: dryRunWords }),
     },
     resolve: (_root, { id, dryRun }, ctx) =>
@@ -244,10 +290,10 @@ builder.mutationFields((t) => ({
     nullable: true,
     scope: ['bulk_pay'],
     description:
-      'Cancels what was not sent: all of a draft, the rest of a batch that is PROCESSING. Those at their ' +
-      'operators end as these say.',
+      'Cancels the recipients that were not sent yet: all of a draft, or the rest of a batch ' +
+      'that is PROCESSING. Payments already at an operator keep their own result.',
     errors: refusals('NOT_FOUND', 'STATE_CONFLICT'),
-    args: { id: t.arg.id({ required: true, description: idWords }) },
+    args: { id: t.arg.id({ required: true, description: 'The batch: its global id, or its id in REST.' }) },
     resolve: (_root, { id }, ctx) => cancelBatch(ctx, batchId(id)),
   }),
   retryFailed: t.field({
@@ -255,10 +301,15 @@ builder.mutationFields((t) => ({
     nullable: true,
     scope: ['bulk_pay'],
     description:
-      'Makes a draft of those who failed in a batch that has ended: one, or another where that was ' +
-      'cancelled before anybody was sent.',
+      'Creates a draft batch of the failed recipients of a batch that has ended. A batch can ' +
+      'be retried once, and again when the retry was cancelled before anyone was paid.',
     errors: refusals('NOT_FOUND', 'STATE_CONFLICT', 'UNAUTHENTICATED'),
-    args: { batchId: t.arg.id({ required: true, description: idWords }) },
+    args: {
+      batchId: t.arg.id({
+        required: true,
+        description: 'The batch that has ended: its global id, or its id in REST.',
+      }),
+    },
     resolve: (_root, args, ctx) => retryFailed(ctx, batchId(args.batchId)),
   }),
 }))

@@ -3,16 +3,21 @@ import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
 import { PayoutMethod, wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
-import { countedConnectionType, newestFirst } from '../../graphql/connection.ts'
-import { beneficiaryCategories, createBeneficiary, createBeneficiaryInput } from './create.ts'
+import { countedConnectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
+import { type beneficiaryCategories, createBeneficiary, createBeneficiaryInput } from './create.ts'
 import { beneficiariesWhere, beneficiaryFilterInput } from './list.ts'
 import { updateBeneficiary, updateBeneficiaryInput } from './update.ts'
 import { readSmallId } from '../../shared/ids.ts'
 
-const BeneficiaryCategory = wordEnum(
+const BeneficiaryCategory = wordEnum<(typeof beneficiaryCategories)[number]>(
   'BeneficiaryCategory',
-  beneficiaryCategories,
-  'What a beneficiary is to the merchant.',
+  {
+    customer: 'A customer of the merchant.',
+    employee: 'An employee of the merchant.',
+    partner: 'A business partner of the merchant.',
+    supplier: 'A supplier of the merchant.',
+  },
+  'The relation of a beneficiary to the merchant.',
 )
 
 const beneficiaryId = (id: string) => readSmallId('Beneficiary', id)
@@ -22,25 +27,40 @@ const Beneficiary = builder.prismaNode('Beneficiary', {
   findUnique: (id, ctx) => ({ id_merchantId: { ...mine(ctx), id: beneficiaryId(id) } }),
   nullable: true,
   scope: ['beneficiaries'],
-  description: 'Somebody whom the merchant pays more than once.',
+  description: 'A saved payee, to whom payouts can be made.',
   fields: (t) => ({
-    databaseId: t.expose('id', { type: 'SafeInt', description: 'Its id in REST.' }),
-    name: t.exposeString('name'),
+    databaseId: t.expose('id', { type: 'SafeInt', description: 'The id of the beneficiary in REST.' }),
+    name: t.exposeString('name', { description: 'The name of the payee, 1 to 200 characters.' }),
     account: t.exposeString('account', {
-      description: 'The mobile number, in E.164; of a bank, what the merchant wrote.',
+      description:
+        'The phone number in E.164 format, +22370000000. For BankTransfer, the account as the ' +
+        'merchant wrote it.',
     }),
-    paymentMethod: t.expose('paymentMethod', { type: PayoutMethod }),
-    category: t.expose('category', { type: BeneficiaryCategory }),
-    isActive: t.exposeBoolean('isActive', { description: 'Whoever is not is kept, and not paid.' }),
-    createdAt: t.expose('createdAt', { type: 'DateTime' }),
-    updatedAt: t.expose('updatedAt', { type: 'DateTime' }),
+    paymentMethod: t.expose('paymentMethod', {
+      type: PayoutMethod,
+      description: 'The operator, or BankTransfer, that pays the beneficiary.',
+    }),
+    category: t.expose('category', {
+      type: BeneficiaryCategory,
+      description: 'The relation of the payee to the merchant.',
+    }),
+    isActive: t.exposeBoolean('isActive', {
+      description: 'False when the beneficiary is kept but cannot be paid.',
+    }),
+    createdAt: t.expose('createdAt', {
+      type: 'DateTime',
+      description: 'The moment when the beneficiary was created.',
+    }),
+    updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'The moment of the last change.' }),
   }),
 })
 
 const BeneficiaryFilter = inputOf('BeneficiaryFilter', beneficiaryFilterInput, {
-  description: 'Which beneficiaries a list shows; what is left out does not matter.',
+  description: 'Selects beneficiaries of a list. A beneficiary must match all fields that are given.',
   fields: {
-    activeOnly: 'Leaves out those who are not active.',
+    activeOnly: 'True to leave out beneficiaries that are not active.',
+    category: 'Only beneficiaries of this category.',
+    paymentMethod: 'Only beneficiaries with this payment method.',
   },
 })
 
@@ -51,8 +71,10 @@ builder.queryFields((t) => ({
     type: Beneficiary,
     nullable: true,
     scope: ['beneficiaries'],
-    description: 'One beneficiary.',
-    args: { id: t.arg.id({ required: true, description: 'Its global id, or its id in REST.' }) },
+    description: 'One beneficiary; null when it does not exist.',
+    args: {
+      id: t.arg.id({ required: true, description: 'The beneficiary: its global id, or its id in REST.' }),
+    },
     resolve: (query, _root, { id }, ctx) =>
       ctx.database.prisma.beneficiary.findFirst({
         ...query,
@@ -62,11 +84,14 @@ builder.queryFields((t) => ({
   beneficiaries: t.field({
     type: Beneficiaries,
     scope: ['beneficiaries'],
-    description: 'Beneficiaries, newest first.',
+    description: 'The beneficiaries of the merchant, newest first.',
     args: {
       ...t.arg.connectionArgs(),
-      filter: t.arg({ type: BeneficiaryFilter }),
-      offset: t.arg.int({ description: 'Rows to pass over; cursors are faster.' }),
+      filter: t.arg({
+        type: BeneficiaryFilter,
+        description: 'Conditions that the beneficiaries must match.',
+      }),
+      offset: t.arg.int({ description: offsetWords }),
     },
     resolve: (_root, { filter, ...args }, ctx, info) =>
       newestFirst(ctx, info, {
@@ -79,22 +104,27 @@ builder.queryFields((t) => ({
   }),
 }))
 
-const accountWords = 'A mobile number of Mali in any usual writing; of a bank, 5 to 34 characters.'
+const accountWords =
+  'A mobile number in Mali, for example +223 70 00 00 00. For BankTransfer, 5 to 34 characters.'
 const CreateBeneficiaryInput = inputOf('CreateBeneficiaryInput', createBeneficiaryInput, {
-  description: 'Somebody to be paid (specification: POST /beneficiaries).',
+  description: 'A new beneficiary. Same as POST /beneficiaries in REST.',
   fields: {
-    name: '1 to 200 characters.',
+    name: 'The name of the payee, 1 to 200 characters.',
     account: accountWords,
-    category: 'CUSTOMER where left out.',
+    category: 'The relation of the payee to the merchant. Default: CUSTOMER.',
+    paymentMethod: 'The operator, or BankTransfer, that pays the beneficiary.',
   },
 })
 
 const UpdateBeneficiaryInput = inputOf('UpdateBeneficiaryInput', updateBeneficiaryInput, {
-  description: 'What changes of a beneficiary; what is left out stays (specification: PUT /beneficiaries).',
+  description:
+    'Changes of a beneficiary. Fields that are left out stay. Same as PUT /beneficiaries/{id} in REST.',
   fields: {
-    name: '1 to 200 characters.',
+    name: 'The name of the payee, 1 to 200 characters.',
     account: accountWords,
-    isActive: 'False keeps it, and lets nobody pay it.',
+    isActive: 'False to keep the beneficiary but refuse payouts to it.',
+    category: 'The relation of the payee to the merchant.',
+    paymentMethod: 'The operator, or BankTransfer, that pays the beneficiary.',
   },
 })
 
@@ -103,9 +133,15 @@ builder.mutationFields((t) => ({
     type: Beneficiary,
     nullable: true,
     scope: ['beneficiaries'],
-    description: 'Saves somebody whom the merchant pays. Two with one account are two.',
+    description: 'Saves a payee. Two beneficiaries may have the same account.',
     errors: refusals('INVALID_INPUT'),
-    args: { input: t.arg({ type: CreateBeneficiaryInput, required: true }) },
+    args: {
+      input: t.arg({
+        type: CreateBeneficiaryInput,
+        description: 'The payee and its account.',
+        required: true,
+      }),
+    },
     resolve: async (query, _root, { input }, ctx) => {
       const { id } = await createBeneficiary(ctx, input)
       return ctx.database.prisma.beneficiary.findFirst({ ...query, where: { id, ...mine(ctx) } })
@@ -115,11 +151,11 @@ builder.mutationFields((t) => ({
     type: Beneficiary,
     nullable: true,
     scope: ['beneficiaries'],
-    description: 'Changes what is given of a beneficiary. Payouts that were made keep what they paid.',
+    description: 'Changes the given fields of a beneficiary. Existing payouts keep their payee.',
     errors: refusals('INVALID_INPUT', 'NOT_FOUND'),
     args: {
-      id: t.arg.id({ required: true, description: 'Its global id, or its id in REST.' }),
-      input: t.arg({ type: UpdateBeneficiaryInput, required: true }),
+      id: t.arg.id({ required: true, description: 'The beneficiary: its global id, or its id in REST.' }),
+      input: t.arg({ type: UpdateBeneficiaryInput, description: 'The fields to change.', required: true }),
     },
     resolve: async (query, _root, args, ctx) => {
       const { id } = await updateBeneficiary(ctx, beneficiaryId(args.id), args.input)

@@ -7,77 +7,110 @@ import { invalidInput } from '../../shared/input.ts'
 import { currency, type Xof } from '../../shared/money.ts'
 import { checkBalance } from './check-balance.ts'
 
-const MerchantStatus = wordEnum('MerchantStatus', ['active', 'inactive'], 'Whether an account can be used.')
+const MerchantStatus = wordEnum(
+  'MerchantStatus',
+  { active: 'The account can be used.', inactive: 'The account is closed: requests are refused.' },
+  'The status of a merchant account.',
+)
 
 const Merchant = builder.prismaObject('Merchant', {
   description: 'A merchant account.',
   fields: (t) => ({
-    databaseId: t.expose('id', { type: 'SafeInt', description: 'The `merchant_id` of REST and events.' }),
-    name: t.exposeString('name'),
-    status: t.expose('status', { type: MerchantStatus }),
-    createdAt: t.expose('createdAt', { type: 'DateTime' }),
+    databaseId: t.expose('id', {
+      type: 'SafeInt',
+      description: 'The id of the merchant; REST and events call it `merchant_id`.',
+    }),
+    name: t.exposeString('name', { description: 'The name of the business.' }),
+    status: t.expose('status', { type: MerchantStatus, description: 'The present status of the account.' }),
+    createdAt: t.expose('createdAt', {
+      type: 'DateTime',
+      description: 'The moment when the account was created.',
+    }),
   }),
 })
 
 const Self = builder.prismaObject('TeamMember', {
   variant: 'Self',
-  description: 'The person who is calling.',
+  description: 'The member who makes this request.',
   fields: (t) => ({
-    databaseId: t.expose('id', { type: 'SafeInt', description: 'The `team_member_id` of events.' }),
-    name: t.exposeString('name'),
-    email: t.exposeString('email'),
-    role: t.expose('role', { type: MemberRole }),
+    databaseId: t.expose('id', {
+      type: 'SafeInt',
+      description: 'The id of the member in REST; events call it `team_member_id`.',
+    }),
+    name: t.exposeString('name', { description: 'The name of the member.' }),
+    email: t.exposeString('email', { description: 'The e-mail address of the member.' }),
+    role: t.expose('role', { type: MemberRole, description: 'The role of the member.' }),
     hasSecondFactor: t.boolean({
-      description: 'Whether signing in takes a code as well.',
+      description: 'True when the member signs in with a code as well as the password.',
       resolve: ({ secondFactorAt }) => secondFactorAt !== null,
     }),
   }),
 })
 
 const Me = builder.objectRef<ReturnType<typeof actorOf>>('Me').implement({
-  description: 'Who is calling.',
+  description: 'The caller of this request.',
   fields: (t) => ({
     merchant: t.prismaField({
       type: Merchant,
+      description: 'The merchant account that the caller belongs to.',
       resolve: (query, { merchantId }, _args, ctx) =>
         ctx.database.prisma.merchant.findUniqueOrThrow({ ...query, where: { id: merchantId } }),
     }),
     member: t.prismaField({
       type: Self,
       nullable: true,
-      description: 'The person; null where a program calls with an API key.',
+      description: 'The signed-in member; null when a program calls with an API key.',
       resolve: (query, { memberId }, _args, ctx) =>
         memberId === null
           ? null
           : ctx.database.prisma.teamMember.findFirst({ ...query, where: { id: memberId, ...mine(ctx) } }),
     }),
-    scopes: t.field({ type: [Scope], resolve: (actor) => [...actor.scopes] }),
-    tokenExpiresAt: t.field({ type: 'DateTime', resolve: ({ expiresAt }) => expiresAt }),
+    scopes: t.field({
+      type: [Scope],
+      description: "The scopes that the caller's token grants.",
+      resolve: (actor) => [...actor.scopes],
+    }),
+    tokenExpiresAt: t.field({
+      type: 'DateTime',
+      description: "The moment when the caller's token stops working.",
+      resolve: ({ expiresAt }) => expiresAt,
+    }),
   }),
 })
 
 const Balance = builder.objectRef<LedgerBalance & { operatorBalance: Xof | null }>('Balance').implement({
-  description: "A merchant's money, from the ledger.",
+  description: 'The balance of the merchant, computed from the ledger.',
   fields: (t) => ({
-    currency: t.string({ resolve: () => currency }),
-    balance: t.expose('balance', { type: 'Amount', description: 'available + reserved, whole XOF.' }),
-    available: t.expose('available', { type: 'Amount', description: 'Free to use, whole XOF.' }),
+    currency: t.string({
+      description: 'The currency of the amounts: always `XOF`.',
+      resolve: () => currency,
+    }),
+    balance: t.expose('balance', {
+      type: 'Amount',
+      description: 'Sum of `available` and `reserved`, in whole XOF.',
+    }),
+    available: t.expose('available', {
+      type: 'Amount',
+      description: 'Amount that can be used now, in whole XOF.',
+    }),
     reserved: t.expose('reserved', {
       type: 'Amount',
-      description: 'Set aside for payments under way, whole XOF.',
+      description: 'Amount set aside for payments that are not final yet, in whole XOF.',
     }),
     receivable: t.expose('receivable', {
       type: 'Amount',
       description:
-        'What an operator took back when it was spent already, whole XOF. The next money pays it; until ' +
-        'then nothing is available.',
+        'Amount that the merchant owes because an operator took a payment back after it was ' +
+        'spent, in whole XOF. The next incoming money pays it; until then nothing is available.',
     }),
     operatorBalance: t.expose('operatorBalance', {
       type: 'Amount',
       nullable: true,
-      description: 'The float at the operator that was asked about, whole XOF.',
+      description:
+        "Balance of the platform's account at the requested operator, in whole XOF; null when " +
+        'no operator was requested.',
     }),
-    asOf: t.expose('asOf', { type: 'DateTime' }),
+    asOf: t.expose('asOf', { type: 'DateTime', description: 'The moment at which this balance was true.' }),
   }),
 })
 
@@ -85,17 +118,25 @@ builder.queryFields((t) => ({
   me: t.field({
     type: Me,
     scope: 'authenticated',
-    description: 'Who is calling, and what the token allows.',
+    description: 'The caller, and the permissions of the token.',
     resolve: (_root, _args, ctx) => actorOf(ctx),
   }),
   balance: t.field({
     type: Balance,
     nullable: true,
     scope: ['balance'],
-    description: 'The balance. With an operator, its float is asked for as well, and the question recorded.',
+    description:
+      "The balance of the merchant. With an operator, also the balance of the platform's " +
+      'account there; that request is recorded as a transaction.',
     args: {
-      paymentMethod: t.arg({ type: PaymentMethod }),
-      at: t.arg({ type: 'DateTime', description: 'As it was then, before anything of that moment.' }),
+      paymentMethod: t.arg({
+        type: PaymentMethod,
+        description: "An operator to ask for the balance of the platform's account.",
+      }),
+      at: t.arg({
+        type: 'DateTime',
+        description: 'A moment in the past. The answer is the balance just before it. Default: now.',
+      }),
     },
     resolve: async (_root, { paymentMethod, at }, ctx) => {
       if (paymentMethod && at)

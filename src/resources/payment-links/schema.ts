@@ -3,10 +3,10 @@ import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
 import { wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
-import { countedConnectionType, newestFirst } from '../../graphql/connection.ts'
+import { countedConnectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
 import { readSmallId } from '../../shared/ids.ts'
 import { currency } from '../../shared/money.ts'
-import { availabilities, readAvailability } from './availability.ts'
+import { type availabilities, readAvailability } from './availability.ts'
 import { createLink, createLinkInput } from './create.ts'
 import { linksWhere, linkFilterInput } from './list.ts'
 import { linkUrl, makeQr, type Qr } from './qr.ts'
@@ -14,18 +14,25 @@ import { updateLink, updateLinkInput } from './update.ts'
 
 const linkId = (id: string) => readSmallId('PaymentLink', id)
 
-const Availability = wordEnum(
+const Availability = wordEnum<(typeof availabilities)[number]>(
   'PaymentLinkAvailability',
-  availabilities,
-  'Whether somebody may begin to pay by a link, and why not.',
+  {
+    exhausted:
+      'All allowed payments were made, or payments that have started use up the limit, each ' +
+      'for at most ten minutes.',
+    expired: 'The expiry time of the link has passed.',
+    inactive: 'The merchant closed the link, or the account is inactive.',
+    open: 'The link accepts payments.',
+  },
+  'Tells whether a payment link accepts a payment now.',
 )
 
 const QrCode = builder.objectRef<Qr>('QrCode').implement({
-  description: 'A QR code, to be shown or printed.',
+  description: 'A QR code, to show or print.',
   fields: (t) => ({
-    svg: t.exposeString('svg', { description: 'A picture of any size.' }),
+    svg: t.exposeString('svg', { description: 'The code as an SVG image, for any size.' }),
     png: t.string({
-      description: 'A picture of dots, in base64.',
+      description: 'The code as a PNG image, in base64.',
       resolve: ({ png }) => png.toString('base64'),
     }),
   }),
@@ -36,43 +43,48 @@ const PaymentLink = builder.prismaNode('PaymentLink', {
   findUnique: (id, ctx) => ({ id_merchantId: { ...mine(ctx), id: linkId(id) } }),
   nullable: true,
   scope: ['payment_links'],
-  description: 'A page that anyone can pay on.',
+  description: 'A payment link: a page on which anyone can pay the merchant.',
   fields: (t) => ({
-    databaseId: t.expose('id', { type: 'SafeInt', description: 'Its id in REST.' }),
-    title: t.exposeString('title'),
-    description: t.exposeString('description', { nullable: true }),
+    databaseId: t.expose('id', { type: 'SafeInt', description: 'The id of the link in REST.' }),
+    title: t.exposeString('title', { description: 'The title that payers see.' }),
+    description: t.exposeString('description', {
+      nullable: true,
+      description: 'The text that payers see; null when there is none.',
+    }),
     amount: t.expose('amount', {
       type: 'Amount',
       nullable: true,
-      description: 'Whole XOF; null: the payer types it.',
+      description: 'The amount of each payment, in whole XOF; null when the payer types it.',
     }),
-    currency: t.string({ resolve: () => currency }),
-    urlSlug: t.exposeString('urlSlug', { description: 'Its name in addresses; it never changes.' }),
+    currency: t.string({ description: 'The currency of the amount: always `XOF`.', resolve: () => currency }),
+    urlSlug: t.exposeString('urlSlug', {
+      description: 'The last part of the address of the page. It never changes.',
+    }),
     url: t.string({
-      description: 'Its page.',
+      description: 'The address of the page.',
       select: { urlSlug: true },
       resolve: ({ urlSlug }, _args, ctx) => linkUrl(ctx, urlSlug),
     }),
     qr: t.field({
       type: QrCode,
-      description: 'Its page as a code that telephones read.',
+      description: 'The address of the page as a QR code.',
       select: { urlSlug: true },
       resolve: ({ urlSlug }, _args, ctx) => makeQr(linkUrl(ctx, urlSlug)),
     }),
     usageLimit: t.exposeInt('usageLimit', {
       nullable: true,
-      description: 'Successful payments that it takes; null: any number.',
+      description: 'Number of successful payments that the link accepts; null when there is no limit.',
     }),
-    usageCount: t.exposeInt('usageCount', { description: 'Payments that succeeded by it.' }),
+    usageCount: t.exposeInt('usageCount', { description: 'Number of successful payments by this link.' }),
     openCount: t.exposeInt('openCount', {
-      description: 'Attempts under way: each holds a place, for ten minutes at most.',
+      description:
+        'Number of payments that have started and are not final. Each counts towards ' +
+        '`usageLimit` for at most ten minutes.',
     }),
-    isActive: t.exposeBoolean('isActive'),
+    isActive: t.exposeBoolean('isActive', { description: 'False after the merchant closed the link.' }),
     availability: t.field({
       type: Availability,
-      description:
-        'EXHAUSTED: all its payments were made, or payments under way hold all its places, each for ten ' +
-        'minutes at most.',
+      description: 'Tells whether the link accepts a payment now.',
       select: {
         id: true,
         isActive: true,
@@ -83,18 +95,23 @@ const PaymentLink = builder.prismaNode('PaymentLink', {
       },
       resolve: (link, _args, ctx) => readAvailability(ctx, link),
     }),
-    expiresAt: t.expose('expiresAt', { type: 'DateTime', nullable: true }),
-    createdAt: t.expose('createdAt', { type: 'DateTime' }),
-    updatedAt: t.expose('updatedAt', { type: 'DateTime' }),
+    expiresAt: t.expose('expiresAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'The moment after which nobody can pay; null when the link does not expire.',
+    }),
+    createdAt: t.expose('createdAt', {
+      type: 'DateTime',
+      description: 'The moment when the link was created.',
+    }),
+    updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'The moment of the last change.' }),
   }),
 })
 
-const idWords = 'Its global id, or its id in REST.'
-
 const PaymentLinkFilter = inputOf('PaymentLinkFilter', linkFilterInput, {
-  description: 'Which payment links a list shows.',
+  description: 'Selects payment links of a list.',
   fields: {
-    activeOnly: 'Left out, true; false shows inactive ones too.',
+    activeOnly: 'False to include links that are not active. Default: true.',
   },
 })
 
@@ -105,19 +122,24 @@ builder.queryFields((t) => ({
     type: PaymentLink,
     nullable: true,
     scope: ['payment_links'],
-    description: 'One payment link.',
-    args: { id: t.arg.id({ required: true, description: idWords }) },
+    description: 'One payment link; null when it does not exist.',
+    args: {
+      id: t.arg.id({ required: true, description: 'The payment link: its global id, or its id in REST.' }),
+    },
     resolve: (query, _root, { id }, ctx) =>
       ctx.database.prisma.paymentLink.findFirst({ ...query, where: { id: linkId(id), ...mine(ctx) } }),
   }),
   paymentLinks: t.field({
     type: PaymentLinks,
     scope: ['payment_links'],
-    description: 'Payment links, newest first.',
+    description: 'The payment links of the merchant, newest first.',
     args: {
       ...t.arg.connectionArgs(),
-      filter: t.arg({ type: PaymentLinkFilter }),
-      offset: t.arg.int({ description: 'Rows to pass over; cursors are faster.' }),
+      filter: t.arg({
+        type: PaymentLinkFilter,
+        description: 'Conditions that the payment links must match.',
+      }),
+      offset: t.arg.int({ description: offsetWords }),
     },
     resolve: (_root, { filter, ...args }, ctx, info) =>
       newestFirst(ctx, info, {
@@ -130,33 +152,34 @@ builder.queryFields((t) => ({
   }),
 }))
 
-const amountWords = 'Whole XOF, 100 to 1,000,000; without one the payer types it.'
+const amountWords = 'The amount in whole XOF, 100 to 1,000,000. Without an amount, each payer types one.'
 const CreatePaymentLinkInput = inputOf('CreatePaymentLinkInput', createLinkInput, {
-  description: 'A page to be paid on (specification: POST /payment-links).',
+  description: 'A new payment link. Same as POST /payment-links in REST.',
   fields: {
-    title: '1 to 200 characters.',
-    description: 'At most 1,000 characters.',
+    title: 'The title that payers see, 1 to 200 characters.',
+    description: 'A text that payers see, at most 1,000 characters.',
     amount: amountWords,
-    currency: 'XOF.',
+    currency: 'The currency: only `XOF`, which is the default.',
     urlSlug:
-      'a-z, 0-9 and inner dashes, 3 to 64 characters; one of each in the whole service. Made where absent.',
-    usageLimit: 'Successful payments that it takes.',
-    expiresAt: 'A time to come.',
+      'The last part of the address of the page: 3 to 64 characters of a-z, 0-9 and inner ' +
+      'dashes, unique in the whole service. Default: the service makes one.',
+    usageLimit: 'Number of successful payments that the link accepts. Default: no limit.',
+    expiresAt: 'The moment in the future after which nobody can pay. Default: never.',
   },
 })
 
 const UpdatePaymentLinkInput = inputOf('UpdatePaymentLinkInput', updateLinkInput, {
   description:
-    'What changes of a payment link; what is left out stays, null takes it away (specification: PUT ' +
-    '/payment-links/{id}).',
+    'Changes of a payment link. Fields that are left out stay; null removes a value. Same ' +
+    'as PUT /payment-links/{id} in REST.',
   fields: {
-    title: '1 to 200 characters.',
-    description: 'At most 1,000 characters.',
+    title: 'The title that payers see, 1 to 200 characters.',
+    description: 'A text that payers see, at most 1,000 characters.',
     amount: amountWords,
-    currency: 'XOF.',
-    usageLimit: 'Successful payments that it takes.',
-    expiresAt: 'A time to come.',
-    isActive: 'False closes it.',
+    currency: 'The currency: only `XOF`.',
+    usageLimit: 'Number of successful payments that the link accepts.',
+    expiresAt: 'The moment in the future after which nobody can pay.',
+    isActive: 'False to close the link, true to open it again.',
   },
 })
 
@@ -165,9 +188,15 @@ builder.mutationFields((t) => ({
     type: PaymentLink,
     nullable: true,
     scope: ['payment_links'],
-    description: 'Makes a page that anyone can pay on.',
+    description: 'Creates a payment link: a page on which anyone can pay the merchant.',
     errors: refusals('INVALID_INPUT', 'SLUG_TAKEN'),
-    args: { input: t.arg({ type: CreatePaymentLinkInput, required: true }) },
+    args: {
+      input: t.arg({
+        type: CreatePaymentLinkInput,
+        description: 'The title, amount and limits of the link.',
+        required: true,
+      }),
+    },
     resolve: async (query, _root, { input }, ctx) => {
       const { id } = await createLink(ctx, input)
       return ctx.database.prisma.paymentLink.findFirstOrThrow({ ...query, where: { id, ...mine(ctx) } })
@@ -177,11 +206,11 @@ builder.mutationFields((t) => ({
     type: PaymentLink,
     nullable: true,
     scope: ['payment_links'],
-    description: 'Changes what is given of a payment link. Attempts that are open keep their amount.',
+    description: 'Changes the given fields of a payment link. Payments that have started keep their amount.',
     errors: refusals('INVALID_INPUT', 'NOT_FOUND'),
     args: {
-      id: t.arg.id({ required: true, description: idWords }),
-      input: t.arg({ type: UpdatePaymentLinkInput, required: true }),
+      id: t.arg.id({ required: true, description: 'The payment link: its global id, or its id in REST.' }),
+      input: t.arg({ type: UpdatePaymentLinkInput, description: 'The fields to change.', required: true }),
     },
     resolve: async (query, _root, args, ctx) => {
       const { id } = await updateLink(ctx, linkId(args.id), args.input)

@@ -4,25 +4,31 @@ import { builder } from '../../graphql/builder.ts'
 import { afterWords, followLog, LogChange } from '../../graphql/log-changes.ts'
 
 const PaymentLinkUse = builder.objectRef<LogEvent<LinkEventData>>('PaymentLinkUse').implement({
-  description: 'A payment by a payment link, as it was at that moment.',
+  description: 'A successful payment by a payment link, as it was when it happened.',
   interfaces: [LogChange],
   scope: ['payment_links'],
   fields: (t) => ({
-    urlSlug: t.string({ resolve: ({ data }) => data.url_slug }),
-    reference: t.string({ resolve: ({ data }) => data.reference }),
+    urlSlug: t.string({
+      description: "The last part of the address of the link's page.",
+      resolve: ({ data }) => data.url_slug,
+    }),
+    reference: t.string({
+      description: 'The reference of the payment.',
+      resolve: ({ data }) => data.reference,
+    }),
     amount: t.field({
       type: 'Amount',
-      description: 'Whole XOF that were paid.',
+      description: 'The paid amount, in whole XOF.',
       resolve: ({ data }) => BigInt(data.amount),
     }),
     usageCount: t.int({
-      description: 'Payments that had succeeded by it, this one with them.',
+      description: 'Number of successful payments by the link, this one included.',
       resolve: ({ data }) => data.usage_count,
     }),
     paymentLink: t.prismaField({
       type: 'PaymentLink',
       nullable: true,
-      description: 'The payment link as it is now.',
+      description: 'The present state of the payment link.',
       resolve: (query, { data }, _args, ctx) =>
         ctx.database.prisma.paymentLink.findFirst({
           ...query,
@@ -32,7 +38,7 @@ const PaymentLinkUse = builder.objectRef<LogEvent<LinkEventData>>('PaymentLinkUs
     transaction: t.prismaField({
       type: 'Transaction',
       nullable: true,
-      description: 'The payment as it is now.',
+      description: 'The present state of the payment.',
       resolve: (query, { data }, _args, ctx) =>
         ctx.database.prisma.transaction.findFirst({
           ...query,
@@ -46,7 +52,9 @@ builder.subscriptionField('paymentLinkUsed', (t) =>
   t.field({
     type: PaymentLinkUse,
     scope: ['payment_links'],
-    description: 'Every payment by a payment link, in order. It can be resumed: nothing is lost or repeated.',
+    description:
+      'Successful payments by payment links, in order. Pass `after` to resume: no payment is ' +
+      'lost or repeated.',
     args: { after: t.arg.string({ description: afterWords }) },
     subscribe: (_root, { after }, ctx) => followLog(ctx, after, isLinkEvent),
     resolve: (event) => event as LogEvent<LinkEventData>,

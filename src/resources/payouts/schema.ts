@@ -7,7 +7,7 @@ import { refusals, refusalType } from '../../graphql/errors.ts'
 import { Failure } from '../../graphql/failure.ts'
 import { failureOf } from '../../operators/failure-reasons.ts'
 import { afterWords, followLog, LogChange } from '../../graphql/log-changes.ts'
-import { countedConnectionType, newestFirst } from '../../graphql/connection.ts'
+import { countedConnectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
 import { readId } from '../../shared/ids.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { currency } from '../../shared/money.ts'
@@ -16,82 +16,109 @@ import { createPayout, createPayoutInput } from './create.ts'
 import { countPayouts, payoutsWhere, payoutFilterInput } from './list.ts'
 import { payoutStates } from './states.ts'
 
-const PayoutStatus = stateEnum('PayoutStatus', payoutStates, 'Where a payout stands.')
+const PayoutStatus = stateEnum('PayoutStatus', payoutStates, 'The status of a payout.', {
+  cancelled: 'The payout was cancelled, rejected, or not approved in time.',
+  completed: 'The operator paid the payout.',
+  failed: 'The operator refused the payout, or the balance was too small when it was due.',
+  pending: 'The payout waits for its time, for an approval, or to be sent.',
+  processing: 'The payout is at the operator, and its result is not known yet.',
+})
 
 export const Payout = builder.prismaNode('Payout', {
   id: { field: 'id' },
   findUnique: (id, ctx) => ({ id_merchantId: { ...mine(ctx), id: readId('Payout', id) } }),
   nullable: true,
   scope: ['payout'],
-  description: "A withdrawal of the merchant's balance to a mobile-money number.",
+  description: "A payout: money paid out of the merchant's balance to a mobile-money account.",
   fields: (t) => ({
     databaseId: t.field({
       type: 'SafeInt',
       resolve: ({ id }) => id,
       select: { id: true },
-      description: 'Its id in REST.',
+      description: 'The id of the payout in REST.',
     }),
-    amount: t.expose('amount', { type: 'Amount', description: 'Whole XOF that were asked for.' }),
+    amount: t.expose('amount', { type: 'Amount', description: 'The requested amount, in whole XOF.' }),
     settledAmount: t.expose('settledAmount', {
       type: 'Amount',
       nullable: true,
-      description: 'Whole XOF that left the balance; the operator may pay less than was asked for.',
+      description:
+        'Amount that was paid, in whole XOF; null until it is paid. An operator may pay less ' +
+        'than was requested.',
     }),
-    currency: t.string({ resolve: () => currency }),
-    paymentMethod: t.expose('paymentMethod', { type: PayoutMethod }),
-    destinationPhone: t.exposeString('destinationPhone', { description: 'E.164.' }),
-    status: t.expose('status', { type: PayoutStatus }),
+    currency: t.string({
+      description: 'The currency of the amounts: always `XOF`.',
+      resolve: () => currency,
+    }),
+    paymentMethod: t.expose('paymentMethod', { type: PayoutMethod, description: 'The operator that pays.' }),
+    destinationPhone: t.exposeString('destinationPhone', {
+      description: 'The phone number that is paid, in E.164 format: +22370000000.',
+    }),
+    status: t.expose('status', { type: PayoutStatus, description: 'The present status of the payout.' }),
     reference: t.exposeString('reference', {
-      description: "The merchant's own name for it; unique per merchant among payouts.",
+      description:
+        'Your own reference, or the one that the service made; unique among the payouts of the ' +
+        'merchant.',
     }),
     scheduledAt: t.expose('scheduledAt', {
       type: 'DateTime',
       nullable: true,
-      description: 'The day that it was scheduled for; null where it goes at once.',
+      description: 'The moment for which the payout is scheduled; null when it is sent at once.',
     }),
     beneficiary: t.relation('beneficiary', {
       nullable: true,
-      description: 'Who was named, as it is now.',
+      description: 'The present state of the beneficiary; null when the payout was made to a phone number.',
     }),
     beneficiaryId: t.exposeInt('beneficiaryId', {
       nullable: true,
-      description: 'Who was named: the id in REST.',
+      description: 'The REST id of the beneficiary; null when the payout was made to a phone number.',
     }),
     beneficiaryName: t.exposeString('beneficiaryName', {
       nullable: true,
-      description: 'As it was when the payout was made.',
+      description: 'The name of the beneficiary when the payout was created; null when there is none.',
     }),
-    failureReason: t.exposeString('failureReason', { nullable: true }),
+    failureReason: t.exposeString('failureReason', {
+      nullable: true,
+      description: 'The code of the failure, for example `PAYEE_NOT_FOUND`; null when it did not fail.',
+    }),
     failure: t.field({
       type: Failure,
       nullable: true,
-      description: 'Why it was not paid, and what can be done.',
+      description: 'The reason of a failed payout, and the advice what to do; null when it did not fail.',
       select: { failureReason: true },
       resolve: ({ failureReason }) => failureOf(failureReason),
     }),
     operatorReference: t.exposeString('operatorReference', {
       nullable: true,
-      description: "The operator's number for the money, as on the recipient's receipt.",
+      description: "The operator's transaction number, as on the payee's receipt; null until it is paid.",
     }),
     settledAt: t.expose('settledAt', {
       type: 'DateTime',
       nullable: true,
-      description: 'When it ended, whichever way.',
+      description: 'The moment when the payout reached a final status; null until then.',
     }),
     reversedAt: t.expose('reversedAt', {
       type: 'DateTime',
       nullable: true,
-      description: 'When the operator gave it back; the money is available again.',
+      description:
+        'The moment when the operator gave the money back, which made it available again; null ' +
+        'when it did not.',
     }),
-    createdAt: t.expose('createdAt', { type: 'DateTime' }),
+    createdAt: t.expose('createdAt', {
+      type: 'DateTime',
+      description: 'The moment when the payout was created.',
+    }),
   }),
 })
 
 const PayoutFilter = inputOf('PayoutFilter', payoutFilterInput, {
-  description: 'Which payouts a list shows; what is left out does not matter.',
+  description: 'Selects payouts of a list. A payout must match all fields that are given.',
+  fields: {
+    beneficiaryId: 'Only payouts to this beneficiary: its global id, or its id in REST.',
+    paymentMethod: 'Only payouts by this operator.',
+    reference: 'Only the payout with this reference.',
+    status: 'Only payouts with this status.',
+  },
 })
-
-export const idWords = 'Its global id, or its id in REST.'
 
 const Payouts = countedConnectionType(Payout, 'Payout', 'A page of payouts.')
 
@@ -100,8 +127,13 @@ builder.queryFields((t) => ({
     type: Payout,
     nullable: true,
     scope: ['payout'],
-    description: 'One payout, by its id or by its reference.',
-    args: { id: t.arg.id({ description: idWords }), reference: t.arg.string() },
+    description: 'One payout, by its id or its reference; null when it does not exist.',
+    args: {
+      id: t.arg.id({ description: 'The payout: its global id, or its id in REST.' }),
+      reference: t.arg.string({
+        description: 'The reference of the payout. Give either the id or the reference.',
+      }),
+    },
     resolve: (query, _root, { id, reference }, ctx) => {
       if ((id == null) === (reference == null)) {
         throw invalidInput([{ field: 'id', message: 'or reference must be given, one of the two' }])
@@ -113,11 +145,11 @@ builder.queryFields((t) => ({
   payouts: t.field({
     type: Payouts,
     scope: ['payout'],
-    description: 'Payouts, newest first.',
+    description: 'The payouts of the merchant, newest first.',
     args: {
       ...t.arg.connectionArgs(),
-      filter: t.arg({ type: PayoutFilter }),
-      offset: t.arg.int({ description: 'Rows to pass over; cursors are faster.' }),
+      filter: t.arg({ type: PayoutFilter, description: 'Conditions that the payouts must match.' }),
+      offset: t.arg.int({ description: offsetWords }),
     },
     resolve: (_root, { filter, ...args }, ctx, info) =>
       newestFirst(ctx, info, {
@@ -131,10 +163,18 @@ builder.queryFields((t) => ({
 }))
 
 const ExistingPayout = builder.objectRef<{ id: bigint; status: string }>('ExistingPayout').implement({
-  description: 'The payout that has this reference already.',
+  description: 'The payout that already uses the requested reference.',
   fields: (t) => ({
-    databaseId: t.field({ type: 'SafeInt', resolve: ({ id }) => id, description: 'Its id in REST.' }),
-    status: t.field({ type: PayoutStatus, resolve: ({ status }) => status as never }),
+    databaseId: t.field({
+      type: 'SafeInt',
+      resolve: ({ id }) => id,
+      description: 'The id of the payout in REST.',
+    }),
+    status: t.field({
+      type: PayoutStatus,
+      description: 'The present status of the payout.',
+      resolve: ({ status }) => status as never,
+    }),
   }),
 })
 
@@ -142,21 +182,26 @@ builder.objectField(refusalType('DUPLICATE_PAYOUT'), 'existingPayout', (t) =>
   t.field({
     type: ExistingPayout,
     nullable: true,
+    description: 'The payout that already uses the reference; null when it cannot be shown.',
     resolve: (error) => error.detail.existingPayout ?? null,
   }),
 )
 
 const CreatePayoutInput = inputOf('CreatePayoutInput', createPayoutInput, {
-  description: 'A payout (specification: POST /payouts): to a number, or to a beneficiary.',
+  description: 'A payout to a phone number or to a saved beneficiary. Same as POST /payouts in REST.',
   fields: {
-    amount: 'Whole XOF, 1,000 to 100,000,000.',
-    paymentMethod: 'Required without a beneficiary. BankTransfer is not yet supported.',
-    destinationPhone: 'A mobile number of Mali, in any usual writing. Required without a beneficiary.',
-    destinationAccount: 'A bank account: not yet supported.',
-    beneficiaryId: 'Whom to pay: a global id, or the id in REST.',
-    reference: 'Unique per merchant among payouts, 1 to 100 characters. Made where absent.',
-    scheduledAt: 'A day to come, at most 366 days ahead; the money is set aside when it is there.',
-    currency: 'XOF.',
+    amount: 'The amount in whole XOF, 1,000 to 100,000,000.',
+    paymentMethod: 'The operator. Required when no beneficiary is given. BankTransfer is not supported yet.',
+    destinationPhone: 'The mobile number in Mali to pay. Required when no beneficiary is given.',
+    destinationAccount: 'A bank account. It is not supported yet and is refused.',
+    beneficiaryId: 'The beneficiary to pay: its global id, or its id in REST.',
+    reference:
+      'Your own reference, 1 to 100 characters, unique among the payouts of the merchant. ' +
+      'Default: the service makes one.',
+    scheduledAt:
+      'The moment to send the payout, at most 366 days ahead. The money is reserved at that ' +
+      'moment. Default: now.',
+    currency: 'The currency: only `XOF`, which is the default.',
   },
 })
 
@@ -167,7 +212,8 @@ builder.mutationFields((t) => ({
     scope: ['payout'],
     movesMoney: true,
     description:
-      "Withdraws part of the balance. The money is set aside at once, a scheduled payout's when due.",
+      'Pays a part of the balance out to a mobile-money account. The money is reserved at ' +
+      'once, or at the scheduled time.',
     errors: refusals(
       'INVALID_INPUT',
       'NOT_FOUND',
@@ -178,7 +224,9 @@ builder.mutationFields((t) => ({
       'OVERLOADED',
       'UNAUTHENTICATED',
     ),
-    args: { input: t.arg({ type: CreatePayoutInput, required: true }) },
+    args: {
+      input: t.arg({ type: CreatePayoutInput, description: 'The payee and the amount.', required: true }),
+    },
     resolve: async (query, _root, { input }, ctx) => {
       const { id, isNew } = await createPayout(ctx, input)
       const payout = await ctx.database.prisma.payout.findFirstOrThrow({
@@ -193,9 +241,9 @@ builder.mutationFields((t) => ({
     type: Payout,
     nullable: true,
     scope: ['payout'],
-    description: 'Cancels a payout that has not begun; its money is free again.',
+    description: 'Cancels a payout that was not sent yet. Its money is available again.',
     errors: refusals('NOT_FOUND', 'STATE_CONFLICT'),
-    args: { id: t.arg.id({ required: true, description: idWords }) },
+    args: { id: t.arg.id({ required: true, description: 'The payout: its global id, or its id in REST.' }) },
     resolve: async (query, _root, args, ctx) => {
       const { id } = await cancelPayout(ctx, readId('Payout', args.id))
       return ctx.database.prisma.payout.findFirstOrThrow({ ...query, where: { id, ...mine(ctx) } })
@@ -213,24 +261,44 @@ const asMade = {
 }
 
 const PayoutChange = builder.objectRef<LogEvent<PayoutEventData>>('PayoutChange').implement({
-  description: 'A change of a payout, as it was at that moment.',
+  description: 'A change of a payout, as it was when the change happened.',
   interfaces: [LogChange],
   scope: ['payout'],
   fields: (t) => ({
-    status: t.field({ type: PayoutStatus, resolve: ({ data }) => data.status as never }),
+    status: t.field({
+      type: PayoutStatus,
+      description: 'The status after the change.',
+      resolve: ({ data }) => data.status as never,
+    }),
     previousStatus: t.field({
       type: PayoutStatus,
       nullable: true,
+      description: 'The status before the change; null when the payout was created.',
       resolve: ({ data }) => data.previous_status as never,
     }),
-    reference: t.string({ resolve: ({ data }) => data.reference }),
-    amount: t.field({ type: 'Amount', resolve: ({ data }) => BigInt(data.amount) }),
-    paymentMethod: t.field({ type: PayoutMethod, resolve: ({ data }) => data.payment_method as never }),
-    failureReason: t.string({ nullable: true, resolve: ({ data }) => data.failure_reason ?? null }),
+    reference: t.string({
+      description: 'The reference of the payout.',
+      resolve: ({ data }) => data.reference,
+    }),
+    amount: t.field({
+      type: 'Amount',
+      description: 'The requested amount, in whole XOF.',
+      resolve: ({ data }) => BigInt(data.amount),
+    }),
+    paymentMethod: t.field({
+      type: PayoutMethod,
+      description: 'The operator that pays.',
+      resolve: ({ data }) => data.payment_method as never,
+    }),
+    failureReason: t.string({
+      nullable: true,
+      description: 'The code of the failure; null when it did not fail.',
+      resolve: ({ data }) => data.failure_reason ?? null,
+    }),
     payout: t.prismaField({
       type: Payout,
       nullable: true,
-      description: 'The payout as it is now.',
+      description: 'The present state of the payout.',
       resolve: (query, { data }, _args, ctx) =>
         ctx.database.prisma.payout.findFirst({
           ...query,
@@ -244,7 +312,7 @@ builder.subscriptionField('payoutChanged', (t) =>
   t.field({
     type: PayoutChange,
     scope: ['payout'],
-    description: 'Every change of every payout, in order. It can be resumed: nothing is lost or repeated.',
+    description: 'Changes of all payouts, in order. Pass `after` to resume: no change is lost or repeated.',
     args: { after: t.arg.string({ description: afterWords }) },
     subscribe: (_root, { after }, ctx) => followLog(ctx, after, isPayoutEvent),
     resolve: (event) => event as LogEvent<PayoutEventData>,

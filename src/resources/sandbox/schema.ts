@@ -14,8 +14,16 @@ builder.mutationFields((t) => ({
     type: 'DateTime',
     nullable: true,
     scope: 'authenticated',
-    description: "Moves the sandbox's time forward. Expiry, schedules and customers follow; tokens do not.",
-    args: { by: t.arg({ type: 'Duration', required: true }) },
+    description:
+      'Moves the clock of the sandbox forward and answers its new time. Expiry, schedules and ' +
+      'simulated customers follow; lifetimes of tokens do not.',
+    args: {
+      by: t.arg({
+        type: 'Duration',
+        description: 'The time to move forward, for example PT25H for 25 hours.',
+        required: true,
+      }),
+    },
     resolve: (_root, { by }, ctx) => {
       if (by <= 0 || by > clockStepMs)
         throw invalidInput([{ field: 'by', message: 'must be more than nothing and at most 400 days' }])
@@ -32,8 +40,12 @@ builder.mutationFields((t) => ({
     type: 'Amount',
     nullable: true,
     scope: 'authenticated',
-    description: 'Credits the merchant through the ledger. Gives the new available amount, whole XOF.',
-    args: { amount: t.arg({ type: 'Amount', required: true }) },
+    description:
+      "Adds money to the merchant's balance in the sandbox. Answers the new available amount " +
+      'in whole XOF.',
+    args: {
+      amount: t.arg({ type: 'Amount', description: 'The amount to add, in whole XOF.', required: true }),
+    },
     resolve: async (_root, { amount }, ctx) => {
       sandboxOf(ctx)
       const options = { id: ctx.effect?.id, recording: recordingOf(ctx, 'sandboxFund') }

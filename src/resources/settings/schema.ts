@@ -3,9 +3,13 @@ import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
 import { wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
-import { approvalGaps, locales, updateSettings, updateSettingsInput } from './update.ts'
+import { approvalGaps, type locales, updateSettings, updateSettingsInput } from './update.ts'
 
-const Locale = wordEnum('Locale', locales, 'A language that people are written to in.')
+const Locale = wordEnum<(typeof locales)[number]>(
+  'Locale',
+  { en: 'English.', fr: 'French.' },
+  'A language for e-mails and pages.',
+)
 
 /** What a change sets; null of what it leaves as it is. */
 interface Changes {
@@ -18,18 +22,22 @@ const changesIn = (after: unknown) => after as Changes
 
 const SettingsChange = builder.prismaObject('SettingsChange', {
   description:
-    'A change of the settings that loosens approvals. It waits for as many people as the approvals ask ' +
-    'for, at most seven days; what it leaves as it is is null.',
+    'A settings change that makes approvals less strict. It waits at most seven days for as ' +
+    'many approvals as the settings require. A setting that it does not change is null.',
   fields: (t) => ({
-    databaseId: t.expose('id', { type: 'SafeInt', description: 'Names it to `approveSettingsChange`.' }),
+    databaseId: t.expose('id', {
+      type: 'SafeInt',
+      description: 'The id of the change, for `approveSettingsChange`.',
+    }),
     payoutsRequireApproval: t.boolean({
       nullable: true,
+      description: 'The new value of `payoutsRequireApproval`; null when it does not change.',
       resolve: ({ after }) => changesIn(after).payouts_require_approval ?? null,
     }),
     approvalThreshold: t.field({
       type: 'Amount',
       nullable: true,
-      description: 'Whole XOF.',
+      description: 'The new threshold in whole XOF; null when it does not change.',
       resolve: ({ after }) => {
         const threshold = changesIn(after).approval_threshold
         return threshold === undefined ? null : BigInt(threshold)
@@ -37,44 +45,58 @@ const SettingsChange = builder.prismaObject('SettingsChange', {
     }),
     approvalsRequired: t.int({
       nullable: true,
+      description: 'The new number of required approvals; null when it does not change.',
       resolve: ({ after }) => changesIn(after).approvals_required ?? null,
     }),
     approvalsCoverDeposits: t.boolean({
       nullable: true,
+      description: 'The new value of `approvalsCoverDeposits`; null when it does not change.',
       resolve: ({ after }) => changesIn(after).approvals_cover_deposits ?? null,
     }),
-    memberId: t.exposeInt('makerMemberId', { description: 'The member who asked for it: the id in REST.' }),
-    createdAt: t.expose('createdAt', { type: 'DateTime' }),
+    memberId: t.exposeInt('makerMemberId', {
+      description: 'The REST id of the member who requested the change.',
+    }),
+    createdAt: t.expose('createdAt', {
+      type: 'DateTime',
+      description: 'The moment when the change was requested.',
+    }),
   }),
 })
 
 const Settings = builder.prismaObject('Merchant', {
   variant: 'Settings',
-  description: 'What a merchant decides about its account.',
+  description: 'The settings of a merchant account.',
   fields: (t) => ({
-    businessName: t.exposeString('name'),
+    businessName: t.exposeString('name', { description: 'The name of the business, as customers see it.' }),
     notificationEmail: t.exposeString('notificationEmail', {
       nullable: true,
-      description: 'Where the account itself is written to.',
+      description: 'The e-mail address for messages about the account; null when there is none.',
     }),
     payoutsRequireApproval: t.exposeBoolean('payoutsRequireApproval', {
-      description: 'Whether payouts and batches of `approvalThreshold` and more wait for people.',
+      description: 'True when payouts and batches of `approvalThreshold` or more require approvals.',
     }),
-    approvalThreshold: t.expose('approvalThreshold', { type: 'Amount', description: 'Whole XOF.' }),
-    approvalsRequired: t.exposeInt('approvalsRequired', { description: 'How many people: 1 to 3.' }),
+    approvalThreshold: t.expose('approvalThreshold', {
+      type: 'Amount',
+      description: 'The amount in whole XOF from which approvals are required.',
+    }),
+    approvalsRequired: t.exposeInt('approvalsRequired', {
+      description: 'Number of people who must approve a request, 1 to 3.',
+    }),
     approvalsCoverDeposits: t.exposeBoolean('approvalsCoverDeposits', {
-      description: 'Whether deposits and refunds of `approvalThreshold` and more wait too.',
+      description: 'True when deposits and refunds of `approvalThreshold` or more also require approvals.',
     }),
     approvalGaps: t.stringList({
       description:
-        'What approvals do not keep one person from doing as the settings are now, in sentences; empty ' +
-        'while `payoutsRequireApproval` is off.',
+        'Sentences that name what one person can still do alone with the present approval ' +
+        'settings. Empty while `payoutsRequireApproval` is off.',
       resolve: (_settings, _args, ctx) => approvalGaps(ctx),
     }),
     pendingChange: t.prismaField({
       type: SettingsChange,
       nullable: true,
-      description: 'A change that loosens approvals and waits for people.',
+      description:
+        'A settings change that waits for approval because it makes approvals less strict; null ' +
+        'when there is none.',
       resolve: (query, _settings, _args, ctx) =>
         ctx.database.prisma.settingsChange.findFirst({
           ...query,
@@ -82,9 +104,12 @@ const Settings = builder.prismaObject('Merchant', {
         }),
     }),
     ipWhitelist: t.exposeStringList('ipWhitelist', {
-      description: 'Addresses and CIDR ranges that may use the account; none lets all in.',
+      description: 'IP addresses and CIDR ranges that may use the account. An empty list allows all.',
     }),
-    locale: t.expose('locale', { type: Locale }),
+    locale: t.expose('locale', {
+      type: Locale,
+      description: "The language of the service's e-mails to the merchant.",
+    }),
   }),
 })
 
@@ -93,22 +118,27 @@ builder.queryField('settings', (t) =>
     type: Settings,
     nullable: true,
     scope: ['settings'],
-    description: 'The settings of the account.',
+    description: 'The settings of the merchant account.',
     resolve: (query, _root, _args, ctx) =>
       ctx.database.prisma.merchant.findFirst({ ...query, where: { id: mine(ctx).merchantId } }),
   }),
 )
 
 const UpdateSettingsInput = inputOf('UpdateSettingsInput', updateSettingsInput, {
-  description: 'What changes of the settings; what is left out stays.',
+  description: 'Changes of the settings. Fields that are left out stay.',
   fields: {
-    businessName: '1 to 200 characters.',
-    notificationEmail: 'Empty removes it.',
-    approvalThreshold: 'Whole XOF; of 0 every payout waits.',
-    approvalsRequired: '1 to 3 people who must approve each.',
-    approvalsCoverDeposits: 'Whether deposits and refunds wait too; false where it was never set.',
+    businessName: 'The name of the business, 1 to 200 characters.',
+    notificationEmail: 'The e-mail address for messages about the account. An empty text removes it.',
+    approvalThreshold: 'The amount in whole XOF from which approvals are required; 0 for every payout.',
+    approvalsRequired: 'Number of people who must approve a request, 1 to 3.',
+    approvalsCoverDeposits:
+      'True to require approvals for deposits and refunds too. It is false on a new account.',
     ipWhitelist:
-      'At most 50 IPv4 or IPv6 addresses and CIDR ranges, yours among them. It holds within a second.',
+      'At most 50 IPv4 or IPv6 addresses and CIDR ranges that may use the account; your own ' +
+      'must be among them. An empty list allows all. It applies within a second.',
+    locale: "The language of the service's e-mails to the merchant.",
+    payoutsRequireApproval:
+      'True to require approvals for payouts and batches of `approvalThreshold` or more.',
   },
 })
 
@@ -118,10 +148,13 @@ builder.mutationField('updateSettings', (t) =>
     nullable: true,
     scope: ['settings'],
     description:
-      'Changes what is given of the settings. What loosens approvals that are on waits for as many people ' +
-      'as they ask for, as `pendingChange`; no API key asks for it.',
+      'Changes the given settings. A change that makes active approvals less strict waits as ' +
+      '`pendingChange` until as many members approve it as they require; an API key cannot ' +
+      'request it.',
     errors: refusals('INVALID_INPUT', 'FORBIDDEN', 'STATE_CONFLICT'),
-    args: { input: t.arg({ type: UpdateSettingsInput, required: true }) },
+    args: {
+      input: t.arg({ type: UpdateSettingsInput, description: 'The settings to change.', required: true }),
+    },
     resolve: async (query, _root, { input }, ctx) => {
       await updateSettings(ctx, input)
       return ctx.database.prisma.merchant.findFirst({ ...query, where: { id: mine(ctx).merchantId } })

@@ -2,7 +2,7 @@ import { mine } from '../../identity/actor.ts'
 import { builder } from '../../graphql/builder.ts'
 import { connectionType } from '../../graphql/connection.ts'
 import { wordEnum } from '../../graphql/enums.ts'
-import { type Account, accounts, type LedgerStep, ledgerSteps } from '../../ledger/accounts.ts'
+import { accounts, ledgerSteps } from '../../ledger/accounts.ts'
 import type { LedgerEntry } from '../../ledger/entries.ts'
 import {
   type Held,
@@ -17,23 +17,24 @@ import { connect, readPageOf } from '../../shared/page.ts'
 import { loadEntries } from './entries.ts'
 import { checkSpan, subjectOf } from './span.ts'
 
-const LedgerAccount = wordEnum(
-  'LedgerAccount',
-  Object.keys(accounts) as Account[],
-  'The accounts of a merchant in the ledger.',
-)
-const Step = wordEnum('LedgerStep', Object.keys(ledgerSteps) as LedgerStep[], 'Why money moves.')
+const LedgerAccount = wordEnum('LedgerAccount', accounts, 'An account of the merchant in the ledger.')
+const Step = wordEnum('LedgerStep', ledgerSteps, 'The reason of a ledger entry.')
 
 const Entry = builder.objectRef<LedgerEntry>('LedgerEntry').implement({
   scope: ['balance'],
-  description: 'Money that moved from one account of the merchant to another; it never changes.',
+  description:
+    'A ledger entry: an amount that moved from one account of the merchant to another. It ' +
+    'never changes.',
   fields: (t) => ({
-    databaseId: t.field({ type: 'SafeInt', resolve: ({ id }) => id }),
-    step: t.expose('step', { type: Step }),
-    debit: t.expose('debit', { type: LedgerAccount, description: 'Where it came from.' }),
-    credit: t.expose('credit', { type: LedgerAccount, description: 'Where it went.' }),
-    amount: t.expose('amount', { type: 'Amount', description: 'Whole XOF.' }),
-    createdAt: t.expose('createdAt', { type: 'DateTime' }),
+    databaseId: t.field({ type: 'SafeInt', description: 'The id of the entry.', resolve: ({ id }) => id }),
+    step: t.expose('step', { type: Step, description: 'The reason of the entry.' }),
+    debit: t.expose('debit', { type: LedgerAccount, description: 'The account that gave the amount.' }),
+    credit: t.expose('credit', { type: LedgerAccount, description: 'The account that received the amount.' }),
+    amount: t.expose('amount', { type: 'Amount', description: 'The amount in whole XOF.' }),
+    createdAt: t.expose('createdAt', {
+      type: 'DateTime',
+      description: 'The moment when the entry was written.',
+    }),
   }),
 })
 
@@ -41,7 +42,7 @@ builder.prismaObjectField('Transaction', 'ledgerEntries', (t) =>
   t.field({
     type: [Entry],
     select: { id: true },
-    description: 'How it moved money, oldest first.',
+    description: 'Ledger entries of this transaction, oldest first.',
     resolve: ({ id }, _args, ctx) => loadEntries(ctx, `transaction:${id}`),
   }),
 )
@@ -49,7 +50,7 @@ builder.prismaObjectField('Payout', 'ledgerEntries', (t) =>
   t.field({
     type: [Entry],
     select: { id: true },
-    description: 'How it moved money, oldest first.',
+    description: 'Ledger entries of this payout, oldest first.',
     resolve: ({ id }, _args, ctx) => loadEntries(ctx, `payout:${id}`),
   }),
 )
@@ -58,57 +59,85 @@ builder.prismaObjectField('Batch', 'ledgerEntries', (t) =>
     type: [Entry],
     select: { id: true },
     description:
-      'How its money was set aside and given back as a whole, oldest first; the rest is of recipients.',
+      'Ledger entries that reserved or released money of the whole batch, oldest first. ' +
+      'Entries of one payment are on its recipient.',
     resolve: ({ id }, _args, ctx) => loadEntries(ctx, `batch:${id}`),
   }),
 )
 builder.prismaObjectField('BatchRecipient', 'ledgerEntries', (t) =>
   t.field({
     type: [Entry],
-    description: 'How it moved money, oldest first; it was set aside with that of its batch.',
+    description: 'Ledger entries of this payment, oldest first. The reservation is on the batch.',
     resolve: ({ id }, _args, ctx) => loadEntries(ctx, `recipient:${id}`),
   }),
 )
 
 const StatementBalance = builder.objectRef<Held>('StatementBalance').implement({
-  description: 'What a merchant held at a moment, whole XOF.',
+  description: 'The balance of the merchant at one moment, in whole XOF.',
   fields: (t) => ({
-    balance: t.expose('balance', { type: 'Amount', description: 'available + reserved.' }),
-    available: t.expose('available', { type: 'Amount' }),
-    reserved: t.expose('reserved', { type: 'Amount' }),
-    receivable: t.expose('receivable', { type: 'Amount', description: 'What the merchant owed.' }),
+    balance: t.expose('balance', {
+      type: 'Amount',
+      description: 'Sum of `available` and `reserved`, in whole XOF.',
+    }),
+    available: t.expose('available', {
+      type: 'Amount',
+      description: 'Amount that could be used, in whole XOF.',
+    }),
+    reserved: t.expose('reserved', {
+      type: 'Amount',
+      description: 'Amount set aside for payments that were not final, in whole XOF.',
+    }),
+    receivable: t.expose('receivable', {
+      type: 'Amount',
+      description: 'Amount that the merchant owed, in whole XOF.',
+    }),
   }),
 })
 
 const Line = builder.objectRef<StatementLine>('StatementLine').implement({
-  description: 'What one entry changed of what the merchant holds, whole XOF, with its sign.',
+  description: 'The change that one ledger entry made to the balance. Amounts are in whole XOF, with a sign.',
   fields: (t) => ({
-    entry: t.field({ type: Entry, resolve: (line) => line }),
-    availableChange: t.expose('availableChange', { type: 'Amount' }),
-    reservedChange: t.expose('reservedChange', { type: 'Amount' }),
-    receivableChange: t.expose('receivableChange', { type: 'Amount' }),
+    entry: t.field({
+      type: Entry,
+      description: 'The ledger entry that made the change.',
+      resolve: (line) => line,
+    }),
+    availableChange: t.expose('availableChange', {
+      type: 'Amount',
+      description: 'Change of the available amount, in whole XOF; negative when it decreased.',
+    }),
+    reservedChange: t.expose('reservedChange', {
+      type: 'Amount',
+      description: 'Change of the reserved amount, in whole XOF; negative when it decreased.',
+    }),
+    receivableChange: t.expose('receivableChange', {
+      type: 'Amount',
+      description: 'Change of the amount that the merchant owes, in whole XOF; negative when it decreased.',
+    }),
     transactionId: t.field({
       type: 'SafeInt',
       nullable: true,
-      description: 'The transaction that it is about, by its id in REST.',
+      description: 'The REST id of the transaction that the entry belongs to; null for other entries.',
       resolve: ({ cause }) => subjectOf(cause).transactionId,
     }),
     payoutId: t.field({
       type: 'SafeInt',
       nullable: true,
-      description: 'The payout that it is about, by its id in REST.',
+      description: 'The REST id of the payout that the entry belongs to; null for other entries.',
       resolve: ({ cause }) => subjectOf(cause).payoutId,
     }),
     batchId: t.field({
       type: 'SafeInt',
       nullable: true,
-      description: 'The batch whose money is set aside or given back as a whole, by its id in REST.',
+      description:
+        'The REST id of the batch whose money was reserved or released as a whole; null for ' +
+        'other entries.',
       resolve: ({ cause }) => subjectOf(cause).batchId,
     }),
     recipientId: t.field({
       type: 'SafeInt',
       nullable: true,
-      description: 'The recipient of a batch that it is about, by its id in REST.',
+      description: 'The REST id of the batch recipient that the entry belongs to; null for other entries.',
       resolve: ({ cause }) => subjectOf(cause).recipientId,
     }),
   }),
@@ -118,28 +147,49 @@ const Lines = connectionType(Line, 'StatementLine', 'A page of the lines of a st
 builder.queryField('statement', (t) =>
   t.field({
     type: builder.objectRef<Statement>('Statement').implement({
-      description: 'What a merchant held before and after a time, and every change in between.',
+      description:
+        'An account statement: the balance before and after a period, and every change in between.',
       fields: (statement) => ({
-        from: statement.expose('from', { type: 'DateTime', description: 'The first moment of it.' }),
-        to: statement.expose('to', { type: 'DateTime', description: 'The first moment after it.' }),
-        currency: statement.string({ resolve: () => currency }),
-        opening: statement.field({ type: StatementBalance, resolve: ({ opening }) => opening }),
+        from: statement.expose('from', {
+          type: 'DateTime',
+          description: 'Start of the period; changes at this moment are included.',
+        }),
+        to: statement.expose('to', {
+          type: 'DateTime',
+          description: 'End of the period; changes at this moment are not included.',
+        }),
+        currency: statement.string({
+          description: 'The currency of the amounts: always `XOF`.',
+          resolve: () => currency,
+        }),
+        opening: statement.field({
+          type: StatementBalance,
+          description: 'The balance at the start of the period.',
+          resolve: ({ opening }) => opening,
+        }),
         closing: statement.field({
           type: StatementBalance,
-          description: 'Opening and lines together: the service proves it before it answers.',
+          description:
+            'The balance at the end of the period. The service checks that the opening balance and all ' +
+            'lines add up to it.',
           resolve: ({ closing }) => closing,
         }),
         totalIn: statement.expose('totalIn', {
           type: 'Amount',
-          description: 'What came to the balance: opening + totalIn - totalOut is the closing balance.',
+          description:
+            'Amount that was added to the balance, in whole XOF. Opening balance plus `totalIn` minus ' +
+            '`totalOut` is the closing balance.',
         }),
-        totalOut: statement.expose('totalOut', { type: 'Amount', description: 'What left the balance.' }),
+        totalOut: statement.expose('totalOut', {
+          type: 'Amount',
+          description: 'Amount that left the balance, in whole XOF.',
+        }),
         lines: statement.field({
           type: Lines,
-          description: 'The changes, oldest first.',
+          description: 'The changes in the period, oldest first.',
           args: {
-            first: t.arg.int({ description: '1 to 100; 20 where left out.' }),
-            after: t.arg.string({ description: 'Cursor of the last line that you have.' }),
+            first: t.arg.int({ description: 'Page size, 1 to 100. Default: 20.' }),
+            after: t.arg.string({ description: 'The cursor of the last line that you have.' }),
           },
           resolve: async ({ from, to }, args, ctx) => {
             const page = readPageOf(args, placeOf)
@@ -158,10 +208,17 @@ builder.queryField('statement', (t) =>
     }),
     nullable: true,
     scope: ['balance'],
-    description: 'The statement of the account for a time, from the ledger.',
+    description: 'The account statement of a period, computed from the ledger.',
     args: {
-      from: t.arg({ type: 'DateTime', required: true, description: 'The first moment of it.' }),
-      to: t.arg({ type: 'DateTime', description: 'The first moment after it; now where left out.' }),
+      from: t.arg({
+        type: 'DateTime',
+        required: true,
+        description: 'Start of the period; changes at this moment are included.',
+      }),
+      to: t.arg({
+        type: 'DateTime',
+        description: 'End of the period; changes at this moment are not included. Default: now.',
+      }),
     },
     resolve: (_root, args, ctx) =>
       readStatement(ctx.database.merchantPool, mine(ctx).merchantId, checkSpan(ctx, args)),

@@ -11,13 +11,24 @@ import { takesWrites } from './probe-write.ts'
 
 type Health = 'operational' | 'degraded' | 'down'
 type HaltReason = 'restored' | 'halted' | 'unproven'
-const HaltReasonEnum = wordEnum(
+const HaltReasonEnum = wordEnum<HaltReason>(
   'PaymentsOutHaltReason',
-  ['restored', 'halted', 'unproven'],
-  'Why no money may leave: the database was restored and nobody has accepted that; a halt that a person ' +
-    'lifts; or the books were not proven for too long, and it ends when they are.',
+  {
+    halted: 'A person halted payments out and must release them.',
+    restored: 'The database was restored from a backup, and nobody has accepted the restored state yet.',
+    unproven: 'The ledger was not checked for too long. Payments resume when the check succeeds.',
+  },
+  'The reason why deposits, payouts and batches are halted.',
 )
-const HealthEnum = wordEnum('Health', ['operational', 'degraded', 'down'], 'How well something works.')
+const HealthEnum = wordEnum<Health>(
+  'Health',
+  {
+    degraded: 'The part works, but slowly or only partly.',
+    down: 'The part does not work now.',
+    operational: 'The part works normally.',
+  },
+  'The health of a part of the service.',
+)
 
 interface ServiceStatus {
   status: Health
@@ -27,65 +38,107 @@ interface ServiceStatus {
 }
 
 const Operator = builder.objectRef<OperatorStatus>('Operator').implement({
-  description: 'A mobile-money operator, as it can be used now.',
+  description: 'The availability of a mobile-money operator.',
   fields: (t) => ({
-    paymentMethod: t.field({ type: PaymentMethod, resolve: ({ provider }) => provider }),
-    collect: t.expose('collect', { type: HealthEnum }),
-    disburse: t.expose('disburse', { type: HealthEnum }),
-    since: t.expose('since', { type: 'DateTime', description: 'When it became so.' }),
+    paymentMethod: t.field({
+      type: PaymentMethod,
+      description: 'The operator.',
+      resolve: ({ provider }) => provider,
+    }),
+    collect: t.expose('collect', {
+      type: HealthEnum,
+      description: 'The health of collections at this operator.',
+    }),
+    disburse: t.expose('disburse', {
+      type: HealthEnum,
+      description: 'The health of deposits and payouts at this operator.',
+    }),
+    since: t.expose('since', {
+      type: 'DateTime',
+      description: 'The moment of the last change of its health.',
+    }),
   }),
 })
 
 const Components = builder.objectRef<ServiceStatus['components']>('ServiceComponents').implement({
+  description: 'The health of the parts of the service.',
   fields: (t) => ({
     database: t.expose('database', {
       type: HealthEnum,
-      description: '`down` where it does not answer or takes no writes: its disk is full, for example.',
+      description:
+        'The health of the database. DOWN when it does not answer or cannot be written, for ' +
+        'example because its disk is full.',
     }),
-    jobs: t.expose('jobs', { type: HealthEnum }),
+    jobs: t.expose('jobs', { type: HealthEnum, description: 'The health of the background jobs.' }),
     paymentsOut: t.expose('paymentsOut', {
       type: HealthEnum,
-      description: 'Whether money may leave; `down` where it was halted; the reason says until when.',
+      description:
+        'The health of deposits, payouts and batches. DOWN while they are halted; ' +
+        '`paymentsOutReason` tells why.',
     }),
     paymentsOutReason: t.expose('paymentsOutReason', {
       type: HaltReasonEnum,
       nullable: true,
-      description: 'Why money may not leave; null where it may, and while the database does not answer.',
+      description:
+        'The reason why payments out are halted; null when they are not, or when the database ' +
+        'does not answer.',
     }),
   }),
 })
 
 const Ledger = builder.objectRef<ServiceStatus['ledger']>('LedgerStatus').implement({
-  description: 'When the books were last proven. They are proven each minute.',
+  description: 'The result of the last check of the ledger, which runs every minute.',
   fields: (t) => ({
     status: t.expose('status', {
       type: HealthEnum,
       description:
-        '`degraded` where the last proof is older than five minutes, `down` where payments out halt for it.',
+        'DEGRADED when the last successful check is older than five minutes, DOWN when payments ' +
+        'out are halted for that reason.',
     }),
     provenAt: t.expose('provenAt', {
       type: 'DateTime',
       nullable: true,
-      description: 'Every movement and event up to then was found right. Null before the first proof.',
+      description:
+        'The moment up to which every ledger entry and event was checked and found correct; ' +
+        'null before the first check.',
     }),
     ageSeconds: t.int({
       nullable: true,
-      description: 'How long ago that was, by the clock of the database.',
+      description: 'Seconds since the last successful check; null before the first.',
       resolve: ({ ageMs }) => (ageMs === null ? null : Math.floor(ageMs / 1_000)),
     }),
   }),
 })
 
 const Status = builder.objectRef<ServiceStatus>('ServiceStatus').implement({
-  description: 'How the service is.',
+  description: 'The health of the service.',
   fields: (t) => ({
-    status: t.expose('status', { type: HealthEnum }),
-    version: t.string({ resolve: () => apiVersion }),
-    environment: t.string({ resolve: (_status, _args, ctx) => ctx.config.mode }),
-    time: t.field({ type: 'DateTime', resolve: (_status, _args, ctx) => ctx.clock.now() }),
-    components: t.field({ type: Components, resolve: ({ components }) => components }),
-    ledger: t.field({ type: Ledger, resolve: ({ ledger }) => ledger }),
-    operators: t.field({ type: [Operator], resolve: ({ operators }) => [...operators] }),
+    status: t.expose('status', { type: HealthEnum, description: 'The health of the service as a whole.' }),
+    version: t.string({ description: 'The version of the API.', resolve: () => apiVersion }),
+    environment: t.string({
+      description: 'The environment of the service: `sandbox` or `production`.',
+      resolve: (_status, _args, ctx) => ctx.config.mode,
+    }),
+    time: t.field({
+      type: 'DateTime',
+      description: 'The present time of the service. In a sandbox it may have been moved forward.',
+      resolve: (_status, _args, ctx) => ctx.clock.now(),
+    }),
+    components: t.field({
+      type: Components,
+      description: 'The health of each part of the service.',
+      resolve: ({ components }) => components,
+    }),
+    ledger: t.field({
+      type: Ledger,
+      description: 'The result of the last check of the ledger.',
+      resolve: ({ ledger }) => ledger,
+    }),
+    operators: t.field({
+      type: [Operator],
+      description: 'The operators that are connected, and their health.',
+      resolve: ({ operators }) => [...operators],
+    }),
   }),
 })
 
@@ -93,13 +146,13 @@ builder.queryFields((t) => ({
   serviceStatus: t.field({
     type: Status,
     scope: 'public',
-    description: 'How the service and its operators are.',
+    description: 'The health of the service and of its operators.',
     resolve: (_root, _args, ctx) => shareFlight(ctx, 'status', () => readStatus(ctx)),
   }),
   operators: t.field({
     type: [Operator],
     scope: 'public',
-    description: 'The operators that are connected.',
+    description: 'The operators that are connected, and their health.',
     resolve: (_root, _args, ctx) => [...ctx.operators.list()],
   }),
 }))

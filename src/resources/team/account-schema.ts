@@ -18,85 +18,124 @@ import { readSmallId } from '../../shared/ids.ts'
 // How a person comes in, leaves, and keeps its own account. Whoever only reads may do all of it too.
 
 const Done = builder.objectRef<{ done: true }>('Acknowledgement').implement({
-  description: 'What was asked for was taken.',
-  fields: (t) => ({ done: t.exposeBoolean('done') }),
+  description: 'Confirms that the service accepted the request; it has no other data.',
+  fields: (t) => ({ done: t.exposeBoolean('done', { description: 'Always true.' }) }),
 })
 const done = { done: true } as const
 
 const SignedInType = builder.objectRef<SignedIn>('SignedIn').implement({
-  description: 'A person who has signed in, and the token of the session.',
+  description: 'A session of a person who has just signed in.',
   fields: (t) => ({
     token: t.exposeString('token', {
       isSecret: true,
-      description: 'Send it as `Authorization: Bearer …`.',
+      description: 'The token of the session. Send it as `Authorization: Bearer <token>`.',
     }),
-    tokenType: t.string({ resolve: () => 'Bearer' }),
-    expiresIn: t.exposeInt('expiresIn', { description: 'Seconds; an hour without a request ends it too.' }),
-    expiresAt: t.expose('expiresAt', { type: 'DateTime' }),
-    merchantId: t.exposeInt('merchantId'),
-    memberId: t.exposeInt('memberId', { description: 'The `team_member_id` of events.' }),
-    name: t.exposeString('name'),
-    email: t.exposeString('email'),
-    role: t.expose('role', { type: MemberRole }),
-    hasSecondFactor: t.exposeBoolean('hasSecondFactor'),
+    tokenType: t.string({ description: 'The type of the token: always `Bearer`.', resolve: () => 'Bearer' }),
+    expiresIn: t.exposeInt('expiresIn', {
+      description: 'Seconds until the session ends. It also ends after an hour without a request.',
+    }),
+    expiresAt: t.expose('expiresAt', { type: 'DateTime', description: 'The moment when the session ends.' }),
+    merchantId: t.exposeInt('merchantId', {
+      description: 'The id of the merchant whose team the member is in.',
+    }),
+    memberId: t.exposeInt('memberId', {
+      description: 'The REST id of the member; events call it `team_member_id`.',
+    }),
+    name: t.exposeString('name', { description: 'The name of the member.' }),
+    email: t.exposeString('email', { description: 'The e-mail address of the member.' }),
+    role: t.expose('role', { type: MemberRole, description: 'The role of the member.' }),
+    hasSecondFactor: t.exposeBoolean('hasSecondFactor', {
+      description: 'True when the member signs in with a code as well as the password.',
+    }),
   }),
 })
 
 const Session = builder.objectRef<LiveSession>('Session').implement({
-  description: 'A device on which a member is signed in.',
+  description: 'A session: a place where a member is signed in.',
   fields: (t) => ({
-    databaseId: t.expose('id', { type: 'SafeInt', description: 'Names it to revokeSession.' }),
-    memberId: t.exposeInt('memberId'),
+    databaseId: t.expose('id', {
+      type: 'SafeInt',
+      description: 'The id of the session, for `revokeSession`.',
+    }),
+    memberId: t.exposeInt('memberId', { description: 'The REST id of the member.' }),
     isCurrent: t.boolean({
-      description: 'The one that asks.',
+      description: 'True for the session that makes this request.',
       resolve: ({ id }, _args, { actor }) => id === actor?.apiKeyId,
     }),
-    createdAt: t.expose('createdAt', { type: 'DateTime' }),
-    expiresAt: t.expose('expiresAt', { type: 'DateTime' }),
-    lastUsedAt: t.expose('lastUsedAt', { type: 'DateTime', nullable: true }),
-    lastUsedFrom: t.exposeString('lastUsedFrom', { nullable: true, description: 'The address.' }),
+    createdAt: t.expose('createdAt', {
+      type: 'DateTime',
+      description: 'The moment when the member signed in.',
+    }),
+    expiresAt: t.expose('expiresAt', { type: 'DateTime', description: 'The moment when the session ends.' }),
+    lastUsedAt: t.expose('lastUsedAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'The moment of the last request; null when there was none.',
+    }),
+    lastUsedFrom: t.exposeString('lastUsedFrom', {
+      nullable: true,
+      description: 'The IP address of the last request; null when there was none.',
+    }),
   }),
 })
 
 const TotpSetupType = builder.objectRef<TotpSetup>('TotpSetup').implement({
-  description: 'What an authenticator application is set up with.',
+  description: 'The secret with which an authenticator application is set up.',
   fields: (t) => ({
-    secret: t.exposeString('secret', { isSecret: true, description: 'In base 32, to be typed.' }),
-    uri: t.exposeString('uri', { isSecret: true, description: '`otpauth://…`, for a QR code.' }),
+    secret: t.exposeString('secret', {
+      isSecret: true,
+      description: 'The secret in base 32, to type into the application.',
+    }),
+    uri: t.exposeString('uri', {
+      isSecret: true,
+      description: 'The secret as an `otpauth://` address, to show as a QR code.',
+    }),
   }),
 })
 
 const RecoveryCodes = builder.objectRef<{ codes: string[] }>('RecoveryCodes').implement({
-  description: 'Each stands in for a code of the application, once. They are shown once.',
-  fields: (t) => ({ codes: t.exposeStringList('codes', { isSecret: true }) }),
+  description:
+    'Recovery codes, shown only once. Each can replace a code of the authenticator ' +
+    'application one time.',
+  fields: (t) => ({
+    codes: t.exposeStringList('codes', {
+      description: 'The recovery codes. Keep them in a safe place.',
+      isSecret: true,
+    }),
+  }),
 })
 
 const SignInInput = inputOf('SignInInput', signInInput, {
-  description: 'Who signs in.',
+  description: 'The credentials of a person.',
   fields: {
-    code: 'Of the authenticator application, or a recovery code, where one is set up.',
-    merchantId: 'Which team, for who is in several; the oldest where left out.',
+    code:
+      'A code of the authenticator application, or a recovery code. Required when two-factor ' +
+      'sign-in is on.',
+    merchantId: 'The id of the merchant, for a person who is in several teams. Default: the oldest team.',
+    email: 'The e-mail address of the member.',
+    password: 'The password of the member.',
   },
 })
 const AcceptInvitationInput = inputOf('AcceptInvitationInput', acceptInput, {
-  description: 'An invitation, and the password to be.',
+  description: 'The token of an invitation, and the password that the new member chooses.',
   fields: {
-    token: 'Of the letter.',
-    name: 'Where it was written wrongly.',
-    password: '12 to 128 characters.',
+    token: 'The token in the invitation e-mail. It is valid once, for 72 hours.',
+    name: "The member's name, 1 to 200 characters. Left out, the name in the invitation stays.",
+    password: 'The new password, 12 to 128 characters.',
   },
 })
 const RequestPasswordResetInput = inputOf('RequestPasswordResetInput', resetRequestInput, {
-  description: 'Who wants a new password.',
+  description: 'A request for a new password.',
   fields: {
-    merchantId: 'Which team, for who is in several; all of them where left out.',
+    merchantId: 'The id of the merchant, for a person who is in several teams. Default: all of them.',
+    email: 'The e-mail address of the member.',
   },
 })
 const ResetPasswordInput = inputOf('ResetPasswordInput', resetInput, {
-  description: 'A new password.',
+  description: 'A token and a new password.',
   fields: {
-    token: 'Of the letter.',
-    password: '12 to 128 characters.',
+    token: 'The token in the e-mail.',
+    password: 'The new password, 12 to 128 characters.',
   },
 })
 
@@ -105,9 +144,12 @@ builder.queryField('sessions', (t) =>
     type: [Session],
     scope: 'authenticated',
     description:
-      'Where a member is signed in, newest first: the caller, or somebody whom the caller manages.',
+      'The sessions in which a member is signed in, newest first: of the caller, or of a ' +
+      'member whom the caller manages.',
     args: {
-      memberId: t.arg.id({ description: 'Its global id, or its id in REST; the caller where left out.' }),
+      memberId: t.arg.id({
+        description: 'The member: its global id, or its id in REST. Default: the caller.',
+      }),
     },
     resolve: (_root, { memberId }, ctx) =>
       listSessions(ctx, memberId == null ? null : readSmallId('TeamMember', memberId)),
@@ -119,7 +161,7 @@ builder.mutationFields((t) => ({
     type: SignedInType,
     nullable: true,
     scope: 'public',
-    description: 'Signs a person in, for 12 hours. Each failure makes the next try wait longer.',
+    description: 'Signs a person in for 12 hours. Each failed try makes the next one wait longer.',
     errors: refusals(
       'INVALID_INPUT',
       'CREDENTIALS_REJECTED',
@@ -129,7 +171,13 @@ builder.mutationFields((t) => ({
       'RATE_LIMITED',
       'OVERLOADED',
     ),
-    args: { input: t.arg({ type: SignInInput, required: true }) },
+    args: {
+      input: t.arg({
+        type: SignInInput,
+        description: 'The e-mail address, the password and, with two-factor sign-in, a code.',
+        required: true,
+      }),
+    },
     resolve: (_root, { input }, ctx) => signInMember(ctx, input),
   }),
   signOut: t.field({
@@ -137,7 +185,7 @@ builder.mutationFields((t) => ({
     nullable: true,
     scope: 'authenticated',
     ownAccount: true,
-    description: 'Ends the session that calls.',
+    description: 'Ends the session that makes this request.',
     errors: refusals('FORBIDDEN'),
     resolve: async (_root, _args, ctx) => signOut(ctx).then(() => done),
   }),
@@ -145,27 +193,48 @@ builder.mutationFields((t) => ({
     type: SignedInType,
     nullable: true,
     scope: 'public',
-    description: 'Accepts an invitation, once, and signs in.',
+    description:
+      'Accepts an invitation to a team and signs the new member in. An invitation can be accepted once.',
     errors: refusals('INVALID_INPUT', 'ACCOUNT_INACTIVE', 'ADDRESS_NOT_ALLOWED', 'OVERLOADED'),
-    args: { input: t.arg({ type: AcceptInvitationInput, required: true }) },
+    args: {
+      input: t.arg({
+        type: AcceptInvitationInput,
+        description: 'The invitation token and the new password.',
+        required: true,
+      }),
+    },
     resolve: (_root, { input }, ctx) => acceptInvitation(ctx, input),
   }),
   requestPasswordReset: t.field({
     type: Done,
     nullable: true,
     scope: 'public',
-    description: 'Asks for a letter by which a new password is chosen. The answer is the same for everybody.',
+    description:
+      'Sends an e-mail with which a member can choose a new password. The answer is the same ' +
+      'when no member has the address.',
     errors: refusals('INVALID_INPUT', 'RATE_LIMITED'),
-    args: { input: t.arg({ type: RequestPasswordResetInput, required: true }) },
+    args: {
+      input: t.arg({
+        type: RequestPasswordResetInput,
+        description: 'The e-mail address of the member.',
+        required: true,
+      }),
+    },
     resolve: (_root, { input }, ctx) => requestPasswordReset(ctx, input).then(() => done),
   }),
   resetPassword: t.field({
     type: Done,
     nullable: true,
     scope: 'public',
-    description: 'Sets a new password with the token of the letter. Every session of the member ends.',
+    description: 'Sets a new password with the token of the e-mail. All sessions of the member end.',
     errors: refusals('INVALID_INPUT', 'OVERLOADED'),
-    args: { input: t.arg({ type: ResetPasswordInput, required: true }) },
+    args: {
+      input: t.arg({
+        type: ResetPasswordInput,
+        description: 'The token and the new password.',
+        required: true,
+      }),
+    },
     resolve: (_root, { input }, ctx) => resetPassword(ctx, input).then(() => done),
   }),
   changePassword: t.field({
@@ -173,11 +242,11 @@ builder.mutationFields((t) => ({
     nullable: true,
     scope: 'authenticated',
     ownAccount: true,
-    description: "Changes the caller's password. Its other sessions end.",
+    description: "Changes the caller's own password. The caller's other sessions end.",
     errors: refusals('INVALID_INPUT', 'FORBIDDEN', 'CREDENTIALS_REJECTED', 'RATE_LIMITED', 'OVERLOADED'),
     args: {
-      current: t.arg.string({ required: true }),
-      password: t.arg.string({ required: true, description: 'The new one, 12 to 128 characters.' }),
+      current: t.arg.string({ description: 'The present password.', required: true }),
+      password: t.arg.string({ required: true, description: 'The new password, 12 to 128 characters.' }),
     },
     resolve: (_root, args, ctx) => changePassword(ctx, args.current, args.password).then(() => done),
   }),
@@ -186,7 +255,7 @@ builder.mutationFields((t) => ({
     nullable: true,
     scope: 'authenticated',
     ownAccount: true,
-    description: 'Begins to set up a second factor; confirmTotp ends it.',
+    description: 'Starts to set up two-factor sign-in for the caller; `confirmTotp` completes it.',
     errors: refusals(
       'INVALID_INPUT',
       'FORBIDDEN',
@@ -195,7 +264,7 @@ builder.mutationFields((t) => ({
       'STATE_CONFLICT',
       'OVERLOADED',
     ),
-    args: { password: t.arg.string({ required: true }) },
+    args: { password: t.arg.string({ description: "The caller's password.", required: true }) },
     resolve: (_root, { password }, ctx) => startSecondFactor(ctx, password),
   }),
   confirmTotp: t.field({
@@ -203,9 +272,14 @@ builder.mutationFields((t) => ({
     nullable: true,
     scope: 'authenticated',
     ownAccount: true,
-    description: 'From now on signing in takes a code. Gives the recovery codes, once.',
+    description: 'Switches two-factor sign-in on for the caller, and shows the recovery codes once.',
     errors: refusals('INVALID_INPUT', 'FORBIDDEN', 'STATE_CONFLICT'),
-    args: { code: t.arg.string({ required: true, description: 'What the application shows.' }) },
+    args: {
+      code: t.arg.string({
+        required: true,
+        description: 'The six-digit code that the authenticator application shows.',
+      }),
+    },
     resolve: (_root, { code }, ctx) => confirmSecondFactor(ctx, code).then((codes) => ({ codes })),
   }),
   disableTotp: t.field({
@@ -213,7 +287,7 @@ builder.mutationFields((t) => ({
     nullable: true,
     scope: 'authenticated',
     ownAccount: true,
-    description: 'Signing in takes the password alone again.',
+    description: 'Switches two-factor sign-in off for the caller.',
     errors: refusals(
       'INVALID_INPUT',
       'FORBIDDEN',
@@ -223,8 +297,11 @@ builder.mutationFields((t) => ({
       'OVERLOADED',
     ),
     args: {
-      password: t.arg.string({ required: true }),
-      code: t.arg.string({ required: true, description: 'Of the application, or a recovery code.' }),
+      password: t.arg.string({ description: "The caller's password.", required: true }),
+      code: t.arg.string({
+        required: true,
+        description: 'A code of the authenticator application, or a recovery code.',
+      }),
     },
     resolve: (_root, args, ctx) => endSecondFactor(ctx, args.password, args.code).then(() => done),
   }),
@@ -233,9 +310,9 @@ builder.mutationFields((t) => ({
     nullable: true,
     scope: 'authenticated',
     ownAccount: true,
-    description: 'Ends a session: an own one, or one of somebody whom the caller manages.',
+    description: 'Ends a session of the caller, or of a member whom the caller manages.',
     errors: refusals('NOT_FOUND', 'FORBIDDEN'),
-    args: { id: t.arg.id({ required: true, description: 'The databaseId of the session.' }) },
+    args: { id: t.arg.id({ required: true, description: 'The `databaseId` of the session.' }) },
     resolve: (_root, { id }, ctx) => revokeSession(ctx, readSmallId('Session', id)).then(() => done),
   }),
 }))

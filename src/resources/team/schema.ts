@@ -3,7 +3,7 @@ import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
 import { MemberRole, wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
-import { countedConnectionType, newestFirst } from '../../graphql/connection.ts'
+import { countedConnectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
 import { changeMemberRole } from './change-role.ts'
 import { inviteMember, inviteMemberInput } from './invite.ts'
 import { listedMembers } from './list.ts'
@@ -14,8 +14,12 @@ const memberId = (id: string) => readSmallId('TeamMember', id)
 
 const MemberStatus = wordEnum(
   'MemberStatus',
-  ['invited', 'active', 'removed'],
-  'Whether somebody has accepted the invitation to the team, and is still in it.',
+  {
+    active: 'The member accepted the invitation and can sign in.',
+    invited: 'The invitation was sent and not accepted yet.',
+    removed: 'The member was removed and can no longer sign in.',
+  },
+  'The status of a team member.',
 )
 
 const TeamMember = builder.prismaNode('TeamMember', {
@@ -23,24 +27,35 @@ const TeamMember = builder.prismaNode('TeamMember', {
   findUnique: (id, ctx) => ({ id_merchantId: { ...mine(ctx), id: memberId(id) } }),
   nullable: true,
   scope: ['team'],
-  description: 'A person who works with the merchant account.',
+  description: "A member of the merchant's team.",
   fields: (t) => ({
-    databaseId: t.expose('id', { type: 'SafeInt', description: 'Its id in REST.' }),
-    name: t.exposeString('name'),
-    email: t.exposeString('email', { description: 'In small letters.' }),
-    role: t.expose('role', { type: MemberRole }),
-    status: t.expose('status', { type: MemberStatus }),
+    databaseId: t.expose('id', { type: 'SafeInt', description: 'The id of the member in REST.' }),
+    name: t.exposeString('name', { description: 'The name of the member.' }),
+    email: t.exposeString('email', { description: 'The e-mail address of the member, in lower case.' }),
+    role: t.expose('role', { type: MemberRole, description: 'The role of the member.' }),
+    status: t.expose('status', { type: MemberStatus, description: 'The status of the member.' }),
     hasSecondFactor: t.boolean({
-      description: 'Whether signing in takes a code as well.',
+      description: 'True when the member signs in with a code as well as the password.',
       resolve: ({ secondFactorAt }) => secondFactorAt !== null,
     }),
-    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was invited.' }),
-    joinedAt: t.expose('joinedAt', { type: 'DateTime', nullable: true }),
-    removedAt: t.expose('removedAt', { type: 'DateTime', nullable: true }),
+    createdAt: t.expose('createdAt', {
+      type: 'DateTime',
+      description: 'The moment when the member was invited.',
+    }),
+    joinedAt: t.expose('joinedAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'The moment when the member accepted the invitation; null until then.',
+    }),
+    removedAt: t.expose('removedAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'The moment when the member was removed; null while the member is in the team.',
+    }),
   }),
 })
 
-const idArg = { required: true, description: 'Its global id, or its id in REST.' } as const
+const idArg = { required: true, description: 'The member: its global id, or its id in REST.' } as const
 
 const TeamMembers = countedConnectionType(TeamMember, 'TeamMember', 'A page of the team.')
 
@@ -49,7 +64,7 @@ builder.queryFields((t) => ({
     type: TeamMember,
     nullable: true,
     scope: ['team'],
-    description: 'One member of the team; nobody who was removed.',
+    description: 'One member of the team; null when there is no such member or the member was removed.',
     args: { id: t.arg.id(idArg) },
     resolve: (query, _root, { id }, ctx) =>
       ctx.database.prisma.teamMember.findFirst({
@@ -60,10 +75,10 @@ builder.queryFields((t) => ({
   members: t.field({
     type: TeamMembers,
     scope: ['team'],
-    description: 'Who is in the team or invited to it, newest first.',
+    description: 'The members of the team, invited ones included, newest first.',
     args: {
       ...t.arg.connectionArgs(),
-      offset: t.arg.int({ description: 'Rows to pass over; cursors are faster.' }),
+      offset: t.arg.int({ description: offsetWords }),
     },
     resolve: (_root, args, ctx, info) =>
       newestFirst(ctx, info, {
@@ -77,11 +92,11 @@ builder.queryFields((t) => ({
 }))
 
 const InviteMemberInput = inputOf('InviteMemberInput', inviteMemberInput, {
-  description: 'Somebody to work with the account (specification: POST /team/invite).',
+  description: 'An invitation to the team. Same as POST /team/invite in REST.',
   fields: {
-    name: '1 to 200 characters.',
-    email: 'Where the invitation goes; one account each.',
-    role: 'VIEWER where left out.',
+    name: 'The name of the person, 1 to 200 characters.',
+    email: 'The e-mail address that receives the invitation. Each address can be in the team once.',
+    role: 'The role of the new member. Default: VIEWER.',
   },
 })
 
@@ -90,9 +105,11 @@ builder.mutationFields((t) => ({
     type: TeamMember,
     nullable: true,
     scope: ['team'],
-    description: 'Invites somebody to the team: a letter says where to choose a password, within 72 hours.',
+    description: 'Invites a person to the team. An e-mail shows where to choose a password, within 72 hours.',
     errors: refusals('INVALID_INPUT', 'FORBIDDEN', 'ALREADY_MEMBER'),
-    args: { input: t.arg({ type: InviteMemberInput, required: true }) },
+    args: {
+      input: t.arg({ type: InviteMemberInput, description: 'The person and the role.', required: true }),
+    },
     resolve: async (query, _root, { input }, ctx) => {
       const { id } = await inviteMember(ctx, input)
       return ctx.database.prisma.teamMember.findFirst({ ...query, where: { id, ...mine(ctx) } })
@@ -103,10 +120,14 @@ builder.mutationFields((t) => ({
     nullable: true,
     scope: ['team'],
     description:
-      'Gives a member another role. The sessions of the member end within a second, and the API keys that ' +
-      'were shown to the member and grant more than the new role are revoked. The last owner stays one.',
+      "Changes the role of a member. Within a second the member's sessions end. API keys that " +
+      'were shown to the member and grant more than the new role are revoked. The last owner ' +
+      'cannot be changed.',
     errors: refusals('INVALID_INPUT', 'NOT_FOUND', 'FORBIDDEN', 'STATE_CONFLICT'),
-    args: { id: t.arg.id(idArg), role: t.arg({ type: MemberRole, required: true }) },
+    args: {
+      id: t.arg.id(idArg),
+      role: t.arg({ type: MemberRole, description: 'The new role of the member.', required: true }),
+    },
     resolve: async (query, _root, { id: rawId, role }, ctx) => {
       const { id } = await changeMemberRole(ctx, memberId(rawId), { role })
       return ctx.database.prisma.teamMember.findFirst({ ...query, where: { id, ...mine(ctx) } })
@@ -117,15 +138,15 @@ builder.mutationFields((t) => ({
     nullable: true,
     scope: ['team'],
     description:
-      'Removes a member from the team. The sessions of the member end within a second, and the API keys ' +
-      'that were shown to the member are revoked. The last owner stays.',
+      "Removes a member from the team. Within a second the member's sessions end, and API " +
+      'keys that were shown to the member are revoked. The last owner cannot be removed.',
     errors: refusals('INVALID_INPUT', 'NOT_FOUND', 'FORBIDDEN', 'STATE_CONFLICT'),
     args: {
       id: t.arg.id(idArg),
       keepKeys: t.arg.idList({
         description:
-          'API keys that were shown to the member and go on working, for the programs that use them. They ' +
-          'pass to you. The member still knows their secrets: regenerate them soon.',
+          'API keys that were shown to the member and must keep working; they pass to you. The ' +
+          'member still knows their secrets, so regenerate them soon.',
       }),
     },
     resolve: async (query, _root, { id: rawId, keepKeys }, ctx) => {

@@ -7,11 +7,11 @@ const LinkPayments = connectionType(Transaction, 'LinkPayment', 'A page of attem
 builder.prismaObjectField('PaymentLink', 'payments', (t) =>
   t.field({
     type: LinkPayments,
-    description: 'Who paid by it, and who began to, the newest first.',
+    description: 'Payments by this link, started ones included, newest first.',
     args: {
-      first: t.arg.int({ description: '1 to 100; 20 where left out.' }),
-      after: t.arg.string({ description: 'Cursor of the last one that you have.' }),
-      status: t.arg({ type: TransactionStatus }),
+      first: t.arg.int({ description: 'Page size, 1 to 100. Default: 20.' }),
+      after: t.arg.string({ description: 'The cursor of the last payment that you have.' }),
+      status: t.arg({ type: TransactionStatus, description: 'Only payments with this status.' }),
     },
     select: ({ status, ...args }, _ctx, nested) => ({
       transactions: nested(relatedPage(args, { ...(status && { status }) }), nodesOf('Transaction')),
@@ -21,5 +21,8 @@ builder.prismaObjectField('PaymentLink', 'payments', (t) =>
 )
 
 builder.prismaObjectField('Transaction', 'paymentLink', (t) =>
-  t.relation('paymentLink', { nullable: true, description: 'By which it was paid, or was to be.' }),
+  t.relation('paymentLink', {
+    nullable: true,
+    description: 'The payment link by which the customer pays; null when there is none.',
+  }),
 )

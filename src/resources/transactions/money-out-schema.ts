@@ -6,7 +6,7 @@ import { limits } from '../../shared/limits.ts'
 import { deposit, depositInput } from './deposit.ts'
 import { refundTransaction } from './refund.ts'
 import { refundedAmount } from './refunded.ts'
-import { PaymentInitiation } from './schema.ts'
+import { PaymentInitiation } from './collect-schema.ts'
 
 /** What both may be refused with. */
 const moneyOut = [
@@ -22,12 +22,16 @@ const moneyOut = [
 ] as const
 
 const DepositInput = inputOf('DepositInput', depositInput, {
-  description: 'Money for a customer (specification: POST /deposit).',
+  description: 'A deposit: a payment from the merchant to a customer. Same as POST /deposit in REST.',
   fields: {
-    amount: 'Whole XOF, 1,000 to 1,000,000.',
-    customerPhone: 'A mobile number of Mali, in any usual writing.',
-    currency: 'XOF.',
-    reference: 'Unique per merchant, 1 to 100 characters: the idempotency key. Made where absent.',
+    amount: 'The amount in whole XOF, 1,000 to 1,000,000.',
+    customerPhone: "The customer's mobile number in Mali, for example +223 70 00 00 00.",
+    currency: 'The currency: only `XOF`, which is the default.',
+    reference:
+      'Your own reference, 1 to 100 characters, unique per merchant. A repeated request with ' +
+      'the same reference never pays twice. Default: the service makes one.',
+    description: 'A text about the payment.',
+    paymentMethod: 'The operator at which the customer has an account.',
   },
 })
 
@@ -38,11 +42,18 @@ builder.mutationFields((t) => ({
     scope: ['deposit'],
     movesMoney: true,
     description:
-      'Sends money to a customer, out of the available balance. Answers within 20 seconds: paid, or still ' +
-      "PROCESSING; then its money stays set aside until the operator's word is known. Where the settings " +
-      'say so (`approvalsCoverDeposits`), a large one is PENDING_APPROVAL: people approve it first.',
+      'Sends money from the available balance to a customer. The answer comes within 20 ' +
+      "seconds: paid, or PROCESSING while the money stays reserved until the operator's " +
+      'result is known. With the setting `approvalsCoverDeposits`, a large deposit is ' +
+      'PENDING_APPROVAL until members approve it.',
     errors: refusals(...moneyOut),
-    args: { input: t.arg({ type: DepositInput, required: true }) },
+    args: {
+      input: t.arg({
+        type: DepositInput,
+        description: 'The customer, the amount and the operator.',
+        required: true,
+      }),
+    },
     resolve: (_root, { input }, ctx) => deposit(ctx, input),
   }),
   refundTransaction: t.field({
@@ -51,18 +62,21 @@ builder.mutationFields((t) => ({
     scope: ['deposit'],
     movesMoney: true,
     description:
-      'Gives a payment back to its payer, all of it or a part: a deposit that is linked to it. One that ' +
-      'completes what was paid makes the payment REVERSED; one that fails changes nothing. A large one may ' +
-      'wait for approval, as deposits do.',
+      'Refunds a payment to its payer, in full or in part, by a deposit that is linked to the ' +
+      'payment. The payment becomes REVERSED when all of it is refunded; a failed refund ' +
+      'changes nothing. A large refund may need an approval, as deposits do.',
     errors: refusals(...moneyOut, 'NOT_FOUND', 'NOT_REFUNDABLE', 'REFUND_TOO_LARGE'),
     args: {
-      id: t.arg.id({ required: true, description: 'Of the payment: global, or as in REST.' }),
+      id: t.arg.id({ required: true, description: 'The payment: its global id, or its id in REST.' }),
       amount: t.arg({
         type: 'Amount',
-        description: 'Whole XOF, at least 1,000 or all that is left; left out, all that is left.',
+        description:
+          'The amount in whole XOF, at least 1,000, or all that is left. Default: all that is left.',
       }),
-      reason: t.arg.string({ description: 'Kept with the refund.' }),
-      reference: t.arg.string({ description: 'Of the refund; unique per merchant. Made where absent.' }),
+      reason: t.arg.string({ description: 'A text that is kept with the refund.' }),
+      reference: t.arg.string({
+        description: 'Your own reference of the refund, unique per merchant. Default: the service makes one.',
+      }),
     },
     resolve: (_root, args, ctx) => refundTransaction(ctx, { ...args, id: readId('Transaction', args.id) }),
   }),
@@ -71,15 +85,15 @@ builder.mutationFields((t) => ({
 builder.prismaObjectFields('Transaction', (t) => ({
   refundOf: t.relation('refundOf', {
     nullable: true,
-    description: 'Of a refund: the payment that it gives back.',
+    description: 'The payment that this refund gives back; null when it is no refund.',
   }),
   refunds: t.relation('refunds', {
-    description: `Its newest ${limits.pageSizeDefault} refunds, failed ones too.`,
+    description: 'The newest 20 refunds of this payment, failed ones included.',
     query: { orderBy: { id: 'desc' }, take: limits.pageSizeDefault },
   }),
   refundedAmount: t.field({
     type: 'Amount',
-    description: 'Whole XOF that refunds have given back.',
+    description: 'Amount that refunds have given back, in whole XOF.',
     select: { id: true },
     resolve: ({ id }, _args, ctx) => refundedAmount(ctx, id),
   }),

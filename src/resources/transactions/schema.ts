@@ -3,23 +3,20 @@ import { isTransactionEvent, type LogEvent, type TransactionEventData } from '..
 import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
 import { PaymentMethod, stateEnum, wordEnum } from '../../graphql/enums.ts'
-import { refusals, refusalType } from '../../graphql/errors.ts'
 import { Failure } from '../../graphql/failure.ts'
 import { failureOf, failureReasons } from '../../operators/failure-reasons.ts'
 import { afterWords, followLog, LogChange } from '../../graphql/log-changes.ts'
-import { countedConnectionType, newestFirst } from '../../graphql/connection.ts'
+import { countedConnectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
 import { readId } from '../../shared/ids.ts'
 import { currency } from '../../shared/money.ts'
 import { checkPayment, paymentState, paymentWords } from './check.ts'
-import { collect, collectInput } from './collect.ts'
 import {
   countTransactions,
   findPage,
   transactionsWhere,
-  transactionTypes,
+  type transactionTypes,
   transactionFilterInput,
 } from './list.ts'
-import type { Initiation } from './initiation.ts'
 import { receiptUrl } from './receipt.ts'
 import { transactionStates } from './states.ts'
 import { invalidInput } from '../../shared/input.ts'
@@ -27,74 +24,119 @@ import { invalidInput } from '../../shared/input.ts'
 export const TransactionStatus = stateEnum(
   'TransactionStatus',
   transactionStates,
-  'Where a transaction stands.',
+  'The status of a transaction.',
+  {
+    cancelled: 'The transaction was cancelled or rejected before it was paid.',
+    expired: 'The customer did not confirm within 24 hours.',
+    failed: 'The operator refused the payment, or it could not be completed.',
+    pending: 'The payment waits for the customer, or for an approval.',
+    processing: 'The payment is at the operator, and its result is not known yet.',
+    reversed: 'The payment was made and later given back.',
+    success: 'The payment is complete.',
+  },
 )
-const TransactionType = wordEnum('TransactionType', transactionTypes, 'What a transaction is.')
+const TransactionType = wordEnum<(typeof transactionTypes)[number]>(
+  'TransactionType',
+  {
+    balance_check: "A question to an operator about the balance of the platform's account.",
+    deposit: 'A payment from the merchant to a customer; refunds are deposits too.',
+    pay: 'A collection: a payment from a customer to the merchant.',
+  },
+  'The type of a transaction.',
+)
 const PaymentState = wordEnum(
   'PaymentState',
-  ['success', 'failed', 'pending'],
-  'Whether a payment is complete.',
+  {
+    failed: 'The payment was not made.',
+    pending: 'The payment is not final yet.',
+    success: 'The payment is complete.',
+  },
+  'The state of a payment, as a payer may know it.',
 )
 export const Transaction = builder.prismaNode('Transaction', {
   id: { field: 'id' },
   findUnique: (id, ctx) => ({ merchantId_id: { ...mine(ctx), id: readId('Transaction', id) } }),
   nullable: true,
   scope: ['balance'],
-  description: 'A payment or a balance check, as recorded.',
+  description: 'A transaction: a collection, a deposit, a refund or a balance check.',
   fields: (t) => ({
     databaseId: t.field({
       type: 'SafeInt',
       resolve: ({ id }) => id,
       select: { id: true },
-      description: 'Its id in REST.',
+      description: 'The id of the transaction in REST.',
     }),
-    transactionType: t.expose('transactionType', { type: TransactionType }),
-    paymentMethod: t.expose('paymentMethod', { type: PaymentMethod }),
-    customerPhone: t.exposeString('customerPhone', { description: 'E.164; empty for a balance check.' }),
-    amount: t.expose('amount', { type: 'Amount', description: 'Whole XOF that were asked for.' }),
+    transactionType: t.expose('transactionType', {
+      type: TransactionType,
+      description: 'The type of the transaction.',
+    }),
+    paymentMethod: t.expose('paymentMethod', {
+      type: PaymentMethod,
+      description: 'The operator that handles the payment.',
+    }),
+    customerPhone: t.exposeString('customerPhone', {
+      description: "The customer's phone number in E.164 format, +22370000000; empty for a balance check.",
+    }),
+    amount: t.expose('amount', { type: 'Amount', description: 'The requested amount, in whole XOF.' }),
     settledAmount: t.expose('settledAmount', {
       type: 'Amount',
       nullable: true,
-      description: 'Whole XOF that the operator says were paid; this is what was credited.',
+      description:
+        'Amount that was paid, in whole XOF; null until it is paid. It may differ from the ' +
+        'requested amount.',
     }),
-    currency: t.string({ resolve: () => currency }),
-    status: t.expose('status', { type: TransactionStatus }),
+    currency: t.string({
+      description: 'The currency of the amounts: always `XOF`.',
+      resolve: () => currency,
+    }),
+    status: t.expose('status', {
+      type: TransactionStatus,
+      description: 'The present status of the transaction.',
+    }),
     reference: t.exposeString('reference', {
-      description: "The merchant's own name for it; unique per merchant.",
+      description: 'Your own reference, or the one that the service made; unique per merchant.',
     }),
     paymentUrl: t.exposeString('paymentUrl', {
       nullable: true,
-      description: 'Hosted page where the customer pays.',
+      description: 'The hosted page on which the customer pays; null when there is none.',
     }),
     receiptUrl: t.string({
       nullable: true,
       description:
-        'Of a collection: where its customer sees how it stands, and the receipt. Nobody guesses it.',
+        'The page on which the customer of a collection sees its state and the receipt. The ' +
+        'address cannot be guessed. Null for other transactions.',
       select: { id: true, transactionType: true },
       resolve: ({ id, transactionType }, _args, ctx) =>
         transactionType === 'pay' ? receiptUrl(ctx, id) : null,
     }),
     operatorReference: t.exposeString('operatorReference', {
       nullable: true,
-      description: "The operator's number for the money, as on the customer's receipt.",
+      description: "The operator's transaction number, as on the customer's receipt; null until it is known.",
     }),
-    failureReason: t.exposeString('failureReason', { nullable: true }),
+    failureReason: t.exposeString('failureReason', {
+      nullable: true,
+      description: 'The code of the failure, for example `PAYER_NOT_FOUND`; null when it did not fail.',
+    }),
     failure: t.field({
       type: Failure,
       nullable: true,
-      description: 'Why it was not paid, and what can be done.',
+      description: 'The reason of a failed payment, and the advice what to do; null when it did not fail.',
       select: { failureReason: true },
       resolve: ({ failureReason }) => failureOf(failureReason),
     }),
-    late: t.exposeBoolean('late', { description: 'Paid after it had already ended without payment.' }),
+    late: t.exposeBoolean('late', {
+      description:
+        'True when the payment arrived after the transaction had failed, expired or been cancelled.',
+    }),
     requestData: t.field({
       type: 'JSONObject',
+      description: 'The data of the request, as the merchant sent it.',
       select: { requestData: true },
       resolve: ({ requestData }) => requestData as object,
     }),
     responseData: t.field({
       type: 'JSONObject',
-      description: "The operator's last answer as it was understood.",
+      description: "The operator's last answer, as the service understood it.",
       select: {
         status: true,
         operatorReference: true,
@@ -115,14 +157,34 @@ export const Transaction = builder.prismaNode('Transaction', {
         late: row.late,
       }),
     }),
-    settledAt: t.expose('settledAt', { type: 'DateTime', nullable: true }),
-    expiresAt: t.expose('expiresAt', { type: 'DateTime', nullable: true }),
-    createdAt: t.expose('createdAt', { type: 'DateTime' }),
+    settledAt: t.expose('settledAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'The moment when the transaction was paid; null until then.',
+    }),
+    expiresAt: t.expose('expiresAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'The moment when an unconfirmed collection expires; null when it does not expire.',
+    }),
+    createdAt: t.expose('createdAt', {
+      type: 'DateTime',
+      description: 'The moment when the transaction was recorded.',
+    }),
   }),
 })
 
 const TransactionFilter = inputOf('TransactionFilter', transactionFilterInput, {
-  description: 'Which transactions a list shows; what is left out does not matter.',
+  description: 'Selects transactions of a list. A transaction must match all fields that are given.',
+  fields: {
+    createdFrom: 'Only transactions created at or after this moment.',
+    createdTo: 'Only transactions created before this moment.',
+    customerPhone: "Only transactions with this customer's mobile number, for example +223 70 00 00 00.",
+    paymentMethod: 'Only transactions at this operator.',
+    reference: 'Only the transaction with this reference.',
+    status: 'Only transactions with this status.',
+    transactionType: 'Only transactions of this type.',
+  },
 })
 
 const Transactions = countedConnectionType(Transaction, 'Transaction', 'A page of transactions.')
@@ -132,8 +194,13 @@ builder.queryFields((t) => ({
     type: Transaction,
     nullable: true,
     scope: ['balance'],
-    description: 'One transaction, by its id in REST or by its reference.',
-    args: { databaseId: t.arg({ type: 'SafeInt' }), reference: t.arg.string() },
+    description: 'One transaction, by its id or its reference; null when it does not exist.',
+    args: {
+      databaseId: t.arg({ type: 'SafeInt', description: 'The id of the transaction in REST.' }),
+      reference: t.arg.string({
+        description: 'The reference of the transaction. Give either the id or the reference.',
+      }),
+    },
     resolve: (query, _root, { databaseId, reference }, ctx) => {
       if ((databaseId == null) === (reference == null)) {
         throw invalidInput([{ field: 'databaseId', message: 'or reference must be given, one of the two' }])
@@ -146,11 +213,11 @@ builder.queryFields((t) => ({
   transactions: t.field({
     type: Transactions,
     scope: ['balance'],
-    description: 'Transactions, newest first.',
+    description: 'The transactions of the merchant, newest first.',
     args: {
       ...t.arg.connectionArgs(),
-      filter: t.arg({ type: TransactionFilter }),
-      offset: t.arg.int({ description: 'Rows to pass over; cursors are faster.' }),
+      filter: t.arg({ type: TransactionFilter, description: 'Conditions that the transactions must match.' }),
+      offset: t.arg.int({ description: offsetWords }),
     },
     resolve: (_root, { filter, ...args }, ctx, info) =>
       newestFirst(ctx, info, {
@@ -164,15 +231,17 @@ builder.queryFields((t) => ({
   }),
   paymentStatus: t.field({
     type: builder.objectRef<Awaited<ReturnType<typeof checkPayment>>>('PaymentStatus').implement({
-      description: 'What a payer may know of a payment: never an amount or a phone number.',
+      description: 'The state of a payment for its payer. It never contains an amount or a phone number.',
       fields: (status) => ({
-        state: status.expose('state', { type: PaymentState }),
+        state: status.expose('state', { type: PaymentState, description: 'The state of the payment.' }),
         complete: status.boolean({
           resolve: ({ state }) => state === 'success',
-          description: 'True only when paid.',
+          description: 'True only when the payment is complete.',
         }),
         message: status.string({
-          description: 'In French where the caller asks for it, else in English.',
+          description:
+            'An explanation for the payer: in French when the request prefers French, otherwise in ' +
+            'English.',
           resolve: ({ state }, _args, ctx) => paymentWords[ctx.language][state],
         }),
       }),
@@ -180,128 +249,62 @@ builder.queryFields((t) => ({
     nullable: true,
     scope: 'public',
     description:
-      'Asks the operator about a payment and settles what is final. Its reference is the credential.',
-    args: { reference: t.arg.string({ required: true }), merchantId: t.arg.int() },
+      'The state of a payment, for its payer. The service asks the operator, and settles the ' +
+      'payment when the result is final. The reference is the only credential.',
+    args: {
+      reference: t.arg.string({ description: 'The reference of the payment.', required: true }),
+      merchantId: t.arg.int({
+        description: 'The id of the merchant. Required only when several merchants use the same reference.',
+      }),
+    },
     resolve: (_root, { reference, merchantId }, ctx) => checkPayment(ctx, reference, merchantId ?? null),
   }),
 }))
 
-const InitiationStatus = wordEnum(
-  'InitiationStatus',
-  [...transactionStates.statuses, 'pending_approval'],
-  'Where a payment stands that was just asked for. PENDING_APPROVAL: people have yet to approve it.',
-)
-
-/** A payment that was just asked for, in or out. */
-export const PaymentInitiation = builder.objectRef<Initiation>('PaymentInitiation').implement({
-  description: 'A payment that was just asked for.',
-  fields: (t) => ({
-    databaseId: t.field({
-      type: 'SafeInt',
-      resolve: ({ transactionId }) => transactionId,
-      description: 'Transaction id.',
-    }),
-    reference: t.exposeString('reference'),
-    amount: t.expose('amount', { type: 'Amount', description: 'Whole XOF.' }),
-    currency: t.string({ resolve: () => currency }),
-    paymentMethod: t.expose('paymentMethod', { type: PaymentMethod }),
-    status: t.expose('status', { type: InitiationStatus }),
-    paymentUrl: t.exposeString('paymentUrl', {
-      nullable: true,
-      description: 'Hosted page where the customer pays.',
-    }),
-    failureReason: t.exposeString('failureReason', { nullable: true }),
-    initiatedAt: t.expose('initiatedAt', { type: 'DateTime' }),
-    transaction: t.prismaField({
-      type: Transaction,
-      nullable: true,
-      description: 'The record of it.',
-      resolve: (query, { transactionId }, _args, ctx) =>
-        ctx.database.prisma.transaction.findFirst({ ...query, where: { id: transactionId, ...mine(ctx) } }),
-    }),
-  }),
-})
-
-builder.objectField(refusalType('PAYMENT_REFUSED'), 'initiation', (t) =>
-  t.field({
-    type: PaymentInitiation,
-    description: 'The payment, recorded as failed.',
-    resolve: (error) => error.detail['initiation'] as Initiation,
-  }),
-)
-
-const ExistingTransaction = builder
-  .objectRef<{ id: bigint; status: string }>('ExistingTransaction')
-  .implement({
-    description: 'The transaction that has this reference already.',
-    fields: (t) => ({
-      databaseId: t.field({ type: 'SafeInt', resolve: ({ id }) => id, description: 'Its id in REST.' }),
-      status: t.field({ type: TransactionStatus, resolve: ({ status }) => status as never }),
-    }),
-  })
-
-builder.objectField(refusalType('DUPLICATE_REFERENCE'), 'existingTransaction', (t) =>
-  t.field({
-    type: ExistingTransaction,
-    nullable: true,
-    resolve: (error) => error.detail.existingTransaction ?? null,
-  }),
-)
-
-const CollectPaymentInput = inputOf('CollectPaymentInput', collectInput, {
-  description: 'A collection (specification: POST /pay).',
-  fields: {
-    amount: 'Whole XOF, 100 to 1,000,000.',
-    customerPhone: 'A mobile number of Mali, in any usual writing.',
-    currency: 'XOF.',
-    reference: 'Unique per merchant, 1 to 100 characters: the idempotency key. Made where absent.',
-    returnUrl: 'Where a hosted page sends the browser after success.',
-    cancelUrl: 'Where a hosted page sends the browser after cancelling.',
-  },
-})
-
-builder.mutationField('collectPayment', (t) =>
-  t.field({
-    type: PaymentInitiation,
-    nullable: true,
-    scope: ['pay'],
-    movesMoney: true,
-    description:
-      'Asks a customer for money, by a prompt on the phone or a hosted page. Not paid until confirmed.',
-    errors: refusals(
-      'INVALID_INPUT',
-      'LIMIT_EXCEEDED',
-      'DUPLICATE_REFERENCE',
-      'PAYMENT_REFUSED',
-      'OPERATOR_UNAVAILABLE',
-      'OVERLOADED',
-      'UNAUTHENTICATED',
-    ),
-    args: { input: t.arg({ type: CollectPaymentInput, required: true }) },
-    resolve: (_root, { input }, ctx) => collect(ctx, input),
-  }),
-)
-
 const TransactionChange = builder.objectRef<LogEvent<TransactionEventData>>('TransactionChange').implement({
-  description: 'A change of a transaction, as it was at that moment.',
+  description: 'A change of a transaction, as it was when the change happened.',
   interfaces: [LogChange],
   scope: ['balance'],
   fields: (t) => ({
-    status: t.field({ type: TransactionStatus, resolve: ({ data }) => data.status as never }),
+    status: t.field({
+      type: TransactionStatus,
+      description: 'The status after the change.',
+      resolve: ({ data }) => data.status as never,
+    }),
     previousStatus: t.field({
       type: TransactionStatus,
       nullable: true,
+      description: 'The status before the change; null when the transaction was created.',
       resolve: ({ data }) => data.previous_status as never,
     }),
-    reference: t.string({ resolve: ({ data }) => data.reference }),
-    amount: t.field({ type: 'Amount', resolve: ({ data }) => BigInt(data.amount) }),
-    paymentMethod: t.field({ type: PaymentMethod, resolve: ({ data }) => data.payment_method as never }),
-    late: t.boolean({ resolve: ({ data }) => data.late === true }),
-    failureReason: t.string({ nullable: true, resolve: ({ data }) => data.failure_reason ?? null }),
+    reference: t.string({
+      description: 'The reference of the transaction.',
+      resolve: ({ data }) => data.reference,
+    }),
+    amount: t.field({
+      type: 'Amount',
+      description: 'The requested amount, in whole XOF.',
+      resolve: ({ data }) => BigInt(data.amount),
+    }),
+    paymentMethod: t.field({
+      type: PaymentMethod,
+      description: 'The operator that handles the payment.',
+      resolve: ({ data }) => data.payment_method as never,
+    }),
+    late: t.boolean({
+      description:
+        'True when the payment arrived after the transaction had failed, expired or been cancelled.',
+      resolve: ({ data }) => data.late === true,
+    }),
+    failureReason: t.string({
+      nullable: true,
+      description: 'The code of the failure; null when it did not fail.',
+      resolve: ({ data }) => data.failure_reason ?? null,
+    }),
     transaction: t.prismaField({
       type: Transaction,
       nullable: true,
-      description: 'The transaction as it is now.',
+      description: 'The present state of the transaction.',
       resolve: (query, { data }, _args, ctx) =>
         ctx.database.prisma.transaction.findFirst({
           ...query,
@@ -316,7 +319,7 @@ builder.subscriptionField('transactionChanged', (t) =>
     type: TransactionChange,
     scope: ['balance'],
     description:
-      'Every change of every transaction, in order. It can be resumed: nothing is lost or repeated.',
+      'Changes of all transactions, in order. Pass `after` to resume: no change is lost or repeated.',
     args: { after: t.arg.string({ description: afterWords }) },
     subscribe: (_root, { after }, ctx) => followLog(ctx, after, isTransactionEvent),
     resolve: (event) => event as LogEvent<TransactionEventData>,

@@ -10,22 +10,33 @@ import { eventIdText, webhookData } from './payload.ts'
 
 const Event = builder.prismaObject('Event', {
   scope: ['webhooks'],
-  description: 'A line of the log of what happened: what webhooks, streams and this tell of.',
+  description:
+    "An event of the merchant's log. Webhooks, subscriptions and the query `events` show " +
+    'the same events.',
   fields: (t) => ({
     id: t.id({
-      description: 'What a webhook has as `id`, the same on every attempt: evt_12.',
+      description:
+        'The id of the event, for example evt_12. A webhook sends it as `id`, the same at every ' +
+        'attempt.',
       resolve: ({ id }) => eventIdText(id),
     }),
     sequence: t.field({
       type: 'SafeInt',
-      description: 'Place in the one log of the merchant: 1, 2, 3, ... without a gap.',
+      description: "The position of the event in the merchant's log: 1, 2, 3 and so on, without a gap.",
       resolve: ({ position }) => placed(position),
     }),
-    type: t.field({ type: EventType, resolve: ({ type }) => type as EventName }),
-    occurredAt: t.expose('createdAt', { type: 'DateTime' }),
+    type: t.field({
+      type: EventType,
+      description: 'The type of the event.',
+      resolve: ({ type }) => type as EventName,
+    }),
+    occurredAt: t.expose('createdAt', {
+      type: 'DateTime',
+      description: 'The moment when the event happened.',
+    }),
     data: t.field({
       type: 'JSONObject',
-      description: 'What a webhook has as `data`, frozen at the event.',
+      description: 'The data of the event, as a webhook sends it. It never changes.',
       resolve: ({ type, data }) => webhookData(type as EventName, data as object),
     }),
   }),
@@ -33,7 +44,7 @@ const Event = builder.prismaObject('Event', {
 
 const Events = connectionType(Event, 'Event', 'A stretch of the log.')
 
-const afterWords = 'Sequence of the last event that you have'
+const afterWords = 'The sequence of the last event that you have.'
 
 builder.queryField('events', (t) =>
   t.field({
@@ -41,10 +52,11 @@ builder.queryField('events', (t) =>
     nullable: true,
     scope: ['webhooks'],
     description:
-      'The log of all that happened, oldest first: read on after what you have, and nothing is missing.',
+      "The merchant's event log, oldest first. Read on after the last event that you have, " +
+      'and you miss none.',
     args: {
-      first: t.arg.int({ description: '1 to 100; 20 where left out.' }),
-      after: t.arg.string({ description: `${afterWords}; the whole log where left out.` }),
+      first: t.arg.int({ description: 'Page size, 1 to 100. Default: 20.' }),
+      after: t.arg.string({ description: `${afterWords} Default: the start of the log.` }),
     },
     resolve: async (_root, args, ctx) => {
       const page = readPage(args)
@@ -65,8 +77,8 @@ builder.subscriptionField('events', (t) =>
   t.field({
     type: Event,
     scope: ['webhooks'],
-    description: 'Every event of the log, in order. It can be resumed: nothing is lost or repeated.',
-    args: { after: t.arg.string({ description: `${afterWords}; without it, what comes next.` }) },
+    description: 'All events of the log, in order. Pass `after` to resume: no event is lost or repeated.',
+    args: { after: t.arg.string({ description: `${afterWords} Default: only new events.` }) },
     subscribe: (_root, { after }, ctx) => followLog(ctx, after),
     resolve: ({ data, occurredAt, ...event }, _args, ctx) => ({
       ...event,

@@ -3,105 +3,26 @@ import type { Context } from '../../context.ts'
 import type { EventType as EventName } from '../../events/catalogue.ts'
 import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
-import { EventType, stateEnum } from '../../graphql/enums.ts'
+import { EventType } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import {
-  connectionType,
   countedConnectionType,
   newestFirst,
   nodesOf,
   relatedConnection,
   relatedPage,
+  offsetWords,
 } from '../../graphql/connection.ts'
-import { readId, readSmallId } from '../../shared/ids.ts'
+import { readSmallId } from '../../shared/ids.ts'
 import { limits } from '../../shared/limits.ts'
+import { Deliveries, Delivery, DeliveryStatus } from './deliveries-schema.ts'
 import { webhooksWhere } from './find.ts'
 import { registerWebhook, type WebhookWithSecret, registerWebhookInput } from './register.ts'
 import { removeWebhook } from './remove.ts'
 import { replayEvents } from './replay.ts'
 import { rotateWebhookSecret } from './rotate-secret.ts'
 import { type Sample, sendSample } from './send-sample.ts'
-import { deliveryStates } from './states.ts'
 import { updateWebhook, updateWebhookInput } from './update.ts'
-
-/** Attempts that a delivery shows. Choice: a whole run of the schedule, and some of the run before. */
-const webhookAttemptsShown = 16
-
-const DeliveryStatus = stateEnum(
-  'WebhookDeliveryStatus',
-  deliveryStates,
-  'Where a delivery stands: it is to be sent, its receiver has it, or it was given up and can be replayed.',
-)
-
-builder.prismaObject('WebhookAttempt', {
-  scope: ['webhooks'],
-  description: 'One call of a receiver, and what came of it.',
-  fields: (t) => ({
-    nth: t.exposeInt('nth', { description: '1, 2, 3, ... of its delivery.' }),
-    statusCode: t.exposeInt('statusCode', { nullable: true, description: 'Null where no answer came.' }),
-    error: t.exposeString('error', {
-      nullable: true,
-      description: 'Why no answer came: timeout, dns, address_refused, connect, tls, reset or malformed.',
-    }),
-    durationMs: t.exposeInt('durationMs'),
-    answer: t.exposeString('answer', { description: 'The first 2 KiB of what the receiver answered.' }),
-    address: t.exposeString('address', {
-      nullable: true,
-      description: 'The IP address that was connected to.',
-    }),
-    at: t.expose('at', { type: 'DateTime' }),
-  }),
-})
-
-const Delivery = builder.prismaNode('WebhookDelivery', {
-  id: { resolve: ({ id }) => id },
-  findUnique: (id, ctx) => ({
-    id_merchantId: { ...mine(ctx), id: readId('WebhookDelivery', id) },
-    endpoint: webhooksWhere(ctx),
-  }),
-  nullable: true,
-  scope: ['webhooks'],
-  description: 'One event for one endpoint.',
-  fields: (t) => ({
-    databaseId: t.field({ type: 'SafeInt', resolve: ({ id }) => id }),
-    type: t.exposeString('type', { description: 'The event, as its receiver is told; `test` for a sample.' }),
-    sequence: t.field({
-      type: 'SafeInt',
-      nullable: true,
-      description: "The event's place in the log; null of a sample.",
-      resolve: ({ position }) => position,
-    }),
-    event: t.relation('event', {
-      nullable: true,
-      description: 'What is told; null of a sample.',
-    }),
-    status: t.expose('status', { type: DeliveryStatus }),
-    attemptsTotal: t.exposeInt('attemptsTotal', {
-      description: 'Of all its runs: a replay begins a new one.',
-    }),
-    attempts: t.relation('attempts', {
-      description: `Its newest ${webhookAttemptsShown} attempts, the newest first.`,
-      query: { orderBy: { nth: 'desc' }, take: webhookAttemptsShown },
-      extensions: { lengthMax: webhookAttemptsShown },
-    }),
-    nextAttemptAt: t.expose('nextAttemptAt', {
-      type: 'DateTime',
-      nullable: true,
-      description: 'What is pending without a time is sent as soon as its turn comes.',
-    }),
-    createdAt: t.expose('createdAt', {
-      type: 'DateTime',
-      description: 'When it began to wait; a replay of what had ended begins anew.',
-    }),
-    endedAt: t.expose('endedAt', {
-      type: 'DateTime',
-      nullable: true,
-      description: 'When it was delivered or given up.',
-    }),
-  }),
-})
-
-const Deliveries = connectionType(Delivery, 'WebhookDelivery', 'A page of deliveries.')
 
 const webhookId = (id: string) => readSmallId('Webhook', id)
 
@@ -113,48 +34,63 @@ const Webhook = builder.prismaNode('WebhookEndpoint', {
   findUnique: (id, ctx) => ({ ...webhooksWhere(ctx), id: webhookId(id) }),
   nullable: true,
   scope: ['webhooks'],
-  description: 'An address of the merchant that events are sent to.',
+  description: 'A webhook endpoint: an address to which the service sends events.',
   fields: (t) => ({
-    databaseId: t.expose('id', { type: 'SafeInt', description: 'Its id in REST.' }),
-    url: t.exposeString('url'),
+    databaseId: t.expose('id', { type: 'SafeInt', description: 'The id of the endpoint in REST.' }),
+    url: t.exposeString('url', { description: 'The address that receives the events.' }),
     events: t.field({
       type: [EventType],
-      description: 'What it is told of.',
+      description: 'The types of events that the endpoint receives.',
       select: { events: true },
       resolve: ({ events }) => events as EventName[],
     }),
     isActive: t.exposeBoolean('isActive', {
-      description: 'While it is not, nothing is sent, and what happens waits for it.',
+      description: 'False while nothing is sent. Events wait until the endpoint is enabled again.',
     }),
     failureCount: t.exposeInt('failureCount', {
-      description: 'Attempts that failed since the last that did not; 20 disable it.',
+      description: 'Number of failed attempts since the last successful one. The endpoint is disabled at 20.',
     }),
     disabledAt: t.expose('disabledAt', {
       type: 'DateTime',
       nullable: true,
-      description: 'When the service disabled it.',
+      description: 'The moment when the service disabled the endpoint; null when it did not.',
     }),
-    lastSuccessAt: t.expose('lastSuccessAt', { type: 'DateTime', nullable: true }),
-    lastFailureAt: t.expose('lastFailureAt', { type: 'DateTime', nullable: true }),
+    lastSuccessAt: t.expose('lastSuccessAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'The moment of the last successful attempt; null when there was none.',
+    }),
+    lastFailureAt: t.expose('lastFailureAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'The moment of the last failed attempt; null when there was none.',
+    }),
     pausedUntil: t.expose('pausedUntil', {
       type: 'DateTime',
       nullable: true,
-      description: 'The receiver asked to be left alone until then (Retry-After).',
+      description:
+        'The moment until which the receiver asked to wait, by the header Retry-After; null ' +
+        'when it did not.',
     }),
     secretOverlapsUntil: t.expose('previousSecretUntil', {
       type: 'DateTime',
       nullable: true,
-      description: 'Until then deliveries are signed with the secret before the last rotation too.',
+      description:
+        'The moment until which deliveries are also signed with the previous secret; null when ' +
+        'there is none.',
     }),
-    createdAt: t.expose('createdAt', { type: 'DateTime' }),
-    updatedAt: t.expose('updatedAt', { type: 'DateTime' }),
+    createdAt: t.expose('createdAt', {
+      type: 'DateTime',
+      description: 'The moment when the endpoint was registered.',
+    }),
+    updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'The moment of the last change.' }),
     deliveries: t.field({
       type: Deliveries,
-      description: 'What was sent and is to be sent, the newest first.',
+      description: 'Deliveries to this endpoint, sent and waiting ones, newest first.',
       args: {
-        first: t.arg.int({ description: '1 to 100; 20 where left out.' }),
-        after: t.arg.string({ description: 'Cursor of the last one that you have.' }),
-        status: t.arg({ type: DeliveryStatus }),
+        first: t.arg.int({ description: 'Page size, 1 to 100. Default: 20.' }),
+        after: t.arg.string({ description: 'The cursor of the last delivery that you have.' }),
+        status: t.arg({ type: DeliveryStatus, description: 'Only deliveries with this status.' }),
       },
       select: ({ status, ...args }, _ctx, nested) => ({
         deliveries: nested(relatedPage(args, { ...(status && { status }) }), nodesOf('WebhookDelivery')),
@@ -164,8 +100,6 @@ const Webhook = builder.prismaNode('WebhookEndpoint', {
   }),
 })
 
-const idWords = 'Its global id, or its id in REST.'
-
 const Webhooks = countedConnectionType(Webhook, 'Webhook', 'A page of webhook endpoints.')
 
 builder.queryFields((t) => ({
@@ -173,8 +107,10 @@ builder.queryFields((t) => ({
     type: Webhook,
     nullable: true,
     scope: ['webhooks'],
-    description: 'One webhook endpoint.',
-    args: { id: t.arg.id({ required: true, description: idWords }) },
+    description: 'One webhook endpoint; null when it does not exist.',
+    args: {
+      id: t.arg.id({ required: true, description: 'The endpoint: its global id, or its id in REST.' }),
+    },
     resolve: (query, _root, { id }, ctx) =>
       ctx.database.prisma.webhookEndpoint.findFirst({
         ...query,
@@ -185,10 +121,10 @@ builder.queryFields((t) => ({
     type: Webhooks,
     scope: ['webhooks'],
     extensions: { lengthMax: limits.webhooksPerMerchantMax },
-    description: `Webhook endpoints, newest first: ${limits.webhooksPerMerchantMax} at most.`,
+    description: 'The webhook endpoints of the merchant, newest first; there are at most 5.',
     args: {
       ...t.arg.connectionArgs(),
-      offset: t.arg.int({ description: 'Rows to pass over.' }),
+      offset: t.arg.int({ description: offsetWords }),
     },
     resolve: (_root, args, ctx, info) =>
       newestFirst(ctx, info, {
@@ -205,15 +141,16 @@ builder.queryFields((t) => ({
 const theWebhook = (ctx: Context, id: number) => ({ ...webhooksWhere(ctx), id })
 
 const WithSecret = builder.objectRef<WebhookWithSecret>('WebhookSecret').implement({
-  description: 'A webhook endpoint, and its secret: it is shown here, and never again.',
+  description: 'A webhook endpoint with its secret, which is shown only here.',
   fields: (t) => ({
     secret: t.string({
       isSecret: true,
-      description: 'What deliveries are signed with. Keep it where your receiver finds it.',
+      description: 'The secret that signs deliveries. Keep it on the server that receives them.',
       resolve: ({ secret }) => secret.reveal(),
     }),
     webhook: t.prismaField({
       type: Webhook,
+      description: 'The endpoint that the secret belongs to.',
       resolve: (query, { id }, _args, ctx) =>
         ctx.database.prisma.webhookEndpoint.findFirstOrThrow({ ...query, where: theWebhook(ctx, id) }),
     }),
@@ -221,21 +158,26 @@ const WithSecret = builder.objectRef<WebhookWithSecret>('WebhookSecret').impleme
 })
 
 const Removed = builder.objectRef<{ id: number }>('RemovedWebhook').implement({
-  description: 'A webhook endpoint that is gone.',
+  description: 'A webhook endpoint that was removed.',
   fields: (t) => ({
-    databaseId: t.expose('id', { type: 'SafeInt', description: 'The id in REST that it had.' }),
+    databaseId: t.expose('id', { type: 'SafeInt', description: 'The former id of the endpoint in REST.' }),
   }),
 })
 
 const SampleDelivery = builder.objectRef<Sample>('SampleDelivery').implement({
-  description: 'What a receiver made of a sample event.',
+  description: 'The result of a sample event that was sent to a webhook endpoint.',
   fields: (t) => ({
-    delivered: t.exposeBoolean('isDelivered', { description: 'It answered 2xx in time.' }),
-    statusCode: t.exposeInt('statusCode', { nullable: true, description: 'Null where no answer came.' }),
-    durationMs: t.exposeInt('durationMs'),
+    delivered: t.exposeBoolean('isDelivered', {
+      description: 'True when the receiver answered with a 2xx status in time.',
+    }),
+    statusCode: t.exposeInt('statusCode', {
+      nullable: true,
+      description: 'The HTTP status of the answer; null when no answer came.',
+    }),
+    durationMs: t.exposeInt('durationMs', { description: 'Duration of the call, in milliseconds.' }),
     delivery: t.prismaField({
       type: Delivery,
-      description: 'The record of it.',
+      description: 'The record of the delivery.',
       resolve: (query, { deliveryId }, _args, ctx) =>
         ctx.database.prisma.webhookDelivery.findFirstOrThrow({
           ...query,
@@ -246,31 +188,37 @@ const SampleDelivery = builder.objectRef<Sample>('SampleDelivery').implement({
 })
 
 const Replay = builder.objectRef<{ id: number; count: number }>('EventReplay').implement({
-  description: 'Events that are sent again.',
+  description: 'The events that a replay sends to a webhook endpoint.',
   fields: (t) => ({
-    count: t.exposeInt('count', { description: 'How many are sent, or wait to be.' }),
+    count: t.exposeInt('count', { description: 'Number of events that are sent or wait to be sent.' }),
     webhook: t.prismaField({
       type: Webhook,
+      description: 'The endpoint that receives them.',
       resolve: (query, { id }, _args, ctx) =>
         ctx.database.prisma.webhookEndpoint.findFirstOrThrow({ ...query, where: theWebhook(ctx, id) }),
     }),
   }),
 })
 
-const urlWords = 'https, in a sandbox also http; without credentials, and of the public internet.'
+const urlWords =
+  'The address that receives the events: https, in a sandbox also http, on the public internet, ' +
+  'without credentials.'
 const RegisterInput = inputOf('RegisterWebhookInput', registerWebhookInput, {
-  description: 'An address that events are sent to (specification: POST /webhooks).',
+  description: 'A new webhook endpoint. Same as POST /webhooks in REST.',
   fields: {
     url: urlWords,
-    events: 'What it is told of.',
+    events: 'The types of events that the endpoint receives.',
   },
 })
 const UpdateInput = inputOf('UpdateWebhookInput', updateWebhookInput, {
-  description: 'What changes of an endpoint; what is left out stays (specification: PUT /webhooks).',
+  description:
+    'Changes of a webhook endpoint. Fields that are left out stay. Same as PUT /webhooks/{id} in REST.',
   fields: {
     url: urlWords,
-    events: 'What it is told of from now on.',
-    isActive: 'True enables it: its failures are forgotten, and what waited is sent in order.',
+    events: 'The types of events that the endpoint receives from now on.',
+    isActive:
+      'True to enable the endpoint: its failures are forgotten, and waiting events are sent ' +
+      'in order. False to disable it.',
   },
 })
 
@@ -279,20 +227,27 @@ builder.mutationFields((t) => ({
     type: WithSecret,
     nullable: true,
     scope: ['webhooks'],
-    description: 'Registers an address that events are sent to. Its secret is shown this once.',
+    description:
+      'Registers an address to which the service sends events. The secret is shown only in this answer.',
     errors: refusals('INVALID_INPUT', 'NOT_FOUND'),
-    args: { input: t.arg({ type: RegisterInput, required: true }) },
+    args: {
+      input: t.arg({
+        type: RegisterInput,
+        description: 'The address and the types of events.',
+        required: true,
+      }),
+    },
     resolve: (_root, { input }, ctx) => registerWebhook(ctx, input),
   }),
   updateWebhook: t.prismaField({
     type: Webhook,
     nullable: true,
     scope: ['webhooks'],
-    description: 'Changes what is given of an endpoint, or enables it again.',
+    description: 'Changes the given fields of a webhook endpoint, or enables it again.',
     errors: refusals('INVALID_INPUT', 'NOT_FOUND'),
     args: {
-      id: t.arg.id({ required: true, description: idWords }),
-      input: t.arg({ type: UpdateInput, required: true }),
+      id: t.arg.id({ required: true, description: 'The endpoint: its global id, or its id in REST.' }),
+      input: t.arg({ type: UpdateInput, description: 'The fields to change.', required: true }),
     },
     resolve: async (query, _root, args, ctx) => {
       const { id } = await updateWebhook(ctx, webhookId(args.id), args.input)
@@ -303,9 +258,11 @@ builder.mutationFields((t) => ({
     type: Removed,
     nullable: true,
     scope: ['webhooks'],
-    description: 'Removes an endpoint: nothing is sent there any more.',
+    description: 'Removes a webhook endpoint. Nothing is sent to it any more.',
     errors: refusals('NOT_FOUND'),
-    args: { id: t.arg.id({ required: true, description: idWords }) },
+    args: {
+      id: t.arg.id({ required: true, description: 'The endpoint: its global id, or its id in REST.' }),
+    },
     resolve: (_root, { id }, ctx) => removeWebhook(ctx, webhookId(id)),
   }),
   sendTestEvent: t.field({
@@ -313,20 +270,26 @@ builder.mutationFields((t) => ({
     nullable: true,
     scope: ['webhooks'],
     description:
-      'Sends a sample event `test` now, also while the endpoint is disabled. Its outcome disables nothing.',
+      'Sends a sample event `test` to an endpoint now, also when the endpoint is disabled. A ' +
+      'failure does not count towards disabling it.',
     errors: refusals('NOT_FOUND', 'OVERLOADED'),
-    args: { id: t.arg.id({ required: true, description: idWords }) },
+    args: {
+      id: t.arg.id({ required: true, description: 'The endpoint: its global id, or its id in REST.' }),
+    },
     resolve: (_root, { id }, ctx) => sendSample(ctx, webhookId(id)),
   }),
   rotateWebhookSecret: t.field({
     type: WithSecret,
     nullable: true,
     scope: ['webhooks'],
-    description: 'Gives an endpoint a new secret. For 24 hours deliveries are signed with the old one too.',
+    description:
+      'Gives a webhook endpoint a new secret. For 24 hours deliveries are also signed with the old one.',
     errors: refusals('NOT_FOUND'),
     args: {
-      id: t.arg.id({ required: true, description: idWords }),
-      oldEndsNow: t.arg.boolean({ description: 'True where the old one leaked.' }),
+      id: t.arg.id({ required: true, description: 'The endpoint: its global id, or its id in REST.' }),
+      oldEndsNow: t.arg.boolean({
+        description: 'True to stop using the old secret at once, for example after a leak. Default: false.',
+      }),
     },
     resolve: (_root, { id, oldEndsNow }, ctx) => rotateWebhookSecret(ctx, webhookId(id), oldEndsNow === true),
   }),
@@ -335,14 +298,20 @@ builder.mutationFields((t) => ({
     nullable: true,
     scope: ['webhooks'],
     description:
-      'Sends events to an endpoint again, or for the first time where they are older than it; in order, ' +
-      'under the ids that they had. Of types that it does not name none is sent.',
+      'Sends events to an endpoint again, in order and with the same ids. Events from before ' +
+      'the endpoint existed can be sent too. Only the event types that the endpoint receives ' +
+      'are sent.',
     errors: refusals('INVALID_INPUT', 'NOT_FOUND'),
     args: {
-      webhookId: t.arg.id({ required: true, description: idWords }),
-      from: t.arg({ type: 'SafeInt', description: 'The first place in the log.' }),
-      to: t.arg({ type: 'SafeInt', description: 'The last place; 10,000 events at most.' }),
-      ids: t.arg.idList({ description: 'Or some events, by their ids: evt_12.' }),
+      webhookId: t.arg.id({ required: true, description: 'The endpoint: its global id, or its id in REST.' }),
+      from: t.arg({ type: 'SafeInt', description: 'The first position in the log to send.' }),
+      to: t.arg({
+        type: 'SafeInt',
+        description: 'The last position in the log to send; at most 10,000 events.',
+      }),
+      ids: t.arg.idList({
+        description: 'The ids of single events to send, for example evt_12, in place of positions.',
+      }),
     },
     resolve: (_root, { webhookId: id, ...which }, ctx) => replayEvents(ctx, webhookId(id), which),
   }),
