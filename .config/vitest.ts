@@ -6,9 +6,12 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 /** Searches for bugs: short in `npm test`, at full length in `npm run test:long` (`test/kit/strength.ts`). */
 const searches = ['test/crash/', 'test/fuzz/', 'test/simulation/']
 
-/** Only in `npm run test:long`: programs that are killed, drained or measured, and databases of their own. */
+/** Only in `npm run test:long`: programs that are started, killed, drained or measured, and storms. */
 const longOnly = [
+  'conformance/drivers',
+  'crash/crash',
   'database/backup',
+  'database/embedded',
   'database/embedded-accounts',
   'resources/access-changes',
   'spec/approval-races',
@@ -18,38 +21,36 @@ const longOnly = [
   'spec/disk-full',
   'spec/payment-link-races',
   'docs/examples',
+  'spec/restore-identities',
   'terminal/bench',
   'terminal/bulk-crash',
   'terminal/crash',
+  'terminal/demo',
   'terminal/drain',
+  'terminal/excess',
   'terminal/payouts-crash',
+  'terminal/start',
   'terminal/webhooks-crash',
 ].map(pathOf)
 
 /**
- * The longest of `npm test`, the longest first: begun last they would run alone. `npm run test:fast` leaves
- * them out.
+ * The files of `npm test` that take three seconds and more on a quiet machine, the longest first: begun last
+ * they would run alone. `npm run test:fast` leaves them out.
  */
 const longest = [
-  'crash/crash',
-  'terminal/start',
   'terminal/administration',
   'fuzz/graphql',
   'spec/isolation',
   'spec/audit-log',
   'spec/operator-word',
-  'terminal/excess',
-  'conformance/drivers',
   'database/restores',
   'spec/exports',
   'fuzz/rest',
   'spec/sign-in-waits',
   'http/import/hostile',
-  'database/embedded',
   'pages/payment-link',
   'resources/transaction-counts',
   'spec/bulk-scenarios',
-  'spec/restore-identities',
   'http/live-streams',
   'spec/deposit-approvals',
   'spec/deposit',
@@ -78,6 +79,42 @@ const longest = [
   'graphql/attacks',
   'spec/revocation',
   'spec/bulk-size',
+  'database/forced-walls',
+  'http/refused-connections',
+  'spec/payouts-under-way',
+  'http/subscriptions',
+  'spec/key-limits',
+  'ledger/audit',
+  'resources/recovery/accept',
+  'spec/whitelist-money',
+  'identity/credentials',
+  'spec/bulk-dry-run',
+  'database/merchant-pool',
+  'spec/disburse-scenarios',
+  'spec/payouts',
+  'spec/outage',
+  'spec/batch-approvals',
+  'http/revocation',
+  'spec/overload',
+  'spec/approvals-seen',
+  'spec/approvals',
+  'spec/bulk',
+  'spec/bulk-input',
+  'spec/payment-status',
+  'ledger/storm-out',
+  'ledger/batches-begin',
+  'ledger/deposits',
+  'ledger/steady-out',
+  'spec/bulk-import',
+  'database/migrate',
+  'events/feed',
+  'operators/http-client',
+  'operators/registry',
+  'spec/two-people',
+  'resources/recovery/waiting',
+  'requests/disburse-send',
+  'operators/scenario-disburse',
+  'identity/authenticate',
 ].map(pathOf)
 
 /** What else `npm run test:fast` leaves out: whole programs and browsers. */

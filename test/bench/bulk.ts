@@ -3,8 +3,9 @@ import { limits } from '../../src/shared/limits.ts'
 import { startChild } from './child.ts'
 import { numbered } from './collect.ts'
 import type { Ground } from './ground.ts'
-import { startProduct } from './product.ts'
-import type { Measurement, Workload } from './rounds.ts'
+import { openWire, quantile } from './load.ts'
+import { type Product, startProduct } from './product.ts'
+import type { Entry, Goal, Measurement, Workload } from './rounds.ts'
 
 /** A batch with so many is never done within a turn. */
 const recipients = limits.batchRecipientsMax
@@ -67,6 +68,11 @@ export const bulk: Workload = async (ground) => {
           },
         ],
       },
+      {
+        title: 'a draft in one call',
+        unit: 'ms (median)',
+        entries: [draftOf(product, 1), draftOf(product, recipients, { valueMax: 2_000 })],
+      },
     ],
     notes: [
       `limit: pg and undici: ${limits.batchInFlightMax} calls at once, 500 of their answers in one UPDATE.`,
@@ -78,6 +84,45 @@ export const bulk: Workload = async (ground) => {
       await product.close()
       const { rows } = await owner.query('SELECT * FROM audit_ledger(true) LIMIT 5')
       if (rows.length > 0) throw new Error(`The ledger does not hold: ${JSON.stringify(rows)}`)
+    },
+  }
+}
+
+/** `POST /bulk/batches` with so many recipients, from the first byte sent to the last one received. */
+function draftOf(product: Product, count: number, goal?: Goal): Entry {
+  const [merchant] = product.merchants
+  const people = Array.from({ length: count }, (_none, place) => ({
+    name: `Awa ${place}`,
+    account: '70000001',
+    amount: 1_000,
+    payment_method: 'OperatorD',
+  }))
+  const request = {
+    method: 'POST',
+    path: '/merchant/api/bulk/batches',
+    headers: { Authorization: `Bearer ${merchant?.token}` },
+    body: JSON.stringify({ recipients: people }),
+  }
+  return {
+    name: `${count.toLocaleString('en')} recipients`,
+    processes: [product.pid],
+    ...(goal && { goal }),
+    async measure(seconds) {
+      const wire = await openWire(product.port)
+      const durations: number[] = []
+      const end = performance.now() + seconds * 1_000
+      do {
+        const sent = performance.now()
+        const { status, text } = await wire.send(request)
+        durations.push(performance.now() - sent)
+        if (status !== 201) throw new Error(`Answered ${text}`)
+      } while (performance.now() < end)
+      wire.close()
+      return {
+        value: quantile(durations, 0.5),
+        operations: durations.length,
+        p99Ms: quantile(durations, 0.99),
+      }
     },
   }
 }

@@ -6,14 +6,11 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { eventually } from '../kit/eventually.ts'
-import { strength } from '../kit/strength.ts'
-import { plants, plantTree } from './plants.ts'
 
 // The harness is a program of its own (`npm run crash`). What it prints names the seed that plans the same
 // kills.
 
 const main = join(import.meta.dirname, 'main.ts')
-const root = join(import.meta.dirname, '../..')
 
 async function crash(...args: string[]): Promise<string> {
   const { stdout } = await promisify(execFile)(process.execPath, [main, '--quiet', ...args]).catch(
@@ -24,8 +21,8 @@ async function crash(...args: string[]): Promise<string> {
   return stdout
 }
 
-const seeds = strength(1, 4)
-const cycles = strength(5, 10)
+const seeds = 4
+const cycles = 10
 
 test(`no franc is lost or made in ${seeds * cycles} kills of the service and of its database`, async () => {
   const said = await crash('--seeds', `${seeds}`, '--cycles', `${cycles}`, '--parallel', '4')
@@ -34,10 +31,6 @@ test(`no franc is lost or made in ${seeds * cycles} kills of the service and of 
   if (violated.length > 0) throw new Error(violated.join('; '))
   expect(said).toMatch(new RegExp(`^0 violations: ${seeds * cycles} cycles over ${seeds} seeds`, 'm'))
 }, 900_000)
-
-test.each(plants)('the planted bug "$name" fits the sources of today', (plant) => {
-  expect(() => plantTree(root, plant).remove()).not.toThrow()
-})
 
 test('a planted bug is found', async () => {
   expect(await crash('--planted', 'event after commit')).toMatch(/^ok {2}event after commit: seen in cycle/m)

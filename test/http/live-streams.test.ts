@@ -7,9 +7,10 @@ import { createGraphqlHandler } from '../../src/http/graphql.ts'
 import { serveSubscriptions } from '../../src/http/subscriptions.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { serve } from '../kit/graphql.ts'
+import { strength } from '../kit/strength.ts'
 
 /** How many readers a storm has; 5,000 by hand. */
-const stormReaders = Number(process.env['STORM_READERS'] ?? 300)
+const stormReaders = Number(process.env['STORM_READERS'] ?? strength(100, 300))
 const stallMs = 1_500
 
 const { url, fixture } = serve((server, { services, schema }) => {

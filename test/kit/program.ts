@@ -252,3 +252,17 @@ export async function signIn(
   if (status !== 200) throw new Error(`sign-in: ${status} ${JSON.stringify(body)}`)
   return { Authorization: `Bearer ${body['data'].token}` }
 }
+
+/** What `merchant create --json` prints. */
+export interface MadeMerchant {
+  merchant_id: number
+  api_key: string
+  api_secret: string
+}
+
+/** Creates a merchant as an administrator does. @throws Error where the command fails */
+export async function createMerchant(home: Home): Promise<MadeMerchant> {
+  const { code, stdout, stderr } = await admin(home, 'merchant', 'create', '--name', 'Épicerie', '--json')
+  if (code !== 0 || stderr !== '') throw new Error(`merchant create ended with ${code}: ${stderr}`)
+  return JSON.parse(stdout) as MadeMerchant
+}

@@ -18,10 +18,10 @@ import { linkOf, noLinkLike } from '../kit/isolation/links.ts'
 import { graphqlInputs, matrix, restInputs } from '../kit/isolation/matrix.ts'
 import { colleagueOf, nobodyLike } from '../kit/isolation/team.ts'
 import { webhookOf } from '../kit/isolation/webhooks.ts'
+import { strength } from '../kit/strength.ts'
 
-// Another merchant's things do not exist: whoever names them hears what one hears who names nothing. Each
-// wall holds that alone. The first, the filter in the code, is broken in this test's own copy of `mine`; the
-// second, row-level security, by the owner of the database.
+// Naming another merchant's things gives the same answer as naming nothing. Each wall alone ensures that.
+// Tests break the filter in their copy of `mine`, and row-level security as the owner of the database.
 const filter = vi.hoisted(() => ({ instead: null as null | (() => object) }))
 vi.mock(import('../../src/identity/actor.ts'), async (original) => {
   const actor = await original()
@@ -356,7 +356,7 @@ const firstWalls: Readonly<Record<string, (() => object) | null>> = {
   "the victim's filter": () => ({ merchantId: victim.merchantId }),
 }
 
-test.each(Object.entries(firstWalls))(
+test.each(Object.entries(firstWalls).slice(0, strength(2, 3)))(
   'with row-level security, behind %s, it does not',
   async (_name, broken) => {
     expect(await attacked(broken)).toEqual([])
@@ -367,7 +367,7 @@ test('without row-level security, behind the filter, it does not', async () => {
   await withoutSecondWall(async () => expect(await attacked(null)).toEqual([]))
 })
 
-test.each(Object.entries(firstWalls).slice(1))(
+test.each(Object.entries(firstWalls).slice(1, strength(2, 3)))(
   'without both, behind %s, the matrix sees that it does',
   async (_name, broken) => {
     await withoutSecondWall(async () => {

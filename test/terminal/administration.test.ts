@@ -2,10 +2,21 @@ import { stripVTControlCharacters } from 'node:util'
 import { eventuallyGives } from '../kit/eventually.ts'
 import { scopes } from '../../src/identity/scopes.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { admin, call, type Home, newHome, type Running, run, signIn } from '../kit/program.ts'
-import { startCommand, startProgram } from '../kit/program.ts'
+import {
+  admin,
+  call,
+  createMerchant,
+  type Home,
+  type MadeMerchant,
+  newHome,
+  type Running,
+  run,
+  signIn,
+  startCommand,
+  startProgram,
+} from '../kit/program.ts'
 
-// One running service; the commands and the demonstration run beside it, on the same embedded database.
+// One running service; the commands run beside it, on the same embedded database.
 let home: Home
 let service: Running
 
@@ -20,24 +31,12 @@ afterAll(async () => {
   await home.remove()
 })
 
-interface Made {
-  merchant_id: number
-  api_key: string
-  api_secret: string
-}
-
-async function createMerchant(): Promise<Made> {
-  const { code, stdout, stderr } = await admin(home, 'merchant', 'create', '--name', 'Épicerie', '--json')
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-  return JSON.parse(stdout) as Made
-}
-
 test('npm run -s admin prints one line of JSON, and the key in it signs in with every scope', async () => {
   const args = ['run', '-s', 'admin', '--', 'merchant', 'create', '--name', 'Shop', '--json']
   const { code, stdout } = await run(home, 'npm', args)
   expect(code).toBe(0)
   expect(stdout.trim().split('\n')).toHaveLength(1)
-  const { api_key, api_secret, ...rest } = JSON.parse(stdout) as Made
+  const { api_key, api_secret, ...rest } = JSON.parse(stdout) as MadeMerchant
   expect(rest).toEqual({ merchant_id: expect.any(Number) })
   const headers = { 'X-API-Key': api_key, 'X-API-Secret': api_secret }
   const { status, body } = await call(home, 'POST', '/auth', headers, { scopes })
@@ -45,7 +44,7 @@ test('npm run -s admin prints one line of JSON, and the key in it signs in with 
 })
 
 test('a merchant that is funded has the money at once', async () => {
-  const { merchant_id, api_key, api_secret } = await createMerchant()
+  const { merchant_id, api_key, api_secret } = await createMerchant(home)
   const token = await signIn(home, api_key, api_secret)
   const { code, stdout } = await admin(
     home,
@@ -62,7 +61,7 @@ test('a merchant that is funded has the money at once', async () => {
 })
 
 test('a merchant that is deactivated is out within a second', async () => {
-  const { merchant_id, api_key, api_secret } = await createMerchant()
+  const { merchant_id, api_key, api_secret } = await createMerchant(home)
   const token = await signIn(home, api_key, api_secret)
   expect((await call(home, 'GET', '/balance', token)).status).toBe(200)
   const { code } = await admin(home, 'merchant', 'deactivate', '--id', String(merchant_id))
@@ -77,7 +76,7 @@ test('a merchant that is deactivated is out within a second', async () => {
 })
 
 test('payouts and batches of a merchant that is deactivated wait until they are cancelled', async () => {
-  const { merchant_id, api_key, api_secret } = await createMerchant()
+  const { merchant_id, api_key, api_secret } = await createMerchant(home)
   const id = String(merchant_id)
   await admin(home, 'merchant', 'fund', '--id', id, '--amount', '50000')
   const token = await signIn(home, api_key, api_secret, scopes)
@@ -146,54 +145,6 @@ test.each([
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
   expect(stderr.trim()).toMatch(sentence)
   expect(stderr.trim().split('\n')).toHaveLength(1)
-})
-
-test('npm run demo shows ten stories to their end in plain lines, and ends with 0', async () => {
-  const begun = performance.now()
-  const { code, stdout, stderr } = await run(home, 'npm', ['run', '-s', 'demo'])
-  expect({ code, stderr, failed: stdout.match(/✗.*/g) }).toEqual({ code: 0, stderr: '', failed: null })
-  expect(performance.now() - begun).toBeLessThan(30_000)
-  expect(stdout).not.toContain('\u001B')
-  expect(stdout.match(/^ {2}\d{4}-\d\d-\d\d \d\d:\d\d:\d\d /gm)).toHaveLength(21)
-  expect(stdout).toMatch(/70 07 00 01 +OperatorD .*failed +Le téléphone traite une autre opération/)
-  expect(stdout).toMatch(/70 12 00 01 +OperatorA .*expired/)
-  expect(stdout).toMatch(/70 12 00 01 +OperatorA .*success +Payé après expiration/)
-  expect(stdout).toContain('✓ The changes count from 1 to 21 without a gap')
-  expect(stdout).toContain('✓ The ledger holds')
-}, 40_000)
-
-test('the demo of a merchant that has money and a history counts only what is new', async () => {
-  const { api_key, api_secret, merchant_id } = await createMerchant()
-  await admin(home, 'merchant', 'fund', '--id', String(merchant_id), '--amount', '900')
-  const token = await signIn(home, api_key, api_secret)
-  const order = { amount: 700, customer_phone: '70030001', payment_method: 'OperatorA', reference: 'before' }
-  expect((await call(home, 'POST', '/pay', token, order)).body['data']).toMatchObject({ status: 'failed' })
-  // An event that is no change of a payment: the changes of payments then have a gap.
-  const manager = await signIn(home, api_key, api_secret, ['settings'])
-  expect(await call(home, 'PUT', '/settings', manager, { ip_whitelist: ['127.0.0.1'] })).toMatchObject({
-    status: 200,
-  })
-  const args = ['--url', home.url, '--key', api_key, '--secret', api_secret]
-  const { code, stdout } = await run(home, 'node', ['src/terminal/demo.ts', ...args])
-  expect(stdout).toContain('✓ The changes came in order, up to 24')
-  expect(stdout).toMatch(/✓ The balance is 50\s900.*exactly the 50\s000.*above the 900/)
-  expect(code).toBe(0)
-}, 40_000)
-
-test.each([
-  [
-    'where nothing answers',
-    ['--url', 'http://127.0.0.1:9'],
-    1,
-    /^Nothing answers at .*run "npm start" first.*\n$/,
-  ],
-  ['with a key that is wrong', ['--key', 'pk_wrong', '--secret', 'wrong'], 1, /does not take the key/],
-  ['with a key and no secret', ['--key', 'pk_wrong'], 2, /--key and --secret go together/],
-  ['with an unknown option', ['--fast'], 2, /--fast/],
-])('the demo %s says so in a sentence', async (_what, args, code, sentence) => {
-  const ended = await run(home, 'node', ['src/terminal/demo.ts', ...args])
-  expect({ code: ended.code, stdout: ended.stdout }).toEqual({ code, stdout: '' })
-  expect(ended.stderr).toMatch(sentence)
 })
 
 test('webhooks:listen shows a first payment by itself, and leaves no endpoint behind', async () => {
