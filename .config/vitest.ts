@@ -34,10 +34,14 @@ const longOnly = [
 ].map(pathOf)
 
 /**
- * The files of `npm test` that take three seconds and more on a quiet machine, the longest first: begun last
- * they would run alone. `npm run test:fast` leaves them out.
+ * The files that take three seconds and more on a quiet machine, the longest first: begun last they would run
+ * alone. `npm run test:fast` leaves them out.
  */
 const longest = [
+  'crash/crash',
+  'database/backup',
+  'simulation/model-out',
+  'simulation/interleavings',
   'terminal/administration',
   'fuzz/graphql',
   'spec/isolation',

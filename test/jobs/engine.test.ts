@@ -236,10 +236,10 @@ test('it works on where the end of a job cannot be noted while another job never
 
 test('it works on although its first look for jobs failed', async () => {
   await db.owner.query(`REVOKE SELECT ON graphile_worker._private_tasks FROM ${serviceRole}`)
-  const { ran } = start()
+  const { engine, ran } = start()
   await enqueue('OperatorA')
-  // Longer than it takes to begin, and to look.
-  await sleep(1_500)
+  // It stopped because of that look, and starts again.
+  await eventually(() => !engine.healthy())
   expect(ran).toEqual([])
   await db.owner.query(`GRANT SELECT ON graphile_worker._private_tasks TO ${serviceRole}`)
   await eventually(() => expect(ran).toEqual(['OperatorA']), 8_000)

@@ -23,7 +23,11 @@ export interface RestAnswer {
   body: ReturnType<typeof JSON.parse>
 }
 
-/** The whole service on a port of its own: real PostgreSQL, real HTTP to a real simulator. */
+/**
+ * The whole service on a port of its own: real PostgreSQL, real HTTP to a real simulator. This is the lower
+ * layer, and who starts it closes it. `stage.ts` is the layer above it: it belongs to one test file, proves the
+ * ledger at its end, and speaks as a merchant, an operator and a bookkeeper do.
+ */
 export interface TestApp {
   app: App
   url: string
