@@ -119,6 +119,7 @@ const longest = [
   'requests/disburse-send',
   'operators/scenario-disburse',
   'identity/authenticate',
+  'http/pay-files',
 ].map(pathOf)
 
 /** What else `npm run test:fast` leaves out: whole programs and browsers. */
@@ -151,7 +152,7 @@ function selectFiles(mode: string): string[] {
  * processes and the modules in them, whose loading took half of the time.
  */
 function isAlone(path: string): boolean {
-  return /vi\.mock\(|Object\.assign\(limits|memoryUsage\(|monitorEventLoopDelay\(/.test(
+  return /vi\.mock\(|Object\.assign\(limits|memoryUsage\(|monitorEventLoopDelay\(|filesCrossed\(/.test(
     readFileSync(join(root, path), 'utf8'),
   )
 }
