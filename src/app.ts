@@ -4,7 +4,7 @@ import type pg from 'pg'
 import { createListener } from './http/listener.ts'
 import { type HttpServer, listenHttp } from './http/server.ts'
 import { openHeadLog } from './audit/audit-heads.ts'
-import { sealAuditLog } from './audit/audit-seal.ts'
+import { chainAuditLog } from './audit/verify-chain.ts'
 import { openAdmission } from './limits/admission.ts'
 import { openAccess } from './identity/authenticate.ts'
 import { createRequestLimits } from './limits/request-limits.ts'
@@ -19,13 +19,13 @@ import { assertClock } from './database/clock-skew.ts'
 import { assertDurable } from './database/durability.ts'
 import { migrate, serviceRole } from './database/migrate.ts'
 import { openRestores, type Restores } from './database/restores.ts'
-import { proveForced, proveOwnSessions } from './database/session-proof.ts'
+import { verifyForcedRls, verifyOwnSessions } from './database/verify-session.ts'
 import { openSandboxClock, type SandboxClock } from './database/sandbox-clock.ts'
 import { openFeed } from './events/feed.ts'
 import { startSequencer } from './events/sequencer.ts'
-import { type Engine, startEngine } from './jobs/engine.ts'
+import { type JobEngine, startEngine } from './jobs/engine.ts'
 import { openDrains } from './jobs/drain.ts'
-import { openLaneHolds } from './jobs/lane-holds.ts'
+import { openLeases } from './jobs/leases.ts'
 import { startJobs } from './jobs/schedule.ts'
 import { openMailer } from './mail/mailer.ts'
 import { createOperators } from './operators/registry.ts'
@@ -76,32 +76,32 @@ export async function startApp(
   }
 }
 
-async function build(ground: Ground, closers: Closers): Promise<Omit<App, 'close'>> {
-  const { config, connection, background } = ground
+async function build(start: StartContext, closers: Closers): Promise<Omit<App, 'close'>> {
+  const { config, connection, background } = start
   await migrate(connection)
 
   const listener = Promise.withResolvers<RequestListener>()
   const http = await listenHttp(config.host, config.port, listener.promise, {
     ...config.connections,
     isTrustedProxy: addressMatcher(config.trustedProxies),
-    log: ground.log,
+    log: start.log,
   })
   closers.push(() => http.drain(0))
   const addresses = addressesOf(config, http.port)
-  const services = await openServices(ground, addresses, closers)
+  const services = await openServices(start, addresses, closers)
   closers.push(() => writeLastHeads(services, background))
   closers.push(() => services.admission.close())
-  closers.push(wakeOnNotifications(services, ground))
+  closers.push(listenForNotifications(services, start))
 
-  const doors = createListener(services, config.mode === 'production' ? productionSchema() : schema, http)
-  listener.resolve(doors.listener)
+  const listeners = createListener(services, config.mode === 'production' ? productionSchema() : schema, http)
+  listener.resolve(listeners.listener)
   const schedule = startJobs(serviceJobs(services), background)
-  services.wakeJob = (name) => schedule.wake(name)
-  const engines = startEngines(services, ground)
+  services.notifyJob = (name) => schedule.notify(name)
+  const engines = startEngines(services, start)
   services.jobsHealthy = () => schedule.healthy() && engines.every((engine) => engine.healthy())
   closers.push(() => Promise.all([schedule, ...engines].map((each) => each.close())).then(() => {}))
-  closers.push(() => closeDoors(doors, http))
-  closers.push(() => ground.ending.abort())
+  closers.push(() => closeListeners(listeners, http))
+  closers.push(() => start.ending.abort())
   closers.push(async () => {
     http.retire()
     if (config.connections.drainDelayMs > 0) await sleep(config.connections.drainDelayMs)
@@ -112,15 +112,15 @@ async function build(ground: Ground, closers: Closers): Promise<Omit<App, 'close
 /** What was recorded until now is sealed, and the heads of the audit logs are written, within a second. */
 async function writeLastHeads({ database, access, auditHeads }: Services, log: Log): Promise<void> {
   const written = (async () => {
-    while (await sealAuditLog(database.pool, access.master.auditKey));
+    while (await chainAuditLog(database.pool, access.master.auditKey));
     await auditHeads.write()
   })()
   const missed = written.catch((error: unknown) => log.warn({ err: error }, 'audit log heads not written'))
-  await Promise.race([missed, sleep(limits.landMs, undefined, { ref: false })])
+  await Promise.race([missed, sleep(limits.drainOperatorsMs, undefined, { ref: false })])
 }
 
 /** Receivers of webhooks that hang never hold up payouts: they have an engine of their own. */
-function startEngines(services: Services, { connection, background }: Ground): Engine[] {
+function startEngines(services: Services, { connection, background }: StartContext): JobEngine[] {
   const { 'webhooks.deliver': deliver, ...others } = serviceTasks(services)
   const common = { connection, role: serviceRole, log: background }
   return [
@@ -129,14 +129,14 @@ function startEngines(services: Services, { connection, background }: Ground): E
     startEngine({
       ...common,
       tasks: { 'webhooks.deliver': deliver },
-      jobsAtOnce: limits.webhookLanesMax,
+      jobsAtOnce: limits.endpointQueuesMax,
       sessionsMax: 4,
     }),
   ]
 }
 
 /** What the services are opened with. */
-interface Ground {
+interface StartContext {
   config: Config
   connection: pg.ClientConfig
   log: Log
@@ -149,9 +149,9 @@ interface Ground {
   ending: AbortController
 }
 
-async function openServices(ground: Ground, addresses: Addresses, closers: Closers): Promise<Services> {
-  const { config, log, background, inReach, ending } = ground
-  const { database, restores } = await openChecked(ground, closers)
+async function openServices(start: StartContext, addresses: Addresses, closers: Closers): Promise<Services> {
+  const { config, log, background, inReach, ending } = start
+  const { database, restores } = await openChecked(start, closers)
   const { pool } = database
   const master = await openMasterSecret(config.masterSecret, config.dataDir)
   const access = await openAccess({ pool, master, trustedProxies: config.trustedProxies, log })
@@ -164,15 +164,15 @@ async function openServices(ground: Ground, addresses: Addresses, closers: Close
   closers.push(() => sequencer.close())
   const batches = openBatches(pool)
   closers.push(() => batches.idle())
-  const webhooks = openWebhooks(ground, closers)
+  const webhooks = openWebhooks(start, closers)
   // What was begun with an operator is brought home: its answer, or at the end that there was none.
-  const flights = new Map<string, Promise<unknown>>()
-  const landed = async () => void (await Promise.allSettled(flights.values()))
-  closers.push(landed)
+  const inFlight = new Map<string, Promise<unknown>>()
+  const settled = async () => void (await Promise.allSettled(inFlight.values()))
+  closers.push(settled)
   const [{ callbackUrl }, { callbackSecret }] = [addresses, master]
   const operators = createOperators(inReach.settings, { log, clock, callbackUrl, callbackSecret })
   closers.push(() => operators.close())
-  closers.push(() => Promise.race([landed(), sleep(limits.landMs, undefined, { ref: false })]))
+  closers.push(() => Promise.race([settled(), sleep(limits.drainOperatorsMs, undefined, { ref: false })]))
 
   const begun = performance.now()
   const services: Services = {
@@ -192,13 +192,13 @@ async function openServices(ground: Ground, addresses: Addresses, closers: Close
     auditHeads: openHeadLog(pool, log),
     ...webhooks,
     feed,
-    flights,
+    inFlight,
     subjects,
     ending: ending.signal,
     streams: new Map(),
     sandbox: null,
     simulatorUrl: inReach.url,
-    wakeJob: () => {},
+    notifyJob: () => {},
     upMs: () => performance.now() - begun,
     jobsHealthy: () => false,
   }
@@ -212,26 +212,26 @@ async function openServices(ground: Ground, addresses: Addresses, closers: Close
 
 /** The database, once it is known whether it was put back: that is noticed before anything reads or moves. */
 async function openChecked(
-  ground: Ground,
+  start: StartContext,
   closers: Closers,
 ): Promise<Pick<Services, 'database' | 'restores'>> {
-  const { connection, background: log } = ground
-  const { dataDir, mode, databaseEpoch: expectedEpoch } = ground.config
+  const { connection, background: log } = start
+  const { dataDir, mode, databaseEpoch: expectedEpoch } = start.config
   const restores = await openRestores({ connection, dataDir, expectedEpoch, suspendsUnknown: true, log })
-  const database = openPools(ground, restores)
+  const database = openPools(start, restores)
   closers.push(() => database.close())
   // The first session of each pool proves itself.
   await probePools(database)
-  await proveOwnSessions(database.merchantPool)
-  await proveForced(database.pool)
+  await verifyOwnSessions(database.merchantPool)
+  await verifyForcedRls(database.pool)
   restores.use(database.pool)
-  closers.push(() => restores.note())
+  closers.push(() => restores.record())
   if (mode === 'production') await assertDurable(database.pool)
   await assertClock(database.pool)
   return { database, restores }
 }
 
-function openPools({ connection, background }: Ground, restores: Restores): Database {
+function openPools({ connection, background }: StartContext, restores: Restores): Database {
   return openDatabase({
     checkSession: (client) => restores.checkSession(client),
     connection,
@@ -244,25 +244,25 @@ function openPools({ connection, background }: Ground, restores: Restores): Data
 
 /** The way to merchants' own servers, with sessions of its own. */
 function openWebhooks(
-  { config, connection, background, ending }: Ground,
+  { config, connection, background, ending }: StartContext,
   closers: Closers,
-): Pick<Services, 'webhookSender' | 'laneHolds' | 'drains'> {
+): Pick<Services, 'webhookSender' | 'leases' | 'drains'> {
   const webhookSender = createSender({ mode: config.mode })
   closers.push(() => webhookSender.close())
-  const pool = openPool(connection, lanePoolMax, serviceRole, (event) => background.warn(event))
-  const laneHolds = openLaneHolds(pool, background)
-  closers.push(() => laneHolds.close())
-  return { webhookSender, laneHolds, drains: openDrains(ending.signal, laneHolds) }
+  const pool = openPool(connection, leasePoolMax, serviceRole, (event) => background.warn(event))
+  const leases = openLeases(pool, background)
+  closers.push(() => leases.close())
+  return { webhookSender, leases, drains: openDrains(ending.signal, leases) }
 }
 
 const databasePoolMax = 12
 const merchantPoolMax = 6
 /** One holds the lanes of webhooks. */
-const lanePoolMax = 6
+const leasePoolMax = 6
 
-async function closeDoors(doors: { close(): Promise<void> }, http: HttpServer): Promise<void> {
+async function closeListeners(listeners: { close(): Promise<void> }, http: HttpServer): Promise<void> {
   const drained = http.drain(limits.drainMs)
-  await doors.close()
+  await listeners.close()
   await drained
 }
 
@@ -307,15 +307,15 @@ async function advanceClock(
 ): Promise<Date> {
   await control.advanceClock(ms, move)
   const now = await clock.advance(ms, move, record)
-  for (const provider of providers) services.wakeJob(resolveJob(provider))
-  services.wakeJob(payoutsDueJob)
-  services.wakeJob(webhooksDueJob)
+  for (const provider of providers) services.notifyJob(resolveJob(provider))
+  services.notifyJob(payoutsDueJob)
+  services.notifyJob(webhooksDueJob)
   return now
 }
 
 /** What other processes do reaches this one by notifications: hints, each with a poll behind it. */
-function wakeOnNotifications({ clock, feed }: Services, ground: Ground): () => Promise<void> {
-  const { connection, background } = ground
+function listenForNotifications({ clock, feed }: Services, start: StartContext): () => Promise<void> {
+  const { connection, background } = start
   const notRead = (error: unknown) => background.warn({ err: error }, 'clock not read')
   const refreshClock = () => {
     if ('refresh' in clock) (clock as SandboxClock).refresh().catch(notRead)
@@ -323,9 +323,9 @@ function wakeOnNotifications({ clock, feed }: Services, ground: Ground): () => P
   const listener = listen({
     connection,
     channels: ['events', 'clock'],
-    onNotification: (channel, payload) => (channel === 'events' ? feed.wake(payload) : refreshClock()),
+    onNotification: (channel, payload) => (channel === 'events' ? feed.notify(payload) : refreshClock()),
     onConnect: () => {
-      feed.wake('*')
+      feed.notify('*')
       refreshClock()
     },
     log: (event) => background.warn(event),

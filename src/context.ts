@@ -2,9 +2,9 @@ import DataLoader from 'dataloader'
 import type { Access } from './identity/authenticate.ts'
 import type { HeadLog } from './audit/audit-heads.ts'
 import type { Admission } from './limits/admission.ts'
-import type { Door } from './audit/audit-log.ts'
+import type { Channel } from './audit/audit-log.ts'
 import type { Actor } from './identity/actor.ts'
-import type { Effect } from './idempotency/idempotency-keys.ts'
+import type { IdempotentOperation } from './idempotency/idempotency-keys.ts'
 import type { RequestLimits } from './limits/request-limits.ts'
 import type { Addresses, Config } from './config/config.ts'
 import type { Batches } from './database/batch.ts'
@@ -14,12 +14,12 @@ import type { RecordMove } from './database/sandbox-clock.ts'
 import type { Feed } from './events/feed.ts'
 import type { Sequencer } from './events/sequencer.ts'
 import type { Mailer } from './mail/mailer.ts'
-import type { Operators } from './operators/registry.ts'
+import type { OperatorRegistry } from './operators/registry.ts'
 import type { Drains } from './jobs/drain.ts'
-import type { LaneHolds } from './jobs/lane-holds.ts'
+import type { Leases } from './jobs/leases.ts'
 import type { Subjects } from './requests/subjects.ts'
 import type { Clock } from './shared/clock.ts'
-import type { Flights } from './shared/flights.ts'
+import type { InFlight } from './shared/single-flight.ts'
 import type { Sender } from './shared/sender.ts'
 import type { Log } from './telemetry/log.ts'
 
@@ -37,17 +37,17 @@ export interface Services {
   requestLimits: RequestLimits
   admission: Admission
   mailer: Mailer
-  operators: Operators
+  operators: OperatorRegistry
   sequencer: Sequencer
   auditHeads: HeadLog
   /** Brings events to merchants' own servers. */
   webhookSender: Sender
   /** Which lanes this process is at: endpoints by their ids, bulk pay as 0. Its sessions are theirs alone. */
-  laneHolds: LaneHolds
+  leases: Leases
   /** The lanes that are drained here. */
   drains: Drains
   feed: Feed
-  flights: Flights
+  inFlight: InFlight
   /** Every kind of thing that a request to an operator may be for. */
   subjects: Subjects
   /** Aborted when the service begins to end: whoever waits for an outcome answers without it. */
@@ -62,7 +62,7 @@ export interface Services {
   /** Where the operator simulator shows its telephones; null where there is none. */
   simulatorUrl: string | null
   /** Runs a periodic job now instead of at its next time. */
-  wakeJob(name: string): void
+  notifyJob(name: string): void
   /** How long this process has run, in milliseconds. */
   upMs(): number
   /** Whether every periodic job still gets its turn. */
@@ -87,12 +87,12 @@ export interface Context extends Services {
   requestId: string
   clientAddress: string | null
   /** The way in by which the request came. */
-  door: Door
+  channel: Channel
   /**
    * Of a request that came with an `Idempotency-Key`: what a verb makes for it takes its identity from here
    * (a reference, a cause), so that beginning it again finds the first instead of making a second.
    */
-  effect: Effect | null
+  idempotentOperation: IdempotentOperation | null
   /** What people are told in: the caller's wish where it is French, else English. */
   language: 'fr' | 'en'
   /** Headers that the answer carries, where it has any: limits above all. */

@@ -3,22 +3,22 @@ import { authenticate } from './identity/authenticate.ts'
 import type { Priority } from './limits/admission.ts'
 
 /** One step of a request: gives the context to go on with, or throws why the request may not go on. */
-export type Step = (ctx: Context) => Context | Promise<Context>
+export type EnterStep = (ctx: Context) => Context | Promise<Context>
 
 /** What a request passes before anything runs for it. A door that leaves a step out says why: `skip`. */
 export interface Steps {
   /** Whether there is room for a request of its priority. */
-  room: Step
+  room: EnterStep
   /** Who calls. */
-  caller: Step
+  caller: EnterStep
   /** Whether the caller may do this. */
-  right: Step
+  right: EnterStep
   /** Whether the caller asks too often. */
   turn: Turn
 }
 
 /** The step that counts a request. */
-interface Turn extends Step {
+interface Turn extends EnterStep {
   /** Tells a caller that an earlier step turned away how many requests may come; counts nothing. */
   tell?: (ctx: Context) => void
 }
@@ -44,12 +44,12 @@ export async function enter(ctx: Context, { room, caller, right, turn }: Steps):
 }
 
 /** Leaves a step out. @param _reason why this door has no use for it */
-export function skip(_reason: string): Step {
+export function skip(_reason: string): EnterStep {
   return (ctx) => ctx
 }
 
 /** Refuses a request for which there is no room. @throws DomainError OVERLOADED */
-export function hasRoom(priority: Priority): Step {
+export function hasRoom(priority: Priority): EnterStep {
   return (ctx) => {
     ctx.admission.check(priority)
     return ctx
@@ -60,7 +60,7 @@ export function hasRoom(priority: Priority): Step {
  * Signs the caller in by its Authorization header; without one it stays nobody.
  * @throws DomainError UNAUTHENTICATED, ACCOUNT_INACTIVE, ADDRESS_NOT_ALLOWED
  */
-export function signIn(authorization: string | undefined): Step {
+export function signIn(authorization: string | undefined): EnterStep {
   return async (ctx) => {
     const { access, clientAddress } = ctx
     return actingAs(ctx, await authenticate(access, { authorization, clientAddress }))
@@ -68,7 +68,7 @@ export function signIn(authorization: string | undefined): Step {
 }
 
 /** Judges the caller. @param check throws where the caller may not */
-export function mayAsk(check: (actor: Context['actor']) => void): Step {
+export function mayAsk(check: (actor: Context['actor']) => void): EnterStep {
   return (ctx) => {
     check(ctx.actor)
     return ctx
@@ -86,11 +86,11 @@ export function takesTurn(kind: 'read' | 'write', name: string): Turn {
     await ctx.requestLimits.takeTurn(ctx, kind, name)
     return ctx
   }
-  return Object.assign(take, { tell: (ctx: Context) => ctx.requestLimits.tellTurns(ctx, kind, name) })
+  return Object.assign(take, { tell: (ctx: Context) => ctx.requestLimits.setTurnHeaders(ctx, kind, name) })
 }
 
 /** Counts a look at a payer's page, or a form of one, by address. @throws DomainError RATE_LIMITED */
-export function takesPage(kind: 'view' | 'form'): Step {
+export function takesPage(kind: 'view' | 'form'): EnterStep {
   return async (ctx) => {
     await ctx.requestLimits.takePage(ctx, kind)
     return ctx

@@ -9,7 +9,7 @@ export interface ChainedEntry {
   target: string
   address: string | null
   requestId: string | null
-  door: string
+  channel: string
   /** JSON, as PostgreSQL writes `jsonb`. */
   before: string | null
   after: string | null
@@ -24,7 +24,7 @@ export interface Link {
 }
 
 /** A link and its entry; of an entry that is gone everything is null. */
-export type SealedEntry = Link & { entryId: bigint } & (ChainedEntry | { [Name in keyof ChainedEntry]: null })
+export type LinkedEntry = Link & { entryId: bigint } & (ChainedEntry | { [Name in keyof ChainedEntry]: null })
 
 /** The last link as it is kept, and what proves that this installation wrote it. */
 export interface Head extends Link {
@@ -32,7 +32,7 @@ export interface Head extends Link {
 }
 
 /** Where a chain is broken, and how. */
-export interface Fault {
+export interface ChainFault {
   position: bigint
   /** Null where the entry itself is gone. */
   entryId: bigint | null
@@ -56,8 +56,20 @@ export const chainStart: Link = { position: 0n, hash: new Uint8Array(32) }
  */
 export function chain(previous: Link, entry: ChainedEntry): Link {
   const position = previous.position + 1n
-  const { id, merchantId, actor, operation, target, address, requestId, door, before, after, atMs } = entry
-  const parts = [merchantId, position, id, actor, operation, target, address, requestId, door, before, after]
+  const { id, merchantId, actor, operation, target, address, requestId, channel, before, after, atMs } = entry
+  const parts = [
+    merchantId,
+    position,
+    id,
+    actor,
+    operation,
+    target,
+    address,
+    requestId,
+    channel,
+    before,
+    after,
+  ]
   const text = JSON.stringify(['audit:v1', ...parts, atMs].map((part) => part && String(part)))
   return { position, hash: createHash('sha256').update(previous.hash).update(text).digest() }
 }
@@ -94,12 +106,12 @@ export function isProven(key: KeyObject, merchantId: number, head: Head): boolea
 }
 
 /** @param entries with their links, in order. @returns the last link, or the first fault */
-export function follow(from: Link, entries: Iterable<SealedEntry>): { link: Link; fault: Fault | null } {
+export function follow(from: Link, entries: Iterable<LinkedEntry>): { link: Link; fault: ChainFault | null } {
   let link = from
   for (const entry of entries) {
     const { position, entryId } = entry
     const expected = link.position + 1n
-    const fault = (problem: Fault['problem'], at: bigint, id: bigint | null) => ({
+    const fault = (problem: ChainFault['problem'], at: bigint, id: bigint | null) => ({
       link,
       fault: { position: at, entryId: id, problem },
     })
@@ -114,9 +126,18 @@ export function follow(from: Link, entries: Iterable<SealedEntry>): { link: Link
 }
 
 /** Holds the end of a chain against its head. @param head null where none was kept */
-export function judgeEnd(key: KeyObject, merchantId: number, end: Link, head: Head | null): Fault | null {
+export function judgeEnd(
+  key: KeyObject,
+  merchantId: number,
+  end: Link,
+  head: Head | null,
+): ChainFault | null {
   const position = head?.position ?? 0n
-  const fault = (problem: Fault['problem'], at: bigint): Fault => ({ position: at, entryId: null, problem })
+  const fault = (problem: ChainFault['problem'], at: bigint): ChainFault => ({
+    position: at,
+    entryId: null,
+    problem,
+  })
   if (head && !isProven(key, merchantId, head)) return fault('head forged', position)
   if (end.position < position) return fault('truncated', end.position + 1n)
   if (end.position > position) return fault('beyond the head', position + 1n)

@@ -48,7 +48,7 @@ function readHeads(pool: Pool, since: Date | null, after: number) {
   return pool
     .query<Head & { merchantId: number }>(
       `SELECT merchant_id AS "merchantId", position, hash, proof FROM audit_head
-       WHERE merchant_id > $2 AND sealed_at > coalesce($1::timestamptz, now() - interval '25 hours')
+       WHERE merchant_id > $2 AND chained_at > coalesce($1::timestamptz, now() - interval '25 hours')
        ORDER BY merchant_id LIMIT ${pageMax}`,
       [since, after],
     )
@@ -60,15 +60,15 @@ async function findLost(pool: Pool, heads: readonly (readonly [number, Head])[])
   const lost: (readonly [number, Head])[] = []
   for (let begin = 0; begin < heads.length; begin += pageMax) {
     const page = heads.slice(begin, begin + pageMax)
-    const { rows } = await pool.query<{ place: number }>(
-      `SELECT (k.place - 1)::int AS place
+    const { rows } = await pool.query<{ ordinal: number }>(
+      `SELECT (k.ordinal - 1)::int AS ordinal
        FROM unnest($1::int[], $2::bigint[], $3::bytea[])
-         WITH ORDINALITY AS k (merchant_id, position, hash, place)
-       LEFT JOIN audit_seal s ON s.merchant_id = k.merchant_id AND s.position = k.position
-       WHERE s.hash IS DISTINCT FROM k.hash ORDER BY k.place`,
+         WITH ORDINALITY AS k (merchant_id, position, hash, ordinal)
+       LEFT JOIN audit_link s ON s.merchant_id = k.merchant_id AND s.position = k.position
+       WHERE s.hash IS DISTINCT FROM k.hash ORDER BY k.ordinal`,
       [page.map(([id]) => id), page.map(([, { position }]) => position), page.map(([, { hash }]) => hash)],
     )
-    lost.push(...rows.map(({ place }) => page[place]).filter((each) => each !== undefined))
+    lost.push(...rows.map(({ ordinal }) => page[ordinal]).filter((each) => each !== undefined))
   }
   return lost
 }

@@ -1,10 +1,10 @@
 import type { PoolClient } from 'pg'
 import { type Actor, actorOf, nameOf } from '../identity/actor.ts'
 import { locks } from '../database/locks.ts'
-import { compositeType, type Connection, sqlFunction } from '../database/sql-function.ts'
+import { compositeType, type SqlConnection, sqlFunction } from '../database/sql-function.ts'
 
 /** The way in by which somebody came. */
-export type Door = 'rest' | 'graphql' | 'websocket' | 'terminal' | 'service'
+export type Channel = 'rest' | 'graphql' | 'websocket' | 'terminal' | 'service'
 
 /** The part of an audit entry that names the actor, the operation and the origin of the request. */
 export interface Recording {
@@ -13,7 +13,7 @@ export interface Recording {
   actor: string
   address: string | null
   requestId: string | null
-  door: Door
+  channel: Channel
   /** The mutation that was asked for, or the command. */
   operation: string
 }
@@ -24,15 +24,15 @@ export const recordingType = compositeType<Recording>('audit_recording', {
   actor: 'text',
   address: 'text?',
   requestId: 'uuid?',
-  door: 'text',
+  channel: 'text',
   operation: 'text',
 })
 
-interface Asked {
+interface RecordingContext {
   actor: Actor | null
   clientAddress: string | null
   requestId: string
-  door: Door
+  channel: Channel
 }
 
 /**
@@ -41,36 +41,40 @@ interface Asked {
  * @throws DomainError UNAUTHENTICATED where it is nobody
  */
 export function recordingOf(
-  ctx: Asked,
+  ctx: RecordingContext,
   operation: string,
   who: Pick<Actor, 'merchantId' | 'memberId' | 'apiKeyId'> = actorOf(ctx),
 ): Recording {
-  const { clientAddress: address, requestId, door } = ctx
-  return { merchantId: who.merchantId, actor: nameOf(who), address, requestId, door, operation }
+  const { clientAddress: address, requestId, channel } = ctx
+  return { merchantId: who.merchantId, actor: nameOf(who), address, requestId, channel, operation }
 }
 
 /** The recording of what is done on behalf of the platform: its command line, or the service by itself. */
-export function platformRecording(merchantId: number, operation: string, door: Door = 'terminal'): Recording {
-  return { merchantId, actor: 'platform', address: null, requestId: null, door, operation }
+export function platformRecording(
+  merchantId: number,
+  operation: string,
+  channel: Channel = 'terminal',
+): Recording {
+  return { merchantId, actor: 'platform', address: null, requestId: null, channel, operation }
 }
 
 /** What an entry is about: kind and id, `webhook:3`. */
 type Target = readonly [kind: string, id: number | bigint | string]
 
-type Picture = Readonly<Record<string, unknown>>
+type Snapshot = Readonly<Record<string, unknown>>
 
 /** What changed; of both pictures only what differs is kept. */
 interface Change {
   target: Target
-  before?: Picture | null | undefined
-  after?: Picture | null | undefined
+  before?: Snapshot | null | undefined
+  after?: Snapshot | null | undefined
 }
 
 /**
  * Writes the entry of a change, in the transaction that makes it. Without a difference between two pictures
  * nothing took place, and nothing is written. Pictures hold no secrets: they outlive whatever they show.
  */
-export async function recordChange(tx: Connection, recording: Recording, change: Change): Promise<void> {
+export async function recordChange(tx: SqlConnection, recording: Recording, change: Change): Promise<void> {
   const { target, before = null, after = null } = change
   const [was, is] = before && after ? differences(before, after) : [before, after]
   if (was && is && Object.keys(was).length + Object.keys(is).length === 0) return
@@ -83,13 +87,13 @@ const writeChange = sqlFunction('record_change', {
 })
 
 /** JSON knows no bigint. */
-function plain(picture: Picture | null): unknown {
-  const text = JSON.stringify(picture, (_name, part) => (typeof part === 'bigint' ? Number(part) : part))
+function plain(snapshot: Snapshot | null): unknown {
+  const text = JSON.stringify(snapshot, (_name, part) => (typeof part === 'bigint' ? Number(part) : part))
   return JSON.parse(text)
 }
 
-function differences(before: Picture, after: Picture): [Picture, Picture] {
-  const changed = (from: Picture, to: Picture) =>
+function differences(before: Snapshot, after: Snapshot): [Snapshot, Snapshot] {
+  const changed = (from: Snapshot, to: Snapshot) =>
     Object.fromEntries(
       Object.entries(from).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(to[name])),
     )
@@ -97,7 +101,7 @@ function differences(before: Picture, after: Picture): [Picture, Picture] {
 }
 
 /** What entries show of the things that change. */
-const pictures = {
+const snapshots = {
   merchant: `SELECT name AS business_name, status, notification_email, payouts_require_approval,
     approval_threshold, approvals_required, approvals_cover_deposits, ip_whitelist, locale
     FROM merchant WHERE id = $2 AND id = $1`,
@@ -118,20 +122,20 @@ const pictures = {
     FROM webhook_endpoint WHERE id = $2 AND merchant_id = $1`,
 } as const
 
-type Pictured = keyof typeof pictures
+type SnapshotKind = keyof typeof snapshots
 
 /** Makes a change of one thing and writes its entry: how it looked before, and how after. */
 export async function recordedChange<Result>(
   tx: PoolClient,
   recording: Recording,
-  [kind, id]: readonly [Pictured, number],
+  [kind, id]: readonly [SnapshotKind, number],
   work: () => Promise<Result>,
 ): Promise<Result> {
   // Of two changes of one thing the second begins with what the first made.
   await tx.query('SELECT pg_advisory_xact_lock($1, $2)', [locks.auditedChange, id])
-  const before = await pictureOf(tx, recording, [kind, id])
+  const before = await snapshotOf(tx, recording, [kind, id])
   const result = await work()
-  const after = await pictureOf(tx, recording, [kind, id])
+  const after = await snapshotOf(tx, recording, [kind, id])
   await recordChange(tx, recording, { target: [kind, id], before, after })
   return result
 }
@@ -140,20 +144,20 @@ export async function recordedChange<Result>(
 export async function recordMade(
   tx: PoolClient,
   recording: Recording,
-  target: readonly [Pictured, number],
+  target: readonly [SnapshotKind, number],
 ): Promise<void> {
-  await recordChange(tx, recording, { target, after: await pictureOf(tx, recording, target) })
+  await recordChange(tx, recording, { target, after: await snapshotOf(tx, recording, target) })
 }
 
-async function pictureOf(
+async function snapshotOf(
   tx: PoolClient,
   { merchantId }: Recording,
-  [kind, id]: readonly [Pictured, number],
-): Promise<Picture | null> {
-  const { rows } = await tx.query<{ picture: Picture }>({
-    name: `picture_of_${kind}`,
-    text: `SELECT to_jsonb(p) AS picture FROM (${pictures[kind]}) AS p`,
+  [kind, id]: readonly [SnapshotKind, number],
+): Promise<Snapshot | null> {
+  const { rows } = await tx.query<{ snapshot: Snapshot }>({
+    name: `snapshot_of_${kind}`,
+    text: `SELECT to_jsonb(p) AS snapshot FROM (${snapshots[kind]}) AS p`,
     values: [merchantId, id],
   })
-  return rows[0]?.picture ?? null
+  return rows[0]?.snapshot ?? null
 }

@@ -2,12 +2,13 @@
 CREATE OR REPLACE FUNCTION record_change(recording audit_recording, target text, before jsonb, after jsonb)
   RETURNS void LANGUAGE sql SET search_path = public, pg_temp AS $$
   WITH entry AS (
-    INSERT INTO audit_entry (merchant_id, actor, address, request_id, door, operation, target, before, after)
-    VALUES (recording.merchant_id, recording.actor, recording.address, recording.request_id, recording.door,
-      recording.operation, target, before, after)
+    INSERT INTO audit_entry (merchant_id, actor, address, request_id, channel, operation, target, before,
+      after)
+    VALUES (recording.merchant_id, recording.actor, recording.address, recording.request_id,
+      recording.channel, recording.operation, target, before, after)
     RETURNING merchant_id, id
   )
-  INSERT INTO audit_unsealed (merchant_id, entry_id) SELECT merchant_id, id FROM entry
+  INSERT INTO audit_unchained (merchant_id, entry_id) SELECT merchant_id, id FROM entry
 $$;
 
 REVOKE EXECUTE ON FUNCTION record_change FROM PUBLIC;

@@ -2,7 +2,7 @@ import type pg from 'pg'
 
 /**
  * Looks past row-level security: a pool that sees the rows of every merchant. Answers to requests get it here
- * and nowhere else (`test/house.test.ts`). What a merchant reads goes through `merchantPool` or Prisma.
+ * and nowhere else (`test/style.test.ts`). What a merchant reads goes through `merchantPool` or Prisma.
  * @param _reason why the caller's own merchant is not enough, in a few words; the reader of the call needs it
  */
 export function asPlatform(

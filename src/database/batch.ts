@@ -6,7 +6,7 @@ import { isConflict } from './transact.ts'
 
 /** Requests of one merchant in one statement, while other merchants wait. */
 const batchShareMax = 16
-const batchLanesMax = 2
+const batchConcurrencyMax = 2
 const batchQueueMax = 2_000
 
 /**
@@ -50,7 +50,7 @@ export interface BatchBounds {
   /** Of these, items of one owner while others wait. */
   shareMax: number
   /** Statements under way at once. */
-  lanesMax: number
+  concurrencyMax: number
   /** Items that may wait. */
   queueMax: number
   /** No statement waits longer for others to come along; 0 where time stands still. */
@@ -60,7 +60,7 @@ export interface BatchBounds {
 export const usualBounds: BatchBounds = {
   sizeMax: limits.batchSizeMax,
   shareMax: batchShareMax,
-  lanesMax: batchLanesMax,
+  concurrencyMax: batchConcurrencyMax,
   queueMax: batchQueueMax,
   pauseMaxMs: Number.POSITIVE_INFINITY,
 }
@@ -113,7 +113,7 @@ function createBatch<Item, Result>(
   const pauseMs = Math.min(statement.pauseMs, bounds.pauseMaxMs)
   let queue: Waiting<Item, Result>[] = []
   let underWay = 0
-  let lanes = 0
+  let running = 0
   /** Lanes that are about to take what waits: whatever comes until then goes along. */
   let leaving = 0
 
@@ -125,10 +125,10 @@ function createBatch<Item, Result>(
     return waiting > 0 && waiting >= Math.min(underWay, bounds.sizeMax)
   }
 
-  function openLane(): void {
-    if (lanes >= bounds.lanesMax || !isWorthIt(queue.length - leaving * bounds.sizeMax)) return
+  function startStatement(): void {
+    if (running >= bounds.concurrencyMax || !isWorthIt(queue.length - leaving * bounds.sizeMax)) return
     leaving += 1
-    lanes += 1
+    running += 1
     const leave = () => {
       leaving -= 1
       void drive()
@@ -148,24 +148,24 @@ function createBatch<Item, Result>(
       const [chosen, left] = chooseFairly(queue, bounds)
       queue = left
       underWay += chosen.length
-      openLane()
+      startStatement()
       await run(chosen)
       underWay -= chosen.length
       // Those who were just answered may ask for more.
       await new Promise((turn) => setImmediate(turn))
     }
-    lanes -= 1
-    openLane()
-    wakeIdlers()
+    running -= 1
+    startStatement()
+    resolveIdlers()
   }
 
   /** One statement for those who were chosen, without the owners whose access is being changed. */
   async function run(chosen: readonly Waiting<Item, Result>[]): Promise<void> {
     for (let left = chosen; left.length > 0; ) {
-      const held = await serve(left, false)
-      if (!held) return
-      aside.add(left.filter(({ owner }) => held.has(owner)))
-      left = left.filter(({ owner }) => !held.has(owner))
+      const locked = await serve(left, false)
+      if (!locked) return
+      aside.add(left.filter(({ owner }) => locked.has(owner)))
+      left = left.filter(({ owner }) => !locked.has(owner))
     }
   }
 
@@ -177,8 +177,8 @@ function createBatch<Item, Result>(
     const items = chosen.map(({ item }) => item)
     const answers = await answer(call, items, waits)
     if (answers instanceof Set) return answers
-    for (const [place, { answered }] of chosen.entries()) {
-      const result = answers[place] as Result | Error
+    for (const [index, { answered }] of chosen.entries()) {
+      const result = answers[index] as Result | Error
       if (result instanceof Error) answered.reject(result)
       else answered.resolve(result)
     }
@@ -188,11 +188,11 @@ function createBatch<Item, Result>(
   const aside = openAside<Waiting<Item, Result>>(
     (waiting) => serve(waiting, true),
     bounds.sizeMax,
-    () => wakeIdlers(),
+    () => resolveIdlers(),
   )
 
-  function wakeIdlers(): void {
-    if (lanes === 0 && aside.count() === 0) for (const wake of idlers.splice(0)) wake()
+  function resolveIdlers(): void {
+    if (running === 0 && aside.count() === 0) for (const notify of idlers.splice(0)) notify()
   }
 
   return {
@@ -202,11 +202,11 @@ function createBatch<Item, Result>(
       }
       const answered = Promise.withResolvers<Result>()
       queue.push({ item, owner: ownerOf?.(item), answered })
-      openLane()
+      startStatement()
       return answered.promise
     },
     idle: () =>
-      lanes === 0 && aside.count() === 0 ? Promise.resolve() : new Promise((wake) => idlers.push(wake)),
+      running === 0 && aside.count() === 0 ? Promise.resolve() : new Promise((notify) => idlers.push(notify)),
   }
 }
 

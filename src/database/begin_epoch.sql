@@ -38,8 +38,8 @@ BEGIN
 
   INSERT INTO event_gap (merchant_id, epoch, after_position, last_position)
   SELECT m.id, now_epoch, coalesce(h.position, 0), (div(coalesce(h.position, 0) + ids, 1000000) + 1) * 1000000
-  FROM merchant m LEFT JOIN stream_head h ON h.merchant_id = m.id;
-  INSERT INTO stream_head AS h (merchant_id, position)
+  FROM merchant m LEFT JOIN event_log_position h ON h.merchant_id = m.id;
+  INSERT INTO event_log_position AS h (merchant_id, position)
   SELECT g.merchant_id, g.last_position FROM event_gap g WHERE g.epoch = now_epoch
   ON CONFLICT (merchant_id) DO UPDATE SET position = excluded.position;
   -- Positions have no gap but this one, which its merchant is told of.

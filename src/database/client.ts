@@ -5,7 +5,7 @@ import pg from 'pg'
 import { PrismaClient } from '../../prisma/generated/prisma/client.ts'
 import { MerchantPool, merchantRole } from './merchant-pool.ts'
 import { bigintTypes } from './sql-function.ts'
-import { proveRole, proveWalls } from './session-proof.ts'
+import { verifyRole, verifyTenantRls } from './verify-session.ts'
 
 const connectTimeoutMs = 2_000
 const statementTimeoutMs = 5_000
@@ -160,8 +160,8 @@ async function verifySession(
   const { role, checkSession, done } = options
   let problem: unknown
   try {
-    if (role === merchantRole) await proveWalls(client, role)
-    else if (role !== null) await proveRole(client, role)
+    if (role === merchantRole) await verifyTenantRls(client, role)
+    else if (role !== null) await verifyRole(client, role)
     await checkSession?.(client)
   } catch (error) {
     problem = error

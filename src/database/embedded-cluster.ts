@@ -5,7 +5,7 @@ import { renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { linkLibraries } from './hydrate.ts'
+import { linkLibraries } from './ensure-generated.ts'
 
 /** The superuser that `initdb` makes; it owns every object of the service. */
 export const embeddedUser = 'payments'
@@ -27,10 +27,10 @@ export interface Cluster {
   /** The folder of PostgreSQL's programs. */
   bin: string
   /** How to run a command as the account of the cluster. */
-  as: (command: string, args: string[]) => Command
+  as: (command: string, args: string[]) => ClusterCommand
 }
 
-interface Command {
+interface ClusterCommand {
   command: string
   args: string[]
   options: Partial<Account>

@@ -10,7 +10,7 @@ import {
   removeStaleLock,
 } from './embedded-address.ts'
 import { type Cluster, embeddedUser, openCluster } from './embedded-cluster.ts'
-import { type Hold, openHold } from './embedded-hold.ts'
+import { type Keepalive, openHold } from './embedded-keepalive.ts'
 
 /** The database that `startEmbedded` makes, and that connections go to when no other is named. */
 const mainDatabase = 'payments'
@@ -73,9 +73,9 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedS
   const { dataDir, durable, tcpPort, log = () => {} } = options
   const cluster = await openCluster(resolve(dataDir), durable)
   const serverArgs = listSettings(cluster, durable, await chooseAddress(cluster.dir, tcpPort))
-  const place: Place = { cluster, serverArgs, hold: openHold(cluster), log }
-  let server = await reach(place).catch((error: unknown) => {
-    place.hold.release()
+  const location: Location = { cluster, serverArgs, keepalive: openHold(cluster), log }
+  let server = await reach(location).catch((error: unknown) => {
+    location.keepalive.release()
     throw error
   })
   let stopping = false
@@ -85,7 +85,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedS
       while (isServing(cluster.data, server.pid)) await sleep(gonePollMs, undefined, { ref: false })
       if (stopping) return
       log(`PostgreSQL (pid ${server.pid}) ended by itself, starting it again`)
-      restart = reach(place).then((again) => void (server = again))
+      restart = reach(location).then((again) => void (server = again))
       await restart
     }
   }
@@ -96,22 +96,22 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedS
     if (stopping) return
     stopping = true
     await restart.catch(() => {})
-    await release(place, server.pid)
+    await release(location, server.pid)
   }
   return { socketDir: server.host, port: server.port, user: embeddedUser, connection, stop }
 }
 
-interface Place {
+interface Location {
   cluster: Cluster
   /** The command line of a server that this process starts. */
   serverArgs: string[]
-  hold: Hold
+  keepalive: Keepalive
   log: (event: string) => void
 }
 
 /** Joins the server of another process, waits for one that is going down, or starts one. */
-async function reach(place: Place): Promise<Postmaster> {
-  const { cluster, hold, log } = place
+async function reach(location: Location): Promise<Postmaster> {
+  const { cluster, keepalive, log } = location
   const begun = performance.now()
   let launched: Launched | undefined
   let isWaiting = false
@@ -123,21 +123,27 @@ async function reach(place: Place): Promise<Postmaster> {
       throw new Error(`The PostgreSQL in ${cluster.dir} (pid ${server?.pid}) neither answers nor ends.`)
     try {
       // The last hold may have ended just before ours began: such a server answers, but stops.
-      if (server?.ready && hold.isWatched() && (await answers(cluster, server)) && hold.isWatched()) {
+      if (
+        server?.ready &&
+        keepalive.isWatched() &&
+        (await answers(cluster, server)) &&
+        keepalive.isWatched()
+      ) {
         log(`PostgreSQL ${isOurs ? `started in ${waitedMs} ms` : 'joined'} (pid ${server.pid})`)
         return server
       }
       if (server && !isOurs) {
         if (!isWaiting) log(`PostgreSQL (pid ${server.pid}) is starting or stopping, waiting for that`)
         isWaiting = true
-        if (server.ready && waitedMs > orphanAfterMs && !hold.isWatched()) process.kill(server.pid, 'SIGINT')
+        if (server.ready && waitedMs > orphanAfterMs && !keepalive.isWatched())
+          process.kill(server.pid, 'SIGINT')
       }
       if (!server && launched && !isOurs) {
         const words = launched.words()
         launched = undefined
         throw new Error(`PostgreSQL did not start: ${words}`)
       }
-      if (!server) launched ??= launch(place)
+      if (!server) launched ??= launch(location)
     } catch (error) {
       // After a crash the last processes of the old server may take a moment to end.
       if (++failures === attemptsMax) throw error
@@ -152,14 +158,14 @@ interface Launched {
   words(): string
 }
 
-function launch({ cluster, serverArgs, hold }: Place): Launched {
+function launch({ cluster, serverArgs, keepalive }: Location): Launched {
   removeStaleLock(cluster.data)
   const path = join(cluster.dir, 'postgres.log')
   const sizeOf = () => statSync(path, { throwIfNoEntry: false })?.size ?? 0
   if (sizeOf() > logBytesMax) renameSync(path, `${path}.old`)
   const start = sizeOf()
   const logFile = openSync(path, 'a', 0o600)
-  const child = hold.launch(serverArgs, logFile)
+  const child = keepalive.launch(serverArgs, logFile)
   closeSync(logFile)
   let problem = ''
   child.once('error', (error) => (problem = error.message)).unref()
@@ -188,8 +194,8 @@ async function answers(cluster: Cluster, server: Postmaster): Promise<true> {
   return true
 }
 
-async function release({ cluster, hold, log }: Place, pid: number): Promise<void> {
-  if (hold.release()) return log('PostgreSQL left to the other processes that use it')
+async function release({ cluster, keepalive, log }: Location, pid: number): Promise<void> {
+  if (keepalive.release()) return log('PostgreSQL left to the other processes that use it')
   const begun = performance.now()
   while (isServing(cluster.data, pid)) {
     if (performance.now() - begun > stopTimeoutMs) throw new Error(`PostgreSQL (pid ${pid}) does not stop.`)

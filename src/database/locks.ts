@@ -29,9 +29,9 @@ export const locks = {
   /** With the id of something audited: of two changes the second begins with what the first made. */
   auditedChange: 72_707_380,
   /** One process seals the audit logs. */
-  auditSeal: 72_707_381,
+  auditChain: 72_707_381,
   /** One process goes on with the pass over the whole books. */
   proofPass: 72_707_383,
   /** One process writes the letters with the heads of the audit logs. */
-  auditLetters: 72_707_384,
+  auditEmails: 72_707_384,
 } as const

@@ -80,7 +80,7 @@ export async function migrate(
     if (!options.folder || options.functions)
       await updateFunctions(client, { folder: options.functions, lockTries, log: options.log })
     await client.query('set role none')
-    if (!options.folder) await beginWalled(client)
+    if (!options.folder) await startIsolated(client)
     return { applied: pending.map(({ name }) => name) }
   } finally {
     // Ends the session, and the lock with it.
@@ -227,9 +227,9 @@ export async function ensureRoles(client: pg.Client): Promise<void> {
       { cause: refusals.at(-1) },
     )
   }
-  await assertWalled(client)
-  await assertWalled(client, serviceRole, [ownerRole])
-  await assertWalled(client, ownerRole, [])
+  await assertTenantRls(client)
+  await assertTenantRls(client, serviceRole, [ownerRole])
+  await assertTenantRls(client, ownerRole, [])
 }
 
 /** A role that the account may not act as, or whose rights it inherits. */
@@ -246,11 +246,11 @@ async function readLacking(client: pg.Client): Promise<Lacking[]> {
   // member inherits its rights; before, the member itself says it. Nothing holds a superuser.
   const { rows } = await client.query<Lacking>(
     `with server as (select current_setting('server_version_num')::int >= 160000 as is_new), found as (
-       select w.role, w.place, r.oid is not null as exists, s.is_new, me.rolinherit,
+       select w.role, w.ordinal, r.oid is not null as exists, s.is_new, me.rolinherit,
          coalesce(pg_has_role(current_user, r.oid, case when s.is_new then 'SET' else 'MEMBER' end), false)
            as may,
          coalesce(pg_has_role(current_user, r.oid, 'USAGE') and not me.rolsuper, false) as inherits
-       from unnest($1::text[]) with ordinality as w (role, place)
+       from unnest($1::text[]) with ordinality as w (role, ordinal)
        left join pg_roles r on r.rolname = w.role
        join pg_roles me on me.rolname = current_user cross join server s)
      select role, may, array_remove(array[
@@ -259,7 +259,7 @@ async function readLacking(client: pg.Client): Promise<Lacking[]> {
          when not may then format('GRANT %I TO %I;', role, current_user) end,
        case when not is_new and rolinherit
          then format('ALTER ROLE %I NOINHERIT;', current_user) end], null) as statements
-     from found where not may or inherits order by place`,
+     from found where not may or inherits order by ordinal`,
     [[serviceRole, merchantRole, ownerRole]],
   )
   return rows
@@ -270,7 +270,7 @@ async function readLacking(client: pg.Client): Promise<Lacking[]> {
  * bound to one. Other roles, and the account's own rights, must be asked for. So a session whose startup
  * options were lost on the way sees no merchant instead of all of them.
  */
-async function beginWalled(client: pg.Client): Promise<void> {
+async function startIsolated(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ database: string; done: boolean }>(
     `select current_database() as database, exists (
        select from pg_db_role_setting s join pg_database d on d.oid = s.setdatabase
@@ -287,7 +287,7 @@ async function beginWalled(client: pg.Client): Promise<void> {
  * @param above other roles whose rights the role must not have
  * @throws Error where row-level security would not hold the role: it would see every merchant
  */
-export async function assertWalled(
+export async function assertTenantRls(
   client: pg.ClientBase,
   role: string = merchantRole,
   above: readonly string[] = [serviceRole, ownerRole],

@@ -78,7 +78,7 @@ const givingSql = `
     else 'alter %s %s owner to %I' end, kind, name, $1::text) as statement
   from (
     select 'table' as kind, c.oid::regclass::text as name, c.oid, c.relowner as owner,
-      c.relnamespace as place
+      c.relnamespace as our_schema
     from pg_class c
     where c.relkind in ('r', 'p', 'v', 'm', 'S') and not exists (select from pg_depend d
       where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype in ('a', 'i')
@@ -89,7 +89,7 @@ const givingSql = `
       or t.typtype = 'c' and (select c.relkind from pg_class c where c.oid = t.typrelid) = 'c'
     union all select unnest(array['grant', 'schema']), quote_ident(nspname), oid, nspowner, oid
     from pg_namespace where nspname <> 'public') thing
-  where place in (select oid from pg_namespace where nspname in ('public', 'graphile_worker'))
+  where our_schema in (select oid from pg_namespace where nspname in ('public', 'graphile_worker'))
     and owner <> to_regrole($1) and pg_has_role(owner, 'USAGE')
     and owner in (select current_user::regrole union
       select relowner from pg_class where oid = to_regclass('public._prisma_migrations'))

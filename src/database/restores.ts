@@ -29,7 +29,7 @@ export interface Restores {
    */
   look(): Promise<void>
   /** Writes down what is new before a caller is told of it. Where that fails the job tries again. */
-  note(): Promise<void>
+  record(): Promise<void>
   /** Looks through this pool from now on. */
   use(pool: pg.Pool): void
 }
@@ -143,7 +143,7 @@ class Watch implements Restores {
     await this.#share(() => (pool ? see(pool) : this.#withClient(see)))
   }
 
-  async note(): Promise<void> {
+  async record(): Promise<void> {
     try {
       // A look that is under way may have read before the change was committed.
       await this.#looking?.catch(() => {})

@@ -70,7 +70,7 @@ export type Gives = 'void' | SqlType | SqlTable
 type ResultOf<G> = G extends 'void' ? void : G extends SqlType ? ValueOf<G> : RowOf<G>[]
 
 /** A pool, or the client of an open transaction. */
-export type Connection = pg.Pool | pg.ClientBase
+export type SqlConnection = pg.Pool | pg.ClientBase
 
 /** No answer comes after that time: for statements that may take longer than ordinary ones. */
 export interface CallOptions {
@@ -79,14 +79,14 @@ export interface CallOptions {
 
 /** A function of one call. */
 export type SqlFunction<Takes, Result> = (
-  connection: Connection,
+  connection: SqlConnection,
   given: ArgumentsOf<Takes>,
   options?: CallOptions,
 ) => Promise<Result>
 
 /** A function of many items in one call, with what is the same for all of them. */
 export type SqlFunctionOfMany<Each, Takes, Result> = (
-  connection: Connection,
+  connection: SqlConnection,
   items: readonly ArgumentsOf<Each>[],
   given: ArgumentsOf<Takes>,
   options?: CallOptions,
@@ -212,13 +212,13 @@ function declare<Result>(name: string, takes: readonly Argument[], gives: Gives)
   const columns = isTable(gives) ? columnsOf(gives) : null
   const isVoid = gives === 'void'
   declared.push({ name, takes, gives: columns ?? (isVoid ? null : nameOf(gives as SqlType)) })
-  const given = takes.map((argument, place) => `${argument.name} => $${place + 1}::${argument.type}`)
+  const given = takes.map((argument, index) => `${argument.name} => $${index + 1}::${argument.type}`)
   const call = `${name}(${given.join(', ')})`
   const text = columns
     ? `SELECT ${columns.map((column) => `${column.name} AS "${column.property}"`).join(', ')} FROM ${call}`
     : `SELECT ${call} AS value`
   return async (
-    connection: Connection,
+    connection: SqlConnection,
     valueOf: (argument: Argument) => unknown,
     { timeoutMs }: CallOptions = {},
   ): Promise<Result> => {

@@ -33,7 +33,7 @@ export async function transact<Result>(
  * Does all that `work` would do and undoes it: what it would come to is known, and nothing was written. It
  * holds what `work` locks until then.
  */
-export async function rehearse<Result>(
+export async function dryRun<Result>(
   database: { readonly pool: pg.Pool },
   work: (tx: pg.PoolClient) => Promise<Result>,
 ): Promise<Result> {

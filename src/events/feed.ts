@@ -39,7 +39,7 @@ export interface Feed {
   /**
    * Events of these merchants were numbered; `*` means any. A hint: what is missed comes with the next poll.
    */
-  wake(merchants: string): void
+  notify(merchants: string): void
   close(): void
 }
 
@@ -77,10 +77,10 @@ export function openFeed(pool: Pool, log: Log): Feed {
     }
   }
 
-  async function heads(merchantIds: readonly number[]): Promise<Map<number, bigint>> {
+  async function lastPositions(merchantIds: readonly number[]): Promise<Map<number, bigint>> {
     const { rows } = await pool.query<{ merchant_id: number; position: bigint }>({
-      name: 'read_heads',
-      text: 'SELECT merchant_id, position FROM stream_head WHERE merchant_id = ANY ($1)',
+      name: 'read_positions',
+      text: 'SELECT merchant_id, position FROM event_log_position WHERE merchant_id = ANY ($1)',
       values: [merchantIds],
     })
     return new Map(rows.map((row) => [row.merchant_id, row.position]))
@@ -101,7 +101,7 @@ export function openFeed(pool: Pool, log: Log): Feed {
   async function refresh(merchantIds: readonly number[]): Promise<void> {
     if (merchantIds.length === 0) return
     try {
-      const positions = await heads(merchantIds)
+      const positions = await lastPositions(merchantIds)
       await Promise.all(
         merchantIds.map(
           (id) => streams.get(id)?.stream.advance(positions.get(id) ?? 0n) ?? Promise.resolve(),
@@ -155,7 +155,7 @@ export function openFeed(pool: Pool, log: Log): Feed {
   return {
     async start(merchantId, cursor) {
       assertOwn(merchantId)
-      const head = (await heads([merchantId])).get(merchantId) ?? 0n
+      const head = (await lastPositions([merchantId])).get(merchantId) ?? 0n
       if (cursor !== null && (cursor < 0n || cursor > head)) throw aheadOfLog(head)
       if (cursor !== null) await assertOnRecord(merchantId, cursor)
       return { after: cursor ?? head, head }
@@ -164,7 +164,7 @@ export function openFeed(pool: Pool, log: Log): Feed {
       assertOwn(subscription.merchantId)
       return read(subscription)
     },
-    wake(merchants) {
+    notify(merchants) {
       const named = merchants === '*' ? [...streams.keys()] : merchants.split(',').map(Number)
       void refresh(named.filter((id) => streams.has(id)))
     },

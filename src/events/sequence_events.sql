@@ -14,7 +14,7 @@ BEGIN
   WITH fresh AS (
     SELECT e.id, e.merchant_id FROM event e WHERE e.position IS NULL ORDER BY e.id LIMIT take
   ), head AS (
-    INSERT INTO stream_head AS h (merchant_id, position)
+    INSERT INTO event_log_position AS h (merchant_id, position)
     SELECT merchant_id, count(*) FROM fresh GROUP BY merchant_id ORDER BY merchant_id
     ON CONFLICT (merchant_id) DO UPDATE SET position = h.position + excluded.position
     RETURNING h.merchant_id, h.position
@@ -25,12 +25,12 @@ BEGIN
       SELECT id, merchant_id, NULL::bigint AS last_position FROM fresh
       UNION ALL SELECT NULL, merchant_id, position FROM head
     ) AS either
-  ), placed AS (
+  ), positioned AS (
     UPDATE event e SET position = numbered.position FROM numbered WHERE e.id = numbered.id
     RETURNING e.merchant_id
   )
   SELECT array_agg(DISTINCT merchant_id), array_agg(merchant_id), count(*) INTO merchants, each,
-    numbered_count FROM placed;
+    numbered_count FROM positioned;
   IF numbered_count > 0 THEN
     IF EXISTS (SELECT FROM webhook_endpoint w WHERE w.merchant_id = ANY (merchants) AND w.slot IS NOT NULL)
       THEN

@@ -10,7 +10,7 @@ const eventPaceMs = 20
 /** Gives committed events their positions soon after the commit. */
 export interface Sequencer {
   /** Something was committed: number it soon. Cheap; calls that come together share one run. */
-  nudge(): void
+  notify(): void
   close(): Promise<void>
 }
 
@@ -44,18 +44,18 @@ export function startSequencer(pool: Pool, log: Log): Sequencer {
     } while (again && !closed)
   }
 
-  function nudge(): void {
+  function notify(): void {
     again = true
     running ??= run().finally(() => {
       running = null
-      if (again && !closed) setTimeout(nudge, retryMs).unref()
+      if (again && !closed) setTimeout(notify, retryMs).unref()
     })
   }
 
-  const poll = setInterval(nudge, limits.eventPollMs).unref()
+  const poll = setInterval(notify, limits.eventPollMs).unref()
   return {
-    nudge: () => {
-      if (!closed) nudge()
+    notify: () => {
+      if (!closed) notify()
     },
     async close() {
       closed = true

@@ -36,7 +36,7 @@ export function createStream(readPage: (after: bigint) => Promise<LogEvent[]>): 
       tail = last.position
     }
     version += 1
-    for (const wake of Array.from(waiting)) wake()
+    for (const notify of Array.from(waiting)) notify()
   }
 
   return {
@@ -63,13 +63,13 @@ export function createStream(readPage: (after: bigint) => Promise<LogEvent[]>): 
     changed(seen, signal) {
       if (version !== seen || signal.aborted) return Promise.resolve()
       return new Promise((resolve) => {
-        const wake = () => {
-          waiting.delete(wake)
-          signal.removeEventListener('abort', wake)
+        const notify = () => {
+          waiting.delete(notify)
+          signal.removeEventListener('abort', notify)
           resolve()
         }
-        waiting.add(wake)
-        signal.addEventListener('abort', wake, { once: true })
+        waiting.add(notify)
+        signal.addEventListener('abort', notify, { once: true })
       })
     },
   }

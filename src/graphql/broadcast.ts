@@ -1,4 +1,4 @@
-import { giveWay } from '../shared/turns.ts'
+import { yieldIfBusy } from '../shared/yield-if-busy.ts'
 import type { EventLog, LiveStream } from './live-stream.ts'
 
 /** A result of a subscription, written once for all who read it. */
@@ -28,7 +28,7 @@ export interface FrameStream {
 }
 
 /** Turns an event into what its readers get. */
-export type Write<T> = (event: T) => Promise<Frame>
+export type FrameWrite<T> = (event: T) => Promise<Frame>
 
 /** Equal subscriptions, by name. */
 export type Channels = Map<string, Channel>
@@ -36,15 +36,15 @@ export type Channels = Map<string, Channel>
 /**
  * Lets a stream share the work of all that are like it, until it ends.
  * @param name equal for streams whose events come out the same, whoever reads them
- * @param takePlace called for the first of them; it may refuse, and returns what gives the place back
- * @throws what `takePlace` throws
+ * @param takeSlot called for the first of them; it may refuse, and returns what gives the place back
+ * @throws what `takeSlot` throws
  */
 export function joinChannel<T>(
   channels: Channels,
   name: string,
   stream: LiveStream<T>,
-  write: Write<T>,
-  takePlace: () => () => void,
+  write: FrameWrite<T>,
+  takeSlot: () => () => void,
 ): Channel<T> {
   const known = channels.get(name) as Channel<T> | undefined
   const channel = known ?? open()
@@ -52,7 +52,7 @@ export function joinChannel<T>(
   return channel
 
   function open(): Channel<T> {
-    const leave = takePlace()
+    const leave = takeSlot()
     const opened = openChannel(stream, write, () => {
       channels.delete(name)
       leave()
@@ -72,7 +72,7 @@ export function joinChannel<T>(
 export async function deliver<T>(
   channel: Channel<T>,
   stream: LiveStream<T>,
-  write: Write<T>,
+  write: FrameWrite<T>,
   outlet: Outlet,
   stallMs: number,
 ): Promise<void> {
@@ -109,7 +109,7 @@ interface Member {
 }
 
 /** It begins at the end of the log: who wants older events catches up alone. */
-function openChannel<T>({ log }: LiveStream<T>, write: Write<T>, onClose: () => void): Channel<T> {
+function openChannel<T>({ log }: LiveStream<T>, write: FrameWrite<T>, onClose: () => void): Channel<T> {
   const members = new Set<Member>()
   const closed = new AbortController()
   let readers = 0
@@ -127,7 +127,7 @@ function openChannel<T>({ log }: LiveStream<T>, write: Write<T>, onClose: () => 
         stream.cursor = cursor
         if (frame && !outlet.send(frame)) member.leave(false)
       }
-      if (frame) await giveWay()
+      if (frame) await yieldIfBusy()
     }
   }
 
@@ -182,7 +182,7 @@ function openChannel<T>({ log }: LiveStream<T>, write: Write<T>, onClose: () => 
 async function catchUp<T>(
   channel: Channel<T>,
   stream: LiveStream<T>,
-  write: Write<T>,
+  write: FrameWrite<T>,
   outlet: Outlet,
 ): Promise<boolean> {
   for await (const event of stream) {
@@ -191,7 +191,7 @@ async function catchUp<T>(
     stream.cursor = stream.log.positionOf(event)
     if (frame && !outlet.send(frame)) return false
     if (stream.cursor >= channel.cursor()) break
-    await giveWay()
+    await yieldIfBusy()
   }
   return true
 }

@@ -7,7 +7,7 @@ import type PrismaTypes from '../../prisma/generated/pothos.ts'
 import { getDatamodel } from '../../prisma/generated/pothos.ts'
 import type { Context } from '../context.ts'
 import * as scalars from './scalars.ts'
-import './effects.ts'
+import './idempotency.ts'
 import { resultName } from './results.ts'
 import './scopes.ts'
 
@@ -49,7 +49,7 @@ const relayDescriptions = {
 
 /** What the resources' schemas are written with: the code-first schema is the core of the domain. */
 export const builder = new SchemaBuilder<SchemaTypes>({
-  plugins: ['scopes', ErrorsPlugin, 'results', 'effects', RelayPlugin, PrismaPlugin],
+  plugins: ['scopes', ErrorsPlugin, 'results', 'idempotency', RelayPlugin, PrismaPlugin],
   defaultFieldNullability: false,
   errors: { directResult: true, defaultUnionOptions: { name: resultName } },
   prisma: { client: (ctx) => ctx.database.prisma, dmmf: getDatamodel(), onUnusedQuery: 'warn' },

@@ -3,7 +3,7 @@ import type { Context } from '../context.ts'
 import type { Priority } from '../limits/admission.ts'
 
 /** An operation that may run: parsed, within the limits, valid, and allowed to this caller. */
-export interface Operation {
+export interface CheckedOperation {
   schema: GraphQLSchema
   document: DocumentNode
   operationName: string | undefined

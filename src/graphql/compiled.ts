@@ -81,7 +81,7 @@ type Complete = (value: unknown, info: GraphQLResolveInfo, run: Run) => unknown
 /** The value of one field of a source, in the form of the answer. */
 type Field = (source: unknown, above: Path | undefined, run: Run) => unknown
 
-interface Ground {
+interface CompileContext {
   schema: GraphQLSchema
   operation: OperationDefinitionNode
   fragments: Readonly<Record<string, FragmentDefinitionNode>>
@@ -100,10 +100,10 @@ export function compile(schema: GraphQLSchema, document: DocumentNode, operation
       .filter((definition) => definition.kind === Kind.FRAGMENT_DEFINITION)
       .map((fragment) => [fragment.name.value, fragment]),
   )
-  const ground: Ground = { schema, operation, fragments }
+  const context: CompileContext = { schema, operation, fragments }
   const root = schema.getRootType(operation.operation)
   invariant(root && operation.operation !== 'subscription', 'a query or a mutation')
-  const fields = compileFields(ground, root, [operation.selectionSet])
+  const fields = compileFields(context, root, [operation.selectionSet])
   const [field] = fields.values()
   invariant(field && fields.size === 1, `${operationName} has one root field`)
   const definitions = operation.variableDefinitions ?? []
@@ -115,18 +115,18 @@ export function compile(schema: GraphQLSchema, document: DocumentNode, operation
 }
 
 function compileFields(
-  ground: Ground,
+  context: CompileContext,
   type: GraphQLObjectType,
   sets: readonly SelectionSetNode[],
 ): Map<string, Field> {
   const nodes = new Map<string, FieldNode[]>()
-  for (const set of sets) collect(ground, type, set, nodes)
-  return new Map(Array.from(nodes, ([key, asked]) => [key, compileField(ground, type, key, asked)]))
+  for (const set of sets) collect(context, type, set, nodes)
+  return new Map(Array.from(nodes, ([key, asked]) => [key, compileField(context, type, key, asked)]))
 }
 
 /** The fields that a selection asks of a type, by their names in the answer. */
 function collect(
-  ground: Ground,
+  context: CompileContext,
   type: GraphQLObjectType,
   set: SelectionSetNode,
   into: Map<string, FieldNode[]>,
@@ -139,19 +139,19 @@ function collect(
       continue
     }
     const fragment =
-      selection.kind === Kind.FRAGMENT_SPREAD ? ground.fragments[selection.name.value] : selection
+      selection.kind === Kind.FRAGMENT_SPREAD ? context.fragments[selection.name.value] : selection
     invariant(fragment, 'a valid document has the fragments that it names')
-    const condition = fragment.typeCondition && ground.schema.getType(fragment.typeCondition.name.value)
+    const condition = fragment.typeCondition && context.schema.getType(fragment.typeCondition.name.value)
     const applies =
       !condition ||
       condition === type ||
-      (isAbstractType(condition) && ground.schema.isSubType(condition, type))
-    if (applies) collect(ground, type, fragment.selectionSet, into)
+      (isAbstractType(condition) && context.schema.isSubType(condition, type))
+    if (applies) collect(context, type, fragment.selectionSet, into)
   }
 }
 
 function compileField(
-  ground: Ground,
+  context: CompileContext,
   parent: GraphQLObjectType,
   key: string,
   nodes: readonly FieldNode[],
@@ -162,16 +162,16 @@ function compileField(
   const field = parent.getFields()[node.name.value]
   invariant(field, 'a valid document asks for fields that there are')
   const resolve = field.resolve ?? defaultFieldResolver
-  const complete = compileValue(ground, field.type, nodes)
+  const complete = compileValue(context, field.type, nodes)
   const constant = {
     fieldName: field.name,
     fieldNodes: [...nodes] as const,
     returnType: field.type,
     parentType: parent,
-    schema: ground.schema,
-    fragments: ground.fragments,
+    schema: context.schema,
+    fragments: context.fragments,
     rootValue: undefined,
-    operation: ground.operation,
+    operation: context.operation,
     // No operation of our own is stopped halfway.
     getAbortSignal: () => undefined,
     getAsyncHelpers: () => ({ promiseAll: Promise.all.bind(Promise), track: () => {} }),
@@ -196,8 +196,12 @@ function compileField(
   }
 }
 
-function compileValue(ground: Ground, type: GraphQLOutputType, nodes: readonly FieldNode[]): Complete {
-  const inner = compileNullable(ground, isNonNullType(type) ? type.ofType : type, nodes)
+function compileValue(
+  context: CompileContext,
+  type: GraphQLOutputType,
+  nodes: readonly FieldNode[],
+): Complete {
+  const inner = compileNullable(context, isNonNullType(type) ? type.ofType : type, nodes)
   return (value, info, run) => {
     if (value instanceof Error) throw value
     if (value !== null && value !== undefined) return inner(value, info, run)
@@ -206,27 +210,35 @@ function compileValue(ground: Ground, type: GraphQLOutputType, nodes: readonly F
   }
 }
 
-function compileNullable(ground: Ground, type: GraphQLOutputType, nodes: readonly FieldNode[]): Complete {
+function compileNullable(
+  context: CompileContext,
+  type: GraphQLOutputType,
+  nodes: readonly FieldNode[],
+): Complete {
   if (isLeafType(type)) return (value) => type.coerceOutputValue(value)
   if (isListType(type)) {
-    const item = compileValue(ground, type.ofType, nodes)
+    const item = compileValue(context, type.ofType, nodes)
     return (value, info, run) => {
-      const items = Array.from(value as Iterable<unknown>, (each, place) => {
-        const path = { prev: info.path, key: place, typename: undefined }
+      const items = Array.from(value as Iterable<unknown>, (each, index) => {
+        const path = { prev: info.path, key: index, typename: undefined }
         return () => item(each, { ...info, path }, run)
       })
       return together(items, (values) => values)
     }
   }
-  if (isAbstractType(type)) return compileAbstract(ground, type, nodes)
+  if (isAbstractType(type)) return compileAbstract(context, type, nodes)
   invariant(isObjectType(type), 'a type that fields give')
-  return compileObject(ground, type, nodes)
+  return compileObject(context, type, nodes)
 }
 
-function compileAbstract(ground: Ground, type: GraphQLAbstractType, nodes: readonly FieldNode[]): Complete {
+function compileAbstract(
+  context: CompileContext,
+  type: GraphQLAbstractType,
+  nodes: readonly FieldNode[],
+): Complete {
   const resolveType = type.resolveType ?? defaultTypeResolver
   const possible = new Map(
-    ground.schema.getPossibleTypes(type).map((each) => [each.name, compileObject(ground, each, nodes)]),
+    context.schema.getPossibleTypes(type).map((each) => [each.name, compileObject(context, each, nodes)]),
   )
   return (value, info, run) => {
     const complete = (name: string | undefined) => {
@@ -239,9 +251,13 @@ function compileAbstract(ground: Ground, type: GraphQLAbstractType, nodes: reado
   }
 }
 
-function compileObject(ground: Ground, type: GraphQLObjectType, nodes: readonly FieldNode[]): Complete {
+function compileObject(
+  context: CompileContext,
+  type: GraphQLObjectType,
+  nodes: readonly FieldNode[],
+): Complete {
   const sets = nodes.flatMap(({ selectionSet }) => selectionSet ?? [])
-  const fields = [...compileFields(ground, type, sets)]
+  const fields = [...compileFields(context, type, sets)]
   const select = (value: unknown, info: GraphQLResolveInfo, run: Run) =>
     together(
       fields.map(
@@ -249,7 +265,7 @@ function compileObject(ground: Ground, type: GraphQLObjectType, nodes: readonly 
           () =>
             field(value, info.path, run),
       ),
-      (values) => Object.fromEntries(fields.map(([key], place) => [key, values[place]])),
+      (values) => Object.fromEntries(fields.map(([key], index) => [key, values[index]])),
     )
   const { isTypeOf } = type
   if (!isTypeOf) return select
@@ -282,9 +298,9 @@ function together<T>(works: readonly (() => unknown)[], finish: (values: unknown
 }
 
 function located(error: unknown, { fieldNodes, path }: GraphQLResolveInfo): Error {
-  const places: (string | number)[] = []
-  for (let place: Path | undefined = path; place; place = place.prev) places.unshift(place.key)
-  return locatedError(error, [...fieldNodes], places)
+  const keys: (string | number)[] = []
+  for (let part: Path | undefined = path; part; part = part.prev) keys.unshift(part.key)
+  return locatedError(error, [...fieldNodes], keys)
 }
 
 function isPromise(value: unknown): value is Promise<unknown> {

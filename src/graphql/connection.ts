@@ -3,7 +3,14 @@ import { queryFromInfo } from '@pothos/plugin-prisma'
 import type { GraphQLResolveInfo } from 'graphql'
 import type { Context } from '../context.ts'
 import { smallIdMax } from '../shared/ids.ts'
-import { type Connection, connect, edgeOf, type Page, type PageArgs, readPage } from '../shared/page.ts'
+import {
+  type PageConnection,
+  connect,
+  edgeOf,
+  type PageBounds,
+  type PageArgs,
+  readPage,
+} from '../shared/page.ts'
 import { builder } from './builder.ts'
 
 // How the lists of the schema are written: their types, their arguments, and how their rows are read.
@@ -12,17 +19,17 @@ type Types = typeof builder.$inferSchemaTypes
 
 /** A list of which nothing is read before a client asks for it. */
 export interface LazyConnection<Node> {
-  readonly edges: Promise<Connection<Node>['edges']>
-  readonly pageInfo: Promise<Connection<Node>['pageInfo']>
+  readonly edges: Promise<PageConnection<Node>['edges']>
+  readonly pageInfo: Promise<PageConnection<Node>['pageInfo']>
   totalCount(): Promise<number> | number
 }
 
 /** @param read is called once, however much of the page a client asks for */
 export function lazyConnection<Node>(
-  read: () => Promise<Connection<Node>>,
+  read: () => Promise<PageConnection<Node>>,
   totalCount: () => Promise<number> | number,
 ): LazyConnection<Node> {
-  let page: Promise<Connection<Node>> | undefined
+  let page: Promise<PageConnection<Node>> | undefined
   const ask = () => (page ??= read())
   return {
     get edges() {
@@ -38,7 +45,7 @@ export function lazyConnection<Node>(
 /** What `offset` of a list means. */
 export const offsetWords = 'Number of rows to skip. Cursors are faster on long lists. Default: 0.'
 
-/** The types of a list that a client reads on from a cursor: `<name>Connection` and `<name>Edge`. */
+/** The types of a list that a client reads on from a cursor: `<name>PageConnection` and `<name>Edge`. */
 export function connectionType<Type extends OutputType<Types>>(
   type: Type,
   name: string,
@@ -87,7 +94,7 @@ interface Newest<Row> {
   /** Counts the rows faster than one by one. */
   count?: () => Promise<number>
   /** Finds a page by its offset faster than row by row; null where the list ends before it. */
-  find?: (page: Page) => Promise<{ id?: object; skip: number } | null>
+  find?: (page: PageBounds) => Promise<{ id?: object; skip: number } | null>
 }
 
 /**
@@ -141,7 +148,7 @@ export function relatedConnection<Row extends { id: bigint }>(args: PageArgs, ro
 export const nodesOf = (type: string) =>
   ({ getType: () => type, paths: [[{ name: 'nodes' }], [{ name: 'edges' }, { name: 'node' }]] }) as never
 
-function inOrder({ isBackward, take }: Page) {
+function inOrder({ isBackward, take }: PageBounds) {
   return { orderBy: { id: isBackward ? 'asc' : 'desc' }, take } as const
 }
 
@@ -149,7 +156,7 @@ function inOrder({ isBackward, take }: Page) {
  * The ids of a page. Prisma's own cursor would look for the cursor's row, and tell by the answer whether it
  * is there, also where it is another merchant's.
  */
-function idsBetween({ after, before }: Page, areSmall: boolean): object | null {
+function idsBetween({ after, before }: PageBounds, areSmall: boolean): object | null {
   if (after === null && before === null) return null
   const of = (id: bigint) => (areSmall ? Math.min(Number(id), Number(smallIdMax)) : id)
   return { ...(after !== null && { lt: of(after) }), ...(before !== null && { gt: of(before) }) }

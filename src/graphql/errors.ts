@@ -100,9 +100,9 @@ export function toGraphQLError(error: unknown, requestId: string, log: Log): Gra
     }
     return new GraphQLError(cause.message, { ...base, extensions })
   }
-  const told = cause ?? error
-  if (told instanceof GraphQLError && isCallers(told, path !== undefined)) {
-    const { extensions, message } = told
+  const reported = cause ?? error
+  if (reported instanceof GraphQLError && isCallers(reported, path !== undefined)) {
+    const { extensions, message } = reported
     const code = extensions['code'] ?? (path ? 'BAD_USER_INPUT' : 'GRAPHQL_VALIDATION_FAILED')
     const { http: _http, ...shown } = extensions
     return new GraphQLError(message, {
@@ -112,7 +112,7 @@ export function toGraphQLError(error: unknown, requestId: string, log: Log): Gra
       extensions: { ...shown, code, requestId },
     })
   }
-  log.error({ err: told, requestId, path }, 'a resolver failed')
+  log.error({ err: reported, requestId, path }, 'a resolver failed')
   return new GraphQLError('Something went wrong on our side. Quote the request id to support.', {
     ...base,
     extensions: { code: 'INTERNAL_SERVER_ERROR', requestId },

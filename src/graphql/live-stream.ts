@@ -1,6 +1,6 @@
 import { GraphQLError } from 'graphql'
 import { type Actor, actorOf } from '../identity/actor.ts'
-import type { Ending } from '../identity/credentials.ts'
+import type { RevocationReason } from '../identity/credentials.ts'
 import { type Slot, takeSlots } from '../limits/slot.ts'
 import type { Context } from '../context.ts'
 import { DomainError } from '../shared/errors.ts'
@@ -89,22 +89,22 @@ const timerMaxMs = 86_400_000
 export function watchActor(
   { access, clientAddress }: Pick<Context, 'access' | 'clientAddress'>,
   actor: Actor,
-  listener: (why: Ending) => void,
+  listener: (why: RevocationReason) => void,
 ): () => void {
   let timer: NodeJS.Timeout
-  const unwatch = access.credentials.onRevoked(actor, clientAddress, tell)
+  const unwatch = access.credentials.onRevoked(actor, clientAddress, finish)
   wait()
 
   function wait(): void {
     const leftMs = actor.expiresAt.getTime() - Date.now()
     timer = setTimeout(
-      () => (leftMs > timerMaxMs ? wait() : tell('UNAUTHENTICATED')),
+      () => (leftMs > timerMaxMs ? wait() : finish('UNAUTHENTICATED')),
       Math.min(leftMs, timerMaxMs),
     )
     timer.unref()
   }
 
-  function tell(why: Ending): void {
+  function finish(why: RevocationReason): void {
     stop()
     listener(why)
   }
@@ -132,9 +132,9 @@ function takeStream(streams: Context['streams'], { tokenId, merchantId }: Actor)
 export function takeSubscriptions(
   taken: Map<string, number>,
   what: string,
-  places: readonly Slot[],
+  slots: readonly Slot[],
 ): () => void {
-  const leave = takeSlots(taken, places)
+  const leave = takeSlots(taken, slots)
   if (typeof leave === 'function') return leave
   const { whose, max } = leave
   throw new GraphQLError(`A ${whose} has at most ${max} ${what} at a time.`, {

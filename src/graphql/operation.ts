@@ -8,7 +8,7 @@ import {
   specifiedRules,
   validate,
 } from 'graphql'
-import { RecentMap } from '../shared/recent-map.ts'
+import { LruMap } from '../shared/lru-map.ts'
 import type { Context } from '../context.ts'
 import { asMerchant } from '../database/merchant-pool.ts'
 import { enter, hasRoom, mayAsk, signIn, skip, type Steps, takesTurn } from '../enter.ts'
@@ -19,8 +19,8 @@ import type { FrameStream } from './broadcast.ts'
 import { toGraphQLError } from './errors.ts'
 import { priorityOf } from './priority.ts'
 import { checkCost, checkShape } from './query-limits.ts'
-import type { Operation } from './checked-operation.ts'
-import { openSubscription, type SubscriptionGround } from './subscription.ts'
+import type { CheckedOperation } from './checked-operation.ts'
+import { openSubscription, type SubscriptionRegistry } from './subscription.ts'
 import { SharedWindow } from '../limits/window.ts'
 
 /** Tokens of a GraphQL document (design: graphql, section 8). */
@@ -50,12 +50,12 @@ type Variables = Readonly<Record<string, unknown>>
 /** The one way of a client's operation: HTTP, server-sent events and WebSockets only carry it. */
 export interface Operations {
   /** Reads and judges an operation; nothing of it runs. @returns the operation, or why it may not run */
-  read(request: OperationRequest, ctx: Context): Promise<Operation | GraphQLError[]>
+  read(request: OperationRequest, ctx: Context): Promise<CheckedOperation | GraphQLError[]>
   /**
    * Runs it. @returns its result, or the stream of a subscription, which throws only GraphQLErrors that may
    * be shown; bugs are masked and logged
    */
-  run(operation: Operation): Promise<ExecutionResult | FrameStream>
+  run(operation: CheckedOperation): Promise<ExecutionResult | FrameStream>
 }
 
 /** The steps of a GraphQL request before its document is read; `read` does the others. */
@@ -75,8 +75,8 @@ export function createOperations(
   schema: GraphQLSchema,
   { stallMs = limits.streamStallMs }: { stallMs?: number } = {},
 ): Operations {
-  const documents = new RecentMap<string, DocumentNode>(graphqlDocumentsMax)
-  const ground: SubscriptionGround = {
+  const documents = new LruMap<string, DocumentNode>(graphqlDocumentsMax)
+  const registry: SubscriptionRegistry = {
     channels: new Map(),
     kinds: new Map(),
     openings: new SharedWindow(subscriptionOpenings, null),
@@ -101,7 +101,7 @@ export function createOperations(
       try {
         const { query, operationName, variableValues } = readRequest(request)
         const document = readDocument(query, !maySeeSchema(ctx))
-        if (!('kind' in document)) return told(document, ctx)
+        if (!('kind' in document)) return shownErrors(document, ctx)
         const node = findOperation(document, operationName)
         const plan = accessPlan(schema, document, operationName)
         await enter(ctx, {
@@ -126,7 +126,7 @@ export function createOperations(
           priority: priorityOf(plan, node.operation, cost),
         }
       } catch (error) {
-        return told([error], ctx)
+        return shownErrors([error], ctx)
       }
     },
     async run(operation) {
@@ -136,10 +136,10 @@ export function createOperations(
           return await ctx.admission.run(priority, () => onBehalf(ctx, () => runToEnd(operation)))
         }
         await hasRoom(priority)(ctx)
-        const opened = await onBehalf(ctx, () => openSubscription(operation, ground))
-        return 'deliver' in opened ? tellEnd(opened, ctx) : tell(opened, ctx)
+        const opened = await onBehalf(ctx, () => openSubscription(operation, registry))
+        return 'deliver' in opened ? showLastErrors(opened, ctx) : showErrors(opened, ctx)
       } catch (error) {
-        return { errors: told([error], ctx) }
+        return { errors: shownErrors([error], ctx) }
       }
     },
   }
@@ -211,7 +211,7 @@ function parseDocument(text: string): DocumentNode {
 }
 
 /** @throws GraphQLError DEADLINE_EXCEEDED */
-async function runToEnd(operation: Operation): Promise<ExecutionResult> {
+async function runToEnd(operation: CheckedOperation): Promise<ExecutionResult> {
   const abort = new AbortController()
   const deadline = Promise.withResolvers<never>()
   const ms = operation.kind === 'mutation' ? graphqlMutationDeadlineMs : limits.graphqlDeadlineMs
@@ -228,7 +228,7 @@ async function runToEnd(operation: Operation): Promise<ExecutionResult> {
   try {
     const running = normalizedExecutor({ ...operation, signal: abort.signal })
     const ended = (await Promise.race([running, deadline.promise])) as ExecutionResult
-    const result = tell(ended, operation.contextValue)
+    const result = showErrors(ended, operation.contextValue)
     if (!('data' in result)) return result
     // What a mutation did must be told, however long that is.
     if (operation.kind === 'query') checkAnswer(result.data)
@@ -249,13 +249,13 @@ function onBehalf<T>(ctx: Context, work: () => T): T {
 function show(result: ExecutionResult, ctx: Context): ExecutionResult {
   try {
     checkAnswer(result.data)
-    return tell(result, ctx)
+    return showErrors(result, ctx)
   } catch (error) {
-    return { errors: told([error], ctx) }
+    return { errors: shownErrors([error], ctx) }
   }
 }
 
-function tellEnd(stream: FrameStream, ctx: Context): FrameStream {
+function showLastErrors(stream: FrameStream, ctx: Context): FrameStream {
   return {
     end: () => stream.end(),
     async deliver(outlet) {
@@ -268,11 +268,11 @@ function tellEnd(stream: FrameStream, ctx: Context): FrameStream {
   }
 }
 
-function tell(result: ExecutionResult, ctx: Context): ExecutionResult {
-  return result.errors ? { ...result, errors: told(result.errors, ctx) } : result
+function showErrors(result: ExecutionResult, ctx: Context): ExecutionResult {
+  return result.errors ? { ...result, errors: shownErrors(result.errors, ctx) } : result
 }
 
-function told(errors: readonly unknown[], ctx: Context): GraphQLError[] {
+function shownErrors(errors: readonly unknown[], ctx: Context): GraphQLError[] {
   return errors.slice(0, limits.graphqlErrorsMax).map((error) => {
     const shown = toGraphQLError(error, ctx.requestId, ctx.log)
     if (!maySeeSchema(ctx)) shown.message = shown.message.replace(/ Did you mean .*$/s, '')

@@ -70,24 +70,24 @@ declare global {
   }
 }
 
-const places = [DirectiveLocation.FIELD_DEFINITION, DirectiveLocation.OBJECT]
+const directiveLocations = [DirectiveLocation.FIELD_DEFINITION, DirectiveLocation.OBJECT]
 
 /** How the rules read in the printed schema. */
 export const accessDirectives: readonly GraphQLDirective[] = [
   new GraphQLDirective({
     name: 'public',
     description: 'Anyone may use the field or type, without a token.',
-    locations: places,
+    locations: directiveLocations,
   }),
   new GraphQLDirective({
     name: 'authenticated',
     description: 'Any valid access token may use the field or type.',
-    locations: places,
+    locations: directiveLocations,
   }),
   new GraphQLDirective({
     name: 'requiresScopes',
     description: 'The access token must hold every scope of at least one of these lists.',
-    locations: places,
+    locations: directiveLocations,
     args: {
       scopes: {
         type: new GraphQLNonNull(

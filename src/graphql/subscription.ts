@@ -19,11 +19,11 @@ import { limits } from '../shared/limits.ts'
 import { accessPlan, findOperation } from './access-plan.ts'
 import { type Channels, deliver, type Frame, type FrameStream, joinChannel } from './broadcast.ts'
 import { type LiveStream, takeSubscriptions } from './live-stream.ts'
-import type { Operation } from './checked-operation.ts'
+import type { CheckedOperation } from './checked-operation.ts'
 import type { SharedWindow } from '../limits/window.ts'
 
 /** What subscriptions share. */
-export interface SubscriptionGround {
+export interface SubscriptionRegistry {
   channels: Channels
   /** How many channels each merchant has. */
   kinds: Map<string, number>
@@ -42,8 +42,8 @@ export interface SubscriptionGround {
  * @throws GraphQLError RATE_LIMITED, TOO_MANY_SUBSCRIPTIONS
  */
 export async function openSubscription(
-  operation: Operation,
-  { channels, kinds, openings, show, stallMs }: SubscriptionGround,
+  operation: CheckedOperation,
+  { channels, kinds, openings, show, stallMs }: SubscriptionRegistry,
 ): Promise<ExecutionResult | FrameStream> {
   const { contextValue: ctx } = operation
   await takeOpening(openings, ctx)
@@ -82,8 +82,8 @@ export async function openSubscription(
 /** @throws GraphQLError TOO_MANY_SUBSCRIPTIONS */
 function takeKind(kinds: Map<string, number>, ctx: Context): () => void {
   const max = limits.subscriptionKindsPerMerchantMax
-  const place = { key: `merchant:${actorOf(ctx).merchantId}`, max, whose: 'merchant' }
-  return takeSubscriptions(kinds, 'different subscriptions', [place])
+  const slot = { key: `merchant:${actorOf(ctx).merchantId}`, max, whose: 'merchant' }
+  return takeSubscriptions(kinds, 'different subscriptions', [slot])
 }
 
 /** A merchant's openings are counted among its reads. @throws GraphQLError RATE_LIMITED */
@@ -114,7 +114,7 @@ function sharedActor({ merchantId, scopes }: Actor): Actor {
  * what is read; where the result depends on the person, the person too. Where a reader begins makes no
  * difference.
  */
-function channelName(operation: Operation, perPerson: boolean): string {
+function channelName(operation: CheckedOperation, perPerson: boolean): string {
   const { document, operationName, variableValues, contextValue } = operation
   const actor = actorOf(contextValue)
   const { merchantId, scopes } = actor

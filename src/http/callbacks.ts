@@ -64,7 +64,7 @@ async function takeCallback(
     services.log.warn({ provider, find: read.find }, 'a callback names nothing of ours')
     return 404
   }
-  if (kept.isNew) services.wakeJob(resolveJob(provider))
+  if (kept.isNew) services.notifyJob(resolveJob(provider))
   return 204
 }
 

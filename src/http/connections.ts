@@ -23,7 +23,7 @@ const refusedMax = 256
 /** Choice: how long a refused connection is held for its first byte; an answer before it confuses clients. */
 const firstByteMs = 500
 /** How often a log line counts the refused connections. */
-const tellEveryMs = 60_000
+const logEveryMs = 60_000
 
 /** Refuses connections over the bounds: 503 with `Retry-After`, before any of their bytes are parsed. */
 export function boundConnections(server: Server, bounds: ConnectionBounds): void {
@@ -32,21 +32,21 @@ export function boundConnections(server: Server, bounds: ConnectionBounds): void
   const parse = server.listeners('connection')
   server.removeAllListeners('connection')
   const taken = new Map<string, number>()
-  const tell = refusalTeller(bounds)
+  const logRefusal = refusalLogger(bounds)
   server.on('connection', (socket: Socket) => {
     const address = canonicalAddress(socket.remoteAddress?.split('%', 1)[0] ?? '')
-    const places = [{ key: 'all', max: bounds.max, whose: 'CONNECTIONS_MAX' }]
+    const slots = [{ key: 'all', max: bounds.max, whose: 'CONNECTIONS_MAX' }]
     if (!bounds.isTrustedProxy(address)) {
       const block = addressBlock(address)
-      places.push({ key: block, max: bounds.perAddressMax, whose: 'CONNECTIONS_PER_ADDRESS_MAX' })
+      slots.push({ key: block, max: bounds.perAddressMax, whose: 'CONNECTIONS_PER_ADDRESS_MAX' })
     }
-    const leave = takeSlots(taken, places)
+    const leave = takeSlots(taken, slots)
     if (typeof leave === 'function') {
       socket.once('close', leave)
       for (const listener of parse) listener.call(server, socket)
       return
     }
-    tell(leave.whose, address)
+    logRefusal(leave.whose, address)
     refuseConnection(socket)
   })
 }
@@ -63,7 +63,7 @@ function refuseConnection(socket: Socket): void {
 }
 
 /** One log line a minute at most: a flood of connections must not become a flood of lines. */
-function refusalTeller({ log }: ConnectionBounds): (setting: string, address: string | null) => void {
+function refusalLogger({ log }: ConnectionBounds): (setting: string, address: string | null) => void {
   let refused = 0
   let nextAt = 0
   return (setting, address) => {
@@ -74,6 +74,6 @@ function refusalTeller({ log }: ConnectionBounds): (setting: string, address: st
       'connections refused: over the setting. Name proxies in TRUSTED_PROXIES',
     )
     refused = 0
-    nextAt = performance.now() + tellEveryMs
+    nextAt = performance.now() + logEveryMs
   }
 }

@@ -1,4 +1,4 @@
-import type { Cell, Column } from '../resources/export.ts'
+import type { ExportCell, Column } from '../resources/export.ts'
 
 /** The line of the columns' names. */
 export function csvHead(columns: readonly Column[]): string {
@@ -6,19 +6,19 @@ export function csvHead(columns: readonly Column[]): string {
 }
 
 /** Rows as RFC 4180 writes them. What is not there is empty. */
-export function csvLines(columns: readonly Column[], rows: readonly (readonly Cell[])[]): string {
+export function csvLines(columns: readonly Column[], rows: readonly (readonly ExportCell[])[]): string {
   let text = ''
   for (const row of rows) {
-    for (const [place, cell] of row.entries()) {
-      if (place > 0) text += ','
-      text += field(cell, columns[place]?.isText === true)
+    for (const [index, cell] of row.entries()) {
+      if (index > 0) text += ','
+      text += field(cell, columns[index]?.isText === true)
     }
     text += '\r\n'
   }
   return text
 }
 
-function field(cell: Cell, isText: boolean): string {
+function field(cell: ExportCell, isText: boolean): string {
   if (cell === null) return ''
   const text = cell instanceof Date ? cell.toISOString() : String(cell)
   // Spreadsheets run what begins like this, also behind a semicolon or a line break: French ones begin a cell

@@ -3,7 +3,7 @@ import { type AccessRule, checkRule } from '../graphql/access-plan.ts'
 import { enter, hasRoom, mayAsk, signIn, takesTurn } from '../enter.ts'
 import { DomainError } from '../shared/errors.ts'
 import { apiVersion } from '../shared/version.ts'
-import type { Exchange, Row, Serve } from './request.ts'
+import type { HttpExchange, RouteRow, Serve } from './request.ts'
 import { restPrefix, writeRefusal } from './rest/handler.ts'
 
 /** What is fetched as a file, below `/merchant/api`. */
@@ -23,19 +23,19 @@ export interface Download {
 }
 
 /** A request for a file, from somebody who may have it. */
-export interface Fetch extends Exchange {
+export interface Fetch extends HttpExchange {
   /** Writes status and headers. @returns whether a body is wanted; else the answer has ended */
   begin: () => boolean
 }
 
 /** The row of a file. @param path below `/merchant/api` */
-export function downloadRow(path: string, download: Download, part?: string): Row {
+export function downloadRow(path: string, download: Download, part?: string): RouteRow {
   const serve: Serve = (exchange) =>
     answer(exchange, download).catch((error: unknown) => refuse(exchange, error))
   return { path: `${restPrefix}${path}`, ...(part !== undefined && { part }), serve: () => serve }
 }
 
-async function answer(exchange: Exchange, download: Download): Promise<void> {
+async function answer(exchange: HttpExchange, download: Download): Promise<void> {
   const { ctx, message, response } = exchange
   const { fileName, route, rule } = download
   const method = message.method ?? ''
@@ -72,7 +72,7 @@ function headersOf(
 }
 
 /** In the envelope, while nothing was sent. */
-function refuse({ ctx, response }: Exchange, error: unknown): void {
+function refuse({ ctx, response }: HttpExchange, error: unknown): void {
   if (response.headersSent) {
     // Whoever went away before the end is no fault of ours.
     const { code } = error as NodeJS.ErrnoException

@@ -4,7 +4,7 @@ import { takeSlots } from '../limits/slot.ts'
 import type { Context } from '../context.ts'
 import { asMerchant } from '../database/merchant-pool.ts'
 import { accessRuleOf } from '../graphql/access-plan.ts'
-import type { Cell, Export } from '../resources/export.ts'
+import type { ExportCell, Export } from '../resources/export.ts'
 import { recipientsExport } from '../resources/batches/export.ts'
 import { payoutsExport } from '../resources/payouts/export.ts'
 import { statementExport } from '../resources/statement/export.ts'
@@ -14,7 +14,7 @@ import { limits } from '../shared/limits.ts'
 import { csvHead, csvLines } from './csv.ts'
 import { downloadRow, type Fetch } from './downloads.ts'
 import { query } from './rest/route.ts'
-import type { Row } from './request.ts'
+import type { RouteRow } from './request.ts'
 
 /** Exports of one merchant at once. Choice: two, because each holds a database session while it reads. */
 const exportsPerMerchantMax = 2
@@ -32,7 +32,7 @@ export const exportNames = Object.keys(exports)
 /**
  * Tables of any length as CSV, in constant memory: a page is read when its reader has taken the one before.
  */
-export function exportRows(schema: GraphQLSchema): Row[] {
+export function exportRows(schema: GraphQLSchema): RouteRow[] {
   /** Exports under way, by merchant. */
   const taken = new Map<string, number>()
   return Object.entries(exports).map(([name, table]) =>
@@ -53,7 +53,7 @@ async function send(
   { message, response, begin }: Fetch,
 ): Promise<void> {
   const search = new URL(message.url ?? '/', 'http://localhost').searchParams
-  const wishes = query(
+  const options = query(
     { params: {}, query: search, headers: message.headers, body: Buffer.alloc(0) },
     table.input,
   )
@@ -61,7 +61,7 @@ async function send(
   const free = takeSlots(taken, [{ key: String(merchantId), max: exportsPerMerchantMax, whose: 'merchant' }])
   if (typeof free !== 'function') throw tooMany()
   try {
-    const pages = table.pages(caller, wishes)
+    const pages = table.pages(caller, options)
     const next = () => asMerchant(merchantId, () => pages.next())
     const first = await caller.admission.run('dashboard', next)
     if (!begin()) return
@@ -76,7 +76,7 @@ async function send(
 /** The text of a table, page by page. */
 async function* textOf(
   { columns }: Export,
-  first: IteratorResult<readonly (readonly Cell[])[], void>,
+  first: IteratorResult<readonly (readonly ExportCell[])[], void>,
   next: () => Promise<typeof first>,
 ): AsyncGenerator<string, void> {
   yield csvHead(columns)

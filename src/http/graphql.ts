@@ -5,7 +5,7 @@ import type { Context, Services } from '../context.ts'
 import { accessPlan } from '../graphql/access-plan.ts'
 import type { FrameStream } from '../graphql/broadcast.ts'
 import { toGraphQLError } from '../graphql/errors.ts'
-import type { Operation } from '../graphql/checked-operation.ts'
+import type { CheckedOperation } from '../graphql/checked-operation.ts'
 import { beforeDocument, type Operations } from '../graphql/operation.ts'
 import { enter } from '../enter.ts'
 import { refusals } from '../shared/errors.ts'
@@ -17,7 +17,7 @@ import { intricacyProblem } from '../shared/input.ts'
 import { sendEvents } from './server-sent-events.ts'
 
 /** What belongs to one request. */
-interface Exchange {
+interface GraphqlExchange {
   message: IncomingMessage
   ctx: Context
   /** The live answer to a subscription. */
@@ -36,7 +36,7 @@ export function createGraphqlHandler(options: {
 }): (message: IncomingMessage, response: ServerResponse) => void {
   const { services, operations, isDraining } = options
   const isSandbox = services.config.mode === 'sandbox'
-  const yoga = createYoga<Exchange>({
+  const yoga = createYoga<GraphqlExchange>({
     plugins: [carryOperations(operations)],
     graphiql: isSandbox && { title: 'GraphiQL', defaultQuery: firstQuery },
     // Nine megabytes that most processes never show.
@@ -56,7 +56,7 @@ export function createGraphqlHandler(options: {
     response.setHeader('X-Request-Id', requestId)
     response.setHeader('X-API-Version', apiVersion)
     const ctx = anonymousContext(services, message, requestId, 'graphql')
-    const exchange: Exchange = { message, ctx, events: null }
+    const exchange: GraphqlExchange = { message, ctx, events: null }
     try {
       const answered = await yoga.handleNodeRequest(message, exchange)
       response.setHeaders(exchange.ctx.responseHeaders)
@@ -89,9 +89,12 @@ subscription Follow {
 }
 `
 
-function carryOperations(operations: Operations): Plugin<Exchange, Exchange> {
+function carryOperations(operations: Operations): Plugin<GraphqlExchange, GraphqlExchange> {
   /** A mutation may come with an `Idempotency-Key`; it then does one thing. */
-  async function mutate(operation: Operation, { message, ctx }: Exchange): Promise<ExecutionResult> {
+  async function mutate(
+    operation: CheckedOperation,
+    { message, ctx }: GraphqlExchange,
+  ): Promise<ExecutionResult> {
     const key = message.headers['idempotency-key']
     if (key === undefined) return operations.run(operation) as Promise<ExecutionResult>
     const { schema, document, operationName, variableValues } = operation
@@ -208,7 +211,7 @@ function paramsOfUrl(url: string): GraphQLParams {
 }
 
 /** Whoever pays many people brings all of them in one call; documents are as short as everybody's. */
-async function paramsOfBody({ message, ctx }: Exchange): Promise<GraphQLParams> {
+async function paramsOfBody({ message, ctx }: GraphqlExchange): Promise<GraphQLParams> {
   const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = message.headers
   if (
     !/^application\/(graphql\+)?json\s*(;\s*charset="?utf-8"?\s*)?$/i.test(type) ||
@@ -243,15 +246,15 @@ function parseJson(text: string, what: string): unknown {
  */
 function withStatus(result: ExecutionResult, ctx: Context): ExecutionResult {
   const { errors = [], ...rest } = result
-  const told = errors.map((error) => {
+  const masked = errors.map((error) => {
     const shown = toGraphQLError(error, ctx.requestId, ctx.log)
     if (!('data' in result)) shown.extensions['http'] = statusOf(shown, error.extensions['http'])
     return shown
   })
-  const retryAfter = told[0]?.extensions['retryAfter']
+  const retryAfter = masked[0]?.extensions['retryAfter']
   if (!('data' in result) && typeof retryAfter === 'number')
     ctx.responseHeaders.set('Retry-After', String(retryAfter))
-  return { ...rest, errors: told }
+  return { ...rest, errors: masked }
 }
 
 const statuses: Readonly<Record<string, number>> = {

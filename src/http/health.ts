@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Services } from '../context.ts'
-import { shareFlight } from '../shared/flights.ts'
+import { singleFlight } from '../shared/single-flight.ts'
 import { probePools } from '../database/client.ts'
 import { passOver } from './request.ts'
 import type { HttpServer } from './server.ts'
@@ -46,7 +46,7 @@ async function answerReadiness(
 /** The process listens only after all migrations: what can be missing later is the database, or its end. */
 async function missingParts(services: Services, http: HttpServer): Promise<string[]> {
   if (http.isRetiring()) return ['draining']
-  const answers = await shareFlight(services, 'readyz', () =>
+  const answers = await singleFlight(services, 'readyz', () =>
     Promise.race([
       probePools(services.database).then(
         () => true,

@@ -9,13 +9,13 @@ const idempotencyKeyLengthMax = 255
 const idempotencyRetryS = 1
 
 /** What a write answers, in a form that can be kept: a JSON body. */
-export interface Answer {
+export interface WriteAnswer {
   status: number
   body: unknown
 }
 
 /** A write that came with an `Idempotency-Key`. */
-export interface Write {
+export interface IdempotentWrite {
   /** The header. */
   key: string | readonly string[]
   /** Keys of one operation say nothing about another. */
@@ -40,9 +40,9 @@ export interface Write {
  */
 export async function answerOnce(
   ctx: Context,
-  { key: header, operation, input, showsSecret }: Write,
-  run: (ctx: Context) => Promise<Answer>,
-): Promise<Answer> {
+  { key: header, operation, input, showsSecret }: IdempotentWrite,
+  run: (ctx: Context) => Promise<WriteAnswer>,
+): Promise<WriteAnswer> {
   if (ctx.actor === null) return run(ctx)
   const { merchantId } = ctx.actor
   const key = readKey(String(header))
@@ -58,9 +58,9 @@ export async function answerOnce(
     throw new DomainError('IDEMPOTENCY_KEY_BUSY', undefined, { retryAfterS: idempotencyRetryS })
   }
   if (claim.kind === 'answered') return replay(ctx, JSON.parse(claim.answer) as Kept)
-  let answer: Answer | null = null
+  let answer: WriteAnswer | null = null
   try {
-    answer = await run({ ...ctx, effect: claim.effect })
+    answer = await run({ ...ctx, idempotentOperation: claim.idempotentOperation })
     return answer
   } finally {
     // What was done stays done: that it could not be noted must not hide it.
@@ -75,10 +75,10 @@ export async function answerOnce(
  * program is told what another program of the merchant was told, unless that is a secret.
  */
 function askerOf(actor: Actor, showsSecret: boolean): object | null {
-  const { memberId, apiKeyId, apiKeyVersion, scopes, caps } = actor
+  const { memberId, apiKeyId, apiKeyVersion, scopes, keyLimits } = actor
   if (!showsSecret) return memberId === null ? null : { memberId }
   const credential = memberId === null ? { apiKeyId, apiKeyVersion } : { memberId }
-  return { ...credential, scopes: [...scopes].toSorted(), caps }
+  return { ...credential, scopes: [...scopes].toSorted(), keyLimits }
 }
 
 /** @throws DomainError INVALID_INPUT that names the header */
@@ -90,18 +90,18 @@ function readKey(header: string): string {
   })
 }
 
-interface Kept extends Answer {
+interface Kept extends WriteAnswer {
   headers: readonly [name: string, value: string][]
 }
 
 async function end(
   ctx: Context,
   claim: Extract<Claim, { kind: 'claimed' }>,
-  answer: Answer | null,
+  answer: WriteAnswer | null,
 ): Promise<void> {
-  const { outcome } = claim.effect
+  const { outcome } = claim.idempotentOperation
   // What was begun before may be there, whatever this time was refused for.
-  if (outcome === 'nothing') return claim.effect.isResumed ? claim.leaveOpen() : claim.giveBack()
+  if (outcome === 'nothing') return claim.idempotentOperation.isResumed ? claim.leaveOpen() : claim.giveBack()
   if (answer === null || answer.status >= 500) return claim.leaveOpen()
   // How much of a limit is left is true of one moment only.
   const headers = [...ctx.responseHeaders].filter(([name]) => !name.startsWith('RateLimit'))
@@ -109,7 +109,7 @@ async function end(
   return claim.keep(JSON.stringify(kept))
 }
 
-function replay(ctx: Context, { status, body, headers }: Kept): Answer {
+function replay(ctx: Context, { status, body, headers }: Kept): WriteAnswer {
   for (const [name, value] of headers) ctx.responseHeaders.set(name, value)
   ctx.responseHeaders.set('Idempotent-Replayed', 'true')
   ctx.log.info({ first: ctx.responseHeaders.get('X-Request-Id') }, 'an answer was replayed')

@@ -5,10 +5,10 @@ import { accessRuleOf } from '../graphql/access-plan.ts'
 import { qrOfLink } from '../resources/payment-links/qr.ts'
 import { readSmallId } from '../shared/ids.ts'
 import { type Download, downloadRow } from './downloads.ts'
-import type { Row } from './request.ts'
+import type { RouteRow } from './request.ts'
 
 /** The QR codes of payment links, as files. */
-export function linkCodeRows(schema: GraphQLSchema): Row[] {
+export function linkCodeRows(schema: GraphQLSchema): RouteRow[] {
   const rule = accessRuleOf(schema, 'PaymentLink')
   const rowOf = (extension: 'svg' | 'png', contentType: string) => {
     const file: Download = {

@@ -13,13 +13,20 @@ import { openHealth } from './health.ts'
 import { linkCodeRows } from './link-codes.ts'
 import { pageRoutes } from './pages/home.ts'
 import { paymentLinkRows } from './pages/payment-link.ts'
-import { anonymousContext, type HttpBindings, passOver, pathOf, requestIdOf, type Row } from './request.ts'
+import {
+  anonymousContext,
+  type HttpBindings,
+  passOver,
+  pathOf,
+  requestIdOf,
+  type RouteRow,
+} from './request.ts'
 import { notFound, restRows } from './rest/handler.ts'
 import type { HttpServer } from './server.ts'
 import { serveSubscriptions } from './subscriptions.ts'
 
 /** The doors of the service. */
-export interface Doors {
+export interface Listeners {
   listener: RequestListener
   /** Ends the live streams, with a cursor to go on from. */
   close(): Promise<void>
@@ -29,7 +36,7 @@ export interface Doors {
  * Puts every door on the one server: GraphQL and its sockets; the table of REST, files and payment pages; and
  * for the rest operators' callbacks and pages.
  */
-export function createListener(services: Services, schema: GraphQLSchema, http: HttpServer): Doors {
+export function createListener(services: Services, schema: GraphQLSchema, http: HttpServer): Listeners {
   const operations = createOperations(schema)
   const graphql = createGraphqlHandler({ services, operations, isDraining: () => http.isDraining() })
   const sockets = serveSubscriptions({ services, operations, server: http.server })
@@ -72,7 +79,7 @@ export function createListener(services: Services, schema: GraphQLSchema, http: 
  */
 export function createRouter(
   services: Services,
-  rows: readonly Row[],
+  rows: readonly RouteRow[],
 ): (message: IncomingMessage, response: ServerResponse) => boolean {
   const find = findRows(rows)
   return (message, response) => {
@@ -88,13 +95,13 @@ export function createRouter(
   }
 }
 
-function findRows(rows: readonly Row[]) {
-  const isOpen = ({ path }: Row) => path.includes('{')
+function findRows(rows: readonly RouteRow[]) {
+  const isOpen = ({ path }: RouteRow) => path.includes('{')
   const known = new Map(rows.filter((row) => !isOpen(row)).map((row) => [row.path, { row, params: {} }]))
   const patterns = rows.filter(isOpen).map((row) => ({ row, pattern: patternOf(row) }))
-  return (path: string): { row: Row; params: Readonly<Record<string, string>> } | null => {
-    const place = known.get(path)
-    if (place) return place
+  return (path: string): { row: RouteRow; params: Readonly<Record<string, string>> } | null => {
+    const exact = known.get(path)
+    if (exact) return exact
     for (const { row, pattern } of patterns) {
       const match = pattern.exec(path)
       if (!match) continue
@@ -105,7 +112,7 @@ function findRows(rows: readonly Row[]) {
   }
 }
 
-function patternOf({ path, part = '[^/]+' }: Row): RegExp {
+function patternOf({ path, part = '[^/]+' }: RouteRow): RegExp {
   return new RegExp(`^${path.replaceAll('.', '\\.').replace(/\{(\w+)\}/g, `(?<$1>${part})`)}$`)
 }
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HttpBindings as NodeBindings } from '@hono/node-server'
 import { clientAddress } from '../shared/ip-whitelist.ts'
-import type { Door } from '../audit/audit-log.ts'
+import type { Channel } from '../audit/audit-log.ts'
 import type { Context, Services } from '../context.ts'
 import { limits } from '../shared/limits.ts'
 import { answerMalformed } from './malformed.ts'
@@ -13,7 +13,7 @@ export interface HttpBindings {
 }
 
 /** A request at its row of the table; nobody has signed in yet. */
-export interface Exchange {
+export interface HttpExchange {
   ctx: Context
   message: IncomingMessage
   response: ServerResponse
@@ -22,10 +22,10 @@ export interface Exchange {
 }
 
 /** Answers a request, its failure included: it never rejects. */
-export type Serve = (exchange: Exchange) => Promise<void>
+export type Serve = (exchange: HttpExchange) => Promise<void>
 
 /** A row of the table. */
-export interface Row {
+export interface RouteRow {
   /** A part in braces stands for anything. */
   path: string
   /** What the parts in braces look like, as a regular expression. */
@@ -47,20 +47,20 @@ export function anonymousContext(
   services: Services,
   message: IncomingMessage,
   requestId: string,
-  door: Door,
+  channel: Channel,
 ): Context {
   return {
     ...services,
     actor: null,
     requestId,
-    door,
+    channel,
     clientAddress: clientAddress(
       message.socket.remoteAddress,
       message.headers['x-forwarded-for'],
       services.access.isTrustedProxy,
     ),
     language: /^\s*fr\b/i.test(message.headers['accept-language'] ?? '') ? 'fr' : 'en',
-    effect: null,
+    idempotentOperation: null,
     log: services.log.child({ requestId }),
     responseHeaders: new Map(),
     lastEventId: lastEventIdOf(message),

@@ -10,7 +10,7 @@ import type { Services } from '../context.ts'
 import type { Outlet } from '../graphql/broadcast.ts'
 import { toGraphQLError } from '../graphql/errors.ts'
 import { watchActor } from '../graphql/live-stream.ts'
-import type { Operation } from '../graphql/checked-operation.ts'
+import type { CheckedOperation } from '../graphql/checked-operation.ts'
 import { beforeDocument, type Operations } from '../graphql/operation.ts'
 import { enter } from '../enter.ts'
 import { DomainError } from '../shared/errors.ts'
@@ -80,8 +80,8 @@ export function serveSubscriptions(options: {
   function upgrade(request: IncomingMessage, raw: Duplex, head: Buffer): void {
     if (request.url?.split('?', 1)[0] !== '/graphql') return refuse(raw, '404 Not Found')
     const { clientAddress } = anonymousContext(services, request, randomUUID(), 'websocket')
-    const place = { key: `address ${clientAddress}`, max: limits.webSocketsPerAddressMax, whose: 'address' }
-    const leave = takeSlots(taken, [place])
+    const slot = { key: `address ${clientAddress}`, max: limits.webSocketsPerAddressMax, whose: 'address' }
+    const leave = takeSlots(taken, [slot])
     if (typeof leave !== 'function') return refuse(raw, '429 Too Many Requests')
     // Also where it never becomes a WebSocket.
     raw.once('close', leave)
@@ -132,14 +132,14 @@ function createProtocol(services: Services, operations: Operations): Protocol<Co
         return [toGraphQLError(error, anonymous.requestId, anonymous.log)]
       }
     },
-    execute: (operation) => operations.run(operation as unknown as Operation) as never,
+    execute: (operation) => operations.run(operation as unknown as CheckedOperation) as never,
     subscribe: (operation) => subscribe(operations, operation as unknown as SocketOperation) as never,
     // A stream that broke: what it threw may be shown as it is, and must not be wrapped.
     onError: (_client, _id, _request, errors) => errors.map((error) => shownCause(error).toJSON()),
   })
 }
 
-interface SocketOperation extends Operation {
+interface SocketOperation extends CheckedOperation {
   outlet: Outlet
 }
 

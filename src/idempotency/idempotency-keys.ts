@@ -3,7 +3,7 @@ import type pg from 'pg'
 import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
 import type { MasterSecret } from '../identity/secrets.ts'
-import { seal, unseal } from '../identity/seal.ts'
+import { encrypt, decrypt } from '../identity/encrypt.ts'
 import { sqlFunction, sqlType } from '../database/sql-function.ts'
 
 const beginClaim = sqlFunction('claim_idempotency_key', {
@@ -12,13 +12,13 @@ const beginClaim = sqlFunction('claim_idempotency_key', {
     namedOperation: 'text',
     givenKey: 'text',
     givenDigest: 'bytea',
-    newEffect: 'bytea',
+    newOperationId: 'bytea',
     leaseMs: 'int',
     lifetimeMs: 'bigint',
   },
   gives: {
     outcome: sqlType<'begun' | 'resumed' | 'answered' | 'running' | 'reused'>('text'),
-    effect: 'bytea?',
+    operationId: 'bytea?',
     claim: 'int?',
     since: 'timestamptz?',
     answer: 'bytea?',
@@ -55,7 +55,7 @@ export interface KeyedRequest {
 }
 
 /** What one request does, once, however often it is begun. */
-export interface Effect {
+export interface IdempotentOperation {
   /** 32 hexadecimal digits: what the request makes takes its identity from it. */
   readonly id: string
   /**
@@ -74,7 +74,7 @@ export interface Effect {
 export type Claim =
   | {
       kind: 'claimed'
-      effect: Effect
+      idempotentOperation: IdempotentOperation
       /** Keeps the answer for those who repeat the request. */
       keep(answer: string): Promise<void>
       /** The key was never used. */
@@ -101,32 +101,32 @@ export async function claimKey(pool: pg.Pool, master: MasterSecret, request: Key
     namedOperation: operation,
     givenKey: key,
     givenDigest: digest,
-    newEffect: randomBytes(16),
+    newOperationId: randomBytes(16),
     leaseMs: limits.idempotencyLeaseMs,
     lifetimeMs: idempotencyKeptMs,
   })
   invariant(row, 'a claim has an outcome')
-  const { outcome, effect, claim, since, answer: kept } = row
+  const { outcome, operationId, claim, since, answer: kept } = row
   if (outcome === 'running' || outcome === 'reused') return { kind: outcome }
-  invariant(effect && claim !== null && since, 'what was begun has an effect')
-  const place = `idempotency:${merchantId}:${operation}:${key}:${effect.toString('hex')}`
+  invariant(operationId && claim !== null && since, 'what was begun has an effect')
+  const aad = `idempotency:${merchantId}:${operation}:${key}:${operationId.toString('hex')}`
   if (outcome === 'answered') {
     invariant(kept, 'what was answered has an answer')
-    return { kind: 'answered', answer: unseal(master.sealingKey, kept, place).toString('utf8') }
+    return { kind: 'answered', answer: decrypt(master.encryptionKey, kept, aad).toString('utf8') }
   }
   const claimed = { merchant: merchantId, namedOperation: operation, givenKey: key, claimed: claim }
   const end = (givenAnswer: Buffer | null, giveBack: boolean) =>
     endClaim(pool, { ...claimed, givenAnswer, giveBack })
   return {
     kind: 'claimed',
-    effect: {
-      id: effect.toString('hex'),
+    idempotentOperation: {
+      id: operationId.toString('hex'),
       name: nameOf(operation, key, digest),
       isResumed: outcome === 'resumed',
       since,
       outcome: 'nothing',
     },
-    keep: (answer) => end(seal(master.sealingKey, Buffer.from(answer), place), false),
+    keep: (answer) => end(encrypt(master.encryptionKey, Buffer.from(answer), aad), false),
     giveBack: () => end(null, true),
     leaveOpen: () => end(null, false),
   }

@@ -1,5 +1,5 @@
 import { DomainError } from '../shared/errors.ts'
-import type { Caps } from './caps.ts'
+import type { KeyLimitSet } from './key-limits.ts'
 import type { Role } from './roles.ts'
 import type { Scope } from './scopes.ts'
 
@@ -12,7 +12,7 @@ export interface Actor {
   apiKeyVersion: number
   scopes: ReadonlySet<Scope>
   /** What the token is limited to; null where to nothing, and for a person. */
-  caps: Caps | null
+  keyLimits: KeyLimitSet | null
   tokenId: string
   expiresAt: Date
   /** The person; null where a program calls with an API key. */
@@ -43,13 +43,13 @@ export function nameOf({ memberId, apiKeyId }: Pick<Actor, 'memberId' | 'apiKeyI
 }
 
 /** The caller as the statements that move money judge it: by its key, its account and its address. */
-export interface Caller extends Pick<Actor, 'merchantId' | 'apiKeyId' | 'apiKeyVersion'> {
+export interface AccountCaller extends Pick<Actor, 'merchantId' | 'apiKeyId' | 'apiKeyVersion'> {
   /** In canonical form; null where it is not known, and then no whitelist holds it. */
   clientAddress: string | null
 }
 
 /** @throws DomainError UNAUTHENTICATED where nobody is signed in */
-export function callerOf(ctx: { actor: Actor | null; clientAddress: string | null }): Caller {
+export function callerOf(ctx: { actor: Actor | null; clientAddress: string | null }): AccountCaller {
   const { merchantId, apiKeyId, apiKeyVersion } = actorOf(ctx)
   return { merchantId, apiKeyId, apiKeyVersion, clientAddress: ctx.clientAddress }
 }

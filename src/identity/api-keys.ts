@@ -1,7 +1,7 @@
-import { type Connection, sqlFunction } from '../database/sql-function.ts'
+import { type SqlConnection, sqlFunction } from '../database/sql-function.ts'
 import { DomainError } from '../shared/errors.ts'
 import type { Secret } from '../shared/secret.ts'
-import type { Caps } from './caps.ts'
+import type { KeyLimitSet } from './key-limits.ts'
 import type { Scope } from './scopes.ts'
 import { currentPepperId, hashSecret, type MasterSecret, type Pair, pairFor } from './secrets.ts'
 
@@ -49,16 +49,16 @@ const endKey = sqlFunction('revoke_api_key', {
   gives: 'boolean?',
 })
 
-/** The request for a key; `effectId` where it may be begun again, and then makes no second one. */
-interface KeyWish {
+/** The request for a key; `operationId` where it may be begun again, and then makes no second one. */
+interface KeyOptions {
   merchantId: number
   name: string
   scopes: readonly Scope[]
   expiresAt?: Date | null
-  caps?: Caps | null
+  keyLimits?: KeyLimitSet | null
   /** The member who is shown the pair, if it is one. */
   issuedToId?: number | null
-  effectId?: string | null
+  operationId?: string | null
 }
 
 /**
@@ -66,20 +66,20 @@ interface KeyWish {
  * @throws DomainError NOT_FOUND where there is no such merchant
  */
 export async function createApiKey(
-  client: Connection,
+  client: SqlConnection,
   master: MasterSecret,
-  input: KeyWish,
+  input: KeyOptions,
 ): Promise<IssuedKey> {
   const {
     merchantId,
     name,
     scopes,
     expiresAt = null,
-    caps = null,
+    keyLimits = null,
     issuedToId = null,
-    effectId = null,
+    operationId = null,
   } = input
-  const pair = pairFor(master, effectId)
+  const pair = pairFor(master, operationId)
   const rows = await insertKey(client, {
     merchant: merchantId,
     label: name,
@@ -88,10 +88,10 @@ export async function createApiKey(
     hash: hashOf(pair, master),
     pepper: currentPepperId,
     until: expiresAt,
-    paymentMax: caps?.maxPerPayment ?? null,
-    dayMax: caps?.maxPerDay ?? null,
-    methods: caps?.paymentMethods ?? [],
-    networks: caps?.addresses ?? [],
+    paymentMax: keyLimits?.maxPerPayment ?? null,
+    dayMax: keyLimits?.maxPerDay ?? null,
+    methods: keyLimits?.paymentMethods ?? [],
+    networks: keyLimits?.addresses ?? [],
     issuedTo: issuedToId,
   })
   return issued(rows, pair)
@@ -103,12 +103,12 @@ export async function createApiKey(
  * @throws DomainError NOT_FOUND where the merchant has no such key, or it was revoked
  */
 export async function regenerateApiKey(
-  client: Connection,
+  client: SqlConnection,
   master: MasterSecret,
-  input: Pick<KeyWish, 'merchantId' | 'issuedToId' | 'effectId'> & { apiKeyId: number },
+  input: Pick<KeyOptions, 'merchantId' | 'issuedToId' | 'operationId'> & { apiKeyId: number },
 ): Promise<IssuedKey> {
-  const { merchantId, apiKeyId, issuedToId = null, effectId = null } = input
-  const pair = pairFor(master, effectId)
+  const { merchantId, apiKeyId, issuedToId = null, operationId = null } = input
+  const pair = pairFor(master, operationId)
   const rows = await replaceKey(client, {
     merchant: merchantId,
     apiKeyId,
@@ -125,7 +125,7 @@ export async function regenerateApiKey(
  * @throws DomainError NOT_FOUND where the merchant has no such key
  */
 export async function revokeApiKey(
-  client: Connection,
+  client: SqlConnection,
   input: { merchantId: number; apiKeyId: number },
 ): Promise<void> {
   const isKnown = await endKey(client, { merchant: input.merchantId, apiKeyId: input.apiKeyId })

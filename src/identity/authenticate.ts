@@ -12,8 +12,8 @@ import { limits } from '../shared/limits.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Actor } from './actor.ts'
 import { BlockedAddresses } from './blocked-addresses.ts'
-import { type Caps, capsInput, narrow } from './caps.ts'
-import { CredentialWatch, type Standing } from './credentials.ts'
+import { type KeyLimitSet, keyLimitsInput, narrow } from './key-limits.ts'
+import { CredentialWatch, type CredentialState } from './credentials.ts'
 import {
   addressBlock,
   type AddressMatcher,
@@ -27,7 +27,7 @@ import { defaultScopes, isScope, type Scope, scopes } from './scopes.ts'
 import { isApiKey, isApiSecret, type MasterSecret, secretMatches, type StoredSecret } from './secrets.ts'
 import { openSigningKeys } from './signing-keys.ts'
 import { createTokens, type Tokens } from './tokens.ts'
-import { RecentMap } from '../shared/recent-map.ts'
+import { LruMap } from '../shared/lru-map.ts'
 import { sqlFunction } from '../database/sql-function.ts'
 
 /** `POST /auth` (specification: Limits). */
@@ -79,30 +79,30 @@ export async function authenticate(
   const token = /^Bearer +(\S+)$/i.exec(request.authorization)?.[1]
   if (token === undefined) throw new DomainError('UNAUTHENTICATED')
   const bearer = await access.tokens.verifyToken(token)
-  const standing = await access.credentials.check(bearer)
+  const state = await access.credentials.check(bearer)
   const { clientAddress } = request
-  const problem = addressProblem(standing.whitelist, bearer.caps, clientAddress)
+  const problem = addressProblem(state.whitelist, bearer.keyLimits, clientAddress)
   if (problem !== null) {
-    access.blocked.note(bearer.merchantId, clientAddress)
+    access.blocked.record(bearer.merchantId, clientAddress)
     throw new DomainError('ADDRESS_NOT_ALLOWED', problem)
   }
-  access.lastUses.note(bearer.apiKeyId, standing.lastUsedAt, clientAddress)
-  return standing.role === null ? bearer : asMember(bearer, standing, standing.role)
+  access.lastUses.record(bearer.apiKeyId, state.lastUsedAt, clientAddress)
+  return state.role === null ? bearer : asMember(bearer, state, state.role)
 }
 
 /** Why a caller may not come from where it does; null where it may. */
 function addressProblem(
   whitelist: readonly string[],
-  caps: Caps | null,
+  keyLimits: KeyLimitSet | null,
   address: string | null,
 ): string | null {
   if (!isAddressAllowed(whitelist, address)) return refusals.ADDRESS_NOT_ALLOWED.message
-  if (isAddressAllowed(caps?.addresses ?? [], address)) return null
+  if (isAddressAllowed(keyLimits?.addresses ?? [], address)) return null
   return 'This API key or token is limited to other addresses.'
 }
 
 /** The person whose session it is, with what the role gives now: the token alone gives nothing. */
-function asMember(bearer: Actor, { memberId }: Standing, role: Role): Actor {
+function asMember(bearer: Actor, { memberId }: CredentialState, role: Role): Actor {
   return { ...bearer, memberId, role, readsOnly: roles[role].readsOnly, scopes: scopesOf[role] }
 }
 
@@ -111,7 +111,7 @@ const scopesOf = Object.fromEntries(
 ) as unknown as Readonly<Record<Role, ReadonlySet<Scope>>>
 
 /** What a caller of `POST /auth` sent. Nobody hears about a wrong wish before the key is known. */
-export interface Exchange {
+export interface CredentialExchange {
   key: string | undefined
   secret: string | undefined
   scopes?: unknown
@@ -130,7 +130,7 @@ export interface ExchangeResult {
   expiresAt: Date
   scopes: readonly Scope[]
   /** What it is limited to: the key's limits, or narrower ones. */
-  caps: Caps | null
+  keyLimits: KeyLimitSet | null
   /** For `rateLimitHeaders('auth', …)`. */
   rateLimit: RateLimitState
 }
@@ -142,7 +142,10 @@ export interface ExchangeResult {
  *   INVALID_INPUT, checked in this order
  * @see specification: POST /auth
  */
-export async function exchangeCredentials(access: Access, request: Exchange): Promise<ExchangeResult> {
+export async function exchangeCredentials(
+  access: Access,
+  request: CredentialExchange,
+): Promise<ExchangeResult> {
   const { key = '', secret = '' } = request
   const found = isApiKey(key) ? await findKey(access.pool, key) : null
   const counted = found ? `key:${found.id}` : `address:${addressBlock(request.clientAddress)}`
@@ -152,39 +155,46 @@ export async function exchangeCredentials(access: Access, request: Exchange): Pr
 
   if (!rateLimit.allowed) throw refusal('RATE_LIMITED', undefined, { retryAfterS: rateLimit.resetS })
   // An unknown or revoked key takes the work of a wrong secret, and hears the same words.
-  const isProven =
+  const isVerified =
     isApiSecret(secret) && secretMatches(access.master, secret, found?.isRevoked ? null : found)
-  if (!found || !isProven) {
+  if (!found || !isVerified) {
     access.log.info({ counted, clientAddress: request.clientAddress }, 'credentials rejected')
     throw refusal('CREDENTIALS_REJECTED')
   }
   if (!found.isMerchantActive) throw refusal('ACCOUNT_INACTIVE')
   const problem = addressProblem(found.whitelist, found, request.clientAddress)
   if (problem !== null) {
-    access.blocked.note(found.merchantId, request.clientAddress)
+    access.blocked.record(found.merchantId, request.clientAddress)
     throw refusal('ADDRESS_NOT_ALLOWED', problem)
   }
 
-  const wish = readWish(request)
-  const lacking = wish.scopes.filter((scope) => !found.scopes.includes(scope))
+  const tokenOptions = readTokenOptions(request)
+  const lacking = tokenOptions.scopes.filter((scope) => !found.scopes.includes(scope))
   if (lacking.length > 0) {
     const message = `The API key does not hold the scope ${lacking.join(', ')}.`
     throw refusal('FORBIDDEN', message, { requiredScopes: lacking })
   }
-  const { caps, problems: wider } = narrow(found, wish.caps)
-  const problems = [...wish.problems, ...wider]
+  const { keyLimits, problems: wider } = narrow(found, tokenOptions.keyLimits)
+  const problems = [...tokenOptions.problems, ...wider]
   if (problems.length > 0) throw refusal('INVALID_INPUT', undefined, { problems })
 
   const { id: apiKeyId, version: apiKeyVersion, merchantId } = found
-  access.lastUses.note(apiKeyId, null, request.clientAddress)
-  const grant = { merchantId, apiKeyId, apiKeyVersion, scopes: wish.scopes, caps, hours: wish.hours }
+  access.lastUses.record(apiKeyId, null, request.clientAddress)
+  const grant = {
+    merchantId,
+    apiKeyId,
+    apiKeyVersion,
+    scopes: tokenOptions.scopes,
+    keyLimits,
+    hours: tokenOptions.hours,
+  }
   const issued = await access.tokens.issueToken(grant)
-  return { ...issued, merchantId, apiKeyId, scopes: wish.scopes, caps, rateLimit }
+  return { ...issued, merchantId, apiKeyId, scopes: tokenOptions.scopes, keyLimits, rateLimit }
 }
 
 const authPolicy = { max: authAttemptsMax, windowMs: limits.authWindowMs }
 
-interface FoundKey extends StoredSecret, Caps {
+interface FoundKey extends StoredSecret, KeyLimitSet {
   id: number
   merchantId: number
   version: number
@@ -221,21 +231,25 @@ async function findKey(pool: pg.Pool, key: string): Promise<FoundKey | null> {
   return rows[0]?.isKnown ? rows[0] : null
 }
 
-interface Wish {
+interface TokenOptions {
   scopes: Scope[]
-  caps: Caps | null
+  keyLimits: KeyLimitSet | null
   hours: number
   problems: FieldProblem[]
 }
 
-function readWish({ scopes: names, expiresInHours, limits: asLimited }: Exchange): Wish {
+function readTokenOptions({
+  scopes: names,
+  expiresInHours,
+  limits: asLimited,
+}: CredentialExchange): TokenOptions {
   const problems: FieldProblem[] = []
   const asked: readonly unknown[] = Array.isArray(names) ? [...new Set(names)] : []
   const known = asked.filter((name) => typeof name === 'string' && isScope(name))
   if (isGiven(names) && (asked.length === 0 || known.length < asked.length)) {
     problems.push({ field: 'scopes', message: `must be a list of one or more of ${scopes.join(', ')}` })
   }
-  const caps = readCaps(asLimited, problems)
+  const keyLimits = readKeyLimits(asLimited, problems)
   const { tokenHoursMin, tokenHoursMax, tokenHoursDefault } = limits
   const hours = isGiven(expiresInHours) ? Number(expiresInHours) : tokenHoursDefault
   const isNumber = !isGiven(expiresInHours) || Number.isInteger(expiresInHours)
@@ -243,12 +257,12 @@ function readWish({ scopes: names, expiresInHours, limits: asLimited }: Exchange
     const message = `must be a whole number of hours from ${tokenHoursMin} to ${tokenHoursMax}`
     problems.push({ field: 'expiresInHours', message })
   }
-  return { scopes: isGiven(names) ? known : [...defaultScopes], caps, hours, problems }
+  return { scopes: isGiven(names) ? known : [...defaultScopes], keyLimits, hours, problems }
 }
 
-function readCaps(asked: unknown, problems: FieldProblem[]): Caps | null {
+function readKeyLimits(asked: unknown, problems: FieldProblem[]): KeyLimitSet | null {
   try {
-    return readInput(z.object({ limits: capsInput.nullish() }), { limits: asked }).limits ?? null
+    return readInput(z.object({ limits: keyLimitsInput.nullish() }), { limits: asked }).limits ?? null
   } catch (error) {
     if (!(error instanceof DomainError)) throw error
     problems.push(...(error.detail.problems ?? []))
@@ -261,7 +275,7 @@ function isGiven(value: unknown): boolean {
   return value !== undefined && value !== null
 }
 
-const noteLastUse = sqlFunction('note_last_use', {
+const recordLastUse = sqlFunction('record_last_use', {
   takes: { credential: 'int', address: 'text?', everyMs: 'int', idleMs: 'int' },
   gives: 'void',
 })
@@ -270,7 +284,7 @@ const noteLastUse = sqlFunction('note_last_use', {
 export class LastUses {
   readonly #pool: pg.Pool
   readonly #log: Log
-  readonly #noted = new RecentMap<number, number>(limits.tokenCacheMax)
+  readonly #recordedAt = new LruMap<number, number>(limits.tokenCacheMax)
 
   constructor(pool: pg.Pool, log: Log) {
     this.#pool = pool
@@ -278,12 +292,12 @@ export class LastUses {
   }
 
   /** @param known when it was used, as far as this process has heard: other processes note it too */
-  note(apiKeyId: number, known: Date | null, address: string | null): void {
+  record(apiKeyId: number, known: Date | null, address: string | null): void {
     const now = Date.now()
-    const at = Math.max(known?.getTime() ?? 0, this.#noted.get(apiKeyId) ?? 0)
+    const at = Math.max(known?.getTime() ?? 0, this.#recordedAt.get(apiKeyId) ?? 0)
     if (now - at < everyMs) return
-    this.#noted.set(apiKeyId, now)
-    noteLastUse(this.#pool, { credential: apiKeyId, address, everyMs, idleMs }).catch((error: unknown) =>
+    this.#recordedAt.set(apiKeyId, now)
+    recordLastUse(this.#pool, { credential: apiKeyId, address, everyMs, idleMs }).catch((error: unknown) =>
       this.#log.warn({ err: error }, 'the use of a credential was not noted'),
     )
   }

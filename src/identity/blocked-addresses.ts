@@ -4,8 +4,8 @@ import { limits } from '../shared/limits.ts'
 import type { Log } from '../telemetry/log.ts'
 import { addressBlock } from '../shared/ip-whitelist.ts'
 import { takeHit } from '../limits/window.ts'
-import { RecentMap } from '../shared/recent-map.ts'
-import { noteAccess } from './note-access.ts'
+import { LruMap } from '../shared/lru-map.ts'
+import { recordAccess } from './record-access.ts'
 
 /** Alerts of addresses that were turned away, in the window of `POST /auth`: of each and of all. Choice. */
 const blockedAlertsPerAddressMax = 1
@@ -20,24 +20,24 @@ export class BlockedAddresses {
   readonly #pool: pg.Pool
   readonly #log: Log
   /** What this process told of needs no look into the database. */
-  readonly #told = new RecentMap<string, number>(limits.allowanceNamesMax)
+  readonly #reportedAt = new LruMap<string, number>(limits.windowNamesMax)
 
   constructor(pool: pg.Pool, log: Log) {
     this.#pool = pool
     this.#log = log
   }
 
-  note(merchantId: number, address: string | null): void {
+  record(merchantId: number, address: string | null): void {
     const name = `blocked:${merchantId}:${addressBlock(address)}`
     const now = performance.now()
-    if (now - (this.#told.get(name) ?? Number.NEGATIVE_INFINITY) < windowMs) return
-    this.#told.set(name, now)
-    this.#tell(name, merchantId, address).catch((error: unknown) =>
+    if (now - (this.#reportedAt.get(name) ?? Number.NEGATIVE_INFINITY) < windowMs) return
+    this.#reportedAt.set(name, now)
+    this.#report(name, merchantId, address).catch((error: unknown) =>
       this.#log.warn({ err: error }, 'a blocked address was not told of'),
     )
   }
 
-  async #tell(name: string, merchantId: number, address: string | null): Promise<void> {
+  async #report(name: string, merchantId: number, address: string | null): Promise<void> {
     await transact({ pool: this.#pool }, async (tx) => {
       const here = await takeHit(tx, name, { max: blockedAlertsPerAddressMax, windowMs })
       if (!here.allowed) return
@@ -47,7 +47,7 @@ export class BlockedAddresses {
       const from = address ?? 'an unknown address'
       const message = `A valid credential was used from ${from}, which the whitelist does not hold.`
       const alert = { kind: 'ip_blocked', message, ...(address !== null && { ip: address }) }
-      await noteAccess(tx, { merchant: merchantId, kind: 'security_alert', what: alert })
+      await recordAccess(tx, { merchant: merchantId, kind: 'security_alert', what: alert })
     })
   }
 }

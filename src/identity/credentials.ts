@@ -5,12 +5,12 @@ import type { Log } from '../telemetry/log.ts'
 import { type Actor, actorOf } from './actor.ts'
 import type { BlockedAddresses } from './blocked-addresses.ts'
 import { isAddressAllowed } from '../shared/ip-whitelist.ts'
-import { RecentMap } from '../shared/recent-map.ts'
+import { LruMap } from '../shared/lru-map.ts'
 import type { Role } from './roles.ts'
 import { isExpired } from './tokens.ts'
 
 /** Why an actor may not go on. */
-export type Ending = 'UNAUTHENTICATED' | 'ACCOUNT_INACTIVE' | 'ADDRESS_NOT_ALLOWED'
+export type RevocationReason = 'UNAUTHENTICATED' | 'ACCOUNT_INACTIVE' | 'ADDRESS_NOT_ALLOWED'
 
 /**
  * Knows whether the keys behind valid tokens still live, never more than `limits.credentialFreshMs` late.
@@ -19,7 +19,7 @@ export type Ending = 'UNAUTHENTICATED' | 'ACCOUNT_INACTIVE' | 'ADDRESS_NOT_ALLOW
 export class CredentialWatch {
   readonly #pool: pg.Pool
   readonly #log: Log
-  readonly #known = new RecentMap<number, Known>(limits.tokenCacheMax)
+  readonly #known = new LruMap<number, Known>(limits.tokenCacheMax)
   readonly #watchers = new Set<Watcher>()
   readonly #interval: NodeJS.Timeout
   #next: Map<number, PromiseWithResolvers<KeyState | null>> = new Map()
@@ -36,9 +36,9 @@ export class CredentialWatch {
    * Makes sure that the actor's credential is current and its merchant active.
    * @throws DomainError UNAUTHENTICATED, ACCOUNT_INACTIVE
    */
-  async check(actor: Actor): Promise<Standing> {
+  async check(actor: Actor): Promise<CredentialState> {
     const state = await this.#stateOf(actor.apiKeyId)
-    const ending = endingOf(actor, state)
+    const ending = revocationOf(actor, state)
     if (ending || !state) throw new DomainError(ending ?? 'UNAUTHENTICATED')
     return state
   }
@@ -49,7 +49,11 @@ export class CredentialWatch {
    * whitelist.
    * @returns what ends the watch
    */
-  onRevoked(actor: Actor, clientAddress: string | null, listener: (why: Ending) => void): () => void {
+  onRevoked(
+    actor: Actor,
+    clientAddress: string | null,
+    listener: (why: RevocationReason) => void,
+  ): () => void {
     const watcher: Watcher = { actor, clientAddress, listener }
     this.#watchers.add(watcher)
     return () => this.#watchers.delete(watcher)
@@ -147,7 +151,7 @@ export class CredentialWatch {
   async #recheckKey(apiKeyId: number, watchers: readonly Watcher[]): Promise<void> {
     const state = await this.#ask(apiKeyId)
     for (const watcher of watchers) {
-      const ending = endingOf(watcher.actor, state) ?? addressEnding(state, watcher.clientAddress)
+      const ending = revocationOf(watcher.actor, state) ?? addressRevocation(state, watcher.clientAddress)
       if (ending && this.#watchers.delete(watcher)) watcher.listener(ending)
     }
   }
@@ -168,12 +172,12 @@ export async function whyTurnedAway(ctx: {
   credentials.forget(actor.apiKeyId)
   const { whitelist } = await credentials.check(actor)
   if (isAddressAllowed(whitelist, ctx.clientAddress)) return new DomainError('UNAUTHENTICATED')
-  blocked.note(actor.merchantId, ctx.clientAddress)
+  blocked.record(actor.merchantId, ctx.clientAddress)
   return new DomainError('ADDRESS_NOT_ALLOWED')
 }
 
 /** What is true of a living credential at this moment. */
-export interface Standing {
+export interface CredentialState {
   /** Of a session: whose it is, and what role the person has now. */
   memberId: number | null
   role: Role | null
@@ -182,7 +186,7 @@ export interface Standing {
   lastUsedAt: Date | null
 }
 
-interface KeyState extends Standing {
+interface KeyState extends CredentialState {
   merchantId: number
   version: number
   /** Also: its time is over. */
@@ -199,16 +203,16 @@ interface Known {
 interface Watcher {
   actor: Actor
   clientAddress: string | null
-  listener: (why: Ending) => void
+  listener: (why: RevocationReason) => void
 }
 
-function endingOf(actor: Actor, state: KeyState | null): Ending | null {
+function revocationOf(actor: Actor, state: KeyState | null): RevocationReason | null {
   const isCurrent = state?.version === actor.apiKeyVersion && state.merchantId === actor.merchantId
   if (!isCurrent || state.isRevoked || isExpired(actor)) return 'UNAUTHENTICATED'
   return state.isMerchantActive ? null : 'ACCOUNT_INACTIVE'
 }
 
-function addressEnding(state: KeyState | null, address: string | null): Ending | null {
+function addressRevocation(state: KeyState | null, address: string | null): RevocationReason | null {
   return isAddressAllowed(state?.whitelist ?? [], address) ? null : 'ADDRESS_NOT_ALLOWED'
 }
 

@@ -1,7 +1,7 @@
 -- Keeps a new signing key, unless another process made the one of this name first.
-CREATE OR REPLACE FUNCTION keep_signing_key(name text, public_half jsonb, sealed bytea) RETURNS void
+CREATE OR REPLACE FUNCTION keep_signing_key(name text, public_half jsonb, encrypted bytea) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
-  INSERT INTO signing_key (kid, public_key, sealed_private) VALUES (name, public_half, sealed)
+  INSERT INTO signing_key (kid, public_key, encrypted_private) VALUES (name, public_half, encrypted)
   ON CONFLICT (kid) DO NOTHING
 $$;
 

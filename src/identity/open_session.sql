@@ -12,7 +12,7 @@ BEGIN
     SELECT s.id FROM session s
     WHERE s.member_id = member AND s.revoked_at IS NULL AND s.expires_at > now()
     ORDER BY s.id DESC OFFSET most);
-  PERFORM note_access(merchant, 'team_login',
+  PERFORM record_access(merchant, 'team_login',
     jsonb_build_object('team_member_id', member, 'email', email, 'ip', address));
   RETURN opened;
 END $$;

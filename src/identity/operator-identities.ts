@@ -5,8 +5,8 @@ import type { MasterSecret } from './secrets.ts'
 export type IdentityKind = 'collect' | 'disburse' | 'payout' | 'recipients'
 
 /**
- * What an identity is derived from: the merchant's reference, the name of a request (`Effect.name`), or a
- * payment link's slug and the reference of one attempt to pay by it.
+ * What an identity is derived from: the merchant's reference, the name of a request
+ * (`IdempotentOperation.name`), or a payment link's slug and the reference of one attempt to pay by it.
  */
 export type IdentitySource =
   | { merchantId: number; kind: IdentityKind; by: 'reference' | 'request'; name: string }

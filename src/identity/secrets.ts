@@ -37,12 +37,12 @@ export class MasterSecret {
   }
 
   /** Bytes that only this installation knows, always the same for the same request: see `pairFor`. */
-  pairSeed(effectId: string): Buffer {
-    return this.#derive(`api-key-pair:${effectId}`, 1_024)
+  pairSeed(operationId: string): Buffer {
+    return this.#derive(`api-key-pair:${operationId}`, 1_024)
   }
 
-  /** AES-256 key that seals what must be read again: see `seal.ts`. */
-  get sealingKey(): KeyObject {
+  /** AES-256 key that seals what must be read again: see `encrypt.ts`. */
+  get encryptionKey(): KeyObject {
     return createSecretKey(this.#derive('sealing'))
   }
 
@@ -100,9 +100,9 @@ export interface Pair {
  * A pair for a request. One that came with an `Idempotency-Key` and is begun again gets the same pair: what
  * it made the first time is found by it, and its secret, which nobody kept, can be told.
  */
-export function pairFor(master: MasterSecret, effectId: string | null): Pair {
-  if (effectId === null) return { key: makeApiKey(), secret: makeApiSecret() }
-  const seed = master.pairSeed(effectId)
+export function pairFor(master: MasterSecret, operationId: string | null): Pair {
+  if (operationId === null) return { key: makeApiKey(), secret: makeApiSecret() }
+  const seed = master.pairSeed(operationId)
   let at = 0
   const draw = (count: number) => seed.subarray(at, (at += count))
   return { key: makeApiKey(draw), secret: makeApiSecret(draw) }
@@ -218,7 +218,7 @@ function randomBase62(length: number, draw: Draw): string {
 function checksum(body: string): string {
   let rest = crc32(body)
   let digits = ''
-  for (let place = 0; place < 6; place += 1) {
+  for (let index = 0; index < 6; index += 1) {
     digits = alphabet.charAt(rest % 62) + digits
     rest = Math.floor(rest / 62)
   }

@@ -11,7 +11,7 @@ import type { IssuedToken } from './tokens.ts'
 const sessionHours = 12
 
 /** Whoever has proven to be a member. */
-export interface ProvenMember {
+export interface VerifiedMember {
   memberId: number
   merchantId: number
   role: Role
@@ -29,7 +29,7 @@ const insertSession = sqlFunction('open_session', {
  */
 export async function openSession(
   tx: pg.PoolClient,
-  { memberId, merchantId, email }: ProvenMember,
+  { memberId, merchantId, email }: VerifiedMember,
   address: string | null,
 ): Promise<number> {
   const id = await insertSession(tx, {
@@ -62,7 +62,7 @@ export async function isNewAddress(
 /** The access token of a session that is committed. What it allows is looked up with each request. */
 export function sessionToken(
   { tokens }: Pick<Access, 'tokens'>,
-  { merchantId, role }: ProvenMember,
+  { merchantId, role }: VerifiedMember,
   sessionId: number,
 ): Promise<IssuedToken> {
   const { scopes } = roles[role]

@@ -8,12 +8,12 @@ import {
 import type pg from 'pg'
 import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
-import { seal, unseal } from './seal.ts'
+import { encrypt, decrypt } from './encrypt.ts'
 import type { MasterSecret } from './secrets.ts'
 import { sqlFunction } from '../database/sql-function.ts'
 
 const keepSigningKey = sqlFunction('keep_signing_key', {
-  takes: { name: 'text', publicHalf: 'jsonb', sealed: 'bytea' },
+  takes: { name: 'text', publicHalf: 'jsonb', encrypted: 'bytea' },
   gives: 'void',
 })
 
@@ -70,14 +70,14 @@ const reloadIntervalMs = 1_000
 interface SigningKeyRow {
   kid: string
   public_key: JsonWebKey
-  sealed_private: Buffer
+  encrypted_private: Buffer
   retired: boolean
 }
 
 /** Newest first. A retired key is believed for as long as a token that it signed may live. */
 async function load(pool: pg.Pool): Promise<SigningKeyRow[]> {
   const { rows } = await pool.query<SigningKeyRow>(
-    `SELECT kid, public_key, sealed_private, retired_at IS NOT NULL AS retired FROM signing_key
+    `SELECT kid, public_key, encrypted_private, retired_at IS NOT NULL AS retired FROM signing_key
      WHERE retired_at IS NULL OR retired_at > now() - make_interval(hours => $1)
      ORDER BY created_at DESC, kid DESC`,
     [limits.tokenHoursMax],
@@ -97,8 +97,8 @@ async function make(pool: pg.Pool, master: MasterSecret): Promise<void> {
   const kid = rows[0]?.kid
   if (!kid) return
   const { publicKey, privateKey } = generateKeyPairSync('ed25519')
-  const sealed = seal(master.sealingKey, privateKey.export({ format: 'der', type: 'pkcs8' }), kid)
-  await keepSigningKey(pool, { name: kid, publicHalf: publicKey.export({ format: 'jwk' }), sealed })
+  const encrypted = encrypt(master.encryptionKey, privateKey.export({ format: 'der', type: 'pkcs8' }), kid)
+  await keepSigningKey(pool, { name: kid, publicHalf: publicKey.export({ format: 'jwk' }), encrypted })
 }
 
 function publicKeys(rows: readonly SigningKeyRow[]): ReadonlyMap<string, KeyObject> {
@@ -106,10 +106,10 @@ function publicKeys(rows: readonly SigningKeyRow[]): ReadonlyMap<string, KeyObje
 }
 
 /** A wrong master secret is told here, at the start: under it no API secret would match either. */
-function openPrivate(master: MasterSecret, { kid, sealed_private }: SigningKeyRow): KeyObject {
+function openPrivate(master: MasterSecret, { kid, encrypted_private }: SigningKeyRow): KeyObject {
   try {
     return createPrivateKey({
-      key: unseal(master.sealingKey, sealed_private, kid),
+      key: decrypt(master.encryptionKey, encrypted_private, kid),
       format: 'der',
       type: 'pkcs8',
     })

@@ -7,8 +7,8 @@ import { DomainError } from '../shared/errors.ts'
 import { limits } from '../shared/limits.ts'
 import { providers } from '../shared/providers.ts'
 import type { Actor } from './actor.ts'
-import type { Caps } from './caps.ts'
-import { RecentMap } from '../shared/recent-map.ts'
+import type { KeyLimitSet } from './key-limits.ts'
+import { LruMap } from '../shared/lru-map.ts'
 import { isScope, type Scope } from './scopes.ts'
 import type { SigningKeys } from './signing-keys.ts'
 
@@ -19,7 +19,7 @@ export interface Grant {
   apiKeyId: number
   apiKeyVersion: number
   scopes: readonly Scope[]
-  caps?: Caps | null
+  keyLimits?: KeyLimitSet | null
   /** 1 to 720. */
   hours: number
 }
@@ -44,7 +44,7 @@ export interface Tokens {
 
 export function createTokens(keys: SigningKeys): Tokens {
   // Checking a signature costs as much as the rest of a request; a token is checked once and then recognized.
-  const verified = new RecentMap<string, Actor>(limits.tokenCacheMax)
+  const verified = new LruMap<string, Actor>(limits.tokenCacheMax)
   return {
     issueToken: (grant) => issue(keys, grant),
     async verifyToken(token) {
@@ -87,7 +87,7 @@ const toleranceS = 5
 const id = z.int().positive().max(2_147_483_647)
 
 /** Amounts as numbers; what is left out does not limit. A limit that nobody understands opens nothing. */
-const capsClaim = z.strictObject({
+const keyLimitsClaim = z.strictObject({
   maxPerPayment: z.int().transform(BigInt).nullable().default(null),
   maxPerDay: z.int().transform(BigInt).nullable().default(null),
   paymentMethods: z.array(z.enum(providers)).nullable().default(null),
@@ -103,7 +103,7 @@ const claimsOfOurs = z.object({
   key: id,
   kv: id,
   scope: z.string(),
-  caps: capsClaim.optional(),
+  keyLimits: keyLimitsClaim.optional(),
   iat: z.int(),
   nbf: z.int(),
   exp: z.int(),
@@ -118,7 +118,7 @@ async function issue(keys: SigningKeys, grant: Grant): Promise<IssuedToken> {
     key: grant.apiKeyId,
     kv: grant.apiKeyVersion,
     scope: grant.scopes.join(' '),
-    ...(grant.caps && { caps: claimOf(grant.caps) }),
+    ...(grant.keyLimits && { keyLimits: claimOf(grant.keyLimits) }),
   })
     .setProtectedHeader({ alg: algorithm, typ: type, kid })
     .setIssuer(issuer)
@@ -132,8 +132,8 @@ async function issue(keys: SigningKeys, grant: Grant): Promise<IssuedToken> {
   return { token, expiresIn, expiresAt: new Date((issuedAt + expiresIn) * 1_000) }
 }
 
-function claimOf(caps: Caps): object {
-  const parts = Object.entries(caps).filter(([, cap]) => cap !== null)
+function claimOf(keyLimits: KeyLimitSet): object {
+  const parts = Object.entries(keyLimits).filter(([, cap]) => cap !== null)
   return Object.fromEntries(parts.map(([name, cap]) => [name, typeof cap === 'bigint' ? Number(cap) : cap]))
 }
 
@@ -141,14 +141,14 @@ async function verify(keys: SigningKeys, token: string): Promise<Actor> {
   const payload = await verifiedPayload(keys, token)
   const claims = claimsOfOurs.safeParse(payload)
   if (!claims.success) throw new DomainError('UNAUTHENTICATED')
-  const { sub, key, kv, scope, caps, exp, jti } = claims.data
+  const { sub, key, kv, scope, keyLimits, exp, jti } = claims.data
   return {
     merchantId: sub,
     apiKeyId: key,
     apiKeyVersion: kv,
     // A scope that this version of the service does not know allows nothing.
     scopes: new Set(scope.split(' ').filter(isScope)),
-    caps: caps ?? null,
+    keyLimits: keyLimits ?? null,
     tokenId: jti,
     expiresAt: new Date(exp * 1_000),
     memberId: null,

@@ -1,19 +1,19 @@
 import { limits } from '../shared/limits.ts'
 import type { Provider } from '../shared/providers.ts'
-import type { LaneHolds } from './lane-holds.ts'
+import type { Leases } from './leases.ts'
 
 /** The work that is drained lane by lane; each kind has lanes of its own. */
 export interface Drains {
   /** Payouts, a lane for each operator. Every process may drain one: each payout is taken once. */
   payouts: Drain<Provider>
   /** Recipients of batches, in one lane that one process at a time drains. */
-  batches: Drain<typeof bulkLane>
+  batches: Drain<typeof bulkQueue>
   /** Webhooks, a lane for each endpoint, by its id; one process at a time drains it. */
   webhooks: Drain<number>
 }
 
 /** The lane of batches among the lanes that are held; the ids of webhook endpoints begin at 1. */
-export const bulkLane = 0
+export const bulkQueue = 0
 
 /** The lanes of one kind of work that this process drains. */
 export interface Drain<Key> {
@@ -49,63 +49,63 @@ export interface Run {
    */
   begin(work: Promise<unknown>, onEnd?: () => void): void
   /** Looks again, at once or after a pause; the first look ends all pauses. */
-  wake(afterMs?: number): void
+  notify(afterMs?: number): void
 }
 
 /** Holds a lane against other processes during `work`. */
-type Hold<Key> = (key: Key, work: (lost: AbortSignal) => Promise<void>) => Promise<unknown>
+type TakeLease<Key> = (key: Key, work: (lost: AbortSignal) => Promise<void>) => Promise<unknown>
 
 /** @param ending aborted when the service begins to end; every run ends with it */
-export function openDrains(ending: AbortSignal, holds: LaneHolds): Drains {
+export function openDrains(ending: AbortSignal, leases: Leases): Drains {
   const stop = aWhileAfter(ending)
-  const hold: Hold<number> = (lane, work) => holds.during(lane, work)
+  const takeLease: TakeLease<number> = (key, work) => leases.during(key, work)
   return {
     payouts: openDrain(ending, stop, (_, work) => work(ending)),
-    batches: openDrain(ending, stop, hold),
-    webhooks: openDrain(ending, stop, hold),
+    batches: openDrain(ending, stop, takeLease),
+    webhooks: openDrain(ending, stop, takeLease),
   }
 }
 
 function aWhileAfter(ending: AbortSignal): AbortSignal {
   const stop = new AbortController()
-  const end = () => void setTimeout(() => stop.abort(), limits.landMs).unref()
+  const end = () => void setTimeout(() => stop.abort(), limits.drainOperatorsMs).unref()
   ending.addEventListener('abort', end, { once: true })
   return stop.signal
 }
 
-function openDrain<Key>(ending: AbortSignal, stop: AbortSignal, hold: Hold<Key>): Drain<Key> {
-  const lanes = new Map<Key, Lane>()
+function openDrain<Key>(ending: AbortSignal, stop: AbortSignal, takeLease: TakeLease<Key>): Drain<Key> {
+  const runs = new Map<Key, OpenRun>()
   return {
     async run(key, open) {
-      const running = lanes.get(key)
-      if (running) return running.wake()
-      const lane = openLane(ending, stop)
-      lanes.set(key, lane)
+      const running = runs.get(key)
+      if (running) return running.notify()
+      const opened = openRun(ending, stop)
+      runs.set(key, opened)
       try {
         do {
-          lane.again = false
-          await hold(key, (lost) => lane.drain(open, lost))
-        } while (lane.again && !ending.aborted)
+          opened.again = false
+          await takeLease(key, (lost) => opened.drain(open, lost))
+        } while (opened.again && !ending.aborted)
       } finally {
-        lanes.delete(key)
+        runs.delete(key)
       }
     },
     get size() {
-      return lanes.size
+      return runs.size
     },
     get failing() {
-      return [...lanes.values()].filter(({ isFailing }) => isFailing).length
+      return [...runs.values()].filter(({ isFailing }) => isFailing).length
     },
   }
 }
 
-type Lane = ReturnType<typeof openLane>
+type OpenRun = ReturnType<typeof openRun>
 
-function openLane(ending: AbortSignal, stop: AbortSignal) {
+function openRun(ending: AbortSignal, stop: AbortSignal) {
   let lost = ending
   let resume = () => {}
   let pause: NodeJS.Timeout | undefined
-  const lane = {
+  const opened = {
     /** Something was added since the last look. */
     again: false,
     isFailing: false,
@@ -115,42 +115,42 @@ function openLane(ending: AbortSignal, stop: AbortSignal) {
       return ending.aborted || lost.aborted
     },
     begin(work: Promise<unknown>, onEnd?: () => void) {
-      lane.underWay += 1
+      opened.underWay += 1
       void work.finally(() => {
-        lane.underWay -= 1
-        if (lane.underWay === 0) lane.wake()
+        opened.underWay -= 1
+        if (opened.underWay === 0) opened.notify()
         else onEnd?.()
       })
     },
-    wake(afterMs = 0) {
+    notify(afterMs = 0) {
       if (afterMs > 0) {
-        pause ??= setTimeout(() => lane.wake(), afterMs)
+        pause ??= setTimeout(() => opened.notify(), afterMs)
         return
       }
       clearTimeout(pause)
       pause = undefined
-      lane.again = true
+      opened.again = true
       resume()
     },
-    async drain(open: (run: Run) => Look, lostHold: AbortSignal) {
-      lost = lostHold
+    async drain(open: (run: Run) => Look, lostLease: AbortSignal) {
+      lost = lostLease
       const onOver = () => resume()
       for (const signal of [ending, lost]) signal.addEventListener('abort', onOver, { once: true })
-      const look = open(lane)
+      const look = open(opened)
       try {
         do {
-          lane.again = false
+          opened.again = false
           // A wake during the look counts too.
-          if (!lane.isOver && (await look())) lane.again = true
-          const waits = !lane.again && lane.underWay > 0 && !lane.isOver
+          if (!opened.isOver && (await look())) opened.again = true
+          const waits = !opened.again && opened.underWay > 0 && !opened.isOver
           if (waits) await new Promise<void>((resolve) => (resume = resolve))
-        } while (lane.again && !lane.isOver)
+        } while (opened.again && !opened.isOver)
       } finally {
         clearTimeout(pause)
         pause = undefined
-        for (const signal of [ending, lostHold]) signal.removeEventListener('abort', onOver)
+        for (const signal of [ending, lostLease]) signal.removeEventListener('abort', onOver)
       }
     },
   }
-  return lane
+  return opened
 }

@@ -16,7 +16,7 @@ const restartMs = { first: 200, max: 5_000 }
 /** What does not end by then is left to itself. */
 const endMaxMs = 2_000
 
-export interface Engine {
+export interface JobEngine {
   /** False while it has stopped by itself and is not up again. */
   healthy(): boolean
   /** No further job begins; resolves when those under way have ended, within `limits.drainMs`. */
@@ -38,7 +38,7 @@ export interface EngineOptions {
  * Runs jobs (graphile-worker): what transactions enqueued, on whichever node takes it first. Begins a moment
  * later; where it stops by itself, after the loss of its connections for instance, it is started again.
  */
-export function startEngine(options: EngineOptions): Engine {
+export function startEngine(options: EngineOptions): JobEngine {
   const { log } = options
   const closing = new AbortController()
   let up = true
@@ -124,7 +124,7 @@ async function runOn(
           localQueue: { size: jobsAtOnce },
           completeJobBatchDelay: 0,
           failJobBatchDelay: 0,
-          logger: new Logger(tellLog(log, closing, () => broken.abort())),
+          logger: new Logger(openLogger(log, closing, () => broken.abort())),
         },
       },
     })
@@ -150,7 +150,7 @@ const fewSessions = 'WARNING: having maxPoolSize'
  * @param onBroken it could not fetch: it keeps for good how its first look at its tables failed
  *   (`taskIdentifiers.js` of 0.18.0), so only a new one goes on for certain
  */
-function tellLog(log: Log, closing: AbortSignal, onBroken: () => void): LogFunctionFactory {
+function openLogger(log: Log, closing: AbortSignal, onBroken: () => void): LogFunctionFactory {
   return () => (level, message, meta) => {
     if (message.startsWith('Error occurred fetching jobs')) onBroken()
     const loud =

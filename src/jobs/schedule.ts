@@ -15,7 +15,7 @@ export interface Job {
 
 export interface Schedule {
   /** Runs a job now, or once more right after its present run. */
-  wake(name: string): void
+  notify(name: string): void
   /** False where a run takes far longer than its pause. */
   healthy(): boolean
   /** No further run begins; resolves when those under way have ended. */
@@ -29,7 +29,7 @@ export interface Schedule {
 export function startJobs(jobs: readonly Job[], log: Log): Schedule {
   const loops = new Map(jobs.map((job) => [job.name, startLoop(job, log)]))
   return {
-    wake: (name) => loops.get(name)?.wake(),
+    notify: (name) => loops.get(name)?.notify(),
     healthy: () => [...loops.values()].every((loop) => loop.healthy()),
     async close() {
       await Promise.all([...loops.values()].map((loop) => loop.close()))
@@ -61,7 +61,7 @@ function startLoop(job: Job, log: Log) {
     } while (again && !closed)
   }
 
-  function wake(): void {
+  function notify(): void {
     if (closed) return
     if (running) {
       again = true
@@ -70,19 +70,19 @@ function startLoop(job: Job, log: Log) {
     clearTimeout(timer)
     running = run().finally(() => {
       running = null
-      if (!closed) timer = setTimeout(wake, again ? 0 : job.everyMs).unref()
+      if (!closed) timer = setTimeout(notify, again ? 0 : job.everyMs).unref()
     })
   }
 
-  wake()
+  notify()
   return {
-    wake,
+    notify,
     healthy: () => running === null || performance.now() - begun < job.everyMs + stuckMs,
     async close() {
       closed = true
       clearTimeout(timer)
       // A long reading may be cut off: what a job must not lose stands in the database.
-      await Promise.race([running, sleep(limits.landMs, undefined, { ref: false })])
+      await Promise.race([running, sleep(limits.drainOperatorsMs, undefined, { ref: false })])
     },
   }
 }

@@ -28,12 +28,12 @@ interface Books {
  * How much a proof reads at once. A proof that runs into its time limit makes the next one smaller, so that
  * a slow machine proves in smaller steps instead of not at all.
  */
-export interface Pace {
+export interface SlicePace {
   rows: number
 }
 
 /** The pace that a process begins with. */
-export function newPace(): Pace {
+export function newPace(): SlicePace {
   return { rows: auditRowsMax }
 }
 
@@ -54,7 +54,7 @@ export interface RecentProof {
  */
 export async function proveRecent(
   books: Books,
-  pace: Pace = newPace(),
+  pace: SlicePace = newPace(),
   { beside = false, timeoutMs = auditTimeoutMs }: { beside?: boolean; timeoutMs?: number } = {},
 ): Promise<RecentProof | null> {
   return paced(pace, () =>
@@ -63,11 +63,11 @@ export async function proveRecent(
       const free = await takeTurn(tx, locks.recentProof)
       if (!free && !beside) return null
       const [reach] = await auditReach(tx, { most: beside ? null : pace.rows })
-      const upto = { uptoMovement: reach?.movementId, uptoEvent: reach?.eventId }
+      const upto = { uptoEntry: reach?.ledgerEntryId, uptoEvent: reach?.eventId }
       const problems = distinct(await auditRecent(tx, upto, patient(timeoutMs)))
       await haltWhere(tx, problems)
-      if (free && problems.length === 0) await noteProof(tx, upto, patient(timeoutMs))
-      return { problems, isEnd: upto.uptoMovement == null }
+      if (free && problems.length === 0) await recordProof(tx, upto, patient(timeoutMs))
+      return { problems, isEnd: upto.uptoEntry == null }
     }),
   )
 }
@@ -75,15 +75,15 @@ export async function proveRecent(
 /** Where a proof of new rows ends; nulls: at the end. */
 const auditReach = sqlFunction('audit_reach', {
   takes: { most: 'bigint?' },
-  gives: { movementId: 'bigint?', eventId: 'bigint?' },
+  gives: { ledgerEntryId: 'bigint?', eventId: 'bigint?' },
 })
 const auditRecent = sqlFunction('audit_recent', {
-  takes: { uptoMovement: 'bigint?', uptoEvent: 'bigint?' },
+  takes: { uptoEntry: 'bigint?', uptoEvent: 'bigint?' },
   gives: problemColumns,
 })
 /** Sums what the proof has read: over many rows no ordinary answer. */
-const noteProof = sqlFunction('note_proof', {
-  takes: { uptoMovement: 'bigint?', uptoEvent: 'bigint?' },
+const recordProof = sqlFunction('record_proof', {
+  takes: { uptoEntry: 'bigint?', uptoEvent: 'bigint?' },
   gives: 'void',
 })
 const beginPass = sqlFunction('begin_audit_pass', { takes: { ofKind: 'text' }, gives: 'int' })
@@ -107,7 +107,7 @@ export interface PassProgress {
  * @returns null where nothing is due, or another process has its turn
  * @throws DatabaseError where it took too long: then the slice was not proven
  */
-export async function proveDueSlice(books: Books, pace: Pace): Promise<PassProgress | null> {
+export async function proveDueSlice(books: Books, pace: SlicePace): Promise<PassProgress | null> {
   return paced(pace, () =>
     transact(books, async (tx) => {
       await beginProof(tx, auditSliceTimeoutMs)
@@ -150,7 +150,7 @@ export async function proveWhole(
 }
 
 /** Tries a slice again, smaller each time, while it runs into its time limit. */
-async function untilProven<Result>(pace: Pace, work: () => Promise<Result>): Promise<Result> {
+async function untilProven<Result>(pace: SlicePace, work: () => Promise<Result>): Promise<Result> {
   for (;;) {
     const { rows } = pace
     try {
@@ -161,7 +161,7 @@ async function untilProven<Result>(pace: Pace, work: () => Promise<Result>): Pro
   }
 }
 
-async function proveSlice(tx: PoolClient, id: number, pace: Pace): Promise<PassProgress> {
+async function proveSlice(tx: PoolClient, id: number, pace: SlicePace): Promise<PassProgress> {
   const timeoutMs = auditSliceTimeoutMs
   const problems = distinct(await proveNext(tx, { pass: id, most: pace.rows }, patient(timeoutMs)))
   await haltWhere(tx, problems)
@@ -198,7 +198,7 @@ async function haltWhere(tx: PoolClient, [worst]: readonly LedgerProblem[]): Pro
 }
 
 /** Halves the pace after a slow proof, quarters it after one that was cut off, and raises it again. */
-async function paced<Result>(pace: Pace, work: () => Promise<Result>): Promise<Result> {
+async function paced<Result>(pace: SlicePace, work: () => Promise<Result>): Promise<Result> {
   const begun = performance.now()
   const set = (rows: number) => {
     pace.rows = Math.round(Math.min(Math.max(rows, auditRowsMin), auditRowsMax))

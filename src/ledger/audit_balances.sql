@@ -7,7 +7,7 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp
 SET plan_cache_mode = force_custom_plan SET jit = off SET work_mem = '64MB' SET enable_seqscan = on AS $$
 #variable_conflict use_column
 DECLARE
-  since_movement bigint := coalesce((SELECT p.movement_id FROM audit_point p WHERE NOT anew), 0);
+  since_entry bigint := coalesce((SELECT p.ledger_entry_id FROM audit_point p WHERE NOT anew), 0);
 BEGIN
   RETURN QUERY
   WITH moved AS (
@@ -18,16 +18,16 @@ BEGIN
         ELSE 0 END) AS reserved,
       sum(CASE 'suspense'::ledger_account WHEN m.debit THEN m.amount WHEN m.credit THEN -m.amount
         ELSE 0 END) AS receivable
-    FROM movement m WHERE m.id > since_movement GROUP BY m.merchant_id
+    FROM ledger_entry m WHERE m.id > since_entry GROUP BY m.merchant_id
   ), rebuilt AS (
     SELECT merchant_id, coalesce(p.available, 0) + coalesce(m.available, 0) AS available,
       coalesce(p.reserved, 0) + coalesce(m.reserved, 0) AS reserved,
       coalesce(p.receivable, 0) + coalesce(m.receivable, 0) AS receivable
     FROM (SELECT * FROM audit_proven WHERE NOT anew) p FULL JOIN moved m USING (merchant_id)
   )
-  SELECT 'balances_equal_movements', merchant_id, CASE WHEN b.available IS NULL
-    THEN 'has movements but no balance'
-    ELSE format('balance says available %s, reserved %s%s; its movements say %s, %s%s', b.available,
+  SELECT 'balances_equal_entries', merchant_id, CASE WHEN b.available IS NULL
+    THEN 'has entries but no balance'
+    ELSE format('balance says available %s, reserved %s%s; its entries say %s, %s%s', b.available,
       b.reserved, ', receivable ' || nullif(b.receivable, 0), coalesce(r.available, 0),
       coalesce(r.reserved, 0), ', ' || nullif(r.receivable, 0)) END
   FROM merchant_balance b FULL JOIN rebuilt r USING (merchant_id)
@@ -46,10 +46,10 @@ BEGIN
   FROM merchant_balance b WHERE b.receivable > 0 AND b.available > 0;
 
   RETURN QUERY
-  SELECT 'events_tell_every_change', h.merchant_id,
+  SELECT 'events_report_every_change', h.merchant_id,
     format('positions end at %s, with %s of %s events after %s', h.position, found.count,
       h.position - found.since, found.since)
-  FROM stream_head h
+  FROM event_log_position h
   LEFT JOIN (SELECT * FROM audit_proven WHERE NOT anew) p USING (merchant_id)
   CROSS JOIN LATERAL (
     SELECT coalesce(p.position, 0) AS since, count(*) AS count, coalesce(max(e.position), 0) AS last,

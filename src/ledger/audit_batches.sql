@@ -6,7 +6,7 @@ SET plan_cache_mode = force_custom_plan SET jit = off SET work_mem = '64MB' SET 
 #variable_conflict use_column
 DECLARE
   recipients bigint[] := ARRAY(SELECT r.id FROM batch_recipient r WHERE r.batch_id = ANY (ids));
-  causes text[] := ARRAY(
+  origins text[] := ARRAY(
     SELECT 'batch:' || id FROM unnest(ids) AS id UNION ALL SELECT 'recipient:' || id
       FROM unnest(recipients) AS id);
 BEGIN
@@ -40,13 +40,13 @@ BEGIN
   -- one.
   RETURN QUERY
   WITH moved AS (
-    SELECT m.cause, min(m.merchant_id) AS merchant_id, max(m.merchant_id) AS merchant_id_too,
+    SELECT m.origin, min(m.merchant_id) AS merchant_id, max(m.merchant_id) AS merchant_id_too,
       sum(m.amount) FILTER (WHERE m.step = 'reserve') AS reserved, sum(m.amount)
         FILTER (WHERE m.step = 'void') AS voided,
       count(*) FILTER (WHERE m.step NOT IN ('reserve', 'void')) AS others
-    FROM movement m WHERE m.cause LIKE 'batch:%' AND m.cause = ANY (causes) GROUP BY m.cause
+    FROM ledger_entry m WHERE m.origin LIKE 'batch:%' AND m.origin = ANY (origins) GROUP BY m.origin
   ), due AS (
-    SELECT 'batch:' || b.id AS cause, b.merchant_id, b.total_amount, b.status,
+    SELECT 'batch:' || b.id AS origin, b.merchant_id, b.total_amount, b.status,
       b.started_at IS NOT NULL AS started, b.approval <> 'not_required' AS asked,
       (SELECT sum(r.amount) FROM batch_recipient r WHERE r.batch_id = b.id
         AND r.status = 'cancelled') AS cancelled
@@ -54,15 +54,15 @@ BEGIN
   )
   SELECT 'batches_end_once', coalesce(d.merchant_id, m.merchant_id),
     format('%s over %s is %s: set aside %s, given back %s, cancelled %s',
-    coalesce(d.cause, m.cause), d.total_amount, d.status, m.reserved, m.voided, d.cancelled)
-  FROM due d FULL JOIN moved m USING (cause)
-  WHERE d.cause IS NULL OR CASE WHEN d.started OR d.asked
+    coalesce(d.origin, m.origin), d.total_amount, d.status, m.reserved, m.voided, d.cancelled)
+  FROM due d FULL JOIN moved m USING (origin)
+  WHERE d.origin IS NULL OR CASE WHEN d.started OR d.asked
     THEN (m.merchant_id, m.merchant_id_too, m.reserved, m.voided, m.others)
       IS DISTINCT FROM (d.merchant_id, d.merchant_id, d.total_amount, d.cancelled, 0)
-    ELSE m.cause IS NOT NULL END;
+    ELSE m.origin IS NOT NULL END;
 
-  RETURN QUERY SELECT * FROM audit_recipient_money(ids, causes);
-  RETURN QUERY SELECT * FROM audit_batch_events(ids, recipients, causes);
+  RETURN QUERY SELECT * FROM audit_recipient_money(ids, origins);
+  RETURN QUERY SELECT * FROM audit_batch_events(ids, recipients, origins);
 
   RETURN QUERY
   SELECT 'statuses_agree_with_requests', coalesce(d.merchant_id, r.merchant_id),

@@ -1,6 +1,6 @@
 -- The events of collections tell each change of their statuses once. Part of `audit_collections`, which
 -- plans it with its settings.
-CREATE OR REPLACE FUNCTION audit_collection_events(ids bigint[], causes text[], changes text[])
+CREATE OR REPLACE FUNCTION audit_collection_events(ids bigint[], origins text[], changes text[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE sql STABLE AS $$
   -- A chain holds where the hashes of what was told cancel out but for the last one: each event begins where
@@ -11,28 +11,28 @@ LANGUAGE sql STABLE AS $$
     UNION ALL SELECT 'payment_pending', '', 'pending'
     -- The operator takes back what refunds had given back already.
     UNION ALL SELECT 'payment_reversed', 'reversed', 'reversed'
-  ), told AS (
+  ), events AS (
     SELECT c.transaction_id, min(c.merchant_id) AS merchant_id, max(c.merchant_id) AS merchant_id_too,
       count(*) FILTER (WHERE c.was = '') AS begun,
       bool_and(((c.type, c.was, c.status) IN (SELECT l.type, l.was, l.status
         FROM lawful l)) IS TRUE) AS lawful,
       sum(hashtext(c.status)::bigint - CASE c.was WHEN '' THEN 0 ELSE hashtext(c.was) END) AS net
     FROM (
-      SELECT e.id, e.merchant_id, e.type, transaction_of(event_cause(e.data)) AS transaction_id,
+      SELECT e.id, e.merchant_id, e.type, transaction_of(event_origin(e.data)) AS transaction_id,
         e.data->>'status' AS status, coalesce(e.data->>'previous_status', '') AS was
-      FROM event e WHERE event_cause(e.data) = ANY (causes) AND e.type = ANY (changes)
+      FROM event e WHERE event_origin(e.data) = ANY (origins) AND e.type = ANY (changes)
       OFFSET 0
     ) c GROUP BY c.transaction_id
   )
-  SELECT 'events_tell_every_change', coalesce(t.merchant_id, told.merchant_id), CASE
-    WHEN t.id IS NULL THEN format('events tell of transaction:%s, which is not there', told.transaction_id)
+  SELECT 'events_report_every_change', coalesce(t.merchant_id, events.merchant_id), CASE
+    WHEN t.id IS NULL THEN format('events tell of transaction:%s, which is not there', events.transaction_id)
     ELSE format('its events do not tell how transaction:%s became %s', t.id, t.status) END
-  FROM told FULL JOIN (
+  FROM events FULL JOIN (
     SELECT * FROM transaction WHERE transaction_type = 'pay' AND id = ANY (ids)
-  ) t ON t.id = told.transaction_id
-  WHERE told.transaction_id IS NULL OR told.begun <> 1 OR NOT told.lawful
-    OR told.net <> hashtext(t.status::text)
-    OR (told.merchant_id, told.merchant_id_too) IS DISTINCT FROM (t.merchant_id, t.merchant_id)
+  ) t ON t.id = events.transaction_id
+  WHERE events.transaction_id IS NULL OR events.begun <> 1 OR NOT events.lawful
+    OR events.net <> hashtext(t.status::text)
+    OR (events.merchant_id, events.merchant_id_too) IS DISTINCT FROM (t.merchant_id, t.merchant_id)
 $$;
 
 REVOKE EXECUTE ON FUNCTION audit_collection_events FROM PUBLIC;

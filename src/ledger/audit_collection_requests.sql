@@ -15,7 +15,7 @@ LANGUAGE sql STABLE AS $$
     AND (r.amount = t.amount AND r.provider = t.payment_method AND CASE t.status
       -- What is credited and kept is what the operator said.
       WHEN 'success' THEN r.state = 'settled'
-        AND coalesce((r.evidence->>'amount')::numeric = coalesce(x.said_amount, t.settled_amount), true)
+        AND coalesce((r.evidence->>'amount')::numeric = coalesce(x.confirmed_amount, t.settled_amount), true)
       WHEN 'reversed' THEN r.state = 'settled'
       WHEN 'failed' THEN r.state IN ('refused', 'closed')
       WHEN 'cancelled' THEN r.state = 'closed'

@@ -1,6 +1,6 @@
 -- The events of deposits, refunds and payouts tell each change of their statuses once. Part of
 -- `audit_disbursements`, which plans it with its settings.
-CREATE OR REPLACE FUNCTION audit_disbursed_events(ids bigint[], payout_ids bigint[], causes text[])
+CREATE OR REPLACE FUNCTION audit_disbursed_events(ids bigint[], payout_ids bigint[], origins text[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE sql STABLE AS $$
   -- A chain holds where each of its moves is lawful, none is told twice, and the hashes of what was told
@@ -14,8 +14,8 @@ LANGUAGE sql STABLE AS $$
       'pending', 'failed'),
     ('payout_cancelled', 'pending', 'cancelled'), ('payout_completed', 'processing', 'completed'),
     ('payout_failed', 'processing', 'failed'), ('payout_reversed', 'completed', 'completed')
-  ), told AS (
-    SELECT c.cause, min(c.merchant_id) AS merchant_id, max(c.merchant_id) AS merchant_id_too,
+  ), events AS (
+    SELECT c.origin, min(c.merchant_id) AS merchant_id, max(c.merchant_id) AS merchant_id_too,
       count(*) FILTER (WHERE c.was = '') AS begun, count(*)
         FILTER (WHERE c.type LIKE '%\_reversed') AS reversed,
       bool_and(((c.type, c.was, c.status) IN (SELECT l.type, l.was, l.status FROM lawful l)) IS TRUE)
@@ -23,26 +23,26 @@ LANGUAGE sql STABLE AS $$
       sum(hashtext(c.status)::bigint - CASE c.was WHEN '' THEN 0 ELSE hashtext(c.was) END) AS net
     FROM (
       SELECT e.id, e.merchant_id, e.type, e.data->>'status' AS status,
-        coalesce(e.data->>'previous_status', '') AS was, event_cause(e.data) AS cause
-      FROM event e WHERE event_cause(e.data) = ANY (causes)
+        coalesce(e.data->>'previous_status', '') AS was, event_origin(e.data) AS origin
+      FROM event e WHERE event_origin(e.data) = ANY (origins)
         AND (e.type LIKE 'deposit\_%' OR e.type LIKE 'payout\_%')
       OFFSET 0
-    ) c GROUP BY c.cause
+    ) c GROUP BY c.origin
   ), subject AS (
-    SELECT 'transaction:' || t.id AS cause, t.merchant_id, t.status::text AS status,
+    SELECT 'transaction:' || t.id AS origin, t.merchant_id, t.status::text AS status,
       t.status = 'reversed' AS back
     FROM transaction t WHERE t.transaction_type = 'deposit' AND t.id = ANY (ids)
     UNION ALL
     SELECT 'payout:' || p.id, p.merchant_id, p.status::text, p.reversed_at IS NOT NULL
     FROM payout p WHERE p.id = ANY (payout_ids)
   )
-  SELECT 'events_tell_every_change', coalesce(s.merchant_id, told.merchant_id), CASE
-    WHEN s.cause IS NULL THEN format('events tell of %s, which is not there', told.cause)
-    ELSE format('its events do not tell how %s became %s', s.cause, s.status) END
-  FROM told FULL JOIN subject s ON s.cause = told.cause
-  WHERE told.cause IS NULL OR told.begun <> 1 OR NOT told.lawful OR told.reversed <> s.back::int
-    OR told.net <> hashtext(s.status)
-    OR (told.merchant_id, told.merchant_id_too) IS DISTINCT FROM (s.merchant_id, s.merchant_id)
+  SELECT 'events_report_every_change', coalesce(s.merchant_id, events.merchant_id), CASE
+    WHEN s.origin IS NULL THEN format('events tell of %s, which is not there', events.origin)
+    ELSE format('its events do not tell how %s became %s', s.origin, s.status) END
+  FROM events FULL JOIN subject s ON s.origin = events.origin
+  WHERE events.origin IS NULL OR events.begun <> 1 OR NOT events.lawful OR events.reversed <> s.back::int
+    OR events.net <> hashtext(s.status)
+    OR (events.merchant_id, events.merchant_id_too) IS DISTINCT FROM (s.merchant_id, s.merchant_id)
 $$;
 
 REVOKE EXECUTE ON FUNCTION audit_disbursed_events FROM PUBLIC;

@@ -1,10 +1,10 @@
 -- The money of each deposit, refund and payout: set aside once, and it ended as its status says. Part of
 -- `audit_disbursements`, which plans it with its settings.
-CREATE OR REPLACE FUNCTION audit_disbursed_money(ids bigint[], payout_ids bigint[], causes text[])
+CREATE OR REPLACE FUNCTION audit_disbursed_money(ids bigint[], payout_ids bigint[], origins text[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE sql STABLE AS $$
   WITH subject AS (
-    SELECT 'transaction:' || t.id AS cause, t.merchant_id, t.payment_method, t.amount, t.settled_amount,
+    SELECT 'transaction:' || t.id AS origin, t.merchant_id, t.payment_method, t.amount, t.settled_amount,
       false AS scheduled, CASE t.status WHEN 'success' THEN 'completed' ELSE t.status::text END AS status,
       t.status = 'reversed' AS back
     FROM transaction t WHERE t.transaction_type = 'deposit' AND t.id = ANY (ids)
@@ -18,7 +18,7 @@ LANGUAGE sql STABLE AS $$
       s.status IN ('failed', 'cancelled') AS given_up
     FROM subject s
   ), money AS (
-    SELECT m.cause, min(m.merchant_id) AS merchant_id, max(m.merchant_id) AS merchant_id_too,
+    SELECT m.origin, min(m.merchant_id) AS merchant_id, max(m.merchant_id) AS merchant_id_too,
       sum(m.amount) FILTER (WHERE m.step = 'reserve') AS reserved, sum(m.amount)
         FILTER (WHERE m.step = 'post') AS posted,
       sum(m.amount) FILTER (WHERE m.step = 'release') AS released, sum(m.amount)
@@ -26,20 +26,20 @@ LANGUAGE sql STABLE AS $$
       sum(m.amount) FILTER (WHERE m.step = 'reverse') AS reversed,
       min(CASE m.step WHEN 'post' THEN m.credit WHEN 'reverse' THEN m.debit END) AS account,
       max(CASE m.step WHEN 'post' THEN m.credit WHEN 'reverse' THEN m.debit END) AS account_too
-    FROM movement m
+    FROM ledger_entry m
     WHERE (m.step IN ('reserve', 'post', 'release', 'void') OR m.step = 'reverse' AND m.credit = 'available')
-      AND m.cause = ANY (causes)
-    GROUP BY m.cause
+      AND m.origin = ANY (origins)
+    GROUP BY m.origin
   )
   SELECT 'disbursements_end_once', coalesce(d.merchant_id, m.merchant_id), CASE
-    WHEN d.cause IS NULL THEN m.cause || ' set money aside, and is no payment out'
-    ELSE format('%s over %s is %s%s: set aside %s, paid %s, given back %s, returned %s', d.cause, d.amount,
+    WHEN d.origin IS NULL THEN m.origin || ' set money aside, and is no payment out'
+    ELSE format('%s over %s is %s%s: set aside %s, paid %s, given back %s, returned %s', d.origin, d.amount,
       d.status,
       CASE WHEN d.back THEN ', taken back' END, coalesce(m.reserved, 0), coalesce(m.posted, 0),
       coalesce(m.released, 0) + coalesce(m.voided, 0), coalesce(m.reversed, 0)) END
-  FROM due d FULL JOIN money m USING (cause)
-  WHERE d.cause IS NULL
-    OR CASE WHEN m.cause IS NULL THEN NOT (d.scheduled AND (d.status = 'pending' OR d.given_up))
+  FROM due d FULL JOIN money m USING (origin)
+  WHERE d.origin IS NULL
+    OR CASE WHEN m.origin IS NULL THEN NOT (d.scheduled AND (d.status = 'pending' OR d.given_up))
       ELSE d.scheduled AND d.status = 'pending'
         OR (m.merchant_id, m.merchant_id_too) IS DISTINCT FROM (d.merchant_id, d.merchant_id)
         OR m.reserved IS DISTINCT FROM d.amount

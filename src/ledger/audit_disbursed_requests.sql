@@ -4,7 +4,7 @@ CREATE OR REPLACE FUNCTION audit_disbursed_requests(ids bigint[], payout_ids big
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE sql STABLE AS $$
   WITH subject AS (
-    SELECT 'transaction:' || t.id AS cause, t.id AS transaction_id, NULL::bigint AS payout_id, t.merchant_id,
+    SELECT 'transaction:' || t.id AS origin, t.id AS transaction_id, NULL::bigint AS payout_id, t.merchant_id,
       t.payment_method, t.customer_phone AS phone, t.amount, CASE t.status WHEN 'success' THEN 'completed'
         ELSE t.status::text END AS status
     FROM transaction t WHERE t.transaction_type = 'deposit' AND t.id = ANY (ids)
@@ -13,30 +13,30 @@ LANGUAGE sql STABLE AS $$
       p.status::text
     FROM payout p WHERE p.id = ANY (payout_ids)
   ), asked AS (
-    SELECT r.*, coalesce('payout:' || r.payout_id, 'transaction:' || r.transaction_id) AS cause
+    SELECT r.*, coalesce('payout:' || r.payout_id, 'transaction:' || r.transaction_id) AS origin
     FROM operator_request r
     WHERE r.kind = 'disburse' AND r.recipient_id IS NULL AND (r.transaction_id = ANY (ids)
       OR r.payout_id = ANY (payout_ids))
   )
   SELECT 'statuses_agree_with_requests', coalesce(s.merchant_id, r.merchant_id), format('%s is %s, and %s',
-    coalesce(s.cause, r.cause), coalesce(s.status, 'no payment out'),
+    coalesce(s.origin, r.origin), coalesce(s.status, 'no payment out'),
     CASE WHEN r.id IS NULL THEN 'nothing was asked of the operator'
       ELSE format('its request over %s by %s is %s, asked about %s',
       r.amount, r.provider, r.state, coalesce(r.next_check_at::text, 'no more')) END)
-  FROM subject s FULL JOIN asked r USING (cause)
+  FROM subject s FULL JOIN asked r USING (origin)
   WHERE CASE
     -- What never began never left.
     WHEN r.id IS NULL THEN s.status NOT IN ('pending', 'cancelled')
       AND NOT (s.status = 'failed' AND NOT EXISTS (
-      SELECT FROM movement m WHERE m.cause = s.cause AND m.step = 'reserve'))
-    WHEN s.cause IS NULL THEN true
+      SELECT FROM ledger_entry m WHERE m.origin = s.origin AND m.step = 'reserve'))
+    WHEN s.origin IS NULL THEN true
     ELSE (r.merchant_id = s.merchant_id AND r.amount = s.amount AND r.provider = s.payment_method
       AND r.phone = s.phone
       AND CASE s.status
         WHEN 'completed' THEN r.state = 'settled'
         WHEN 'reversed' THEN r.state = 'settled'
         WHEN 'failed' THEN r.state IN ('refused', 'closed') AND EXISTS (
-          SELECT FROM movement m WHERE m.cause = s.cause AND m.step = 'reserve')
+          SELECT FROM ledger_entry m WHERE m.origin = s.origin AND m.step = 'reserve')
         -- Not decided: then somebody will ask.
         WHEN 'processing' THEN r.state IN ('sending', 'unsent', 'accepted', 'doubt')
           AND r.next_check_at IS NOT NULL

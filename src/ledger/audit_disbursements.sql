@@ -7,23 +7,24 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp
 SET plan_cache_mode = force_custom_plan SET jit = off SET work_mem = '64MB' SET enable_seqscan = off AS $$
 #variable_conflict use_column
 DECLARE
-  causes text[] := ARRAY(
+  origins text[] := ARRAY(
     SELECT 'transaction:' || id FROM unnest(ids) AS id UNION ALL SELECT 'payout:' || id
       FROM unnest(payout_ids) AS id);
   originals bigint[] := ids || ARRAY(
     SELECT r.refund_of_id FROM transaction r WHERE r.id = ANY (ids) AND r.refund_of_id IS NOT NULL);
 BEGIN
   RETURN QUERY
-  SELECT 'reservations_end_once', held.merchant_id, format('%s is %s, and its money still reserved',
-    held.cause, t.status)
-  FROM movement held JOIN transaction t ON t.id = transaction_of(held.cause)
-  WHERE held.step = 'reserve' AND t.status NOT IN ('pending', 'processing') AND held.cause = ANY (causes)
+  SELECT 'reservations_end_once', reserved.merchant_id, format('%s is %s, and its money still reserved',
+    reserved.origin, t.status)
+  FROM ledger_entry reserved JOIN transaction t ON t.id = transaction_of(reserved.origin)
+  WHERE reserved.step = 'reserve' AND t.status NOT IN ('pending', 'processing')
+    AND reserved.origin = ANY (origins)
     AND t.id = ANY (ids)
     AND NOT EXISTS (
-      SELECT FROM movement e WHERE e.cause = held.cause AND e.cause = ANY (causes)
+      SELECT FROM ledger_entry e WHERE e.origin = reserved.origin AND e.origin = ANY (origins)
         AND e.step IN ('post', 'void'));
 
-  RETURN QUERY SELECT * FROM audit_disbursed_money(ids, payout_ids, causes);
+  RETURN QUERY SELECT * FROM audit_disbursed_money(ids, payout_ids, origins);
 
   RETURN QUERY
   WITH given AS (
@@ -43,7 +44,7 @@ BEGIN
     AND g.done + g.open <= t.settled_amount
     AND (t.status = 'reversed' OR t.status = 'success' AND g.done < t.settled_amount)) IS NOT TRUE;
 
-  RETURN QUERY SELECT * FROM audit_disbursed_events(ids, payout_ids, causes);
+  RETURN QUERY SELECT * FROM audit_disbursed_events(ids, payout_ids, origins);
   RETURN QUERY SELECT * FROM audit_disbursed_requests(ids, payout_ids);
 
   -- What a person approved is what is paid, and nothing begins without.

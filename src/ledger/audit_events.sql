@@ -11,22 +11,22 @@ DECLARE
       WHERE m.lifecycle = 'transaction');
 BEGIN
   RETURN QUERY
-  SELECT 'events_tell_every_change', e.merchant_id, format('event:%s (%s) does not tell what it is about',
+  SELECT 'events_report_every_change', e.merchant_id, format('event:%s (%s) does not tell what it is about',
     e.id, e.type)
-  FROM event e CROSS JOIN LATERAL (SELECT event_cause(e.data) AS cause OFFSET 0) c
+  FROM event e CROSS JOIN LATERAL (SELECT event_origin(e.data) AS origin OFFSET 0) c
   WHERE e.id > after AND e.id <= upto
     AND (e.type = ANY (changes) OR e.type LIKE 'deposit\_%' OR e.type LIKE 'payout\_%'
       OR e.type LIKE 'batch\_%'
       OR e.type IN ('bulk_pay_done', 'recipient_reversed', 'payment_link_used'))
-    AND coalesce(transaction_of(c.cause), payout_of(c.cause), batch_of(c.cause)) IS NULL;
+    AND coalesce(transaction_of(c.origin), payout_of(c.origin), batch_of(c.origin)) IS NULL;
 
   RETURN QUERY SELECT s.* FROM (
-    SELECT array_agg(DISTINCT transaction_of(c.cause)) AS transactions,
-      array_agg(DISTINCT payout_of(c.cause)) AS payouts, array_agg(DISTINCT batch_of(c.cause)) AS batches
-    FROM (SELECT event_cause(e.data) AS cause FROM event e WHERE e.id > after AND e.id <= upto OFFSET 0) c
-    WHERE NOT EXISTS (SELECT FROM transaction t WHERE t.id = transaction_of(c.cause))
-      AND NOT EXISTS (SELECT FROM payout p WHERE p.id = payout_of(c.cause))
-      AND NOT EXISTS (SELECT FROM batch b WHERE b.id = batch_of(c.cause))
+    SELECT array_agg(DISTINCT transaction_of(c.origin)) AS transactions,
+      array_agg(DISTINCT payout_of(c.origin)) AS payouts, array_agg(DISTINCT batch_of(c.origin)) AS batches
+    FROM (SELECT event_origin(e.data) AS origin FROM event e WHERE e.id > after AND e.id <= upto OFFSET 0) c
+    WHERE NOT EXISTS (SELECT FROM transaction t WHERE t.id = transaction_of(c.origin))
+      AND NOT EXISTS (SELECT FROM payout p WHERE p.id = payout_of(c.origin))
+      AND NOT EXISTS (SELECT FROM batch b WHERE b.id = batch_of(c.origin))
   ) missing CROSS JOIN LATERAL audit_subjects(
     coalesce(array_remove(missing.transactions, NULL), '{}'),
     coalesce(array_remove(missing.payouts, NULL), '{}'), coalesce(array_remove(missing.batches, NULL), '{}'),

@@ -1,31 +1,33 @@
 -- What an operator said beyond what was asked is booked once and decided once. Part of
 -- `audit_collections`, which plans it with its settings.
-CREATE OR REPLACE FUNCTION audit_excesses(ids bigint[], causes text[])
+CREATE OR REPLACE FUNCTION audit_excesses(ids bigint[], origins text[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE sql STABLE AS $$
   -- What the operator said beyond what was asked: booked once, and decided once.
   WITH money AS (
-    SELECT m.cause, min(m.merchant_id) AS merchant_id, max(m.merchant_id) AS merchant_id_too,
+    SELECT m.origin, min(m.merchant_id) AS merchant_id, max(m.merchant_id) AS merchant_id_too,
       sum(m.amount) FILTER (WHERE m.step = 'excess') AS kept, sum(m.amount)
         FILTER (WHERE m.step = 'excess_credit') AS credited,
       sum(m.amount) FILTER (WHERE m.step = 'excess_return') AS returned,
       min(CASE m.step WHEN 'excess' THEN m.debit WHEN 'excess_return' THEN m.credit END) AS account,
       max(CASE m.step WHEN 'excess' THEN m.debit WHEN 'excess_return' THEN m.credit END) AS account_too
-    FROM movement m WHERE m.step IN ('excess', 'excess_credit', 'excess_return') AND m.cause = ANY (causes)
-      GROUP BY m.cause
+    FROM ledger_entry m WHERE m.step IN ('excess', 'excess_credit', 'excess_return')
+      AND m.origin = ANY (origins)
+      GROUP BY m.origin
   ), due AS (
-    SELECT x.*, 'transaction:' || t.id AS cause, x.said_amount - x.asked_amount AS amount,
+    SELECT x.*, 'transaction:' || t.id AS origin, x.confirmed_amount - x.requested_amount AS amount,
       clearing_account(t.payment_method) AS account,
-      t.transaction_type = 'pay' AND t.amount = x.asked_amount AND t.settled_amount = x.asked_amount AS agrees
+      t.transaction_type = 'pay' AND t.amount = x.requested_amount
+        AND t.settled_amount = x.requested_amount AS agrees
     FROM transaction t JOIN settlement_exception x ON x.merchant_id = t.merchant_id
       AND x.transaction_id = t.id
     WHERE t.id = ANY (ids)
   )
   SELECT 'collections_credited_once', coalesce(d.merchant_id, m.merchant_id),
-    format('%s has an excess of %s that is %s: kept %s, credited %s, returned %s', coalesce(d.cause, m.cause),
-      coalesce(d.amount, 0), coalesce(d.state::text, 'unknown'), coalesce(m.kept, 0), coalesce(m.credited, 0),
-      coalesce(m.returned, 0))
-  FROM due d FULL JOIN money m USING (cause)
+    format('%s has an excess of %s that is %s: kept %s, credited %s, returned %s',
+      coalesce(d.origin, m.origin), coalesce(d.amount, 0), coalesce(d.state::text, 'unknown'),
+      coalesce(m.kept, 0), coalesce(m.credited, 0), coalesce(m.returned, 0))
+  FROM due d FULL JOIN money m USING (origin)
   WHERE d.agrees IS NOT TRUE
     OR (m.merchant_id, m.merchant_id_too, m.kept, m.credited, m.returned, m.account, m.account_too)
       IS DISTINCT FROM

@@ -11,7 +11,7 @@ DECLARE
 BEGIN
   RETURN QUERY
   WITH asked AS (
-    SELECT 'transaction:' || t.id AS cause, t.merchant_id, t.correlation_id AS own, r.correlation_id
+    SELECT 'transaction:' || t.id AS origin, t.merchant_id, t.correlation_id AS own, r.correlation_id
     FROM operator_request r JOIN transaction t ON t.id = r.transaction_id
     WHERE r.transaction_id = ANY (ids) AND t.id = ANY (ids)
     UNION ALL
@@ -24,7 +24,7 @@ BEGIN
     WHERE r.recipient_id = ANY (recipient_ids) AND b.id = ANY (recipient_ids)
   )
   SELECT 'statuses_agree_with_requests', a.merchant_id,
-    format('the operator is asked about %s under the identity %s, which is not its own', a.cause,
+    format('the operator is asked about %s under the identity %s, which is not its own', a.origin,
       a.correlation_id)
   FROM asked a WHERE a.correlation_id <> a.own;
 END $$;

@@ -5,7 +5,7 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp
 SET plan_cache_mode = force_custom_plan SET jit = off SET work_mem = '64MB' SET enable_seqscan = off AS $$
 #variable_conflict use_column
 DECLARE
-  causes text[] := ARRAY(SELECT 'transaction:' || id FROM unnest(transaction_ids) AS id);
+  origins text[] := ARRAY(SELECT 'transaction:' || id FROM unnest(transaction_ids) AS id);
 BEGIN
   RETURN QUERY
   WITH found AS (
@@ -24,21 +24,21 @@ BEGIN
       coalesce(f.used, 0), coalesce(f.open, 0));
 
   RETURN QUERY
-  WITH told AS (
-    SELECT transaction_of(event_cause(e.data)) AS id, count(*) AS times, min(e.merchant_id) AS merchant_id,
+  WITH events AS (
+    SELECT transaction_of(event_origin(e.data)) AS id, count(*) AS times, min(e.merchant_id) AS merchant_id,
       max(e.merchant_id) AS merchant_id_too, min((e.data->>'payment_link_id')::int) AS link,
       min((e.data->>'amount')::bigint) AS amount
-    FROM event e WHERE event_cause(e.data) = ANY (causes) AND e.type = 'payment_link_used' GROUP BY 1
+    FROM event e WHERE event_origin(e.data) = ANY (origins) AND e.type = 'payment_link_used' GROUP BY 1
   ), paid AS (
     SELECT t.* FROM transaction t
     WHERE t.id = ANY (transaction_ids) AND t.payment_link_id IS NOT NULL
       AND t.status IN ('success', 'reversed')
   )
-  SELECT 'events_tell_every_change', coalesce(p.merchant_id, told.merchant_id),
-    format('%s events tell that payment_link:%s was used by transaction:%s', coalesce(told.times, 0),
-      coalesce(p.payment_link_id, told.link), coalesce(p.id, told.id))
-  FROM paid p FULL JOIN told ON told.id = p.id
-  WHERE (told.times, told.merchant_id, told.merchant_id_too, told.link, told.amount)
+  SELECT 'events_report_every_change', coalesce(p.merchant_id, events.merchant_id),
+    format('%s events tell that payment_link:%s was used by transaction:%s', coalesce(events.times, 0),
+      coalesce(p.payment_link_id, events.link), coalesce(p.id, events.id))
+  FROM paid p FULL JOIN events ON events.id = p.id
+  WHERE (events.times, events.merchant_id, events.merchant_id_too, events.link, events.amount)
     IS DISTINCT FROM (1, p.merchant_id, p.merchant_id, p.payment_link_id, p.settled_amount);
 END $$;
 

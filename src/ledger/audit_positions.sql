@@ -33,7 +33,7 @@ BEGIN
     UNION ALL
     SELECT h.merchant_id, format('positions end at %s, and the last event has %s', h.position,
       coalesce(last.position, 0))
-    FROM stream_head h LEFT JOIN LATERAL (
+    FROM event_log_position h LEFT JOIN LATERAL (
       SELECT max(e.position) AS position FROM event e WHERE e.merchant_id = h.merchant_id
     ) last ON true
     WHERE h.merchant_id >= from_merchant AND (to_merchant IS NULL OR h.merchant_id < to_merchant)

@@ -1,6 +1,6 @@
 -- Proves what was written after the auditor's point, up to these ids (null: to the end, with every balance):
 -- its rows, and whatever they are about from its first row.
-CREATE OR REPLACE FUNCTION audit_recent(upto_movement bigint, upto_event bigint)
+CREATE OR REPLACE FUNCTION audit_recent(upto_entry bigint, upto_event bigint)
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp
 SET plan_cache_mode = force_custom_plan SET jit = off SET work_mem = '64MB' SET enable_seqscan = off AS $$
@@ -10,29 +10,29 @@ DECLARE
   -- A link that took more payments than this is counted by the rolling pass, not each minute.
   link_uses_max CONSTANT int := 50000;
   since audit_point := (SELECT p FROM audit_point p);
-  causes text[] := ARRAY(
-    SELECT event_cause(e.data) FROM event e WHERE e.id > coalesce(since.event_id, 0)
+  origins text[] := ARRAY(
+    SELECT event_origin(e.data) FROM event e WHERE e.id > coalesce(since.event_id, 0)
       AND e.id <= coalesce(upto_event, forever)
-    UNION SELECT m.cause FROM movement m
-    WHERE m.id > coalesce(since.movement_id, 0) AND m.id <= coalesce(upto_movement, forever));
+    UNION SELECT m.origin FROM ledger_entry m
+    WHERE m.id > coalesce(since.ledger_entry_id, 0) AND m.id <= coalesce(upto_entry, forever));
   transactions bigint[] := ARRAY(
-    SELECT transaction_of(c) FROM unnest(causes) AS c WHERE c LIKE 'transaction:%'
+    SELECT transaction_of(c) FROM unnest(origins) AS c WHERE c LIKE 'transaction:%'
       AND transaction_of(c) IS NOT NULL);
 BEGIN
   -- With a refund what it gives back.
   transactions := transactions || ARRAY(
     SELECT DISTINCT t.refund_of_id FROM transaction t WHERE t.id = ANY (transactions)
       AND t.refund_of_id IS NOT NULL);
-  RETURN QUERY SELECT * FROM audit_movements(coalesce(since.movement_id, 0),
-    coalesce(upto_movement, forever));
+  RETURN QUERY SELECT * FROM audit_ledger_entries(coalesce(since.ledger_entry_id, 0),
+    coalesce(upto_entry, forever));
   RETURN QUERY SELECT * FROM audit_events(coalesce(since.event_id, 0), coalesce(upto_event, forever));
   RETURN QUERY SELECT * FROM audit_subjects(
     transactions,
-    ARRAY(SELECT payout_of(c) FROM unnest(causes) AS c WHERE c LIKE 'payout:%' AND payout_of(c) IS NOT NULL),
+    ARRAY(SELECT payout_of(c) FROM unnest(origins) AS c WHERE c LIKE 'payout:%' AND payout_of(c) IS NOT NULL),
     ARRAY(
-      SELECT batch_of(c) FROM unnest(causes) AS c WHERE c LIKE 'batch:%' AND batch_of(c) IS NOT NULL
+      SELECT batch_of(c) FROM unnest(origins) AS c WHERE c LIKE 'batch:%' AND batch_of(c) IS NOT NULL
       UNION SELECT r.batch_id FROM batch_recipient r
-      WHERE r.id = ANY (ARRAY(SELECT recipient_of(c) FROM unnest(causes) AS c WHERE c LIKE 'recipient:%'))),
+      WHERE r.id = ANY (ARRAY(SELECT recipient_of(c) FROM unnest(origins) AS c WHERE c LIKE 'recipient:%'))),
     ARRAY(
       SELECT l.id FROM payment_link l WHERE l.usage_count <= link_uses_max AND (
         l.id IN (SELECT t.payment_link_id FROM transaction t WHERE t.id = ANY (transactions))
@@ -40,7 +40,7 @@ BEGIN
           SELECT (e.data->>'payment_link_id')::int FROM event e
           WHERE e.type = 'payment_link_used' AND e.id > coalesce(since.event_id, 0)
             AND e.id <= coalesce(upto_event, forever))))));
-  IF upto_movement IS NULL THEN RETURN QUERY SELECT * FROM audit_balances(false); END IF;
+  IF upto_entry IS NULL THEN RETURN QUERY SELECT * FROM audit_balances(false); END IF;
 END $$;
 
 REVOKE EXECUTE ON FUNCTION audit_recent FROM PUBLIC;

@@ -1,10 +1,10 @@
 -- The money of each recipient of batches ended as its status says. Part of `audit_batches`, which plans it
 -- with its settings.
-CREATE OR REPLACE FUNCTION audit_recipient_money(ids int[], causes text[])
+CREATE OR REPLACE FUNCTION audit_recipient_money(ids int[], origins text[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE sql STABLE AS $$
   WITH money AS (
-    SELECT m.cause, min(m.merchant_id) AS merchant_id, max(m.merchant_id) AS merchant_id_too,
+    SELECT m.origin, min(m.merchant_id) AS merchant_id, max(m.merchant_id) AS merchant_id_too,
       sum(m.amount) FILTER (WHERE m.step = 'post') AS posted, sum(m.amount)
         FILTER (WHERE m.step = 'release') AS released,
       sum(m.amount) FILTER (WHERE m.step = 'void') AS voided, sum(m.amount)
@@ -12,16 +12,16 @@ LANGUAGE sql STABLE AS $$
       count(*) FILTER (WHERE m.step NOT IN ('post', 'release', 'void', 'reverse')) AS others,
       min(CASE m.step WHEN 'post' THEN m.credit WHEN 'reverse' THEN m.debit END) AS account,
       max(CASE m.step WHEN 'post' THEN m.credit WHEN 'reverse' THEN m.debit END) AS account_too
-    FROM movement m WHERE m.cause LIKE 'recipient:%' AND m.cause = ANY (causes) GROUP BY m.cause
+    FROM ledger_entry m WHERE m.origin LIKE 'recipient:%' AND m.origin = ANY (origins) GROUP BY m.origin
   ), due AS (
-    SELECT 'recipient:' || r.id AS cause, r.* FROM batch_recipient r WHERE r.batch_id = ANY (ids)
+    SELECT 'recipient:' || r.id AS origin, r.* FROM batch_recipient r WHERE r.batch_id = ANY (ids)
   )
   SELECT 'batches_end_once', coalesce(d.merchant_id, m.merchant_id),
     format('%s over %s is %s: paid %s, given back %s, returned %s',
-    coalesce(d.cause, m.cause), d.amount, d.status, m.posted,
+    coalesce(d.origin, m.origin), d.amount, d.status, m.posted,
       coalesce(m.released, 0) + coalesce(m.voided, 0), m.reversed)
-  FROM due d FULL JOIN money m USING (cause)
-  WHERE d.cause IS NULL OR CASE WHEN d.status IN ('success', 'failed')
+  FROM due d FULL JOIN money m USING (origin)
+  WHERE d.origin IS NULL OR CASE WHEN d.status IN ('success', 'failed')
     THEN (m.merchant_id, m.merchant_id_too, m.posted, coalesce(m.released, 0), m.voided, m.reversed, m.others)
         IS DISTINCT FROM (d.merchant_id, d.merchant_id, d.settled_amount,
           coalesce(d.amount - d.settled_amount, 0),
@@ -29,7 +29,7 @@ LANGUAGE sql STABLE AS $$
             THEN d.settled_amount END, 0)
       OR d.status = 'success' AND (m.account, m.account_too)
         IS DISTINCT FROM (clearing_account(d.payment_method), clearing_account(d.payment_method))
-    ELSE m.cause IS NOT NULL END
+    ELSE m.origin IS NOT NULL END
 $$;
 
 REVOKE EXECUTE ON FUNCTION audit_recipient_money FROM PUBLIC;

@@ -6,7 +6,7 @@ SET plan_cache_mode = force_custom_plan SET jit = off SET enable_seqscan = off A
 #variable_conflict use_column
 BEGIN
   CASE stage
-    WHEN 'movement' THEN RETURN QUERY SELECT * FROM audit_movements(after, upto);
+    WHEN 'ledger_entry' THEN RETURN QUERY SELECT * FROM audit_ledger_entries(after, upto);
     WHEN 'event' THEN RETURN QUERY SELECT * FROM audit_events(after, upto);
     WHEN 'transaction' THEN RETURN QUERY SELECT * FROM audit_subjects(
       ARRAY(SELECT t.id FROM transaction t WHERE t.id > after AND t.id <= upto), '{}', '{}', '{}');

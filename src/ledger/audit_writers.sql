@@ -5,7 +5,7 @@ CREATE OR REPLACE FUNCTION audit_writers() RETURNS text[] LANGUAGE sql VOLATILE 
   SELECT coalesce(array_agg(DISTINCT l.virtualtransaction), '{}') FROM pg_locks l
   WHERE l.locktype = 'relation' AND l.mode = 'RowExclusiveLock'
     AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
-    AND l.relation IN ('movement'::regclass, 'event'::regclass)
+    AND l.relation IN ('ledger_entry'::regclass, 'event'::regclass)
 $$;
 
 REVOKE EXECUTE ON FUNCTION audit_writers FROM PUBLIC;

@@ -6,7 +6,7 @@ import type { Account, LedgerStep } from './accounts.ts'
 export interface LedgerEntry {
   id: bigint
   /** What it is about, `transaction:12`. */
-  cause: string
+  origin: string
   step: LedgerStep
   debit: Account
   credit: Account
@@ -14,19 +14,19 @@ export interface LedgerEntry {
   createdAt: Date
 }
 
-export const entryColumns = 'id, cause, step, debit, credit, amount, created_at AS "createdAt"'
+export const entryColumns = 'id, origin, step, debit, credit, amount, created_at AS "createdAt"'
 
 /** The entries of each of these causes, oldest first: one statement for all of them. */
 export async function readEntries(
   pool: Pool,
   merchantId: number,
-  causes: readonly string[],
+  origins: readonly string[],
 ): Promise<LedgerEntry[][]> {
   const { rows } = await pool.query<LedgerEntry>({
     name: 'read_entries',
-    text: `SELECT ${entryColumns} FROM movement WHERE cause = ANY ($2) AND merchant_id = $1 ORDER BY id`,
-    values: [merchantId, causes],
+    text: `SELECT ${entryColumns} FROM ledger_entry WHERE origin = ANY ($2) AND merchant_id = $1 ORDER BY id`,
+    values: [merchantId, origins],
   })
-  const byCause = Map.groupBy(rows, ({ cause }) => cause)
-  return causes.map((cause) => byCause.get(cause) ?? [])
+  const byOrigin = Map.groupBy(rows, ({ origin }) => origin)
+  return origins.map((origin) => byOrigin.get(origin) ?? [])
 }

@@ -8,11 +8,11 @@ SET plan_cache_mode = force_custom_plan SET jit = off SET enable_seqscan = off A
 #variable_conflict use_column
 DECLARE
   stages CONSTANT text[] :=
-    '{movement,event,position,transaction,payout,batch,payment_link,payout_count,done}';
+    '{ledger_entry,event,position,transaction,payout,batch,payment_link,payout_count,done}';
   here audit_pass;
   point audit_point := (SELECT p FROM audit_point p);
   upto bigint;
-  places record;
+  checked record;
   found int := 0;
 BEGIN
   SELECT * INTO here FROM audit_pass p WHERE p.id = pass FOR UPDATE;
@@ -24,22 +24,22 @@ BEGIN
       WHEN 'payout' THEN (SELECT max(id) FROM payout) WHEN 'batch' THEN (SELECT max(id) FROM batch)
       WHEN 'payment_link' THEN (SELECT max(id) FROM payment_link) WHEN 'payout_count' THEN 2147483647 END;
   END IF;
-  IF here.stage = 'movement' THEN here.id_last := coalesce(point.movement_id, 0); END IF;
+  IF here.stage = 'ledger_entry' THEN here.id_last := coalesce(point.ledger_entry_id, 0); END IF;
 
   IF here.stage = 'position' THEN
-    SELECT * INTO places FROM audit_positions(here.merchant_id_done, here.id_done, most);
-    RETURN QUERY SELECT 'events_tell_every_change', f.merchant_id, f.problem
-      FROM unnest(places.merchants, places.problems) AS f (merchant_id, problem);
+    SELECT * INTO checked FROM audit_positions(here.merchant_id_done, here.id_done, most);
+    RETURN QUERY SELECT 'events_report_every_change', f.merchant_id, f.problem
+      FROM unnest(checked.merchants, checked.problems) AS f (merchant_id, problem);
     GET DIAGNOSTICS found = ROW_COUNT;
-    here.merchant_id_done := places.to_merchant;
-    here.id_done := places.to_position;
-    upto := places.to_merchant;
+    here.merchant_id_done := checked.to_merchant;
+    here.id_done := checked.to_position;
+    upto := checked.to_merchant;
   ELSIF here.id_done < here.id_last THEN
     upto := slice_end(here.stage, here.id_done, most);
     upto := least(coalesce(upto, here.id_last), here.id_last);
     RETURN QUERY SELECT * FROM audit_slice(here.stage, here.id_done, upto);
     GET DIAGNOSTICS found = ROW_COUNT;
-    IF here.stage = 'movement' THEN
+    IF here.stage = 'ledger_entry' THEN
       INSERT INTO audit_pass_sum AS s (pass_id, merchant_id, available, reserved, receivable)
       SELECT here.id, m.merchant_id,
         sum(CASE 'available'::ledger_account WHEN m.credit THEN m.amount WHEN m.debit THEN -m.amount
@@ -48,7 +48,7 @@ BEGIN
           ELSE 0 END),
         sum(CASE 'suspense'::ledger_account WHEN m.debit THEN m.amount WHEN m.credit THEN -m.amount
           ELSE 0 END)
-      FROM movement m WHERE m.id > here.id_done AND m.id <= upto GROUP BY m.merchant_id
+      FROM ledger_entry m WHERE m.id > here.id_done AND m.id <= upto GROUP BY m.merchant_id
       ON CONFLICT (pass_id, merchant_id) DO UPDATE SET available = s.available + excluded.available,
         reserved = s.reserved + excluded.reserved, receivable = s.receivable + excluded.receivable;
     END IF;
@@ -57,10 +57,10 @@ BEGIN
   END IF;
   here.problems := here.problems + found;
 
-  IF here.stage = 'movement' AND upto IS NULL THEN
+  IF here.stage = 'ledger_entry' AND upto IS NULL THEN
     RETURN QUERY
-    SELECT 'balances_equal_movements', merchant_id,
-      format('its movements up to %s say %s, %s, %s, and said %s, %s, %s when they were proven', here.id_last,
+    SELECT 'balances_equal_entries', merchant_id,
+      format('its entries up to %s say %s, %s, %s, and said %s, %s, %s when they were proven', here.id_last,
       coalesce(s.available, 0), coalesce(s.reserved, 0), coalesce(s.receivable, 0),
       coalesce(p.available, 0), coalesce(p.reserved, 0), coalesce(p.receivable, 0))
     FROM (SELECT * FROM audit_pass_sum WHERE pass_id = here.id) s FULL JOIN audit_proven p USING (merchant_id)

@@ -11,14 +11,14 @@ export interface Span {
   to: Date | null
 }
 
-export type Held = Pick<Balance, 'balance' | 'available' | 'reserved' | 'receivable'>
+export type Holdings = Pick<Balance, 'balance' | 'available' | 'reserved' | 'receivable'>
 
 /** What a merchant held before and after a time, and what came and went in between. */
 export interface Statement {
   from: Date
   to: Date
-  opening: Held
-  closing: Held
+  opening: Holdings
+  closing: Holdings
   /** What raised `available + reserved`. */
   totalIn: Xof
   /** What lowered it. */
@@ -33,7 +33,7 @@ export interface StatementLine extends LedgerEntry {
 }
 
 /** A line in the order of a statement: of one moment, by id. */
-export type LinePlace = Pick<LedgerEntry, 'createdAt' | 'id'>
+export type EntryCursor = Pick<LedgerEntry, 'createdAt' | 'id'>
 
 /**
  * The statement of a time, without its lines: from the running balance and what moved since, all in one
@@ -48,7 +48,7 @@ export async function readStatement(
   const { rows } = await client.query<StatementRow>({
     name: 'read_statement',
     text: `SELECT coalesce($3::timestamptz, service_now()) AS "to",
-        ${heldBut('b', 'since')}, ${heldBut('b', 'later')},
+        ${holdingsWithout('b', 'since')}, ${holdingsWithout('b', 'later')},
         ${kinds.map((kind) => `lines.${kind} AS lines_${kind}`).join()}, lines.total_in, lines.total_out
       FROM merchant_balance b, ${moved('since', 'created_at >= $2')},
         ${moved('later', 'created_at >= $3::timestamptz')},
@@ -58,7 +58,7 @@ export async function readStatement(
   })
   const row = rows[0]
   invariant(row, `merchant ${merchantId} has no balance`)
-  const [opening, closing] = [heldOf(row, 'since'), heldOf(row, 'later')]
+  const [opening, closing] = [holdingsOf(row, 'since'), holdingsOf(row, 'later')]
   for (const kind of kinds) {
     const adds = opening[kind] + row[`lines_${kind}`] === closing[kind]
     invariant(adds, `statement of merchant ${merchantId}: opening and lines are not the closing ${kind}`)
@@ -77,27 +77,27 @@ export async function readBalanceAt(
   merchantId: number,
   at: Date,
 ): Promise<Balance> {
-  const { rows } = await client.query<HeldRow<'since'> & { now: Date }>({
+  const { rows } = await client.query<HoldingsRow<'since'> & { now: Date }>({
     name: 'read_balance_at',
-    text: `SELECT service_now() AS now, ${heldBut('b', 'since')}
+    text: `SELECT service_now() AS now, ${holdingsWithout('b', 'since')}
       FROM merchant_balance b, ${moved('since', 'created_at >= $2')} WHERE b.merchant_id = $1`,
     values: [merchantId, inRange(at)],
   })
   const row = rows[0]
   invariant(row, `merchant ${merchantId} has no balance`)
-  return { ...heldOf(row, 'since'), asOf: at < row.now ? at : row.now }
+  return { ...holdingsOf(row, 'since'), asOf: at < row.now ? at : row.now }
 }
 
 /** A page of the lines of a statement, oldest first: the entries that change what the merchant holds. */
 export async function readLines(
   client: Pool | PoolClient,
   merchantId: number,
-  { from, to, after, take }: Span & { after: LinePlace | null; take: number },
+  { from, to, after, take }: Span & { after: EntryCursor | null; take: number },
 ): Promise<StatementLine[]> {
   const { rows } = await client.query<StatementLine>({
     name: 'read_statement_lines',
     text: `SELECT ${entryColumns}, ${kinds.map((kind) => `${change[kind]} AS "${kind}Change"`).join()}
-      FROM movement
+      FROM ledger_entry
       WHERE merchant_id = $1 AND created_at < coalesce($3::timestamptz, 'infinity')
         AND (created_at, id) >= ($2, $4) AND ${touches}
       ORDER BY created_at, id LIMIT $5`,
@@ -119,7 +119,7 @@ export async function readLines(
 export async function readPage(
   pool: Pool,
   merchantId: number,
-  page: Span & { after: LinePlace | null; take: number },
+  page: Span & { after: EntryCursor | null; take: number },
 ): Promise<{ lines: StatementLine[]; closing: Balance | null }> {
   return transact({ pool }, async (tx) => {
     await tx.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY')
@@ -132,8 +132,8 @@ export async function readPage(
 const kinds = ['available', 'reserved', 'receivable'] as const
 type Kind = (typeof kinds)[number]
 
-const held = "('available', 'reserved', 'suspense')"
-const touches = `(debit IN ${held} OR credit IN ${held})`
+const holdingAccounts = "('available', 'reserved', 'suspense')"
+const touches = `(debit IN ${holdingAccounts} OR credit IN ${holdingAccounts})`
 /** What is owed grows by debits. */
 const change: Readonly<Record<Kind, string>> = {
   available: `CASE 'available'::ledger_account WHEN credit THEN amount WHEN debit THEN -amount ELSE 0 END`,
@@ -148,18 +148,18 @@ function moved(name: string, when: string): string {
   return `LATERAL (
     SELECT ${kinds.map((kind) => `${sum(change[kind])} AS ${kind}`).join()},
       ${sum(`greatest(${both}, 0)`)} AS total_in, ${sum(`greatest(-(${both}), 0)`)} AS total_out
-    FROM movement WHERE merchant_id = $1 AND ${when}) AS ${name}`
+    FROM ledger_entry WHERE merchant_id = $1 AND ${when}) AS ${name}`
 }
 
-type HeldRow<Since extends string> = Record<`${Since}_${Kind}`, Xof>
-type StatementRow = HeldRow<'since' | 'later' | 'lines'> & { to: Date; total_in: Xof; total_out: Xof }
+type HoldingsRow<Since extends string> = Record<`${Since}_${Kind}`, Xof>
+type StatementRow = HoldingsRow<'since' | 'later' | 'lines'> & { to: Date; total_in: Xof; total_out: Xof }
 
 /** What was held before what moved since. */
-function heldBut(balance: string, since: string): string {
+function holdingsWithout(balance: string, since: string): string {
   return kinds.map((kind) => `${balance}.${kind} - ${since}.${kind} AS ${since}_${kind}`).join()
 }
 
-function heldOf<Since extends string>(row: HeldRow<Since>, since: Since): Held {
+function holdingsOf<Since extends string>(row: HoldingsRow<Since>, since: Since): Holdings {
   const [available, reserved] = [row[`${since}_available`], row[`${since}_reserved`]]
   return { balance: available + reserved, available, reserved, receivable: row[`${since}_receivable`] }
 }

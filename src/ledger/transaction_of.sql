@@ -1,9 +1,9 @@
 -- The transaction that a movement is about; null where it is about something else.
-CREATE OR REPLACE FUNCTION transaction_of(cause text) RETURNS bigint
+CREATE OR REPLACE FUNCTION transaction_of(origin text) RETURNS bigint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT CASE WHEN cause LIKE 'transaction:_%' AND length(cause) <= 30
-    AND translate(substr(cause, 13), '0123456789', '') = ''
-    THEN substr(cause, 13)::bigint END
+  SELECT CASE WHEN origin LIKE 'transaction:_%' AND length(origin) <= 30
+    AND translate(substr(origin, 13), '0123456789', '') = ''
+    THEN substr(origin, 13)::bigint END
 $$;
 
 REVOKE EXECUTE ON FUNCTION transaction_of FROM PUBLIC;

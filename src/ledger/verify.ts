@@ -3,14 +3,14 @@ import { sqlFunction, sqlType } from '../database/sql-function.ts'
 
 /** The invariants of the books, in the order in which `audit_ledger` proves them, and what each one says. */
 export const invariants = {
-  balances_equal_movements: 'Every balance is the sum of its movements.',
+  balances_equal_entries: 'Every balance is the sum of its entries.',
   no_balance_below_zero: 'No balance is below zero.',
   collections_credited_once:
     'Every paid collection has one credit, as settled, and gave it back if reversed, here or by refunds.',
   reservations_end_once: 'What is reserved ends once, and no later than what it is for.',
-  events_tell_every_change: 'Every change has one event, and positions have no gap.',
+  events_report_every_change: 'Every change has one event, and positions have no gap.',
   statuses_agree_with_requests: 'Every status agrees with its request to the operator.',
-  movements_have_one_cause: 'Every movement has a known cause, and no cause moves money twice in one step.',
+  entries_have_one_origin: 'Every entry has a known origin, and no origin moves money twice in one step.',
   references_are_unique: 'A reference names one transaction, and one payout, of a merchant.',
   debts_are_paid_first: 'Who owes has nothing available.',
   disbursements_end_once: 'Every deposit and payout moved its money as its status says, once.',

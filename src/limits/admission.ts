@@ -10,7 +10,7 @@ const loopDelayMaxMs = 100
 const databaseDelayMaxMs = 200
 
 /** Places that always stay. Choice: a fifth of them, for dashboards, is 32 clients that wait. */
-const placesMin = 160
+const slotsMin = 160
 
 /** How much a request matters while there is no room for all. */
 export type Priority = 'money' | 'status' | 'read' | 'dashboard'
@@ -38,20 +38,18 @@ export interface Admission {
  *   take themselves says nothing: some wait for operators.)
  */
 export function openAdmission(inFlightMax: number, probe: () => Promise<unknown>): Admission {
-  const fewest = Math.min(inFlightMax, Math.max(placesMin, inFlightMax / 32))
-  let places = inFlightMax
+  const fewest = Math.min(inFlightMax, Math.max(slotsMin, inFlightMax / 32))
+  let slots = inFlightMax
   const taken = new Map<string, number>()
   const requests = () => taken.get(inFlight) ?? 0
-  const slotFor = (priority: Priority) => [
-    { key: inFlight, max: places * shares[priority], whose: 'service' },
-  ]
+  const slotFor = (priority: Priority) => [{ key: inFlight, max: slots * shares[priority], whose: 'service' }]
   let probedAt: number | null = null
   let due = performance.now() + loopSampleMs
 
   const timer = setInterval(() => {
     const now = performance.now()
     const isLate = now - due > loopDelayMaxMs || (probedAt !== null && now - probedAt > databaseDelayMaxMs)
-    places = nextPlaces({ places, taken: requests(), isLate, fewest, most: inFlightMax })
+    slots = nextSlots({ slots, taken: requests(), isLate, fewest, most: inFlightMax })
     due = now + loopSampleMs
     if (probedAt === null && requests() > fewest / 4) void ask(now)
   }, loopSampleMs).unref()
@@ -88,13 +86,13 @@ function overloaded(): DomainError {
 }
 
 /** A fifth fewer than are taken while it is late; a twentieth more while it is not. */
-export function nextPlaces(now: {
-  places: number
+export function nextSlots(now: {
+  slots: number
   taken: number
   isLate: boolean
   fewest: number
   most: number
 }): number {
-  const { places, taken, isLate, fewest, most } = now
-  return isLate ? Math.max(fewest, Math.min(places, taken) * 0.8) : Math.min(most, places * 1.05)
+  const { slots, taken, isLate, fewest, most } = now
+  return isLate ? Math.max(fewest, Math.min(slots, taken) * 0.8) : Math.min(most, slots * 1.05)
 }

@@ -1,4 +1,4 @@
-import { type Connection, sqlFunction } from '../database/sql-function.ts'
+import { type SqlConnection, sqlFunction } from '../database/sql-function.ts'
 import { DomainError } from '../shared/errors.ts'
 
 /** How long failures make the next try wait. Each doubles the wait. */
@@ -58,7 +58,7 @@ export const forgiveFailures = sqlFunction('forgive_failures', {
  * @returns how many failures there are now, and whether the account signed in from this address before
  * @throws DomainError RATE_LIMITED, with the seconds to wait; then nothing is counted
  */
-export async function countTry(connection: Connection, trier: Trier, policy: BackoffPolicy) {
+export async function countTry(connection: SqlConnection, trier: Trier, policy: BackoffPolicy) {
   const [taken] = await takeSignInTry(connection, { ...trier, ...policy })
   if (!taken || taken.waitMs > 0) throw tooMany(taken?.waitMs ?? 0)
   return taken
@@ -69,7 +69,7 @@ export async function countTry(connection: Connection, trier: Trier, policy: Bac
  * @throws DomainError RATE_LIMITED, with the seconds until the window ends; then nothing is counted
  */
 export async function countFailure(
-  connection: Connection,
+  connection: SqlConnection,
   name: string,
   { most, windowMs }: { most: number; windowMs: number },
 ): Promise<void> {

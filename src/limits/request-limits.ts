@@ -4,10 +4,10 @@ import { limits } from '../shared/limits.ts'
 import type { RequestPace } from '../config/request-pace.ts'
 import type { Log } from '../telemetry/log.ts'
 import { addressBlock } from '../shared/ip-whitelist.ts'
-import { openWindowStore, type RateLimitState, SharedWindow, tellRateLimit } from './window.ts'
+import { openWindowStore, type RateLimitState, SharedWindow, setRateLimitHeaders } from './window.ts'
 
 /** The caller of a request, and the headers of its answer. */
-export interface Caller {
+export interface LimitedCaller {
   actor: { tokenId: string; merchantId: number } | null
   clientAddress: string | null
   responseHeaders: Map<string, string>
@@ -20,17 +20,17 @@ export interface Caller {
  */
 export interface RequestLimits {
   /** Lets a request pass, and tells its caller how many more may come. @throws DomainError RATE_LIMITED */
-  takeTurn(caller: Caller, kind: Kind, route: string): Promise<void>
+  takeTurn(caller: LimitedCaller, kind: Kind, route: string): Promise<void>
   /** The same of the public pages of payment links. @throws DomainError RATE_LIMITED */
-  takePage(caller: Caller, kind: 'view' | 'form'): Promise<void>
+  takePage(caller: LimitedCaller, kind: 'view' | 'form'): Promise<void>
   /** Lets a merchant change who has access to its account. @throws DomainError RATE_LIMITED */
-  takeAccessChange(caller: Caller): Promise<void>
+  takeAccessChange(caller: LimitedCaller): Promise<void>
   /** Lets a payment link ask somebody. @throws DomainError RATE_LIMITED */
   takePrompt(linkId: number): Promise<void>
   /** Tells who was turned away for another reason how many may come. Nothing is counted. */
-  tellTurns(caller: Caller, kind: Kind, route: string): void
+  setTurnHeaders(caller: LimitedCaller, kind: Kind, route: string): void
   /** Counts what a GraphQL operation may give. @returns the limit that leaves least */
-  takeObjects(caller: Caller, objects: number): Promise<RateLimitState>
+  takeObjects(caller: LimitedCaller, objects: number): Promise<RateLimitState>
 }
 
 type Kind = 'write' | 'read'
@@ -75,16 +75,21 @@ export function createRequestLimits(
   const accessChanges = new SharedWindow({ name: 'access-changes', ...accessPace }, store)
 
   /** Whose points are used, the token's first: what it is refused its merchant still has. */
-  function keysOf({ actor, clientAddress }: Caller, kind: Counted, route: string) {
+  function keysOf({ actor, clientAddress }: LimitedCaller, kind: Counted, route: string) {
     const { whole, token } = limiters[kind]
     if (actor) return [[token, actor.tokenId] as const, [whole, `merchant ${actor.merchantId}`] as const]
     return [[kind === 'objects' ? whole : asks, `address ${addressBlock(clientAddress)} ${route}`] as const]
   }
-  async function take(caller: Caller, kind: Counted, amount: number, route: string): Promise<RateLimitState> {
+  async function take(
+    caller: LimitedCaller,
+    kind: Counted,
+    amount: number,
+    route: string,
+  ): Promise<RateLimitState> {
     const states = []
     for (const [limiter, key] of keysOf(caller, kind, route)) {
       const state = await limiter.take(key, amount)
-      tellRateLimit(caller.responseHeaders, limiter.policy.name, state)
+      setRateLimitHeaders(caller.responseHeaders, limiter.policy.name, state)
       if (!state.allowed) return state
       states.push(state)
     }
@@ -97,18 +102,18 @@ export function createRequestLimits(
     takeTurn: async (caller, kind, route) => admit(await take(caller, kind, 1, route)),
     async takePage({ clientAddress, responseHeaders }, kind) {
       const state = await pages[kind].take(`address ${addressBlock(clientAddress)}`, 1)
-      tellRateLimit(responseHeaders, pages[kind].policy.name, state)
+      setRateLimitHeaders(responseHeaders, pages[kind].policy.name, state)
       admit(state)
     },
     async takeAccessChange({ actor, responseHeaders }) {
       const state = await accessChanges.take(`merchant ${actor?.merchantId}`, 1)
-      tellRateLimit(responseHeaders, accessChanges.policy.name, state)
+      setRateLimitHeaders(responseHeaders, accessChanges.policy.name, state)
       admit(state)
     },
     takePrompt: async (linkId) => admit(await prompts.take(`link ${linkId}`, 1)),
-    tellTurns(caller, kind, route) {
+    setTurnHeaders(caller, kind, route) {
       for (const [limiter, key] of keysOf(caller, kind, route))
-        tellRateLimit(caller.responseHeaders, limiter.policy.name, limiter.look(key))
+        setRateLimitHeaders(caller.responseHeaders, limiter.policy.name, limiter.look(key))
     },
     takeObjects: (caller, objects) => take(caller, 'objects', objects, 'graphql'),
   }

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { type Connection, sqlFunction } from '../database/sql-function.ts'
+import { type SqlConnection, sqlFunction } from '../database/sql-function.ts'
 import { limits } from '../shared/limits.ts'
 import { addressBlock } from '../shared/ip-whitelist.ts'
 import { type BackoffPolicy, countFailure, countTry, forgiveFailures, takeBackFailures } from './backoff.ts'
@@ -13,7 +13,7 @@ const backoff: BackoffPolicy = {
   windowMs: limits.signInAccountWindowMs,
 }
 
-const rememberPlace = sqlFunction('remember_sign_in_address', {
+const insertAddress = sqlFunction('remember_sign_in_address', {
   takes: { givenAccount: 'text', givenAddress: 'text', alone: 'boolean' },
   gives: 'void',
 })
@@ -21,7 +21,7 @@ const rememberPlace = sqlFunction('remember_sign_in_address', {
 /** One try at signing in, counted as a failure until it is known to be none. */
 export interface Try {
   /** Whether this failure is the one that the merchant is told of. */
-  isTold: boolean
+  mustAlert: boolean
   /**
    * Counts a try at the second factor, once the password was right, before the code is judged. At a known
    * address the count of the password bounds it.
@@ -45,15 +45,15 @@ export interface Try {
  * @param account the e-mail address that is tried, whether there is such an account or not
  * @throws DomainError RATE_LIMITED, with the seconds to wait; then nothing is counted
  */
-export async function takeTry(pool: Connection, account: string, address: string | null): Promise<Try> {
+export async function takeTry(pool: SqlConnection, account: string, address: string | null): Promise<Try> {
   const names = namesOf(account, address)
   const trier = { ...names, block: addressBlock(address) }
   const { isKnown, failuresHere, failuresEverywhere } = await countTry(pool, trier, backoff)
   const waiting = [`here ${names.here}`, ...(isKnown ? [] : [`address ${addressBlock(address)}`])]
   const counted = [...waiting, `account ${names.account}`]
-  const toldAt = limits.signInAlertFailures
+  const alertAt = limits.signInAlertFailures
   return {
-    isTold: failuresEverywhere === toldAt || (failuresHere === toldAt && failuresEverywhere < toldAt),
+    mustAlert: failuresEverywhere === alertAt || (failuresHere === alertAt && failuresEverywhere < alertAt),
     async takeCode() {
       if (isKnown) return
       const name = `code ${names.account}`
@@ -67,17 +67,17 @@ export async function takeTry(pool: Connection, account: string, address: string
 
 /** Notes that an account signed in from an address, whose failures count for themselves from now on. */
 export async function rememberAddress(
-  connection: Connection,
+  connection: SqlConnection,
   account: string,
   address: string | null,
 ): Promise<void> {
   const names = namesOf(account, address)
-  await rememberPlace(connection, { givenAccount: names.account, givenAddress: names.here, alone: false })
+  await insertAddress(connection, { givenAccount: names.account, givenAddress: names.here, alone: false })
 }
 
 /** Whether an account signed in from an address before. */
 export async function isKnownAddress(
-  client: Connection,
+  client: SqlConnection,
   account: string,
   address: string | null,
 ): Promise<boolean> {
@@ -95,7 +95,7 @@ export async function isKnownAddress(
  * what strangers have to wait at theirs they still wait.
  */
 export async function forgiveAccount(
-  connection: Connection,
+  connection: SqlConnection,
   account: string,
   address: string | null,
 ): Promise<void> {
@@ -103,7 +103,7 @@ export async function forgiveAccount(
   await forgiveFailures(connection, {
     names: [`here ${names.here}`, `account ${names.account}`, `code ${names.account}`],
   })
-  await rememberPlace(connection, { givenAccount: names.account, givenAddress: names.here, alone: true })
+  await insertAddress(connection, { givenAccount: names.account, givenAddress: names.here, alone: true })
 }
 
 function namesOf(account: string, address: string | null): { account: string; here: string } {

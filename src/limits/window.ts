@@ -8,11 +8,11 @@ import {
 import { sqlFunction } from '../database/sql-function.ts'
 import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
-import { RecentMap } from '../shared/recent-map.ts'
+import { LruMap } from '../shared/lru-map.ts'
 import type { Log } from '../telemetry/log.ts'
 
 /** So long the database may take to count a request; then this process counts by itself. Choice. */
-export const allowanceWaitMs = 250
+export const windowWaitMs = 250
 
 /** At most `max` hits in any stretch of `windowMs`. */
 export interface RateLimitPolicy {
@@ -88,10 +88,14 @@ export function rateLimitHeaders(policyName: string, state: RateLimitState): Rec
 }
 
 /** Adds a limit to an answer's headers, beside those that are told already. */
-export function tellRateLimit(headers: Map<string, string>, policyName: string, state: RateLimitState): void {
+export function setRateLimitHeaders(
+  headers: Map<string, string>,
+  policyName: string,
+  state: RateLimitState,
+): void {
   for (const [name, value] of Object.entries(rateLimitHeaders(policyName, state))) {
-    const told = name === 'Retry-After' ? undefined : headers.get(name)
-    headers.set(name, told === undefined ? value : `${told}, ${value}`)
+    const consumed = name === 'Retry-After' ? undefined : headers.get(name)
+    headers.set(name, consumed === undefined ? value : `${consumed}, ${value}`)
   }
 }
 
@@ -116,7 +120,7 @@ export type WindowStore = (statement: pg.QueryConfig) => Promise<pg.QueryResult>
 export class SharedWindow {
   readonly policy: WindowPolicy
   readonly #limiter: RLWrapperTimeouts | RateLimiterMemory
-  readonly #shares = new RecentMap<string, Share>(limits.allowanceNamesMax)
+  readonly #shares = new LruMap<string, Share>(limits.windowNamesMax)
 
   /**
    * @param store left out, this process counts alone
@@ -135,12 +139,12 @@ export class SharedWindow {
       ...common,
       storeClient: { query: store },
       storeType: 'client',
-      tableName: 'allowance',
+      tableName: 'rate_limit_window',
       tableCreated: true,
       clearExpiredByTimeout: sweeps,
       insuranceLimiter: alone,
     })
-    this.#limiter = new RLWrapperTimeouts({ limiter, timeoutMs: allowanceWaitMs })
+    this.#limiter = new RLWrapperTimeouts({ limiter, timeoutMs: windowWaitMs })
   }
 
   /** Uses an amount, unless less than that is left. */
@@ -171,12 +175,12 @@ export class SharedWindow {
     const advance = Math.min(Math.max(share.used, share.usedBefore), Math.floor(this.policy.max / 10))
     const asked = share.wanted - share.free + advance
     try {
-      const told = await this.#limiter.consume(key, asked).catch(refusalOf)
+      const consumed = await this.#limiter.consume(key, asked).catch(refusalOf)
       // A refusal is counted as well: what of it lies below the limit is given out here, and nowhere else.
-      const beyond = Math.max(0, told.consumedPoints - this.policy.max)
+      const beyond = Math.max(0, consumed.consumedPoints - this.policy.max)
       share.free = this.#freeOf(share) + Math.max(0, asked - beyond)
-      share.left = told.remainingPoints
-      share.until = Date.now() + told.msBeforeNext
+      share.left = consumed.remainingPoints
+      share.until = Date.now() + consumed.msBeforeNext
     } finally {
       share.asking = null
     }

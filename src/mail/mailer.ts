@@ -36,11 +36,11 @@ export function openMailer({ smtpUrl, from, folder }: MailSettings, log: Pick<Lo
   let transport: ReturnType<typeof open> | null = null
 
   return {
-    async send({ id, ...letter }) {
+    async send({ id, ...email }) {
       if (!hasServer && folder === null) throw new Error('There is no mail server: set SMTP_URL.')
       transport ??= open()
       const sent: { message?: unknown } = await (await transport).sendMail({
-        ...letter,
+        ...email,
         from,
         messageId: `<${id}@${/@([\w.-]+)/.exec(from)?.[1] ?? 'localhost'}>`,
         textEncoding: 'quoted-printable',

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Secret } from '../shared/secret.ts'
 import type { Log } from '../telemetry/log.ts'
-import { spareMs } from './waiting.ts'
+import { spareMs } from './call-limits.ts'
 import type { HttpClient } from './http-client.ts'
 import type { CallContext } from './operator.ts'
 import { wireRecord } from './wire-record.ts'
@@ -29,14 +29,14 @@ export function createAccessTokens(
   log: Log,
 ): AccessTokens {
   let kept: { value: string; renewAt: number; endsAt: number } | null = null
-  let flight: Promise<string | null> | null = null
+  let fetching: Promise<string | null> | null = null
 
   async function fetchToken(ctx: CallContext): Promise<string | null> {
     for (let count = 1; count <= triesMax; count++) {
       if (count > 1) await sleep(pauseMs * count, undefined, { ref: false })
       const result = await http.send(tokenRequest(settings), {
         deadline: new Date(Date.now() + tryMs),
-        lane: ctx.lane,
+        priority: ctx.priority,
         record: ctx.record,
       })
       if (result.kind !== 'answered') continue
@@ -61,8 +61,8 @@ export function createAccessTokens(
   return {
     async get(ctx) {
       if (kept && Date.now() < kept.renewAt) return kept.value
-      flight ??= fetchToken(ctx).finally(() => (flight = null))
-      const renewed = await orNull(flight, spareMs(ctx))
+      fetching ??= fetchToken(ctx).finally(() => (fetching = null))
+      const renewed = await orNull(fetching, spareMs(ctx))
       return renewed ?? (kept && Date.now() < kept.endsAt ? kept.value : null)
     },
     drop(token) {

@@ -2,7 +2,7 @@ import type { CheckoutSettings } from '../config/operators.ts'
 import type { Clock } from '../shared/clock.ts'
 import type { Log } from '../telemetry/log.ts'
 import { checkoutRefusal, readCheckoutError } from './checkout-session-errors.ts'
-import { type createCheckoutQuery, paths, type Target, targetOf } from './checkout-session-query.ts'
+import { type createCheckoutQuery, paths, type QueryTarget, targetOf } from './checkout-session-query.ts'
 import {
   checkoutEvidence,
   checkoutFailure,
@@ -206,7 +206,7 @@ function answered(
   return result.kind === 'answered' ? [read(wireRecord(result.json)), result.digest] : [undefined, '']
 }
 
-function reversalPath({ resource, id }: Target): string {
+function reversalPath({ resource, id }: QueryTarget): string {
   return `${paths[resource].one}/${encodeURIComponent(id)}/${resource === 'session' ? 'refund' : 'reverse'}`
 }
 

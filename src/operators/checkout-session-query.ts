@@ -15,12 +15,12 @@ import { alarmUnreadable, type WireRecord, wireRecord } from './wire-record.ts'
 
 export type Resource = 'session' | 'payout'
 /** The session or payout that is meant, by the operator's name for it. */
-export interface Target {
+export interface QueryTarget {
   resource: Resource
   id: string
 }
 /** Records of one reference, oldest first, and the digest of the bytes that listed them. */
-export interface Found {
+export interface FoundSession {
   kind: 'found'
   records: readonly CheckoutRecord[]
   digest: string
@@ -83,7 +83,7 @@ export function createCheckoutQuery(settings: CheckoutSettings, wire: CheckoutWi
 
   /** The record that decides: paid before reversed before open before failed, and the oldest of its kind. */
   function outcomeOf(
-    result: Found | Unreachable,
+    result: FoundSession | Unreachable,
     kind: OperationKind,
     { correlationId }: OperatorHandle,
   ): QueryOutcome {
@@ -120,7 +120,7 @@ export function createCheckoutQuery(settings: CheckoutSettings, wire: CheckoutWi
   async function locate(
     handle: OperatorHandle,
     ctx: CallContext,
-  ): Promise<Target | Unreachable | { kind: 'absent' }> {
+  ): Promise<QueryTarget | Unreachable | { kind: 'absent' }> {
     for (const resource of ['session', 'payout'] as const) {
       const result = await search(resource, handle, ctx)
       if (result.kind === 'unreachable') return result
@@ -137,7 +137,7 @@ const order = ['paid', 'reversed', 'open', 'unclear', 'failed'] as const
 const unclear = 'operator status without a mapping; treated as pending'
 
 /** The session or payout that a handle names. */
-export function targetOf(handle: OperatorHandle): Target | null {
+export function targetOf(handle: OperatorHandle): QueryTarget | null {
   if (handle.sessionId !== undefined) return { resource: 'session', id: handle.sessionId }
   return handle.serverCorrelationId === undefined
     ? null
@@ -148,7 +148,7 @@ export function targetOf(handle: OperatorHandle): Target | null {
 function found(
   result: HttpResult,
   read: (record: WireRecord | undefined) => readonly CheckoutRecord[] | undefined,
-): Found | Unreachable {
+): FoundSession | Unreachable {
   const trouble = unreachable(result)
   if (trouble) return trouble
   if (result.kind !== 'answered') return { kind: 'unreachable', cause: 'unreadable' }

@@ -6,7 +6,7 @@ import type {
   BalanceOutcome,
   CallContext,
   Health,
-  StatementLine,
+  OperatorStatementLine,
   StatementOutcome,
   Unreachable,
 } from './operator.ts'
@@ -39,7 +39,7 @@ export function checkoutWallet(settings: CheckoutSettings, wire: CheckoutWire, c
   /** Reads the whole day page by page; a page that does not come makes the day unreadable, never shorter. */
   async function statement(day: string, ctx: CallContext): Promise<StatementOutcome> {
     if (Date.parse(day) > clock.now().getTime()) return { kind: 'not_ready' }
-    const lines: StatementLine[] = []
+    const lines: OperatorStatementLine[] = []
     const digests: string[] = []
     let after = ''
     for (let page = 0; page < pagesMax; page++) {
@@ -74,7 +74,7 @@ export function checkoutWallet(settings: CheckoutSettings, wire: CheckoutWire, c
   return { balance, health, statement }
 }
 
-function statementLine(item: WireRecord, lineNo: number): StatementLine | undefined {
+function statementLine(item: WireRecord, lineNo: number): OperatorStatementLine | undefined {
   const operatorRef = item.text('transaction_id')
   const signed = item.text('amount')
   const type = lineType(item)
@@ -97,7 +97,7 @@ function statementLine(item: WireRecord, lineNo: number): StatementLine | undefi
 }
 
 /** The operator has many types and adds new ones; what they have in common is in their names. */
-function lineType(item: WireRecord): StatementLine['type'] {
+function lineType(item: WireRecord): OperatorStatementLine['type'] {
   const type = item.word('transaction_type') ?? ''
   if (item.flag('is_reversal') || /refund|revers/.test(type)) return 'reversal'
   if (type.includes('fee')) return 'fee'

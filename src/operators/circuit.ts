@@ -1,4 +1,4 @@
-import { createWaitingRoom, spareMs } from './waiting.ts'
+import { createDeadlineQueue, spareMs } from './call-limits.ts'
 import type { CallContext, NotSent, NotSentCause, UnknownCause } from './operator.ts'
 
 /** The circuit opens after this many failures in a row, or when half of the calls of the window failed. */
@@ -20,7 +20,7 @@ export function judge(outcome: { kind: string; cause?: NotSentCause | UnknownCau
   if (outcome.kind !== 'unknown' && outcome.kind !== 'not_sent' && outcome.kind !== 'unreachable')
     return 'well'
   if (outcome.cause !== undefined && answeredCauses.has(outcome.cause)) return 'well'
-  return outcome.cause !== undefined && silentCauses.has(outcome.cause) ? 'silent' : 'sick'
+  return outcome.cause !== undefined && unknownCauses.has(outcome.cause) ? 'silent' : 'sick'
 }
 
 const answeredCauses = new Set<NotSentCause | UnknownCause>([
@@ -29,10 +29,10 @@ const answeredCauses = new Set<NotSentCause | UnknownCause>([
   'unreadable_amount',
 ])
 
-const silentCauses = new Set<NotSentCause | UnknownCause>([
+const unknownCauses = new Set<NotSentCause | UnknownCause>([
   'rate_limited',
   'deadline_before_send',
-  'lane_full',
+  'bulkhead_full',
   'circuit_open',
   'deadline',
 ])
@@ -42,7 +42,7 @@ export interface Circuit {
   /** Calls may be made. */
   readonly closed: boolean
   /** What a call is told that is held back. */
-  heldBack(): NotSent
+  refusal(): NotSent
   /**
    * Lets a call go: at once, or when an answer to another one has proved that the operator is there. At most
    * five calls leave for an operator without a good answer since; those already under way when it fell silent
@@ -76,7 +76,7 @@ export function createCircuit(options: {
 }): Circuit {
   const { openMs, doubtedMs = openMs, probe, onChange } = options
   const rule = createTripRule()
-  const room = createWaitingRoom<Pass>()
+  const queue = createDeadlineQueue<Pass>()
   /** Calls under way that left after the last good answer. */
   const unproven = new Set<Pass>()
   let openings = 0
@@ -89,7 +89,7 @@ export function createCircuit(options: {
   let state: 'closed' | 'open' | 'probing' = 'closed'
   let ended = false
   const isClosed = () => state === 'closed'
-  const heldBack = (): NotSent => ({
+  const refusal = (): NotSent => ({
     kind: 'not_sent',
     cause: 'circuit_open',
     retryAfterMs: isClosed() ? 0 : Math.max(1, probeAt - Date.now()),
@@ -105,7 +105,7 @@ export function createCircuit(options: {
     doublings += 1
     unproven.clear()
     armProbe(pauseMs)
-    room.sendAway(heldBack())
+    queue.sendAway(refusal())
     onChange()
     if (isDoubted) void doubt(openings, doubtedPauseMs)
   }
@@ -133,7 +133,7 @@ export function createCircuit(options: {
   }
 
   function admit(): void {
-    while (room.size > 0 && isClosed() && unproven.size < rule.callsLeft) room.admit(pass())
+    while (queue.size > 0 && isClosed() && unproven.size < rule.callsLeft) queue.admit(pass())
   }
 
   function pass(): Pass {
@@ -164,12 +164,12 @@ export function createCircuit(options: {
     get closed() {
       return !ended && isClosed()
     },
-    heldBack,
+    refusal,
     async enter(ctx) {
-      if (ended || !isClosed()) return heldBack()
+      if (ended || !isClosed()) return refusal()
       if (unproven.size < rule.callsLeft) return pass()
-      const turn = await room.wait(ctx)
-      if (isHeldBack(turn) || spareMs(ctx) >= answerMs) return turn
+      const turn = await queue.wait(ctx)
+      if (isRefused(turn) || spareMs(ctx) >= answerMs) return turn
       // With too little time for an answer it would seem lost, and the operator sick, by our own waiting.
       turn.report(null)
       return { kind: 'not_sent', cause: 'deadline_before_send' }
@@ -177,12 +177,12 @@ export function createCircuit(options: {
     close() {
       ended = true
       clearTimeout(timer)
-      room.sendAway(heldBack())
+      queue.sendAway(refusal())
     },
   }
 }
 
-function isHeldBack(turn: Pass | NotSent): turn is NotSent {
+function isRefused(turn: Pass | NotSent): turn is NotSent {
   return 'kind' in turn
 }
 
@@ -204,7 +204,7 @@ export function createTripRule(): TripRule {
   let seconds: { second: number; calls: number; failures: number }[] = []
   const callsLeft = () => (onTrial ? 1 : failuresInRowMax) - inRow
 
-  function note(failed: boolean): void {
+  function count(failed: boolean): void {
     const second = Math.floor(Date.now() / 1_000)
     seconds = seconds.filter((bucket) => bucket.second > second - windowS)
     let bucket = seconds.at(-1)
@@ -223,10 +223,10 @@ export function createTripRule(): TripRule {
     },
     success() {
       onTrial = false
-      note(false)
+      count(false)
     },
     failure() {
-      note(true)
+      count(true)
       const calls = seconds.reduce((sum, bucket) => sum + bucket.calls, 0)
       const failures = seconds.reduce((sum, bucket) => sum + bucket.failures, 0)
       return callsLeft() <= 0 || (calls >= windowCallsMin && failures >= windowFailuresShare * calls)

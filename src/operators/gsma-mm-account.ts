@@ -7,7 +7,7 @@ import type {
   CallContext,
   Health,
   PartyOutcome,
-  StatementLine,
+  OperatorStatementLine,
   StatementOutcome,
   Unreachable,
 } from './operator.ts'
@@ -54,20 +54,20 @@ export function gsmaAccount(settings: GsmaSettings, wire: GsmaWire, clock: Clock
 
   async function lookupParty(phone: string, ctx: CallContext): Promise<PartyOutcome> {
     const path = `/accounts/msisdn/${encodeURIComponent(phone)}`
-    const [named, held] = await Promise.all([
+    const [named, accountState] = await Promise.all([
       get('lookup', `${path}/accountname`, ctx),
       get('lookup', `${path}/status`, ctx),
     ])
-    const status = found(held)?.word('accountStatus', 'status')
-    if (isAbsent(named) || isAbsent(held)) return { kind: 'absent' }
-    if (status === undefined) return silence(held)
+    const status = found(accountState)?.word('accountStatus', 'status')
+    if (isAbsent(named) || isAbsent(accountState)) return { kind: 'absent' }
+    if (status === undefined) return silence(accountState)
     return { kind: 'found', name: fullName(found(named)?.record('name')), active: status === 'available' }
   }
 
   /** Reads the whole day page by page; a page that does not come makes the day unreadable, never shorter. */
   async function statement(day: string, ctx: CallContext): Promise<StatementOutcome> {
     if (Date.parse(day) > clock.now().getTime()) return { kind: 'not_ready' }
-    const lines: StatementLine[] = []
+    const lines: OperatorStatementLine[] = []
     const digests: string[] = []
     for (let page = 0; page < pagesMax; page++) {
       const period = `fromDateTime=${day}T00:00:00.000Z&toDateTime=${day}T23:59:59.999Z`
@@ -94,7 +94,7 @@ export function gsmaAccount(settings: GsmaSettings, wire: GsmaWire, clock: Clock
   return { balance, health, lookupParty, statement }
 }
 
-const lineTypes = new Map<string | undefined, StatementLine['type']>([
+const lineTypes = new Map<string | undefined, OperatorStatementLine['type']>([
   ['merchantpay', 'collect'],
   ['disbursement', 'disburse'],
   ['reversal', 'reversal'],
@@ -103,7 +103,7 @@ const lineTypes = new Map<string | undefined, StatementLine['type']>([
   ['transfer', 'transfer'],
 ])
 
-function statementLine(entry: WireRecord, lineNo: number): StatementLine | undefined {
+function statementLine(entry: WireRecord, lineNo: number): OperatorStatementLine | undefined {
   const operatorRef = entry.text('transactionReference')
   const type = lineTypes.get(entry.word('type')) ?? 'other'
   const amount = lineAmount(type, entry.amount('amount'))
@@ -129,7 +129,10 @@ function statementLine(entry: WireRecord, lineNo: number): StatementLine | undef
   }
 }
 
-function directionOf(entry: WireRecord, type: StatementLine['type']): StatementLine['direction'] | undefined {
+function directionOf(
+  entry: WireRecord,
+  type: OperatorStatementLine['type'],
+): OperatorStatementLine['direction'] | undefined {
   const shown = entry.word('displayType')
   if (shown === 'in' || shown === 'credit') return 'credit'
   if (shown === 'out' || shown === 'debit') return 'debit'

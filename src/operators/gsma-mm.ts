@@ -14,7 +14,7 @@ import {
   readGsmaRecord,
 } from './gsma-mm-wire.ts'
 import type {
-  Accepted,
+  AcceptedOutcome,
   CallContext,
   DriverDeps,
   InitiateOutcome,
@@ -262,11 +262,11 @@ export function createGsmaInitiation(
 
   function accepted(
     handle: OperatorHandle,
-    more: { duplicate?: true; notify?: Accepted['notify'] | undefined } & Pick<
-      Accepted,
+    more: { duplicate?: true; notify?: AcceptedOutcome['notify'] | undefined } & Pick<
+      AcceptedOutcome,
       'expiresAt' | 'pollLimit'
     > = {},
-  ): Accepted {
+  ): AcceptedOutcome {
     const { duplicate = false, notify = settings.flow, expiresAt, pollLimit } = more
     return { kind: 'accepted', duplicate, handle, action: { type: 'push' }, expiresAt, pollLimit, notify }
   }

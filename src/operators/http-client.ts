@@ -10,7 +10,7 @@ import {
 } from '../shared/http-exchange.ts'
 import { invariant } from '../shared/invariant.ts'
 import type { Provider } from '../shared/providers.ts'
-import { createPace, type Pace, spareMs } from './waiting.ts'
+import { createRate, type Rate, spareMs } from './call-limits.ts'
 import type { CallContext, NotSent, UnknownCause, Unreachable } from './operator.ts'
 
 /** Choice: a connection that takes longer is an operator in trouble, and nothing was sent yet. */
@@ -68,7 +68,7 @@ export function createHttpClient(
   now: () => Date,
 ): HttpClient {
   const allowed = new Set(origins)
-  const pace = createPace(requestsPerSecond)
+  const rate = createRate(requestsPerSecond)
   const agent = new Agent({
     pipelining: 1,
     allowH2: false,
@@ -83,7 +83,7 @@ export function createHttpClient(
         allowed.has(request.url.origin),
         `operators: ${request.url.origin} is no address of ${provider}`,
       )
-      const refused = await waitForTurn(pace, ctx)
+      const refused = await waitForTurn(rate, ctx)
       if (refused) return refused
       const at = now()
       const startedAt = performance.now()
@@ -125,10 +125,10 @@ export function retryAfterOf(answer: HttpAnswer): number | undefined {
   return retryAfterMs(answer.headers, retryAfterMaxMs)
 }
 
-async function waitForTurn(pace: Pace, ctx: CallContext): Promise<NotSent | null> {
+async function waitForTurn(rate: Rate, ctx: CallContext): Promise<NotSent | null> {
   const late = () => ctx.signal?.aborted === true || spareMs(ctx) < 0
   if (late()) return { kind: 'not_sent', cause: 'deadline_before_send' }
-  const refused = await pace.take(ctx)
+  const refused = await rate.take(ctx)
   if (refused) return refused
   return late() ? { kind: 'not_sent', cause: 'deadline_before_send' } : null
 }
@@ -138,7 +138,7 @@ async function exchange(
   request: HttpRequest,
   ctx: CallContext,
 ): Promise<{ result: HttpResult; error?: string | undefined }> {
-  const told = await exchangeOnce(
+  const exchanged = await exchangeOnce(
     agent,
     {
       origin: request.url.origin,
@@ -153,14 +153,15 @@ async function exchange(
       signal: ctx.signal,
     },
   )
-  if (told.answer && told.end === 'whole') return { result: answered(told.answer, told.body) }
-  if (told.end === 'cut') {
+  if (exchanged.answer && exchanged.end === 'whole')
+    return { result: answered(exchanged.answer, exchanged.body) }
+  if (exchanged.end === 'cut') {
     return { result: { kind: 'lost', cause: 'unreadable' }, error: 'the answer is too large' }
   }
-  const result: HttpResult = told.isSent
-    ? { kind: 'lost', cause: lostBy(told) }
-    : { kind: 'not_sent', cause: told.stoppedBy ? 'deadline_before_send' : notSentBy(told.error) }
-  return { result, error: describe(told.error) }
+  const result: HttpResult = exchanged.isSent
+    ? { kind: 'lost', cause: lostBy(exchanged) }
+    : { kind: 'not_sent', cause: exchanged.stoppedBy ? 'deadline_before_send' : notSentBy(exchanged.error) }
+  return { result, error: describe(exchanged.error) }
 }
 
 function answered({ status, headers }: NonNullable<Exchanged['answer']>, body: Buffer): HttpAnswer {

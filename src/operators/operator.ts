@@ -11,7 +11,7 @@ export type OperationKind = 'collect' | 'disburse' | 'reverse'
 /** Why a call was provably never executed. */
 export const notSentCauses = [
   'circuit_open',
-  'lane_full',
+  'bulkhead_full',
   'rate_limited',
   'dns',
   'connect',
@@ -79,7 +79,7 @@ export interface Refusal {
 /** What the customer does next: answers a prompt on the telephone, or follows an address. */
 export type NextAction = { type: 'push' } | { type: 'redirect'; url: string }
 
-export interface Accepted {
+export interface AcceptedOutcome {
   kind: 'accepted'
   /** The operator knew the correlation id already: ask it what became of the first call. */
   duplicate: boolean
@@ -90,7 +90,7 @@ export interface Accepted {
   pollLimit?: number | undefined
   notify: 'callback' | 'polling'
 }
-export interface Settled {
+export interface SettledOutcome {
   kind: 'settled'
   handle: OperatorHandle
   evidence: Evidence
@@ -116,7 +116,12 @@ export interface Unreachable {
   retryAfterMs?: number | undefined
 }
 
-export type InitiateOutcome = Accepted | Settled | { kind: 'refused'; refusal: Refusal } | NotSent | Unknown
+export type InitiateOutcome =
+  | AcceptedOutcome
+  | SettledOutcome
+  | { kind: 'refused'; refusal: Refusal }
+  | NotSent
+  | Unknown
 
 export type QueryOutcome =
   | { kind: 'pending'; expiresAt?: Date | undefined; pollAfterMs?: number | undefined }
@@ -179,7 +184,7 @@ export interface ReverseRequest extends Initiation {
 }
 
 /** One HTTP exchange, as it may be kept: bodies end after 4 KiB and carry no secrets. */
-export interface Exchange {
+export interface OperatorExchange {
   provider: Provider
   correlationId: string
   operation: string
@@ -198,9 +203,9 @@ export interface CallContext {
   /** Absolute, by the machine's own clock: the sandbox may move its clock, never a timeout. */
   deadline: Date
   signal?: AbortSignal | undefined
-  lane: 'interactive' | 'background'
+  priority: 'interactive' | 'background'
   /** Receives every exchange of this call, before its outcome is returned. */
-  record: (exchange: Exchange) => void
+  record: (exchange: OperatorExchange) => void
   /** W3C trace context, passed on to the operator. */
   traceparent?: string | undefined
 }
@@ -237,7 +242,7 @@ export interface CallbackHint {
   late: boolean
 }
 
-export interface StatementLine {
+export interface OperatorStatementLine {
   lineNo: number
   postedAt: Date
   type: 'collect' | 'disburse' | 'reversal' | 'fee' | 'transfer' | 'other'
@@ -255,7 +260,7 @@ export interface StatementLine {
 /**
  * A day at the operator (00:00 to 24:00 UTC, which is Mali's time). `complete` only once that day is over.
  */
-export interface Statement {
+export interface OperatorStatement {
   kind: 'statement'
   provider: Provider
   /** `2026-11-21` */
@@ -265,9 +270,9 @@ export interface Statement {
   complete: boolean
   /** SHA-256 (hex) of the raw pages: the same bytes are imported once. */
   sha256: string
-  lines: readonly StatementLine[]
+  lines: readonly OperatorStatementLine[]
 }
-export type StatementOutcome = Statement | { kind: 'not_ready' } | Unreachable
+export type StatementOutcome = OperatorStatement | { kind: 'not_ready' } | Unreachable
 
 /** What a caller must know of an operator before it asks. */
 export interface DriverCapabilities {

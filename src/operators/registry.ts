@@ -4,7 +4,7 @@ import type { Provider } from '../shared/providers.ts'
 import { createCheckoutDriver } from './checkout-session.ts'
 import { type Circuit, createCircuit } from './circuit.ts'
 import { createGsmaDriver } from './gsma-mm.ts'
-import { createLane, type Lane } from './waiting.ts'
+import { createBulkhead, type Bulkhead } from './call-limits.ts'
 import type {
   CallContext,
   DriverDeps,
@@ -24,15 +24,15 @@ const probeDeadlineMs = 2_000
  */
 const doubtedPauses = 6
 /** Choice: a full lane empties within about the time of one call. */
-const laneRetryMs = 1_000
+const bulkheadRetryMs = 1_000
 
-export type Availability = 'operational' | 'degraded' | 'down'
+export type OperatorAvailability = 'operational' | 'degraded' | 'down'
 
 /** What anyone may know of an operator. */
 export interface OperatorStatus {
   provider: Provider
-  collect: Availability
-  disburse: Availability
+  collect: OperatorAvailability
+  disburse: OperatorAvailability
   /** When it became so. */
   since: Date
 }
@@ -41,12 +41,12 @@ export type CanStart = { ok: true } | { ok: false; cause: NotSentCause; retryAft
 
 /** An operator as the service uses it: its driver, behind lanes and circuits that belong to it alone. */
 export interface Operator extends Omit<OperatorDriver, 'close'> {
-  availability(what: 'collect' | 'disburse'): Availability
+  availability(what: 'collect' | 'disburse'): OperatorAvailability
   /** Whether a money call would be sent now; asked before anything is recorded. */
-  canStart(kind: OperationKind, lane?: CallContext['lane']): CanStart
+  canStart(kind: OperationKind, priority?: CallContext['priority']): CanStart
 }
 
-export interface Operators {
+export interface OperatorRegistry {
   list(): readonly OperatorStatus[]
   find(provider: Provider): Operator | null
   /** Calls back after every change of an operator's availability. @returns a function that stops it */
@@ -59,7 +59,7 @@ export interface Operators {
  * Makes every configured operator, each with lanes, circuits and connections of its own: none can slow
  * another.
  */
-export function createOperators(settings: readonly OperatorSettings[], deps: DriverDeps): Operators {
+export function createOperators(settings: readonly OperatorSettings[], deps: DriverDeps): OperatorRegistry {
   const listeners = new Set<(status: OperatorStatus) => void>()
   const guarded = new Map(
     settings.map((each) => {
@@ -109,12 +109,12 @@ function guard(
   clock: Clock,
   announce: (status: OperatorStatus) => void,
 ): Guarded {
-  const lanes = {
-    interactive: createLane(limits.interactiveMax, limits.queueMax),
-    background: createLane(limits.backgroundMax, limits.queueMax),
-    query: createLane(limits.queriesMax, limits.queueMax),
+  const bulkheads = {
+    interactive: createBulkhead(limits.interactiveMax, limits.queueMax),
+    background: createBulkhead(limits.backgroundMax, limits.queueMax),
+    query: createBulkhead(limits.queriesMax, limits.queueMax),
   }
-  const moneyLanes = [lanes.interactive, lanes.background]
+  const moneyBulkheads = [bulkheads.interactive, bulkheads.background]
   const probe = async () => (await driver.health(probeContext())).status !== 'unavailable'
   const openMs = limits.breakerOpenMs
   const doubtedMs = doubtedPauses * openMs
@@ -124,12 +124,12 @@ function guard(
   }
   const { cancel, lookupParty } = driver
 
-  function availability(): Availability {
+  function availability(): OperatorAvailability {
     if (!circuits.initiate.closed) return 'down'
     return circuits.query.closed ? 'operational' : 'degraded'
   }
 
-  let known: Availability = 'operational'
+  let known: OperatorAvailability = 'operational'
   let since = clock.now()
   const status = () => ({ provider: driver.provider, collect: known, disburse: known, since })
   function onChange(): void {
@@ -141,19 +141,19 @@ function guard(
   }
   function onMoneyChange(): void {
     const { initiate } = circuits
-    if (!initiate.closed) for (const lane of moneyLanes) lane.sendAway(initiate.heldBack())
+    if (!initiate.closed) for (const bulkhead of moneyBulkheads) bulkhead.sendAway(initiate.refusal())
     onChange()
   }
 
   const money = <T extends Outcome>(ctx: CallContext, call: () => Promise<T>, phone = '') => {
     const circuit = faultNumbers?.test(phone) ? uncounted(circuits.initiate) : circuits.initiate
-    return through(circuit, lanes[ctx.lane], ctx, call)
+    return through(circuit, bulkheads[ctx.priority], ctx, call)
   }
   const ask = async <T extends Outcome>(
     ctx: CallContext,
     call: () => Promise<T>,
   ): Promise<T | Unreachable> => {
-    const outcome = await through(circuits.query, lanes.query, ctx, call)
+    const outcome = await through(circuits.query, bulkheads.query, ctx, call)
     return isNotSent(outcome) ? { ...outcome, kind: 'unreachable' } : outcome
   }
 
@@ -182,10 +182,12 @@ function guard(
       },
     }),
     availability,
-    canStart(_kind, lane = 'interactive') {
+    canStart(_kind, priority = 'interactive') {
       const { initiate } = circuits
-      if (!initiate.closed) return { ...initiate.heldBack(), ok: false }
-      return lanes[lane].hasRoom ? { ok: true } : { ok: false, cause: 'lane_full', retryAfterMs: laneRetryMs }
+      if (!initiate.closed) return { ...initiate.refusal(), ok: false }
+      return bulkheads[priority].hasRoom
+        ? { ok: true }
+        : { ok: false, cause: 'bulkhead_full', retryAfterMs: bulkheadRetryMs }
     },
   }
 
@@ -194,7 +196,7 @@ function guard(
     status,
     async close() {
       for (const each of Object.values(circuits)) each.close()
-      for (const each of Object.values(lanes)) each.close()
+      for (const each of Object.values(bulkheads)) each.close()
       await driver.close()
     },
   }
@@ -214,23 +216,23 @@ function uncounted(circuit: Circuit): GuardingCircuit {
     get closed() {
       return circuit.closed
     },
-    heldBack: () => circuit.heldBack(),
-    enter: async () => (circuit.closed ? { report: () => undefined } : circuit.heldBack()),
+    refusal: () => circuit.refusal(),
+    enter: async () => (circuit.closed ? { report: () => undefined } : circuit.refusal()),
   }
 }
 
-type GuardingCircuit = Pick<Circuit, 'closed' | 'heldBack' | 'enter'>
+type GuardingCircuit = Pick<Circuit, 'closed' | 'refusal' | 'enter'>
 
 /** One call through its lane and its circuit; the circuit is asked again when the turn has come. */
 async function through<T extends Outcome>(
   circuit: GuardingCircuit,
-  lane: Lane,
+  bulkhead: Bulkhead,
   ctx: CallContext,
   call: () => Promise<T>,
 ): Promise<T | NotSent> {
-  if (!circuit.closed) return circuit.heldBack()
-  const turnedAway = await lane.enter(ctx)
-  if (turnedAway) return turnedAway
+  if (!circuit.closed) return circuit.refusal()
+  const rejectedReason = await bulkhead.enter(ctx)
+  if (rejectedReason) return rejectedReason
   try {
     const pass = await circuit.enter(ctx)
     if ('kind' in pass) return pass
@@ -242,7 +244,7 @@ async function through<T extends Outcome>(
       pass.report(outcome)
     }
   } finally {
-    lane.leave()
+    bulkhead.leave()
   }
 }
 
@@ -251,5 +253,9 @@ function isNotSent(outcome: Outcome): outcome is NotSent {
 }
 
 function probeContext(): CallContext {
-  return { deadline: new Date(Date.now() + probeDeadlineMs), lane: 'interactive', record: () => undefined }
+  return {
+    deadline: new Date(Date.now() + probeDeadlineMs),
+    priority: 'interactive',
+    record: () => undefined,
+  }
 }

@@ -48,9 +48,9 @@ export async function startSimulatorProcess(options: {
   if (url === undefined) throw new Error(`The operator simulator did not start (${program}).`)
   child.stdout.resume()
   let closing = false
-  const ended = new Promise<string>((tell) => {
+  const ended = new Promise<string>((report) => {
     void exit.then(([code, signal]) => {
-      if (!closing) tell(`the operator simulator ended by itself (${String(signal ?? code)})`)
+      if (!closing) report(`the operator simulator ended by itself (${String(signal ?? code)})`)
     })
   })
   return {

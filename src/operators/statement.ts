@@ -1,6 +1,6 @@
 import type { Xof } from '../shared/money.ts'
 import type { Provider } from '../shared/providers.ts'
-import type { Statement, StatementLine } from './operator.ts'
+import type { OperatorStatement, OperatorStatementLine } from './operator.ts'
 import { movedAmountMax } from './wire-record.ts'
 
 const dayMs = 24 * 60 * 60 * 1_000
@@ -14,14 +14,14 @@ export function buildStatement(
   day: string,
   now: Date,
   sha256: string,
-  lines: readonly StatementLine[],
-): Statement {
+  lines: readonly OperatorStatementLine[],
+): OperatorStatement {
   const [first, last] = [lines[0], lines.at(-1)]
   return {
     kind: 'statement',
     provider,
     day,
-    opening: first?.balanceAfter === undefined ? undefined : first.balanceAfter - movement(first),
+    opening: first?.balanceAfter === undefined ? undefined : first.balanceAfter - signedAmount(first),
     closing: last?.balanceAfter,
     complete: now.getTime() >= Date.parse(day) + dayMs,
     sha256,
@@ -29,18 +29,18 @@ export function buildStatement(
   }
 }
 
-const payments: ReadonlySet<StatementLine['type']> = new Set(['collect', 'disburse', 'reversal'])
+const payments: ReadonlySet<OperatorStatementLine['type']> = new Set(['collect', 'disburse', 'reversal'])
 
 /**
  * The amount of a line; undefined where a payment is zero or more than any payment can be: then the statement
  * is unreadable, because no line of it may be left out. Transfers of the float have no such bound.
  */
-export function lineAmount(type: StatementLine['type'], amount: Xof | undefined): Xof | undefined {
+export function lineAmount(type: OperatorStatementLine['type'], amount: Xof | undefined): Xof | undefined {
   if (amount === undefined || !payments.has(type)) return amount
   return amount > 0n && amount <= movedAmountMax ? amount : undefined
 }
 
 /** What a line did to the float: its amount by its direction, less the fee. */
-function movement(line: StatementLine): Xof {
+function signedAmount(line: OperatorStatementLine): Xof {
   return (line.direction === 'credit' ? line.amount : -line.amount) - line.fee
 }

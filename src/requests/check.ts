@@ -1,8 +1,8 @@
-import { deadlineIn } from '../operators/waiting.ts'
+import { deadlineIn } from '../operators/call-limits.ts'
 import { limits } from '../shared/limits.ts'
 import { type Decision, decideAsked } from './decide.ts'
 import type { OpenRequest } from './open-request.ts'
-import { act, operatorOf, sendAgain, tell } from './send.ts'
+import { act, operatorOf, sendAgain, logLines } from './send.ts'
 import { claimSend, exchangeRecorder } from './store.ts'
 import type { RequestServices } from './subjects.ts'
 
@@ -24,7 +24,9 @@ export async function checkRequest(services: RequestServices, request: OpenReque
   const record = exchangeRecorder(services.batches, services.log, request)
   const deadline = deadlineIn(limits.operatorQueryDeadlineMs)
   const outcome =
-    state === 'unsent' ? null : await operator.query(kind, handle, { deadline, lane: 'background', record })
+    state === 'unsent'
+      ? null
+      : await operator.query(kind, handle, { deadline, priority: 'background', record })
   const decision = decideAsked(
     {
       request,
@@ -45,7 +47,7 @@ async function carryOut(
   request: OpenRequest,
   { action, reached, log }: Decision,
 ): Promise<{ status: string | null; reached: boolean }> {
-  tell(services, request, log)
+  logLines(services, request, log)
   if (action.do === 'resend') {
     const sent = await sendAgain(services, request)
     if (!sent) return carryOut(services, request, action.otherwise)
@@ -56,8 +58,8 @@ async function carryOut(
     const attempt = await claimSend(services.database.pool, request, { givesUp: true })
     if (attempt === null) return carryOut(services, request, action.otherwise)
     const { refusal } = action
-    const ending = { status: 'failed', source: 'service', refusal, attempt } as const
-    return { status: await act(services, request, { do: 'settle', ending }), reached }
+    const finalOutcome = { status: 'failed', source: 'service', refusal, attempt } as const
+    return { status: await act(services, request, { do: 'settle', finalOutcome }), reached }
   }
   return { status: await act(services, request, action), reached }
 }

@@ -8,8 +8,8 @@ CREATE OR REPLACE FUNCTION claim_requests(
   amount bigint, phone text, handle jsonb, state operator_request_state, attempt smallint,
   claimed_at timestamptz, check_count int, age_ms double precision, left_ms double precision,
   since_over_ms double precision, since_settled_ms double precision, since_sent_ms double precision,
-  request jsonb, status text, claimed text, since_told_ms double precision, turned_away text,
-  is_withdrawn boolean, is_approved boolean
+  request jsonb, status text, claimed text, since_notified_ms double precision, rejected_reason text,
+  cancel_requested boolean, is_approved boolean
 )
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 #variable_conflict use_column
@@ -49,8 +49,8 @@ BEGIN
     whole_ms(now() - r.fence_until) + fence_ms,
     coalesce(t.request_data, p.request_data, '{}'),
     coalesce(t.status::text, p.status::text, b.status::text), r.handle->>'claimed',
-    whole_ms(service_now() - (r.handle->>'toldAt')::timestamptz), r.handle->>'turnedAway',
-    coalesce(b.is_withdrawn, false),
+    whole_ms(service_now() - (r.handle->>'alertAt')::timestamptz), r.handle->>'rejectedReason',
+    coalesce(b.cancel_requested, false),
     EXISTS (SELECT FROM deposit_approval a WHERE a.transaction_id = r.transaction_id)
   FROM operator_request r
   LEFT JOIN LATERAL (
@@ -60,7 +60,7 @@ BEGIN
     SELECT p.* FROM payout p WHERE p.id = r.payout_id AND p.merchant_id = r.merchant_id LIMIT 1
   ) p ON true
   LEFT JOIN LATERAL (
-    SELECT b.*, g.cancel_asked_at IS NOT NULL AS is_withdrawn
+    SELECT b.*, g.cancel_requested_at IS NOT NULL AS cancel_requested
     FROM batch_recipient b JOIN batch g ON g.id = b.batch_id
     WHERE b.id = r.recipient_id AND b.merchant_id = r.merchant_id LIMIT 1
   ) b ON true

@@ -21,7 +21,7 @@ BEGIN
     attempt = attempt + 1, fence_until = now() + fence_ms * interval '1 millisecond',
     accepted_at = CASE WHEN orphan.found THEN service_now() END,
     -- What an earlier send met says nothing of this one.
-    handle = handle - 'turnedAway',
+    handle = handle - 'rejectedReason',
     next_check_at = CASE WHEN orphan.found THEN date_trunc('milliseconds', service_now())
       ELSE next_check_at END
   FROM (SELECT EXISTS (
@@ -38,7 +38,7 @@ BEGIN
       SELECT FROM deposit_approval a JOIN merchant_balance b ON b.merchant_id = a.merchant_id
       WHERE a.transaction_id = r.transaction_id AND b.receivable > 0))
     AND (recipient_id IS NULL OR gives_up
-      OR has_place(r.id, recipient_id, fence_ms, call_ms, batch_max))
+      OR has_capacity(r.id, recipient_id, fence_ms, call_ms, batch_max))
   RETURNING CASE WHEN state = 'sending' THEN attempt END INTO sent;
   RETURN sent;
 END $$;

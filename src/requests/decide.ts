@@ -7,17 +7,17 @@ import type {
   Refusal,
 } from '../operators/operator.ts'
 import { limits } from '../shared/limits.ts'
-import type { Ending, Expiry } from './ending.ts'
+import type { FinalOutcome, Expiry } from './outcome.ts'
 import { nothingLeft, type OpenRequest } from './open-request.ts'
 import {
   nextCheckMs,
   nextDisburseCheckMs,
-  nextDoubtCheckMs,
+  nextUnknownCheckMs,
   nextFloatCheckMs,
   nextReversalCheckMs,
   politeCheckMs,
 } from './schedule.ts'
-import type { RequestNote } from './store.ts'
+import type { RequestRecord } from './store.ts'
 import type { SubjectRules } from './subjects.ts'
 
 /**
@@ -30,7 +30,7 @@ const disbursementAlarmMs = 24 * 3_600_000
 // What an operator's answer means for a request: pure, so that every case can be tested in a table.
 
 /** What a decision depends on, beside the operator's answer. */
-export interface Known {
+export interface DecisionInput {
   request: OpenRequest
   rules: SubjectRules
   operator: Pick<DriverCapabilities, 'callbacks' | 'createIsIdempotent' | 'disburseIsSynchronous'>
@@ -41,12 +41,15 @@ export interface Known {
 }
 
 /** Writes down what was learnt, and when the operator is asked next. */
-export type Note = { do: 'note' } & Pick<RequestNote, 'state' | 'handle' | 'nextCheckMs' | 'paymentUrl'>
+export type RecordAction = { do: 'note' } & Pick<
+  RequestRecord,
+  'state' | 'handle' | 'nextCheckMs' | 'paymentUrl'
+>
 
 /** One step, which needs no second decision. */
 export type Step =
   | { do: 'nothing' }
-  | Note
+  | RecordAction
   /** Says when a request that is settled is asked about again. */
   | { do: 'watch'; nextMs: number | null }
   /** The operator gave back what was paid. */
@@ -54,7 +57,7 @@ export type Step =
   /** Nobody confirmed it in time. */
   | { do: 'expire'; expiry: Expiry }
   /** Brings an outcome; then `ifPaid` or `ifNot`, by what stands afterwards. */
-  | { do: 'settle'; ending: Ending; ifPaid?: Step; ifNot?: Step }
+  | { do: 'settle'; finalOutcome: FinalOutcome; ifPaid?: Step; ifNot?: Step }
 
 /**
  * What is done next. Sending again and giving up need the right to send: where another caller has it, or an
@@ -80,14 +83,14 @@ export interface Decision<Of = Action> {
 }
 
 /** Decides what the answer to a send means. An answer that does not come is never a failure. */
-export function decideSent(known: Known, outcome: InitiateOutcome): Decision<Step> {
+export function decideSent(known: DecisionInput, outcome: InitiateOutcome): Decision<Step> {
   const { request } = known
   switch (outcome.kind) {
     case 'accepted':
-      return decided(noteAccepted(known, outcome))
+      return decided(recordAccepted(known, outcome))
     case 'settled': {
-      const { ending, log } = paid(known, 'initiate', outcome.evidence)
-      return decided({ do: 'settle', ending }, log)
+      const { finalOutcome, log } = paid(known, 'initiate', outcome.evidence)
+      return decided({ do: 'settle', finalOutcome }, log)
     }
     case 'refused':
       return decided(refuseSend(request, outcome.refusal))
@@ -95,8 +98,8 @@ export function decideSent(known: Known, outcome: InitiateOutcome): Decision<Ste
       return decideNotSent(known, outcome)
     case 'unknown': {
       const facts = { provider: request.provider, cause: outcome.cause }
-      const pause = nextDoubtCheckMs(0, known.random)
-      const action = note('doubt', { handle: outcome.handle, nextCheckMs: pause })
+      const pause = nextUnknownCheckMs(0, known.random)
+      const action = record('doubt', { handle: outcome.handle, nextCheckMs: pause })
       return decided(action, [{ level: 'info', words: 'outcome unknown', facts }])
     }
   }
@@ -107,7 +110,7 @@ export function decideSent(known: Known, outcome: InitiateOutcome): Decision<Ste
  * of reach nothing changes.
  * @param outcome null where nothing was asked, because the request provably never left
  */
-export function decideAsked(known: Known, outcome: QueryOutcome | null): Decision {
+export function decideAsked(known: DecisionInput, outcome: QueryOutcome | null): Decision {
   if (outcome === null) return decideUnsent(known)
   const { action, reached, log } =
     known.request.state === 'settled' ? decideWatched(known, outcome) : decideOpen(known, outcome)
@@ -115,34 +118,39 @@ export function decideAsked(known: Known, outcome: QueryOutcome | null): Decisio
 }
 
 /** What provably never left: sent until nobody waits for it any more, then it failed. */
-function decideUnsent(known: Known): Decision {
+function decideUnsent(known: DecisionInput): Decision {
   const { request, random } = known
   if (waitedEnough(known)) return giveUp(request, decided({ do: 'nothing' }, [], false))
   // Of a batch others may have their turn; theirs comes soon.
   const otherwise =
     request.subject === 'recipient'
-      ? note(null, { nextCheckMs: nextDoubtCheckMs(request.checkCount, random) })
+      ? record(null, { nextCheckMs: nextUnknownCheckMs(request.checkCount, random) })
       : ({ do: 'nothing' } as const)
   return decided({ do: 'resend', otherwise: decided(otherwise, [], false) }, [], false)
 }
 
-function decideOpen(known: Known, outcome: QueryOutcome): Decision {
+function decideOpen(known: DecisionInput, outcome: QueryOutcome): Decision {
   const { request, rules } = known
   switch (outcome.kind) {
     case 'settled': {
-      const { ending, log } = paid(known, 'query', outcome.evidence)
-      return decided({ do: 'settle', ending, ifNot: askNoMore }, log)
+      const { finalOutcome, log } = paid(known, 'query', outcome.evidence)
+      return decided({ do: 'settle', finalOutcome, ifNot: askNoMore }, log)
     }
     case 'reversed': {
       // Paid and taken back before anybody asked: both happened, in this order. They are two commits: until
       // the second, which asks no more, it is due.
-      const { ending, log } = paid(known, 'query', outcome.evidence)
+      const { finalOutcome, log } = paid(known, 'query', outcome.evidence)
       const ifPaid = { do: 'reverse', evidence: outcome.evidence } as const
-      return decided({ do: 'settle', ending: { ...ending, watchMs: 0 }, ifPaid, ifNot: askNoMore }, log)
+      return decided(
+        { do: 'settle', finalOutcome: { ...finalOutcome, watchMs: 0 }, ifPaid, ifNot: askNoMore },
+        log,
+      )
     }
     case 'refused': {
-      const ending = { status: 'failed', source: 'query', refusal: outcome.refusal } as const
-      return decided(rules.states.canMove(request.status, 'failed') ? { do: 'settle', ending } : askNoMore)
+      const finalOutcome = { status: 'failed', source: 'query', refusal: outcome.refusal } as const
+      return decided(
+        rules.states.canMove(request.status, 'failed') ? { do: 'settle', finalOutcome } : askNoMore,
+      )
     }
     case 'absent':
       return decideAbsent(known, outcome)
@@ -154,7 +162,7 @@ function decideOpen(known: Known, outcome: QueryOutcome): Decision {
 }
 
 /** The operator has no record. Where an answer ever said that it had one, it is not sent again. */
-function decideAbsent(known: Known, absent: Extract<QueryOutcome, { kind: 'absent' }>): Decision {
+function decideAbsent(known: DecisionInput, absent: Extract<QueryOutcome, { kind: 'absent' }>): Decision {
   const { request, rules, operator } = known
   const otherwise = keepAsking(known, absent)
   if (request.state === 'accepted') {
@@ -162,20 +170,20 @@ function decideAbsent(known: Known, absent: Extract<QueryOutcome, { kind: 'absen
     return { ...otherwise, log: [{ level: 'warn', words, facts: {} }, ...otherwise.log] }
   }
   // Its last send was turned away, and nothing is known of any other: it never left.
-  if (request.turnedAway && waitedEnough(known)) return giveUp(request, otherwise)
+  if (request.rejectedReason && waitedEnough(known)) return giveUp(request, otherwise)
   const isYoung = request.ageMs < rules.resendAbsentForMs
   return isYoung && operator.createIsIdempotent ? decided({ do: 'resend', otherwise }) : otherwise
 }
 
 /** Nothing was learnt: also a callback about what is over waits until the operator can be asked. */
 function decideUnreachable(
-  known: Known,
+  known: DecisionInput,
   { cause, retryAfterMs }: Extract<QueryOutcome, { kind: 'unreachable' }>,
 ): Decision<Step> {
   const log = alarmWhereOwed(known, cause)
   const { request, random } = known
-  const pause = log.length > 0 ? regularMs(known, 'absent') : nextDoubtCheckMs(request.checkCount, random)
-  const action = note(null, { nextCheckMs: Math.max(retryAfterMs ?? 0, pause) })
+  const pause = log.length > 0 ? regularMs(known, 'absent') : nextUnknownCheckMs(request.checkCount, random)
+  const action = record(null, { nextCheckMs: Math.max(retryAfterMs ?? 0, pause) })
   // The operator answered: the payment is open until an answer names an amount that can be read.
   return decided(action, log, cause === 'unreadable_amount')
 }
@@ -184,26 +192,26 @@ function decideUnreachable(
  * What was paid may be taken back: only that moves it. Any other answer leaves it as it stands, and is asked
  * for again on a sparse schedule where the operator tells nothing by itself, or told just this.
  */
-function decideWatched({ request, operator, random }: Known, outcome: QueryOutcome): Decision<Step> {
+function decideWatched({ request, operator, random }: DecisionInput, outcome: QueryOutcome): Decision<Step> {
   if (outcome.kind === 'reversed') return decided({ do: 'reverse', evidence: outcome.evidence })
   const reached = outcome.kind !== 'unreachable'
   const isDisowned = outcome.kind === 'refused' || outcome.kind === 'absent'
   const words = 'the operator disowns a payment'
   // As of the claim, just before the question: the answer may have taken long to arrive.
   const sincePaidMs = request.sinceSettledMs
-  const sinceToldMs = request.claimed === 'reversed' ? request.sinceToldMs : null
-  const sinceMs = Math.min(sincePaidMs, sinceToldMs ?? sincePaidMs)
+  const sinceNotifiedMs = request.claimed === 'reversed' ? request.sinceNotifiedMs : null
+  const sinceMs = Math.min(sincePaidMs, sinceNotifiedMs ?? sincePaidMs)
   // Only an answer ends the watch: what was taken back while it was out of reach would be lost.
   const nextMs = reached
-    ? nextReversalCheckMs(tellsOfReversals(request, operator), sinceMs)
-    : nextDoubtCheckMs(request.checkCount, random)
+    ? nextReversalCheckMs(reportsReversals(request, operator), sinceMs)
+    : nextUnknownCheckMs(request.checkCount, random)
   const log = isDisowned ? [{ level: 'error' as const, words, facts: { outcome } }] : []
   return decided({ do: 'watch', nextMs }, log, reached)
 }
 
 /** Not decided yet: expires when its time is over (it was asked just now), else is asked again later. */
 function keepAsking(
-  known: Known,
+  known: DecisionInput,
   outcome: Extract<QueryOutcome, { kind: 'pending' | 'absent' }>,
 ): Decision<Step> {
   const { request, rules } = known
@@ -221,7 +229,7 @@ function keepAsking(
       : Math.min(soonMs(known, regular), regular, leftMs)
   const hasEnded = request.state === 'refused' || request.state === 'closed'
   const isGone = (hasEnded && outcome.kind === 'absent') || request.sinceOverMs > limits.lateChecksForMs
-  const action = note(outcome.kind === 'pending' ? 'accepted' : 'doubt', {
+  const action = record(outcome.kind === 'pending' ? 'accepted' : 'doubt', {
     handle: { pollsLeft },
     nextCheckMs: isGone ? null : leftMs <= 0 ? limits.lateCheckMs : nextMs,
   })
@@ -229,7 +237,10 @@ function keepAsking(
 }
 
 /** The operator has the request: its customer is asked, or the money is on its way. */
-function noteAccepted(known: Known, outcome: Extract<InitiateOutcome, { kind: 'accepted' }>): Note {
+function recordAccepted(
+  known: DecisionInput,
+  outcome: Extract<InitiateOutcome, { kind: 'accepted' }>,
+): RecordAction {
   const { request, now, random } = known
   const { action, notify, pollLimit, pollAfterMs } = outcome
   const soon =
@@ -237,7 +248,7 @@ function noteAccepted(known: Known, outcome: Extract<InitiateOutcome, { kind: 'a
   const leftMs = request.leftMs ?? Number.POSITIVE_INFINITY
   const asked = { ...outcome, pollsLeft: request.leftMs === null ? undefined : pollLimit }
   const next = politeCheckMs(pollAfterMs ?? soon, asked, now, leftMs)
-  return note('accepted', {
+  return record('accepted', {
     handle: { ...outcome.handle, pollsLeft: pollLimit },
     paymentUrl: action.type === 'redirect' ? action.url : null,
     // A duplicate was executed before: only a question tells what became of it.
@@ -247,44 +258,44 @@ function noteAccepted(known: Known, outcome: Extract<InitiateOutcome, { kind: 'a
 
 /** The send is refused. It ends nothing where it was sent again meanwhile: the operator may have that one. */
 function refuseSend({ attempt }: OpenRequest, refusal: Refusal): Step {
-  return { do: 'settle', ending: { status: 'failed', source: 'initiate', refusal, attempt } }
+  return { do: 'settle', finalOutcome: { status: 'failed', source: 'initiate', refusal, attempt } }
 }
 
 /**
  * Proof that nothing left holds for this attempt; an earlier one may have. What an empty float turned away
  * after the operator had no record of it never left at all.
  */
-function decideNotSent(known: Known, { retryAfterMs, refusal }: NotSent): Decision<Step> {
+function decideNotSent(known: DecisionInput, { retryAfterMs, refusal }: NotSent): Decision<Step> {
   const { request, rules, random } = known
   if (refusal) {
     const facts = { provider: request.provider, refusal }
     const alarm = { level: 'error', words: 'alarm: our float at an operator is empty', facts } as const
-    const log = request.turnedAway ? [] : [alarm]
+    const log = request.rejectedReason ? [] : [alarm]
     if (!rules.waitsForFloat) return decided(refuseSend(request, refusal), log)
     const state = nothingLeft(request) ? 'unsent' : 'doubt'
     const nextMs = nextFloatCheckMs(request.checkCount, random)
-    return decided(note(state, { handle: { turnedAway: refusal.reason }, nextCheckMs: nextMs }), log)
+    return decided(record(state, { handle: { rejectedReason: refusal.reason }, nextCheckMs: nextMs }), log)
   }
-  const soon = retryAfterMs ?? nextDoubtCheckMs(request.checkCount, random)
+  const soon = retryAfterMs ?? nextUnknownCheckMs(request.checkCount, random)
   const pause = Math.min(soon, limits.resendForMs)
-  if (!nothingLeft(request)) return decided(note('doubt', { nextCheckMs: pause }), [], false)
+  if (!nothingLeft(request)) return decided(record('doubt', { nextCheckMs: pause }), [], false)
   // It is given up on time.
   const leftMs = Math.max(0, unsentForMs(known) - request.ageMs)
-  return decided(note('unsent', { nextCheckMs: Math.min(pause, leftMs) }), [], false)
+  return decided(record('unsent', { nextCheckMs: Math.min(pause, leftMs) }), [], false)
 }
 
 /** The operator paid, or was paid: its word, and when it is asked whether it took that back. */
 function paid(
-  { request, operator }: Known,
+  { request, operator }: DecisionInput,
   source: 'initiate' | 'query',
   evidence: Evidence,
-): { ending: Extract<Ending, { status: 'success' }>; log: LogLine[] } {
-  const watchMs = nextReversalCheckMs(tellsOfReversals(request, operator), 0)
-  const ending = { status: 'success', source, evidence, watchMs, question: request.checkCount } as const
+): { finalOutcome: Extract<FinalOutcome, { status: 'success' }>; log: LogLine[] } {
+  const watchMs = nextReversalCheckMs(reportsReversals(request, operator), 0)
+  const finalOutcome = { status: 'success', source, evidence, watchMs, question: request.checkCount } as const
   const { amount, kind } = request
-  if (evidence.amount === amount) return { ending, log: [] }
+  if (evidence.amount === amount) return { finalOutcome, log: [] }
   const words = evidence.amount > amount ? saysMore[kind] : 'another amount was paid'
-  return { ending, log: [{ level: 'error', words, facts: { asked: amount, evidence } }] }
+  return { finalOutcome, log: [{ level: 'error', words, facts: { asked: amount, evidence } }] }
 }
 
 /** The excess of a collection waits for a person: `npm run admin -- excess list`. */
@@ -294,9 +305,9 @@ const saysMore = {
 } as const satisfies Record<OpenRequest['kind'], string>
 
 /** What never left failed, for the reason that its operator gave, if it gave one. */
-function giveUp({ turnedAway }: OpenRequest, otherwise: Decision<Step>): Decision {
-  const refusal = turnedAway
-    ? { reason: turnedAway, code: 'not_sent' }
+function giveUp({ rejectedReason }: OpenRequest, otherwise: Decision<Step>): Decision {
+  const refusal = rejectedReason
+    ? { reason: rejectedReason, code: 'not_sent' }
     : {
         reason: 'OPERATOR_UNAVAILABLE' as const,
         code: 'not_sent',
@@ -317,7 +328,7 @@ function contradictions({ claimed }: OpenRequest, outcome: QueryOutcome): LogLin
  * Calls somebody, each time it is asked, about a disbursement that its operator gives no account of for
  * `disbursementAlarmMs`: no question ends that, and its money stays set aside.
  */
-function alarmWhereOwed({ request, rules }: Known, answered: string): LogLine[] {
+function alarmWhereOwed({ request, rules }: DecisionInput, answered: string): LogLine[] {
   const isOpen = request.kind === 'disburse' && request.status === rules.open
   if (!isOpen || request.ageMs < disbursementAlarmMs) return []
   const facts = { provider: request.provider, answered }
@@ -325,17 +336,17 @@ function alarmWhereOwed({ request, rules }: Known, answered: string): LogLine[] 
 }
 
 /** Whether nobody waits any more for what never left. */
-function waitedEnough(known: Known): boolean {
-  return known.request.isWithdrawn === true || known.request.ageMs >= unsentForMs(known)
+function waitedEnough(known: DecisionInput): boolean {
+  return known.request.cancelRequested === true || known.request.ageMs >= unsentForMs(known)
 }
 
 /** What people approved is tried as long as a payout is: they are not asked again for a short outage. */
-function unsentForMs({ request, rules }: Known): number {
+function unsentForMs({ request, rules }: DecisionInput): number {
   return request.isApproved ? limits.payoutUnsentForMs : rules.unsentForMs
 }
 
 /** The pause before the next question, as the schedule has it. */
-function regularMs({ request, operator, random }: Known, heard: 'pending' | 'absent'): number {
+function regularMs({ request, operator, random }: DecisionInput, heard: 'pending' | 'absent'): number {
   const notify = callsBack(operator, request.kind) ? 'callback' : 'polling'
   return request.kind === 'collect' || heard === 'absent'
     ? nextCheckMs(notify, request.ageMs, random)
@@ -346,30 +357,33 @@ function regularMs({ request, operator, random }: Known, heard: 'pending' | 'abs
  * What may have to be sent again is asked about soon: once at least between the end of its fence and the
  * moment when the customer is gone.
  */
-function soonMs({ request, random }: Known, regular: number): number {
+function soonMs({ request, random }: DecisionInput, regular: number): number {
   if (request.ageMs >= limits.resendForMs) return regular
   const window = limits.resendForMs - limits.operatorFenceMs
-  return Math.min(nextDoubtCheckMs(request.checkCount, random), window / 2)
+  return Math.min(nextUnknownCheckMs(request.checkCount, random), window / 2)
 }
 
 /**
  * Whether the operator tells by itself that it took money back. One that called to say so, and whose books
  * lag behind, calls no second time: it is asked like one that never calls.
  */
-function tellsOfReversals({ claimed, kind }: OpenRequest, operator: Known['operator']): boolean {
+function reportsReversals({ claimed, kind }: OpenRequest, operator: DecisionInput['operator']): boolean {
   return claimed !== 'reversed' && callsBack(operator, kind)
 }
 
 /** Whether the operator tells by itself what becomes of a request. */
-function callsBack(operator: Known['operator'], kind: OpenRequest['kind']): boolean {
+function callsBack(operator: DecisionInput['operator'], kind: OpenRequest['kind']): boolean {
   // Of what is answered at once it keeps no address.
   return operator.callbacks !== 'none' && !(kind === 'disburse' && operator.disburseIsSynchronous)
 }
 
 /** It was over already, and now nothing more can come. */
-const askNoMore = note('accepted', { nextCheckMs: null })
+const askNoMore = record('accepted', { nextCheckMs: null })
 
-function note(state: Note['state'], more: Partial<Note> & Pick<Note, 'nextCheckMs'>): Note {
+function record(
+  state: RecordAction['state'],
+  more: Partial<RecordAction> & Pick<RecordAction, 'nextCheckMs'>,
+): RecordAction {
   return { do: 'note', state, handle: {}, paymentUrl: null, ...more }
 }
 

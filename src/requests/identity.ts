@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Database } from '../database/client.ts'
 import { sqlFunction } from '../database/sql-function.ts'
-import type { Effect } from '../idempotency/idempotency-keys.ts'
+import type { IdempotentOperation } from '../idempotency/idempotency-keys.ts'
 import { type Actor, actorOf } from '../identity/actor.ts'
 import type { Access } from '../identity/authenticate.ts'
 import { operatorIdentity } from '../identity/operator-identities.ts'
@@ -9,7 +9,7 @@ import { operatorIdentity } from '../identity/operator-identities.ts'
 /** Who asks for a new request, and within which effect of an `Idempotency-Key`. */
 interface Asking {
   actor: Actor | null
-  effect: Effect | null
+  idempotentOperation: IdempotentOperation | null
   access: Pick<Access, 'master'>
   database: Pick<Database, 'pool'>
 }
@@ -32,19 +32,24 @@ export async function identityOf(
   const { master } = ctx.access
   if (reference != null)
     return operatorIdentity(master, { merchantId, kind, by: 'reference', name: reference })
-  if (!ctx.effect) return randomUUID()
-  const derived = operatorIdentity(master, { merchantId, kind, by: 'request', name: ctx.effect.name })
+  if (!ctx.idempotentOperation) return randomUUID()
+  const derived = operatorIdentity(master, {
+    merchantId,
+    kind,
+    by: 'request',
+    name: ctx.idempotentOperation.name,
+  })
   return freeIdentity(ctx.database.pool, { candidate: derived })
 }
 
 /** What the identities of a batch's new recipients are derived from, each by its place in the request. */
 export function recipientsSeed(ctx: Asking): string {
-  if (!ctx.effect) return randomUUID()
+  if (!ctx.idempotentOperation) return randomUUID()
   const { merchantId } = actorOf(ctx)
   return operatorIdentity(ctx.access.master, {
     merchantId,
     kind: 'recipients',
     by: 'request',
-    name: ctx.effect.name,
+    name: ctx.idempotentOperation.name,
   })
 }

@@ -43,19 +43,19 @@ export interface OpenRequest {
   /** The status of what it is for. */
   status: string
   /** Why its operator turned its last send away at the door, so that it may be sent again. */
-  turnedAway?: FailureReason | null
+  rejectedReason?: FailureReason | null
   /** Whether the merchant wants no more of it than was sent: its batch is being cancelled. */
-  isWithdrawn?: boolean
+  cancelRequested?: boolean
   /** Whether people approved it: then no caller waits for its outcome. */
   isApproved?: boolean
   /** What its last callback said. */
   claimed: CallbackHint['says'] | null
   /** Since it said so, in service time. */
-  sinceToldMs?: number | null
+  sinceNotifiedMs?: number | null
 }
 
 /** What a request is for, as the ledger names it. */
-export function causeOf({
+export function originOf({
   subject,
   subjectId,
 }: Pick<OpenRequest, 'subject' | 'subjectId'>): `${'transaction' | 'payout' | 'recipient'}:${bigint}` {

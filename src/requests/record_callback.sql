@@ -24,7 +24,7 @@ BEGIN
   ), due AS (
     UPDATE operator_request r
     SET next_check_at = date_trunc('milliseconds', service_now()),
-      handle = r.handle || jsonb_build_object('claimed', says, 'toldAt', service_now())
+      handle = r.handle || jsonb_build_object('claimed', says, 'alertAt', service_now())
     -- What is settled is asked about only where the callback says something else.
     FROM kept WHERE r.id = kept.request_id AND (r.state <> 'settled' OR says <> 'settled')
   )

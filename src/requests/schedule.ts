@@ -32,7 +32,7 @@ const stages = {
 } as const satisfies Record<string, readonly Stage[]>
 
 /** After an outcome that nobody knows: soon, then less and less often. */
-const doubtMs = [2 * second, 4 * second, 8 * second, 15 * second, 30 * second, 1 * minute] as const
+const unknownPausesMs = [2 * second, 4 * second, 8 * second, 15 * second, 30 * second, 1 * minute] as const
 
 /**
  * Milliseconds until an open operation is asked about again, with 20 % jitter.
@@ -67,7 +67,7 @@ export function nextDisburseCheckMs(
 const freshMs = 30 * second
 
 /** What an operator says of the questions that it wants. */
-export interface Asked {
+export interface PollHints {
   /** No question before this. */
   pollAfterMs?: number | undefined
   /** So many questions more. */
@@ -81,7 +81,7 @@ export interface Asked {
  * where one question is left, that one at the end of the operation's own time.
  * @param endMs until the end of the operation
  */
-export function politeCheckMs(regularMs: number, asked: Asked, now: Date, endMs: number): number {
+export function politeCheckMs(regularMs: number, asked: PollHints, now: Date, endMs: number): number {
   if (asked.pollsLeft !== undefined && asked.pollsLeft <= 1) return Math.max(endMs, 0)
   const promptMs = (asked.expiresAt?.getTime() ?? 0) - now.getTime()
   const pauseMs = promptMs > 0 ? Math.min(regularMs, promptMs + promptGraceMs) : regularMs
@@ -92,8 +92,8 @@ export function politeCheckMs(regularMs: number, asked: Asked, now: Date, endMs:
 const promptGraceMs = second
 
 /** Milliseconds until an operation in doubt, or an operator out of reach, is asked again. */
-export function nextDoubtCheckMs(checks: number, random: number = Math.random()): number {
-  return jitter(doubtMs[Math.min(checks, doubtMs.length - 1)] ?? minute, random)
+export function nextUnknownCheckMs(checks: number, random: number = Math.random()): number {
+  return jitter(unknownPausesMs[Math.min(checks, unknownPausesMs.length - 1)] ?? minute, random)
 }
 
 /** Milliseconds until a payout is sent again that our empty float turned away, with 20 % jitter. */
@@ -106,8 +106,8 @@ export function nextFloatCheckMs(checks: number, random: number = Math.random())
  * the operator tells by itself.
  * @param ageMs since it was paid
  */
-export function nextReversalCheckMs(tells: boolean, ageMs: number): number | null {
-  const next = tells ? undefined : limits.reversalChecksMs.find((atMs) => atMs > ageMs)
+export function nextReversalCheckMs(reports: boolean, ageMs: number): number | null {
+  const next = reports ? undefined : limits.reversalChecksMs.find((atMs) => atMs > ageMs)
   return next === undefined ? null : next - ageMs
 }
 

@@ -1,18 +1,18 @@
-import { deadlineIn } from '../operators/waiting.ts'
+import { deadlineIn } from '../operators/call-limits.ts'
 import { failureReasons } from '../operators/failure-reasons.ts'
 import type { CallContext, InitiateOutcome, Refusal } from '../operators/operator.ts'
 import type { Operator } from '../operators/registry.ts'
-import { shareFlight } from '../shared/flights.ts'
+import { singleFlight } from '../shared/single-flight.ts'
 import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
 import { decideSent, type LogLine, type Step } from './decide.ts'
-import type { Ending } from './ending.ts'
-import { causeOf, nothingLeft, type OpenRequest } from './open-request.ts'
-import { claimSend, exchangeRecorder, noteRequest, watchRequest } from './store.ts'
+import type { FinalOutcome } from './outcome.ts'
+import { originOf, nothingLeft, type OpenRequest } from './open-request.ts'
+import { claimSend, exchangeRecorder, recordRequest, watchRequest } from './store.ts'
 import type { RequestServices } from './subjects.ts'
 
 /** What sending a request led to. */
-export interface Sent {
+export interface SendOutcome {
   /** Of what it is for, a transaction or a payout. */
   status: string
   paymentUrl: string | null
@@ -32,13 +32,13 @@ export interface Sent {
 export async function sendRequest(
   services: RequestServices,
   request: OpenRequest,
-  lane: CallContext['lane'],
+  priority: CallContext['priority'],
   deadline: Date,
   onAnswered?: () => void,
-): Promise<Sent> {
+): Promise<SendOutcome> {
   const operator = operatorOf(services, request)
   const record = exchangeRecorder(services.batches, services.log, request)
-  const sending = start(services, operator, request, { deadline, lane, record })
+  const sending = start(services, operator, request, { deadline, priority, record })
   const outcome = await (onAnswered ? sending.finally(onAnswered) : sending)
   const rules = services.subjects[request.subject]
   const { action, reached, log } = decideSent(
@@ -51,17 +51,17 @@ export async function sendRequest(
     },
     outcome,
   )
-  tell(services, request, log)
+  logLines(services, request, log)
   const status = (await act(services, request, action)) ?? rules.open
   const paymentUrl = action.do === 'note' ? action.paymentUrl : null
   // Where it was sent again meanwhile it is open: the operator may have that one, and is asked.
-  const refusal = action.do === 'settle' && status === 'failed' ? refusalOf(action.ending) : null
+  const refusal = action.do === 'settle' && status === 'failed' ? refusalOf(action.finalOutcome) : null
   return { status, paymentUrl, reached, refusal }
 }
 
-function refusalOf(ending: Ending): Sent['refusal'] {
-  if (ending.status !== 'failed') return null
-  return { ...ending.refusal, words: failureReasons[ending.refusal.reason].messageEn }
+function refusalOf(finalOutcome: FinalOutcome): SendOutcome['refusal'] {
+  if (finalOutcome.status !== 'failed') return null
+  return { ...finalOutcome.refusal, words: failureReasons[finalOutcome.refusal.reason].messageEn }
 }
 
 function start(
@@ -95,17 +95,20 @@ export async function sendBegun(
   onAnswered?: () => void,
 ): Promise<void> {
   try {
-    await shareFlight(services, `send:${request.id}`, () =>
+    await singleFlight(services, `send:${request.id}`, () =>
       sendRequest(services, request, 'background', deadline, onAnswered),
     )
   } catch (error) {
-    const about = causeOf(request)
+    const about = originOf(request)
     services.log.error({ err: error, about }, 'an answer of an operator was not noted')
   }
 }
 
 /** Sends a request once more. Null where somebody else may, or an earlier send may still arrive. */
-export async function sendAgain(services: RequestServices, request: OpenRequest): Promise<Sent | null> {
+export async function sendAgain(
+  services: RequestServices,
+  request: OpenRequest,
+): Promise<SendOutcome | null> {
   // Counted from before the claim, so that a process that stalls in between cannot send beyond its fence.
   const deadline = sendDeadline(operatorOf(services, request), request.kind)
   const attempt = await claimSend(services.database.pool, request)
@@ -143,7 +146,7 @@ export async function act(
       return null
     case 'note': {
       const { state, handle, nextCheckMs, paymentUrl } = step
-      await noteRequest(services.batches, { id, attempt, state, handle, nextCheckMs, paymentUrl })
+      await recordRequest(services.batches, { id, attempt, state, handle, nextCheckMs, paymentUrl })
       return null
     }
     case 'watch':
@@ -159,7 +162,7 @@ export async function act(
       invariant(expire, `a ${subject} does not end by its age`)
       return (await expire(services, subjectId, step.expiry)).status
     case 'settle': {
-      const { status } = await settle(services, subjectId, step.ending)
+      const { status } = await settle(services, subjectId, step.finalOutcome)
       const next = status === success ? step.ifPaid : step.ifNot
       return (next && (await act(services, request, next))) ?? status
     }
@@ -167,7 +170,7 @@ export async function act(
 }
 
 /** Writes what was noticed about a request to the log. */
-export function tell({ log }: RequestServices, request: OpenRequest, lines: readonly LogLine[]): void {
-  const about = causeOf(request)
+export function logLines({ log }: RequestServices, request: OpenRequest, lines: readonly LogLine[]): void {
+  const about = originOf(request)
   for (const { level, words, facts } of lines) log[level]({ about, ...facts }, words)
 }

@@ -2,7 +2,7 @@ import type { Pool } from 'pg'
 import { type Batches, shareStatement } from '../database/batch.ts'
 import { sqlFunction, sqlFunctionOfMany, sqlType } from '../database/sql-function.ts'
 import type { FailureReason } from '../operators/failure-reasons.ts'
-import type { Exchange, OperatorHandle } from '../operators/operator.ts'
+import type { OperatorExchange, OperatorHandle } from '../operators/operator.ts'
 import { limits } from '../shared/limits.ts'
 import type { Provider } from '../shared/providers.ts'
 import type { OpenRequest, Subject } from './open-request.ts'
@@ -44,9 +44,9 @@ const claimRequests = sqlFunction('claim_requests', {
     request: sqlType<OpenRequest['request']>('jsonb'),
     status: 'text',
     claimed: sqlType<OpenRequest['claimed']>('text?'),
-    sinceToldMs: sqlType<number | null>('double precision?'),
-    turnedAway: sqlType<FailureReason | null>('text?'),
-    isWithdrawn: 'boolean',
+    sinceNotifiedMs: sqlType<number | null>('double precision?'),
+    rejectedReason: sqlType<FailureReason | null>('text?'),
+    cancelRequested: 'boolean',
     isApproved: 'boolean',
   },
 })
@@ -114,23 +114,23 @@ export function claimSend(
 }
 
 /** What was learnt about a request that goes on. */
-export interface RequestNote {
+export interface RequestRecord {
   id: bigint
   /** The send that it tells of; proof that an earlier one never left says nothing of a later one. */
   attempt: number
   /** Null where nothing was learnt. */
   state: 'unsent' | 'accepted' | 'doubt' | null
-  handle: Partial<OperatorHandle> & { turnedAway?: FailureReason }
+  handle: Partial<OperatorHandle> & { rejectedReason?: FailureReason }
   /** Until it is asked about, in service time; null asks no more. */
   nextCheckMs: number | null
   paymentUrl: string | null
 }
 
-const noteRequests = sqlFunctionOfMany('note_requests', {
+const recordRequests = sqlFunctionOfMany('record_requests', {
   each: {
     id: 'bigint',
     attempt: sqlType<number>('smallint'),
-    state: sqlType<RequestNote['state']>('operator_request_state'),
+    state: sqlType<RequestRecord['state']>('operator_request_state'),
     handle: 'jsonb',
     nextCheckMs: 'bigint?',
     paymentUrl: 'text?',
@@ -143,20 +143,20 @@ const noteRequests = sqlFunctionOfMany('note_requests', {
  * Notes what was learnt. What is over meanwhile stays over, and is asked about as late money is. What a
  * callback made due meanwhile stays due: the answer noted here may be older than the callback.
  */
-export function noteRequest(batches: Batches, note: RequestNote): Promise<void> {
-  return batches.run(noteMany, note)
+export function recordRequest(batches: Batches, record: RequestRecord): Promise<void> {
+  return batches.run(recordMany, record)
 }
 
-const noteMany = shareStatement(async (pool: Pool, notes: readonly RequestNote[]): Promise<void[]> => {
+const recordMany = shareStatement(async (pool: Pool, records: readonly RequestRecord[]): Promise<void[]> => {
   const { lateCheckMs: lateMs } = limits
-  const missed = Map.groupBy(notes, ({ id }) => id)
+  const missed = Map.groupBy(records, ({ id }) => id)
   if (missed.size > 1) {
-    for (const id of await noteRequests(pool, notes, { lateMs, waits: false })) missed.delete(id)
+    for (const id of await recordRequests(pool, records, { lateMs, waits: false })) missed.delete(id)
   }
   // Whoever waits for a request holds no other one: those who have it may wait, over others, for who waits
   // for those.
-  await Promise.all(Array.from(missed.values(), (own) => noteRequests(pool, own, { lateMs, waits: true })))
-  return notes.map(() => undefined)
+  await Promise.all(Array.from(missed.values(), (own) => recordRequests(pool, own, { lateMs, waits: true })))
+  return records.map(() => undefined)
 })
 
 const watch = sqlFunction('watch_request', {
@@ -172,7 +172,7 @@ export function watchRequest(pool: Pool, id: bigint, nextMs: number | null): Pro
   return watch(pool, { ofRequest: id, nextMs })
 }
 
-interface Kept extends Exchange {
+interface Kept extends OperatorExchange {
   merchantId: number
   requestId: bigint
 }
@@ -185,7 +185,7 @@ export function exchangeRecorder(
   batches: Batches,
   log: Log,
   request: OpenRequest,
-): (exchange: Exchange) => void {
+): (exchange: OperatorExchange) => void {
   return (exchange) => {
     batches
       .run(keepMany, { ...exchange, merchantId: request.merchantId, requestId: request.id })

@@ -5,12 +5,12 @@ import type { Restores } from '../database/restores.ts'
 import type { Sequencer } from '../events/sequencer.ts'
 import type { Access } from '../identity/authenticate.ts'
 import type { Evidence } from '../operators/operator.ts'
-import type { Operators } from '../operators/registry.ts'
+import type { OperatorRegistry } from '../operators/registry.ts'
 import type { Clock } from '../shared/clock.ts'
-import type { Flights } from '../shared/flights.ts'
+import type { InFlight } from '../shared/single-flight.ts'
 import type { States } from '../shared/states.ts'
 import type { Log } from '../telemetry/log.ts'
-import type { Ending, Expiry } from './ending.ts'
+import type { FinalOutcome, Expiry } from './outcome.ts'
 import type { Subject } from './open-request.ts'
 
 /** What this engine, and the rows that are handed to it, need of the service. */
@@ -20,11 +20,11 @@ export interface RequestServices {
   database: Pick<Database, 'pool'>
   batches: Batches
   restores: Pick<Restores, 'mayHaveSent'>
-  operators: Pick<Operators, 'find'>
+  operators: Pick<OperatorRegistry, 'find'>
   sequencer: Sequencer
   access: Access
   addresses: Addresses
-  flights: Flights
+  inFlight: InFlight
   subjects: Subjects
 }
 
@@ -43,7 +43,7 @@ export interface SubjectRules {
 }
 
 /** What stands after an outcome was brought, and whether this call moved it. */
-interface Standing {
+interface AppliedOutcome {
   moved: boolean
   status: string
 }
@@ -51,11 +51,11 @@ interface Standing {
 /** One kind of subject: its rules, and the verbs that end it. */
 export interface SubjectRow extends SubjectRules {
   /** Brings it its outcome, once, whoever learned it. */
-  settle: (services: RequestServices, id: bigint, ending: Ending) => Promise<Standing>
+  settle: (services: RequestServices, id: bigint, outcome: FinalOutcome) => Promise<AppliedOutcome>
   /** Ends it unpaid after its time; absent where nothing ends by its age. */
-  expire?: (services: RequestServices, id: bigint, expiry: Expiry) => Promise<Standing>
+  expire?: (services: RequestServices, id: bigint, expiry: Expiry) => Promise<AppliedOutcome>
   /** Takes back what was paid, on the operator's answer that it did so. */
-  reverse: (services: RequestServices, id: bigint, evidence: Evidence) => Promise<Standing>
+  reverse: (services: RequestServices, id: bigint, evidence: Evidence) => Promise<AppliedOutcome>
   /** Where the customer of a hosted page comes back to, unless the merchant says otherwise. */
   pageOf?: (services: RequestServices, id: bigint) => string
 }

@@ -5,8 +5,8 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
   UPDATE operator_request r
   SET next_check_at = CASE WHEN NOT EXISTS (
-        SELECT FROM movement m
-        WHERE m.cause = coalesce('transaction:' || r.transaction_id, 'payout:' || r.payout_id,
+        SELECT FROM ledger_entry m
+        WHERE m.origin = coalesce('transaction:' || r.transaction_id, 'payout:' || r.payout_id,
             'recipient:' || r.recipient_id)
           AND m.step IN ('reverse', 'shortfall'))
       THEN service_now() + next_ms * interval '1 millisecond' END

@@ -3,7 +3,7 @@ import type { Context } from '../context.ts'
 import { limits } from '../shared/limits.ts'
 
 /** What stands in a field of a table. */
-export type Cell = string | number | bigint | boolean | Date | null
+export type ExportCell = string | number | bigint | boolean | Date | null
 
 export interface Column {
   name: string
@@ -22,28 +22,34 @@ export interface Export {
    * Its rows, by pages: each is read when it is asked for, on behalf of whoever asks.
    * @throws DomainError whatever its wishes are refused for, before the first page
    */
-  pages(ctx: Context, wishes: unknown): AsyncGenerator<(readonly Cell[])[], void>
+  pages(ctx: Context, options: unknown): AsyncGenerator<(readonly ExportCell[])[], void>
 }
 
 /** What a table is made of. */
-interface Making<Wishes, Row> {
+interface Making<Options, Row> {
   holds: string
-  input: z.ZodType<Wishes>
+  input: z.ZodType<Options>
   /** Its columns, and how the field of a row is found. */
-  cells: Readonly<Record<string, (row: Row) => Cell>>
+  cells: Readonly<Record<string, (row: Row) => ExportCell>>
   /** Columns of what somebody typed. */
   texts: readonly string[]
-  pages: (ctx: Context, wishes: Wishes) => AsyncGenerator<readonly Row[], void>
+  pages: (ctx: Context, options: Options) => AsyncGenerator<readonly Row[], void>
 }
 
-export function makeExport<Wishes, Row>({ holds, input, cells, texts, pages }: Making<Wishes, Row>): Export {
+export function makeExport<Options, Row>({
+  holds,
+  input,
+  cells,
+  texts,
+  pages,
+}: Making<Options, Row>): Export {
   const readers = Object.values(cells)
   return {
     holds,
     input,
     columns: Object.keys(cells).map((name) => ({ name, isText: texts.includes(name) })),
-    async *pages(ctx, wishes) {
-      for await (const rows of pages(ctx, wishes as Wishes)) {
+    async *pages(ctx, options) {
+      for await (const rows of pages(ctx, options as Options)) {
         yield rows.map((row) => readers.map((cell) => cell(row)))
       }
     },

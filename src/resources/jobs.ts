@@ -1,9 +1,9 @@
 import { sqlFunction } from '../database/sql-function.ts'
-import { sealAuditLog } from '../audit/audit-seal.ts'
+import { chainAuditLog } from '../audit/verify-chain.ts'
 import { sweepIdempotencyKeys } from '../idempotency/idempotency-keys.ts'
 import { sweepRateLimits } from '../limits/window.ts'
 import type { Services } from '../context.ts'
-import { shareFlight } from '../shared/flights.ts'
+import { singleFlight } from '../shared/single-flight.ts'
 import { asPlatform } from '../database/as-platform.ts'
 import { compareClocksEveryMs, describeSkew, isSkewed, readClockSkew } from '../database/clock-skew.ts'
 import type { Tasks } from '../jobs/catalogue.ts'
@@ -12,11 +12,11 @@ import type { Job } from '../jobs/schedule.ts'
 import { newPace, proveDueSlice, proveRecent } from '../ledger/audit.ts'
 import { watchProofAge } from '../ledger/proof-age.ts'
 import type { LedgerProblem } from '../ledger/verify.ts'
-import { causeOf } from '../requests/open-request.ts'
+import { originOf } from '../requests/open-request.ts'
 import { claimDue } from '../requests/store.ts'
 import { limits } from '../shared/limits.ts'
 import type { Provider } from '../shared/providers.ts'
-import { writeHeadLetters } from './audit-log/head-letters.ts'
+import { writeHeadEmails } from './audit-log/head-emails.ts'
 import { sendDueRecipients } from './batches/send.ts'
 import { seeToDuePayouts } from './payouts/due.ts'
 import { sendDuePayouts } from './payouts/send.ts'
@@ -24,9 +24,9 @@ import { checkRequest } from '../requests/check.ts'
 import { sendPasswordReset } from './team/password.ts'
 import { sendMail } from './team/send-mail.ts'
 import { sweepPeople } from './team/sweep.ts'
-import { foldCounts } from './transactions/list.ts'
+import { compactCounts } from './transactions/list.ts'
 import { deliverDue } from './webhooks/deliver.ts'
-import { enqueueDueLanes, sweepWebhooks } from './webhooks/due.ts'
+import { enqueueDueEndpoints, sweepWebhooks } from './webhooks/due.ts'
 
 /** Requests that one job run takes. */
 export const dueRequestsMax = 32
@@ -37,7 +37,7 @@ export const auditSliceTurnMs = 200
 /** All of the books are proven anew by slices, after a pause of so long. */
 export const auditSliceEveryMs = 2_000
 
-const sweepLinkPlaces = sqlFunction('sweep_link_places', { takes: {}, gives: 'void' })
+const sweepLinkSlots = sqlFunction('sweep_link_slots', { takes: {}, gives: 'void' })
 
 /** Why this looks past row-level security. */
 const reason = 'jobs work for all merchants'
@@ -49,13 +49,13 @@ const databaseLookEveryMs = 1_000
 const idempotencySweepMs = 3_600_000
 
 /** How often audit logs are sealed (at most 5 s behind: design). */
-const auditSealEveryMs = 2_000
+const auditChainEveryMs = 2_000
 
 /** The heads of audit logs are written outside the database so often (issue 16: at least hourly). */
 const auditHeadsEveryMs = 3_600_000
 
 /** How often what changed in the numbers of transactions is added to their counts. */
-const countsFoldMs = 1_000
+const countsCompactMs = 1_000
 
 /** How often what is over is forgotten: sessions, letters, failures. */
 const peopleSweepMs = 3_600_000
@@ -82,11 +82,11 @@ export function serviceJobs(services: Services): readonly Job[] {
   return [
     // One lane per operator: one that hangs holds up nobody else.
     ...services.operators.list().map(({ provider }) => {
-      const places: Places = { underWay: new Set(), isMoreDue: false }
+      const dueRun: DueRun = { underWay: new Set(), isMoreDue: false }
       return {
         name: resolveJob(provider),
         everyMs: limits.resolveEveryMs,
-        run: () => resolveDue(services, provider, places),
+        run: () => resolveDue(services, provider, dueRun),
       }
     }),
     {
@@ -97,7 +97,7 @@ export function serviceJobs(services: Services): readonly Job[] {
     {
       name: webhooksDueJob,
       everyMs: webhooksDueEveryMs,
-      run: () => enqueueDueLanes(services),
+      run: () => enqueueDueEndpoints(services),
     },
     {
       name: 'webhooks.sweep',
@@ -157,7 +157,7 @@ function auditJobs(services: Services): readonly Job[] {
         const { problems, isEnd } = (await proveRecent(database, recent)) ?? { problems: [], isEnd: true }
         alarm(problems)
         // A halt for the age of the proof ends at once.
-        if (isEnd && problems.length === 0) services.wakeJob(watchJob)
+        if (isEnd && problems.length === 0) services.notifyJob(watchJob)
         return !isEnd && problems.length === 0
       },
     },
@@ -191,8 +191,8 @@ function auditLogJobs(services: Services): readonly Job[] {
   return [
     {
       name: 'audit-log.seal',
-      everyMs: auditSealEveryMs,
-      run: () => sealAuditLog(asPlatform(services, reason).pool, services.access.master.auditKey),
+      everyMs: auditChainEveryMs,
+      run: () => chainAuditLog(asPlatform(services, reason).pool, services.access.master.auditKey),
     },
     {
       name: 'audit-log.heads',
@@ -205,7 +205,7 @@ function auditLogJobs(services: Services): readonly Job[] {
     {
       name: 'audit-log.letters',
       everyMs: auditHeadsEveryMs,
-      run: () => writeHeadLetters(services),
+      run: () => writeHeadEmails(services),
     },
   ]
 }
@@ -220,8 +220,8 @@ function sweepJobs(services: Services): readonly Job[] {
     },
     {
       name: 'transactions.count',
-      everyMs: countsFoldMs,
-      run: async () => (await foldCounts(asPlatform(services, reason).pool)) === limits.countsFoldMax,
+      everyMs: countsCompactMs,
+      run: async () => (await compactCounts(asPlatform(services, reason).pool)) === limits.countsCompactMax,
     },
     {
       name: 'people.sweep',
@@ -233,7 +233,7 @@ function sweepJobs(services: Services): readonly Job[] {
       everyMs: limits.authWindowMs,
       run: async () => {
         await sweepRateLimits(asPlatform(services, reason).pool)
-        await sweepLinkPlaces(asPlatform(services, reason).pool, {})
+        await sweepLinkSlots(asPlatform(services, reason).pool, {})
         return false
       },
     },
@@ -255,7 +255,7 @@ export function resolveJob(provider: Provider): string {
 }
 
 /** What one process asks one operator at the same time. */
-interface Places {
+interface DueRun {
   /** Requests that are being checked, at most `dueRequestsMax`. */
   underWay: Set<bigint>
   /** The last look found at least as many due requests as there were free places. */
@@ -268,22 +268,22 @@ interface Places {
  * is asked again only at the next regular run: without calls to wait for, waking would empty the queue.
  * @returns true where places became free during the look and more requests are due
  */
-async function resolveDue(services: Services, provider: Provider, places: Places): Promise<boolean> {
-  const { underWay } = places
+async function resolveDue(services: Services, provider: Provider, dueRun: DueRun): Promise<boolean> {
+  const { underWay } = dueRun
   const room = dueRequestsMax - underWay.size
   if (room === 0) return false
   const requests = await claimDue(asPlatform(services, reason).pool, provider, room)
-  places.isMoreDue = requests.length === room
+  dueRun.isMoreDue = requests.length === room
   for (const request of requests) {
     underWay.add(request.id)
-    const name = `check:${causeOf(request)}`
-    const check = () => shareFlight(services, name, () => checkRequest(services, request))
+    const name = `check:${originOf(request)}`
+    const check = () => singleFlight(services, name, () => checkRequest(services, request))
     // A question that is under way may be older than what made this one due: it cannot answer for it.
-    const before = services.flights.get(name)
+    const before = services.inFlight.get(name)
     const checked = before ? before.then(check, check) : check()
     const end = (reached: boolean) => {
       underWay.delete(request.id)
-      if (reached && places.isMoreDue) services.wakeJob(resolveJob(provider))
+      if (reached && dueRun.isMoreDue) services.notifyJob(resolveJob(provider))
     }
     checked.then(
       ({ reached }) => end(reached),
@@ -293,5 +293,5 @@ async function resolveDue(services: Services, provider: Provider, places: Places
       },
     )
   }
-  return places.isMoreDue && underWay.size < dueRequestsMax
+  return dueRun.isMoreDue && underWay.size < dueRequestsMax
 }

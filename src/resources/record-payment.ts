@@ -2,7 +2,7 @@ import { recordingType } from '../audit/audit-log.ts'
 import type { Context } from '../context.ts'
 import { type Many, shareStatement } from '../database/batch.ts'
 import { actorOf } from '../identity/actor.ts'
-import { type Allowance, allowanceOf, allowanceType, withinAllowance } from '../identity/allowance.ts'
+import { type DailyLimit, dailyLimitOf, dailyLimitType, withinDailyLimit } from '../identity/daily-limit.ts'
 
 /** What each payment tells the statement that records it: who asks, what for, and the audit entry. */
 export const paymentTypes = {
@@ -20,7 +20,7 @@ export const paymentTypes = {
 } as const
 
 /** What each payment out tells it: also whose limit of the day it uses. */
-export const paymentOutTypes = { ...paymentTypes, allowance: allowanceType } as const
+export const paymentOutTypes = { ...paymentTypes, dailyLimit: dailyLimitType } as const
 
 /**
  * Makes the verb that records payments out: those that arrive together share one statement, those of callers
@@ -28,13 +28,13 @@ export const paymentOutTypes = { ...paymentTypes, allowance: allowanceType } as 
  * @throws DomainError LIMIT_EXCEEDED, by the verb
  */
 export function recordsPaymentsOut<Item extends { merchantId: number }, Made>(
-  record: Many<Item & { allowance: Allowance | null }, Made>,
+  record: Many<Item & { dailyLimit: DailyLimit | null }, Made>,
 ): (ctx: Context, item: Item) => Promise<Made> {
   const ownerOf = ({ merchantId }: Item) => merchantId
   const unlimited = shareStatement(record, ownerOf)
   const limited = shareStatement(record, ownerOf)
   return (ctx, item) => {
-    const allowance = allowanceOf(actorOf(ctx))
-    return withinAllowance(ctx.batches.run(allowance ? limited : unlimited, { ...item, allowance }))
+    const dailyLimit = dailyLimitOf(actorOf(ctx))
+    return withinDailyLimit(ctx.batches.run(dailyLimit ? limited : unlimited, { ...item, dailyLimit }))
   }
 }

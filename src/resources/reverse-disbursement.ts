@@ -3,8 +3,8 @@ import { asPlatform } from '../database/as-platform.ts'
 import { shareStatement } from '../database/batch.ts'
 import { sqlFunctionOfMany } from '../database/sql-function.ts'
 import type { Evidence } from '../operators/operator.ts'
-import { causeOf, type OpenRequest } from '../requests/open-request.ts'
-import { proofOf } from '../requests/ending.ts'
+import { originOf, type OpenRequest } from '../requests/open-request.ts'
+import { evidenceJson } from '../requests/outcome.ts'
 import type { RequestServices } from '../requests/subjects.ts'
 
 /**
@@ -21,10 +21,10 @@ export async function reverseDisbursement(
   id: bigint,
   evidence: Evidence,
 ): Promise<{ moved: boolean; status: string }> {
-  const about = causeOf({ subject, subjectId: id })
+  const about = originOf({ subject, subjectId: id })
   const moved = await services.batches.run(reverseMany, { about, evidence })
-  if (moved) services.sequencer.nudge()
-  const stands = await readStanding(
+  if (moved) services.sequencer.notify()
+  const stands = await readStatus(
     asPlatform(services, 'operators reverse disbursements of all merchants').pool,
     subject,
     id,
@@ -42,15 +42,15 @@ interface Item {
 
 /** Gives back what was paid out; see reverse_disbursements.sql. */
 export const reverseDisbursements = sqlFunctionOfMany('reverse_disbursements', {
-  each: { cause: 'text', evidence: 'jsonb' },
+  each: { origin: 'text', evidence: 'jsonb' },
   takes: {},
-  gives: { place: 'int', moved: 'boolean' },
+  gives: { ordinal: 'int', moved: 'boolean' },
 })
 
 const reverseMany = shareStatement(async (pool: Pool, items: readonly Item[]): Promise<boolean[]> => {
   const reversals = items.map(({ about, evidence }) => ({
-    cause: about,
-    evidence: { by: 'query', reversed: true, ...proofOf(evidence) },
+    origin: about,
+    evidence: { by: 'query', reversed: true, ...evidenceJson(evidence) },
   }))
   return (await reverseDisbursements(pool, reversals, {})).map(({ moved }) => moved)
 })
@@ -62,7 +62,7 @@ const standings = {
   recipient: 'SELECT status, NULL AS "refundOf" FROM batch_recipient WHERE id = $1',
 } as const
 
-async function readStanding(
+async function readStatus(
   pool: Pool,
   subject: keyof typeof standings,
   id: bigint,

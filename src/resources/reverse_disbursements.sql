@@ -1,16 +1,16 @@
 -- Reverses disbursements that the operator gave back, on its own answer only, once: what left is available
 -- again. A deposit becomes `reversed`; a payout stays `completed`, and says when it came back.
-CREATE OR REPLACE FUNCTION reverse_disbursements(causes text[], evidences jsonb[])
-  RETURNS TABLE (place int, moved boolean)
+CREATE OR REPLACE FUNCTION reverse_disbursements(origins text[], evidences jsonb[])
+  RETURNS TABLE (ordinal int, moved boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
   SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
   at timestamptz := service_now();
-  deposits bigint[] := ARRAY(SELECT transaction_of(c) FROM unnest(causes) AS c
+  deposits bigint[] := ARRAY(SELECT transaction_of(c) FROM unnest(origins) AS c
     WHERE transaction_of(c) IS NOT NULL);
-  payouts bigint[] := ARRAY(SELECT payout_of(c) FROM unnest(causes) AS c WHERE payout_of(c) IS NOT NULL);
-  recipients bigint[] := ARRAY(SELECT recipient_of(c) FROM unnest(causes) AS c
+  payouts bigint[] := ARRAY(SELECT payout_of(c) FROM unnest(origins) AS c WHERE payout_of(c) IS NOT NULL);
+  recipients bigint[] := ARRAY(SELECT recipient_of(c) FROM unnest(origins) AS c
     WHERE recipient_of(c) IS NOT NULL);
   batches int[] := ARRAY(SELECT DISTINCT r.batch_id FROM batch_recipient r WHERE r.id = ANY (recipients));
   merchants int[];
@@ -31,58 +31,58 @@ BEGIN
   PERFORM FROM merchant_balance b WHERE b.merchant_id = ANY (merchants) ORDER BY b.merchant_id FOR UPDATE;
   RETURN QUERY
   WITH item AS MATERIALIZED (
-    SELECT i.*, transaction_of(i.cause) AS transaction_id, payout_of(i.cause) AS payout_id,
-      recipient_of(i.cause) AS recipient_id, row_number() OVER (
-        PARTITION BY transaction_of(i.cause), payout_of(i.cause), recipient_of(i.cause)
-          ORDER BY i.place) = 1 AS first
-    FROM unnest(causes, evidences) WITH ORDINALITY AS i (cause, evidence, place)
+    SELECT i.*, transaction_of(i.origin) AS transaction_id, payout_of(i.origin) AS payout_id,
+      recipient_of(i.origin) AS recipient_id, row_number() OVER (
+        PARTITION BY transaction_of(i.origin), payout_of(i.origin), recipient_of(i.origin)
+          ORDER BY i.ordinal) = 1 AS first
+    FROM unnest(origins, evidences) WITH ORDINALITY AS i (origin, evidence, ordinal)
   ), deposit AS (
     UPDATE transaction t SET status = 'reversed', evidence_source = 'query'
     FROM item i
     WHERE t.id = ANY (deposits) AND t.id = i.transaction_id AND i.first AND t.transaction_type = 'deposit'
       AND t.status = 'success'
-    RETURNING t.*, i.place, i.evidence
+    RETURNING t.*, i.ordinal, i.evidence
   ), given AS (
     UPDATE payout p SET reversed_at = at
     FROM item i
     WHERE p.id = ANY (payouts) AND p.id = i.payout_id AND i.first AND p.status = 'completed'
       AND p.reversed_at IS NULL
-    RETURNING p.*, p AS self, i.place, i.evidence
+    RETURNING p.*, p AS self, i.ordinal, i.evidence
   ), refunded AS (
     UPDATE batch_recipient r SET reversed_at = at
     FROM item i
     WHERE r.id = ANY (recipients) AND r.id = i.recipient_id AND i.first AND r.status = 'success'
       AND r.reversed_at IS NULL
-    RETURNING r.*, i.place, i.evidence
+    RETURNING r.*, i.ordinal, i.evidence
   ), returned_of AS (
     UPDATE batch b SET returned_amount = b.returned_amount + r.amount
     FROM (SELECT r.batch_id, sum(r.settled_amount) AS amount FROM refunded r GROUP BY r.batch_id) AS r
     WHERE b.id = ANY (batches) AND b.id = r.batch_id
   ), back AS MATERIALIZED (
-    SELECT d.place, d.merchant_id, d.payment_method, d.settled_amount, 'transaction:' || d.id AS cause,
+    SELECT d.ordinal, d.merchant_id, d.payment_method, d.settled_amount, 'transaction:' || d.id AS origin,
       'deposit_reversed' AS type, jsonb_strip_nulls(jsonb_build_object(
         'transaction_id', d.id, 'reference', d.reference, 'amount', d.settled_amount, 'currency', 'XOF',
         'payment_method', d.payment_method, 'customer_phone', d.customer_phone, 'status', d.status,
         'previous_status', 'success', 'refund_of', d.refund_of_id)) AS data
     FROM deposit d
     UNION ALL
-    SELECT g.place, g.merchant_id, g.payment_method, g.settled_amount, 'payout:' || g.id, 'payout_reversed',
-      payout_told(g.self, g.status)
+    SELECT g.ordinal, g.merchant_id, g.payment_method, g.settled_amount, 'payout:' || g.id, 'payout_reversed',
+      payout_event_data(g.self, g.status)
     FROM given g
     UNION ALL
-    SELECT r.place, r.merchant_id, r.payment_method, r.settled_amount, 'recipient:' || r.id,
+    SELECT r.ordinal, r.merchant_id, r.payment_method, r.settled_amount, 'recipient:' || r.id,
       'recipient_reversed', jsonb_build_object('batch_id', r.batch_id, 'recipient_id', r.id, 'name', r.name,
         'account', r.account, 'amount', r.settled_amount, 'currency', 'XOF', 'payment_method',
           r.payment_method, 'status', r.status)
     FROM refunded r
   ), returned AS (
-    INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
-    SELECT b.merchant_id, b.cause, 'reverse', clearing_account(b.payment_method), 'available',
+    INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
+    SELECT b.merchant_id, b.origin, 'reverse', clearing_account(b.payment_method), 'available',
       b.settled_amount, at
-    FROM back b ORDER BY b.merchant_id, b.place
-  ), told AS (
+    FROM back b ORDER BY b.merchant_id, b.ordinal
+  ), events AS (
     INSERT INTO event (merchant_id, type, data, created_at)
-    SELECT b.merchant_id, b.type, b.data, at FROM back b ORDER BY b.merchant_id, b.place
+    SELECT b.merchant_id, b.type, b.data, at FROM back b ORDER BY b.merchant_id, b.ordinal
   ), deposit_answered AS (
     UPDATE operator_request r SET next_check_at = NULL, evidence = coalesce(d.evidence, r.evidence)
     FROM deposit d WHERE r.merchant_id = d.merchant_id AND r.transaction_id = d.id AND r.kind = 'disburse'
@@ -93,7 +93,7 @@ BEGIN
     UPDATE operator_request r SET next_check_at = NULL, evidence = coalesce(b.evidence, r.evidence)
     FROM refunded b WHERE r.recipient_id = ANY (recipients) AND r.recipient_id = b.id
   )
-  SELECT i.place::int, b.place IS NOT NULL FROM item i LEFT JOIN back b ON b.place = i.place ORDER BY i.place;
+  SELECT i.ordinal::int, b.ordinal IS NOT NULL FROM item i LEFT JOIN back b USING (ordinal) ORDER BY 1;
 END $$;
 
 REVOKE EXECUTE ON FUNCTION reverse_disbursements FROM PUBLIC;

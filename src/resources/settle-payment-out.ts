@@ -1,7 +1,12 @@
 import type { Pool } from 'pg'
 import { shareStatement } from '../database/batch.ts'
 import type { ArgumentsOf } from '../database/sql-function.ts'
-import { type Ending, noteOtherOutcome, outcomeArguments, type outcomeTypes } from '../requests/ending.ts'
+import {
+  type FinalOutcome,
+  reportOtherOutcome,
+  outcomeArguments,
+  type outcomeTypes,
+} from '../requests/outcome.ts'
 import type { RequestServices } from '../requests/subjects.ts'
 
 /** What stands after the outcome of a payment out was brought. */
@@ -14,7 +19,11 @@ interface Settlement<Status> {
 /** One payment out and its outcome, as the function that settles its kind takes it. */
 type Ended<Status> = { id: bigint; toStatus: Status } & ArgumentsOf<typeof outcomeTypes>
 
-type Settle<Status> = (services: RequestServices, id: bigint, outcome: Ending) => Promise<Settlement<Status>>
+type Settle<Status> = (
+  services: RequestServices,
+  id: bigint,
+  outcome: FinalOutcome,
+) => Promise<Settlement<Status>>
 
 /**
  * Makes the verb that brings a payment out its outcome: the one code path that ends one, whoever learned it.
@@ -25,14 +34,14 @@ type Settle<Status> = (services: RequestServices, id: bigint, outcome: Ending) =
  * @param kind.paceMs outcomes that come within this time share a statement
  */
 export function settlesPaymentsOut<Status extends string>(kind: {
-  cause: string
-  becomes: Readonly<Record<Ending['status'], Status>>
+  origin: string
+  becomes: Readonly<Record<FinalOutcome['status'], Status>>
   paceMs?: number
   settleMany: (pool: Pool, ended: readonly Ended<Status>[]) => Promise<Settlement<Status>[]>
 }): Settle<Status> {
-  const { cause, becomes, settleMany } = kind
+  const { origin, becomes, settleMany } = kind
   const settling = shareStatement(
-    (pool: Pool, items: readonly { id: bigint; outcome: Ending }[]) =>
+    (pool: Pool, items: readonly { id: bigint; outcome: FinalOutcome }[]) =>
       settleMany(
         pool,
         items.map(({ id, outcome }) => ({
@@ -46,9 +55,9 @@ export function settlesPaymentsOut<Status extends string>(kind: {
   )
   return async (services, id, outcome) => {
     const settlement = await services.batches.run(settling, { id, outcome })
-    if (settlement.moved) services.sequencer.nudge()
+    if (settlement.moved) services.sequencer.notify()
     else if (settlement.status !== becomes[outcome.status])
-      noteOtherOutcome(services, `${cause}:${id}`, settlement.status, outcome, true)
+      reportOtherOutcome(services, `${origin}:${id}`, settlement.status, outcome, true)
     return settlement
   }
 }

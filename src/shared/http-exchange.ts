@@ -37,7 +37,7 @@ export async function exchangeOnce(
   request: ExchangeRequest,
   { deadlineMs, maxBytes, signal }: ExchangeBounds,
 ): Promise<Exchanged> {
-  const told: Exchanged = {
+  const result: Exchanged = {
     isSent: false,
     answer: null,
     body: Buffer.alloc(0),
@@ -46,7 +46,7 @@ export async function exchangeOnce(
   }
   const abort = new AbortController()
   const stop = (by: 'deadline' | 'caller') => {
-    told.stoppedBy ??= by
+    result.stoppedBy ??= by
     abort.abort()
   }
   const giveUp = () => stop('caller')
@@ -55,27 +55,27 @@ export async function exchangeOnce(
   if (signal?.aborted) giveUp()
   const chunks: Buffer[] = []
   try {
-    const noted = dispatcher.compose(noting(() => (told.isSent = true)))
+    const observed = dispatcher.compose(observing(() => (result.isSent = true)))
     const response = await beforeAbort(abort.signal, () =>
-      noted.request({ ...request, signal: abort.signal }),
+      observed.request({ ...request, signal: abort.signal }),
     )
-    told.answer = { status: response.statusCode, headers: flat(response.headers) }
-    told.end = (await readInto(chunks, response.body, maxBytes)) ? 'whole' : 'cut'
+    result.answer = { status: response.statusCode, headers: flat(response.headers) }
+    result.end = (await readInto(chunks, response.body, maxBytes)) ? 'whole' : 'cut'
   } catch (error) {
-    told.error = error
+    result.error = error
   } finally {
     clearTimeout(timer)
     signal?.removeEventListener('abort', giveUp)
   }
-  told.body = Buffer.concat(chunks)
-  return told
+  result.body = Buffer.concat(chunks)
+  return result
 }
 
 /**
  * Tells the moment at which undici begins to write the request. Before it nothing can have been executed,
  * whatever the error is called; after it everything can.
  */
-function noting(sent: () => void): Dispatcher.DispatcherComposeInterceptor {
+function observing(sent: () => void): Dispatcher.DispatcherComposeInterceptor {
   return (dispatch) => (options, handler) =>
     dispatch(options, {
       onRequestStart(controller, context) {

@@ -61,7 +61,7 @@ export function camelCase(name: string): string {
 
 function fieldPath(parts: readonly PropertyKey[]): string {
   return parts
-    .map((part, place) => (typeof part === 'number' ? `[${part}]` : `${place > 0 ? '.' : ''}${String(part)}`))
+    .map((part, index) => (typeof part === 'number' ? `[${part}]` : `${index > 0 ? '.' : ''}${String(part)}`))
     .join('')
 }
 

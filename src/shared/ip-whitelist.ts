@@ -2,7 +2,7 @@ import { BlockList, isIP, SocketAddress } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { z } from 'zod'
 import { text as textInput } from './input.ts'
-import { RecentMap } from './recent-map.ts'
+import { LruMap } from './lru-map.ts'
 
 /** Length of an entry of an address whitelist. */
 const networkLengthMax = 64
@@ -133,7 +133,7 @@ export function addressBlock(address: string | null): string {
 }
 
 /** A merchant's list stays the same for days, while each of its requests asks. */
-const matchers = new RecentMap<string, AddressMatcher>(500)
+const matchers = new LruMap<string, AddressMatcher>(500)
 
 function familyOf(address: string): 'ipv4' | 'ipv6' {
   return address.includes(':') ? 'ipv6' : 'ipv4'

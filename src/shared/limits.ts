@@ -62,7 +62,7 @@ export const limits = {
   /** How often it is noted that a credential was used. */
   lastUseEveryMs: 1 * minute,
   /** Merchants, tokens and addresses whose use is remembered by one process. */
-  allowanceNamesMax: 20_000,
+  windowNamesMax: 20_000,
   /** Of what a merchant may ask, for one token: while it runs wild the others go on. Choice. */
   tokenShare: 0.8,
 
@@ -214,17 +214,17 @@ export const limits = {
    * a lane whose receiver hangs costs a socket for ten seconds and no session, so there are more places than
    * the endpoints of a hundred merchants fill.
    */
-  webhookLanesMax: 512,
-  webhookFailingLanesMax: 32,
+  endpointQueuesMax: 512,
+  failingEndpointQueuesMax: 32,
   /** Deliveries that a lane takes at once; so many may be sent and not yet noted. */
   webhookTakeMax: 100,
 
   /** SIGTERM to exit (issue: within 10 s). */
   drainMs: 7 * second,
   /** Then the operators' answers that are still awaited; what comes later is asked for at the next start. */
-  landMs: 1 * second,
+  drainOperatorsMs: 1 * second,
   /** What is new in the books is proven so often (design: reliability, 1.4). */
   auditEveryMs: 1 * minute,
   /** Changes of the numbers of transactions that are added to their counts at once. */
-  countsFoldMax: 20_000,
+  countsCompactMax: 20_000,
 } as const

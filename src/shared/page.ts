@@ -14,11 +14,11 @@ export interface PageArgs {
 }
 
 /** Which rows of a list to read. */
-export interface Page<Place = bigint> {
+export interface PageBounds<Cursor = bigint> {
   /** Only the rows behind this place. */
-  after: Place | null
+  after: Cursor | null
   /** Only the rows in front of this place. */
-  before: Place | null
+  before: Cursor | null
   /** Whether to read from the end of the list towards its beginning. */
   isBackward: boolean
   /** How many rows to pass over. */
@@ -30,7 +30,7 @@ export interface Page<Place = bigint> {
 }
 
 /** A page as GraphQL has it. */
-export interface Connection<Node> {
+export interface PageConnection<Node> {
   edges: { cursor: string; node: Node }[]
   pageInfo: {
     hasNextPage: boolean
@@ -45,29 +45,32 @@ export interface Connection<Node> {
  * from the end with `last` or with `before` alone; `after` and `before` may come together.
  * @throws DomainError INVALID_INPUT that names each wrong argument
  */
-export function readPage(args: PageArgs): Page {
+export function readPage(args: PageArgs): PageBounds {
   return readPageOf(args, idOf)
 }
 
 /**
  * The same of a list with cursors of its own form.
- * @param placeOf reads a cursor; null where the service never gave it
+ * @param readCursor reads a cursor; null where the service never gave it
  * @throws DomainError INVALID_INPUT
  */
-export function readPageOf<Place>(args: PageArgs, placeOf: (cursor: string) => Place | null): Page<Place> {
+export function readPageOf<Cursor>(
+  args: PageArgs,
+  readCursor: (cursor: string) => Cursor | null,
+): PageBounds<Cursor> {
   const { first, last, offset, after, before } = args
   const problems = problemsOf(args)
   const read = (field: 'after' | 'before', cursor: string | null | undefined) => {
     if (cursor == null) return null
-    const place = placeOf(cursor)
-    if (place === null) problems.push({ field, message: 'must be a cursor that this service gave' })
-    return place
+    const position = readCursor(cursor)
+    if (position === null) problems.push({ field, message: 'must be a cursor that this service gave' })
+    return position
   }
-  const places = { after: read('after', after), before: read('before', before) }
+  const positions = { after: read('after', after), before: read('before', before) }
   if (problems.length > 0) throw invalidInput(problems)
   const size = first ?? last ?? limits.pageSizeDefault
   const isBackward = last != null || (before != null && first == null)
-  return { ...places, isBackward, skip: offset ?? 0, size, take: size + 1 }
+  return { ...positions, isBackward, skip: offset ?? 0, size, take: size + 1 }
 }
 
 function problemsOf({ first, last, offset }: PageArgs) {
@@ -98,9 +101,9 @@ export function edgeOf<Node extends { id: bigint | number }>(node: Node): { curs
  * @param edges `page.take` at most, in the order in which they were read
  */
 export function connect<Node>(
-  { after, before, isBackward, size }: Page<unknown>,
+  { after, before, isBackward, size }: PageBounds<unknown>,
   edges: readonly { cursor: string; node: Node }[],
-): Connection<Node> {
+): PageConnection<Node> {
   const shown = edges.slice(0, size)
   if (isBackward) shown.reverse()
   const hasMore = edges.length > size

@@ -1,6 +1,6 @@
-import type { Due, OperationKind, OperatorKey, Reason } from './model.ts'
+import type { Due, SimulatedOperationKind, OperatorKey, Reason } from './model.ts'
 import { operators } from './operators.ts'
-import type { Part } from './scenarios.ts'
+import type { ScenarioPart } from './scenarios.ts'
 import { partOf } from './scenarios.ts'
 
 const second = 1_000
@@ -18,9 +18,9 @@ export interface Plan {
 }
 
 /** What is asked of an operator, as far as its behaviour depends on it. */
-export interface Asked {
+export interface OperationInput {
   readonly operator: OperatorKey
-  readonly kind: OperationKind
+  readonly kind: SimulatedOperationKind
   /** The customer; null for a checkout session that anyone may pay. */
   readonly msisdn: string | null
   /** There is a customer who has to answer, or somebody waits for the answer on the line. */
@@ -31,7 +31,7 @@ export interface Asked {
 const reversalMs = 1 * second
 
 /** Decides what an operator and its customer do, by the customer's number (see `scenarios.ts`). */
-export function planOperation(asked: Asked): Plan {
+export function planOperation(asked: OperationInput): Plan {
   if (asked.kind === 'reverse') return planReversal(asked.mode)
   if (asked.mode === 'checkout') return planSession(asked)
   const part = partOf(asked.msisdn ?? '')
@@ -43,7 +43,7 @@ export function planOperation(asked: Asked): Plan {
   return { scenario: part.scenario, refuseNow, due: refuseNow ? null : dueOf(part, afterMs), expiresAfterMs }
 }
 
-function planReversal(mode: Asked['mode']): Plan {
+function planReversal(mode: OperationInput['mode']): Plan {
   const afterMs = mode === 'synchronous' ? 0 : reversalMs
   return {
     scenario: 'ordinary',
@@ -54,7 +54,7 @@ function planReversal(mode: Asked['mode']): Plan {
 }
 
 /** A session is always made; what goes wrong happens to its payment. Without a payer it waits for one. */
-function planSession({ operator, msisdn }: Asked): Plan {
+function planSession({ operator, msisdn }: OperationInput): Plan {
   const { promptMs } = operators[operator]
   const expire: Plan['due'] = { act: 'expire', reason: 'expired', afterMs: promptMs }
   if (msisdn === null) return { scenario: 'ordinary', refuseNow: null, due: expire, expiresAfterMs: promptMs }
@@ -70,7 +70,7 @@ function planSession({ operator, msisdn }: Asked): Plan {
   return { scenario, refuseNow: null, due, expiresAfterMs: lifetime }
 }
 
-function dueOf({ act }: Part, afterMs: number): Plan['due'] {
+function dueOf({ act }: ScenarioPart, afterMs: number): Plan['due'] {
   if (act.does === 'confirm') return { act: 'confirm', reason: null, afterMs }
   if (act.does === 'expire') return { act: 'expire', reason: 'expired', afterMs }
   if (act.does === 'wait' || act.does === 'nothing') return null
@@ -78,7 +78,7 @@ function dueOf({ act }: Part, afterMs: number): Plan['due'] {
 }
 
 /** Only a prompt that answers within its time, or is meant to run out, has an end. */
-function promptLifetime(asked: Asked, { act, afterMs }: Part): number | null {
+function promptLifetime(asked: OperationInput, { act, afterMs }: ScenarioPart): number | null {
   if (act.does === 'expire') return afterMs
   const { promptMs } = operators[asked.operator]
   const answered = act.does === 'confirm' || act.does === 'refuse'

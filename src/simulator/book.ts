@@ -1,4 +1,4 @@
-import type { Entry, EntryType, OperatorKey, Transfer } from './model.ts'
+import type { JournalEntry, EntryType, OperatorKey, Transfer } from './model.ts'
 import { operatorKeys } from './model.ts'
 
 /** Our float at the operator. */
@@ -26,7 +26,7 @@ export interface PoolLine {
 
 interface OperatorBook {
   readonly balances: Map<string, bigint>
-  readonly entries: Entry[]
+  readonly entries: JournalEntry[]
   readonly poolLines: PoolLine[]
   /** Sum of all balances; zero, or the book is wrong. */
   total: bigint
@@ -56,7 +56,7 @@ export class Book {
   }
 
   /** Everything that was ever written, oldest first. */
-  entries(operator: OperatorKey): readonly Entry[] {
+  entries(operator: OperatorKey): readonly JournalEntry[] {
     return this.#of(operator).entries
   }
 
@@ -66,7 +66,7 @@ export class Book {
   }
 
   /** The entry that opens an account seen for the first time, if it is one. */
-  opening(operator: OperatorKey, account: string, at: number): Entry[] {
+  opening(operator: OperatorKey, account: string, at: number): JournalEntry[] {
     return this.#draft(operator, at).open(account).entries
   }
 
@@ -75,7 +75,7 @@ export class Book {
    * @param cover whether the issuer fills up an account that holds too little: test customers never run dry
    * @returns null when an account holds too little
    */
-  prepare(posting: Posting, cover: 'cover' | 'refuse'): Entry[] | null {
+  prepare(posting: Posting, cover: 'cover' | 'refuse'): JournalEntry[] | null {
     const draft = this.#draft(posting.operator, posting.at)
     for (const { from, to, amount } of posting.transfers) {
       draft.open(from).open(to)
@@ -89,7 +89,7 @@ export class Book {
   }
 
   /** Writes an entry. @throws Error when it would break the book */
-  apply(entry: Entry): void {
+  apply(entry: JournalEntry): void {
     const book = this.#of(entry.operator)
     if (entry.seq !== book.entries.length + 1)
       throw new Error(`Entry ${entry.seq} of ${entry.operator} is out of order.`)
@@ -162,7 +162,7 @@ export class Book {
 
 /** Entries in the making, with the balances as they will be. */
 class Draft {
-  readonly entries: Entry[] = []
+  readonly entries: JournalEntry[] = []
   readonly #operator: OperatorKey
   readonly #at: number
   readonly #before: ReadonlyMap<string, bigint>

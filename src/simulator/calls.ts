@@ -18,7 +18,7 @@ export interface OperatorCall {
 /** When the newest requests came and went, in one order; kept in memory alone. */
 export class CallLog {
   #calls: OperatorCall[] = []
-  #places = 0
+  #ticks = 0
 
   /** @returns its end, which counts once */
   arrive({ operator, op, msisdn, clientReference }: Facts): () => void {
@@ -28,12 +28,12 @@ export class CallLog {
       op,
       msisdn,
       clientReference,
-      arrived: ++this.#places,
+      arrived: ++this.#ticks,
       ended: null,
     }
     this.#calls.push(call)
     if (this.#calls.length > 2 * keptMax) this.#calls = this.#calls.slice(-keptMax)
-    return () => void (call.ended ??= ++this.#places)
+    return () => void (call.ended ??= ++this.#ticks)
   }
 
   /** In the order of their arrival; only those that ask for `op` where it is given. */

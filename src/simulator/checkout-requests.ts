@@ -1,4 +1,4 @@
-import type { Call, Reply } from './http.ts'
+import type { SimulatorCall, Reply } from './http.ts'
 import { json, readObject, text } from './http.ts'
 
 /** Stops a request with an error of the checkout protocol. */
@@ -16,7 +16,7 @@ export function checkoutFault(status: number, code: string, message: string): Re
   return json(status, { code, message })
 }
 
-export function readBody(call: Call): Readonly<Record<string, unknown>> {
+export function readBody(call: SimulatorCall): Readonly<Record<string, unknown>> {
   const body = readObject(call.body)
   if (body) return body
   throw new CheckoutFault(400, 'request-validation-error', 'The body must be a JSON object.')

@@ -1,10 +1,10 @@
-import type { Operation } from './model.ts'
+import type { SimulatedOperation } from './model.ts'
 import { reasons } from './reasons.ts'
 
 type Body = Readonly<Record<string, unknown>>
 
 /** What a session shows of itself. @param publicUrl the address under which people reach this simulator */
-export function sessionBody(session: Operation, publicUrl: string): Body {
+export function sessionBody(session: SimulatedOperation, publicUrl: string): Body {
   const { id, state, refusal, lastError, page } = session
   const settled = state === 'completed' || state === 'reversed'
   const error = refusal ?? lastError
@@ -31,7 +31,7 @@ export function sessionBody(session: Operation, publicUrl: string): Body {
 }
 
 /** What a payout shows of itself. */
-export function payoutBody(payout: Operation): Body {
+export function payoutBody(payout: SimulatedOperation): Body {
   const { id, state, refusal } = payout
   return {
     id,
@@ -50,7 +50,7 @@ export function payoutBody(payout: Operation): Body {
 }
 
 /** A person said no, or the payment failed for good; a session that ran out was never paid at all. */
-function isCancelled({ state, refusal }: Operation): boolean {
+function isCancelled({ state, refusal }: SimulatedOperation): boolean {
   return state === 'failed' && refusal !== 'expired' && refusal !== 'cancelled'
 }
 

@@ -4,22 +4,22 @@ import { sessionBody } from './checkout-shapes.ts'
 import { CheckoutFault, checkoutFault, readAmount, readBody, readText } from './checkout-requests.ts'
 import { holdsKey } from './credentials.ts'
 import { isReversible } from './engine.ts'
-import type { Call, Handler, Reply, Route } from './http.ts'
+import type { SimulatorCall, Handler, Reply, SimulatorRoute } from './http.ts'
 import { json, param, routesOf } from './http.ts'
-import type { Operation } from './model.ts'
+import type { SimulatedOperation } from './model.ts'
 import type { OperatorProfile } from './operators.ts'
 import { payoutRoutes } from './payouts.ts'
 import { statementLines } from './statement-lines.ts'
-import type { World } from './world.ts'
+import type { SimulatorContext } from './context.ts'
 
 const pageSize = 100
 
 /** The operator of the hosted-checkout protocol: sessions, payouts, balance and daily transactions. */
-export function checkoutHandler(profile: OperatorProfile, world: World): Handler {
+export function checkoutHandler(profile: OperatorProfile, context: SimulatorContext): Handler {
   const rows = [
-    ...sessionRoutes(profile, world),
-    ...payoutRoutes(profile, world),
-    ...walletRoutes(profile, world),
+    ...sessionRoutes(profile, context),
+    ...payoutRoutes(profile, context),
+    ...walletRoutes(profile, context),
   ]
   const routes = rows.map((route) => ({ ...route, pattern: profile.basePath + route.pattern }))
   const route = routesOf(routes, () => checkoutFault(404, 'not-found', 'There is no such resource.'))
@@ -35,46 +35,54 @@ export function checkoutHandler(profile: OperatorProfile, world: World): Handler
   }
 }
 
-function sessionRoutes(profile: OperatorProfile, world: World): Route[] {
-  const show = (session: Operation) => json(200, sessionBody(session, world.publicUrl))
-  const find = (call: Call) => sessionOr404(profile, world.store.operation(param(call, 'id')))
+function sessionRoutes(profile: OperatorProfile, context: SimulatorContext): SimulatorRoute[] {
+  const show = (session: SimulatedOperation) => json(200, sessionBody(session, context.publicUrl))
+  const find = (call: SimulatorCall) => sessionOr404(profile, context.store.operation(param(call, 'id')))
   return [
     {
       method: 'POST',
       pattern: '/checkout/sessions',
-      handle: (call) => show(createSession(profile, world, call)),
+      handle: (call) => show(createSession(profile, context, call)),
     },
     {
       method: 'GET',
       pattern: '/checkout/sessions',
       handle: (call) =>
-        show(sessionOr404(profile, world.store.named(profile.key, call.query.get('transaction_id') ?? ''))),
+        show(sessionOr404(profile, context.store.named(profile.key, call.query.get('transaction_id') ?? ''))),
     },
     {
       method: 'GET',
       pattern: '/checkout/sessions/search',
       handle: (call) => {
         const reference = call.query.get('client_reference') ?? ''
-        const sessions = world.store
+        const sessions = context.store
           .withReference(profile.key, reference)
           .filter((row) => row.kind === 'collect')
         return json(200, {
-          result: sessions.slice(-pageSize).map((row) => sessionBody(row, world.publicUrl)),
+          result: sessions.slice(-pageSize).map((row) => sessionBody(row, context.publicUrl)),
         })
       },
     },
     { method: 'GET', pattern: '/checkout/sessions/:id', handle: (call) => show(find(call)) },
-    { method: 'POST', pattern: '/checkout/sessions/:id/expire', handle: (call) => expire(world, find(call)) },
+    {
+      method: 'POST',
+      pattern: '/checkout/sessions/:id/expire',
+      handle: (call) => expire(context, find(call)),
+    },
     {
       method: 'POST',
       pattern: '/checkout/sessions/:id/refund',
-      handle: (call) => refund(profile, world, find(call)),
+      handle: (call) => refund(profile, context, find(call)),
     },
   ]
 }
 
 /** Each request makes a session of its own: an idempotency key is taken and not looked at. */
-function createSession(profile: OperatorProfile, world: World, call: Call): Operation {
+function createSession(
+  profile: OperatorProfile,
+  context: SimulatorContext,
+  call: SimulatorCall,
+): SimulatedOperation {
   const body = readBody(call)
   const onlyPayer = readText(body, 'restrict_payer_mobile', 20) || null
   if (onlyPayer !== null && !/^\+\d{9,15}$/.test(onlyPayer)) {
@@ -82,7 +90,7 @@ function createSession(profile: OperatorProfile, world: World, call: Call): Oper
   }
   const amount = readAmount(body, 'amount')
   const page = { successUrl: readUrl(body, 'success_url'), errorUrl: readUrl(body, 'error_url'), onlyPayer }
-  return world.engine.open({
+  return context.engine.open({
     id: `cos-${randomBytes(12).toString('hex')}`,
     operator: profile.key,
     kind: 'collect',
@@ -97,21 +105,21 @@ function createSession(profile: OperatorProfile, world: World, call: Call): Oper
   })
 }
 
-function expire(world: World, session: Operation): Reply {
+function expire(context: SimulatorContext, session: SimulatedOperation): Reply {
   if (session.state === 'completed' || session.state === 'reversed') {
     throw new CheckoutFault(409, 'checkout-session-complete', 'A paid session cannot be expired.')
   }
-  world.engine.refuse(session, 'cancelled')
+  context.engine.refuse(session, 'cancelled')
   return { status: 200 }
 }
 
 /** Gives the payment back once; asking again changes nothing. */
-function refund(profile: OperatorProfile, world: World, session: Operation): Reply {
+function refund(profile: OperatorProfile, context: SimulatorContext, session: SimulatedOperation): Reply {
   if (session.state === 'reversed') return { status: 200 }
   if (!isReversible(session, BigInt(session.amount))) {
     throw new CheckoutFault(409, 'checkout-refund-failed', 'Only a paid session can be refunded.')
   }
-  world.engine.open({
+  context.engine.open({
     operator: profile.key,
     kind: 'reverse',
     mode: 'synchronous',
@@ -123,35 +131,35 @@ function refund(profile: OperatorProfile, world: World, session: Operation): Rep
     callbackUrl: null,
     originalId: session.id,
   })
-  if (world.store.operation(session.id)?.state === 'reversed') return { status: 200 }
+  if (context.store.operation(session.id)?.state === 'reversed') return { status: 200 }
   throw new CheckoutFault(400, 'insufficient-funds', 'The wallet does not hold enough to refund.')
 }
 
-function walletRoutes(profile: OperatorProfile, world: World): Route[] {
-  const balance = () => String(world.store.book.balance(profile.key, pool) ?? 0n)
+function walletRoutes(profile: OperatorProfile, context: SimulatorContext): SimulatorRoute[] {
+  const balance = () => String(context.store.book.balance(profile.key, pool) ?? 0n)
   return [
     { method: 'GET', pattern: '/balance', handle: () => json(200, { amount: balance(), currency: 'XOF' }) },
-    { method: 'GET', pattern: '/transactions', handle: (call) => transactions(profile, world, call) },
+    { method: 'GET', pattern: '/transactions', handle: (call) => transactions(profile, context, call) },
   ]
 }
 
 /** One day of our wallet, oldest first, in pages that a cursor continues. Amounts leave us with a minus. */
-function transactions(profile: OperatorProfile, world: World, call: Call): Reply {
-  const today = new Date(world.clock.now()).toISOString().slice(0, 10)
+function transactions(profile: OperatorProfile, context: SimulatorContext, call: SimulatorCall): Reply {
+  const today = new Date(context.clock.now()).toISOString().slice(0, 10)
   const date = call.query.get('date') ?? today
   const after = Number(call.query.get('after') ?? '0')
   if (!/^\d{4}-\d\d-\d\d$/.test(date) || !Number.isSafeInteger(after)) {
     throw new CheckoutFault(422, 'request-validation-error', 'date: YYYY-MM-DD; after: a cursor of ours.')
   }
-  const statement = statementLines(world, profile.key)
+  const statement = statementLines(context, profile.key)
   const lines = statement.lines.filter(
     (line) => line.seq > after && new Date(line.at).toISOString().startsWith(date),
   )
   const isCut = statement.promised > statement.lines.length && lines.length > 0
   const shown = lines.slice(0, pageSize)
   const items = shown.map((line) => {
-    const operation = line.operationId === null ? undefined : world.store.operation(line.operationId)
-    const original = operation?.originalId ? world.store.operation(operation.originalId) : undefined
+    const operation = line.operationId === null ? undefined : context.store.operation(line.operationId)
+    const original = operation?.originalId ? context.store.operation(operation.originalId) : undefined
     const named = original ?? operation
     return {
       timestamp: new Date(line.at).toISOString(),
@@ -183,7 +191,10 @@ const transactionTypes = {
   reverse: 'reversal',
 } as const
 
-function sessionOr404(profile: OperatorProfile, operation: Operation | undefined): Operation {
+function sessionOr404(
+  profile: OperatorProfile,
+  operation: SimulatedOperation | undefined,
+): SimulatedOperation {
   if (operation?.operator === profile.key && operation.kind === 'collect') return operation
   throw new CheckoutFault(404, 'checkout-session-not-found', 'There is no such session.')
 }

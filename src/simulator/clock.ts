@@ -11,7 +11,7 @@ const longestTimeoutMs = 2 ** 31 - 1
  * The simulator's time: the machine's, moved forward by an offset, with timers that follow it.
  * Timers have a key; setting one again replaces it. None fires before `start`.
  */
-export class Clock {
+export class SimulatorClock {
   readonly #onError: (error: unknown) => void
   readonly #live = new Map<string, Timer>()
   /** A binary heap, earliest first; replaced timers stay in it until they come up. */

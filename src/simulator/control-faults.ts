@@ -1,11 +1,11 @@
 import type { EffectName, Op, Rule } from './effects.ts'
 import { effectNames, effectOf, ops } from './effects.ts'
-import type { Call, Reply, Route } from './http.ts'
+import type { SimulatorCall, Reply, SimulatorRoute } from './http.ts'
 import { json, param, readObject, text } from './http.ts'
 import type { OperatorKey } from './model.ts'
 import { operatorKeys } from './model.ts'
 import { operators } from './operators.ts'
-import type { World } from './world.ts'
+import type { SimulatorContext } from './context.ts'
 
 /** Rules in force at once; each request is compared with all of them. */
 const rulesMax = 1_000
@@ -19,7 +19,7 @@ class Refused extends Error {}
  * draw?}` answers 201 with the fault and its `id`. `times` counts for each request and its repeats apart, so
  * that no other request takes its place; `draw: "msisdn"` lets chance go by the customer's number.
  */
-export function faultRoutes({ rules }: World): Route[] {
+export function faultRoutes({ rules }: SimulatorContext): SimulatorRoute[] {
   const shown = () => [...rules.list()].map(([id, rule]) => show(id, rule, rules.happened(id)))
   return [
     { method: 'GET', pattern: '/_sim/faults', handle: () => json(200, shown()) },
@@ -71,7 +71,7 @@ function show(id: string, rule: Rule, happened: number): object {
   }
 }
 
-function readRule(call: Call): Rule {
+function readRule(call: SimulatorCall): Rule {
   const body = readObject(call.body)
   if (!body) throw new Refused('The body must be a JSON object.')
   const effect = effectNames.find((known) => known === body['effect'])

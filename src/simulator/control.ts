@@ -2,13 +2,13 @@ import type { Rule } from './effects.ts'
 import { faultRoutes, operatorNamed } from './control-faults.ts'
 import { invariants } from './invariants.ts'
 import { same } from './credentials.ts'
-import type { Call, Handler, Reply, Route } from './http.ts'
+import type { SimulatorCall, Handler, Reply, SimulatorRoute } from './http.ts'
 import { header, json, param, readObject, routesOf, text } from './http.ts'
-import type { Operation, OperatorKey } from './model.ts'
+import type { SimulatedOperation, OperatorKey } from './model.ts'
 import { operatorKeys } from './model.ts'
 import { operators, sandboxWebhookSecret } from './operators.ts'
 import { scenarios } from './scenarios.ts'
-import type { World } from './world.ts'
+import type { SimulatorContext } from './context.ts'
 
 /** Ten years; a step beyond is a mistake in units. */
 const advanceMaxMs = 10 * 366 * 24 * 3_600_000
@@ -17,9 +17,9 @@ const listMax = 200
 const passerBy = '+22376000001'
 
 /** What tests and the sandbox may do to the operators. Without a control token it does not exist. */
-export function controlHandler(world: World, token: string | null): Handler {
+export function controlHandler(context: SimulatorContext, token: string | null): Handler {
   const notFound = () => json(404, { message: 'There is nothing here.' })
-  const route = routesOf(controlRoutes(world), notFound)
+  const route = routesOf(controlRoutes(context), notFound)
   return (call) => {
     if (token === null) return notFound()
     if (!same(header(call, 'x-control-token'), token))
@@ -28,19 +28,22 @@ export function controlHandler(world: World, token: string | null): Handler {
   }
 }
 
-function controlRoutes(world: World): Route[] {
-  const { store, engine, requests, calls } = world
-  const decided = (call: Call, decide: (operation: Operation) => Operation): Reply => {
-    const operation = findByAnyName(world, param(call, 'reference'))
+function controlRoutes(context: SimulatorContext): SimulatorRoute[] {
+  const { store, engine, requests, calls } = context
+  const decided = (
+    call: SimulatorCall,
+    decide: (operation: SimulatedOperation) => SimulatedOperation,
+  ): Reply => {
+    const operation = findByAnyName(context, param(call, 'reference'))
     if (!operation) return json(404, { message: 'There is no such transaction.' })
     if (operation.state !== 'pending')
       return json(409, { message: 'It is decided already.', ...stateOf(operation) })
     return json(200, stateOf(decide(operation)))
   }
   return [
-    { method: 'GET', pattern: '/_sim/clock', handle: () => json(200, clockState(world)) },
-    { method: 'POST', pattern: '/_sim/clock', handle: (call) => advance(world, call) },
-    { method: 'PUT', pattern: '/_sim/webhook', handle: (call) => setWebhook(world, call) },
+    { method: 'GET', pattern: '/_sim/clock', handle: () => json(200, clockState(context)) },
+    { method: 'POST', pattern: '/_sim/clock', handle: (call) => advance(context, call) },
+    { method: 'PUT', pattern: '/_sim/webhook', handle: (call) => setWebhook(context, call) },
     {
       method: 'POST',
       pattern: '/_sim/transactions/:reference/confirm',
@@ -65,9 +68,13 @@ function controlRoutes(world: World): Route[] {
       pattern: '/_sim/calls',
       handle: ({ query }) => json(200, calls.list(query.get('op'))),
     },
-    { method: 'GET', pattern: '/_sim/operations', handle: (call) => json(200, findOperations(world, call)) },
-    { method: 'GET', pattern: '/_sim/accounts', handle: (call) => json(200, accounts(world, call)) },
-    { method: 'GET', pattern: '/_sim/invariants', handle: (call) => invariants(world, call) },
+    {
+      method: 'GET',
+      pattern: '/_sim/operations',
+      handle: (call) => json(200, findOperations(context, call)),
+    },
+    { method: 'GET', pattern: '/_sim/accounts', handle: (call) => json(200, accounts(context, call)) },
+    { method: 'GET', pattern: '/_sim/invariants', handle: (call) => invariants(context, call) },
     { method: 'GET', pattern: '/_sim/scenarios', handle: () => json(200, scenarios) },
     {
       method: 'POST',
@@ -77,18 +84,18 @@ function controlRoutes(world: World): Route[] {
         store.reset()
         requests.clear()
         calls.clear()
-        world.rules.clear(typeof seed === 'number' ? String(seed) : undefined)
+        context.rules.clear(typeof seed === 'number' ? String(seed) : undefined)
         engine.openBooks()
-        return json(200, clockState(world))
+        return json(200, clockState(context))
       },
     },
     {
       method: 'POST',
       pattern: '/_sim/transactions/:reference/reverse',
-      handle: (call) => reverse(world, call),
+      handle: (call) => reverse(context, call),
     },
-    { method: 'POST', pattern: '/_sim/outage', handle: (call) => setOutage(world, call) },
-    ...faultRoutes(world),
+    { method: 'POST', pattern: '/_sim/outage', handle: (call) => setOutage(context, call) },
+    ...faultRoutes(context),
   ]
 }
 
@@ -96,38 +103,38 @@ function controlRoutes(world: World): Route[] {
  * Moves time, once for each `move` that has a name; everything that falls due on the way has happened when
  * this answers.
  */
-function advance(world: World, call: Call): Reply {
+function advance(context: SimulatorContext, call: SimulatorCall): Reply {
   const body = readObject(call.body) ?? {}
   const ms = body['advance_ms']
   const move = text(body, 'move')
   if (typeof ms !== 'number' || !Number.isSafeInteger(ms) || ms < 0 || ms > advanceMaxMs) {
     return json(400, { message: 'advance_ms: whole milliseconds, 0 to ten years.' })
   }
-  if (world.store.hasMoved(move)) return json(200, clockState(world))
+  if (context.store.hasMoved(move)) return json(200, clockState(context))
   // Written first: what fires on the way already carries times that lie ahead of the machine.
-  world.store.commit([{ clock: world.clock.offset + ms, ...(move && { move }) }])
-  world.clock.advance(ms)
-  return json(200, clockState(world))
+  context.store.commit([{ clock: context.clock.offset + ms, ...(move && { move }) }])
+  context.clock.advance(ms)
+  return json(200, clockState(context))
 }
 
-function clockState({ clock }: World): object {
+function clockState({ clock }: SimulatorContext): object {
   return { now: new Date(clock.now()).toISOString(), offset_ms: clock.offset }
 }
 
-function setWebhook(world: World, call: Call): Reply {
+function setWebhook(context: SimulatorContext, call: SimulatorCall): Reply {
   const body = readObject(call.body) ?? {}
   const url = text(body, 'url')
   if (!/^https?:\/\//.test(url) || !URL.canParse(url))
     return json(400, { message: 'url: an http(s) address.' })
-  world.store.commit([{ webhook: { url, secret: text(body, 'secret') || sandboxWebhookSecret } }])
+  context.store.commit([{ webhook: { url, secret: text(body, 'secret') || sandboxWebhookSecret } }])
   return json(200, { url })
 }
 
 /** What an operator's back office does: it takes a payment back. */
-function reverse(world: World, call: Call): Reply {
-  const operation = findByAnyName(world, param(call, 'reference'))
+function reverse(context: SimulatorContext, call: SimulatorCall): Reply {
+  const operation = findByAnyName(context, param(call, 'reference'))
   if (!operation) return json(404, { message: 'There is no such transaction.' })
-  const after = operation.state === 'completed' ? world.engine.takeBack(operation) : operation
+  const after = operation.state === 'completed' ? context.engine.takeBack(operation) : operation
   if (after.state === 'reversed' && after !== operation) return json(200, stateOf(after))
   return json(409, { message: 'Not settled, reversed already, or spent.', ...stateOf(after) })
 }
@@ -141,7 +148,7 @@ const outageRules = {
 type OutageMode = keyof typeof outageRules | 'none'
 const outageModes = [...Object.keys(outageRules), 'none'] as readonly OutageMode[]
 
-function setOutage(world: World, call: Call): Reply {
+function setOutage(context: SimulatorContext, call: SimulatorCall): Reply {
   const body = readObject(call.body) ?? {}
   const operator = operatorNamed(body['operator'])
   const mode = outageModes.find((known) => known === text(body, 'mode'))
@@ -149,12 +156,12 @@ function setOutage(world: World, call: Call): Reply {
     return json(400, { message: `operator: OperatorA to OperatorD; mode: ${outageModes.join(', ')}.` })
   }
   const everything = { when: 'before', times: null, probability: 1, draw: 'reference' } as const
-  if (mode === 'none') world.rules.remove(`outage-${operator}`)
-  else world.rules.set(`outage-${operator}`, { match: { operator }, ...everything, ...outageRules[mode] })
-  return json(200, outages(world))
+  if (mode === 'none') context.rules.remove(`outage-${operator}`)
+  else context.rules.set(`outage-${operator}`, { match: { operator }, ...everything, ...outageRules[mode] })
+  return json(200, outages(context))
 }
 
-function outages({ rules }: World): Record<string, OutageMode> {
+function outages({ rules }: SimulatorContext): Record<string, OutageMode> {
   const modeOf = (operator: OperatorKey) => {
     const effect = rules.get(`outage-${operator}`)?.effect
     return outageModes.find((mode) => mode !== 'none' && outageRules[mode].effect === effect) ?? 'none'
@@ -163,8 +170,8 @@ function outages({ rules }: World): Record<string, OutageMode> {
 }
 
 /** By correlation id, client reference or any name of the operator's own; else the newest ones. */
-function findOperations(world: World, { query }: Call): object[] {
-  const { store } = world
+function findOperations(context: SimulatorContext, { query }: SimulatorCall): object[] {
+  const { store } = context
   const correlationId = query.get('correlationId')
   const clientReference = query.get('clientRef')
   const reference = query.get('reference')
@@ -175,17 +182,17 @@ function findOperations(world: World, { query }: Call): object[] {
       : clientReference !== null
         ? each((key) => store.withReference(key, clientReference))
         : reference !== null
-          ? [findByAnyName(world, reference) ?? []]
+          ? [findByAnyName(context, reference) ?? []]
           : [store.recent()]
   return rows.flat().slice(-listMax).map(stateOf)
 }
 
-function findByAnyName({ store }: World, name: string): Operation | undefined {
+function findByAnyName({ store }: SimulatorContext, name: string): SimulatedOperation | undefined {
   const names = operatorKeys.map((key) => store.named(key, name) ?? store.correlated(key, name))
   return store.operation(name) ?? names.find((operation) => operation !== undefined)
 }
 
-function stateOf(operation: Operation): object {
+function stateOf(operation: SimulatedOperation): object {
   const time = (at: number | null) => (at === null ? null : new Date(at).toISOString())
   return {
     ...operation,
@@ -198,10 +205,10 @@ function stateOf(operation: Operation): object {
   }
 }
 
-function accounts(world: World, { query }: Call): object {
+function accounts(context: SimulatorContext, { query }: SimulatorCall): object {
   const msisdn = query.get('msisdn')
   const shown = operatorKeys.map((key) => {
-    const all = [...world.store.book.accounts(key)]
+    const all = [...context.store.book.accounts(key)]
     const rows = all.filter(([account]) => !account.startsWith('wallet:') || account === `wallet:${msisdn}`)
     const wallets = all.filter(([account]) => account.startsWith('wallet:'))
     const sum = wallets.reduce((total, [, balance]) => total + balance, 0n)

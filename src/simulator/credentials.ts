@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import type { Call, Reply } from './http.ts'
+import type { SimulatorCall, Reply } from './http.ts'
 import { header, json } from './http.ts'
 import type { OperatorProfile } from './operators.ts'
 
@@ -9,7 +9,7 @@ const tokenLifeS = 3_600
  * Answers a token request of the client-credentials grant (RFC 6749, section 4.4).
  * A token proves itself, so that it outlives a restart; its life runs by the machine's time.
  */
-export function issueToken(profile: OperatorProfile, call: Call): Reply {
+export function issueToken(profile: OperatorProfile, call: SimulatorCall): Reply {
   const { clientId, clientSecret } = profile.credentials
   const basic = Buffer.from(`${clientId}:${clientSecret}`).toString('base64')
   if (!same(header(call, 'authorization'), `Basic ${basic}`)) {
@@ -27,7 +27,7 @@ export function issueToken(profile: OperatorProfile, call: Call): Reply {
 }
 
 /** Whether a request of the GSMA protocol carries a token in force and the client's key. */
-export function isClient(profile: OperatorProfile, call: Call): boolean {
+export function isClient(profile: OperatorProfile, call: SimulatorCall): boolean {
   const [expires = '', signature = ''] = bearer(call).split('.')
   const inForce = Number(expires) * 1_000 > Date.now()
   return (
@@ -38,7 +38,7 @@ export function isClient(profile: OperatorProfile, call: Call): boolean {
 }
 
 /** Whether a request of the checkout protocol carries the wallet's key. */
-export function holdsKey(profile: OperatorProfile, call: Call): boolean {
+export function holdsKey(profile: OperatorProfile, call: SimulatorCall): boolean {
   return same(bearer(call), profile.credentials.apiKey)
 }
 
@@ -48,7 +48,7 @@ export function same(given: string, expected: string): boolean {
   return timingSafeEqual(digest(given), digest(expected))
 }
 
-function bearer(call: Call): string {
+function bearer(call: SimulatorCall): string {
   return /^Bearer (\S+)$/i.exec(header(call, 'authorization'))?.[1] ?? ''
 }
 

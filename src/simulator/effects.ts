@@ -20,7 +20,7 @@ export type Op = (typeof ops)[number]
  * When an effect plays its part: on the way into the operator, in the place of the execution, on the answer's
  * way out, when money moves, when the operator tells of it, or in each line of a statement.
  */
-export type Stage = 'in' | 'execute' | 'out' | 'settle' | 'tell' | 'line'
+export type FaultStage = 'in' | 'execute' | 'out' | 'settle' | 'tell' | 'line'
 
 /** A number that an effect takes, with its bounds. */
 interface Parameter {
@@ -30,7 +30,7 @@ interface Parameter {
 }
 
 interface Effect {
-  readonly stages: readonly Stage[]
+  readonly stages: readonly FaultStage[]
   /** What it can happen to. */
   readonly ops: readonly Op[]
   readonly parameters?: Readonly<Record<string, Parameter>>
@@ -47,7 +47,7 @@ const milliseconds = (usual: number): Parameter => ({ default: usual, min: 0, ma
 const francs: Parameter = { default: 100, min: 1, max: 1_000_000 }
 
 /** An operator that calls nobody back cannot do it wrongly. */
-const told = {
+const callbackStage = {
   stages: ['tell'],
   ops: payments,
   impossible: (operator: OperatorKey) =>
@@ -130,17 +130,17 @@ export const effects = {
   },
   /** What was paid is taken back by the operator itself. */
   reversal: { stages: ['settle'], ops: payments, parameters: { ms: milliseconds(0) } },
-  cb_drop: told,
-  cb_duplicate: { ...told, parameters: { copies: { default: 2, min: 1, max: 100 } } },
-  cb_delay: { ...told, parameters: { ms: milliseconds(60_000) } },
+  cb_drop: callbackStage,
+  cb_duplicate: { ...callbackStage, parameters: { copies: { default: 2, min: 1, max: 100 } } },
+  cb_delay: { ...callbackStage, parameters: { ms: milliseconds(60_000) } },
   /** After the outcome comes an older word: that nothing is decided yet. */
-  cb_reorder: { ...told, parameters: { ms: milliseconds(500) } },
+  cb_reorder: { ...callbackStage, parameters: { ms: milliseconds(500) } },
   /** The signature (webhook) or the digest of the body (callback) is wrong. */
-  cb_bad_signature: told,
+  cb_bad_signature: callbackStage,
   /** It comes before the answer to the request; what comes later than 10 s after it is not waited for. */
-  cb_before_response: { ...told, stages: ['out', 'tell'] },
+  cb_before_response: { ...callbackStage, stages: ['out', 'tell'] },
   /** It says the contrary of what happened. */
-  cb_contradict: told,
+  cb_contradict: callbackStage,
   /** Movements of our float that a statement leaves out, makes up, or tells wrongly. */
   stmt_drop: line,
   stmt_extra: line,

@@ -1,10 +1,17 @@
 import { createHash } from 'node:crypto'
-import type { Asked, Plan } from './behaviour.ts'
+import type { OperationInput, Plan } from './behaviour.ts'
 import { planOperation } from './behaviour.ts'
 import { fees, pool, wallet } from './book.ts'
-import type { Clock } from './clock.ts'
+import type { SimulatorClock } from './clock.ts'
 import { factsAbout } from './facts.ts'
-import type { Change, Note, Operation, OperatorKey, Transfer, Reason } from './model.ts'
+import type {
+  OperationChange,
+  CallbackNotice,
+  SimulatedOperation,
+  OperatorKey,
+  Transfer,
+  Reason,
+} from './model.ts'
 import { operatorKeys } from './model.ts'
 import { feeFor, operators } from './operators.ts'
 import type { Played, Rules } from './rules.ts'
@@ -12,7 +19,7 @@ import { partOf } from './scenarios.ts'
 import type { Store } from './store.ts'
 
 /** What a protocol hands over to be carried out. */
-export interface Intent extends Asked {
+export interface Intent extends OperationInput {
   readonly id?: string
   readonly correlationId: string
   readonly clientReference: string
@@ -21,7 +28,7 @@ export interface Intent extends Asked {
   readonly description: string
   readonly callbackUrl: string | null
   readonly originalId?: string
-  readonly page?: Operation['page']
+  readonly page?: SimulatedOperation['page']
 }
 
 /** A caller of a synchronous operator waits this long at most; then the answer is "pending" after all. */
@@ -32,18 +39,18 @@ const rightPin = '0000'
 const receiptPrefix = { collect: 'MP', disburse: 'CI', reverse: 'RV' } as const
 
 /** Says whom an operator tells of what has just become of an operation. */
-export type Announce = (operation: Operation, at: number) => Note[]
+export type Announce = (operation: SimulatedOperation, at: number) => CallbackNotice[]
 
 /** The life of every operation, whatever protocol it came by. Each verb is one commit. */
-export class Engine {
+export class SimulatorEngine {
   readonly #store: Store
-  readonly #clock: Clock
+  readonly #clock: SimulatorClock
   readonly #seed: string
   readonly #rules: Rules
   readonly #announce: Announce
   readonly #waiting = new Map<string, (() => void)[]>()
 
-  constructor(store: Store, clock: Clock, seed: string, rules: Rules, announce: Announce) {
+  constructor(store: Store, clock: SimulatorClock, seed: string, rules: Rules, announce: Announce) {
     this.#store = store
     this.#clock = clock
     this.#seed = seed
@@ -60,7 +67,7 @@ export class Engine {
   }
 
   /** Receives an operation: refused, carried out, or left to wait for the customer. */
-  open(intent: Intent): Operation {
+  open(intent: Intent): SimulatedOperation {
     const plan = planOperation(intent)
     const operation = this.#draft(intent, plan)
     const { due } = operation
@@ -73,12 +80,12 @@ export class Engine {
   }
 
   /** The customer says yes. @returns the operation as it is then */
-  confirm(operation: Operation): Operation {
+  confirm(operation: SimulatedOperation): SimulatedOperation {
     return operation.state === 'pending' ? this.#settle(operation) : operation
   }
 
   /** The customer, the operator or the merchant says no. */
-  refuse(operation: Operation, reason: Reason): Operation {
+  refuse(operation: SimulatedOperation, reason: Reason): SimulatedOperation {
     return operation.state === 'pending' ? this.#refuse(operation, reason) : operation
   }
 
@@ -86,7 +93,7 @@ export class Engine {
    * The operator takes a payment back by itself and tells so; it takes only what is there.
    * @returns the payment as it is then
    */
-  takeBack(original: Operation): Operation {
+  takeBack(original: SimulatedOperation): SimulatedOperation {
     const left = BigInt(original.amount) - BigInt(original.reversedAmount)
     if (!isReversible(original, left)) return original
     const { operator, msisdn } = original
@@ -108,7 +115,7 @@ export class Engine {
   }
 
   /** Somebody types a PIN on the telephone; the third wrong one ends the operation. */
-  enterPin(operation: Operation, pin: string): Operation {
+  enterPin(operation: SimulatedOperation, pin: string): SimulatedOperation {
     if (operation.state !== 'pending') return operation
     if (pin === rightPin) return this.#settle(operation)
     const pinFailures = operation.pinFailures + 1
@@ -120,7 +127,7 @@ export class Engine {
    * Somebody pays an open checkout session from a telephone.
    * What goes wrong leaves the session open for another try, until it expires.
    */
-  payCheckout(session: Operation, msisdn: string, pin: string): Operation {
+  payCheckout(session: SimulatedOperation, msisdn: string, pin: string): SimulatedOperation {
     if (session.state !== 'pending') return session
     const { act } = partOf(msisdn)
     if (act.does === 'refuse' || act.does === 'refuseAtOnce') return this.#failAttempt(session, act.reason)
@@ -151,11 +158,11 @@ export class Engine {
   }
 
   /** Whether a caller is held on the line until this is decided. */
-  holdsFor(operation: Operation): boolean {
+  holdsFor(operation: SimulatedOperation): boolean {
     return operation.due !== null && operation.due.at - operation.createdAt <= holdMaxMs
   }
 
-  #follow(change: Change): void {
+  #follow(change: OperationChange): void {
     if ('reset' in change) {
       this.#clock.clearAll()
       this.close()
@@ -177,13 +184,13 @@ export class Engine {
     else if (operation?.due?.act === 'reverse') this.takeBack(operation)
   }
 
-  #act(operation: Operation): Operation {
+  #act(operation: SimulatedOperation): SimulatedOperation {
     const { due } = operation
     if (due?.act === 'confirm') return this.#settle(operation)
     return this.#refuse(operation, due?.reason ?? 'expired')
   }
 
-  #settle(asked: Operation, told?: 'told of the original'): Operation {
+  #settle(asked: SimulatedOperation, announced?: 'told of the original'): SimulatedOperation {
     const at = this.#clock.now()
     const operation = {
       ...asked,
@@ -205,40 +212,50 @@ export class Engine {
     const entries = this.#store.book.prepare(posting, kind === 'reverse' ? 'refuse' : 'cover')
     if (!entries) return this.#refuse(operation, 'insufficientFunds')
     const decided = { changedAt: at, settledAt: at, lastError: null }
-    const settled: Operation = { ...operation, ...decided, state: 'completed' }
+    const settled: SimulatedOperation = { ...operation, ...decided, state: 'completed' }
     const given = original && givenBack(original, BigInt(amount), at)
     this.#store.commit([
       { operation: settled },
       ...entries.map((entry) => ({ entry })),
       ...(given ? [{ operation: given }] : []),
-      ...this.#announce(given && told ? given : settled, at).map((note) => ({ note })),
+      ...this.#announce(given && announced ? given : settled, at).map((note) => ({ note })),
     ])
     return settled
   }
 
   /** @param told `answered`: the caller reads it in the answer, so nobody is called back */
-  #refuse(operation: Operation, reason: Reason, told: 'answered' | 'by note' = 'by note'): Operation {
+  #refuse(
+    operation: SimulatedOperation,
+    reason: Reason,
+    announced: 'answered' | 'by note' = 'by note',
+  ): SimulatedOperation {
     const at = this.#clock.now()
-    const refused: Operation = { ...operation, state: 'failed', refusal: reason, changedAt: at, due: null }
-    const notes = told === 'answered' ? [] : this.#announce(refused, at)
+    const refused: SimulatedOperation = {
+      ...operation,
+      state: 'failed',
+      refusal: reason,
+      changedAt: at,
+      due: null,
+    }
+    const notes = announced === 'answered' ? [] : this.#announce(refused, at)
     this.#store.commit([{ operation: refused }, ...notes.map((note) => ({ note }))])
     return refused
   }
 
-  #failAttempt(session: Operation, reason: Reason): Operation {
+  #failAttempt(session: SimulatedOperation, reason: Reason): SimulatedOperation {
     const at = this.#clock.now()
-    const failed: Operation = { ...session, lastError: reason, changedAt: at }
+    const failed: SimulatedOperation = { ...session, lastError: reason, changedAt: at }
     this.#store.commit([{ operation: failed }, ...this.#announce(failed, at).map((note) => ({ note }))])
     return failed
   }
 
-  #put(operation: Operation): Operation {
+  #put(operation: SimulatedOperation): SimulatedOperation {
     const changed = { ...operation, changedAt: this.#clock.now() }
     this.#store.commit([{ operation: changed }])
     return changed
   }
 
-  #draft(intent: Intent, plan: Plan): Operation {
+  #draft(intent: Intent, plan: Plan): SimulatedOperation {
     const at = this.#clock.now()
     const number = this.#store.count + 1
     const reference = receipt(intent.kind, intent.operator, at, number)
@@ -278,18 +295,18 @@ export class Engine {
 }
 
 /** Whether so many francs of a settled operation can still be given back. */
-export function isReversible(original: Operation, amount: bigint): boolean {
+export function isReversible(original: SimulatedOperation, amount: bigint): boolean {
   if (original.kind === 'reverse' || original.state !== 'completed') return false
   return BigInt(original.reversedAmount) + amount <= BigInt(original.amount)
 }
 
 /** What goes wrong when money moves: fewer francs, or it is taken back later. */
 function movedOtherwise(
-  { amount }: Operation,
+  { amount }: SimulatedOperation,
   played: readonly Played[],
   at: number,
-): Pick<Operation, 'amount' | 'due'> {
-  let [francs, due]: [bigint, Operation['due']] = [BigInt(amount), null]
+): Pick<SimulatedOperation, 'amount' | 'due'> {
+  let [francs, due]: [bigint, SimulatedOperation['due']] = [BigInt(amount), null]
   for (const { effect, params } of played) {
     if (effect === 'wrong_amount') francs -= BigInt(params['less'] ?? 0)
     if (effect === 'excess_amount') francs += BigInt(params['more'] ?? 0)
@@ -298,13 +315,13 @@ function movedOtherwise(
   return { amount: String(francs < 1n ? 1n : francs), due }
 }
 
-function givenBack(original: Operation, amount: bigint, at: number): Operation {
+function givenBack(original: SimulatedOperation, amount: bigint, at: number): SimulatedOperation {
   const reversed = BigInt(original.reversedAmount) + amount
   const state = reversed === BigInt(original.amount) ? 'reversed' : 'completed'
   return { ...original, reversedAmount: String(reversed), state, changedAt: at, due: null }
 }
 
-function transfersOf(operation: Operation, original: Operation | undefined): Transfer[] {
+function transfersOf(operation: SimulatedOperation, original: SimulatedOperation | undefined): Transfer[] {
   const customer = wallet(operation.msisdn ?? '')
   const { amount, fee } = operation
   if (operation.kind === 'collect') {
@@ -323,7 +340,12 @@ function charge(from: string, to: string, amount: string): Transfer[] {
   return amount === '0' ? [] : [{ from, to, amount }]
 }
 
-function receipt(kind: Operation['kind'], operator: OperatorKey, at: number, number: number): string {
+function receipt(
+  kind: SimulatedOperation['kind'],
+  operator: OperatorKey,
+  at: number,
+  number: number,
+): string {
   const stamp = new Date(at).toISOString()
   const day = stamp.slice(2, 10).replaceAll('-', '')
   const time = stamp.slice(11, 16).replace(':', '')

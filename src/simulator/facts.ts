@@ -1,7 +1,7 @@
 import type { Op } from './effects.ts'
-import type { Call } from './http.ts'
+import type { SimulatorCall } from './http.ts'
 import { header, readObject, text } from './http.ts'
-import type { Operation } from './model.ts'
+import type { SimulatedOperation } from './model.ts'
 import type { OperatorProfile } from './operators.ts'
 import type { Facts } from './rules.ts'
 import type { Store } from './store.ts'
@@ -30,7 +30,7 @@ const checkoutOps: typeof gsmaOps = [
 ]
 
 /** What a request asks for, of whom and about whom; null where it is none that an operator knows. */
-export function factsOf(profile: OperatorProfile, call: Call, store: Store): Facts | null {
+export function factsOf(profile: OperatorProfile, call: SimulatorCall, store: Store): Facts | null {
   const { key: operator, protocol, basePath } = profile
   const nobody = { operator, msisdn: '', clientReference: '' }
   if (call.path === `/op-${operator}/oauth/token`) return { ...nobody, op: 'token', key: 'token' }
@@ -45,12 +45,18 @@ export function factsOf(profile: OperatorProfile, call: Call, store: Store): Fac
 }
 
 /** The same request about an operation that is known. */
-export function factsAbout({ operator, kind, msisdn, clientReference, correlationId }: Operation): Facts {
+export function factsAbout({
+  operator,
+  kind,
+  msisdn,
+  clientReference,
+  correlationId,
+}: SimulatedOperation): Facts {
   const key = `${kind} ${clientReference || correlationId}`
   return { operator, op: kind, msisdn: msisdn ?? '', clientReference, key }
 }
 
-function ofCreation({ key: operator, protocol }: OperatorProfile, op: Op, call: Call): Facts {
+function ofCreation({ key: operator, protocol }: OperatorProfile, op: Op, call: SimulatorCall): Facts {
   const body = readObject(call.body) ?? {}
   const gsma = protocol === 'gsma'
   const clientReference = text(body, gsma ? 'requestingOrganisationTransactionReference' : 'client_reference')
@@ -60,7 +66,13 @@ function ofCreation({ key: operator, protocol }: OperatorProfile, op: Op, call: 
   return { operator, op, msisdn, clientReference, key: `${op} ${clientReference || correlationId}` }
 }
 
-function ofOperation(profile: OperatorProfile, op: Op, call: Call, name: string, store: Store): Facts {
+function ofOperation(
+  profile: OperatorProfile,
+  op: Op,
+  call: SimulatorCall,
+  name: string,
+  store: Store,
+): Facts {
   const { key: operator } = profile
   const searched = call.query.get('client_reference') ?? ''
   const wanted = name || (call.query.get('transaction_id') ?? '')

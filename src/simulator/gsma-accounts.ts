@@ -1,8 +1,8 @@
 import type { PoolLine } from './book.ts'
 import { pool } from './book.ts'
-import { Fault } from './gsma-requests.ts'
+import { RequestFault } from './gsma-requests.ts'
 import { currency, isoTime, transactionBody } from './gsma-shapes.ts'
-import type { Call, Reply, Route } from './http.ts'
+import type { SimulatorCall, Reply, SimulatorRoute } from './http.ts'
 import { json, param } from './http.ts'
 import { nameOf } from './names.ts'
 import type { OperatorProfile } from './operators.ts'
@@ -10,58 +10,58 @@ import { poolIdentifier } from './operators.ts'
 import { partOf } from './scenarios.ts'
 import type { StatementLines } from './statement-lines.ts'
 import { statementLines } from './statement-lines.ts'
-import type { World } from './world.ts'
+import type { SimulatorContext } from './context.ts'
 
 const pageDefault = 50
 const pageMax = 500
 
 /** Accounts as the standard reads them: our float and its movements, and who a number belongs to. */
-export function accountRoutes(profile: OperatorProfile, world: World): Route[] {
-  const own = (call: Call) => {
+export function accountRoutes(profile: OperatorProfile, context: SimulatorContext): SimulatorRoute[] {
+  const own = (call: SimulatorCall) => {
     if (param(call, 'type') !== 'accountid' || param(call, 'identifier') !== poolIdentifier) throw notOurs()
   }
   return [
-    { method: 'GET', pattern: '/accounts/balance', handle: () => balance(profile, world) },
+    { method: 'GET', pattern: '/accounts/balance', handle: () => balance(profile, context) },
     {
       method: 'GET',
       pattern: '/accounts/transactions',
-      handle: (call) => transactions(profile, world, call),
+      handle: (call) => transactions(profile, context, call),
     },
     {
       method: 'GET',
       pattern: '/accounts/statemententries',
-      handle: (call) => statement(profile, world, call),
+      handle: (call) => statement(profile, context, call),
     },
     {
       method: 'GET',
       pattern: '/accounts/msisdn/:number/accountname',
-      handle: (call) => accountName(world, call),
+      handle: (call) => accountName(context, call),
     },
     {
       method: 'GET',
       pattern: '/accounts/msisdn/:number/status',
-      handle: (call) => accountStatus(world, call),
+      handle: (call) => accountStatus(context, call),
     },
     {
       method: 'GET',
       pattern: '/accounts/:type/:identifier/balance',
-      handle: (call) => (own(call), balance(profile, world)),
+      handle: (call) => (own(call), balance(profile, context)),
     },
     {
       method: 'GET',
       pattern: '/accounts/:type/:identifier/transactions',
-      handle: (call) => (own(call), transactions(profile, world, call)),
+      handle: (call) => (own(call), transactions(profile, context, call)),
     },
     {
       method: 'GET',
       pattern: '/accounts/:type/:identifier/statemententries',
-      handle: (call) => (own(call), statement(profile, world, call)),
+      handle: (call) => (own(call), statement(profile, context, call)),
     },
   ]
 }
 
-function balance(profile: OperatorProfile, world: World): Reply {
-  const francs = String(world.store.book.balance(profile.key, pool) ?? 0n)
+function balance(profile: OperatorProfile, context: SimulatorContext): Reply {
+  const francs = String(context.store.book.balance(profile.key, pool) ?? 0n)
   return json(200, {
     currentBalance: francs,
     availableBalance: francs,
@@ -73,19 +73,19 @@ function balance(profile: OperatorProfile, world: World): Reply {
 }
 
 /** The operations that moved our float, oldest first, so that pages do not shift while money comes in. */
-function transactions(profile: OperatorProfile, world: World, call: Call): Reply {
-  const { lines } = linesOf(profile, world, call)
+function transactions(profile: OperatorProfile, context: SimulatorContext, call: SimulatorCall): Reply {
+  const { lines } = linesOf(profile, context, call)
   const moved = lines.filter((line) => line.operationId !== null)
-  return page(world, call, { lines: moved, promised: moved.length }, ({ operationId }) => {
-    const operation = world.store.operation(operationId ?? '')
+  return page(context, call, { lines: moved, promised: moved.length }, ({ operationId }) => {
+    const operation = context.store.operation(operationId ?? '')
     return operation ? transactionBody(operation) : {}
   })
 }
 
 /** Every movement of our float with its fee, oldest first. */
-function statement(profile: OperatorProfile, world: World, call: Call): Reply {
-  return page(world, call, linesOf(profile, world, call), (line) => {
-    const operation = line.operationId === null ? undefined : world.store.operation(line.operationId)
+function statement(profile: OperatorProfile, context: SimulatorContext, call: SimulatorCall): Reply {
+  return page(context, call, linesOf(profile, context, call), (line) => {
+    const operation = line.operationId === null ? undefined : context.store.operation(line.operationId)
     const amount = line.amount < 0n ? -line.amount : line.amount
     return {
       transactionReference: operation?.id ?? `${profile.key.toUpperCase()}${line.seq}`,
@@ -105,74 +105,75 @@ function statement(profile: OperatorProfile, world: World, call: Call): Reply {
   })
 }
 
-function linesOf(profile: OperatorProfile, world: World, call: Call): StatementLines {
+function linesOf(profile: OperatorProfile, context: SimulatorContext, call: SimulatorCall): StatementLines {
   const from = timeParameter(call, 'fromDateTime', Number.NEGATIVE_INFINITY)
   const to = timeParameter(call, 'toDateTime', Number.POSITIVE_INFINITY)
-  const { lines, promised } = statementLines(world, profile.key)
+  const { lines, promised } = statementLines(context, profile.key)
   const shown = lines.filter((line) => line.at >= from && line.at <= to)
   return { lines: shown, promised: promised - lines.length + shown.length }
 }
 
 function page(
-  world: World,
-  call: Call,
+  context: SimulatorContext,
+  call: SimulatorCall,
   { lines: rows, promised }: StatementLines,
   show: (line: PoolLine) => object,
 ): Reply {
   const limit = Math.min(countParameter(call, 'limit', pageDefault), pageMax)
   const offset = countParameter(call, 'offset', 0)
-  if (offset > rows.length) throw new Fault('validation', 'invalidOffset', 'offset: beyond the end.')
+  if (offset > rows.length) throw new RequestFault('validation', 'invalidOffset', 'offset: beyond the end.')
   const shown = rows.slice(offset, offset + limit).map(show)
   return json(200, shown, {
-    'x-date': isoTime(world.clock.now()),
+    'x-date': isoTime(context.clock.now()),
     'x-records-available-count': String(promised),
     'x-records-returned-count': String(shown.length),
   })
 }
 
-function accountName(world: World, call: Call): Reply {
+function accountName(context: SimulatorContext, call: SimulatorCall): Reply {
   const { first, last } = nameOf(knownNumber(call))
   const name = { firstName: first, lastName: last, fullName: `${first} ${last}` }
-  return json(200, { name }, { 'x-date': isoTime(world.clock.now()) })
+  return json(200, { name }, { 'x-date': isoTime(context.clock.now()) })
 }
 
-function accountStatus(world: World, call: Call): Reply {
+function accountStatus(context: SimulatorContext, call: SimulatorCall): Reply {
   const { act } = partOf(knownNumber(call))
   const blocked = act.does === 'refuseAtOnce' && act.reason === 'blocked'
   return json(
     200,
     { accountStatus: blocked ? 'unavailable' : 'available' },
-    { 'x-date': isoTime(world.clock.now()) },
+    { 'x-date': isoTime(context.clock.now()) },
   )
 }
 
-function knownNumber(call: Call): string {
+function knownNumber(call: SimulatorCall): string {
   const msisdn = `+${param(call, 'number').replace(/^\+/, '')}`
   const { act } = partOf(msisdn)
   const absent = act.does === 'refuseAtOnce' && act.reason === 'notFound'
   if (absent || !/^\+\d{9,15}$/.test(msisdn)) {
-    throw new Fault('identification', 'identifierError', 'No wallet has this number.')
+    throw new RequestFault('identification', 'identifierError', 'No wallet has this number.')
   }
   return msisdn
 }
 
-function countParameter(call: Call, name: string, absent: number): number {
+function countParameter(call: SimulatorCall, name: string, absent: number): number {
   const value = call.query.get(name)
   if (value === null) return absent
-  if (!/^\d{1,9}$/.test(value)) throw new Fault('validation', 'formatError', `${name}: a whole number.`)
+  if (!/^\d{1,9}$/.test(value))
+    throw new RequestFault('validation', 'formatError', `${name}: a whole number.`)
   return Number(value)
 }
 
-function timeParameter(call: Call, name: string, absent: number): number {
+function timeParameter(call: SimulatorCall, name: string, absent: number): number {
   const value = call.query.get(name)
   if (value === null) return absent
   const at = Date.parse(value)
-  if (Number.isNaN(at)) throw new Fault('validation', 'formatError', `${name}: an ISO 8601 date-time.`)
+  if (Number.isNaN(at)) throw new RequestFault('validation', 'formatError', `${name}: an ISO 8601 date-time.`)
   return at
 }
 
-function notOurs(): Fault {
-  return new Fault(
+function notOurs(): RequestFault {
+  return new RequestFault(
     'authorisation',
     'requestingPartyAuthorisationError',
     'That account is not the client\u2019s.',

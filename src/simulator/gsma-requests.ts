@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
-import type { Call } from './http.ts'
+import type { SimulatorCall } from './http.ts'
 import { header, readObject, text } from './http.ts'
 import type { OperatorKey } from './model.ts'
 import { poolIdentifier } from './operators.ts'
 import type { GsmaCategory, GsmaFault } from './reasons.ts'
-import type { World } from './world.ts'
+import type { SimulatorContext } from './context.ts'
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 /** Eighteen digits without a leading zero: the currency has no fraction. */
@@ -14,7 +14,7 @@ export const textMax = 256
 export const descriptionMax = 160
 
 /** Stops a request with an error object of the standard. */
-export class Fault extends Error {
+export class RequestFault extends Error {
   readonly fault: GsmaFault
 
   constructor(category: GsmaCategory, code: string, description: string) {
@@ -26,32 +26,32 @@ export class Fault extends Error {
 /** What every creation has: an id of its own, seen for the first time, and a body as it was sent. */
 export function readCreation(
   operator: OperatorKey,
-  world: World,
-  call: Call,
+  context: SimulatorContext,
+  call: SimulatorCall,
 ): { correlationId: string; body: Readonly<Record<string, unknown>> } {
   const correlationId = header(call, 'x-correlationid')
   if (correlationId === '')
-    throw new Fault('validation', 'mandatoryValueNotSupplied', 'X-CorrelationID is missing.')
+    throw new RequestFault('validation', 'mandatoryValueNotSupplied', 'X-CorrelationID is missing.')
   if (!uuid.test(correlationId))
-    throw new Fault('validation', 'formatError', 'X-CorrelationID must be a UUID.')
-  if (!call.repeats && world.store.correlated(operator, correlationId)) {
-    throw new Fault('businessRule', 'duplicateRequest', 'This X-CorrelationID was used before.')
+    throw new RequestFault('validation', 'formatError', 'X-CorrelationID must be a UUID.')
+  if (!call.repeats && context.store.correlated(operator, correlationId)) {
+    throw new RequestFault('businessRule', 'duplicateRequest', 'This X-CorrelationID was used before.')
   }
   const hash = header(call, 'x-content-hash')
   if (hash !== '' && hash.toLowerCase() !== createHash('sha256').update(call.body).digest('hex')) {
-    throw new Fault('validation', 'formatError', 'X-Content-Hash is not the SHA-256 of the body.')
+    throw new RequestFault('validation', 'formatError', 'X-Content-Hash is not the SHA-256 of the body.')
   }
   const body = readObject(call.body)
-  if (!body) throw new Fault('validation', 'formatError', 'The body must be a JSON object.')
+  if (!body) throw new RequestFault('validation', 'formatError', 'The body must be a JSON object.')
   return { correlationId, body }
 }
 
 /** Where the caller wants to be called back; null where it does not. */
-export function callbackUrl(call: Call): string | null {
+export function callbackUrl(call: SimulatorCall): string | null {
   const value = header(call, 'x-callback-url')
   if (value === '') return null
   if (!/^https?:\/\//.test(value) || !URL.canParse(value)) {
-    throw new Fault('validation', 'formatError', 'X-Callback-URL must be an http(s) address.')
+    throw new RequestFault('validation', 'formatError', 'X-Callback-URL must be an http(s) address.')
   }
   return value
 }
@@ -59,11 +59,16 @@ export function callbackUrl(call: Call): string | null {
 /** The amount in francs. */
 export function amountField(body: Readonly<Record<string, unknown>>): bigint {
   if (body['amount'] === undefined)
-    throw new Fault('validation', 'mandatoryValueNotSupplied', 'amount is missing.')
+    throw new RequestFault('validation', 'mandatoryValueNotSupplied', 'amount is missing.')
   const value = text(body, 'amount')
-  if (value.startsWith('-')) throw new Fault('validation', 'negativeValue', 'amount: must be above zero.')
+  if (value.startsWith('-'))
+    throw new RequestFault('validation', 'negativeValue', 'amount: must be above zero.')
   if (!amountPattern.test(value)) {
-    throw new Fault('validation', 'formatError', 'amount: a text of whole francs without a leading zero.')
+    throw new RequestFault(
+      'validation',
+      'formatError',
+      'amount: a text of whole francs without a leading zero.',
+    )
   }
   return BigInt(value)
 }
@@ -72,7 +77,7 @@ export function amountField(body: Readonly<Record<string, unknown>>): bigint {
 export function textField(body: Readonly<Record<string, unknown>>, field: string, most: number): string {
   const value = text(body, field)
   if (value.length > most)
-    throw new Fault('validation', 'lengthError', `${field}: at most ${most} characters.`)
+    throw new RequestFault('validation', 'lengthError', `${field}: at most ${most} characters.`)
   return value
 }
 
@@ -80,27 +85,27 @@ export function textField(body: Readonly<Record<string, unknown>>, field: string
 export function party(body: Readonly<Record<string, unknown>>, field: string, key: string): string {
   const pairs = body[field]
   if (!Array.isArray(pairs) || pairs.length === 0 || pairs.length > 10) {
-    throw new Fault('validation', 'mandatoryValueNotSupplied', `${field}: one to ten identifiers.`)
+    throw new RequestFault('validation', 'mandatoryValueNotSupplied', `${field}: one to ten identifiers.`)
   }
   for (const pair of pairs as unknown[]) {
     if (typeof pair !== 'object' || pair === null) continue
     const row = pair as Readonly<Record<string, unknown>>
     if (text(row, 'key').toLowerCase() === key) return text(row, 'value')
   }
-  throw new Fault('identification', 'identifierError', `${field}: needs the identifier ${key}.`)
+  throw new RequestFault('identification', 'identifierError', `${field}: needs the identifier ${key}.`)
 }
 
 /** The other side of every payment is our own account. */
 export function checkOwnParty(identifier: string): void {
   if (identifier === poolIdentifier) return
-  throw new Fault('identification', 'identifierError', 'That account is not the client\u2019s.')
+  throw new RequestFault('identification', 'identifierError', 'That account is not the client\u2019s.')
 }
 
 /** A number in E.164, whichever way the client writes the international prefix. */
 export function msisdnOf(value: string): string {
   const digits = value.replace(/^(\+|00)/, '').replaceAll(' ', '')
   if (!/^\d{9,15}$/.test(digits))
-    throw new Fault('validation', 'formatError', 'msisdn: an international number.')
+    throw new RequestFault('validation', 'formatError', 'msisdn: an international number.')
   return `+${digits}`
 }
 
@@ -114,7 +119,7 @@ export function checkCancellation(body: string): void {
     change['path'] === '/transactionStatus' &&
     text(change, 'value').toLowerCase() === 'cancelled'
   if (withdraws) return
-  throw new Fault(
+  throw new RequestFault(
     'validation',
     'formatError',
     'The only change is to replace /transactionStatus by "cancelled".',

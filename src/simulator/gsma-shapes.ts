@@ -1,6 +1,6 @@
 import type { Reply } from './http.ts'
 import { json } from './http.ts'
-import type { Operation } from './model.ts'
+import type { SimulatedOperation } from './model.ts'
 import { operators, poolIdentifier } from './operators.ts'
 import type { GsmaCategory, GsmaFault } from './reasons.ts'
 import { gsmaFault } from './reasons.ts'
@@ -36,7 +36,7 @@ export function faultReply(fault: GsmaFault, at: number): Reply {
 }
 
 /** The standard's request state: what is polled by the server's correlation id. */
-export function requestState(operation: Operation): Body {
+export function requestState(operation: SimulatedOperation): Body {
   const { operator, state, refusal, kind, callbackUrl, expiresAt, changedAt } = operation
   const profile = operators[operator]
   const settled = state === 'completed' || state === 'reversed'
@@ -52,7 +52,7 @@ export function requestState(operation: Operation): Body {
 }
 
 /** The standard's transaction. */
-export function transactionBody(operation: Operation): Body {
+export function transactionBody(operation: SimulatedOperation): Body {
   const { kind, refusal, description, clientReference, originalId } = operation
   const customer = [{ key: 'msisdn', value: operation.msisdn ?? '' }]
   const own = [{ key: 'accountid', value: poolIdentifier }]

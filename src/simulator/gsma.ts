@@ -8,7 +8,7 @@ import {
   checkCancellation,
   checkOwnParty,
   descriptionMax,
-  Fault,
+  RequestFault,
   msisdnOf,
   party,
   readCreation,
@@ -16,20 +16,20 @@ import {
   textMax,
 } from './gsma-requests.ts'
 import { currency, faultBody, faultReply, isoTime, requestState, transactionBody } from './gsma-shapes.ts'
-import type { Call, Handler, Reply, Route } from './http.ts'
+import type { SimulatorCall, Handler, Reply, SimulatorRoute } from './http.ts'
 import { header, json, param, routesOf, text } from './http.ts'
-import type { Operation } from './model.ts'
+import type { SimulatedOperation } from './model.ts'
 import type { OperatorProfile } from './operators.ts'
 import type { GsmaFault } from './reasons.ts'
 import { gsmaFault } from './reasons.ts'
-import type { World } from './world.ts'
+import type { SimulatorContext } from './context.ts'
 
 /** One operator of the GSMA Mobile Money API: our subset of versions 1.1 and 1.2. */
-export function gsmaHandler(profile: OperatorProfile, world: World): Handler {
-  const { clock } = world
+export function gsmaHandler(profile: OperatorProfile, context: SimulatorContext): Handler {
+  const { clock } = context
   const notFound = () => faultReply(noSuch('resource'), clock.now())
-  const own = transactionRoutes(profile, world)
-  const withBase = [...own, ...accountRoutes(profile, world)].map((route) => ({
+  const own = transactionRoutes(profile, context)
+  const withBase = [...own, ...accountRoutes(profile, context)].map((route) => ({
     ...route,
     pattern: profile.basePath + route.pattern,
   }))
@@ -46,67 +46,68 @@ export function gsmaHandler(profile: OperatorProfile, world: World): Handler {
     try {
       return await route(call)
     } catch (error) {
-      if (error instanceof Fault) return faultReply(error.fault, clock.now())
+      if (error instanceof RequestFault) return faultReply(error.fault, clock.now())
       throw error
     }
   }
 }
 
-function transactionRoutes(profile: OperatorProfile, world: World): Route[] {
-  const { store } = world
-  const find = (call: Call) => ofProtocol(profile, store.operation(param(call, 'reference')), 'transaction')
+function transactionRoutes(profile: OperatorProfile, context: SimulatorContext): SimulatorRoute[] {
+  const { store } = context
+  const find = (call: SimulatorCall) =>
+    ofProtocol(profile, store.operation(param(call, 'reference')), 'transaction')
   const post =
     (kind: 'collect' | 'disburse'): Handler =>
     (call) =>
-      create(profile, world, call, kind)
+      create(profile, context, call, kind)
   return [
     { method: 'POST', pattern: '/transactions/type/merchantpay', handle: post('collect') },
     { method: 'POST', pattern: '/transactions/type/disbursement', handle: post('disburse') },
     {
       method: 'POST',
       pattern: '/transactions/:reference/reversals',
-      handle: (call) => reverse(profile, world, call, find(call)),
+      handle: (call) => reverse(profile, context, call, find(call)),
     },
     {
       method: 'GET',
       pattern: '/transactions/:reference',
-      handle: (call) => read(world, transactionBody(find(call))),
+      handle: (call) => read(context, transactionBody(find(call))),
     },
     {
       method: 'PATCH',
       pattern: '/transactions/:reference',
-      handle: (call) => cancel(profile, world, call, find(call)),
+      handle: (call) => cancel(profile, context, call, find(call)),
     },
     {
       method: 'GET',
       pattern: '/requeststates/:id',
       handle: (call) =>
         read(
-          world,
+          context,
           requestState(ofProtocol(profile, store.named(profile.key, param(call, 'id')), 'request')),
         ),
     },
-    { method: 'GET', pattern: '/responses/:id', handle: (call) => findResponse(profile, world, call) },
-    { method: 'GET', pattern: '/errors/:reference', handle: (call) => readError(world, find(call)) },
-    { method: 'GET', pattern: '/heartbeat', handle: () => read(world, { serviceStatus: 'available' }) },
+    { method: 'GET', pattern: '/responses/:id', handle: (call) => findResponse(profile, context, call) },
+    { method: 'GET', pattern: '/errors/:reference', handle: (call) => readError(context, find(call)) },
+    { method: 'GET', pattern: '/heartbeat', handle: () => read(context, { serviceStatus: 'available' }) },
   ]
 }
 
 /** A collection or a disbursement. */
 async function create(
   profile: OperatorProfile,
-  world: World,
-  call: Call,
+  context: SimulatorContext,
+  call: SimulatorCall,
   kind: 'collect' | 'disburse',
 ): Promise<Reply> {
-  const { correlationId, body } = readCreation(profile.key, world, call)
+  const { correlationId, body } = readCreation(profile.key, context, call)
   const [customerField, ownField] =
     kind === 'collect' ? ['debitParty', 'creditParty'] : ['creditParty', 'debitParty']
   checkOwnParty(party(body, ownField, 'accountid'))
   if (text(body, 'currency') !== currency) {
-    throw new Fault('validation', 'currencyNotSupported', `The currency must be ${currency}.`)
+    throw new RequestFault('validation', 'currencyNotSupported', `The currency must be ${currency}.`)
   }
-  return perform(profile, world, {
+  return perform(profile, context, {
     operator: profile.key,
     kind,
     mode: kind === 'collect' ? 'prompt' : profile.synchronous ? 'synchronous' : 'background',
@@ -122,23 +123,23 @@ async function create(
 /** Gives a settled operation back, whole or in part. */
 async function reverse(
   profile: OperatorProfile,
-  world: World,
-  call: Call,
-  original: Operation,
+  context: SimulatorContext,
+  call: SimulatorCall,
+  original: SimulatedOperation,
 ): Promise<Reply> {
-  const { correlationId, body } = readCreation(profile.key, world, call)
+  const { correlationId, body } = readCreation(profile.key, context, call)
   if (text(body, 'type') !== 'reversal') {
-    throw new Fault('validation', 'formatError', 'type: must be "reversal".')
+    throw new RequestFault('validation', 'formatError', 'type: must be "reversal".')
   }
   const amount = body['amount'] === undefined ? BigInt(original.amount) : amountField(body)
   if (!isReversible(original, amount)) {
-    throw new Fault(
+    throw new RequestFault(
       'businessRule',
       'incorrectState',
       'Not settled, already reversed, or less than this is left.',
     )
   }
-  return perform(profile, world, {
+  return perform(profile, context, {
     operator: profile.key,
     kind: 'reverse',
     mode: profile.synchronous ? 'synchronous' : 'background',
@@ -153,8 +154,8 @@ async function reverse(
 }
 
 /** Carries an intent out and answers: 201 when it is done, 202 while it is not, or why it is refused. */
-async function perform(profile: OperatorProfile, world: World, intent: Intent): Promise<Reply> {
-  const { engine, store, clock } = world
+async function perform(profile: OperatorProfile, context: SimulatorContext, intent: Intent): Promise<Reply> {
+  const { engine, store, clock } = context
   let operation = engine.open(intent)
   if (operation.state === 'pending' && intent.mode === 'synchronous' && engine.holdsFor(operation)) {
     await engine.whenDecided(operation.id)
@@ -170,38 +171,51 @@ async function perform(profile: OperatorProfile, world: World, intent: Intent): 
 }
 
 /** Withdraws a prompt that nobody has answered (RFC 6902 `replace` of the status). */
-function cancel(profile: OperatorProfile, world: World, call: Call, operation: Operation): Reply {
+function cancel(
+  profile: OperatorProfile,
+  context: SimulatorContext,
+  call: SimulatorCall,
+  operation: SimulatedOperation,
+): Reply {
   if (!profile.canCancel) {
-    throw new Fault('businessRule', 'transactionTypeError', 'This version cannot change a transaction.')
+    throw new RequestFault(
+      'businessRule',
+      'transactionTypeError',
+      'This version cannot change a transaction.',
+    )
   }
   checkCancellation(call.body)
   if (operation.state !== 'pending')
-    throw new Fault('businessRule', 'incorrectState', 'It is decided already.')
-  world.engine.refuse(operation, 'cancelled')
-  return { status: 204, headers: { 'x-date': isoTime(world.clock.now()) } }
+    throw new RequestFault('businessRule', 'incorrectState', 'It is decided already.')
+  context.engine.refuse(operation, 'cancelled')
+  return { status: 204, headers: { 'x-date': isoTime(context.clock.now()) } }
 }
 
 /** Where the outcome of a request stands whose answer was missed. 404: nothing ever came under that id. */
-function findResponse(profile: OperatorProfile, world: World, call: Call): Reply {
-  const operation = ofProtocol(profile, world.store.correlated(profile.key, param(call, 'id')), 'request')
+function findResponse(profile: OperatorProfile, context: SimulatorContext, call: SimulatorCall): Reply {
+  const operation = ofProtocol(profile, context.store.correlated(profile.key, param(call, 'id')), 'request')
   const resource = operation.refusal ? 'errors' : 'transactions'
   const origin = `http://${header(call, 'host')}`
-  return read(world, { link: `${origin}${profile.basePath}/${resource}/${operation.id}` })
+  return read(context, { link: `${origin}${profile.basePath}/${resource}/${operation.id}` })
 }
 
-function readError(world: World, operation: Operation): Reply {
+function readError(context: SimulatorContext, operation: SimulatedOperation): Reply {
   const { refusal, kind, changedAt } = operation
-  if (!refusal) throw new Fault('identification', 'identifierError', 'There is no such error.')
-  return read(world, faultBody(gsmaFault(refusal, kind), changedAt))
+  if (!refusal) throw new RequestFault('identification', 'identifierError', 'There is no such error.')
+  return read(context, faultBody(gsmaFault(refusal, kind), changedAt))
 }
 
-function read(world: World, body: unknown): Reply {
-  return json(200, body, { 'x-date': isoTime(world.clock.now()) })
+function read(context: SimulatorContext, body: unknown): Reply {
+  return json(200, body, { 'x-date': isoTime(context.clock.now()) })
 }
 
-function ofProtocol(profile: OperatorProfile, operation: Operation | undefined, what: string): Operation {
+function ofProtocol(
+  profile: OperatorProfile,
+  operation: SimulatedOperation | undefined,
+  what: string,
+): SimulatedOperation {
   if (operation?.operator === profile.key) return operation
-  throw new Fault('identification', 'identifierError', noSuch(what).description)
+  throw new RequestFault('identification', 'identifierError', noSuch(what).description)
 }
 
 function noSuch(what: string): GsmaFault {

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders, IncomingMessage, RequestListener, ServerRespo
 const bodyMaxBytes = 64 * 1_024
 
 /** A request as the handlers see it, its body read whole. */
-export interface Call {
+export interface SimulatorCall {
   readonly method: string
   readonly path: string
   readonly query: URLSearchParams
@@ -28,17 +28,17 @@ export interface Reply {
 /** What becomes of a request: an answer, a cut connection, or silence until the caller gives up. */
 export type Delivery = Reply | 'close' | 'hang'
 
-export type Handler = (call: Call) => Delivery | Promise<Delivery>
+export type Handler = (call: SimulatorCall) => Delivery | Promise<Delivery>
 
 /** A row of a table of routes; `:name` in the pattern takes one part of the path. */
-export interface Route {
+export interface SimulatorRoute {
   readonly method: string
   readonly pattern: string
   readonly handle: Handler
 }
 
 /** Finds the route of a path; a known path with another method is 405 with `Allow`. */
-export function routesOf(routes: readonly Route[], notFound: Handler): Handler {
+export function routesOf(routes: readonly SimulatorRoute[], notFound: Handler): Handler {
   const rows = routes.map((route) => ({ route, parts: route.pattern.split('/') }))
   return (call) => {
     const parts = call.path.split('/')
@@ -69,14 +69,14 @@ function matchPath(pattern: readonly string[], parts: readonly string[]): Map<st
 }
 
 /** A named part of the path. */
-export function param(call: Call, name: string): string {
+export function param(call: SimulatorCall, name: string): string {
   const value = call.params.get(name)
   if (value === undefined) throw new Error(`The route has no :${name}.`)
   return value
 }
 
 /** A request header, the empty string where it is absent. */
-export function header(call: Call, name: string): string {
+export function header(call: SimulatorCall, name: string): string {
   const value = call.headers[name]
   return Array.isArray(value) ? (value[0] ?? '') : (value ?? '')
 }

@@ -1,10 +1,10 @@
 import { pool } from './book.ts'
-import type { Call, Reply } from './http.ts'
+import type { SimulatorCall, Reply } from './http.ts'
 import { json } from './http.ts'
 import type { OperatorKey } from './model.ts'
 import { operatorKeys } from './model.ts'
 import { operators } from './operators.ts'
-import type { World } from './world.ts'
+import type { SimulatorContext } from './context.ts'
 
 /** How often money moved for one reference of a client, in one direction; francs as text. */
 interface Execution {
@@ -23,21 +23,21 @@ interface Execution {
  * wrong when one does not. Something carried out twice is no fault of a book: it stands in `repeated`.
  * @param call `?operator=` and `?clientRef=` show the executions of these alone
  */
-export function invariants(world: World, { query }: Call): Reply {
-  const { book, pendingCount, noteCount } = world.store
+export function invariants(context: SimulatorContext, { query }: SimulatorCall): Reply {
+  const { book, pendingCount, noteCount } = context.store
   const problems = operatorKeys.flatMap((key) =>
     book.verify(key).map((why) => `${operators[key].name} ${why}`),
   )
   const wanted = { operator: query.get('operator'), reference: query.get('clientRef') }
   const executions = operatorKeys
-    .flatMap((key) => executionsOf(world, key))
+    .flatMap((key) => executionsOf(context, key))
     .filter(({ operator }) => wanted.operator === null || operator === wanted.operator)
     .filter((row) => wanted.reference === null || row.client_reference === wanted.reference)
   return json(problems.length === 0 ? 200 : 500, {
     ok: problems.length === 0,
     problems,
     pools: byName((key) => String(book.balance(key, pool) ?? 0n)),
-    movement: byName((key) => poolMovement(world, key)),
+    movement: byName((key) => poolChange(context, key)),
     pending: pendingCount,
     notes: noteCount,
     executions,
@@ -46,7 +46,7 @@ export function invariants(world: World, { query }: Call): Reply {
 }
 
 /** What our float did: `opening + top_up + collected - disbursed + reversed + fees` is what it holds. */
-function poolMovement({ store: { book } }: World, key: OperatorKey): Record<string, string> {
+function poolChange({ store: { book } }: SimulatorContext, key: OperatorKey): Record<string, string> {
   const sums = { opening: 0n, top_up: 0n, collect: 0n, disburse: 0n, reverse: 0n, fees: 0n }
   for (const { type, amount, fee } of book.poolLines(key)) {
     sums[type] += amount
@@ -55,7 +55,7 @@ function poolMovement({ store: { book } }: World, key: OperatorKey): Record<stri
   return Object.fromEntries(Object.entries(sums).map(([name, francs]) => [name, String(francs)]))
 }
 
-function executionsOf({ store }: World, key: OperatorKey): Execution[] {
+function executionsOf({ store }: SimulatorContext, key: OperatorKey): Execution[] {
   const found = new Map<string, Execution>()
   for (const { type, operationId, transfers } of store.book.entries(key)) {
     const operation = operationId === null ? undefined : store.operation(operationId)

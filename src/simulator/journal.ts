@@ -1,11 +1,11 @@
 import { appendFileSync, closeSync, createReadStream, ftruncateSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
-import type { Change } from './model.ts'
+import type { OperationChange } from './model.ts'
 
 /** What the simulator has promised, in a file that outlives a `kill -9`. */
 export interface Journal {
   /** Writes what is true together as one line, before anyone is told of it. */
-  append(changes: readonly Change[]): void
+  append(changes: readonly OperationChange[]): void
   clear(): void
   close(): void
 }
@@ -23,7 +23,7 @@ export const noJournal: Journal = { append() {}, clear() {}, close() {} }
  */
 export async function openJournal(
   path: string,
-  apply: (changes: readonly Change[]) => void,
+  apply: (changes: readonly OperationChange[]) => void,
 ): Promise<Journal> {
   mkdirSync(dirname(path), { recursive: true })
   const file = openSync(path, 'a')
@@ -57,7 +57,7 @@ export async function openJournal(
 }
 
 /** @returns bytes of whole lines */
-async function replay(path: string, apply: (changes: readonly Change[]) => void): Promise<number> {
+async function replay(path: string, apply: (changes: readonly OperationChange[]) => void): Promise<number> {
   let rest: Buffer = Buffer.alloc(0)
   let kept = 0
   let number = 0
@@ -82,9 +82,9 @@ function checkHead(path: string, line: string): void {
     throw new Error(`${path} is no journal of this simulator, or of another version of it.`)
 }
 
-function parseLine(path: string, number: number, line: string): readonly Change[] {
+function parseLine(path: string, number: number, line: string): readonly OperationChange[] {
   try {
-    return JSON.parse(line) as readonly Change[]
+    return JSON.parse(line) as readonly OperationChange[]
   } catch (cause) {
     throw new Error(`${path}, line ${number}: not readable; the journal was changed from outside.`, { cause })
   }

@@ -22,7 +22,7 @@ await run()
 
 async function run(): Promise<void> {
   const flags = readFlags()
-  if (!flags || (flags.tied && !(await isTold()))) return
+  if (!flags || (flags.tied && !(await mustAlert()))) return
   const simulator = await start(flags.options, flags.anyPort)
   const stop = () => {
     // Nothing waits for a goodbye: the journal holds every promise.
@@ -46,15 +46,15 @@ async function run(): Promise<void> {
  * Modules are loaded meanwhile: the journal may belong to another one until then.
  * @returns false where nobody is there any more to say so
  */
-function isTold(): Promise<boolean> {
-  return new Promise((tell) => {
+function mustAlert(): Promise<boolean> {
+  return new Promise((resolve) => {
     process.stdin
       .once('data', () => {
         process.stdin.pause()
-        tell(true)
+        resolve(true)
       })
-      .once('end', () => tell(false))
-      .once('error', () => tell(false))
+      .once('end', () => resolve(false))
+      .once('error', () => resolve(false))
   })
 }
 

@@ -15,7 +15,7 @@ export type Reason =
   | 'cancelled'
   | 'notReversible'
 
-export type OperationKind = 'collect' | 'disburse' | 'reverse'
+export type SimulatedOperationKind = 'collect' | 'disburse' | 'reverse'
 export type OperationState = 'pending' | 'completed' | 'failed' | 'reversed'
 
 /** What the operator will do by itself when the time comes (milliseconds of the simulator's clock). */
@@ -29,11 +29,11 @@ export interface Due {
  * One operation at an operator: a prompt on a telephone, a payout, a checkout session or a reversal.
  * Rows are replaced, never changed in place, and written whole to the journal. Amounts are whole francs.
  */
-export interface Operation {
+export interface SimulatedOperation {
   /** Names the operation in its protocol: transaction reference, session id or payout id. */
   readonly id: string
   readonly operator: OperatorKey
-  readonly kind: OperationKind
+  readonly kind: SimulatedOperationKind
   readonly state: OperationState
   /** The number that the customer reads in the SMS receipt. */
   readonly reference: string
@@ -72,7 +72,7 @@ export interface Operation {
 }
 
 /** A balanced movement in one operator's book: a transfer takes from one account what it gives to another. */
-export interface Entry {
+export interface JournalEntry {
   readonly seq: number
   readonly operator: OperatorKey
   readonly at: number
@@ -80,7 +80,7 @@ export interface Entry {
   readonly operationId: string | null
   readonly transfers: readonly Transfer[]
 }
-export type EntryType = 'opening' | 'top_up' | OperationKind
+export type EntryType = 'opening' | 'top_up' | SimulatedOperationKind
 export interface Transfer {
   readonly from: string
   readonly to: string
@@ -88,7 +88,7 @@ export interface Transfer {
 }
 
 /** A callback or webhook on its way to the service. */
-export interface Note {
+export interface CallbackNotice {
   readonly id: string
   readonly operator: OperatorKey
   /** Null: the webhook address that is set when it is sent. */
@@ -111,10 +111,10 @@ export interface WebhookTarget {
 }
 
 /** One thing that happened; a line of the journal holds those that are true together. */
-export type Change =
-  | { readonly operation: Operation }
-  | { readonly entry: Entry }
-  | { readonly note: Note }
+export type OperationChange =
+  | { readonly operation: SimulatedOperation }
+  | { readonly entry: JournalEntry }
+  | { readonly note: CallbackNotice }
   /** Milliseconds that the simulator's clock is ahead of the machine's, and the name of what moved it. */
   | { readonly clock: number; readonly move?: string }
   | { readonly webhook: WebhookTarget | null }

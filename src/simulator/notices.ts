@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { sessionBody } from './checkout-shapes.ts'
 import type { EffectName } from './effects.ts'
 import { faultBody, transactionBody } from './gsma-shapes.ts'
-import type { Note, Operation } from './model.ts'
+import type { CallbackNotice, SimulatedOperation } from './model.ts'
 import { operators } from './operators.ts'
 import { gsmaFault } from './reasons.ts'
 import type { Played } from './rules.ts'
@@ -15,13 +15,13 @@ const calledAfterMs = 50
  * @param played what goes wrong with it
  */
 export function notesOf(
-  operation: Operation,
+  operation: SimulatedOperation,
   at: number,
   publicUrl: string,
   played: readonly Played[] = [],
-): Note[] {
+): CallbackNotice[] {
   const { notification } = operators[operation.operator]
-  const say = (about: Operation): Note[] => {
+  const say = (about: SimulatedOperation): CallbackNotice[] => {
     if (notification === 'callback') return callback(about, at)
     return notification === 'webhook' ? webhook(about, at, publicUrl) : []
   }
@@ -33,15 +33,15 @@ export function notesOf(
 
 /** What was to be told, and what to make of it. */
 interface Telling {
-  readonly notes: Note[]
+  readonly notes: CallbackNotice[]
   readonly params: Played['params']
-  readonly operation: Operation
+  readonly operation: SimulatedOperation
   readonly at: number
   /** The words about an operation. */
-  readonly say: (about: Operation) => Note[]
+  readonly say: (about: SimulatedOperation) => CallbackNotice[]
 }
 
-const distorted: Partial<Record<EffectName, (telling: Telling) => Note[]>> = {
+const distorted: Partial<Record<EffectName, (telling: Telling) => CallbackNotice[]>> = {
   cb_drop: () => [],
   cb_duplicate: ({ notes, params }) =>
     Array.from({ length: params['copies'] ?? 2 }, (_, copy) =>
@@ -58,22 +58,22 @@ const distorted: Partial<Record<EffectName, (telling: Telling) => Note[]>> = {
   cb_contradict: ({ operation, at, say }) => say(contrary(operation, at)),
 }
 
-function undecided(operation: Operation): Operation {
+function undecided(operation: SimulatedOperation): SimulatedOperation {
   return { ...operation, state: 'pending', refusal: null, settledAt: null }
 }
 
-function contrary(operation: Operation, at: number): Operation {
+function contrary(operation: SimulatedOperation, at: number): SimulatedOperation {
   return operation.state === 'failed'
     ? { ...operation, state: 'completed', refusal: null, settledAt: at }
     : { ...undecided(operation), state: 'failed', refusal: 'declined' }
 }
 
 /** The standard: the transaction when it is done, the bare error when it is not. */
-function callback(operation: Operation, at: number): Note[] {
+function callback(operation: SimulatedOperation, at: number): CallbackNotice[] {
   const { id, operator, callbackUrl, refusal, kind, correlationId, state } = operation
   if (callbackUrl === null) return []
   const body = refusal ? faultBody(gsmaFault(refusal, kind), at) : transactionBody(operation)
-  const note: Note = {
+  const note: CallbackNotice = {
     id: `callback:${id}:${state}`,
     operator,
     url: callbackUrl,
@@ -87,7 +87,7 @@ function callback(operation: Operation, at: number): Note[] {
 }
 
 /** A checkout session tells of payments: made, failed or given back; not of running out. */
-function webhook(operation: Operation, at: number, publicUrl: string): Note[] {
+function webhook(operation: SimulatedOperation, at: number, publicUrl: string): CallbackNotice[] {
   if (operation.kind !== 'collect' || operation.refusal === 'expired' || operation.refusal === 'cancelled')
     return []
   const { operator, correlationId, state } = operation

@@ -1,6 +1,6 @@
 import { createHash, createHmac } from 'node:crypto'
-import type { Clock } from './clock.ts'
-import type { Change, Note } from './model.ts'
+import type { SimulatorClock } from './clock.ts'
+import type { OperationChange, CallbackNotice } from './model.ts'
 import { operators, sandboxWebhookSecret } from './operators.ts'
 import type { Store } from './store.ts'
 
@@ -15,15 +15,15 @@ const inFlightMax = 64
  */
 export class Notifier {
   readonly #store: Store
-  readonly #clock: Clock
+  readonly #clock: SimulatorClock
   readonly #log: (line: object) => void
   readonly #busy = new Set<string>()
   readonly #heard = new Map<string, () => void>()
-  #queue: Note[] = []
+  #queue: CallbackNotice[] = []
   #inFlight = 0
   #closed = false
 
-  constructor(store: Store, clock: Clock, log: (line: object) => void) {
+  constructor(store: Store, clock: SimulatorClock, log: (line: object) => void) {
     this.#store = store
     this.#clock = clock
     this.#log = log
@@ -36,7 +36,7 @@ export class Notifier {
   }
 
   /** Waits until an attempt to tell of an operation is over, for some milliseconds of the machine's time. */
-  told(operationId: string, mostMs: number): Promise<void> {
+  whenNotified(operationId: string, mostMs: number): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, mostMs)
       timer.unref()
@@ -48,7 +48,7 @@ export class Notifier {
     })
   }
 
-  #follow(change: Change): void {
+  #follow(change: OperationChange): void {
     if ('reset' in change) {
       this.#queue = []
       this.#busy.clear()
@@ -56,7 +56,7 @@ export class Notifier {
     if ('note' in change && !this.#busy.has(change.note.id)) this.#schedule(change.note)
   }
 
-  #schedule({ id, dueAt }: Note): void {
+  #schedule({ id, dueAt }: CallbackNotice): void {
     if (dueAt === null) this.#clock.clear(`note:${id}`)
     else this.#clock.set(`note:${id}`, dueAt, () => this.#attempt(id))
   }
@@ -65,7 +65,7 @@ export class Notifier {
     const due = this.#store.note(id)
     if (!due) return
     const gap = operators[due.operator].retryGapsMs[due.attempts]
-    const note: Note = {
+    const note: CallbackNotice = {
       ...due,
       attempts: due.attempts + 1,
       dueAt: gap === undefined ? null : this.#clock.now() + gap,
@@ -89,7 +89,7 @@ export class Notifier {
     }
   }
 
-  #conclude(note: Note, taken: boolean): void {
+  #conclude(note: CallbackNotice, taken: boolean): void {
     this.#inFlight -= 1
     this.#heard.get(note.operationId ?? '')?.()
     if (this.#closed) return
@@ -101,7 +101,7 @@ export class Notifier {
     this.#pump()
   }
 
-  async #deliver(note: Note): Promise<boolean> {
+  async #deliver(note: CallbackNotice): Promise<boolean> {
     const webhook = this.#store.webhook
     const url = note.url ?? webhook?.url
     if (url === undefined) return false
@@ -134,7 +134,7 @@ export class Notifier {
 }
 
 /** The headers of a GSMA callback. */
-function described(note: Note, at: number): Record<string, string> {
+function described(note: CallbackNotice, at: number): Record<string, string> {
   const whole = note.forged ? `${note.body} ` : note.body
   return {
     'x-correlationid': note.correlationId,
@@ -144,7 +144,7 @@ function described(note: Note, at: number): Record<string, string> {
 }
 
 /** The signature of a checkout event: over the time, immediately followed by the body. */
-function signed(note: Note, at: number, secret: string): Record<string, string> {
+function signed(note: CallbackNotice, at: number, secret: string): Record<string, string> {
   const t = Math.floor(at / 1_000)
   const key = note.forged ? `not ${secret}` : secret
   const v1 = createHmac('sha256', key).update(`${t}${note.body}`).digest('hex')

@@ -2,30 +2,34 @@ import { createHash, randomBytes } from 'node:crypto'
 import { CheckoutFault, readAmount, readBody, readText } from './checkout-requests.ts'
 import { payoutBody } from './checkout-shapes.ts'
 import { isReversible } from './engine.ts'
-import type { Call, Reply, Route } from './http.ts'
+import type { SimulatorCall, Reply, SimulatorRoute } from './http.ts'
 import { header, json, param } from './http.ts'
-import type { Operation } from './model.ts'
+import type { SimulatedOperation } from './model.ts'
 import type { OperatorProfile } from './operators.ts'
 import { reasons } from './reasons.ts'
 import { partOf } from './scenarios.ts'
-import type { World } from './world.ts'
+import type { SimulatorContext } from './context.ts'
 
 const reversalWindowMs = 3 * 24 * 3_600_000
 const searchMax = 100
 
 /** Money from our wallet at the checkout operator to a customer's, and back. */
-export function payoutRoutes(profile: OperatorProfile, world: World): Route[] {
-  const find = (call: Call) => payoutOr404(profile, world.store.operation(param(call, 'id')))
+export function payoutRoutes(profile: OperatorProfile, context: SimulatorContext): SimulatorRoute[] {
+  const find = (call: SimulatorCall) => payoutOr404(profile, context.store.operation(param(call, 'id')))
   return [
-    { method: 'POST', pattern: '/payout', handle: (call) => create(profile, world, call) },
+    { method: 'POST', pattern: '/payout', handle: (call) => create(profile, context, call) },
     { method: 'GET', pattern: '/payout/:id', handle: (call) => json(200, payoutBody(find(call))) },
-    { method: 'POST', pattern: '/payout/:id/reverse', handle: (call) => reverse(profile, world, find(call)) },
+    {
+      method: 'POST',
+      pattern: '/payout/:id/reverse',
+      handle: (call) => reverse(profile, context, find(call)),
+    },
     {
       method: 'GET',
       pattern: '/payouts/search',
       handle: (call) => {
         const reference = call.query.get('client_reference') ?? ''
-        const payouts = world.store
+        const payouts = context.store
           .withReference(profile.key, reference)
           .filter((row) => row.kind === 'disburse')
         return json(200, { result: payouts.slice(-searchMax).map(payoutBody) })
@@ -35,7 +39,7 @@ export function payoutRoutes(profile: OperatorProfile, world: World): Route[] {
 }
 
 /** The same key gives the same payout again; another body under it is refused. */
-function create(profile: OperatorProfile, world: World, call: Call): Reply {
+function create(profile: OperatorProfile, context: SimulatorContext, call: SimulatorCall): Reply {
   const key = header(call, 'idempotency-key')
   if (key === '' || key.length > 255) {
     throw new CheckoutFault(
@@ -45,21 +49,27 @@ function create(profile: OperatorProfile, world: World, call: Call): Reply {
     )
   }
   const bodyHash = createHash('sha256').update(call.body).digest('hex')
-  const before = call.repeats ? undefined : world.store.correlated(profile.key, key)
+  const before = call.repeats ? undefined : context.store.correlated(profile.key, key)
   if (before && before.bodyHash !== bodyHash) {
     throw new CheckoutFault(409, 'idempotency-mismatch', 'This key was used with another body.')
   }
-  return answer(before ?? open(profile, world, call, key, bodyHash))
+  return answer(before ?? open(profile, context, call, key, bodyHash))
 }
 
-function open(profile: OperatorProfile, world: World, call: Call, key: string, bodyHash: string): Operation {
+function open(
+  profile: OperatorProfile,
+  context: SimulatorContext,
+  call: SimulatorCall,
+  key: string,
+  bodyHash: string,
+): SimulatedOperation {
   const body = readBody(call)
   const amount = readAmount(body, 'receive_amount')
   const mobile = readText(body, 'mobile', 20)
   if (!/^\+\d{9,15}$/.test(mobile)) {
     throw new CheckoutFault(422, 'request-validation-error', 'mobile: must be in E.164.')
   }
-  return world.engine.open({
+  return context.engine.open({
     id: `pt-${randomBytes(12).toString('hex')}`,
     operator: profile.key,
     kind: 'disburse',
@@ -75,7 +85,7 @@ function open(profile: OperatorProfile, world: World, call: Call, key: string, b
 }
 
 /** A recipient that is unknown or blocked is refused at the door; whatever else fails is a failed payout. */
-function answer(payout: Operation): Reply {
+function answer(payout: SimulatedOperation): Reply {
   const { act } = partOf(payout.msisdn ?? '')
   if (act.does !== 'refuseAtOnce' || !payout.refusal) return json(200, payoutBody(payout))
   const { payout: code, message } = reasons[payout.refusal]
@@ -83,7 +93,7 @@ function answer(payout: Operation): Reply {
 }
 
 /** Takes a payout back within three days, with its fee; asking again changes nothing. */
-function reverse(profile: OperatorProfile, world: World, payout: Operation): Reply {
+function reverse(profile: OperatorProfile, context: SimulatorContext, payout: SimulatedOperation): Reply {
   if (payout.state === 'reversed') return { status: 200 }
   if (!isReversible(payout, BigInt(payout.amount))) {
     throw new CheckoutFault(
@@ -92,14 +102,14 @@ function reverse(profile: OperatorProfile, world: World, payout: Operation): Rep
       'Only a payout that succeeded can be reversed.',
     )
   }
-  if (world.clock.now() - payout.createdAt > reversalWindowMs) {
+  if (context.clock.now() - payout.createdAt > reversalWindowMs) {
     throw new CheckoutFault(
       400,
       'payout-reversal-time-limit-exceeded',
       'A payout can be reversed for three days.',
     )
   }
-  const reversal = world.engine.open({
+  const reversal = context.engine.open({
     operator: profile.key,
     kind: 'reverse',
     mode: 'synchronous',
@@ -115,7 +125,10 @@ function reverse(profile: OperatorProfile, world: World, payout: Operation): Rep
   throw new CheckoutFault(400, reasons[reversal.refusal].payout, reasons[reversal.refusal].message)
 }
 
-function payoutOr404(profile: OperatorProfile, operation: Operation | undefined): Operation {
+function payoutOr404(
+  profile: OperatorProfile,
+  operation: SimulatedOperation | undefined,
+): SimulatedOperation {
   if (operation?.operator === profile.key && operation.kind === 'disburse') return operation
   throw new CheckoutFault(404, 'payout-not-found', 'There is no such payout.')
 }

@@ -1,4 +1,4 @@
-import type { OperationKind, Reason } from './model.ts'
+import type { SimulatedOperationKind, Reason } from './model.ts'
 
 export type GsmaCategory =
   | 'businessRule'
@@ -109,7 +109,7 @@ export const reasons: Readonly<Record<Reason, ReasonWords>> = {
 }
 
 /** The GSMA words for a refusal; a payee's limit has another code than a payer's. */
-export function gsmaFault(reason: Reason, kind: OperationKind): GsmaFault {
+export function gsmaFault(reason: Reason, kind: SimulatedOperationKind): GsmaFault {
   const words = reasons[reason].gsma
   return reason === 'limit' && kind === 'disburse' ? { ...words, code: 'maxBalanceExceeded' } : words
 }

@@ -1,4 +1,4 @@
-import type { Call, Delivery } from './http.ts'
+import type { SimulatorCall, Delivery } from './http.ts'
 import { header, readObject, text } from './http.ts'
 import type { OperatorKey } from './model.ts'
 import { operators } from './operators.ts'
@@ -6,7 +6,7 @@ import { operators } from './operators.ts'
 const keptMax = 1_000
 
 /** A request as an operator saw it. */
-export interface SeenRequest {
+export interface LoggedRequest {
   readonly at: string
   readonly operator: string
   readonly method: string
@@ -22,9 +22,9 @@ export interface SeenRequest {
 
 /** The newest requests that the operators saw, secrets masked; kept in memory alone. */
 export class RequestLog {
-  #seen: SeenRequest[] = []
+  #seen: LoggedRequest[] = []
 
-  add(operator: OperatorKey, call: Call, delivery: Delivery, at: number): void {
+  add(operator: OperatorKey, call: SimulatorCall, delivery: Delivery, at: number): void {
     const body = readObject(call.body) ?? {}
     const reference =
       text(body, 'requestingOrganisationTransactionReference') || text(body, 'client_reference')
@@ -44,7 +44,7 @@ export class RequestLog {
   }
 
   /** Oldest first; only those of a client reference or correlation id where one is given. */
-  list(wanted: { clientReference: string | null; correlationId: string | null }): readonly SeenRequest[] {
+  list(wanted: { clientReference: string | null; correlationId: string | null }): readonly LoggedRequest[] {
     const { clientReference, correlationId } = wanted
     return this.#seen
       .filter((seen) => clientReference === null || seen.clientReference === clientReference)
@@ -57,7 +57,7 @@ export class RequestLog {
   }
 }
 
-function masked(call: Call): Record<string, unknown> {
+function masked(call: SimulatorCall): Record<string, unknown> {
   const headers: Record<string, unknown> = { ...call.headers }
   for (const name of ['authorization', 'x-api-key']) if (headers[name] !== undefined) headers[name] = '***'
   return headers

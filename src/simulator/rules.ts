@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { EffectName, Op, Rule, Stage } from './effects.ts'
+import type { EffectName, Op, Rule, FaultStage } from './effects.ts'
 import { effectOf } from './effects.ts'
 import type { OperatorKey } from './model.ts'
 import { ruleOf } from './scenarios.ts'
@@ -78,7 +78,7 @@ export class Rules {
   }
 
   /** What takes place at a stage of a request, oldest rule first, the number's own last. */
-  play(stage: Stage, facts: Facts): Played[] {
+  play(stage: FaultStage, facts: Facts): Played[] {
     const played: Played[] = []
     for (const [id, rule] of this.#rules) if (this.#strikes(id, rule, stage, facts)) played.push(rule)
     const builtIn = ruleOf(facts.msisdn)
@@ -86,28 +86,28 @@ export class Rules {
     return played
   }
 
-  #strikes(id: string, rule: Rule, stage: Stage, facts: Facts): boolean {
+  #strikes(id: string, rule: Rule, stage: FaultStage, facts: Facts): boolean {
     if (!belongsTo(rule, stage) || !matches(rule, facts)) return false
     const of = rule.draw === 'msisdn' && facts.msisdn !== '' ? `${facts.op} ${facts.msisdn}` : facts.key
-    const place = `${id} ${stage} ${facts.operator} ${of}`
+    const counter = `${id} ${stage} ${facts.operator} ${of}`
     // A statement says the same however often it is read.
-    if (stage === 'line') return draw(`${this.#seed} ${place}`) < rule.probability
-    const visit = this.#next(place)
-    if (rule.probability < 1 && draw(`${this.#seed} ${place} ${visit}`) >= rule.probability) return false
+    if (stage === 'line') return draw(`${this.#seed} ${counter}`) < rule.probability
+    const visit = this.#next(counter)
+    if (rule.probability < 1 && draw(`${this.#seed} ${counter} ${visit}`) >= rule.probability) return false
     if (rule.effect === 'poll_limit' && visit <= (rule.params['polls'] ?? 0)) return false
-    if (rule.times !== null && this.#next(`${place} times`) > rule.times) return false
+    if (rule.times !== null && this.#next(`${counter} times`) > rule.times) return false
     this.#happened.set(id, this.happened(id) + 1)
     return true
   }
 
-  #next(place: string): number {
-    const count = (this.#visits.get(place) ?? 0) + 1
-    this.#visits.set(place, count)
+  #next(counter: string): number {
+    const count = (this.#visits.get(counter) ?? 0) + 1
+    this.#visits.set(counter, count)
     return count
   }
 }
 
-function belongsTo({ effect, when }: Rule, stage: Stage): boolean {
+function belongsTo({ effect, when }: Rule, stage: FaultStage): boolean {
   const known = effectOf(effect)
   if (known.when === undefined) return known.stages.includes(stage)
   return stage === (when === 'before' ? 'in' : 'out')

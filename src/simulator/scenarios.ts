@@ -13,7 +13,7 @@ export type ParameterUnit = 'seconds' | 'minutes' | 'hours' | 'times' | 'copies'
  * `refuseAtOnce` is said in the operator's first answer where the protocol has a place for it; a hosted
  * checkout has none: the session is made and its payment fails at once. `refuse` is accepted and told later.
  */
-export type Act =
+export type ScenarioAct =
   | { readonly does: 'confirm' }
   | { readonly does: 'refuse' | 'refuseAtOnce'; readonly reason: Reason }
   /** A person answers on the telephone page; the operator closes nothing by itself. */
@@ -40,7 +40,7 @@ export interface Scenario {
   readonly parameter: ParameterUnit | null
   /** What PP = 00 stands for, in the unit of the parameter. */
   readonly whenZero?: number
-  readonly act: Act
+  readonly act: ScenarioAct
   readonly fault?: BuiltIn
   /** What becomes of a collection in the end, at whoever asks for it properly. */
   readonly ends: 'success' | 'failed' | 'expired' | 'reversed' | 'undecided'
@@ -52,16 +52,16 @@ export interface Scenario {
   readonly since: 'now' | 'later'
 }
 
-const confirm: Act = { does: 'confirm' }
-const person: Act = { does: 'wait' }
-const expire: Act = { does: 'expire' }
-const silence: Act = { does: 'nothing' }
+const confirm: ScenarioAct = { does: 'confirm' }
+const person: ScenarioAct = { does: 'wait' }
+const expire: ScenarioAct = { does: 'expire' }
+const silence: ScenarioAct = { does: 'nothing' }
 const ordinaryDelayMs = 3 * second
 
 /** An operation as a scenario plays it. */
-export interface Part {
+export interface ScenarioPart {
   readonly scenario: string
-  readonly act: Act
+  readonly act: ScenarioAct
   readonly afterMs: number
   readonly ordinary: boolean
 }
@@ -73,7 +73,7 @@ const endings = {
   expire: 'failed',
   wait: 'undecided',
   nothing: 'expired',
-} as const satisfies Record<Act['does'], Scenario['ends']>
+} as const satisfies Record<ScenarioAct['does'], Scenario['ends']>
 
 /** There is no callback to be lost or forged: these numbers behave as 00 there. */
 const withoutCallback = {
@@ -159,8 +159,8 @@ export const scenarios: readonly Scenario[] = [
     'jamais joignable : repoussé chaque fois (429), rien de fait',
     { ends: 'failed' },
   ),
-  told('30', null, { effect: 'cb_drop' }, 'callback lost', 'rappel perdu'),
-  told(
+  callbackFault('30', null, { effect: 'cb_drop' }, 'callback lost', 'rappel perdu'),
+  callbackFault(
     '31',
     'copies',
     { effect: 'cb_duplicate', takes: 'copies' },
@@ -168,22 +168,28 @@ export const scenarios: readonly Scenario[] = [
     'rappel répété PP fois (00 : 3)',
     { whenZero: 3 },
   ),
-  told(
+  callbackFault(
     '32',
     null,
     { effect: 'cb_reorder' },
     'stale "pending" after success',
     '« en attente » périmé après le succès',
   ),
-  told(
+  callbackFault(
     '33',
     null,
     { effect: 'cb_bad_signature' },
     'callback with a bad signature or digest',
     'rappel mal signé, ou empreinte fausse',
   ),
-  told('34', null, { effect: 'cb_before_response' }, 'callback before the answer', 'rappel avant la réponse'),
-  told(
+  callbackFault(
+    '34',
+    null,
+    { effect: 'cb_before_response' },
+    'callback before the answer',
+    'rappel avant la réponse',
+  ),
+  callbackFault(
     '35',
     null,
     { effect: 'cb_contradict' },
@@ -219,7 +225,7 @@ const byCode = new Map(scenarios.map((scenario) => [scenario.code, scenario]))
 const testNumber = /^\+22370(\d\d)(\d\d)\d\d$/
 
 /** What the owner of a number does; any number without a scenario confirms after 3 s. */
-export function partOf(msisdn: string): Part {
+export function partOf(msisdn: string): ScenarioPart {
   const { scenario, count } = read(msisdn)
   if (!scenario || scenario.since === 'later') {
     return { scenario: scenario?.code ?? 'ordinary', act: confirm, afterMs: ordinaryDelayMs, ordinary: true }
@@ -257,18 +263,18 @@ function unitMs(unit: ParameterUnit | null): number {
   return unit === 'hours' ? hour : 0
 }
 
-function refuse(reason: Reason): Act {
+function refuse(reason: Reason): ScenarioAct {
   return { does: 'refuse', reason }
 }
 
-function refuseAtOnce(reason: Reason): Act {
+function refuseAtOnce(reason: Reason): ScenarioAct {
   return { does: 'refuseAtOnce', reason }
 }
 
 function row(
   code: string,
   parameter: ParameterUnit | null,
-  act: Act,
+  act: ScenarioAct,
   en: string,
   fr: string,
   whenZero?: number,
@@ -288,7 +294,7 @@ function fault(
   return { ...row(code, parameter, confirm, en, fr), fault: what, ...more }
 }
 
-function told(...[code, parameter, what, en, fr, more]: Parameters<typeof fault>): Scenario {
+function callbackFault(...[code, parameter, what, en, fr, more]: Parameters<typeof fault>): Scenario {
   return fault(code, parameter, what, en, fr, { elsewhere: withoutCallback, ...more })
 }
 

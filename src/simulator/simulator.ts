@@ -3,16 +3,16 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { CallLog } from './calls.ts'
 import { checkoutHandler } from './checkout.ts'
-import { Clock } from './clock.ts'
+import { SimulatorClock } from './clock.ts'
 import { controlHandler } from './control.ts'
 import { issueToken } from './credentials.ts'
-import { Engine } from './engine.ts'
+import { SimulatorEngine } from './engine.ts'
 import { factsAbout, factsOf } from './facts.ts'
 import { gsmaHandler } from './gsma.ts'
-import type { Call, Handler } from './http.ts'
+import type { SimulatorCall, Handler } from './http.ts'
 import { listener } from './http.ts'
 import { openJournal } from './journal.ts'
-import type { Note, Operation, OperatorKey } from './model.ts'
+import type { CallbackNotice, SimulatedOperation, OperatorKey } from './model.ts'
 import { operatorKeys } from './model.ts'
 import { notesOf } from './notices.ts'
 import { Notifier } from './notifier.ts'
@@ -22,7 +22,7 @@ import { RequestLog } from './request-log.ts'
 import { Rules } from './rules.ts'
 import { Store } from './store.ts'
 import { treat } from './treatment.ts'
-import type { World } from './world.ts'
+import type { SimulatorContext } from './context.ts'
 
 export interface SimulatorOptions {
   /** 0 lets the system choose. */
@@ -52,9 +52,9 @@ export interface Simulator {
 export async function startSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
   const log = options.log ?? (() => {})
   const onError = (error: unknown) => log({ level: 'error', event: 'fault', error: describe(error) })
-  const world = buildWorld(options, log, onError)
-  const { store, clock, engine, notifier } = world
-  const server = createServer(listener(dispatcher(world, options.controlToken || null), onError))
+  const context = buildContext(options, log, onError)
+  const { store, clock, engine, notifier } = context
+  const server = createServer(listener(dispatcher(context, options.controlToken || null), onError))
   server.keepAliveTimeout = 60_000
   server.headersTimeout = 10_000
   server.requestTimeout = 15_000
@@ -80,31 +80,31 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   }
   const { port, address } = server.address() as AddressInfo
   const url = `http://${address.includes(':') ? `[${address}]` : address}:${port}`
-  world.publicUrl = options.publicUrl?.replace(/\/+$/, '') ?? url
+  context.publicUrl = options.publicUrl?.replace(/\/+$/, '') ?? url
   clock.start(store.clock)
   engine.openBooks()
   return { url, close }
 }
 
-function buildWorld(
+function buildContext(
   options: SimulatorOptions,
   log: (line: object) => void,
   onError: (error: unknown) => void,
-): World {
+): SimulatorContext {
   const store = new Store()
-  const clock = new Clock(onError)
+  const clock = new SimulatorClock(onError)
   const seed = options.seed === undefined ? randomBytes(8).toString('hex') : String(options.seed)
   const rules = new Rules(seed)
-  const announce = (operation: Operation, at: number): Note[] => {
+  const announce = (operation: SimulatedOperation, at: number): CallbackNotice[] => {
     const played = rules.play('tell', factsAbout(operation))
-    const notes = notesOf(operation, at, world.publicUrl, played)
+    const notes = notesOf(operation, at, context.publicUrl, played)
     return store.webhook ? notes : notes.filter((note) => note.url !== null)
   }
   let numbers = 0
-  const world: World = {
+  const context: SimulatorContext = {
     store,
     clock,
-    engine: new Engine(store, clock, seed, rules, announce),
+    engine: new SimulatorEngine(store, clock, seed, rules, announce),
     rules,
     notifier: new Notifier(store, clock, log),
     requests: new RequestLog(),
@@ -113,37 +113,37 @@ function buildWorld(
     onError,
     nextNumber: () => ++numbers,
   }
-  return world
+  return context
 }
 
 /** Sends each request through the door that its path belongs to. */
-function dispatcher(world: World, controlToken: string | null): Handler {
-  const doors = new Map(operatorKeys.map((key) => [key, operatorDoor(key, world)]))
-  const control = controlHandler(world, controlToken)
-  const pages = pagesHandler(world)
+function dispatcher(context: SimulatorContext, controlToken: string | null): Handler {
+  const handlers = new Map(operatorKeys.map((key) => [key, operatorHandler(key, context)]))
+  const control = controlHandler(context, controlToken)
+  const pages = pagesHandler(context)
   return (call) => {
     const key = operatorKeys.find((letter) => call.path.startsWith(`/op-${letter}/`))
-    const door = key && doors.get(key)
-    if (door) return door(call)
+    const handler = key && handlers.get(key)
+    if (handler) return handler(call)
     return call.path.startsWith('/_sim/') ? control(call) : pages(call)
   }
 }
 
-function operatorDoor(key: OperatorKey, world: World): Handler {
+function operatorHandler(key: OperatorKey, context: SimulatorContext): Handler {
   const profile = operators[key]
   const gsma = profile.protocol === 'gsma'
-  const protocol = gsma ? gsmaHandler(profile, world) : checkoutHandler(profile, world)
+  const protocol = gsma ? gsmaHandler(profile, context) : checkoutHandler(profile, context)
   const tokenPath = `/op-${key}/oauth/token`
-  const execute = (call: Call) =>
+  const execute = (call: SimulatorCall) =>
     gsma && call.path === tokenPath && call.method === 'POST' ? issueToken(profile, call) : protocol(call)
   return async (call) => {
-    const facts = factsOf(profile, call, world.store)
-    const end = facts ? world.calls.arrive(facts) : () => {}
+    const facts = factsOf(profile, call, context.store)
+    const end = facts ? context.calls.arrive(facts) : () => {}
     void call.over.then(end)
-    const delivery = await (facts ? treat({ profile, world, call, facts }, execute) : execute(call))
+    const delivery = await (facts ? treat({ profile, context, call, facts }, execute) : execute(call))
     // Whoever is answered may call again before the answer is known to have left.
     if (delivery !== 'hang') end()
-    world.requests.add(key, call, delivery, world.clock.now())
+    context.requests.add(key, call, delivery, context.clock.now())
     return delivery
   }
 }

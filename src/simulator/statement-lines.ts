@@ -3,7 +3,7 @@ import type { EffectName } from './effects.ts'
 import { factsAbout } from './facts.ts'
 import type { OperatorKey } from './model.ts'
 import type { Facts, Played } from './rules.ts'
-import type { World } from './world.ts'
+import type { SimulatorContext } from './context.ts'
 
 const dayMs = 24 * 3_600_000
 
@@ -15,7 +15,7 @@ export interface StatementLines {
 }
 
 /** The movements of our float, with what is wrong with the statement today. */
-export function statementLines({ store, rules }: World, operator: OperatorKey): StatementLines {
+export function statementLines({ store, rules }: SimulatorContext, operator: OperatorKey): StatementLines {
   const lines: PoolLine[] = []
   const all = store.book.poolLines(operator)
   for (const line of all) {

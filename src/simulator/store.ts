@@ -1,7 +1,13 @@
 import { Book } from './book.ts'
 import type { Journal } from './journal.ts'
 import { noJournal } from './journal.ts'
-import type { Change, Note, Operation, OperatorKey, WebhookTarget } from './model.ts'
+import type {
+  OperationChange,
+  CallbackNotice,
+  SimulatedOperation,
+  OperatorKey,
+  WebhookTarget,
+} from './model.ts'
 
 const recentMax = 50
 const perNumberMax = 100
@@ -12,15 +18,15 @@ const perNumberMax = 100
  */
 export class Store {
   readonly book = new Book()
-  readonly #operations = new Map<string, Operation>()
+  readonly #operations = new Map<string, SimulatedOperation>()
   readonly #byCorrelation = new Map<string, string>()
   readonly #byName = new Map<string, string>()
   readonly #byReference = new Map<string, string[]>()
   readonly #byNumber = new Map<string, string[]>()
   readonly #open = new Set<string>()
-  readonly #notes = new Map<string, Note>()
+  readonly #notes = new Map<string, CallbackNotice>()
   #recent: string[] = []
-  #listeners: ((change: Change) => void)[] = []
+  #listeners: ((change: OperationChange) => void)[] = []
   #journal: Journal = noJournal
   #count = 0
   #clock = 0
@@ -47,7 +53,7 @@ export class Store {
   }
 
   /** Tells of every change, those played back included. */
-  onChange(listener: (change: Change) => void): void {
+  onChange(listener: (change: OperationChange) => void): void {
     this.#listeners.push(listener)
   }
 
@@ -57,14 +63,14 @@ export class Store {
   }
 
   /** Makes changes true together: all of them survive a crash, or none. */
-  commit(changes: readonly Change[]): void {
+  commit(changes: readonly OperationChange[]): void {
     if (changes.length === 0) return
     this.#journal.append(changes)
     this.play(changes)
   }
 
   /** Takes changes that the journal holds already. */
-  play(changes: readonly Change[]): void {
+  play(changes: readonly OperationChange[]): void {
     for (const change of changes) {
       this.#apply(change)
       for (const listener of this.#listeners) listener(change)
@@ -75,37 +81,37 @@ export class Store {
   reset(): void {
     const clock = this.#clock
     const moves = [...this.#moves].map((move) => ({ clock, move }))
-    const kept: Change[] = [{ reset: this.#count }, { clock }, ...moves, { webhook: this.#webhook }]
+    const kept: OperationChange[] = [{ reset: this.#count }, { clock }, ...moves, { webhook: this.#webhook }]
     this.#journal.clear()
     this.commit(kept)
   }
 
-  operation(id: string): Operation | undefined {
+  operation(id: string): SimulatedOperation | undefined {
     return this.#operations.get(id)
   }
 
   /** By the client's own name for the request: correlation id or idempotency key. */
-  correlated(operator: OperatorKey, correlationId: string): Operation | undefined {
+  correlated(operator: OperatorKey, correlationId: string): SimulatedOperation | undefined {
     return this.#operations.get(this.#byCorrelation.get(`${operator}:${correlationId}`) ?? '')
   }
 
   /** By another name that the operator gave it: receipt reference or server correlation id. */
-  named(operator: OperatorKey, name: string): Operation | undefined {
+  named(operator: OperatorKey, name: string): SimulatedOperation | undefined {
     return this.#operations.get(this.#byName.get(`${operator}:${name}`) ?? '')
   }
 
   /** All operations that carry the client's reference, oldest first. */
-  withReference(operator: OperatorKey, clientReference: string): Operation[] {
+  withReference(operator: OperatorKey, clientReference: string): SimulatedOperation[] {
     return this.#rows(this.#byReference.get(`${operator}:${clientReference}`))
   }
 
   /** The newest operations of a telephone, newest first (at most 100, over all operators). */
-  ofNumber(msisdn: string): Operation[] {
+  ofNumber(msisdn: string): SimulatedOperation[] {
     return this.#rows(this.#byNumber.get(msisdn)).toReversed()
   }
 
   /** Operations that nobody has decided yet. */
-  *pending(): Generator<Operation> {
+  *pending(): Generator<SimulatedOperation> {
     for (const id of this.#open) {
       const operation = this.#operations.get(id)
       if (operation) yield operation
@@ -117,12 +123,12 @@ export class Store {
   }
 
   /** The newest operations, newest first (at most 50). */
-  recent(): Operation[] {
+  recent(): SimulatedOperation[] {
     return this.#rows(this.#recent).toReversed()
   }
 
   /** Callbacks that are still to be delivered. */
-  note(id: string): Note | undefined {
+  note(id: string): CallbackNotice | undefined {
     return this.#notes.get(id)
   }
 
@@ -136,7 +142,7 @@ export class Store {
     this.#listeners = []
   }
 
-  #apply(change: Change): void {
+  #apply(change: OperationChange): void {
     if ('operation' in change) this.#put(change.operation)
     else if ('entry' in change) this.book.apply(change.entry)
     else if ('note' in change) this.#putNote(change.note)
@@ -145,12 +151,12 @@ export class Store {
     else this.#forget(change.reset)
   }
 
-  #tick({ clock, move }: Extract<Change, { clock: number }>): void {
+  #tick({ clock, move }: Extract<OperationChange, { clock: number }>): void {
     this.#clock = clock
     if (move !== undefined) this.#moves.add(move)
   }
 
-  #put(operation: Operation): void {
+  #put(operation: SimulatedOperation): void {
     const { id } = operation
     const before = this.#operations.get(id)
     this.#operations.set(id, operation)
@@ -162,7 +168,7 @@ export class Store {
     }
   }
 
-  #index(operation: Operation): void {
+  #index(operation: SimulatedOperation): void {
     const { id, operator, correlationId, clientReference } = operation
     this.#count += 1
     keepLast(this.#recent, id, recentMax)
@@ -172,7 +178,7 @@ export class Store {
     if (clientReference !== '') listIn(this.#byReference, `${operator}:${clientReference}`).push(id)
   }
 
-  #putNote(note: Note): void {
+  #putNote(note: CallbackNotice): void {
     if (note.dueAt === null) this.#notes.delete(note.id)
     else this.#notes.set(note.id, note)
   }
@@ -185,7 +191,7 @@ export class Store {
     this.#count = count
   }
 
-  #rows(ids: readonly string[] | undefined): Operation[] {
+  #rows(ids: readonly string[] | undefined): SimulatedOperation[] {
     return (ids ?? []).flatMap((id) => this.#operations.get(id) ?? [])
   }
 }

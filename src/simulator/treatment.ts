@@ -1,15 +1,15 @@
 import { checkoutFault } from './checkout-requests.ts'
 import type { EffectName } from './effects.ts'
 import { faultReply } from './gsma-shapes.ts'
-import type { Call, Delivery, Reply } from './http.ts'
+import type { SimulatorCall, Delivery, Reply } from './http.ts'
 import { header } from './http.ts'
 import type { OperatorProfile } from './operators.ts'
 import { type GsmaCategory, reasons } from './reasons.ts'
 import type { Facts, Played } from './rules.ts'
-import type { World } from './world.ts'
+import type { SimulatorContext } from './context.ts'
 
 /** What an operator does with a request that nothing goes wrong with. */
-export type Execute = (call: Call) => Delivery | Promise<Delivery>
+export type Execute = (call: SimulatorCall) => Delivery | Promise<Delivery>
 
 /** Whoever holds an answer back for a callback waits this long for it, by the machine's time. */
 const callbackWaitMs = 10_000
@@ -19,17 +19,17 @@ const stateFields = new Set(['transactionStatus', 'status', 'payment_status', 'c
 
 /** Lets a request into an operator, or plays what goes wrong with it: the rules in force decide. */
 export async function treat(treated: Treated, execute: Execute): Promise<Delivery> {
-  const { world, call, facts } = treated
+  const { context, call, facts } = treated
   const carryOut = () => {
-    const repeats = world.rules.play('execute', facts).length > 0
+    const repeats = context.rules.play('execute', facts).length > 0
     return execute(repeats ? { ...call, repeats } : call)
   }
-  for (const { effect, params } of world.rules.play('in', facts)) {
-    const delivery = turnedAway[effect]?.(treated, params, carryOut)
+  for (const { effect, params } of context.rules.play('in', facts)) {
+    const delivery = rejectedReason[effect]?.(treated, params, carryOut)
     if (delivery) return delivery
   }
   let delivery = await carryOut()
-  for (const { effect, params } of world.rules.play('out', facts)) {
+  for (const { effect, params } of context.rules.play('out', facts)) {
     if (typeof delivery === 'object')
       delivery = (await spoiled[effect]?.(treated, params, delivery)) ?? delivery
   }
@@ -39,15 +39,15 @@ export async function treat(treated: Treated, execute: Execute): Promise<Deliver
 /** A request with all that its treatment looks at. */
 export interface Treated {
   readonly profile: OperatorProfile
-  readonly world: World
-  readonly call: Call
+  readonly context: SimulatorContext
+  readonly call: SimulatorCall
   readonly facts: Facts
 }
 
 type Params = Played['params']
 
 /** What is answered instead of doing what was asked. */
-const turnedAway: Partial<
+const rejectedReason: Partial<
   Record<EffectName, (treated: Treated, params: Params, execute: () => unknown) => Delivery>
 > = {
   close_before: () => 'close',
@@ -56,12 +56,12 @@ const turnedAway: Partial<
   html: (_treated, params) => page(params['status'] ?? 502),
   rate_limit: tooMany,
   poll_limit: tooMany,
-  no_float({ profile, world: { clock } }) {
+  no_float({ profile, context: { clock } }) {
     const { gsma, payout, message } = reasons.insufficientFunds
     return profile.protocol === 'gsma' ? faultReply(gsma, clock.now()) : checkoutFault(400, payout, message)
   },
   token_expired: (treated) => words(treated, 401),
-  late_execution({ world: { clock, nextNumber, onError } }, params, execute) {
+  late_execution({ context: { clock, nextNumber, onError } }, params, execute) {
     clock.set(`late:${nextNumber()}`, clock.now() + (params['ms'] ?? 0), () => {
       // Nobody is left to hear of it.
       Promise.resolve(execute()).catch(onError)
@@ -77,7 +77,7 @@ const spoiled: Partial<
   close_after: () => 'close',
   status: (treated, params) => words(treated, params['status'] ?? 500),
   html: (_treated, params) => page(params['status'] ?? 502),
-  async delay({ world: { clock, nextNumber } }, params, reply) {
+  async delay({ context: { clock, nextNumber } }, params, reply) {
     const at = clock.now() + (params['ms'] ?? 0)
     await new Promise<void>((resolve) => clock.set(`delay:${nextNumber()}`, at, resolve))
     return reply
@@ -97,14 +97,15 @@ const spoiled: Partial<
 }
 
 /** Waits until the callback of what was just asked for has been delivered, or will not be. */
-async function callbackOf({ profile, world, call, facts }: Treated): Promise<void> {
-  const { store, notifier } = world
+async function callbackOf({ profile, context, call, facts }: Treated): Promise<void> {
+  const { store, notifier } = context
   const name = header(call, 'x-correlationid') || header(call, 'idempotency-key')
   const operation =
     store.correlated(profile.key, name) ?? store.withReference(profile.key, facts.clientReference).at(-1)
   const somebodyListens =
     profile.protocol === 'gsma' ? operation?.callbackUrl != null : store.webhook !== null
-  if (operation?.state === 'pending' && somebodyListens) await notifier.told(operation.id, callbackWaitMs)
+  if (operation?.state === 'pending' && somebodyListens)
+    await notifier.whenNotified(operation.id, callbackWaitMs)
 }
 
 const categories = new Map<number, GsmaCategory>([
@@ -115,7 +116,7 @@ const categories = new Map<number, GsmaCategory>([
 ])
 
 /** An error in the operator's own writing. */
-function words({ profile: { protocol }, world: { clock } }: Treated, status: number): Reply {
+function words({ profile: { protocol }, context: { clock } }: Treated, status: number): Reply {
   const description =
     status === 401 ? 'The token is not valid.' : 'Not now; this is a fault that was asked for.'
   if (protocol === 'checkout') {

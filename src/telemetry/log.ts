@@ -18,7 +18,7 @@ export function createLog(
       level,
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
-      serializers: { err: tellError },
+      serializers: { err: serializeError },
       hooks: { streamWrite: maskLine },
     },
     destination,
@@ -35,9 +35,9 @@ const lostWords = /^(Connection terminated|Client has encountered a connection e
  * The pool of `pg` hangs a whole session on such an error: it is left out. So is what a database error quotes
  * of a row.
  */
-function tellError(error: unknown): unknown {
+function serializeError(error: unknown): unknown {
   if (!(error instanceof Error)) return error
-  const { client: _client, stack, ...told } = pino.stdSerializers.err(error)
-  const isLost = lostCodes.has(String(told['code'])) || lostWords.test(error.message)
-  return withoutRows(isLost ? told : { ...told, stack })
+  const { client: _client, stack, ...value } = pino.stdSerializers.err(error)
+  const isLost = lostCodes.has(String(value['code'])) || lostWords.test(error.message)
+  return withoutRows(isLost ? value : { ...value, stack })
 }

@@ -45,11 +45,11 @@ const digits = /\d(?: ?\d){7}/
  * Leaves out what a database error quotes of a row (`Failing row contains (...)`): its `detail` and `where`,
  * however deep a library wrapped it. Its table, constraint and code stay.
  */
-export function withoutRows(told: unknown, depth = 0): unknown {
-  if (typeof told !== 'object' || told === null || 'toJSON' in told || depth > depthMax) return told
-  if (Array.isArray(told)) return told.map((each) => withoutRows(each, depth + 1))
+export function withoutRows(shown: unknown, depth = 0): unknown {
+  if (typeof shown !== 'object' || shown === null || 'toJSON' in shown || depth > depthMax) return shown
+  if (Array.isArray(shown)) return shown.map((each) => withoutRows(each, depth + 1))
   return Object.fromEntries(
-    Object.entries(told)
+    Object.entries(shown)
       .filter(([name, value]) => !(quoting.has(name) && typeof value === 'string'))
       .map(([name, value]) => [name, withoutRows(value, depth + 1)]),
   )

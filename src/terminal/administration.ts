@@ -45,7 +45,7 @@ export async function withServices<T>(work: (services: AdminServices) => Promise
       const master = await openMasterSecret(config.masterSecret, config.dataDir)
       const access = await openAccess({ pool: database.pool, master, trustedProxies: [], log })
       try {
-        return await work({ config, database, access, restores, progress: tellProgress() })
+        return await work({ config, database, access, restores, progress: showProgress() })
       } finally {
         access.close()
       }
@@ -58,7 +58,7 @@ export async function withServices<T>(work: (services: AdminServices) => Promise
 }
 
 /** A line of a long command on the screen (stderr), every two seconds at most: a quick one shows none. */
-function tellProgress(): (words: string) => void {
+function showProgress(): (words: string) => void {
   let next = performance.now() + progressEveryMs
   return (words) => {
     if (performance.now() < next) return

@@ -26,14 +26,14 @@ export async function backUp({ to }: { to?: string | undefined }): Promise<Done>
   const withSecret = masterSecret === null
   if (databaseUrl) {
     const secretPath = withSecret ? join(dataDir, 'secret.key') : null
-    return told(folder, await dumpDatabase(databaseUrl.reveal(), { folder, secretPath, say }))
+    return report(folder, await dumpDatabase(databaseUrl.reveal(), { folder, secretPath, say }))
   }
   if (!existsSync(join(dataDir, 'pg')))
     throw new Error(`There is no database in ${dataDir}: name the DATA_DIR of the service.`)
   await assertNoHalfRestore(dataDir)
   const server = await openServer(config, () => {})
   try {
-    return told(
+    return report(
       folder,
       await backUpCluster(server.connection, { dataDir, folder, withSecret, durable: true, say }),
     )
@@ -42,7 +42,7 @@ export async function backUp({ to }: { to?: string | undefined }): Promise<Done>
   }
 }
 
-function told(folder: string, { takenAt, files, hasSecret, epoch }: Manifest): Done {
+function report(folder: string, { takenAt, files, hasSecret, epoch }: Manifest): Done {
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
   const size = `${(bytes / 1_000_000).toFixed(1)} MB`
   const secret = hasSecret

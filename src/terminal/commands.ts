@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os'
 import { z } from 'zod'
-import { readKeptHead, verifyAuditLog } from '../audit/audit-seal.ts'
+import { readKeptHead, verifyAuditLog } from '../audit/verify-chain.ts'
 import type { Role } from '../identity/roles.ts'
 import type { AdminServices } from './administration-context.ts'
 import { type PassProgress, proveWhole } from '../ledger/audit.ts'
@@ -12,7 +12,7 @@ import { fundMerchant } from '../resources/merchants/fund.ts'
 import { cancelBatchesOf } from '../resources/batches/cancel-all.ts'
 import { cancelPayoutsOf } from '../resources/payouts/cancel-all.ts'
 import { inviteAsPlatform } from '../resources/team/invite.ts'
-import { decideExcess, listExcesses, type Verdict } from '../resources/transactions/excess.ts'
+import { decideExcess, listExcesses, type ExcessVerdict } from '../resources/transactions/excess.ts'
 import { formatXof } from '../shared/money.ts'
 import { readInput, text, wholeNumber } from '../shared/input.ts'
 import { DomainError } from '../shared/errors.ts'
@@ -122,10 +122,10 @@ async function inviteSomebody(
   const person = { email, name, ...(role && { role: role as Role }) }
   const made = await inviteAsPlatform(services, merchantId, person)
   return {
-    answer: { merchant_id: merchantId, member_id: made.id, role: made.role, invitation: made.proof },
+    answer: { merchant_id: merchantId, member_id: made.id, role: made.role, invitation: made.token },
     words: [
-      `Member ${made.id} of merchant ${merchantId}, ${made.role}, is invited: a letter is on its way.`,
-      `  Invitation  ${made.proof}   (shown this once; good for 72 hours)`,
+      `Member ${made.id} of merchant ${merchantId}, ${made.role}, is invited: a e-mail is on its way.`,
+      `  Invitation  ${made.token}   (shown this once; good for 72 hours)`,
     ].join('\n'),
   }
 }
@@ -142,8 +142,8 @@ async function audit({ database, progress }: AdminServices): Promise<Done> {
 }
 
 function passWords({ stage, idDone, idLast, slices }: PassProgress): string {
-  const place = idLast > 0n ? ` ${idDone} of ${idLast}` : ''
-  return `${slices} slices proven; at ${stage}${place}`
+  const progress = idLast > 0n ? ` ${idDone} of ${idLast}` : ''
+  return `${slices} slices proven; at ${stage}${progress}`
 }
 
 /** Lists what operators say was paid beyond what was asked, and waits for a person. */
@@ -152,8 +152,8 @@ async function showExcesses(services: AdminServices): Promise<Done> {
   const lines = open.map(
     (excess) =>
       `${excess.id}  merchant ${excess.merchantId}, transaction ${excess.transactionId} ` +
-      `(${excess.reference}), ${excess.paymentMethod}: asked ${formatXof(excess.askedAmount, 'en')}, ` +
-      `said ${formatXof(excess.saidAmount, 'en')}, ${excess.createdAt.toISOString()}`,
+      `(${excess.reference}), ${excess.paymentMethod}: asked ${formatXof(excess.requestedAmount, 'en')}, ` +
+      `said ${formatXof(excess.confirmedAmount, 'en')}, ${excess.createdAt.toISOString()}`,
   )
   return {
     answer: {
@@ -163,8 +163,8 @@ async function showExcesses(services: AdminServices): Promise<Done> {
         transaction_id: Number(excess.transactionId),
         reference: excess.reference,
         payment_method: excess.paymentMethod,
-        asked_amount: Number(excess.askedAmount),
-        said_amount: Number(excess.saidAmount),
+        requested_amount: Number(excess.requestedAmount),
+        confirmed_amount: Number(excess.confirmedAmount),
         created_at: excess.createdAt,
       })),
     },
@@ -172,7 +172,7 @@ async function showExcesses(services: AdminServices): Promise<Done> {
   }
 }
 
-async function decide(services: AdminServices, ruling: Verdict, flags: Flags): Promise<Done> {
+async function decide(services: AdminServices, ruling: ExcessVerdict, flags: Flags): Promise<Done> {
   const { id, reason, by = userInfo().username } = flags
   const { merchantId, transactionId, amount } = await decideExcess(services, ruling, { id, reason, by })
   const what = `${formatXof(amount, 'en')} of transaction ${transactionId}`
@@ -200,9 +200,9 @@ async function verifyLogs(services: AdminServices, { merchant, head }: Flags): P
   const { fault, upTo } = await verifyAuditLog(pool, auditKey, merchantId, options)
   const entries = Number(upTo)
   const contained = kept ? ', and contains the head' : ''
-  const place = fault && { sequence: Number(fault.position), problem: fault.problem }
+  const faultAt = fault && { sequence: Number(fault.position), problem: fault.problem }
   return {
-    answer: { merchant_id: merchantId, intact: fault === null, entries, fault: place },
+    answer: { merchant_id: merchantId, intact: fault === null, entries, fault: faultAt },
     words: fault
       ? `The audit log of merchant ${merchantId} is broken at entry ${fault.position}: ${fault.problem}.`
       : `The audit log of merchant ${merchantId} is intact: ${entries} entries${contained}.`,

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { styleText } from 'node:util'
 import { administer, type Flags, findSandbox, makeMerchant, runClientProgram } from './client-program.ts'
-import { type Change, type Client, signIn } from './demo/client.ts'
+import { type DemoChange, type Client, signIn } from './demo/client.ts'
 import { type Customer, customers } from './demo/customers.ts'
 import { changeLine, openScreen } from './demo/screen.ts'
-import { judgeBalance, judgeSequence, judgeStories, storyOf, type Verdict } from './demo/verdicts.ts'
+import { judgeBalance, judgeSequence, judgeStories, storyOf, type DemoVerdict } from './demo/verdicts.ts'
 
 const usage = `Shows a running sandbox at work: ten customers, four operators, every change as it comes.
 
@@ -41,11 +41,11 @@ async function runDemo({ url, credentials }: Flags<never>): Promise<number> {
     ...(credentials ? [] : [await verifyLedger()]),
   ]
   screen.say()
-  for (const { holds, words } of verdicts) {
-    screen.say(`  ${holds ? styleText('green', '✓') : styleText('red', '✗')} ${words}`)
+  for (const { isRight, words } of verdicts) {
+    screen.say(`  ${isRight ? styleText('green', '✓') : styleText('red', '✗')} ${words}`)
   }
   screen.say()
-  return verdicts.every(({ holds }) => holds) ? 0 : 1
+  return verdicts.every(({ isRight }) => isRight) ? 0 : 1
 }
 
 async function play(client: Client, cast: ReadonlyMap<string, Customer>, log: Log): Promise<void> {
@@ -67,7 +67,7 @@ async function play(client: Client, cast: ReadonlyMap<string, Customer>, log: Lo
 
 /** What the subscription has told so far. */
 interface Log {
-  changes: Change[]
+  changes: DemoChange[]
   /** Whether a payment has had as many changes as its customer makes. */
   isOver(reference: string): boolean
   /** Resolves when something is true of the changes; with the deadline, whatever is missing is told later. */
@@ -76,11 +76,11 @@ interface Log {
 
 /** Subscribes from the beginning of the merchant's log, and shows every change of this run as it comes. */
 function followLog(client: Client, cast: ReadonlyMap<string, Customer>): Log {
-  const changes: Change[] = []
+  const changes: DemoChange[] = []
   const all = customers.reduce((sum, customer) => sum + customer.changes.length, 0)
   const ended = AbortSignal.timeout(deadlineMs)
-  let told = Promise.withResolvers<void>()
-  ended.addEventListener('abort', () => told.resolve())
+  let woken = Promise.withResolvers<void>()
+  ended.addEventListener('abort', () => woken.resolve())
   const countOf = (reference: string) => changes.filter((change) => change.reference === reference).length
 
   async function read(): Promise<void> {
@@ -89,8 +89,8 @@ function followLog(client: Client, cast: ReadonlyMap<string, Customer>): Log {
       const customer = cast.get(change.reference)
       if (customer) screen.say(changeLine(change, customer))
       screen.progress(changes.filter(({ reference }) => cast.has(reference)).length, all)
-      told.resolve()
-      told = Promise.withResolvers()
+      woken.resolve()
+      woken = Promise.withResolvers()
     }
   }
   const reading = read()
@@ -99,14 +99,14 @@ function followLog(client: Client, cast: ReadonlyMap<string, Customer>): Log {
     changes,
     isOver: (reference) => countOf(reference) >= (cast.get(reference)?.changes.length ?? 0),
     async until(isSo) {
-      while (!isSo() && !ended.aborted) await Promise.race([told.promise, reading])
+      while (!isSo() && !ended.aborted) await Promise.race([woken.promise, reading])
     },
   }
 }
 
-async function verifyLedger(): Promise<Verdict> {
+async function verifyLedger(): Promise<DemoVerdict> {
   const { words, failed = false } = await administer('audit')
-  return { holds: !failed, words: failed ? words : 'The ledger holds: no invariant of the books is broken' }
+  return { isRight: !failed, words: failed ? words : 'The ledger holds: no invariant of the books is broken' }
 }
 
 await runClientProgram(usage, [], runDemo)

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { styleText } from 'node:util'
-import { RecentMap } from '../shared/recent-map.ts'
+import { LruMap } from '../shared/lru-map.ts'
 import { events } from '../events/catalogue.ts'
 import { formatXof } from '../shared/money.ts'
 import { Secret } from '../shared/secret.ts'
@@ -16,7 +16,7 @@ import {
   runClientProgram,
   Stop,
 } from './client-program.ts'
-import { type Heard, startReceiver } from './listen/receiver.ts'
+import { type ReceivedEvent, startReceiver } from './listen/receiver.ts'
 
 const usage = `Prints every event that arrives here, verified, until Ctrl-C.
 
@@ -40,7 +40,7 @@ async function listen({ url, credentials, more }: Flags<'port' | 'webhook-secret
     throw new Misuse('--webhook-secret begins with whsec_.')
   }
   let secret = given === undefined ? null : new Secret(given)
-  const told = Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')])
+  const woken = Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')])
   if (!secret) await findSandbox(url, 'production sends to no address of this machine')
   const server = await startReceiver(portOf(more.port ?? defaultPort), () => secret, createPrinter())
   const { port } = server.address() as AddressInfo
@@ -48,7 +48,7 @@ async function listen({ url, credentials, more }: Flags<'port' | 'webhook-secret
   try {
     if (secret) {
       say(`\n  ${styleText('bold', 'Listening')} on ${here}\n`)
-      await told
+      await woken
       return 0
     }
     const merchant = credentials ?? (await makeMerchant('Webhooks'))
@@ -61,7 +61,7 @@ async function listen({ url, credentials, more }: Flags<'port' | 'webhook-secret
     }
     say()
     if (!credentials) await pay(url, merchant)
-    await told
+    await woken
     await remove(url, merchant, endpoint.id)
     return 0
   } finally {
@@ -124,10 +124,10 @@ async function openApi(url: string, merchant: Credentials) {
 }
 
 /** Prints each event as one line, and says what came again and what is missing. */
-function createPrinter(): (heard: Heard) => void {
-  const seen = new RecentMap<string, true>(idsKept)
+function createPrinter(): (heard: ReceivedEvent) => void {
+  const seen = new LruMap<string, true>(idsKept)
   let last: number | null = null
-  const remarkOn = ({ problem, id, sequence }: Heard): string => {
+  const remarkOn = ({ problem, id, sequence }: ReceivedEvent): string => {
     if (problem !== null) return styleText('red', problem)
     if (seen.get(id)) return styleText('yellow', 'again')
     if (sequence === null || last === null || sequence <= last + 1) return ''

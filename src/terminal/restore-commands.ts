@@ -4,7 +4,7 @@ import { sandboxOperators } from '../config/operators.ts'
 import { beginEpoch } from '../database/restores.ts'
 import { openSandboxClock } from '../database/sandbox-clock.ts'
 import { createOperators } from '../operators/registry.ts'
-import { acceptRestore, type Accepted } from '../resources/recovery/accept.ts'
+import { acceptRestore, type AcceptedRestore } from '../resources/recovery/accept.ts'
 import { listOrphans, type Orphan, resolveOrphan } from '../resources/recovery/orphans.ts'
 import { systemClock } from '../shared/clock.ts'
 import { readInput, text, wholeNumber } from '../shared/input.ts'
@@ -62,7 +62,7 @@ export const restoreCommands = {
 async function accept(
   { config, database, access, progress }: AdminServices,
   keepKeys: boolean,
-): Promise<Accepted> {
+): Promise<AcceptedRestore> {
   const { pool } = database
   const { simulator } = config
   const clock = simulator ? await openSandboxClock(pool) : systemClock
@@ -89,7 +89,7 @@ async function accept(
   }
 }
 
-function answerOf({ epoch, reconciled, orphans, suspendedKeys, haltedStill }: Accepted): object {
+function answerOf({ epoch, reconciled, orphans, suspendedKeys, haltedStill }: AcceptedRestore): object {
   const { known, openRequestIds, notBegun, differing } = reconciled
   return {
     epoch,
@@ -107,7 +107,7 @@ function answerOf({ epoch, reconciled, orphans, suspendedKeys, haltedStill }: Ac
   }
 }
 
-function wordsOf({ epoch, reconciled, orphans, suspendedKeys, haltedStill }: Accepted): string[] {
+function wordsOf({ epoch, reconciled, orphans, suspendedKeys, haltedStill }: AcceptedRestore): string[] {
   const { known, openRequestIds, notBegun, differing } = reconciled
   return [
     `The restore is accepted; the database is in epoch ${epoch}.`,

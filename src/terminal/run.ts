@@ -5,9 +5,9 @@ import pg from 'pg'
 import { type Config, readConfig } from '../config/config.ts'
 import { ConfigError } from '../config/parse.ts'
 import { assertNoHalfRestore } from '../database/backup-embedded.ts'
-import { ensureGenerated } from '../database/hydrate.ts'
+import { ensureGenerated } from '../database/ensure-generated.ts'
 import { type SimulatorProcess, startSimulatorProcess } from '../operators/simulator-process.ts'
-import { claimSandbox, openDataDir } from './claim.ts'
+import { lockDataDir, openDataDir } from './data-dir-lock.ts'
 import { explain } from './explain.ts'
 import { firstScreen } from './first-screen.ts'
 
@@ -57,7 +57,7 @@ async function openSimulator(
   if (config.simulator?.url !== null) return null
   const { port, controlToken } = config.simulator
   const claimed = opening.then(async ({ connection }) => {
-    if (!config.databaseUrl) await claimSandbox(connection, config)
+    if (!config.databaseUrl) await lockDataDir(connection, config)
   })
   const journalPath = join(config.dataDir, 'operators.jsonl')
   const [simulator] = await Promise.all([

@@ -4,13 +4,13 @@ import {
   chain,
   chainStart,
   type ChainedEntry,
-  type Fault,
+  type ChainFault,
   follow,
   type Head,
   judgeEnd,
   type Link,
   proveHead,
-  type SealedEntry,
+  type LinkedEntry,
 } from '../../src/audit/audit-chain.ts'
 
 const key = createSecretKey(randomBytes(32))
@@ -25,29 +25,29 @@ function entryNo(n: number): ChainedEntry {
     target: `merchant:${merchantId}`,
     address: n % 5 === 0 ? null : `192.0.2.${n}`,
     requestId: '0190a0b0-0000-7000-8000-000000000000',
-    door: 'rest',
+    channel: 'rest',
     before: n % 3 === 0 ? null : `{"locale": "${n}"}`,
     after: `{"locale": "${n + 1}"}`,
     atMs: BigInt(1_790_000_000_000 + n),
   }
 }
 
-function sealedBy(link: Link, entry: ChainedEntry): SealedEntry {
+function chainedBy(link: Link, entry: ChainedEntry): LinkedEntry {
   return { ...entry, ...link, entryId: entry.id }
 }
 
-function sealed(length: number): { entries: SealedEntry[]; head: Head } {
+function sealed(length: number): { entries: LinkedEntry[]; head: Head } {
   let link = chainStart
-  const entries: SealedEntry[] = []
+  const entries: LinkedEntry[] = []
   for (let n = 1; n <= length; n += 1) {
     link = chain(link, entryNo(n))
-    entries.push(sealedBy(link, entryNo(n)))
+    entries.push(chainedBy(link, entryNo(n)))
   }
   return { entries, head: { ...link, proof: proveHead(key, merchantId, link) } }
 }
 
 /** As `verifyAuditLog` reads them: in the order of their places. */
-function faultOf(entries: readonly SealedEntry[], head: Head | null): Fault | null {
+function faultOf(entries: readonly LinkedEntry[], head: Head | null): ChainFault | null {
   const inOrder = entries.toSorted((a, b) => Number(a.position - b.position))
   const { link, fault } = follow(chainStart, inOrder)
   return fault ?? judgeEnd(key, merchantId, link, head)
@@ -62,16 +62,16 @@ function other(value: unknown): unknown {
 }
 
 /** Each tampers with a copy of the rows, and says at which place it shows first. */
-const tampering: Record<string, (rows: SealedEntry[], at: number) => number> = {
+const tampering: Record<string, (rows: LinkedEntry[], at: number) => number> = {
   edit: (rows, at) => {
-    const row = rows[at] as SealedEntry & Record<string, unknown>
+    const row = rows[at] as LinkedEntry & Record<string, unknown>
     const names = Object.keys(entryNo(1)).concat('hash')
     const name = names[randomInt(names.length)] ?? ''
     Object.assign(row, { [name]: other(row[name]) })
     return at + 1
   },
   'delete an entry': (rows, at) => {
-    for (const name of Object.keys(entryNo(1))) Object.assign(rows[at] as SealedEntry, { [name]: null })
+    for (const name of Object.keys(entryNo(1))) Object.assign(rows[at] as LinkedEntry, { [name]: null })
     return at + 1
   },
   delete: (rows, at) => {
@@ -81,21 +81,21 @@ const tampering: Record<string, (rows: SealedEntry[], at: number) => number> = {
   insert: (rows, at) => {
     const link = chain(rows[at - 1] ?? chainStart, entryNo(900))
     for (const row of rows.slice(at)) row.position += 1n
-    rows.splice(at, 0, sealedBy(link, entryNo(900)))
+    rows.splice(at, 0, chainedBy(link, entryNo(900)))
     return at + 2
   },
   repeat: (rows, at) => {
-    rows.splice(at, 0, { ...(rows[at] as SealedEntry) })
+    rows.splice(at, 0, { ...(rows[at] as LinkedEntry) })
     return at + 1
   },
   swap: (rows, at) => {
-    const [one, two] = [rows[at], rows[(at + 1) % rows.length]] as [SealedEntry, SealedEntry]
+    const [one, two] = [rows[at], rows[(at + 1) % rows.length]] as [LinkedEntry, LinkedEntry]
     ;[one.position, two.position] = [two.position, one.position]
     return Math.min(Number(one.position), Number(two.position))
   },
   'swap contents': (rows, at) => {
     const next = (at + 1) % rows.length
-    const [one, two] = [rows[at], rows[next]] as [SealedEntry, SealedEntry]
+    const [one, two] = [rows[at], rows[next]] as [LinkedEntry, LinkedEntry]
     rows[at] = { ...two, position: one.position, hash: one.hash }
     rows[next] = { ...one, position: two.position, hash: two.hash }
     return Math.min(at, next) + 1
@@ -122,7 +122,7 @@ test('a chain that was written anew does not fit its head, and nobody else write
   const anew = Array.from({ length: 30 }, (_, n) => {
     const entry = { ...entryNo(n + 1), actor: 'member:99' }
     link = chain(link, entry)
-    return sealedBy(link, entry)
+    return chainedBy(link, entry)
   })
   expect(faultOf(anew, head)).toMatchObject({ position: 30n, problem: 'altered' })
   const forged = { ...link, proof: proveHead(createSecretKey(randomBytes(32)), merchantId, link) }
@@ -135,7 +135,7 @@ test('a chain that was written anew does not fit its head, and nobody else write
 
 test('what lies beyond the head is seen, and an empty log is right', () => {
   const { entries, head } = sealed(3)
-  const extra = sealedBy(chain(head, entryNo(4)), entryNo(4))
+  const extra = chainedBy(chain(head, entryNo(4)), entryNo(4))
   expect(faultOf([...entries, extra], head)).toMatchObject({ position: 4n, problem: 'beyond the head' })
   expect(faultOf([], null)).toBeNull()
   expect(faultOf([], head)).toMatchObject({ position: 1n, problem: 'truncated' })

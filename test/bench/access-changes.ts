@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { runProgram } from '../kit/command-line.ts'
-import { openGround } from './ground.ts'
+import { openFixture } from './fixture.ts'
 import { openWire, quantile, type Wire } from './load.ts'
 import { startProduct } from './product.ts'
 
@@ -15,8 +15,8 @@ const everyMs = 1_000
 const ratioMax = 1.5
 
 await runProgram(async () => {
-  const ground = await openGround()
-  const product = await startProduct(ground, othersCount + 1)
+  const fixture = await openFixture()
+  const product = await startProduct(fixture, othersCount + 1)
   const wires = await Promise.all(Array.from({ length: 9 }, () => openWire(product.port)))
   try {
     const [payer, ...changers] = wires as [Wire, ...Wire[]]
@@ -58,7 +58,7 @@ await runProgram(async () => {
   } finally {
     for (const wire of wires) wire.close()
     await product.close()
-    await ground.close()
+    await fixture.close()
   }
 })
 

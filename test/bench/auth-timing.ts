@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { makeApiKey, makeApiSecret } from '../../src/identity/secrets.ts'
 import { runProgram, wholeNumber } from '../kit/command-line.ts'
-import { openGround } from './ground.ts'
+import { openFixture } from './fixture.ts'
 import { openWire, quantile, type Wire } from './load.ts'
 import { startProduct } from './product.ts'
 
@@ -21,19 +21,19 @@ const warmUp = 1_000
 await runProgram(async () => {
   const { values } = parseArgs({ options: { samples: { type: 'string', default: '10000' } } })
   const samples = wholeNumber('samples', values.samples)
-  const ground = await openGround()
-  const product = await startProduct(ground, 1)
+  const fixture = await openFixture()
+  const product = await startProduct(fixture, 1)
   const wire = await openWire(product.port)
   try {
-    const { rows } = await ground.owner.query<{ key: string }>('SELECT key FROM api_key LIMIT 1')
+    const { rows } = await fixture.owner.query<{ key: string }>('SELECT key FROM api_key LIMIT 1')
     const known = rows[0]?.key ?? ''
-    const forget = () => ground.owner.query('DELETE FROM rate_limit')
+    const forget = () => fixture.owner.query('DELETE FROM rate_limit')
     await measure(wire, known, warmUp, forget)
     report(await measure(wire, known, samples, forget))
   } finally {
     wire.close()
     await product.close()
-    await ground.close()
+    await fixture.close()
   }
   return 0
 })

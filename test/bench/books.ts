@@ -1,7 +1,7 @@
 import type pg from 'pg'
 
 /** What one group of payments comes to: 5 collections, 3 deposits and 2 payouts, all of them paid. */
-export const group = { transactions: 8, payouts: 2, movements: 15, events: 22 }
+export const group = { transactions: 8, payouts: 2, entries: 15, events: 22 }
 
 /**
  * Fills the books with sound payments, by one statement per table: groups from `first` on, one merchant's
@@ -37,14 +37,14 @@ interface FillOptions {
 }
 
 /** Notes that the books are proven up to here, as the service notes it. */
-export async function notePoint(owner: pg.Pool): Promise<void> {
+export async function recordPoint(owner: pg.Pool): Promise<void> {
   await owner.query(`
     DELETE FROM audit_point; DELETE FROM audit_proven;
-    INSERT INTO audit_point (movement_id, event_id, next_movement_id, next_event_id, proven_at)
-    SELECT m, e, m, e, now() FROM (SELECT max(id) AS m FROM movement), (SELECT max(id) AS e FROM event);
+    INSERT INTO audit_point (ledger_entry_id, event_id, next_ledger_entry_id, next_event_id, proven_at)
+    SELECT m, e, m, e, now() FROM (SELECT max(id) AS m FROM ledger_entry), (SELECT max(id) AS e FROM event);
     INSERT INTO audit_proven (merchant_id, available, reserved, receivable, position)
     SELECT merchant_id, available, reserved, receivable, position
-    FROM merchant_balance JOIN stream_head USING (merchant_id)`)
+    FROM merchant_balance JOIN event_log_position USING (merchant_id)`)
 }
 
 async function openAccounts(client: pg.PoolClient, merchants: number): Promise<void> {
@@ -55,7 +55,7 @@ async function openAccounts(client: pg.PoolClient, merchants: number): Promise<v
 }
 
 /** Group g belongs to merchant 1000 + g % merchants; row j of it has the id g * (rows of a group) + j. */
-const grounds = `FROM generate_series($1::bigint, $1 + $2::bigint - 1) AS g
+const source = `FROM generate_series($1::bigint, $1 + $2::bigint - 1) AS g
   CROSS JOIN LATERAL (SELECT (1000 + g % $3::bigint)::int AS merchant) AS m`
 
 const rows = {
@@ -66,13 +66,13 @@ const rows = {
       '+22370000001', CASE WHEN j <= 5 THEN 5000 ELSE 2000 END, 'success', 'bench-' || g * 8 + j, '{}',
       'op-' || g * 8 + j, CASE WHEN j <= 5 THEN 5000 ELSE 2000 END, 'query', now(), now(),
       md5('transaction:' || g * 8 + j)::uuid
-    ${grounds} CROSS JOIN generate_series(1, 8) AS j ORDER BY g, j`,
+    ${source} CROSS JOIN generate_series(1, 8) AS j ORDER BY g, j`,
   payouts: `INSERT INTO payout (id, merchant_id, payment_method, destination_phone, amount, status, reference,
       send_at, approval, maker, request_data, settled_amount, evidence_source, settled_at, created_at,
       correlation_id)
     SELECT g * 2 + j, merchant, 'OperatorA', '+22370000002', 2000, 'completed', 'bench-' || g * 2 + j, now(),
       'not_required', 'api_key:1', '{}', 2000, 'query', now(), now(), md5('payout:' || g * 2 + j)::uuid
-    ${grounds} CROSS JOIN generate_series(1, 2) AS j ORDER BY g, j`,
+    ${source} CROSS JOIN generate_series(1, 2) AS j ORDER BY g, j`,
   requests: `INSERT INTO operator_request (merchant_id, transaction_id, payout_id, provider, kind,
       correlation_id, amount, phone, state, fence_until, created_at)
     SELECT merchant, CASE WHEN j <= 8 THEN g * 8 + j END, CASE WHEN j > 8 THEN g * 2 + j - 8 END, 'OperatorA',
@@ -80,9 +80,9 @@ const rows = {
       md5(CASE WHEN j <= 8 THEN 'transaction:' || g * 8 + j ELSE 'payout:' || g * 2 + j - 8 END)::uuid,
       CASE WHEN j <= 5 THEN 5000 ELSE 2000 END,
       CASE WHEN j <= 8 THEN '+22370000001' ELSE '+22370000002' END, 'settled', now(), now()
-    ${grounds} CROSS JOIN generate_series(1, 10) AS j ORDER BY g, j`,
+    ${source} CROSS JOIN generate_series(1, 10) AS j ORDER BY g, j`,
   // 1 to 5: collections. Then a reservation and its end in turn, of deposits and payouts.
-  movements: `INSERT INTO movement (id, merchant_id, cause, step, debit, credit, amount, created_at)
+  entries: `INSERT INTO ledger_entry (id, merchant_id, origin, step, debit, credit, amount, created_at)
     SELECT g * 15 + j, merchant,
       CASE WHEN j <= 5 THEN 'transaction:' || g * 8 + j
         WHEN j <= 11 THEN 'transaction:' || g * 8 + 5 + (j - 4) / 2
@@ -93,7 +93,7 @@ const rows = {
       CASE WHEN j <= 5 THEN 'available' WHEN j % 2 = 0 THEN 'reserved'
         ELSE 'clearing_operator_a' END::ledger_account,
       CASE WHEN j <= 5 THEN 5000 ELSE 2000 END, now()
-    ${grounds} CROSS JOIN generate_series(1, 15) AS j ORDER BY g, j`,
+    ${source} CROSS JOIN generate_series(1, 15) AS j ORDER BY g, j`,
   // 1 to 16: two of each transaction. Then three of each payout.
   events: `INSERT INTO event (id, merchant_id, position, type, data, created_at)
     SELECT g * 22 + j, merchant, g / $3::bigint * 22 + j, type,
@@ -101,7 +101,7 @@ const rows = {
         'payout_id', CASE WHEN j > 16 THEN g * 2 + (j - 14) / 3 END,
         'amount', CASE WHEN j <= 10 THEN 5000 ELSE 2000 END, 'currency', 'XOF', 'payment_method', 'OperatorA',
         'status', status, 'previous_status', was)), now()
-    ${grounds} CROSS JOIN generate_series(1, 22) AS j CROSS JOIN LATERAL (
+    ${source} CROSS JOIN generate_series(1, 22) AS j CROSS JOIN LATERAL (
       SELECT * FROM (VALUES (0, 1, 'payment_pending', 'pending', NULL),
         (0, 0, 'payment_received', 'success', 'pending'), (1, 1, 'deposit_processing', 'processing', NULL),
         (1, 0, 'deposit_completed', 'success', 'processing'),
@@ -117,13 +117,13 @@ const ofMerchants = `FROM generate_series(0, $2::bigint - 1) AS n
 const kept = [
   `INSERT INTO merchant_balance (merchant_id, available) SELECT merchant, groups * 15000 ${ofMerchants}
    ON CONFLICT (merchant_id) DO UPDATE SET available = excluded.available`,
-  `INSERT INTO stream_head (merchant_id, position) SELECT merchant, groups * 22 ${ofMerchants}
+  `INSERT INTO event_log_position (merchant_id, position) SELECT merchant, groups * 22 ${ofMerchants}
    ON CONFLICT (merchant_id) DO UPDATE SET position = excluded.position`,
   `INSERT INTO payout_count (merchant_id, payment_method, status, n)
    SELECT merchant, 'OperatorA', 'completed', groups * 2 ${ofMerchants}
    ON CONFLICT (merchant_id, payment_method, status) DO UPDATE SET n = excluded.n`,
   `SELECT setval('transaction_id_seq', $1::bigint * 8), setval('payout_id_seq', $1 * 2),
-     setval('movement_id_seq', $1 * 15), setval('event_id_seq', $1 * 22), $2::bigint`,
+     setval('ledger_entry_id_seq', $1 * 15), setval('event_id_seq', $1 * 22), $2::bigint`,
 ]
 
 /** @returns the statements that make them again */

@@ -2,24 +2,24 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { limits } from '../../src/shared/limits.ts'
 import { startChild } from './child.ts'
 import { numbered } from './collect.ts'
-import type { Ground } from './ground.ts'
+import type { BenchFixture } from './fixture.ts'
 import { openWire, quantile } from './load.ts'
 import { type Product, startProduct } from './product.ts'
-import type { Entry, Goal, Measurement, Workload } from './rounds.ts'
+import type { BenchEntry, Goal, Measurement, Workload } from './rounds.ts'
 
 /** A batch with so many is never done within a turn. */
 const recipients = limits.batchRecipientsMax
 
 /** One batch that is paid by a fast operator, against a bare loop. */
-export const bulk: Workload = async (ground) => {
-  const product = await startProduct(ground, 1)
-  const { owner } = ground
+export const bulk: Workload = async (fixture) => {
+  const product = await startProduct(fixture, 1)
+  const { owner } = fixture
   await owner.query(
-    `INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+    `INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
      SELECT id, 'funding:bench-' || id, 'fund', 'funding', 'available', 900000000000, now() FROM merchant`,
   )
   const limit = await startChild('bulk-limit.ts', {
-    databaseUrl: ground.url,
+    databaseUrl: fixture.url,
     operatorsUrl: product.operatorsUrl,
     callsAtOnce: limits.batchInFlightMax,
   })
@@ -48,7 +48,7 @@ export const bulk: Workload = async (ground) => {
             processes: [product.pid],
             goal: { ratioMin: 0.4 },
             prepare: async () => {
-              batch = await makeDraft(ground)
+              batch = await makeDraft(fixture)
             },
             async measure(seconds) {
               const begun = performance.now()
@@ -59,10 +59,10 @@ export const bulk: Workload = async (ground) => {
                 [batch],
               )
               await sleep(seconds * 1_000)
-              const operations = await paid(ground, batch)
+              const operations = await paid(fixture, batch)
               const value = operations / ((performance.now() - begun) / 1_000)
               await owner.query('SELECT cancel_batch(1, $1)', [batch])
-              await numbered(ground)
+              await numbered(fixture)
               return { value, operations, p99Ms: Number.NaN }
             },
           },
@@ -89,7 +89,7 @@ export const bulk: Workload = async (ground) => {
 }
 
 /** `POST /bulk/batches` with so many recipients, from the first byte sent to the last one received. */
-function draftOf(product: Product, count: number, goal?: Goal): Entry {
+function draftOf(product: Product, count: number, goal?: Goal): BenchEntry {
   const [merchant] = product.merchants
   const people = Array.from({ length: count }, (_none, place) => ({
     name: `Awa ${place}`,
@@ -127,14 +127,14 @@ function draftOf(product: Product, count: number, goal?: Goal): Entry {
   }
 }
 
-async function paid({ owner }: Ground, batch: number): Promise<number> {
+async function paid({ owner }: BenchFixture, batch: number): Promise<number> {
   const { rows } = await owner.query<{ n: number }>('SELECT succeeded_count AS n FROM batch WHERE id = $1', [
     batch,
   ])
   return rows[0]?.n ?? 0
 }
 
-async function makeDraft({ owner }: Ground): Promise<number> {
+async function makeDraft({ owner }: BenchFixture): Promise<number> {
   const { rows } = await owner.query<{ id: number }>(
     `SELECT made.batch_id AS id FROM api_key k, LATERAL create_batch(1, k.id, k.version, 'api_key:1', NULL,
        NULL, NULL, array_fill('Awa'::text, ARRAY[$1::int]), array_fill('+22370000001'::text, ARRAY[$1::int]),

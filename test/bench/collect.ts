@@ -1,25 +1,25 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startChild } from './child.ts'
-import type { Ground } from './ground.ts'
+import type { BenchFixture } from './fixture.ts'
 import { load, type Request } from './load.ts'
 import type { OperatorKind } from './processes/product.ts'
-import type { Entry, Goal, Section, Workload } from './rounds.ts'
+import type { BenchEntry, Goal, Section, Workload } from './rounds.ts'
 import { startProduct } from './product.ts'
 
 /** Merchants that collect. */
 const merchantsCount = 200
 
 /** How many clients at once, and what the service must reach up to the commit. */
-const crowds: readonly { clients: number; goal: Goal }[] = [
+const loads: readonly { clients: number; goal: Goal }[] = [
   { clients: 32, goal: { ratioMin: 1.5, cpuMax: 0.8 } },
   { clients: 128, goal: { ratioMin: 1.5 } },
   { clients: 1, goal: { ratioMin: 0.7 } },
 ]
 
 /** `POST /pay` against one statement behind a bare server. */
-export const collect: Workload = async (ground) => {
-  const product = await startProduct(ground, merchantsCount)
-  const limit = await startChild<{ port: number }>('collect-limit.ts', { databaseUrl: ground.url })
+export const collect: Workload = async (fixture) => {
+  const product = await startProduct(fixture, merchantsCount)
+  const limit = await startChild<{ port: number }>('collect-limit.ts', { databaseUrl: fixture.url })
   let sent = 0
   const payment = (who: (merchant: (typeof product.merchants)[number]) => Record<string, string>) => () => {
     sent += 1
@@ -40,22 +40,22 @@ export const collect: Workload = async (ground) => {
 
   const ask = (clients: number) => (port: number, next: () => Request, seconds: number) =>
     load({ port, connections: clients, seconds, status: 202, next })
-  const contender = (name: string, clients: number, operator: OperatorKind, goal?: Goal): Entry => ({
+  const contender = (name: string, clients: number, operator: OperatorKind, goal?: Goal): BenchEntry => ({
     name,
     processes: [product.pid],
     ...(goal && { goal }),
     async prepare() {
-      await clearWork(ground)
+      await clearWork(fixture)
       await product.useOperator(operator)
     },
     async measure(seconds) {
       const next = payment(({ token }) => ({ Authorization: `Bearer ${token}` }))
       const measured = await ask(clients)(product.port, next, seconds)
-      await numbered(ground)
+      await numbered(fixture)
       return measured
     },
   })
-  const sections = crowds.map(
+  const sections = loads.map(
     ({ clients, goal }): Section => ({
       title: `collect, ${clients === 1 ? 'one client' : `${clients} clients`}`,
       unit: 'requests/s',
@@ -63,7 +63,7 @@ export const collect: Workload = async (ground) => {
         {
           name: 'limit: one statement',
           processes: [limit.pid],
-          prepare: () => clearWork(ground),
+          prepare: () => clearWork(fixture),
           async measure(seconds) {
             const next = payment(({ merchantId }) => ({ 'X-Merchant': String(merchantId) }))
             return ask(clients)(limit.ready.port, next, seconds)
@@ -92,14 +92,16 @@ export const collect: Workload = async (ground) => {
 }
 
 /** What earlier turns left to be asked about must not disturb the next. */
-export async function clearWork(ground: Ground): Promise<void> {
-  await ground.owner.query('UPDATE operator_request SET next_check_at = NULL WHERE next_check_at IS NOT NULL')
+export async function clearWork(fixture: BenchFixture): Promise<void> {
+  await fixture.owner.query(
+    'UPDATE operator_request SET next_check_at = NULL WHERE next_check_at IS NOT NULL',
+  )
 }
 
 /** Waits until every event has its position. */
-export async function numbered(ground: Ground): Promise<void> {
+export async function numbered(fixture: BenchFixture): Promise<void> {
   for (;;) {
-    const { rows } = await ground.owner.query('SELECT FROM event WHERE position IS NULL LIMIT 1')
+    const { rows } = await fixture.owner.query('SELECT FROM event WHERE position IS NULL LIMIT 1')
     if (rows.length === 0) return
     await sleep(pollMs)
   }

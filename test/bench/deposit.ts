@@ -2,21 +2,21 @@ import { startChild } from './child.ts'
 import { clearWork, numbered } from './collect.ts'
 import { load, type Request } from './load.ts'
 import { startProduct } from './product.ts'
-import type { Entry, Goal, Section, Workload } from './rounds.ts'
+import type { BenchEntry, Goal, Section, Workload } from './rounds.ts'
 
 const merchantsCount = 200
 const clients = 32
 
 /** `POST /deposit` against two statements and the same operator's answer behind a bare server. */
-export const deposit: Workload = async (ground) => {
-  const product = await startProduct(ground, merchantsCount)
-  await ground.owner.query(
-    `INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+export const deposit: Workload = async (fixture) => {
+  const product = await startProduct(fixture, merchantsCount)
+  await fixture.owner.query(
+    `INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
      SELECT id, 'funding:bench-' || id, 'fund', 'funding', 'available', 900000000000, now() FROM merchant`,
   )
   const { operatorsUrl } = product
   const limit = await startChild<{ port: number }>('deposit-limit.ts', {
-    databaseUrl: ground.url,
+    databaseUrl: fixture.url,
     operatorsUrl,
   })
   let sent = 0
@@ -46,22 +46,22 @@ export const deposit: Workload = async (ground) => {
   ): Section => {
     const ask = (port: number, request: () => Request, seconds: number) =>
       load({ port, connections, seconds, status: 200, next: request })
-    const ours: Entry = {
+    const ours: BenchEntry = {
       name: 'POST /deposit',
       processes: [product.pid],
       goal,
-      prepare: () => clearWork(ground),
+      prepare: () => clearWork(fixture),
       async measure(seconds) {
         const request = next(merchants, ({ token }) => ({ Authorization: `Bearer ${token}` }))
         const measured = await ask(product.port, request, seconds)
-        await numbered(ground)
+        await numbered(fixture)
         return measured
       },
     }
-    const bare: Entry = {
+    const bare: BenchEntry = {
       name: 'limit: reserve, ask, settle',
       processes: [limit.pid],
-      prepare: () => clearWork(ground),
+      prepare: () => clearWork(fixture),
       measure: (seconds) =>
         ask(
           limit.ready.port,
@@ -86,7 +86,7 @@ export const deposit: Workload = async (ground) => {
     async close() {
       await limit.close()
       await product.close()
-      const { rows } = await ground.owner.query('SELECT * FROM audit_ledger(true) LIMIT 5')
+      const { rows } = await fixture.owner.query('SELECT * FROM audit_ledger(true) LIMIT 5')
       if (rows.length > 0) throw new Error(`The ledger does not hold: ${JSON.stringify(rows)}`)
     },
   }

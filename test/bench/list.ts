@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Ground } from './ground.ts'
+import type { BenchFixture } from './fixture.ts'
 import { openWire, quantile } from './load.ts'
 import { startProduct } from './product.ts'
-import type { Entry, Goal, Workload } from './rounds.ts'
+import type { BenchEntry, Goal, Workload } from './rounds.ts'
 
 /** Rows of the merchant whose first page is the measure. */
 const smallRows = 10_000
@@ -10,16 +10,16 @@ const smallRows = 10_000
 const stretch = 50_000
 
 /** `GET /transactions` with its exact total, deep in a long list, against the first page of a short one. */
-export const list: Workload = async (ground, { rows }) => {
-  const product = await startProduct(ground, 2)
+export const list: Workload = async (fixture, { rows }) => {
+  const product = await startProduct(fixture, 2)
   const [small, large] = product.merchants
   if (!small || !large) throw new Error('No merchants.')
-  await fill(ground, small.merchantId, smallRows)
-  await fill(ground, large.merchantId, rows)
-  await addUp(ground)
-  await ground.owner.query('VACUUM ANALYZE transaction')
+  await fill(fixture, small.merchantId, smallRows)
+  await fill(fixture, large.merchantId, rows)
+  await addUp(fixture)
+  await fixture.owner.query('VACUUM ANALYZE transaction')
 
-  const page = (name: string, { token }: typeof small, query: string, goal?: Goal): Entry => ({
+  const page = (name: string, { token }: typeof small, query: string, goal?: Goal): BenchEntry => ({
     name,
     processes: [product.pid],
     ...(goal && { goal }),
@@ -72,9 +72,9 @@ export const list: Workload = async (ground, { rows }) => {
 const oneKind = 'transaction_type=pay&payment_method=OperatorB'
 
 /** Nine in ten are paid, one in a thousand expired, the rest failed; a thousand customers. */
-export async function fill(ground: Ground, merchantId: number, rows: number): Promise<void> {
+export async function fill(fixture: BenchFixture, merchantId: number, rows: number): Promise<void> {
   for (let from = 0; from < rows; from += stretch) {
-    await ground.owner.query(
+    await fixture.owner.query(
       `INSERT INTO transaction (merchant_id, transaction_type, payment_method, customer_phone, amount, status,
          reference, request_data, settled_amount, settled_at, created_at)
        SELECT $1, 'pay', ('Operator' || substr('ABCD', 1 + n % 4, 1))::provider,
@@ -90,9 +90,9 @@ export async function fill(ground: Ground, merchantId: number, rows: number): Pr
 }
 
 /** The service adds up what the statements left. */
-export async function addUp(ground: Ground): Promise<void> {
+export async function addUp(fixture: BenchFixture): Promise<void> {
   for (;;) {
-    const { rows } = await ground.owner.query('SELECT FROM transaction_count_change LIMIT 1')
+    const { rows } = await fixture.owner.query('SELECT FROM transaction_count_change LIMIT 1')
     if (rows.length === 0) return
     await sleep(pollMs)
   }

@@ -54,7 +54,7 @@ export function quantile(values: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
 }
 
-export interface Answer {
+export interface LoadAnswer {
   status: number
   /** Head and body. */
   text: string
@@ -62,7 +62,7 @@ export interface Answer {
 
 /** One connection of its own; a client library would take more of the machine than what is measured. */
 export interface Wire {
-  send(request: Request): Promise<Answer>
+  send(request: Request): Promise<LoadAnswer>
   close(): void
 }
 
@@ -84,9 +84,9 @@ export async function openWire(port: number): Promise<Wire> {
   }
 }
 
-function answersOf(socket: Socket): () => Promise<Answer> {
+function answersOf(socket: Socket): () => Promise<LoadAnswer> {
   let text = ''
-  let waiting: PromiseWithResolvers<Answer> | null = null
+  let waiting: PromiseWithResolvers<LoadAnswer> | null = null
   const fail = (error?: Error) => waiting?.reject(error ?? new Error('The connection was closed.'))
   socket.setEncoding('latin1')
   socket.on('error', fail)
@@ -99,7 +99,7 @@ function answersOf(socket: Socket): () => Promise<Answer> {
     waiting?.resolve(answer)
   })
   return () => {
-    waiting = Promise.withResolvers<Answer>()
+    waiting = Promise.withResolvers<LoadAnswer>()
     return waiting.promise
   }
 }

@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util'
 import { bulk } from './bulk.ts'
 import { collect } from './collect.ts'
 import { deposit } from './deposit.ts'
-import { openGround } from './ground.ts'
+import { openFixture } from './fixture.ts'
 import { list } from './list.ts'
 import { nested } from './nested.ts'
 import { page } from './page.ts'
@@ -74,10 +74,10 @@ async function run(
   open: Workload,
   { only, json, ...options }: BenchOptions & { only: string; json: boolean },
 ): Promise<void> {
-  const ground = await openGround()
+  const fixture = await openFixture()
   try {
     say('preparing')
-    const bench = await open(ground, options)
+    const bench = await open(fixture, options)
     try {
       const results: SectionResult[] = []
       const sections = bench.sections.filter(({ title }) => title.includes(only))
@@ -86,7 +86,7 @@ async function run(
         throw new UsageError(`--only ${only}: no such section; there are: ${titles}`)
       }
       for (const section of sections) {
-        const result = await runSection(section, ground, options, say)
+        const result = await runSection(section, fixture, options, say)
         results.push(result)
         if (!json) write(`${table(result)}\n\n`)
       }
@@ -96,7 +96,7 @@ async function run(
       await bench.close()
     }
   } finally {
-    await ground.close()
+    await fixture.close()
   }
 }
 

@@ -1,5 +1,5 @@
 import { startChild } from './child.ts'
-import type { Ground } from './ground.ts'
+import type { BenchFixture } from './fixture.ts'
 import { load, type Request } from './load.ts'
 import { startProduct } from './product.ts'
 import type { Section, Workload } from './rounds.ts'
@@ -27,16 +27,16 @@ const dashboard = `query Dashboard {
 }`
 
 /** Nested reads through GraphQL, each against one statement that builds the JSON. */
-export const nested: Workload = async (ground) => {
-  const product = await startProduct(ground, 1)
-  const limit = await startChild<{ port: number }>('nested-limit.ts', { databaseUrl: ground.url })
+export const nested: Workload = async (fixture) => {
+  const product = await startProduct(fixture, 1)
+  const limit = await startChild<{ port: number }>('nested-limit.ts', { databaseUrl: fixture.url })
   const [merchant] = product.merchants
   if (!merchant) throw new Error('No merchant.')
   const { merchantId, token } = merchant
-  await fill(ground, merchantId, rows)
-  await addUp(ground)
-  await fillBatches(ground, merchantId)
-  await ground.owner.query('ANALYZE')
+  await fill(fixture, merchantId, rows)
+  await addUp(fixture)
+  await fillBatches(fixture, merchantId)
+  await fixture.owner.query('ANALYZE')
   const ask = (port: number, next: Request) => (seconds: number) =>
     load({ port, connections: clients, seconds, status: 200, next: () => next })
   const section = (title: string, path: string, query: string): Section => ({
@@ -77,7 +77,7 @@ export const nested: Workload = async (ground) => {
 }
 
 /** Drafts of 200 recipients each. */
-async function fillBatches({ owner }: Ground, merchantId: number): Promise<void> {
+async function fillBatches({ owner }: BenchFixture, merchantId: number): Promise<void> {
   await owner.query(
     `INSERT INTO batch (merchant_id, title, maker, created_at, recipient_count, total_amount)
      SELECT $1, 'Salaries ' || n, 'api_key:1', now(), 200, 200000 FROM generate_series(1, $2) AS n`,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { parseArgs } from 'node:util'
-import { openGround } from './ground.ts'
+import { openFixture } from './fixture.ts'
 import { load, openWire, quantile, type Request, type Wire } from './load.ts'
 import { type Product, startProduct } from './product.ts'
 import { numberAboveZero, runProgram, wholeNumber } from '../kit/command-line.ts'
@@ -129,8 +129,8 @@ function print(line: string): void {
 }
 
 async function run(inFlightMax: number | null, seconds: number, times: number): Promise<void> {
-  const ground = await openGround()
-  const product = await startProduct(ground, 20, inFlightMax)
+  const fixture = await openFixture()
+  const product = await startProduct(fixture, 20, inFlightMax)
   try {
     await product.useOperator('accepts')
     const [shop] = product.merchants
@@ -139,7 +139,7 @@ async function run(inFlightMax: number | null, seconds: number, times: number): 
     const headers = { Authorization: `Bearer ${shop?.token}` }
     await wire.send({ method: 'POST', path: '/merchant/api/pay', headers, body: payment(paid) })
     wire.close()
-    await ground.owner.query(
+    await fixture.owner.query(
       `UPDATE transaction SET status = 'cancelled', settled_at = now() WHERE reference = $1`,
       [paid],
     )
@@ -158,7 +158,7 @@ async function run(inFlightMax: number | null, seconds: number, times: number): 
     report(told, capacity, seconds)
   } finally {
     await product.close()
-    await ground.close()
+    await fixture.close()
   }
 }
 

@@ -6,18 +6,18 @@ import { startChild } from './child.ts'
 import { load, openWire } from './load.ts'
 import type { PageLimitOptions } from './processes/page-limit.ts'
 import { startProduct } from './product.ts'
-import type { Entry, Section, Workload } from './rounds.ts'
+import type { BenchEntry, Section, Workload } from './rounds.ts'
 
 /** How many readers at once. */
-const crowds = [32, 1]
+const loads = [32, 1]
 /** More than look at the same moment: each reader reads another one's. */
 const manyLinks = 1_000
 
 /** The page of a payment link, beside servers of a file of the same size. */
-export const page: Workload = async (ground) => {
-  const product = await startProduct(ground, 1)
+export const page: Workload = async (fixture) => {
+  const product = await startProduct(fixture, 1)
   const [merchantId = 0] = product.merchants.map((merchant) => merchant.merchantId)
-  await ground.owner.query(
+  await fixture.owner.query(
     `INSERT INTO payment_link (merchant_id, url_slug, title, description, amount, created_at, updated_at)
      SELECT $1, 'cours-' || n, 'Cours de couture, novembre', 'Six séances, tissu compris.', 5000, now(), now()
      FROM generate_series(1, $2) AS n`,
@@ -34,7 +34,7 @@ export const page: Workload = async (ground) => {
 
   let asked = 0
   const section = (clients: number): Section => {
-    const entry = (name: string, pid: number, port: number, path: () => string): Entry => ({
+    const entry = (name: string, pid: number, port: number, path: () => string): BenchEntry => ({
       name,
       processes: [pid],
       measure: (seconds) =>
@@ -59,7 +59,7 @@ export const page: Workload = async (ground) => {
     }
   }
   return {
-    sections: crowds.map(section),
+    sections: loads.map(section),
     notes: [
       'limit: bare node:http that streams a file of the same size, its headers known, as sirv does.',
       `${Buffer.byteLength(html, 'latin1')} bytes each.`,

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createPayouts } from '../kit/money-out.ts'
 import { startChild } from './child.ts'
 import { numbered } from './collect.ts'
-import type { Ground } from './ground.ts'
+import type { BenchFixture } from './fixture.ts'
 import { startProduct } from './product.ts'
 import type { Measurement, Workload } from './rounds.ts'
 
@@ -12,15 +12,15 @@ const merchantsCount = 200
 const payoutsPerSecond = 1_500
 
 /** Payouts that are due, sent by the engine, against one statement for 32 and one for each answer. */
-export const payouts: Workload = async (ground) => {
-  const product = await startProduct(ground, merchantsCount)
-  const { owner } = ground
+export const payouts: Workload = async (fixture) => {
+  const product = await startProduct(fixture, merchantsCount)
+  const { owner } = fixture
   await owner.query(
-    `INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+    `INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
      SELECT id, 'funding:bench-' || id, 'fund', 'funding', 'available', 900000000000, now() FROM merchant`,
   )
   const limit = await startChild('payouts-limit.ts', {
-    databaseUrl: ground.url,
+    databaseUrl: fixture.url,
     operatorsUrl: product.operatorsUrl,
   })
   const halt = () => owner.query(`INSERT INTO payments_out_halt (reason) VALUES ('bench')`)
@@ -50,9 +50,9 @@ export const payouts: Workload = async (ground) => {
             name: 'engine',
             processes: [product.pid],
             goal: { ratioMin: 0.7 },
-            prepare: (seconds) => makeDue(ground, seconds * payoutsPerSecond),
+            prepare: (seconds) => makeDue(fixture, seconds * payoutsPerSecond),
             async measure(seconds) {
-              const before = await completed(ground)
+              const before = await completed(fixture)
               const begun = performance.now()
               await owner.query(
                 `UPDATE payments_out_halt SET lifted_at = now(), lifted_reason = 'bench'
@@ -60,10 +60,10 @@ export const payouts: Workload = async (ground) => {
               )
               await owner.query('SELECT enqueue_due_payouts()')
               await sleep(seconds * 1_000)
-              const operations = (await completed(ground)) - before
+              const operations = (await completed(fixture)) - before
               const value = operations / ((performance.now() - begun) / 1_000)
               await halt()
-              await numbered(ground)
+              await numbered(fixture)
               return { value, operations, p99Ms: Number.NaN }
             },
           },
@@ -84,7 +84,7 @@ export const payouts: Workload = async (ground) => {
   }
 }
 
-async function completed({ owner }: Ground): Promise<number> {
+async function completed({ owner }: BenchFixture): Promise<number> {
   const { rows } = await owner.query<{ n: string }>(
     `SELECT coalesce(sum(n), 0) AS n FROM payout_count WHERE status = 'completed'`,
   )
@@ -92,7 +92,7 @@ async function completed({ owner }: Ground): Promise<number> {
 }
 
 /** Payouts that were scheduled and are due: what is halted begins nothing. */
-async function makeDue({ owner }: Ground, count: number): Promise<void> {
+async function makeDue({ owner }: BenchFixture, count: number): Promise<void> {
   const { rows: keys } = await owner.query<{ merchantId: number; apiKeyId: number; apiKeyVersion: number }>(
     `SELECT merchant_id AS "merchantId", id AS "apiKeyId", version AS "apiKeyVersion" FROM api_key
      WHERE merchant_id <= $1`,

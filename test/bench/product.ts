@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { startSimulatorProcess } from '../../src/operators/simulator-process.ts'
 import { Secret } from '../../src/shared/secret.ts'
 import { startChild } from './child.ts'
-import type { Ground } from './ground.ts'
+import type { BenchFixture } from './fixture.ts'
 import type { OperatorKind, ProductOptions, ProductReady } from './processes/product.ts'
 
 /** The service under way in a process of its own, beside a simulator in another. */
@@ -27,7 +27,7 @@ export interface Product {
  * @param inFlightMax null leaves the setting's own
  */
 export async function startProduct(
-  ground: Ground,
+  fixture: BenchFixture,
   merchants: number,
   inFlightMax: number | null = 100_000,
 ): Promise<Product> {
@@ -39,7 +39,7 @@ export async function startProduct(
     controlToken: new Secret('sandbox-control'),
   })
   const child = await startChild<ProductReady>('product.ts', {
-    databaseUrl: ground.url,
+    databaseUrl: fixture.url,
     dataDir,
     operatorsUrl: simulator.url,
     merchants,

@@ -11,7 +11,7 @@ import { migrate, serviceRole } from '../../src/database/migrate.ts'
 import { proveDueSlice, proveRecent, auditRowsMax } from '../../src/ledger/audit.ts'
 import { databaseUrl } from '../kit/database-url.ts'
 import { numberAboveZero, runProgram, wholeNumber } from '../kit/command-line.ts'
-import { fillBooks, group, notePoint } from './books.ts'
+import { fillBooks, group, recordPoint } from './books.ts'
 
 // A program: fills books of any size, and measures how long their proof takes.
 //   npm run proof -- [--movements 10000000] [--merchants 1000] [--seconds 900]
@@ -33,16 +33,16 @@ const spread = (all: readonly number[]) => {
   return `median ${at(0.5)}, p99 ${at(0.99)}, most ${at(1)} ms`
 }
 
-async function measure(url: string, options: { movements: number; merchants: number; seconds: number }) {
+async function measure(url: string, options: { entries: number; merchants: number; seconds: number }) {
   // No time limits: filling takes minutes.
   const owner = new pg.Pool({ connectionString: url, max: 2 })
   const pool = openPool(url, 2, serviceRole, () => {})
   const { merchants } = options
-  const groups = Math.ceil(options.movements / group.movements)
+  const groups = Math.ceil(options.entries / group.entries)
   const filled = await timed(() => fillBooks(owner, { groups, merchants, fast: true }))
-  await notePoint(owner)
+  await recordPoint(owner)
   const { rows } = await owner.query('SELECT pg_size_pretty(pg_database_size(current_database())) AS size')
-  const counted = `${groups * group.movements} movements, ${groups * group.events} events`
+  const counted = `${groups * group.entries} movements, ${groups * group.events} events`
   print(`${counted}: ${rows[0].size}, filled in ${(filled.ms / 1_000).toFixed(0)} s`)
 
   // A minute at 100 payments a second, proven three times: the point follows two proofs later.
@@ -71,7 +71,7 @@ async function measure(url: string, options: { movements: number; merchants: num
 async function pass(pool: ReturnType<typeof openPool>, secondsMax: number): Promise<void> {
   const pace = { rows: auditRowsMax }
   const stages = new Map<string, number[]>()
-  let [total, problems, at] = [0, 0, 'movement']
+  let [total, problems, at] = [0, 0, 'ledger_entry']
   for (;;) {
     const { ms, result } = await timed(() => proveDueSlice({ pool }, pace))
     if (!result) throw new Error('No pass is due.')
@@ -100,13 +100,13 @@ async function pass(pool: ReturnType<typeof openPool>, secondsMax: number): Prom
 await runProgram(async () => {
   const { values } = parseArgs({
     options: {
-      movements: { type: 'string', default: '10000000' },
+      entries: { type: 'string', default: '10000000' },
       merchants: { type: 'string', default: '1000' },
       seconds: { type: 'string', default: '1800' },
     },
   })
   const options = {
-    movements: wholeNumber('movements', values.movements),
+    entries: wholeNumber('movements', values.entries),
     merchants: wholeNumber('merchants', values.merchants),
     seconds: numberAboveZero('seconds', values.seconds),
   }

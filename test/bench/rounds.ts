@@ -1,5 +1,5 @@
 import { cpuOf, cpuSince } from './cpu.ts'
-import type { Ground } from './ground.ts'
+import type { BenchFixture } from './fixture.ts'
 
 /** One turn of one entry. */
 export interface Measurement {
@@ -20,7 +20,7 @@ export interface Goal {
 }
 
 /** One side of a comparison. */
-export interface Entry {
+export interface BenchEntry {
   name: string
   /** Process ids whose processor time is the service's; without any, none is counted at all. */
   processes: readonly number[]
@@ -35,11 +35,11 @@ export interface Entry {
 export interface Section {
   title: string
   unit: string
-  entries: readonly [Entry, ...Entry[]]
+  entries: readonly [BenchEntry, ...BenchEntry[]]
 }
 
 /** A workload that is ready to run. */
-export interface Bench {
+export interface BenchRun {
   sections: readonly Section[]
   /** Words below the tables: what was compared with what. */
   notes: readonly string[]
@@ -54,7 +54,7 @@ export interface BenchOptions {
 }
 
 /** Opens a workload on a database of its own. */
-export type Workload = (ground: Ground, options: BenchOptions) => Promise<Bench>
+export type Workload = (fixture: BenchFixture, options: BenchOptions) => Promise<BenchRun>
 
 /** The middle of the values, with the smallest and the largest. */
 export interface Spread {
@@ -92,11 +92,11 @@ interface Turn extends Measurement {
 /** Runs a section: A B C, then C B A, and so on, after one short turn of each that does not count. */
 export async function runSection(
   section: Section,
-  ground: Ground,
+  fixture: BenchFixture,
   options: Pick<BenchOptions, 'rounds' | 'seconds'>,
   say: (words: string) => void,
 ): Promise<SectionResult> {
-  const turns = new Map<Entry, Turn[]>(section.entries.map((entry) => [entry, []]))
+  const turns = new Map<BenchEntry, Turn[]>(section.entries.map((entry) => [entry, []]))
   for (const entry of section.entries) {
     const seconds = Math.min(1, options.seconds)
     await entry.prepare?.(seconds)
@@ -106,7 +106,7 @@ export async function runSection(
     const order = round % 2 ? section.entries.toReversed() : section.entries
     for (const entry of order) {
       say(`${section.title}: round ${round + 1} of ${options.rounds}, ${entry.name}`)
-      turns.get(entry)?.push(await takeTurn(entry, ground, options.seconds))
+      turns.get(entry)?.push(await takeTurn(entry, fixture, options.seconds))
     }
   }
   const [first] = section.entries
@@ -118,13 +118,13 @@ export async function runSection(
   }
 }
 
-async function takeTurn(entry: Entry, ground: Ground, seconds: number): Promise<Turn> {
+async function takeTurn(entry: BenchEntry, fixture: BenchFixture, seconds: number): Promise<Turn> {
   await entry.prepare?.(seconds)
   const service = cpuOf(entry.processes)
-  const postgres = cpuOf(await ground.postgresProcesses())
+  const postgres = cpuOf(await fixture.postgresProcesses())
   const measured = await entry.measure(seconds)
   const serviceTook = cpuSince(service, entry.processes)
-  const postgresTook = cpuSince(postgres, await ground.postgresProcesses())
+  const postgresTook = cpuSince(postgres, await fixture.postgresProcesses())
   const perOperation = (micros: number | null) =>
     micros === null || serviceTook === null ? null : micros / measured.operations
   return {
@@ -134,7 +134,7 @@ async function takeTurn(entry: Entry, ground: Ground, seconds: number): Promise<
   }
 }
 
-function summarize(entry: Entry, turns: readonly Turn[], limit: readonly Turn[]): EntryResult {
+function summarize(entry: BenchEntry, turns: readonly Turn[], limit: readonly Turn[]): EntryResult {
   const paired = (read: (turn: Turn) => number | null): Spread | null =>
     spread(
       turns.map((turn, round) => {

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { collectMany } from '../kit/money.ts'
 import { startChild } from './child.ts'
 import { numbered } from './collect.ts'
-import type { Ground } from './ground.ts'
+import type { BenchFixture } from './fixture.ts'
 import { startProduct } from './product.ts'
-import type { Entry, Goal, Measurement, Workload } from './rounds.ts'
+import type { BenchEntry, Goal, Measurement, Workload } from './rounds.ts'
 import type { Settling } from './settling.ts'
 
 const merchantsCount = 1_000
@@ -14,9 +14,9 @@ const width = 128
 const paymentsPerSecond = 6_000
 
 /** Outcomes brought to payments through `settleTransaction`, against one function call per payment. */
-export const settle: Workload = async (ground) => {
-  const product = await startProduct(ground, merchantsCount)
-  const limit = await startChild('settle-limit.ts', { databaseUrl: ground.url })
+export const settle: Workload = async (fixture) => {
+  const product = await startProduct(fixture, merchantsCount)
+  const limit = await startChild('settle-limit.ts', { databaseUrl: fixture.url })
   const spread = product.merchants.map(({ merchantId }) => merchantId)
   const hot = spread.slice(0, 1)
 
@@ -25,7 +25,7 @@ export const settle: Workload = async (ground) => {
     side: { pid: number; ask(question: object): Promise<unknown> },
     make: (count: number) => Promise<string>,
     goal?: Goal,
-  ): Entry {
+  ): BenchEntry {
     let settling: Settling | null = null
     return {
       name,
@@ -34,19 +34,19 @@ export const settle: Workload = async (ground) => {
       async prepare(seconds) {
         const count = Math.ceil(seconds * paymentsPerSecond)
         settling = { first: await make(count), count, seconds, width }
-        await numbered(ground)
+        await numbered(fixture)
       },
       async measure() {
         const measured = (await side.ask({ settling })) as Measurement
-        await numbered(ground)
+        await numbered(fixture)
         return measured
       },
     }
   }
   const ours = (name: string, merchantIds: readonly number[], goal?: Goal) =>
-    entry(name, product, (count) => openPayments(ground, merchantIds, count), goal)
+    entry(name, product, (count) => openPayments(fixture, merchantIds, count), goal)
   const theirs = (merchantIds: readonly number[]) =>
-    entry('limit: one call each', limit, (count) => openSales(ground, merchantIds, count))
+    entry('limit: one call each', limit, (count) => openSales(fixture, merchantIds, count))
 
   return {
     sections: [
@@ -74,15 +74,19 @@ export const settle: Workload = async (ground) => {
     async close() {
       await limit.close()
       await product.close()
-      const { rows } = await ground.owner.query('SELECT * FROM audit_ledger(true) LIMIT 5')
+      const { rows } = await fixture.owner.query('SELECT * FROM audit_ledger(true) LIMIT 5')
       if (rows.length > 0) throw new Error(`The ledger does not hold: ${JSON.stringify(rows)}`)
     },
   }
 }
 
 /** Makes payments in the product's own way, neighbours of different merchants. @returns the first id */
-async function openPayments(ground: Ground, merchantIds: readonly number[], count: number): Promise<string> {
-  const { rows: keys } = await ground.owner.query<{ id: number; merchantId: number; version: number }>(
+async function openPayments(
+  fixture: BenchFixture,
+  merchantIds: readonly number[],
+  count: number,
+): Promise<string> {
+  const { rows: keys } = await fixture.owner.query<{ id: number; merchantId: number; version: number }>(
     'SELECT id, merchant_id AS "merchantId", version FROM api_key WHERE merchant_id = ANY ($1)',
     [merchantIds],
   )
@@ -94,7 +98,7 @@ async function openPayments(ground: Ground, merchantIds: readonly number[], coun
   })
   let first: bigint | null = null
   for (let from = 0; from < count; from += merchantsCount) {
-    const made = await collectMany(ground.owner, items.slice(from, from + merchantsCount), 86_400_000)
+    const made = await collectMany(fixture.owner, items.slice(from, from + merchantsCount), 86_400_000)
     first ??= made[0]?.transactionId ?? null
   }
   return String(first ?? 0)
@@ -102,8 +106,12 @@ async function openPayments(ground: Ground, merchantIds: readonly number[], coun
 
 const paid = { provider: 'OperatorA', phone: '+22370110000', amount: 5_000n } as const
 
-async function openSales(ground: Ground, merchantIds: readonly number[], count: number): Promise<string> {
-  const { rows } = await ground.owner.query<{ first: string }>(
+async function openSales(
+  fixture: BenchFixture,
+  merchantIds: readonly number[],
+  count: number,
+): Promise<string> {
+  const { rows } = await fixture.owner.query<{ first: string }>(
     `WITH made AS (
        INSERT INTO limit_sale (merchant_id, amount, status, reference)
        SELECT ($1::int[])[1 + n % cardinality($1::int[])], 5000, 'pending', gen_random_uuid()

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { newHome, startProgram } from '../kit/program.ts'
-import type { Entry, Workload } from './rounds.ts'
+import type { BenchEntry, Workload } from './rounds.ts'
 
 const bare = `require('node:http').createServer().listen(0, '127.0.0.1', () => console.log('ready'))`
 /** After this time what the start left behind is tidied up, and given back. */
@@ -55,7 +55,7 @@ async function startBare(): Promise<Started> {
   }
 }
 
-function timed(name: string, begin: () => Promise<Started>, goal?: Entry['goal']): Entry {
+function timed(name: string, begin: () => Promise<Started>, goal?: BenchEntry['goal']): BenchEntry {
   return turn(name, goal, async () => {
     const begun = performance.now()
     const started = await begin()
@@ -65,7 +65,7 @@ function timed(name: string, begin: () => Promise<Started>, goal?: Entry['goal']
   })
 }
 
-function resting(name: string, begin: () => Promise<Started>, goal?: Entry['goal']): Entry {
+function resting(name: string, begin: () => Promise<Started>, goal?: BenchEntry['goal']): BenchEntry {
   return turn(name, goal, async () => {
     const started = await begin()
     await sleep(idleMs)
@@ -75,7 +75,7 @@ function resting(name: string, begin: () => Promise<Started>, goal?: Entry['goal
   })
 }
 
-function turn(name: string, goal: Entry['goal'], measure: () => Promise<number>): Entry {
+function turn(name: string, goal: BenchEntry['goal'], measure: () => Promise<number>): BenchEntry {
   return {
     name,
     processes: [],

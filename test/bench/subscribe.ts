@@ -9,19 +9,19 @@ import type { ReadersOptions, ReadersQuestion } from './processes/readers.ts'
 import type { Measurement, Section, Workload } from './rounds.ts'
 
 /** How many readers one merchant has. */
-const crowds = [1_000, 5_000]
+const loads = [1_000, 5_000]
 
 const question: ReadersQuestion = { arrivals: true }
 
 /** One event to all readers of a merchant, against one buffer written to as many connections. */
-export const subscribe: Workload = async (ground) => {
+export const subscribe: Workload = async (fixture) => {
   const dataDir = mkdtempSync(join(tmpdir(), 'merchant-payments-bench-'))
-  const options: LiveOptions = { databaseUrl: ground.url, dataDir, readers: crowds }
+  const options: LiveOptions = { databaseUrl: fixture.url, dataDir, readers: loads }
   const product = await startChild<LiveReady>('live-product.ts', options)
   const children: Child<unknown>[] = [product]
   const sections: Section[] = []
 
-  for (const [index, count] of crowds.entries()) {
+  for (const [index, count] of loads.entries()) {
     const { merchantId = 0, tokens = [] } = product.ready.merchants[index] ?? {}
     const limit = await startChild<{ port: number }>('fan-out-limit.ts', {})
     const ask = (asked: LiveQuestion) => product.ask(asked)

@@ -2,10 +2,10 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openMasterSecret } from '../../src/identity/secrets.ts'
-import { sealWebhookSecret } from '../../src/resources/webhooks/secrets.ts'
+import { encryptWebhookSecret } from '../../src/resources/webhooks/secrets.ts'
 import { newWebhookSecret } from '../../src/resources/webhooks/sign.ts'
 import { runProgram } from '../kit/command-line.ts'
-import { type Ground, openGround } from './ground.ts'
+import { type BenchFixture, openFixture } from './fixture.ts'
 import { quantile } from './load.ts'
 import { startProduct } from './product.ts'
 
@@ -26,8 +26,8 @@ async function listen(listener: RequestListener): Promise<string> {
 }
 
 await runProgram(async () => {
-  const ground = await openGround()
-  const product = await startProduct(ground, merchantsThatHang + 1)
+  const fixture = await openFixture()
+  const product = await startProduct(fixture, merchantsThatHang + 1)
   try {
     const master = await openMasterSecret(null, product.dataDir)
     const [healthy, ...hanging] = product.merchants.map(({ merchantId }) => merchantId)
@@ -41,11 +41,11 @@ await runProgram(async () => {
     let nextId = 0
     const add = async (merchantId = 0, url = '') => {
       const id = ++nextId
-      await ground.owner.query(
-        `INSERT INTO webhook_endpoint (id, merchant_id, slot, url, events, secret_sealed)
+      await fixture.owner.query(
+        `INSERT INTO webhook_endpoint (id, merchant_id, slot, url, events, secret_encrypted)
          VALUES ($1, $2, (SELECT count(*) + 1 FROM webhook_endpoint WHERE merchant_id = $2), $3,
            '{payment_received}', $4)`,
-        [id, merchantId, url, sealWebhookSecret(master, { merchantId, id }, newWebhookSecret())],
+        [id, merchantId, url, encryptWebhookSecret(master, { merchantId, id }, newWebhookSecret())],
       )
     }
     const begunAt: number[] = []
@@ -53,7 +53,7 @@ await runProgram(async () => {
       const first = begunAt.length
       for (let turn = 0; turn < events; turn += 1) {
         begunAt.push(performance.now())
-        await happen(ground, [healthy ?? 0])
+        await happen(fixture, [healthy ?? 0])
         await sleep(Math.max(0, (begunAt[first] ?? 0) + (turn + 1) * everyMs - performance.now()))
       }
       while (arrivedAt.length < begunAt.length) await sleep(10)
@@ -65,7 +65,7 @@ await runProgram(async () => {
     for (const merchantId of hanging) {
       for (let endpoint = 0; endpoint < endpointsEach; endpoint += 1) await add(merchantId, hangingUrl)
     }
-    await happen(ground, hanging)
+    await happen(fixture, hanging)
     const beside = await waits()
     const tell = (what: string, all: readonly number[]) =>
       `${what}: p50 ${quantile(all, 0.5).toFixed(0)} ms, p95 ${quantile(all, 0.95).toFixed(0)} ms\n`
@@ -78,12 +78,12 @@ await runProgram(async () => {
     return ratio <= ratioMax ? 0 : 1
   } finally {
     await product.close()
-    await ground.close()
+    await fixture.close()
   }
 })
 
 /** One event of each merchant, numbered at once. */
-async function happen({ owner }: Ground, merchantIds: readonly number[]): Promise<void> {
+async function happen({ owner }: BenchFixture, merchantIds: readonly number[]): Promise<void> {
   await owner.query(
     `INSERT INTO event (merchant_id, type, data, created_at)
      SELECT id, 'payment_received', '{"amount": 5000}', now() FROM unnest($1::int[]) AS id`,

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openMasterSecret } from '../../src/identity/secrets.ts'
-import { sealWebhookSecret } from '../../src/resources/webhooks/secrets.ts'
+import { encryptWebhookSecret } from '../../src/resources/webhooks/secrets.ts'
 import { newWebhookSecret } from '../../src/resources/webhooks/sign.ts'
 import { startChild } from './child.ts'
-import type { Ground } from './ground.ts'
+import type { BenchFixture } from './fixture.ts'
 import { type Product, startProduct } from './product.ts'
 import type { Workload } from './rounds.ts'
 
@@ -18,14 +18,14 @@ interface LimitTook {
 }
 
 /** Events that wait for one endpoint, against a bare loop that posts and notes each. */
-export const webhooks: Workload = async (ground) => {
-  const product = await startProduct(ground, 1)
+export const webhooks: Workload = async (fixture) => {
+  const product = await startProduct(fixture, 1)
   const receiver = await startChild<{ url: string }>('webhooks-receiver.ts', {})
   const { url } = receiver.ready
-  const limit = await startChild('webhooks-limit.ts', { databaseUrl: ground.url, url })
-  const lane = await openLane(ground, product, url)
+  const limit = await startChild('webhooks-limit.ts', { databaseUrl: fixture.url, url })
+  const endpointQueue = await openQueue(fixture, product, url)
   const limitProcesses = [limit.pid]
-  const laneProcesses = [product.pid]
+  const queueProcesses = [product.pid]
   return {
     sections: [
       {
@@ -42,16 +42,16 @@ export const webhooks: Workload = async (ground) => {
           },
           {
             name: 'lane',
-            processes: laneProcesses,
+            processes: queueProcesses,
             goal: { ratioMin: 0.4 },
-            prepare: (seconds) => lane.queue(Math.ceil(seconds * eventsPerSecond)),
+            prepare: (seconds) => endpointQueue.queue(Math.ceil(seconds * eventsPerSecond)),
             async measure(seconds) {
               const begun = performance.now()
-              await lane.begin()
+              await endpointQueue.begin()
               await sleep(seconds * 1_000)
-              const operations = await lane.delivered()
+              const operations = await endpointQueue.delivered()
               const value = operations / ((performance.now() - begun) / 1_000)
-              await lane.end()
+              await endpointQueue.end()
               return { value, operations, p99Ms: Number.NaN }
             },
           },
@@ -71,15 +71,15 @@ export const webhooks: Workload = async (ground) => {
           },
           {
             name: 'lane',
-            processes: laneProcesses,
+            processes: queueProcesses,
             goal: { valueMax: 5 },
-            prepare: () => lane.queue(queuedCount),
+            prepare: () => endpointQueue.queue(queuedCount),
             async measure() {
               const begun = performance.now()
-              await lane.begin()
-              while ((await lane.delivered()) < queuedCount) await sleep(pollMs)
+              await endpointQueue.begin()
+              while ((await endpointQueue.delivered()) < queuedCount) await sleep(pollMs)
               const value = (performance.now() - begun) / 1_000
-              await lane.end()
+              await endpointQueue.end()
               return { value, operations: queuedCount, p99Ms: Number.NaN }
             },
           },
@@ -102,14 +102,14 @@ export const webhooks: Workload = async (ground) => {
 const pollMs = 5
 
 /** An endpoint of the first merchant, whose events wait until a turn begins. */
-async function openLane({ owner }: Ground, { merchants, dataDir }: Product, url: string) {
+async function openQueue({ owner }: BenchFixture, { merchants, dataDir }: Product, url: string) {
   const merchantId = merchants[0]?.merchantId ?? 0
   const id = 1
   const master = await openMasterSecret(null, dataDir)
   await owner.query(
-    `INSERT INTO webhook_endpoint (id, merchant_id, slot, url, events, secret_sealed, is_active)
+    `INSERT INTO webhook_endpoint (id, merchant_id, slot, url, events, secret_encrypted, is_active)
      VALUES ($1, $2, 1, $3, '{payment_received}', $4, false)`,
-    [id, merchantId, url, sealWebhookSecret(master, { merchantId, id }, newWebhookSecret())],
+    [id, merchantId, url, encryptWebhookSecret(master, { merchantId, id }, newWebhookSecret())],
   )
   let queued = 0
   return {

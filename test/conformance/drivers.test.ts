@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { certify } from './certify.ts'
-import type { Subject } from './subject.ts'
+import type { DriverUnderTest } from './subject.ts'
 import { subjects } from './subjects.ts'
 
 /** Certifies a driver: one test, whose failure lists every operation and fault that went wrong. */
-export function describeDriver(subject: Subject, leftOut: readonly string[]): void {
+export function describeDriver(subject: DriverUnderTest, leftOut: readonly string[]): void {
   test.concurrent(`${subject.name} does right whatever goes wrong`, async () => {
     const { cells, notOffered } = await certify(subject)
     const wrong = cells.flatMap(({ fault, operation, verdict }) =>

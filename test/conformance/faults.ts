@@ -1,4 +1,4 @@
-import { type Operation, operations, type Wish } from './subject.ts'
+import { type DriverOperation, operations, type RequestedFault } from './subject.ts'
 
 /** What a money call must answer; `ok`: what it answers without a fault. */
 export type Expected =
@@ -8,11 +8,11 @@ export type Expected =
   /** Either is true: nothing is known to be over. */
   | { kind: 'open' }
 
-export interface Fault {
+export interface DriverFault {
   name: string
   /** What it happens to. */
-  to: readonly Operation[]
-  wish?: Pick<Wish, 'effect' | 'params' | 'times'> & { op?: Wish['op'] }
+  to: readonly DriverOperation[]
+  wish?: Pick<RequestedFault, 'effect' | 'params' | 'times'> & { op?: RequestedFault['op'] }
   /** Plays without a wish. */
   without?: 'connection' | 'time' | 'token'
   /** The customer is not the operator's: nothing may be done. */
@@ -42,7 +42,7 @@ const answers = (effect: 'status' | 'html', status: number, when: 'before' | 'af
 })
 
 /** Twenty faults that any operation may meet. */
-const everywhere: readonly Omit<Fault, 'to'>[] = [
+const everywhere: readonly Omit<DriverFault, 'to'>[] = [
   {
     name: 'nobody listens',
     without: 'connection',
@@ -88,7 +88,7 @@ const everywhere: readonly Omit<Fault, 'to'>[] = [
 ]
 
 /** Faults of one operation or another. */
-const somewhere: readonly Fault[] = [
+const somewhere: readonly DriverFault[] = [
   { name: 'no such wallet', to: ['collect', 'disburse'], refuses: true, expected: { kind: 'open' } },
   { name: 'done after the cut', to: money, wish: { effect: 'late_execution', ...once }, expected: lost },
   { name: 'repeats are done again', to: money, wish: { effect: 'no_dedupe' }, expected: ok },
@@ -167,11 +167,11 @@ interface StatementFault {
 }
 
 /** Every fault, in the order of the table. */
-export const faults: readonly Fault[] = [
+export const faults: readonly DriverFault[] = [
   ...everywhere.map((fault) => ({ ...fault, to: operations })),
   ...somewhere,
   ...reports.map(
-    ({ name, effect, ...report }): Fault => ({
+    ({ name, effect, ...report }): DriverFault => ({
       name,
       to: ['collect'],
       wish: { effect },
@@ -180,7 +180,7 @@ export const faults: readonly Fault[] = [
     }),
   ),
   ...statements.map(
-    ({ name, effect, expects }): Fault => ({
+    ({ name, effect, expects }): DriverFault => ({
       name,
       to: ['statement'],
       wish: { effect },

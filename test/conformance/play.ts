@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type {
   CallContext,
   Evidence,
-  Exchange,
+  OperatorExchange,
   InitiateOutcome,
   OperationKind,
   OperatorDriver,
@@ -10,8 +10,8 @@ import type {
   QueryOutcome,
   StatementOutcome,
 } from '../../src/operators/operator.ts'
-import type { Expected, Fault } from './faults.ts'
-import type { Ground, Operation, Subject, Verdict } from './subject.ts'
+import type { Expected, DriverFault } from './faults.ts'
+import type { OperatorFixture, DriverOperation, DriverUnderTest, ConformanceVerdict } from './subject.ts'
 
 const amount = 5_000n
 const roundsMax = 8
@@ -19,37 +19,37 @@ const roundMs = 3_000
 const callMs = 10_000
 
 /** One operation under one fault, at an operator of its own. */
-export interface Scene {
-  subject: Subject
-  ground: Ground
+export interface Trial {
+  subject: DriverUnderTest
+  fixture: OperatorFixture
   driver: OperatorDriver
-  fault: Fault
+  fault: DriverFault
 }
 
 /** Stops a play with what the driver did wrong. */
-export class Violation extends Error {}
+export class ContractViolation extends Error {}
 
 export function must(holds: boolean, why: string): void {
-  if (!holds) throw new Violation(why)
+  if (!holds) throw new ContractViolation(why)
 }
 
 /** A money call: its answer under the fault, then the way to the truth, and what the books say. */
-export async function playMoney(scene: Scene, kind: OperationKind): Promise<Verdict | null> {
-  const { ground, fault } = scene
-  const original = kind === 'reverse' ? await paid(scene) : undefined
-  const impossible = await wish(scene, kind)
+export async function playMoney(trial: Trial, kind: OperationKind): Promise<ConformanceVerdict | null> {
+  const { fixture, fault } = trial
+  const original = kind === 'reverse' ? await paid(trial) : undefined
+  const impossible = await wish(trial, kind)
   if (impossible) return impossible
-  const call = newCall(scene, kind, original)
+  const call = newCall(trial, kind, original)
   const ctx = context(fault)
-  const first = await call.send(askedOf(scene), 1, ctx)
-  const reached = await ground.creations(call.handle.correlationId)
+  const first = await call.send(requestsOf(trial), 1, ctx)
+  const reached = await fixture.creations(call.handle.correlationId)
   checkAnswer(fault.expected, first)
-  checkExchanges(scene, kind, ctx.exchanges, reached)
+  checkExchanges(trial, kind, ctx.exchanges, reached)
 
-  if (fault.without === 'token') await ground.heal()
-  const truth = await resolve(scene, kind, call, first)
-  await checkBook(scene, kind, call.handle, truth.evidence, original)
-  if (fault.report) checkReports(scene, fault.report)
+  if (fault.without === 'token') await fixture.heal()
+  const truth = await resolve(trial, kind, call, first)
+  await checkBook(trial, kind, call.handle, truth.evidence, original)
+  if (fault.report) checkReports(trial, fault.report)
   return null
 }
 
@@ -57,18 +57,18 @@ export async function playMoney(scene: Scene, kind: OperationKind): Promise<Verd
  * Rule 3: a refusal of the first send is one, at once or when it is asked for; that of a later send says
  * nothing of the earlier ones.
  */
-export async function playRefusal(scene: Scene, kind: 'collect' | 'disburse'): Promise<null> {
-  const { ground, driver } = scene
-  const stranger = { ...scene, subject: { ...scene.subject, customer: scene.subject.stranger } }
+export async function playRefusal(trial: Trial, kind: 'collect' | 'disburse'): Promise<null> {
+  const { fixture, driver } = trial
+  const stranger = { ...trial, subject: { ...trial.subject, customer: trial.subject.stranger } }
   const call = newCall(stranger, kind)
   const first = await call.send(driver, 1, context())
   must(first.kind === 'refused' || first.kind === 'accepted', `it was ${words(first)}`)
   const handle = 'handle' in first ? first.handle : call.handle
-  await ground.advance(roundMs)
+  await fixture.advance(roundMs)
   const then = first.kind === 'refused' ? first : await driver.query(kind, handle, context())
   must(then.kind === 'refused', `asked for, it was ${words(then)}`)
   if (then.kind === 'refused') must(then.refusal.reason.endsWith('_NOT_FOUND'), then.refusal.reason)
-  must((await ground.executions(handle.clientRef)).count === 0, 'it was done all the same')
+  must((await fixture.executions(handle.clientRef)).count === 0, 'it was done all the same')
 
   const resent = await newCall(stranger, kind).send(driver, 2, context())
   must(resent.kind !== 'refused', 'the refusal of a resend was taken for a proof')
@@ -76,14 +76,14 @@ export async function playRefusal(scene: Scene, kind: 'collect' | 'disburse'): P
 }
 
 /** A question about a payment that was made: under the fault nothing is learnt, afterwards the truth. */
-export async function playQuery(scene: Scene): Promise<Verdict | null> {
-  const { ground, driver, fault } = scene
-  const handle = await paid(scene)
-  const impossible = await wish(scene, 'query')
+export async function playQuery(trial: Trial): Promise<ConformanceVerdict | null> {
+  const { fixture, driver, fault } = trial
+  const handle = await paid(trial)
+  const impossible = await wish(trial, 'query')
   if (impossible) return impossible
-  const before = await ground.creations(handle.correlationId)
+  const before = await fixture.creations(handle.correlationId)
   const ctx = context(fault)
-  const asked = await askedOf(scene).query('collect', handle, ctx)
+  const asked = await requestsOf(trial).query('collect', handle, ctx)
   if (fault.expected.kind === 'ok' && fault.wish?.effect === 'token_expired')
     must(asked.kind === 'settled', `a fresh token was not tried: ${words(asked)}`)
   else if (fault.expected.kind === 'open')
@@ -92,37 +92,37 @@ export async function playQuery(scene: Scene): Promise<Verdict | null> {
       `an unknown state became ${words(asked)}`,
     )
   else must(asked.kind === 'unreachable', `no answer became ${words(asked)}`)
-  checkSecrets(scene, ctx.exchanges)
+  checkSecrets(trial, ctx.exchanges)
 
-  await ground.heal()
+  await fixture.heal()
   const then = await driver.query('collect', handle, context())
   must(then.kind === 'settled' && then.evidence.amount === amount, `afterwards: ${words(then)}`)
-  must((await ground.creations(handle.correlationId)) === before, 'a question made a payment')
+  must((await fixture.creations(handle.correlationId)) === before, 'a question made a payment')
   return null
 }
 
 /** The statement of a day with three movements: whole, or not at all. */
-export async function playStatement(scene: Scene): Promise<Verdict | null> {
-  const { ground, driver, fault } = scene
+export async function playStatement(trial: Trial): Promise<ConformanceVerdict | null> {
+  const { fixture, driver, fault } = trial
   const { capabilities } = driver
   if (capabilities.statement === 'none') return { kind: 'not offered', what: 'statement' }
-  await settle(scene, 'collect')
-  const { clientRef } = await settle(scene, 'disburse')
-  await settle(scene, 'collect')
+  await settle(trial, 'collect')
+  const { clientRef } = await settle(trial, 'disburse')
+  await settle(trial, 'collect')
   const day = new Date().toISOString().slice(0, 10)
   const whole = await driver.statement(day, context())
   must(whole.kind === 'statement', `without a fault: ${words(whole)}`)
-  const impossible = await wish(scene, 'statement', fault.statement === undefined ? undefined : clientRef)
+  const impossible = await wish(trial, 'statement', fault.statement === undefined ? undefined : clientRef)
   if (impossible) return impossible
   const ctx = context(fault)
-  const read = await askedOf(scene).statement(day, ctx)
-  checkSecrets(scene, ctx.exchanges)
+  const read = await requestsOf(trial).statement(day, ctx)
+  checkSecrets(trial, ctx.exchanges)
   if (fault.statement !== undefined) checkLines(whole, read, fault.statement)
   else if (fault.wish?.effect === 'token_expired')
     must(read.kind === 'statement', 'a fresh token was not tried')
   else must(read.kind === 'unreachable', `no answer became ${words(read)}`)
 
-  await ground.heal()
+  await fixture.heal()
   const again = await driver.statement(day, context())
   must(
     again.kind === 'statement' && whole.kind === 'statement' && again.lines.length === whole.lines.length,
@@ -137,9 +137,9 @@ interface MoneyCall {
   send(driver: OperatorDriver, attempt: number, ctx: CallContext): Promise<InitiateOutcome>
 }
 
-function newCall({ subject, ground }: Scene, kind: OperationKind, original?: OperatorHandle): MoneyCall {
+function newCall({ subject, fixture }: Trial, kind: OperationKind, original?: OperatorHandle): MoneyCall {
   const handle: OperatorHandle = { correlationId: randomUUID(), clientRef: randomUUID() }
-  const same = { handle, amount, callbackUrl: ground.driver.callbackUrl('17') }
+  const same = { handle, amount, callbackUrl: fixture.driver.callbackUrl('17') }
   const { customer } = subject
   const pages = { successUrl: 'https://shop.test/yes', cancelUrl: 'https://shop.test/no' }
   return {
@@ -154,15 +154,15 @@ function newCall({ subject, ground }: Scene, kind: OperationKind, original?: Ope
 }
 
 /** A collection that is through, without any fault. @returns its handle, with the operator's names */
-function paid(scene: Scene): Promise<OperatorHandle> {
-  return settle(scene, 'collect')
+function paid(trial: Trial): Promise<OperatorHandle> {
+  return settle(trial, 'collect')
 }
 
-async function settle(scene: Scene, kind: 'collect' | 'disburse'): Promise<OperatorHandle> {
-  const call = newCall(scene, kind)
-  const first = await call.send(scene.driver, 1, context())
+async function settle(trial: Trial, kind: 'collect' | 'disburse'): Promise<OperatorHandle> {
+  const call = newCall(trial, kind)
+  const first = await call.send(trial.driver, 1, context())
   must(first.kind === 'accepted' || first.kind === 'settled', `without a fault: ${words(first)}`)
-  const { evidence, handle } = await resolve(scene, kind, call, first)
+  const { evidence, handle } = await resolve(trial, kind, call, first)
   return { ...handle, operatorRef: evidence.operatorRef }
 }
 
@@ -171,7 +171,7 @@ async function settle(scene: Scene, kind: 'collect' | 'disburse'): Promise<Opera
  * the service.
  */
 async function resolve(
-  { ground, driver }: Scene,
+  { fixture, driver }: Trial,
   kind: OperationKind,
   call: MoneyCall,
   first: InitiateOutcome,
@@ -187,11 +187,11 @@ async function resolve(
       outcome = await call.send(driver, nothingLeft ? 1 : 1 + round, context())
       continue
     }
-    await ground.advance(roundMs)
+    await fixture.advance(roundMs)
     outcome = await driver.query(kind, handle, context())
     if (outcome.kind === 'reversed') return { evidence: outcome.evidence, handle }
   }
-  throw new Violation(`never known: ${words(outcome)}`)
+  throw new ContractViolation(`never known: ${words(outcome)}`)
 }
 
 function defined(handle: OperatorHandle): Partial<OperatorHandle> {
@@ -219,8 +219,13 @@ function checkAnswer(expected: Expected, outcome: InitiateOutcome): void {
 }
 
 /** Rules 2 and 4: sent once, by our record and by the operator's, and without a secret in it. */
-function checkExchanges(scene: Scene, kind: string, exchanges: readonly Exchange[], reached: number): void {
-  const { without, wish: asked } = scene.fault
+function checkExchanges(
+  trial: Trial,
+  kind: string,
+  exchanges: readonly OperatorExchange[],
+  reached: number,
+): void {
+  const { without, wish: asked } = trial.fault
   const recorded = exchanges.filter(({ operation }) => operation === kind).length
   const withNewToken = asked?.effect === 'token_expired' ? 1 : 0
   const held = without === 'token' || without === 'time'
@@ -229,10 +234,10 @@ function checkExchanges(scene: Scene, kind: string, exchanges: readonly Exchange
   must(recorded >= least && recorded <= most, `${recorded} exchanges are on record, ${most} were due`)
   // An answer that is held back is written down by the operator only when it leaves.
   must(reached <= most, `it was sent ${reached} times`)
-  checkSecrets(scene, exchanges)
+  checkSecrets(trial, exchanges)
 }
 
-function checkSecrets({ subject }: Scene, exchanges: readonly Exchange[]): void {
+function checkSecrets({ subject }: Trial, exchanges: readonly OperatorExchange[]): void {
   must(!subject.secrets.test(JSON.stringify(exchanges)), 'a secret is on record')
   // Whoever signs in shows a secret and gets one, whatever their fields are called.
   const signIns = exchanges.filter(({ operation }) => operation === 'token')
@@ -242,13 +247,13 @@ function checkSecrets({ subject }: Scene, exchanges: readonly Exchange[]): void 
 
 /** Rule 5, and the books: done once, for what the operator says. */
 async function checkBook(
-  { ground, fault }: Scene,
+  { fixture, fault }: Trial,
   kind: OperationKind,
   handle: OperatorHandle,
   evidence: Evidence,
   original: OperatorHandle | undefined,
 ): Promise<void> {
-  const book = await ground.executions((original ?? handle).clientRef)
+  const book = await fixture.executions((original ?? handle).clientRef)
   const otherwise: Record<string, bigint> = { wrong_amount: -100n, excess_amount: 100n }
   const francs = amount + (otherwise[fault.wish?.effect ?? ''] ?? 0n)
   must(book.count === 1, `the operator's book has it ${book.count} times`)
@@ -260,13 +265,13 @@ async function checkBook(
   must(evidence.amount === francs, `the evidence says ${evidence.amount} francs`)
   must(/^[0-9a-f]{64}$/.test(evidence.digest), 'the evidence has no digest')
   must(evidence.operatorRef !== '', 'the evidence names nothing')
-  const problems = await ground.problems()
+  const problems = await fixture.problems()
   must(problems.length === 0, problems.join('; '))
 }
 
 /** A report is a hint at most; one that is forged is none. */
-function checkReports({ driver, ground }: Scene, expected: NonNullable<Fault['report']>): void {
-  const outcomes = ground.callbacks.map((raw) => driver.parseCallback(raw))
+function checkReports({ driver, fixture }: Trial, expected: NonNullable<DriverFault['report']>): void {
+  const outcomes = fixture.callbacks.map((raw) => driver.parseCallback(raw))
   const said = outcomes.map((outcome) => (outcome.kind === 'hint' ? outcome.says : outcome.kind))
   must(said.join() === expected.says.join(), `the reports said: ${said.join(', ') || 'nothing'}`)
   const keys = new Set(outcomes.map((outcome) => (outcome.kind === 'hint' ? outcome.dedupeKey : '')))
@@ -276,11 +281,12 @@ function checkReports({ driver, ground }: Scene, expected: NonNullable<Fault['re
 function checkLines(
   whole: StatementOutcome,
   read: StatementOutcome,
-  expected: NonNullable<Fault['statement']>,
+  expected: NonNullable<DriverFault['statement']>,
 ): void {
   if (expected === 'unreachable')
     return must(read.kind === 'unreachable', `a part was read as ${words(read)}`)
-  if (whole.kind !== 'statement' || read.kind !== 'statement') throw new Violation(`it was ${words(read)}`)
+  if (whole.kind !== 'statement' || read.kind !== 'statement')
+    throw new ContractViolation(`it was ${words(read)}`)
   const sum = (lines: typeof read.lines, field: 'amount' | 'fee') =>
     lines.reduce((total, line) => total + line[field], 0n)
   const more = read.lines.length - whole.lines.length
@@ -293,26 +299,30 @@ function checkLines(
 }
 
 /** Puts the fault in force, where it needs the operator. */
-async function wish(scene: Scene, operation: Operation, clientRef?: string): Promise<Verdict | null> {
-  const { subject, ground, fault } = scene
+async function wish(
+  trial: Trial,
+  operation: DriverOperation,
+  clientRef?: string,
+): Promise<ConformanceVerdict | null> {
+  const { subject, fixture, fault } = trial
   if (fault.without === 'token' && !subject.signsIn)
     return { kind: 'impossible', why: 'it shows a key with each call' }
   if (!fault.wish) return null
-  const why = await ground.wish({ op: operation, ...fault.wish, ...(clientRef && { clientRef }) })
+  const why = await fixture.wish({ op: operation, ...fault.wish, ...(clientRef && { clientRef }) })
   return why === null ? null : { kind: 'impossible', why }
 }
 
-function askedOf({ ground, driver, fault }: Scene): OperatorDriver {
-  if (fault.without === 'connection') return ground.unreachable
-  return fault.without === 'token' ? ground.fresh : driver
+function requestsOf({ fixture, driver, fault }: Trial): OperatorDriver {
+  if (fault.without === 'connection') return fixture.unreachable
+  return fault.without === 'token' ? fixture.fresh : driver
 }
 
-function context(fault?: Fault): CallContext & { exchanges: Exchange[] } {
-  const exchanges: Exchange[] = []
+function context(fault?: DriverFault): CallContext & { exchanges: OperatorExchange[] } {
+  const exchanges: OperatorExchange[] = []
   const ms = fault?.without === 'time' ? 450 : (fault?.callMs ?? callMs)
   return {
     deadline: new Date(Date.now() + ms),
-    lane: 'interactive',
+    priority: 'interactive',
     record: (exchange) => exchanges.push(exchange),
     exchanges,
   }

@@ -2,12 +2,12 @@ import type { OperatorDriver, RawCallback } from '../../src/operators/operator.t
 
 /** What a driver is certified for; each is played once under each fault. */
 export const operations = ['collect', 'disburse', 'reverse', 'query', 'statement'] as const
-export type Operation = (typeof operations)[number]
+export type DriverOperation = (typeof operations)[number]
 
 /** A wish to an operator: what goes wrong, with which request. */
-export interface Wish {
+export interface RequestedFault {
   effect: string
-  op: Operation | 'token'
+  op: DriverOperation | 'token'
   /** Only what carries this reference. */
   clientRef?: string
   params?: Readonly<Record<string, number | string>>
@@ -23,14 +23,14 @@ export interface Executions {
 }
 
 /** An operator of its own for each test, with one driver that speaks to it. */
-export interface Ground {
+export interface OperatorFixture {
   driver: OperatorDriver
   /** The same, as a process has it that was just started. */
   fresh: OperatorDriver
   /** The same, of an operator that nobody can connect to. */
   unreachable: OperatorDriver
   /** Puts a fault in force. @returns null, or why this operator can never show it */
-  wish(wish: Wish): Promise<string | null>
+  wish(wish: RequestedFault): Promise<string | null>
   /** Takes all faults back. */
   heal(): Promise<void>
   /** Moves the operator's time. */
@@ -49,7 +49,7 @@ export interface Ground {
  * A driver to be certified. For the two protocols that are built in, `subjects.ts` shows what it takes; a
  * driver of another protocol brings an operator of its own that can go wrong in the same ways.
  */
-export interface Subject {
+export interface DriverUnderTest {
   name: string
   /** An E.164 number whose owner pays and receives at once. */
   customer: string
@@ -59,11 +59,11 @@ export interface Subject {
   signsIn: boolean
   /** Words that no record may hold: keys, secrets, tokens. */
   secrets: RegExp
-  open(): Promise<Ground>
+  open(): Promise<OperatorFixture>
 }
 
 /** What became of one operation under one fault. */
-export type Verdict =
+export type ConformanceVerdict =
   | { kind: 'passed' }
   | { kind: 'failed'; why: string }
   /** It cannot happen: to this operation, or at this operator. */
@@ -71,15 +71,15 @@ export type Verdict =
   /** The driver does not do this yet. */
   | { kind: 'not offered'; what: string }
 
-export interface Cell {
+export interface ConformanceCell {
   fault: string
-  operation: Operation
-  verdict: Verdict
+  operation: DriverOperation
+  verdict: ConformanceVerdict
 }
 
 export interface Certificate {
   subject: string
-  cells: readonly Cell[]
+  cells: readonly ConformanceCell[]
   /** What a driver may offer besides, and this one does not yet. */
   notOffered: readonly string[]
 }

@@ -8,32 +8,32 @@ import type { DriverDeps, OperatorDriver, RawCallback } from '../../src/operator
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { systemClock } from '../../src/shared/clock.ts'
 import { createLog } from '../../src/telemetry/log.ts'
-import type { Ground, Subject } from './subject.ts'
+import type { OperatorFixture, DriverUnderTest } from './subject.ts'
 
 const controlToken = 'conformance-control'
 const closedPort = 'http://127.0.0.1:1'
 
 /** The drivers of the product, each in the flows that its protocol has. */
-export const subjects: readonly Subject[] = [
+export const subjects: readonly DriverUnderTest[] = [
   subject('gsma-mm, told by callback (OperatorA)', 'OperatorA'),
   subject('gsma-mm, polled (OperatorC)', 'OperatorC'),
   subject('gsma-mm 1.1, at once (OperatorD)', 'OperatorD'),
   subject('checkout-session (OperatorB)', 'OperatorB'),
 ]
 
-function subject(name: string, provider: OperatorSettings['provider']): Subject {
+function subject(name: string, provider: OperatorSettings['provider']): DriverUnderTest {
   return {
     name,
     customer: '+22370000001',
     stranger: '+22370030001',
     signsIn: provider !== 'OperatorB',
     secrets: /sandbox-(secret|key|webhook)|Bearer/,
-    open: () => openGround(provider),
+    open: () => openFixture(provider),
   }
 }
 
 /** A simulator of its own, and a driver that speaks to it as the service would. */
-async function openGround(provider: OperatorSettings['provider']): Promise<Ground> {
+async function openFixture(provider: OperatorSettings['provider']): Promise<OperatorFixture> {
   const simulator = await startSimulator({ port: 0, controlToken })
   const callbacks = await openCallbacks()
   const control = controlOf(simulator.url)

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util'
 import { faults } from './faults.ts'
-import { type Certificate, operations, type Verdict } from './subject.ts'
+import { type Certificate, operations, type ConformanceVerdict } from './subject.ts'
 
 const signs = { passed: 'yes', failed: 'NO', impossible: '-', 'not offered': 'not yet' } as const
 const colours = { passed: 'green', failed: 'red', impossible: 'gray', 'not offered': 'yellow' } as const
@@ -38,6 +38,6 @@ export function table({ subject, cells, notOffered }: Certificate): string {
   ].join('\n')
 }
 
-function sign(verdict: Verdict): string {
+function sign(verdict: ConformanceVerdict): string {
   return styleText(colours[verdict.kind], signs[verdict.kind].padEnd(width))
 }

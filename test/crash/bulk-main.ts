@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { openPool } from '../../src/database/client.ts'
 import { runProgram, wholeNumber } from '../kit/command-line.ts'
-import { stormBulk } from './bulk.ts'
+import { crashBulk } from './bulk.ts'
 import { startOperators } from './operator.ts'
 import { startPostgres } from './postgres.ts'
 import { startProxy } from './proxy.ts'
@@ -39,8 +39,8 @@ async function runBulk(): Promise<number> {
   const owner = openPool({ connectionString: databaseUrl }, 4, null, () => {})
   try {
     const options = { databaseUrl, owner, operators, recipients, kills, isShort: values.short, say }
-    const storm = await stormBulk(options)
-    const { violations, counts, paid, resends, atOnce, allAtOnce, ms, peakMb } = storm
+    const run = await crashBulk(options)
+    const { violations, counts, paid, resends, atOnce, allAtOnce, ms, peakMb } = run
     const of = Object.entries(counts).map(([status, count]) => `${count} ${status}`)
     say(
       `${recipients} recipients in ${Math.round(ms / 1_000)} s, ${kills} kills: ${of.join(', ')}; ` +

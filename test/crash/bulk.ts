@@ -9,14 +9,14 @@ import { providers } from '../../src/shared/providers.ts'
 import { mostOpen, operatorCalls } from '../kit/operator-calls.ts'
 import { balanceOf, fundedMerchant } from '../kit/money.ts'
 import { call, type Home, newHome, type Running, signIn, startOptions, startProgram } from '../kit/program.ts'
-import { type Operators, operatorsControlToken } from './operator.ts'
+import { type CrashOperators, operatorsControlToken } from './operator.ts'
 import { pick, randomFrom } from './plan.ts'
 
-export interface BulkStormOptions {
+export interface BulkRunOptions {
   databaseUrl: string
   /** The same database, with the rights of its owner. */
   owner: pg.Pool
-  operators: Operators
+  operators: CrashOperators
   recipients: number
   /** Kills (-9) of the process that sends at that moment, evenly over the run. */
   kills: number
@@ -25,7 +25,7 @@ export interface BulkStormOptions {
   say(line: string): void
 }
 
-export interface BulkStorm {
+export interface BulkRun {
   /** What is wrong; empty where nobody was paid twice or not at all. */
   violations: string[]
   counts: Readonly<Record<string, number>>
@@ -88,7 +88,7 @@ const endMaxMs = 15 * 60_000
  * Pays one batch over all four operators by two processes of the service over one database, kills the one
  * that sends again and again, and holds what became of everybody against the operators' own book.
  */
-export async function stormBulk(options: BulkStormOptions): Promise<BulkStorm> {
+export async function crashBulk(options: BulkRunOptions): Promise<BulkRun> {
   const { owner, operators, recipients, kills } = options
   const nodes = createNodes(options)
   try {
@@ -147,7 +147,7 @@ export async function stormBulk(options: BulkStormOptions): Promise<BulkStorm> {
 }
 
 /** The same people for the same number of them: one at least of each scenario, where there are so many. */
-function recipientsOf({ recipients, isShort }: BulkStormOptions) {
+function recipientsOf({ recipients, isShort }: BulkRunOptions) {
   const random = randomFrom(recipients)
   const mix = [...payees, ...slow(isShort)].map(({ value, weight }) => ({ value, weight }))
   const every = Math.max(1, Math.floor(recipients / mix.length))
@@ -163,7 +163,7 @@ function recipientsOf({ recipients, isShort }: BulkStormOptions) {
 }
 
 /** The two processes, with the secret that merchants of tests are made under. */
-function createNodes({ databaseUrl, operators, isShort }: BulkStormOptions) {
+function createNodes({ databaseUrl, operators, isShort }: BulkRunOptions) {
   const nodes: { home: Home; running: Running | null }[] = []
   let peakKb = 0
   const at = (n: number) => {
@@ -210,7 +210,7 @@ function createNodes({ databaseUrl, operators, isShort }: BulkStormOptions) {
 }
 
 /** Which process sends: it wants to be told at its own address, where the operator tells at all. */
-async function senderOf(operators: Operators): Promise<string | null> {
+async function senderOf(operators: CrashOperators): Promise<string | null> {
   const answer = await fetch(`${operators.url}/_sim/requests`, {
     headers: { 'x-control-token': operatorsControlToken },
   })
@@ -227,7 +227,7 @@ const returnedOf =
  * Waits until there are so many. Where nothing goes on by itself any more, time passes: each time eight times
  * as much, for some wait a day.
  */
-function watchOf({ owner, isShort }: BulkStormOptions, passTime: (minutes: number) => Promise<void>) {
+function watchOf({ owner, isShort }: BulkRunOptions, passTime: (minutes: number) => Promise<void>) {
   return async function wait(count: number, question: string, id: number): Promise<number> {
     let seen = -1
     let since = performance.now()
@@ -264,10 +264,10 @@ interface Row {
 
 /** Holds everybody against the operators' book, and the batch against everybody. */
 async function inspect(
-  { owner, operators }: BulkStormOptions,
+  { owner, operators }: BulkRunOptions,
   id: number,
   { merchantId, funds }: { merchantId: number; funds: number },
-): Promise<Omit<BulkStorm, 'ms' | 'peakMb'>> {
+): Promise<Omit<BulkRun, 'ms' | 'peakMb'>> {
   const { rows } = await owner.query<Row>(
     `SELECT r.id, r.status, r.amount::float8 AS amount, r.settled_amount::float8 AS settled,
        r.reversed_at IS NOT NULL AS reversed, r.payment_method AS operator, q.correlation_id AS identity,
@@ -314,7 +314,7 @@ async function inspect(
   return { violations, counts, paid, resends, atOnce, allAtOnce }
 }
 
-function disagreement(row: Row, book: ReturnType<Operators['book']>): string[] {
+function disagreement(row: Row, book: ReturnType<CrashOperators['book']>): string[] {
   const executions = (row.identity === null ? null : book.get(row.identity)) ?? []
   const paid = executions.filter(({ state }) => state === 'completed' || state === 'reversed')
   const isOpen = executions.some(({ state }) => state === 'pending')

@@ -40,7 +40,7 @@ test('SIGTERM ends a storm and all that it started', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'merchant-payments-crash-'))
   // PostgreSQL runs under another account where the tests run as root.
   chmodSync(dir, 0o755)
-  const storm = spawn(process.execPath, [main, '--seeds', '1', '--cycles', '1000'], {
+  const run = spawn(process.execPath, [main, '--seeds', '1', '--cycles', '1000'], {
     env: { ...process.env, TMPDIR: dir },
     stdio: ['ignore', 'pipe', 'inherit'],
     // A group of its own, which the service under test is in; PostgreSQL's commands name the folder.
@@ -51,27 +51,27 @@ test('SIGTERM ends a storm and all that it started', async () => {
     const { stdout } = await promisify(execFile)('ps', ['-eo', 'pid=,pgid=,args='])
     return stdout
       .split('\n')
-      .filter((line) => line.includes(dir) || line.trim().split(/ +/)[1] === String(storm.pid))
-      .filter((line) => line.trim().split(/ +/)[0] !== String(storm.pid))
+      .filter((line) => line.includes(dir) || line.trim().split(/ +/)[1] === String(run.pid))
+      .filter((line) => line.trim().split(/ +/)[0] !== String(run.pid))
   }
   try {
-    const exit = once(storm, 'exit')
+    const exit = once(run, 'exit')
     let said = ''
-    storm.stdout.on('data', (chunk) => (said += String(chunk)))
-    await once(storm.stdout, 'data')
+    run.stdout.on('data', (chunk) => (said += String(chunk)))
+    await once(run.stdout, 'data')
     // Each is killed and started again all the while.
     await eventually(async () => {
       const before = (await others()).join('\n')
       expect(before).toMatch(/bin\/postgres -D/)
       expect(before).toMatch(/src\/main\.ts/)
     }, 20_000)
-    storm.kill('SIGTERM')
+    run.kill('SIGTERM')
     expect(await exit).toEqual([143, null])
     expect(said).toMatch(/^ended by SIGTERM$/m)
     expect(await others()).toEqual([])
     expect(readdirSync(dir)).toEqual([])
   } finally {
-    if (storm.exitCode === null) process.kill(-(storm.pid ?? 0), 'SIGKILL')
+    if (run.exitCode === null) process.kill(-(run.pid ?? 0), 'SIGKILL')
     rmSync(dir, { recursive: true, force: true })
   }
 }, 60_000)

@@ -1,8 +1,8 @@
-import type { Execution } from './operator.ts'
-import type { Picture, TransactionRow } from './picture.ts'
+import type { ExecutedOrder } from './operator.ts'
+import type { Snapshot, TransactionRow } from './snapshot.ts'
 
 /** What must hold. @returns a sentence for each thing that is wrong */
-type Check = (picture: Picture, isOver: boolean) => string[]
+type Check = (snapshot: Snapshot, isOver: boolean) => string[]
 
 /**
  * Everything that must hold in every picture; with `isOver` the storm has passed, nothing is under way any
@@ -31,10 +31,10 @@ export const invariants: Readonly<Record<string, Check>> = {
     ...repeated(payouts.map(nameOf)),
   ],
 
-  'the ledger adds up': ({ ledgerProblems, movements, balances }) => {
+  'the ledger adds up': ({ ledgerProblems, entries, balances }) => {
     const sums = new Map<string, number>()
     const add = (key: string, amount: number) => sums.set(key, (sums.get(key) ?? 0) + amount)
-    for (const { merchant_id: id, debit, credit, amount } of movements) {
+    for (const { merchant_id: id, debit, credit, amount } of entries) {
       add(`${id} ${debit}`, -amount)
       add(`${id} ${credit}`, amount)
     }
@@ -48,8 +48,8 @@ export const invariants: Readonly<Record<string, Check>> = {
     ]
   },
 
-  'every step of a transaction happens once': ({ movements }) =>
-    repeated(movements.map(({ cause, step }) => `${cause} ${step}`)),
+  'every step of a transaction happens once': ({ entries }) =>
+    repeated(entries.map(({ origin, step }) => `${origin} ${step}`)),
 
   'an operator executes each order at most once': ({ operators }) =>
     Array.from(operators).flatMap(([identity, executions]) => {
@@ -60,8 +60,8 @@ export const invariants: Readonly<Record<string, Check>> = {
         : []
     }),
 
-  'an operator knows no order that is not on record': ({ executed, operators, ...picture }) => {
-    const { transactions, payouts, recipients } = picture
+  'an operator knows no order that is not on record': ({ executed, operators, ...snapshot }) => {
+    const { transactions, payouts, recipients } = snapshot
     const known = new Set([...transactions, ...payouts, ...recipients].map(({ identity }) => identity))
     return executed.flatMap((identity) =>
       known.has(identity) ? [] : [`${identity}: ${JSON.stringify(operators.get(identity))}`],
@@ -185,15 +185,15 @@ export const invariants: Readonly<Record<string, Check>> = {
         : []
     }),
 
-  'a link has no more attempts and payments than places': ({ crowdedLinks }) =>
-    crowdedLinks.map(({ id, places, taken }) => `link ${id}: ${taken} at once, of at most ${places}`),
+  'a link has no more attempts and payments than places': ({ overfullLinks }) =>
+    overfullLinks.map(({ id, places, taken }) => `link ${id}: ${taken} at once, of at most ${places}`),
 
-  'our clearing accounts are the operators’ books': ({ movements, operators }, isOver) => {
+  'our clearing accounts are the operators’ books': ({ entries, operators }, isOver) => {
     const ours = new Map<string, number>()
     const theirs = new Map<string, number>()
     const add = (sums: Map<string, number>, name: string, amount: number) =>
       sums.set(name, (sums.get(name) ?? 0) + amount)
-    for (const { debit, credit, step, amount } of movements) {
+    for (const { debit, credit, step, amount } of entries) {
       const isOut = step === 'post' || (step === 'reverse' && credit === 'available')
       add(ours, `${debit} ${isOut}`, isOut ? -amount : amount)
       add(ours, `${credit} ${isOut}`, isOut ? amount : -amount)
@@ -218,7 +218,7 @@ export const invariants: Readonly<Record<string, Check>> = {
 /** How the record and the operator's book differ; null where they do not. */
 function disagreement(
   { status, settled_amount: settled, refunded }: TransactionRow,
-  executions: readonly Execution[],
+  executions: readonly ExecutedOrder[],
   isOver: boolean,
 ): string | null {
   const paid = executions.filter(({ state }) => state === 'completed' || state === 'reversed')

@@ -2,9 +2,9 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { randomInt } from 'node:crypto'
 import { constants } from 'node:os'
-import { findPlanted, namedPlants, processesOf } from './planted.ts'
-import type { Plant } from './plants.ts'
-import { runStorm, type Storm } from './storm.ts'
+import { findMutant, namedMutants, processesOf } from './find-mutant.ts'
+import type { CrashMutant } from './mutants.ts'
+import { crashOnce, type CrashRun } from './crash-run.ts'
 import { lastWarnings } from './under-test.ts'
 import { runProgram, UsageError, wholeNumber } from '../kit/command-line.ts'
 
@@ -43,7 +43,7 @@ function readNumbers() {
     throw new UsageError(`${positionals.join(' ')}: names are of planted bugs, and need --planted`)
   return {
     help: values.help,
-    planted: values.planted ? namedPlants(positionals) : null,
+    planted: values.planted ? namedMutants(positionals) : null,
     say: values.quiet ? () => {} : say,
     seeds: number('seeds', 8),
     cycles: number('cycles', 10),
@@ -64,50 +64,50 @@ async function runAll<T>(
   work: (item: T) => Promise<void>,
 ): Promise<void> {
   const waiting = [...items]
-  const lane = async () => {
+  const worker = async () => {
     for (let item = waiting.shift(); item !== undefined; item = waiting.shift()) await work(item)
   }
-  const lanes = await Promise.allSettled(
-    Array.from({ length: parallel }, () => lane().finally(() => waiting.splice(0))),
+  const workers = await Promise.allSettled(
+    Array.from({ length: parallel }, () => worker().finally(() => waiting.splice(0))),
   )
-  const broken = lanes.find(({ status }) => status === 'rejected')
+  const broken = workers.find(({ status }) => status === 'rejected')
   if (broken?.status === 'rejected') throw broken.reason
 }
 
-function report(storm: Storm): void {
+function report(run: CrashRun): void {
   const of = (counts: ReadonlyMap<string, number>) =>
     Array.from(counts, ([name, count]) => `${name} ${count}`).join(', ')
   say(
-    `seed ${storm.seed}: ${storm.violations.length} violations in ${storm.cycles} cycles ` +
-      `(${storm.processes} processes; ${of(storm.kills)}; ` +
-      `${storm.resets} connections reset, ${storm.failedStarts} failed starts); ` +
-      `${storm.requests} requests (${of(storm.answers)}), ${storm.acknowledged} acknowledged; ` +
-      `${storm.transactions} transactions, ${storm.paid} paid, ${storm.resends} sent again, ` +
-      `${storm.events} events; drained in ${Math.round(storm.drainMs)} ms`,
+    `seed ${run.seed}: ${run.violations.length} violations in ${run.cycles} cycles ` +
+      `(${run.processes} processes; ${of(run.kills)}; ` +
+      `${run.resets} connections reset, ${run.failedStarts} failed starts); ` +
+      `${run.requests} requests (${of(run.answers)}), ${run.acknowledged} acknowledged; ` +
+      `${run.transactions} transactions, ${run.paid} paid, ${run.resends} sent again, ` +
+      `${run.events} events; drained in ${Math.round(run.drainMs)} ms`,
   )
-  for (const { invariant, words } of storm.violations) say(`  VIOLATED: ${invariant}: ${words}`)
-  if (!storm.logPath) return
-  say(`  log: ${storm.logPath}; again: npm run crash -- --seeds 1 --seed ${storm.seed}`)
-  for (const line of lastWarnings(storm.logPath, 80)) say(`  | ${line}`)
+  for (const { invariant, words } of run.violations) say(`  VIOLATED: ${invariant}: ${words}`)
+  if (!run.logPath) return
+  say(`  log: ${run.logPath}; again: npm run crash -- --seeds 1 --seed ${run.seed}`)
+  for (const line of lastWarnings(run.logPath, 80)) say(`  | ${line}`)
 }
 
 /** @returns 0 where every planted bug was found */
-async function runPlanted(planted: readonly Plant[], numbers: Numbers): Promise<number> {
+async function runMutants(planted: readonly CrashMutant[], numbers: Numbers): Promise<number> {
   let missed = 0
-  await runAll(planted, numbers.parallel, async (plant) => {
-    const { storm, cycles, ms } = await findPlanted(plant, {
+  await runAll(planted, numbers.parallel, async (mutant) => {
+    const { run, cycles, ms } = await findMutant(mutant, {
       root,
       seed: numbers.seed,
       signal: ending.signal,
       say: numbers.say,
     })
     const time = `${Math.round(ms / 1_000)} s`
-    const [violation] = storm?.violations ?? []
+    const [violation] = run?.violations ?? []
     missed += violation ? 0 : 1
     const words = violation
-      ? `seen in cycle ${cycles} (seed ${storm?.seed}) by "${violation.invariant}": ${violation.words}`
+      ? `seen in cycle ${cycles} (seed ${run?.seed}) by "${violation.invariant}": ${violation.words}`
       : `nothing seen in ${cycles} cycles`
-    say(`${violation ? 'ok' : 'WRONG'}  ${plant.name}: ${words}; ${time}`)
+    say(`${violation ? 'ok' : 'WRONG'}  ${mutant.name}: ${words}; ${time}`)
   })
   say(`${planted.length - missed} of ${planted.length} planted bugs found`)
   return missed > 0 ? 1 : 0
@@ -121,7 +121,7 @@ async function runCrash(): Promise<number> {
   }
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => ending.abort(name))
   try {
-    return await (numbers.planted ? runPlanted(numbers.planted, numbers) : runStorms(numbers))
+    return await (numbers.planted ? runMutants(numbers.planted, numbers) : runCrashes(numbers))
   } catch (error) {
     if (error !== ending.signal.reason) throw error
     const name = ending.signal.reason as 'SIGINT' | 'SIGTERM'
@@ -130,15 +130,15 @@ async function runCrash(): Promise<number> {
   }
 }
 
-async function runStorms(numbers: Numbers): Promise<number> {
+async function runCrashes(numbers: Numbers): Promise<number> {
   const { seeds, cycles, seed, parallel } = numbers
-  const storms: Storm[] = []
+  const runs: CrashRun[] = []
   const begun = performance.now()
   await runAll(
     Array.from({ length: seeds }, (_, index) => seed + index),
     parallel,
     async (each) => {
-      const storm = await runStorm({
+      const run = await crashOnce({
         seed: each,
         cycles,
         processes: processesOf(each),
@@ -147,12 +147,12 @@ async function runStorms(numbers: Numbers): Promise<number> {
         signal: ending.signal,
         say: numbers.say,
       })
-      storms.push(storm)
-      report(storm)
+      runs.push(run)
+      report(run)
     },
   )
-  const sum = (count: (storm: Storm) => number) => storms.reduce((total, storm) => total + count(storm), 0)
-  const violations = sum((storm) => storm.violations.length)
+  const sum = (count: (run: CrashRun) => number) => runs.reduce((total, run) => total + count(run), 0)
+  const violations = sum((run) => run.violations.length)
   say(
     `${violations} violations: ${sum((s) => s.cycles)} cycles over ${seeds} seeds, ` +
       `${sum((s) => s.requests)} requests, ` +

@@ -2,13 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { pick } from './plan.ts'
 import {
   checkPayment,
-  type Client,
+  type WorkloadClient,
   collect,
   collectAgain,
   collectTwice,
   collectUnderKey,
   newOrder,
-  type Operation,
+  type WorkloadOperation,
   readBalance,
   readTransaction,
 } from './workload.ts'
@@ -17,7 +17,7 @@ import { byLink } from './workload-links.ts'
 import { moneyOut } from './workload-out.ts'
 
 /** What the clients do, by weight. A new kind of money is a row here and one in `invariants.ts`. */
-const operations: readonly Operation[] = [
+const operations: readonly WorkloadOperation[] = [
   { name: 'collect', weight: 70, run: (client) => collect(client, newOrder(client)) },
   { name: 'collect twice at once', weight: 6, run: collectTwice },
   { name: 'collect again', weight: 6, run: collectAgain },
@@ -34,7 +34,11 @@ const operations: readonly Operation[] = [
 const pauseMs = 60
 
 /** Works until it is told to stop. @param serving resolves while there is somebody to ask */
-export async function work(client: Client, serving: () => Promise<void>, stop: AbortSignal): Promise<void> {
+export async function work(
+  client: WorkloadClient,
+  serving: () => Promise<void>,
+  stop: AbortSignal,
+): Promise<void> {
   const rows = operations.map((value) => ({ value, weight: value.weight }))
   while (!stop.aborted) {
     await serving()

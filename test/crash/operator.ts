@@ -1,13 +1,13 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
-import type { Change, Operation } from '../../src/simulator/model.ts'
+import type { OperationChange, SimulatedOperation } from '../../src/simulator/model.ts'
 import { operators } from '../../src/simulator/operators.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 
 /** What an operator did under one of our identities. */
-export interface Execution {
+export interface ExecutedOrder {
   /** `OperatorA` to `OperatorD`. */
   operator: string
-  state: Operation['state']
+  state: SimulatedOperation['state']
   /** Francs that moved, which may be fewer than were asked for. */
   amount: number
   /** Paid out, not in. */
@@ -15,10 +15,10 @@ export interface Execution {
 }
 
 /** The four operators, which are never killed, and lie as the design's recipe says. */
-export interface Operators {
+export interface CrashOperators {
   url: string
   /** Their own book, read from what they wrote: executions by the identity that we asked under. */
-  book: () => ReadonlyMap<string, readonly Execution[]>
+  book: () => ReadonlyMap<string, readonly ExecutedOrder[]>
   /** What is wrong in their book; empty where it adds up. */
   problems(): Promise<string[]>
   lie(on: boolean): Promise<void>
@@ -49,7 +49,7 @@ const lies: readonly object[] = [
   ]),
 ]
 
-export async function startOperators(journalPath: string, seed: number): Promise<Operators> {
+export async function startOperators(journalPath: string, seed: number): Promise<CrashOperators> {
   const simulator = await startSimulator({ journalPath, controlToken, seed })
   const control = async (method: string, path: string, body?: object) => {
     const answer = await fetch(`${simulator.url}/_sim/${path}`, {
@@ -82,8 +82,8 @@ export async function startOperators(journalPath: string, seed: number): Promise
 export const operatorsControlToken = controlToken
 
 /** Follows the journal from where it stopped the last time. */
-function readJournal(path: string): Operators['book'] {
-  const operations = new Map<string, Operation>()
+function readJournal(path: string): CrashOperators['book'] {
+  const operations = new Map<string, SimulatedOperation>()
   let offset = 0
   let rest = ''
   return () => {
@@ -95,12 +95,12 @@ function readJournal(path: string): Operators['book'] {
     const lines = (rest + fresh.toString()).split('\n')
     rest = lines.pop() ?? ''
     for (const line of lines) {
-      const changes = JSON.parse(line) as Change[] | { journal: string }
+      const changes = JSON.parse(line) as OperationChange[] | { journal: string }
       for (const change of Array.isArray(changes) ? changes : [])
         if ('operation' in change && change.operation.kind !== 'reverse')
           operations.set(change.operation.id, change.operation)
     }
-    const book = new Map<string, Execution[]>()
+    const book = new Map<string, ExecutedOrder[]>()
     for (const { kind, clientReference, operator, state, amount } of operations.values()) {
       const executions = book.get(clientReference) ?? []
       book.set(clientReference, executions)

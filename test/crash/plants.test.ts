@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { plants, plantTree } from './plants.ts'
+import { mutants, mutatedTree } from './mutants.ts'
 
 const root = join(import.meta.dirname, '../..')
 
-test.each(plants)('the planted bug "$name" fits the sources of today', (plant) => {
-  expect(() => plantTree(root, plant).remove()).not.toThrow()
+test.each(mutants)('the planted bug "$name" fits the sources of today', (mutant) => {
+  expect(() => mutatedTree(root, mutant).remove()).not.toThrow()
 })

@@ -11,7 +11,7 @@ export interface Noted {
 }
 
 /** A reader of a merchant's events that fails now and then and goes on from its cursor. */
-export interface Reader {
+export interface FollowingReader {
   name: string
   merchantId: number
   /** What it noted, in order; what it failed at comes again and is noted then. */
@@ -39,7 +39,7 @@ export function startReaders(
   urls: readonly string[],
   merchants: readonly Merchant[],
   random: () => number,
-): Reader[] {
+): FollowingReader[] {
   return merchants.flatMap((merchant, n) =>
     Object.entries(waysTo(urls[n % urls.length] ?? '')).map(([name, way]) =>
       startReader(name, merchant, way, random),
@@ -64,7 +64,7 @@ function startReader(
   merchant: Merchant,
   way: { connect: Connection; pageMax: number },
   random: () => number,
-): Reader {
+): FollowingReader {
   const noted: Noted[] = []
   const strange: string[] = []
   const seen = new Map<number, string>()

@@ -2,18 +2,18 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { providers } from '../../src/shared/providers.ts'
 import { pick } from './plan.ts'
 import {
-  type Answer,
+  type WorkloadAnswer,
   ask,
   type BatchWord,
-  type Client,
+  type WorkloadClient,
   describe,
   isTrouble,
-  type Operation,
+  type WorkloadOperation,
 } from './workload.ts'
 import { payees } from './workload-out.ts'
 
 /** What the clients do with batches, by weight. */
-export const inBulk: readonly Operation[] = [
+export const inBulk: readonly WorkloadOperation[] = [
   { name: 'batch', weight: 12, run: async (client) => void (await payBatch(client)) },
   { name: 'cancel a batch', weight: 4, run: cancelBatch },
   { name: 'cancel a batch under way', weight: 4, run: cancelUnderWay },
@@ -27,7 +27,10 @@ const sizes = [
 ]
 
 /** @returns the batch that was processed */
-async function payBatch(client: Client, size = pick(client.random, sizes)): Promise<BatchWord | null> {
+async function payBatch(
+  client: WorkloadClient,
+  size = pick(client.random, sizes),
+): Promise<BatchWord | null> {
   const { random, record, merchant } = client
   const key = client.newReference()
   const recipients = people(client, size)
@@ -50,23 +53,23 @@ async function payBatch(client: Client, size = pick(client.random, sizes)): Prom
 }
 
 /** While most of its recipients wait for their turn. */
-async function cancelUnderWay(client: Client): Promise<void> {
+async function cancelUnderWay(client: WorkloadClient): Promise<void> {
   const batch = await payBatch(client, 60)
   if (batch) await cancel(client, batch)
 }
 
-async function cancelBatch(client: Client): Promise<void> {
+async function cancelBatch(client: WorkloadClient): Promise<void> {
   const own = client.record.batches.filter(({ merchantId }) => merchantId === client.merchant.id).slice(-20)
   const batch = own[Math.floor(client.random() * own.length)]
   if (batch) await cancel(client, batch)
 }
 
-async function cancel(client: Client, batch: BatchWord): Promise<void> {
+async function cancel(client: WorkloadClient, batch: BatchWord): Promise<void> {
   const answer = await insist(client, `/${batch.id}/cancel`, {}, client.newReference())
   if (answer?.status === 200) batch.cancelled = true
 }
 
-function people({ random }: Client, count: number): object[] {
+function people({ random }: WorkloadClient, count: number): object[] {
   return Array.from({ length: count }, (_, n) => ({
     name: `Awa ${n}`,
     account: `+22370${pick(
@@ -79,7 +82,12 @@ function people({ random }: Client, count: number): object[] {
 }
 
 /** Asks, and again under the same key while no answer says what became of it. */
-async function insist(client: Client, path: string, body: object, key: string): Promise<Answer | null> {
+async function insist(
+  client: WorkloadClient,
+  path: string,
+  body: object,
+  key: string,
+): Promise<WorkloadAnswer | null> {
   for (let count = 1; count <= triesMax; count += 1) {
     const answer = await ask(client, 'POST', `/bulk/batches${path}`, body, { 'idempotency-key': key })
     if (answer && !isTrouble(answer)) {

@@ -1,15 +1,15 @@
-import { ask, type Client, describe, isTrouble, type Operation } from './workload.ts'
+import { ask, type WorkloadClient, describe, isTrouble, type WorkloadOperation } from './workload.ts'
 
 /** What payers do with payment links, by weight. */
-export const byLink: readonly Operation[] = [
-  { name: 'many pay by a link with one place', weight: 5, run: crowdLink },
+export const byLink: readonly WorkloadOperation[] = [
+  { name: 'many pay by a link with one place', weight: 5, run: fillLink },
 ]
 
 const payersCount = 8
 const formMs = 15_000
 
 /** Makes a link that one payer may use, and several send its form at once. */
-async function crowdLink(client: Client): Promise<void> {
+async function fillLink(client: WorkloadClient): Promise<void> {
   const link = { title: 'Dernière place', amount: 1_000, usage_limit: 1 }
   const made = await ask(client, 'POST', '/payment-links', link)
   if (!made || isTrouble(made)) return
@@ -20,7 +20,7 @@ async function crowdLink(client: Client): Promise<void> {
 }
 
 /** What it led to stands in the database: the harness counts the attempts of a link there. */
-async function sendForm({ random, record }: Client, url: string): Promise<void> {
+async function sendForm({ random, record }: WorkloadClient, url: string): Promise<void> {
   record.requests += 1
   const somebody = String(Math.floor(random() * 100)).padStart(2, '0')
   // Pays at once, or soon.

@@ -1,21 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pick } from './plan.ts'
 import {
-  type Answer,
+  type WorkloadAnswer,
   ask,
-  type Client,
+  type WorkloadClient,
   describe,
   isTrouble,
   newOrder,
-  type Operation,
-  type Order,
+  type WorkloadOperation,
+  type PlacedOrder,
   someWord,
   type Word,
   wordOf,
 } from './workload.ts'
 
 /** What the clients do with money on its way out, by weight. */
-export const moneyOut: readonly Operation[] = [
+export const moneyOut: readonly WorkloadOperation[] = [
   { name: 'deposit', weight: 25, run: (client) => deposit(client, newDisbursement(client)) },
   { name: 'deposit twice at once', weight: 5, run: depositTwice },
   { name: 'payout', weight: 35, run: (client) => payout(client, newDisbursement(client, 'payout')) },
@@ -39,7 +39,7 @@ export const payees: readonly { value: string; weight: number }[] = [
   { value: '0003', weight: 6 },
 ]
 
-function newDisbursement(client: Client, kind: Order['kind'] = 'transaction'): Order {
+function newDisbursement(client: WorkloadClient, kind: PlacedOrder['kind'] = 'transaction'): PlacedOrder {
   const nobody = String(Math.floor(client.random() * 100)).padStart(2, '0')
   const amount = 1_000 + Math.floor(client.random() * 2_000)
   const phone = `+22370${pick(
@@ -49,24 +49,24 @@ function newDisbursement(client: Client, kind: Order['kind'] = 'transaction'): O
   return { ...newOrder(client), kind, amount, phone }
 }
 
-async function deposit(client: Client, order: Order, isFresh = true): Promise<void> {
+async function deposit(client: WorkloadClient, order: PlacedOrder, isFresh = true): Promise<void> {
   const { amount, phone, operator, reference } = order
   const body = { amount, customer_phone: phone, payment_method: operator, reference }
   await insist(client, order, '/deposit', body, { isFresh, read: wordOf })
 }
 
-async function depositTwice(client: Client): Promise<void> {
+async function depositTwice(client: WorkloadClient): Promise<void> {
   const order = newDisbursement(client)
   await Promise.all([deposit(client, order, false), deposit(client, order, false)])
 }
 
-async function payout(client: Client, order: Order, more: object = {}): Promise<void> {
+async function payout(client: WorkloadClient, order: PlacedOrder, more: object = {}): Promise<void> {
   const { amount, phone, operator, reference } = order
   const body = { amount, destination_phone: phone, payment_method: operator, reference, ...more }
   await insist(client, order, '/payouts', body, { isFresh: true, read: payoutWordOf })
 }
 
-function payoutLater(client: Client): Promise<void> {
+function payoutLater(client: WorkloadClient): Promise<void> {
   // Far enough that a repetition on a slow machine still lies before it.
   const inMs = 60_000 + client.random() * 540_000
   const order = newDisbursement(client, 'payout')
@@ -75,11 +75,11 @@ function payoutLater(client: Client): Promise<void> {
 
 /** Asks, and again under the same reference while no answer says what became of it. */
 async function insist(
-  client: Client,
-  order: Order,
+  client: WorkloadClient,
+  order: PlacedOrder,
   path: string,
   body: object,
-  { isFresh, read }: { isFresh: boolean; read: (order: Order, answer: Answer) => Word | null },
+  { isFresh, read }: { isFresh: boolean; read: (order: PlacedOrder, answer: WorkloadAnswer) => Word | null },
 ): Promise<void> {
   for (let count = 1; count <= triesMax; count += 1) {
     const answer = await ask(client, 'POST', path, body)
@@ -92,7 +92,7 @@ async function insist(
   }
 }
 
-function payoutWordOf(order: Order, { status, body }: Answer): Word | null {
+function payoutWordOf(order: PlacedOrder, { status, body }: WorkloadAnswer): Word | null {
   const told = status === 409 ? body.existing_payout : status === 201 ? body.data : null
   if (typeof told?.id === 'number' && typeof told.status === 'string')
     return { order, id: told.id, status: told.status }
@@ -100,7 +100,7 @@ function payoutWordOf(order: Order, { status, body }: Answer): Word | null {
   return isShort ? { order, id: null, status: 'none' } : null
 }
 
-async function cancel(client: Client): Promise<void> {
+async function cancel(client: WorkloadClient): Promise<void> {
   const word = someWord(client, 'payout')
   if (!word) return
   const mutation = `mutation ($id: ID!) { cancelPayout(id: $id) {
@@ -113,7 +113,7 @@ async function cancel(client: Client): Promise<void> {
 }
 
 /** Gives a payment back, or a part of it; what the merchant is told of it is read like any deposit. */
-async function refund(client: Client): Promise<void> {
+async function refund(client: WorkloadClient): Promise<void> {
   const word = someWord(client)
   if (!word) return
   const mutation = `mutation ($id: ID!, $amount: Amount) { refundTransaction(id: $id, amount: $amount) {
@@ -124,7 +124,7 @@ async function refund(client: Client): Promise<void> {
 
 /** @returns the data; null where none came */
 async function graphql(
-  client: Client,
+  client: WorkloadClient,
   query: string,
   variables: object,
 ): Promise<Readonly<Record<string, { status?: string; code?: string }>> | null> {

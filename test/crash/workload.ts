@@ -9,7 +9,7 @@ export interface Merchant {
 }
 
 /** What a client asked for. */
-export interface Order {
+export interface PlacedOrder {
   kind: 'transaction' | 'payout'
   merchantId: number
   reference: string
@@ -20,7 +20,7 @@ export interface Order {
 
 /** What the service said of an order, and may not take back. */
 export interface Word {
-  order: Order
+  order: PlacedOrder
   /** Null: it said that nothing was recorded. */
   id: number | null
   status: string
@@ -49,7 +49,7 @@ export interface Record {
 }
 
 /** One client of the run. */
-export interface Client {
+export interface WorkloadClient {
   url: string
   random: () => number
   merchant: Merchant
@@ -57,10 +57,10 @@ export interface Client {
   newReference: () => string
 }
 
-export interface Operation {
+export interface WorkloadOperation {
   name: string
   weight: number
-  run(client: Client): Promise<void>
+  run(client: WorkloadClient): Promise<void>
 }
 
 const triesMax = 3
@@ -82,7 +82,7 @@ const customers: readonly { value: string; weight: number; operator?: string }[]
   { value: '1100', weight: 4 },
 ]
 
-export function newOrder({ random, merchant, newReference }: Client): Order {
+export function newOrder({ random, merchant, newReference }: WorkloadClient): PlacedOrder {
   const nobody = String(Math.floor(random() * 100)).padStart(2, '0')
   const customer = pick(
     random,
@@ -98,12 +98,12 @@ export function newOrder({ random, merchant, newReference }: Client): Order {
   }
 }
 
-function payment({ amount, phone, operator }: Omit<Order, 'reference'>): object {
+function payment({ amount, phone, operator }: Omit<PlacedOrder, 'reference'>): object {
   return { amount, customer_phone: phone, payment_method: operator }
 }
 
 /** Asks for a payment, and again under the same reference while no answer says what became of it. */
-export async function collect(client: Client, order: Order, isFresh = true): Promise<void> {
+export async function collect(client: WorkloadClient, order: PlacedOrder, isFresh = true): Promise<void> {
   const body = { ...payment(order), reference: order.reference }
   for (let count = 1; count <= triesMax; count += 1) {
     const answer = await ask(client, 'POST', '/pay', body)
@@ -116,13 +116,13 @@ export async function collect(client: Client, order: Order, isFresh = true): Pro
   }
 }
 
-export async function collectTwice(client: Client): Promise<void> {
+export async function collectTwice(client: WorkloadClient): Promise<void> {
   const order = newOrder(client)
   await Promise.all([collect(client, order, false), collect(client, order, false)])
 }
 
 /** A reference that is taken stays taken, whatever else is asked under it. */
-export async function collectAgain(client: Client): Promise<void> {
+export async function collectAgain(client: WorkloadClient): Promise<void> {
   const word = someWord(client)
   if (!word) return
   const { order } = word
@@ -135,7 +135,7 @@ export async function collectAgain(client: Client): Promise<void> {
 }
 
 /** Without a reference of its own: the key alone makes all tries one payment. */
-export async function collectUnderKey(client: Client): Promise<void> {
+export async function collectUnderKey(client: WorkloadClient): Promise<void> {
   const order = newOrder(client)
   const headers = { 'idempotency-key': order.reference }
   let first: Word | null = null
@@ -152,7 +152,7 @@ export async function collectUnderKey(client: Client): Promise<void> {
   }
 }
 
-export async function readTransaction(client: Client): Promise<void> {
+export async function readTransaction(client: WorkloadClient): Promise<void> {
   const word = someWord(client)
   if (!word) return
   const answer = await ask(client, 'GET', `/transactions/${word.id}`)
@@ -162,7 +162,7 @@ export async function readTransaction(client: Client): Promise<void> {
   else client.record.strange.push(describe(`GET /transactions/${word.id}`, answer))
 }
 
-export async function checkPayment(client: Client): Promise<void> {
+export async function checkPayment(client: WorkloadClient): Promise<void> {
   const word = someWord(client)
   if (!word) return
   const { reference, merchantId } = word.order
@@ -175,7 +175,7 @@ export async function checkPayment(client: Client): Promise<void> {
   else if (state === 'success') client.record.words.push({ ...word, status: state })
 }
 
-export async function readBalance(client: Client): Promise<void> {
+export async function readBalance(client: WorkloadClient): Promise<void> {
   const answer = await ask(client, 'GET', '/balance')
   if (!answer || isTrouble(answer)) return
   const available: unknown = answer.body['data']?.available
@@ -184,15 +184,15 @@ export async function readBalance(client: Client): Promise<void> {
 }
 
 export function someWord(
-  { record, merchant, random }: Client,
-  kind: Order['kind'] = 'transaction',
+  { record, merchant, random }: WorkloadClient,
+  kind: PlacedOrder['kind'] = 'transaction',
 ): (Word & { id: number }) | undefined {
   const recent = record.words.filter(({ order }) => order.kind === kind).slice(-400)
   const word = recent[Math.floor(random() * recent.length)]
   return word?.order.merchantId === merchant.id && word.id !== null ? { ...word, id: word.id } : undefined
 }
 
-export interface Answer {
+export interface WorkloadAnswer {
   status: number
   body: ReturnType<typeof JSON.parse>
 }
@@ -201,12 +201,12 @@ const answerMs = 15_000
 
 /** @returns null where no answer came */
 export async function ask(
-  client: Client,
+  client: WorkloadClient,
   method: string,
   path: string,
   body?: object,
   more: { [name: string]: string } = {},
-): Promise<Answer | null> {
+): Promise<WorkloadAnswer | null> {
   const { record, url, merchant } = client
   record.requests += 1
   const answer = await exchange(path === '/graphql' ? `${url}/graphql` : `${url}/merchant/api${path}`, {
@@ -221,7 +221,7 @@ export async function ask(
   return answer
 }
 
-async function exchange(url: string, init: RequestInit): Promise<Answer | null> {
+async function exchange(url: string, init: RequestInit): Promise<WorkloadAnswer | null> {
   try {
     const answer = await fetch(url, init)
     return { status: answer.status, body: await answer.json() }
@@ -231,12 +231,12 @@ async function exchange(url: string, init: RequestInit): Promise<Answer | null> 
 }
 
 /** Nothing was said: ask again. */
-export function isTrouble({ status }: Answer): boolean {
+export function isTrouble({ status }: WorkloadAnswer): boolean {
   return status >= 500 || status === 429
 }
 
 /** What an answer to `POST /pay` or `/deposit` promises; null where it promises nothing. */
-export function wordOf(order: Order, { status, body }: Answer): Word | null {
+export function wordOf(order: PlacedOrder, { status, body }: WorkloadAnswer): Word | null {
   const told =
     status === 409 ? { id: body.existing_transaction?.id, status: body.existing_transaction?.status } : null
   const made =
@@ -249,6 +249,6 @@ export function wordOf(order: Order, { status, body }: Answer): Word | null {
   return isUnavailable ? { order, id: null, status: 'none' } : null
 }
 
-export function describe(what: string, { status, body }: Answer): string {
+export function describe(what: string, { status, body }: WorkloadAnswer): string {
   return `${what}: ${status} ${JSON.stringify(body).slice(0, 300)}`
 }

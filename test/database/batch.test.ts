@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => db.drop())
 
-const bounds: BatchBounds = { ...usualBounds, sizeMax: 10, shareMax: 4, lanesMax: 2, queueMax: 100 }
+const bounds: BatchBounds = { ...usualBounds, sizeMax: 10, shareMax: 4, concurrencyMax: 2, queueMax: 100 }
 
 /** A statement that runs until it is let go, and notes what it was called with. */
 function heldStatement() {
@@ -145,7 +145,7 @@ describe('sharing', () => {
 
   test('statements do not wait for one another', async () => {
     const [a, b] = [heldStatement(), heldStatement()]
-    const batches = openBatches(pool, { ...bounds, lanesMax: 1 })
+    const batches = openBatches(pool, { ...bounds, concurrencyMax: 1 })
     const slow = batches.run(a.statement, 1)
     await a.begun(1)
     const quick = batches.run(b.statement, 1)
@@ -179,7 +179,7 @@ describe('a crowd of one owner', () => {
   async function order(waiting: readonly number[]) {
     const held = heldStatement()
     const owned = shareStatement(held.statement.many, ownerOf)
-    const batches = openBatches(pool, { ...bounds, lanesMax: 1 })
+    const batches = openBatches(pool, { ...bounds, concurrencyMax: 1 })
     const first = batches.run(owned, 999)
     await held.begun(1)
     const all = Promise.all([first, ...waiting.map((n) => batches.run(owned, n))])
@@ -189,22 +189,22 @@ describe('a crowd of one owner', () => {
   }
 
   test('leaves room for the others who came after it; nobody overtakes of the same owner', async () => {
-    const crowd = Array.from({ length: 20 }, (_, n) => 100 + n)
-    const calls = await order([...crowd, 200, 300, 301, 302, 303, 304, 305])
+    const load = Array.from({ length: 20 }, (_, n) => 100 + n)
+    const calls = await order([...load, 200, 300, 301, 302, 303, 304, 305])
     expect(calls[0]).toEqual([100, 101, 102, 103, 104, 200, 300, 301, 302, 303])
-    expect(calls.flat().filter((n) => n < 200)).toEqual(crowd)
+    expect(calls.flat().filter((n) => n < 200)).toEqual(load)
   })
 
   test('takes every place that nobody else wants', async () => {
-    const crowd = Array.from({ length: 25 }, (_, n) => 100 + n)
-    const calls = await order(crowd)
+    const load = Array.from({ length: 25 }, (_, n) => 100 + n)
+    const calls = await order(load)
     expect(calls.map((items) => items.length)).toEqual([10, 10, 5])
   })
 })
 
 test('beyond the queue a call is refused at once, and room comes back', async () => {
   const held = heldStatement()
-  const batches = openBatches(pool, { ...bounds, sizeMax: 2, lanesMax: 1, queueMax: 5 })
+  const batches = openBatches(pool, { ...bounds, sizeMax: 2, concurrencyMax: 1, queueMax: 5 })
   const accepted = Promise.all([1, 2, 3, 4, 5].map((n) => batches.run(held.statement, n)))
   await expect(batches.run(held.statement, 6)).rejects.toMatchObject({
     code: 'OVERLOADED',
@@ -321,7 +321,7 @@ describe('failing', () => {
 describe('idle', () => {
   test('comes when nothing waits and nothing runs', async () => {
     const held = heldStatement()
-    const batches = openBatches(pool, { ...bounds, sizeMax: 1, lanesMax: 1, queueMax: 10 })
+    const batches = openBatches(pool, { ...bounds, sizeMax: 1, concurrencyMax: 1, queueMax: 10 })
     await batches.idle()
     const all = Promise.all([1, 2, 3].map((n) => batches.run(held.statement, n)))
     let idle = false

@@ -2,7 +2,16 @@ import { spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, cpSync, mkdirSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
-import { ask, end, endAll, newFolder, removeFolders, root, start, startOwner } from '../kit/embedded-stage.ts'
+import {
+  ask,
+  end,
+  endAll,
+  newFolder,
+  removeFolders,
+  root,
+  start,
+  startOwner,
+} from '../kit/embedded-fixture.ts'
 
 const isRoot = process.getuid?.() === 0
 const nobody = { uid: 65_534, gid: 65_534 }

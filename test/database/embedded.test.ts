@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { eventually } from '../kit/eventually.ts'
 import { type EmbeddedServer, startEmbedded } from '../../src/database/embedded.ts'
-import { ask, end, endAll, folders, newFolder, owners, removeFolders } from '../kit/embedded-stage.ts'
-import { servers, start, startOwner } from '../kit/embedded-stage.ts'
+import { ask, end, endAll, folders, newFolder, owners, removeFolders } from '../kit/embedded-fixture.ts'
+import { servers, start, startOwner } from '../kit/embedded-fixture.ts'
 
 /** A data folder that is in use for a while already; `initdb` takes a second. */
 let used: string

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type Database, openDatabase } from '../../src/database/client.ts'
 import { asMerchant } from '../../src/database/merchant-pool.ts'
-import { assertWalled, migrate, serviceRole } from '../../src/database/migrate.ts'
-import { makeMerchant, type TestMerchant } from '../kit/merchants.ts'
+import { assertTenantRls, migrate, serviceRole } from '../../src/database/migrate.ts'
+import { makeMerchant, type SignedInMerchant } from '../kit/merchants.ts'
 import { collectMany, item } from '../kit/money.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { createPlainAccount } from '../kit/plain-account.ts'
@@ -14,7 +14,7 @@ const perMerchant = 5
 
 let db: TestDatabase
 let narrow: Database
-let shops: TestMerchant[]
+let shops: SignedInMerchant[]
 beforeAll(async () => {
   db = await createTestDatabase()
   narrow = openDatabase({
@@ -40,7 +40,7 @@ async function owners(on: Database): Promise<number[]> {
   const { rows } = await on.merchantPool.query<{ merchant_id: number }>('SELECT merchant_id FROM transaction')
   return rows.map(({ merchant_id }) => merchant_id)
 }
-const own = (shop: TestMerchant) => Array.from({ length: perMerchant }, () => shop.merchantId)
+const own = (shop: SignedInMerchant) => Array.from({ length: perMerchant }, () => shop.merchantId)
 
 /** With one session for all merchants. */
 function openSingle(): Database {
@@ -50,7 +50,7 @@ function openSingle(): Database {
   onTestFinished(() => single.close())
   return single
 }
-const shopAt = (n: number) => shops[n % shops.length] as TestMerchant
+const shopAt = (n: number) => shops[n % shops.length] as SignedInMerchant
 
 describe('what is read on behalf of a merchant', () => {
   test('is its own, through SQL and through Prisma, whatever is asked for', async () => {
@@ -200,7 +200,7 @@ describe('the wall', () => {
         policies: [
           'every_merchant to {payments_service} for *: true',
           'every_row to {payments_owner} for *: true',
-          `own_merchant to {payments_merchant} for *: (${column} = ${bound})`,
+          `tenant_isolation to {payments_merchant} for *: (${column} = ${bound})`,
         ],
       })
     }
@@ -219,9 +219,9 @@ describe('the wall', () => {
       'approval_verdict: SELECT',
       'audit_entry: SELECT',
       'audit_head: SELECT',
-      'audit_seal: SELECT',
-      'audit_unsealed: INSERT',
-      'audit_unsealed: SELECT',
+      'audit_link: SELECT',
+      'audit_unchained: INSERT',
+      'audit_unchained: SELECT',
       'batch: SELECT',
       'batch_recipient: SELECT',
       'beneficiary.account: UPDATE',
@@ -236,14 +236,15 @@ describe('the wall', () => {
       'create_payment_link()',
       'deposit_approval: SELECT',
       'event: SELECT',
-      'event_cause()',
+      'event_log_position: SELECT',
+      'event_origin()',
       'folded()',
       'is_meant()',
-      'link_place_time()',
-      'link_places_free_at()',
+      'ledger_entry: SELECT',
+      'link_slot_time()',
+      'link_slots_free_at()',
       'merchant: SELECT',
       'merchant_balance: SELECT',
-      'movement: SELECT',
       ...['amount', 'description', 'expires_at', 'is_active', 'title', 'updated_at', 'usage_limit'].map(
         (column) => `payment_link.${column}: UPDATE`,
       ),
@@ -259,7 +260,6 @@ describe('the wall', () => {
       'service_now()',
       'session: SELECT',
       'settings_change: SELECT',
-      'stream_head: SELECT',
       'team_member: SELECT',
       'transaction: SELECT',
       'transaction_at()',
@@ -278,8 +278,8 @@ describe('the wall', () => {
        AND NOT has_column_privilege('payments_merchant', 'webhook_endpoint', column_name, 'SELECT')`,
     )
     expect(hidden.map((column) => column.column_name).toSorted()).toEqual([
-      'previous_secret_sealed',
-      'secret_sealed',
+      'previous_secret_encrypted',
+      'secret_encrypted',
     ])
     const roles = await db.owner.query(
       `SELECT rolsuper, rolbypassrls, rolcreaterole, ARRAY(
@@ -295,14 +295,14 @@ describe('the wall', () => {
     const client = await db.owner.connect()
     try {
       await client.query(`BEGIN; CREATE ROLE ${role}`)
-      await expect(assertWalled(client, role)).resolves.toBeUndefined()
+      await expect(assertTenantRls(client, role)).resolves.toBeUndefined()
       for (const above of [
         'ALTER ROLE * BYPASSRLS',
         'GRANT payments_service TO *',
         'GRANT payments_owner TO *',
       ]) {
         await client.query(`SAVEPOINT before; ${above.replace('*', role)}`)
-        await expect(assertWalled(client, role)).rejects.toThrow('must hold no rights of others')
+        await expect(assertTenantRls(client, role)).rejects.toThrow('must hold no rights of others')
         await client.query('ROLLBACK TO before')
       }
     } finally {

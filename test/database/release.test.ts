@@ -60,7 +60,7 @@ const ended: Readonly<Record<string, string>> = {
       'deposit_many(integer[], integer[], integer[], provider[], text[], bigint[], text[], jsonb[], ' +
         'bigint[], bigint, bigint)',
       'record_balance_check(integer, provider, text, text)',
-      'take_allowance(integer, uuid, bigint, bigint)',
+      'take_daily_limit(integer, uuid, bigint, bigint)',
     ].map((call) => [
       `${call.slice(0, call.indexOf('('))}: function ${call} does not exist`,
       'the audit entry became an argument; nothing was released before',

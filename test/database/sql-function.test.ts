@@ -35,12 +35,12 @@ async function readCatalogue(): Promise<Map<string, Catalogued[]>> {
          WHEN p.proargmodes && '{o,t}'::"char"[] THEN arguments.got END AS columns
      FROM pg_proc p JOIN pg_type t ON t.oid = p.prorettype
      CROSS JOIN LATERAL (
-       SELECT coalesce(array_agg(told ORDER BY place) FILTER (WHERE mode = 'i'), '{}') AS given,
-         coalesce(array_agg(told ORDER BY place) FILTER (WHERE mode <> 'i'), '{}') AS got
+       SELECT coalesce(array_agg(told ORDER BY ordinal) FILTER (WHERE mode = 'i'), '{}') AS given,
+         coalesce(array_agg(told ORDER BY ordinal) FILTER (WHERE mode <> 'i'), '{}') AS got
        FROM (
-         SELECT a.place, coalesce(a.mode, 'i') AS mode, a.name || ' ' || format_type(a.type, NULL) AS told
+         SELECT a.ordinal, coalesce(a.mode, 'i') AS mode, a.name || ' ' || format_type(a.type, NULL) AS told
          FROM unnest(coalesce(p.proallargtypes, p.proargtypes::oid[]), p.proargnames, p.proargmodes)
-           WITH ORDINALITY AS a (type, name, mode, place)
+           WITH ORDINALITY AS a (type, name, mode, ordinal)
        ) AS argument
      ) AS arguments
      WHERE p.pronamespace = 'public'::regnamespace
@@ -108,11 +108,11 @@ describe('declarations', () => {
     expect(declared.length).toBeGreaterThan(2)
     expect(declared.flatMap((one) => differences(catalogue, one))).toEqual([])
     const names = declared.map(({ name }) => name)
-    expect(names.filter((name, place) => names.indexOf(name) < place)).toEqual([])
+    expect(names.filter((name, ordinal) => names.indexOf(name) < ordinal)).toEqual([])
   })
 
   test.each<[string, Declared]>([
-    ['fund_merchant: leaves out the argument "cause text"', declaration({ cause: undefined })],
+    ['fund_merchant: leaves out the argument "origin text"', declaration({ origin: undefined })],
     ['fund_merchant: has no argument "note text"', declaration({ note: 'text' })],
     ['fund_merchant: has no argument "amount integer"', declaration({ amount: 'int' })],
     ['fund_merchant: has no result "integer"', { ...declaration({}), gives: 'int' }],
@@ -129,7 +129,7 @@ describe('declarations', () => {
 
 /** The declaration of `fund_merchant`, with changes. */
 function declaration(more: Record<string, string | undefined>): Declared {
-  const takes = { merchant: 'int', cause: 'text', amount: 'bigint', ...more }
+  const takes = { merchant: 'int', origin: 'text', amount: 'bigint', ...more }
   return {
     name: 'fund_merchant',
     takes: Object.entries(takes).flatMap(([name, type]) => (type === undefined ? [] : [{ name, type }])),
@@ -195,29 +195,34 @@ describe('a call', () => {
     await db.owner.query('CREATE TYPE said AS (word text, by_whom uuid, place int)')
     onTestFinished(async () => void (await db.owner.query('DROP TYPE said')))
     await define(`many(identities uuid[], refs text[], notes jsonb[], saids said[], times int)
-      RETURNS TABLE (place int, told text) LANGUAGE sql AS $$
-      SELECT i.place::int,
+      RETURNS TABLE (ordinal int, told text) LANGUAGE sql AS $$
+      SELECT i.ordinal::int,
         repeat(concat_ws(' ', i.identity, i.ref, i.note, i.word, i.by_whom, i.number), times)
       FROM unnest(identities, refs, notes, saids)
-        WITH ORDINALITY AS i (identity, ref, note, word, by_whom, number, place) ORDER BY i.place $$`)
-    const said = compositeType<{ word: string | null; byWhom: string | null; place: number }>('said', {
+        WITH ORDINALITY AS i (identity, ref, note, word, by_whom, number, ordinal) ORDER BY i.ordinal $$`)
+    const said = compositeType<{ word: string | null; byWhom: string | null; ordinal: number }>('said', {
       word: 'text?',
       byWhom: 'uuid?',
-      place: 'int',
+      ordinal: 'int',
     })
     const many = sqlFunctionOfMany('many', {
       each: { identity: 'uuid', reference: 'text?', note: 'jsonb', said },
       takes: { times: 'int' },
-      gives: { place: 'int', told: 'text' },
+      gives: { ordinal: 'int', told: 'text' },
     })
     const identity = '00000000-0000-4000-8000-000000000001'
     const items = [
-      { identity, reference: null, note: { a: '"' }, said: { word: 'a "b", \\c)', byWhom: null, place: 7 } },
-      { identity, reference: 'r', note: null, said: { word: null, byWhom: identity, place: 8 } },
+      {
+        identity,
+        reference: null,
+        note: { a: '"' },
+        said: { word: 'a "b", \\c)', byWhom: null, ordinal: 7 },
+      },
+      { identity, reference: 'r', note: null, said: { word: null, byWhom: identity, ordinal: 8 } },
     ]
     expect(await many(db.owner, items, { times: 1 })).toEqual([
-      { place: 1, told: `${identity} {"a": "\\""} a "b", \\c) 7` },
-      { place: 2, told: `${identity} r ${identity} 8` },
+      { ordinal: 1, told: `${identity} {"a": "\\""} a "b", \\c) 7` },
+      { ordinal: 2, told: `${identity} r ${identity} 8` },
     ])
     expect(await many(db.owner, [], { times: 1 })).toEqual([])
   })

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { rehearse, transact } from '../../src/database/transact.ts'
+import { dryRun, transact } from '../../src/database/transact.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
 let db: TestDatabase
@@ -38,14 +38,14 @@ test('what throws is undone, and its own error arrives', async () => {
 })
 
 test('what is rehearsed is undone, and its value known', async () => {
-  const seen = await rehearse(as, async (tx) => {
+  const seen = await dryRun(as, async (tx) => {
     await tx.query('insert into account values (8, 10)')
     return (await tx.query<{ amount: bigint }>('select amount from account where id = 8')).rows
   })
   expect(seen).toEqual([{ amount: 10n }])
   expect(await amountOf(8)).toBeUndefined()
   const refusal = new Error('refused')
-  await expect(rehearse(as, () => Promise.reject(refusal))).rejects.toBe(refusal)
+  await expect(dryRun(as, () => Promise.reject(refusal))).rejects.toBe(refusal)
   expect(as.pool.idleCount).toBe(as.pool.totalCount)
 })
 

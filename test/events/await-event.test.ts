@@ -37,7 +37,7 @@ test('wakes on the notification, long before the next poll', async () => {
   const { merchantId, feed, wait } = await readerAfter(1)
   const waiting = wait(4n)
   await fillLog(db.owner, merchantId, 3)
-  feed.wake(String(merchantId))
+  feed.notify(String(merchantId))
   expect(await waiting).toMatchObject({ position: 4n })
   feed.close()
 })

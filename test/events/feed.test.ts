@@ -56,7 +56,7 @@ describe('a subscription', () => {
     const feed = open()
     const reading = readPositions(feed, merchantId, 5n, limits.eventPageMax * 3 + 7 - 5 + 10)
     await fillLog(db.owner, merchantId, 10)
-    feed.wake(String(merchantId))
+    feed.notify(String(merchantId))
     expect(await reading).toEqual(upTo(limits.eventPageMax * 3 + 17, 6))
   })
 
@@ -70,7 +70,7 @@ describe('a subscription', () => {
     // What happens before the first pull is not missed.
     await fillLog(db.owner, merchantId, 1)
     const next = feed.subscribe({ merchantId, after, signal: stop.signal }).next()
-    feed.wake('*')
+    feed.notify('*')
     expect((await next).value).toMatchObject({ position: 5n, type: 'payment_pending' })
     stop.abort()
   })
@@ -107,7 +107,7 @@ describe('a subscription', () => {
     const stranger = feed.subscribe({ merchantId: b.merchantId, after: 0n, signal: stop.signal }).next()
     const own = readPositions(feed, a.merchantId, 0n, 3)
     await fillLog(db.owner, a.merchantId, 3)
-    feed.wake('*')
+    feed.notify('*')
     expect(await own).toEqual(upTo(3))
     stop.abort()
     expect(await stranger).toEqual({ done: true, value: undefined })
@@ -134,7 +134,7 @@ describe('a subscription', () => {
       if (statement.name === 'read_events' && (looks += 1) === 1) {
         // The page was empty; before the reader hears so, an event is there and its wake-up call is over.
         await fillLog(db.owner, merchantId, 1)
-        feed.wake('*')
+        feed.notify('*')
         await sleep(50)
       }
       return answer
@@ -215,10 +215,10 @@ describe('memory and the table tell the same', () => {
     const keeper = feed.subscribe({ merchantId, after: 20n, signal: stop.signal })
     const kept = keeper.next()
     await sleep(30)
-    feed.wake(String(merchantId))
+    feed.notify(String(merchantId))
     await sleep(30)
     await fillLog(db.owner, merchantId, 40)
-    feed.wake(String(merchantId))
+    feed.notify(String(merchantId))
     await kept
     const all = await Promise.all(
       Array.from({ length: 60 }, (_, n) => readPositions(feed, merchantId, BigInt(n), 60 - n)),
@@ -235,11 +235,11 @@ describe('memory and the table tell the same', () => {
     const stop = new AbortController()
     const readers = Array.from({ length: 100 }, () => readPositions(feed, merchantId, 0n, 50))
     await counted.rest()
-    feed.wake(String(merchantId))
+    feed.notify(String(merchantId))
     await counted.rest()
     const before = counted.rows()
     await fillLog(db.owner, merchantId, 50)
-    feed.wake(String(merchantId))
+    feed.notify(String(merchantId))
     for (const seen of await Promise.all(readers)) expect(seen).toEqual(upTo(50))
     // 50 events, and the head of the log once per look.
     expect(counted.rows() - before).toBeLessThan(60)
@@ -256,7 +256,7 @@ describe('memory and the table tell the same', () => {
     const stalled = feed.subscribe({ merchantId, after: 0n, signal: stop.signal })
     expect((await stalled.next()).value).toMatchObject({ position: 1n })
     await fillLog(db.owner, merchantId, count - 1)
-    feed.wake(String(merchantId))
+    feed.notify(String(merchantId))
     await sleep(200)
     const seen = [1n]
     for await (const event of stalled) {

@@ -40,7 +40,7 @@ async function process(on: pg.Pool): Promise<{ sequencer: Sequencer; feed: Feed 
   const listener = listen({
     connection: db.connection,
     channels: ['events'],
-    onNotification: (_channel, merchants) => feed.wake(merchants),
+    onNotification: (_channel, merchants) => feed.notify(merchants),
     onConnect: () => listening.resolve(),
     log: () => {},
   })
@@ -95,7 +95,7 @@ test('12 writers, two sequencers, restless readers: 1 to N, nothing missed, noth
       for (const turn of turns) {
         await writeEvents(wide.pool, turn.ids, turn.holdMs)
         const { sequencer } = n % 2 ? a : b
-        sequencer.nudge()
+        sequencer.notify()
       }
     }),
   )
@@ -111,11 +111,11 @@ test('12 writers, two sequencers, restless readers: 1 to N, nothing missed, noth
   await wide.close()
   for (const { id, seen } of await reading) expect(seen).toEqual(upTo(total(id)))
   for (const id of ids) expect(await positions(id)).toEqual(upTo(total(id)))
-  const heads = await pool.query(
-    'SELECT merchant_id, position FROM stream_head WHERE merchant_id = ANY ($1)',
+  const lastPositions = await pool.query(
+    'SELECT merchant_id, position FROM event_log_position WHERE merchant_id = ANY ($1)',
     [ids],
   )
-  expect(heads.rows.toSorted((x, y) => x.merchant_id - y.merchant_id)).toEqual(
+  expect(lastPositions.rows.toSorted((x, y) => x.merchant_id - y.merchant_id)).toEqual(
     ids.toSorted((x, y) => x - y).map((id) => ({ merchant_id: id, position: BigInt(total(id)) })),
   )
 }, 40_000)
@@ -175,7 +175,7 @@ test('a backlog larger than one run is numbered without another nudge', async ()
     [merchantId],
   )
   const { sequencer } = await process(pool)
-  sequencer.nudge()
+  sequencer.notify()
   await eventually(async () => expect(await positions(merchantId)).toContain(2_500n))
 })
 
@@ -195,7 +195,7 @@ test('a closed sequencer numbers nothing more', async () => {
   const sequencer = startSequencer(pool, log)
   await sequencer.close()
   await writeEvents(db.owner, [merchantId])
-  sequencer.nudge()
+  sequencer.notify()
   await db.owner.query('SELECT pg_sleep(0.05)')
   expect(await positions(merchantId)).toEqual([null])
 })

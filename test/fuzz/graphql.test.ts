@@ -11,13 +11,13 @@ import {
 import { describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { schema } from '../../src/resources/schema.ts'
-import { type Field, fields, nastyText, nastyValue, usual } from './nasty.ts'
+import { type Field, fields, hostileText, hostileValue, usual } from './hostile-inputs.ts'
 import {
   address,
   aDeposit,
   aPayment,
   authorization,
-  bombard,
+  sendInputs,
   expectNoInternals,
   type Counts,
   firstKeyId,
@@ -26,10 +26,10 @@ import {
   ordersCount,
   reached,
   type Shot,
-  type Verdict,
+  type FuzzVerdict,
   waitingBatches,
   waitingPayouts,
-} from './bombard.ts'
+} from './send-inputs.ts'
 
 // A deposit that is under way is not waited for, and a password is hashed in no time.
 vi.mock(import('../../src/shared/limits.ts'), async (original) => {
@@ -82,7 +82,7 @@ describe('1,000 random calls: never a 5xx, errors with codes only, nothing writt
   test.each(roots)(
     '%s',
     async (_name, kind, field) => {
-      const accepted = await bombard(target, callsOf(kind, field), (hit) => judge(field, hit))
+      const accepted = await sendInputs(target, callsOf(kind, field), (hit) => judge(field, hit))
       expect(accepted).toBeGreaterThan(reached)
     },
     600_000,
@@ -105,13 +105,13 @@ describe('1,000 random calls: never a 5xx, errors with codes only, nothing writt
         ...shot,
         headers: { ...shot.headers, accept: 'application/json' },
       }))
-      expect(await bombard(target, refused, (hit) => judge(field, hit))).toBeGreaterThan(reached)
+      expect(await sendInputs(target, refused, (hit) => judge(field, hit))).toBeGreaterThan(reached)
     },
     600_000,
   )
 
   test('documents cut and stirred at random', async () => {
-    expect(await bombard(target, brokenDocuments, (hit) => judge(null, hit))).toBeGreaterThan(reached)
+    expect(await sendInputs(target, brokenDocuments, (hit) => judge(null, hit))).toBeGreaterThan(reached)
   }, 600_000)
 })
 
@@ -124,7 +124,7 @@ function callsOf(kind: string, field: RootField): fc.Arbitrary<Shot> {
   const named: Field[] = field.args.map(({ name, type }) => ({ name, type }))
   const variables = fc.oneof(
     { weight: 12, arbitrary: fields(named, 'names') },
-    { weight: 1, arbitrary: nastyValue },
+    { weight: 1, arbitrary: hostileValue },
   )
   const asked = ofPersons.test(field.name) ? headersOf(target.person.token) : headers
   return fc.record({ variables, headers: asked }).map(({ variables: values, headers: sent }) => ({
@@ -205,14 +205,14 @@ const pieces = [
 const brokenDocuments: fc.Arbitrary<Shot> = fc
   .record({
     example: fc.constantFrom(...examples),
-    cuts: fc.array(fc.tuple(fc.nat(200), fc.nat(30), fc.oneof(fc.constantFrom(...pieces), nastyText)), {
+    cuts: fc.array(fc.tuple(fc.nat(200), fc.nat(30), fc.oneof(fc.constantFrom(...pieces), hostileText)), {
       maxLength: 4,
     }),
-    variables: fc.oneof(fc.constant(undefined), nastyValue),
-    operationName: fc.oneof(fc.constant(undefined), nastyValue),
+    variables: fc.oneof(fc.constant(undefined), hostileValue),
+    operationName: fc.oneof(fc.constant(undefined), hostileValue),
     extensions: fc.oneof(
       { weight: 5, arbitrary: fc.constant(undefined) },
-      { weight: 1, arbitrary: nastyValue },
+      { weight: 1, arbitrary: hostileValue },
     ),
     method: fc.constantFrom('POST', 'POST', 'POST', 'GET'),
     headers: headers,
@@ -245,7 +245,7 @@ const answerShape = z.strictObject({
   extensions: z.unknown().optional(),
 })
 
-function judge(field: RootField | null, hit: Hit): Verdict {
+function judge(field: RootField | null, hit: Hit): FuzzVerdict {
   expectNoInternals(hit)
   const { data, errors = [] } = answerShape.parse(JSON.parse(hit.text))
   const codes = errors.map(({ extensions }) => extensions.code)

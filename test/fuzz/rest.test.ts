@@ -3,26 +3,26 @@ import { type GraphQLInputType, isInputObjectType, getNullableType, Kind, typeFr
 import { describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { restPrefix } from '../../src/http/rest/handler.ts'
-import type { Route } from '../../src/http/rest/route.ts'
+import type { RestRoute } from '../../src/http/rest/route.ts'
 import { restDocument } from '../../src/http/rest/documents.ts'
 import { routes } from '../../src/http/rest/routes.ts'
 import { schema } from '../../src/resources/schema.ts'
 import { snakeCase } from '../../src/shared/input.ts'
-import { type Field, fields, fieldValue, nastyText, nastyValue } from './nasty.ts'
+import { type Field, fields, fieldValue, hostileText, hostileValue } from './hostile-inputs.ts'
 import {
   address,
   aDeposit,
   aPayment,
   authorization,
-  bombard,
+  sendInputs,
   type Counts,
   expectNoInternals,
   type Hit,
   openTarget,
   reached,
   type Shot,
-  type Verdict,
-} from './bombard.ts'
+  type FuzzVerdict,
+} from './send-inputs.ts'
 
 // A deposit that is under way is not waited for, and a password is hashed in no time.
 vi.mock(import('../../src/shared/limits.ts'), async (original) => {
@@ -38,7 +38,7 @@ describe('1,000 random requests: never a 5xx, always the envelope, nothing writt
   test.each(routes.map((route) => [`${route.method} ${route.path}`, route] as const))(
     '%s',
     async (_name, route) => {
-      const accepted = await bombard(target, shotsAt(route), (hit) => judge(route, hit))
+      const accepted = await sendInputs(target, shotsAt(route), (hit) => judge(route, hit))
       expect(accepted).toBeGreaterThan(reached)
     },
     600_000,
@@ -46,7 +46,7 @@ describe('1,000 random requests: never a 5xx, always the envelope, nothing writt
 })
 
 /** The fields that a route reads, by its operation's variables: those of an input object one by one. */
-function fieldsOf(route: Route): Field[] {
+function fieldsOf(route: RestRoute): Field[] {
   for (const definition of documents.definitions) {
     if (definition.kind !== Kind.OPERATION_DEFINITION || definition.name?.value !== route.operation) continue
     return (definition.variableDefinitions ?? []).flatMap(({ variable, type: node }) => {
@@ -59,7 +59,7 @@ function fieldsOf(route: Route): Field[] {
   throw new Error(`documents.ts has no ${route.operation}`)
 }
 
-function shotsAt(route: Route): fc.Arbitrary<Shot> {
+function shotsAt(route: RestRoute): fc.Arbitrary<Shot> {
   const read = fieldsOf(route)
   const named = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name ?? '')
   const path = fc
@@ -76,12 +76,12 @@ function shotsAt(route: Route): fc.Arbitrary<Shot> {
     }))
 }
 
-function sentTo(route: Route, read: readonly Field[]): fc.Arbitrary<Buffer | null> {
+function sentTo(route: RestRoute, read: readonly Field[]): fc.Arbitrary<Buffer | null> {
   if (route.method === 'GET') return fc.constant(null)
   return route.form ? formsOf(read) : bodyOf(read)
 }
 
-function typeOf({ form }: Route): Record<string, string> {
+function typeOf({ form }: RestRoute): Record<string, string> {
   return { 'content-type': form ? 'multipart/form-data; boundary=form' : 'application/json' }
 }
 
@@ -94,7 +94,7 @@ function formsOf(read: readonly Field[]): fc.Arbitrary<Buffer | null> {
       table: fc.oneof(
         { weight: 6, arbitrary: fc.constant(null) },
         { weight: 2, arbitrary: fc.constant('nom;numéro;montant\nAwa;70000001;1 000 F CFA') },
-        { weight: 1, arbitrary: fc.oneof(bytes, nastyText) },
+        { weight: 1, arbitrary: fc.oneof(bytes, hostileText) },
       ),
       end: fc.oneof({ weight: 12, arbitrary: fc.constant('--form--') }, fc.constant('')),
     })
@@ -160,7 +160,7 @@ function queryOf(read: readonly Field[]): fc.Arbitrary<string> {
     )
   const pairs = fc.oneof(
     ...read.flatMap((field) => (isInputObjectType(getNullableType(field.type)) ? [] : [pair(field)])),
-    nastyText.map((text) => encode(text)),
+    hostileText.map((text) => encode(text)),
   )
   return fc.oneof(
     { weight: 8, arbitrary: fc.array(pairs, { maxLength: 4 }).map((all) => `?${all.join('&')}`) },
@@ -173,7 +173,7 @@ function bodyOf(read: readonly Field[]): fc.Arbitrary<Buffer | null> {
   const object = fields(read, 'values').map((values) =>
     Object.fromEntries(Object.entries(values).map(([name, value]) => [snakeCase(name), value])),
   )
-  const json = fc.oneof({ weight: 12, arbitrary: object }, { weight: 1, arbitrary: nastyValue })
+  const json = fc.oneof({ weight: 12, arbitrary: object }, { weight: 1, arbitrary: hostileValue })
   return fc.oneof(
     { weight: 14, arbitrary: json.map((value) => Buffer.from(JSON.stringify(value) ?? '')) },
     { weight: 1, arbitrary: fc.uint8Array({ maxLength: 60 }).map((bytes) => Buffer.from(bytes)) },
@@ -256,7 +256,7 @@ const envelope = z.strictObject({
 
 const statuses = [200, 201, 202, 400, 401, 403, 404, 405, 409, 413, 415, 429, 431]
 
-function judge(route: Route, hit: Hit): Verdict {
+function judge(route: RestRoute, hit: Hit): FuzzVerdict {
   expectNoInternals(hit)
   expect(statuses).toContain(hit.status)
   expect(hit.headers['content-type']).toBe('application/json; charset=utf-8')
@@ -277,7 +277,7 @@ function judge(route: Route, hit: Hit): Verdict {
   return { accepted: success || isJudged, wrote: writtenBy(route, hit, data) }
 }
 
-function writtenBy({ operation }: Route, { shot, status }: Hit, data: unknown): Partial<Counts> {
+function writtenBy({ operation }: RestRoute, { shot, status }: Hit, data: unknown): Partial<Counts> {
   const success = status < 400
   const keys = shot.headers['idempotency-key'] === undefined ? 0 : 1
   if (operation === 'CreateBeneficiary') return success ? { beneficiaries: 1, keys } : {}

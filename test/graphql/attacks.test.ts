@@ -9,7 +9,7 @@ import { WebSocket } from 'ws'
 import { createOperations } from '../../src/graphql/operation.ts'
 import { createGraphqlHandler } from '../../src/http/graphql.ts'
 import { serveSubscriptions } from '../../src/http/subscriptions.ts'
-import { type Attack, attacks, fragmentBomb, type Heard, send } from './attacks.ts'
+import { type GraphqlAttack, attacks, fragmentBomb, type AttackAnswer, send } from './attacks.ts'
 import { serve } from '../kit/graphql.ts'
 
 const { url, fixture } = serve((server, { services, schema }) => {
@@ -29,19 +29,19 @@ function start(file: string, argument: string) {
 }
 
 /** What was heard, in the words of the table. */
-function heardAs({ refusal }: Attack, { status, text }: Heard): unknown[] {
+function heardAs({ refusal }: GraphqlAttack, { status, text }: AttackAnswer): unknown[] {
   const { errors = [], extensions = {}, data = null } = JSON.parse(text || '{}')
   if (!refusal) return [status, Object.keys(extensions)]
   const isToldWhy = refusal.words.test(errors[0]?.message ?? '')
   return [status, errors[0]?.extensions.code ?? null, isToldWhy, errors.length, data]
 }
 
-function expected({ refusal, errors = 1 }: Attack): unknown[] {
+function expected({ refusal, errors = 1 }: GraphqlAttack): unknown[] {
   if (!refusal) return [200, ['cost']]
   return [refusal.status, refusal.code, true, refusal.code === null ? 0 : errors, null]
 }
 
-const honestRequest: Attack = {
+const honestRequest: GraphqlAttack = {
   name: 'honest',
   request: { body: JSON.stringify({ query: '{ me { name } }' }) },
   refusal: null,
@@ -50,7 +50,7 @@ const honestRequest: Attack = {
 
 describe('an attack is refused at once, with its reason', () => {
   /** Milliseconds of the quickest of five tries: other programs run on this machine. */
-  async function quickest(attack: Attack, judge: (heard: Heard) => void): Promise<number> {
+  async function quickest(attack: GraphqlAttack, judge: (heard: AttackAnswer) => void): Promise<number> {
     const took: number[] = []
     for (let round = 0; round < 5; round += 1) {
       const began = performance.now()
@@ -100,7 +100,7 @@ describe('the other ways in have the same limits', () => {
 
 describe('while attackers attack', () => {
   /** Clients that send these attacks, or honest requests instead, until `stop`. */
-  async function crowd(kind: 'attackers' | 'neighbours') {
+  async function load(kind: 'attackers' | 'neighbours') {
     const child = start('crowd.ts', JSON.stringify({ url: url(), kind, token, clients: 10, pauseMs: 25 }))
     await once(child.stdout, 'data')
     return {
@@ -134,7 +134,7 @@ describe('while attackers attack', () => {
     for (let round = 0; round < 4; round += 1) {
       const seen = { attackers: 0, neighbours: 0 }
       for (const kind of ['attackers', 'neighbours'] as const) {
-        const others = await crowd(kind)
+        const others = await load(kind)
         const { p95, loop } = await honest(500)
         seen[kind] = p95
         loops[kind].push(loop)

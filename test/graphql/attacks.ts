@@ -18,7 +18,7 @@ interface Refusal {
   words: RegExp
 }
 
-export interface Attack {
+export interface GraphqlAttack {
   name: string
   request: HttpAttack
   /** The refusal; null where the answer only must not give what was asked for. */
@@ -66,7 +66,7 @@ const fanOut =
 const circle = 'fields { type { '
 
 /** The detections of graphql-cop. */
-const known: Attack[] = [
+const known: GraphqlAttack[] = [
   {
     name: 'aliases',
     request: asks(`{ ${times(101, (n) => `alias${n}: __typename`)} }`),
@@ -141,7 +141,7 @@ const known: Attack[] = [
 ]
 
 /** Ours. */
-const own: Attack[] = [
+const own: GraphqlAttack[] = [
   {
     name: 'fragments that nest lists',
     request: asks(fragmentBomb()),
@@ -244,10 +244,14 @@ const own: Attack[] = [
   },
 ]
 
-export const attacks: readonly Attack[] = [...known, ...own]
+export const attacks: readonly GraphqlAttack[] = [...known, ...own]
 
 /** @returns the answer, which is never more than a few kilobytes */
-export async function send(url: string, { request, isSignedIn }: Attack, token: string): Promise<Heard> {
+export async function send(
+  url: string,
+  { request, isSignedIn }: GraphqlAttack,
+  token: string,
+): Promise<AttackAnswer> {
   const { method = 'POST', search = '', headers = {}, body } = request
   const answered = await fetch(`${url}${search}`, {
     method,
@@ -262,7 +266,7 @@ export async function send(url: string, { request, isSignedIn }: Attack, token: 
   return { status: answered.status, text: await answered.text() }
 }
 
-export interface Heard {
+export interface AttackAnswer {
   status: number
   text: string
 }

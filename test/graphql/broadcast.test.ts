@@ -6,7 +6,7 @@ import {
   type Frame,
   joinChannel,
   type Outlet,
-  type Write,
+  type FrameWrite,
 } from '../../src/graphql/broadcast.ts'
 import type { LiveStream } from '../../src/graphql/live-stream.ts'
 import { DomainError } from '../../src/shared/errors.ts'
@@ -65,7 +65,7 @@ function reader(after: string | null = null, reading: Reading = {}) {
       state.isCut = true
     },
   }
-  const write: Write<{ n: number }> = async ({ n }): Promise<Frame> => {
+  const write: FrameWrite<{ n: number }> = async ({ n }): Promise<Frame> => {
     written.push(n)
     await Promise.resolve()
     return { json: Buffer.from(`${n}`), cursor: `${n}` }

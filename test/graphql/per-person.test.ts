@@ -15,33 +15,33 @@ import { payBy } from '../kit/money-links.ts'
 import { settleMany } from '../kit/money.ts'
 import { approvalsOn } from '../kit/approvals.ts'
 import { batchApprovalsOn } from '../kit/batch-approvals.ts'
-import { customer, openStage } from '../kit/stage.ts'
+import { customer, openFixture } from '../kit/fixture.ts'
 import type { TestMerchant } from '../kit/app.ts'
 
 // A live result that several people share holds nothing that depends on one of them: every field that a
 // subscription can reach is read in a shared document, where the caller's person is out of reach.
 
-const stage = await openStage()
-const { pool } = stage.database.database
+const fixture = await openFixture()
+const { pool } = fixture.database.database
 let merchant: TestMerchant
 let person: (role: 'owner') => Promise<{ token: string }>
 
 beforeAll(async () => {
-  const { team, waiting, approve } = approvalsOn(stage)
+  const { team, waiting, approve } = approvalsOn(fixture)
   const made = await team(2)
   ;({ merchant, person } = made)
-  const link = await stage.rest('POST', '/payment-links', {
+  const link = await fixture.rest('POST', '/payment-links', {
     token: merchant.token,
     body: { title: 'Café', amount: 5_000 },
   })
   const attempt = await payBy(pool, link.body['data'].id)
   await settleMany(pool, [{ id: attempt.id, to: 'success' }])
-  await stage.rest('POST', '/webhooks', {
+  await fixture.rest('POST', '/webhooks', {
     token: merchant.token,
     body: { url: 'http://127.0.0.1:9/', events: ['test'] },
   })
   await approve(await person('owner'), await waiting(merchant, { destination_phone: customer('00') }))
-  await batchApprovalsOn(stage).waiting(merchant)
+  await batchApprovalsOn(fixture).waiting(merchant)
 })
 
 /** How many changes each subscription has to tell of, at least. */
@@ -104,7 +104,7 @@ function documentsOf(root: GraphQLField<unknown, unknown>): string[] {
 /** What is wrong with the first results of a document. */
 async function problemsOf(token: string, query: string, count: number): Promise<string[]> {
   const client = createClient({
-    url: `${stage.url.replace('http', 'ws')}/graphql`,
+    url: `${fixture.url.replace('http', 'ws')}/graphql`,
     webSocketImpl: WebSocket,
     connectionParams: { authorization: `Bearer ${token}` },
   })

@@ -2,7 +2,7 @@ import { getIntrospectionQuery, type GraphQLError } from 'graphql'
 import { afterAll, describe, expect, test } from 'vitest'
 import type { Context } from '../../src/context.ts'
 import { checkAnswer } from '../../src/graphql/answer-size.ts'
-import type { Operation } from '../../src/graphql/checked-operation.ts'
+import type { CheckedOperation } from '../../src/graphql/checked-operation.ts'
 import { createOperations } from '../../src/graphql/operation.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { createFixture, testLimits } from '../kit/graphql.ts'
@@ -141,7 +141,7 @@ describe('a merchant has a number of objects per minute', () => {
   test('what is over it is refused, with the time to wait; others go on', async () => {
     const shop = contextOf(1)
     const left: unknown[] = []
-    for (let count = 0; count < 7; count += 1) left.push(((await read(shop)) as Operation).remaining)
+    for (let count = 0; count < 7; count += 1) left.push(((await read(shop)) as CheckedOperation).remaining)
     expect(left).toEqual(left.toSorted((a, b) => Number(b) - Number(a)))
     expect(Number(left.at(-1))).toBeLessThan(50_000)
     const refusal = await untilRefused(shop)
@@ -151,7 +151,7 @@ describe('a merchant has a number of objects per minute', () => {
     expect(shop.responseHeaders.get('Retry-After')).toMatch(/^[1-9]\d?$/)
     // The merchant has a little more by another token.
     const rest = contextOf(1, undefined, 'another')
-    expect(((await read(rest)) as Operation).remaining).toBeLessThan(20_000)
+    expect(((await read(rest)) as CheckedOperation).remaining).toBeLessThan(20_000)
     expect(await untilRefused(rest)).toMatchObject([{ extensions: { code: 'RATE_LIMITED' } }])
     expect(await read(contextOf(2))).toMatchObject({ cost: 10_000 })
     expect(await read(contextOf(null))).toMatchObject({ cost: 10_000 })

@@ -82,13 +82,13 @@ let payments = 0
 async function ask(query: string, scopes: readonly Scope[] | null) {
   const actor = scopes && ({ merchantId: 1, scopes: new Set(scopes) } as unknown as Actor)
   const admission = openAdmission(10_000, async () => {})
-  const door = {
+  const base = {
     config: { mode: 'sandbox' },
     admission,
     requestLimits: testLimits(),
     responseHeaders: new Map(),
   }
-  const ctx = { ...door, actor, requestId: 'r', log: createLog('silent') } as unknown as Context
+  const ctx = { ...base, actor, requestId: 'r', log: createLog('silent') } as unknown as Context
   const operations = createOperations(build(cards))
   const operation = await operations.read({ query }, ctx)
   const result = Array.isArray(operation) ? { errors: operation } : await operations.run(operation)

@@ -1,20 +1,22 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { expect, test } from 'vitest'
 import { createRouter } from '../../src/http/listener.ts'
-import type { Exchange, Row } from '../../src/http/request.ts'
+import type { HttpExchange, RouteRow } from '../../src/http/request.ts'
 import { startTestApp } from '../kit/app.ts'
 
 const { app } = await startTestApp()
 
 /** Which row answers, with which parts; null where none does. */
-function ask(rows: readonly Omit<Row, 'serve'>[], method: string, url: string) {
+function ask(rows: readonly Omit<RouteRow, 'serve'>[], method: string, url: string) {
   let asked: object | null = null
   const route = createRouter(
     app.services,
     rows.map((row) => ({
       ...row,
       serve: (name) =>
-        name === 'GET' ? async ({ params }: Exchange) => void (asked = { path: row.path, ...params }) : null,
+        name === 'GET'
+          ? async ({ params }: HttpExchange) => void (asked = { path: row.path, ...params })
+          : null,
     })),
   )
   const message = { method, url, headers: {}, socket: {}, complete: true } as unknown as IncomingMessage

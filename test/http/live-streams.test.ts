@@ -10,7 +10,7 @@ import { serve } from '../kit/graphql.ts'
 import { strength } from '../kit/strength.ts'
 
 /** How many readers a storm has; 5,000 by hand. */
-const stormReaders = Number(process.env['STORM_READERS'] ?? strength(100, 300))
+const loadReaders = Number(process.env['LOAD_READERS'] ?? strength(100, 300))
 const stallMs = 1_500
 
 const { url, fixture } = serve((server, { services, schema }) => {
@@ -173,8 +173,8 @@ test('a reader of an event stream that stalls is cut off, and comes back with it
   ticks.head = 0
 })
 
-test(`a storm of ${stormReaders} readers, a tenth of them stalled`, {
-  timeout: 60_000 + stormReaders * 100,
+test(`a storm of ${loadReaders} readers, a tenth of them stalled`, {
+  timeout: 60_000 + loadReaders * 100,
 }, async () => {
   ticks.advance(0)
   ticks.paddingBytes = 1_024
@@ -184,7 +184,7 @@ test(`a storm of ${stormReaders} readers, a tenth of them stalled`, {
   const isLazy = (index: number) => index % 10 < 1
   const healthy: Reader[] = []
   const stalled: Reader[] = []
-  for (let first = 0; first < stormReaders; first += limits.subscriptionsPerTokenMax) {
+  for (let first = 0; first < loadReaders; first += limits.subscriptionsPerTokenMax) {
     const token = fixture.issue()
     const opened = await Promise.all(
       Array.from({ length: limits.subscriptionsPerTokenMax }, (_, index) =>
@@ -204,7 +204,7 @@ test(`a storm of ${stormReaders} readers, a tenth of them stalled`, {
   }
   for (const { seen } of healthy) expect(seen).toEqual(upTo(400))
   // The readers live in this process too: of more than 500, each may have its share.
-  expect((most - before) / 1_024 / 1_024).toBeLessThan(Math.max(200, stormReaders * 0.4))
+  expect((most - before) / 1_024 / 1_024).toBeLessThan(Math.max(200, loadReaders * 0.4))
   await eventually(() => services.streams.get('merchant:1') === healthy.length, stallMs * 4)
   ticks.head = 0
 })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { filesCrossed, stopsOf } from '../kit/crossed-files.ts'
-import { openStage } from '../kit/stage.ts'
+import { openFixture } from '../kit/fixture.ts'
 
 /** The files that one POST /pay crosses, from the request to the answer; at most 30 (issue 17). */
 const way: readonly string[] = [
@@ -31,9 +31,9 @@ const way: readonly string[] = [
   'src/requests/identity.ts',
   'src/requests/send.ts',
   'src/requests/store.ts',
+  'src/resources/transactions/collect-schema.ts',
   'src/resources/transactions/collect.ts',
   'src/resources/transactions/initiation.ts',
-  'src/resources/transactions/schema.ts',
 ]
 
 /** What runs beside each payment and is no part of its answer: those who hear of its events, and jobs. */
@@ -45,24 +45,24 @@ const beside: ReadonlySet<string> = new Set([
   'src/resources/jobs.ts',
 ])
 
-const stage = await openStage()
+const fixture = await openFixture()
 
 async function crossedBy(act: () => Promise<unknown>): Promise<string[]> {
   return stopsOf((await filesCrossed(act)).filter((path) => !beside.has(path)))
 }
 
 test('POST /pay crosses these files and no others', async () => {
-  const merchant = await stage.merchant()
-  for (let warm = 0; warm < 20; warm += 1) await stage.paid(merchant)
-  expect(await crossedBy(() => stage.paid(merchant))).toEqual(way)
+  const merchant = await fixture.merchant()
+  for (let warm = 0; warm < 20; warm += 1) await fixture.paid(merchant)
+  expect(await crossedBy(() => fixture.paid(merchant))).toEqual(way)
   expect(way.length).toBeLessThanOrEqual(30)
 })
 
 test('one more file on the way is noticed', async () => {
-  const merchant = await stage.merchant()
+  const merchant = await fixture.merchant()
   const crossed = await crossedBy(async () => {
-    await stage.paid(merchant)
-    await stage.available(merchant)
+    await fixture.paid(merchant)
+    await fixture.available(merchant)
   })
   expect(crossed.filter((path) => !way.includes(path))).toEqual(['src/resources/merchants/schema.ts'])
 })

@@ -15,7 +15,7 @@ import { createFixture } from '../kit/graphql.ts'
 
 Object.assign(limits, { headersTimeoutMs: 400, requestTimeoutMs: 400, connectionIdleMs: 1_500 })
 
-const crowd = 300
+const load = 300
 /** How long a busy machine may take for what is a matter of a second. */
 const patienceMs = 30_000
 const handled: string[] = []
@@ -70,9 +70,9 @@ describe('a client that never closes is let go', () => {
     http.server.on('connection', count)
     onTestFinished(() => void http.server.off('connection', count))
     // Every other client does not even read what it is told.
-    const all = Array.from({ length: crowd }, (_none, place) => open(http, place % 2 === 0))
+    const all = Array.from({ length: load }, (_none, place) => open(http, place % 2 === 0))
     for (const client of await Promise.all(all)) client.write(bytes)
-    await eventually(() => expect(taken).toBe(crowd), patienceMs)
+    await eventually(() => expect(taken).toBe(load), patienceMs)
     await eventually(async () => expect(await held()).toBe(0), patienceMs)
   })
 })

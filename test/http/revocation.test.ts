@@ -80,7 +80,7 @@ async function openStreams(shop: Pick<TestMerchant, 'merchantId' | 'token'>): Pr
 function within<T>(promise: Promise<T>): Promise<T | 'still open'> {
   return Promise.race([
     promise,
-    new Promise<'still open'>((wake) => setTimeout(wake, noticedMs, 'still open')),
+    new Promise<'still open'>((notify) => setTimeout(notify, noticedMs, 'still open')),
   ])
 }
 

@@ -8,15 +8,20 @@ import { serveSubscriptions, type Subscriptions } from '../../src/http/subscript
 import { limits } from '../../src/shared/limits.ts'
 import { serve } from '../kit/graphql.ts'
 
-const doors: Subscriptions[] = []
+const servers: Subscriptions[] = []
 const { url, fixture } = serve((server, { services, schema }) => {
   server.on(
     'request',
     createGraphqlHandler({ services, operations: createOperations(schema), isDraining: () => false }),
   )
-  const door = serveSubscriptions({ services, operations: createOperations(schema), server, pingMs: 1_000 })
-  doors.push(door)
-  return () => door.close()
+  const subscriptions = serveSubscriptions({
+    services,
+    operations: createOperations(schema),
+    server,
+    pingMs: 1_000,
+  })
+  servers.push(subscriptions)
+  return () => subscriptions.close()
 })
 const { ticks, services } = fixture
 const socketUrl = () => url().replace('http', 'ws')
@@ -287,6 +292,6 @@ test('the end of the service closes sockets with 1001', async () => {
   const { closed, socket } = await connect(fixture.issue())
   subscribe(socket, '1', 'subscription { ticks { n } }')
   await eventually(() => ticks.open === 1)
-  await doors[0]?.close()
+  await servers[0]?.close()
   expect(await closed).toBe(1001)
 })

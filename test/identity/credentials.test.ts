@@ -3,11 +3,11 @@ import type pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Actor } from '../../src/identity/actor.ts'
 import { regenerateApiKey, revokeApiKey } from '../../src/identity/api-keys.ts'
-import { CredentialWatch, type Ending } from '../../src/identity/credentials.ts'
+import { CredentialWatch, type RevocationReason } from '../../src/identity/credentials.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
-import { deactivate, makeMerchant, master, type TestMerchant } from '../kit/merchants.ts'
+import { deactivate, makeMerchant, master, type SignedInMerchant } from '../kit/merchants.ts'
 
 let db: TestDatabase
 let watch: CredentialWatch
@@ -30,7 +30,7 @@ function listeningPool(pool: typeof db.database.pool): typeof pool {
   return Object.create(pool, { query: { value: query } })
 }
 
-const actorOf = ({ merchantId, apiKeyId }: TestMerchant, more: Partial<Actor> = {}): Actor => ({
+const actorOf = ({ merchantId, apiKeyId }: SignedInMerchant, more: Partial<Actor> = {}): Actor => ({
   merchantId,
   apiKeyId,
   apiKeyVersion: 1,
@@ -40,11 +40,11 @@ const actorOf = ({ merchantId, apiKeyId }: TestMerchant, more: Partial<Actor> = 
   memberId: null,
   role: null,
   readsOnly: false,
-  caps: null,
+  keyLimits: null,
   ...more,
 })
 const ended = (actor: Actor, address: string | null = '192.0.2.1') =>
-  new Promise<Ending>((resolve) => watch.onRevoked(actor, address, resolve))
+  new Promise<RevocationReason>((resolve) => watch.onRevoked(actor, address, resolve))
 const refused = { code: 'UNAUTHENTICATED' }
 const living = { whitelist: [] }
 
@@ -69,7 +69,7 @@ test('a thousand checks of fifty keys at once are one query', async () => {
   const shops = await Promise.all(Array.from({ length: 50 }, () => makeMerchant(db.database.pool)))
   queries = []
   await Promise.all(
-    Array.from({ length: 1_000 }, (_, n) => watch.check(actorOf(shops[n % 50] as TestMerchant))),
+    Array.from({ length: 1_000 }, (_, n) => watch.check(actorOf(shops[n % 50] as SignedInMerchant))),
   )
   expect(queries).toHaveLength(1)
   expect(queries[0]).toHaveLength(50)
@@ -80,9 +80,13 @@ test('a thousand checks of fifty keys at once are one query', async () => {
 test('keys asked about while a query runs share the next one', async () => {
   const [a, b, c] = await Promise.all([1, 2, 3].map(() => makeMerchant(db.database.pool)))
   queries = []
-  const first = watch.check(actorOf(a as TestMerchant))
+  const first = watch.check(actorOf(a as SignedInMerchant))
   await new Promise((resolve) => setImmediate(resolve))
-  await Promise.all([first, watch.check(actorOf(b as TestMerchant)), watch.check(actorOf(c as TestMerchant))])
+  await Promise.all([
+    first,
+    watch.check(actorOf(b as SignedInMerchant)),
+    watch.check(actorOf(c as SignedInMerchant)),
+  ])
   expect(queries).toEqual([[a?.apiKeyId], [b?.apiKeyId, c?.apiKeyId]])
 })
 
@@ -92,9 +96,9 @@ test('the keys in use are asked about along with the first of them that has to b
   queries = []
   await checkAll()
   await sleep(limits.credentialFreshMs)
-  const [first] = shops as [TestMerchant]
+  const [first] = shops as [SignedInMerchant]
   await watch.check(actorOf(first))
-  await revokeApiKey(db.database.pool, shops[1] as TestMerchant)
+  await revokeApiKey(db.database.pool, shops[1] as SignedInMerchant)
   await checkAll()
   expect(queries.map((ids) => ids.length)).toEqual([10, 10])
   watch.forget(shops[1]?.apiKeyId ?? 0)
@@ -154,10 +158,10 @@ test('whoever is watched hears within a second why it is over, once', async () =
   const { pool } = db.database
   const [a, b, c, d] = await Promise.all([1, 2, 3, 4].map(() => makeMerchant(pool)))
   const [regenerated, revoked, inactive, moved] = [a, b, c, d] as [
-    TestMerchant,
-    TestMerchant,
-    TestMerchant,
-    TestMerchant,
+    SignedInMerchant,
+    SignedInMerchant,
+    SignedInMerchant,
+    SignedInMerchant,
   ]
   const heard = [regenerated, revoked, inactive, moved].map((shop) => ended(actorOf(shop)))
   heard.push(ended(actorOf(moved), null), ended(actorOf(moved, { expiresAt: new Date(Date.now() - 4_900) })))
@@ -181,13 +185,13 @@ test('whoever is watched hears within a second why it is over, once', async () =
 
 test('all watched keys are asked about in one query per round, and who left is not called', async () => {
   const shops = await Promise.all(Array.from({ length: 20 }, () => makeMerchant(db.database.pool)))
-  const calls: Ending[] = []
+  const calls: RevocationReason[] = []
   const leave = shops.flatMap((shop) => [
     watch.onRevoked(actorOf(shop), null, (why) => calls.push(why)),
     watch.onRevoked(actorOf(shop), null, (why) => calls.push(why)),
   ])
   queries = []
-  const [first, ...others] = shops as [TestMerchant, ...TestMerchant[]]
+  const [first, ...others] = shops as [SignedInMerchant, ...SignedInMerchant[]]
   const round = ended(actorOf(first))
   leave.slice(0, 2).forEach((stop) => stop())
   await revokeApiKey(db.database.pool, first)
@@ -235,7 +239,7 @@ test('where the database is silent for three seconds the caller is told to come 
   other.close()
 })
 
-const queryOf = (shop: TestMerchant) => ({
+const queryOf = (shop: SignedInMerchant) => ({
   text: `SELECT id, merchant_id AS "merchantId", version, false AS "isRevoked", true AS "isMerchantActive",
                 '{}'::text[] AS whitelist FROM api_key WHERE id = $1`,
   values: [shop.apiKeyId],

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { seal, unseal } from '../../src/identity/seal.ts'
+import { encrypt, decrypt } from '../../src/identity/encrypt.ts'
 import {
   currentPepperId,
   hashSecret,
@@ -58,7 +58,7 @@ test('a configured secret needs no file, and decides every derived key', async (
 
 test('each purpose has a key of its own, 32 bytes long', () => {
   const master = new MasterSecret(Buffer.alloc(32, 1))
-  const keys = [master.pepper(1), master.pepper(2), master.sealingKey].map((key) =>
+  const keys = [master.pepper(1), master.pepper(2), master.encryptionKey].map((key) =>
     key.export().toString('hex'),
   )
   const all = [...keys, fingerprint(master)]
@@ -122,17 +122,17 @@ test('nothing secret is printed, however it is looked at', () => {
 })
 
 test('what is sealed opens in its own place only, and not after a change', () => {
-  const key = new MasterSecret(Buffer.alloc(32, 1)).sealingKey
-  const otherKey = new MasterSecret(Buffer.alloc(32, 2)).sealingKey
-  const sealed = seal(key, Buffer.from('plain'), 'row 1')
-  expect(unseal(key, sealed, 'row 1').toString()).toBe('plain')
-  expect(sealed.toString('latin1')).not.toContain('plain')
-  expect(() => unseal(key, sealed, 'row 2')).toThrow('authenticate')
-  expect(() => unseal(otherKey, sealed, 'row 1')).toThrow('authenticate')
-  for (let at = 0; at < sealed.length; at += 1) {
-    const altered = Buffer.from(sealed)
+  const key = new MasterSecret(Buffer.alloc(32, 1)).encryptionKey
+  const otherKey = new MasterSecret(Buffer.alloc(32, 2)).encryptionKey
+  const encrypted = encrypt(key, Buffer.from('plain'), 'row 1')
+  expect(decrypt(key, encrypted, 'row 1').toString()).toBe('plain')
+  expect(encrypted.toString('latin1')).not.toContain('plain')
+  expect(() => decrypt(key, encrypted, 'row 2')).toThrow('authenticate')
+  expect(() => decrypt(otherKey, encrypted, 'row 1')).toThrow('authenticate')
+  for (let at = 0; at < encrypted.length; at += 1) {
+    const altered = Buffer.from(encrypted)
     altered[at] = (altered[at] ?? 0) ^ 1
-    expect(() => unseal(key, altered, 'row 1')).toThrow('authenticate')
+    expect(() => decrypt(key, altered, 'row 1')).toThrow('authenticate')
   }
-  expect(() => unseal(key, sealed.subarray(0, 20), 'row 1')).toThrow('tag length')
+  expect(() => decrypt(key, encrypted.subarray(0, 20), 'row 1')).toThrow('tag length')
 })

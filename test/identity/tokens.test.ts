@@ -1,7 +1,7 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
-import { seal, unseal } from '../../src/identity/seal.ts'
+import { encrypt, decrypt } from '../../src/identity/encrypt.ts'
 import { MasterSecret } from '../../src/identity/secrets.ts'
 import { openSigningKeys } from '../../src/identity/signing-keys.ts'
 import { createTokens, type Tokens } from '../../src/identity/tokens.ts'
@@ -21,8 +21,8 @@ beforeAll(async () => {
   const { rows } = await db.owner.query('SELECT * FROM signing_key')
   kid = rows[0].kid
   publicJwk = rows[0].public_key
-  const sealed = unseal(master.sealingKey, rows[0].sealed_private, kid)
-  ourKey = createPrivateKey({ key: sealed, format: 'der', type: 'pkcs8' })
+  const encrypted = decrypt(master.encryptionKey, rows[0].encrypted_private, kid)
+  ourKey = createPrivateKey({ key: encrypted, format: 'der', type: 'pkcs8' })
 })
 afterAll(() => db.drop())
 
@@ -68,7 +68,7 @@ test('verifying gives the actor back, the first time and from memory', async () 
     memberId: null,
     role: null,
     readsOnly: false,
-    caps: null,
+    keyLimits: null,
   }
   const first = await tokens.verifyToken(token)
   expect(first).toEqual(expected)
@@ -76,16 +76,16 @@ test('verifying gives the actor back, the first time and from memory', async () 
 })
 
 test('a token carries its limits; one whose limits are not understood is refused', async () => {
-  const caps = {
+  const keyLimits = {
     maxPerPayment: 5_000n,
     maxPerDay: null,
     paymentMethods: ['OperatorA'] as const,
     addresses: ['192.0.2.0/24'],
   }
-  const { token } = await tokens.issueToken({ ...grant, caps })
-  expect(await tokens.verifyToken(token)).toMatchObject({ caps })
+  const { token } = await tokens.issueToken({ ...grant, keyLimits })
+  expect(await tokens.verifyToken(token)).toMatchObject({ keyLimits })
   for (const strange of [{ paymentMethods: ['OperatorE'] }, { maxPerDay: 'much' }, { maxPerHour: 1 }, []])
-    await expect(tokens.verifyToken(await sign({ caps: strange }))).rejects.toMatchObject(refused)
+    await expect(tokens.verifyToken(await sign({ keyLimits: strange }))).rejects.toMatchObject(refused)
 })
 
 test('what the altered tokens are altered from is accepted', async () => {
@@ -162,9 +162,9 @@ test('who sees no key, and is overtaken by another process before making one, ta
 test('the private key is sealed: its row holds no usable half, and no other row opens it', async () => {
   const { rows } = await db.owner.query('SELECT * FROM signing_key')
   const secret = ourKey.export({ format: 'jwk' }).d ?? ''
-  expect(Buffer.from(rows[0].sealed_private).includes(Buffer.from(secret, 'base64url'))).toBe(false)
+  expect(Buffer.from(rows[0].encrypted_private).includes(Buffer.from(secret, 'base64url'))).toBe(false)
   expect(JSON.stringify(rows[0].public_key)).not.toContain('"d"')
-  expect(() => unseal(master.sealingKey, rows[0].sealed_private, 'k2')).toThrow('authenticate')
+  expect(() => decrypt(master.encryptionKey, rows[0].encrypted_private, 'k2')).toThrow('authenticate')
 })
 
 test('another master secret is told at the start, and changes nothing', async () => {
@@ -227,11 +227,10 @@ test('a hundred tokens with invented key names cost one look at the table', asyn
 test('a key sealed for another row does not sign', async () => {
   const fresh = await createTestDatabase()
   const der = ourKey.export({ format: 'der', type: 'pkcs8' })
-  await fresh.owner.query('INSERT INTO signing_key (kid, public_key, sealed_private) VALUES ($1, $2, $3)', [
-    'k1',
-    publicJwk,
-    seal(master.sealingKey, der, 'k7'),
-  ])
+  await fresh.owner.query(
+    'INSERT INTO signing_key (kid, public_key, encrypted_private) VALUES ($1, $2, $3)',
+    ['k1', publicJwk, encrypt(master.encryptionKey, der, 'k7')],
+  )
   await expect(openSigningKeys(fresh.database.pool, master)).rejects.toThrow('k1')
   await fresh.drop()
 })

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { bulkLane, openDrains, type Run } from '../../src/jobs/drain.ts'
-import type { LaneHolds } from '../../src/jobs/lane-holds.ts'
+import { bulkQueue, openDrains, type Run } from '../../src/jobs/drain.ts'
+import type { Leases } from '../../src/jobs/leases.ts'
 
 /** Holds that grant each lane as often as the test says, and can be lost. */
-function openGround() {
+function openFixture() {
   const ending = new AbortController()
   const lost: AbortController[] = []
   let grants = Number.POSITIVE_INFINITY
@@ -15,7 +15,7 @@ function openGround() {
       lost.push(hold)
       return work(hold.signal)
     },
-  } as unknown as LaneHolds
+  } as unknown as Leases
   return { drains: openDrains(ending.signal, holds), ending, lost, grant: (most: number) => (grants = most) }
 }
 
@@ -42,7 +42,7 @@ function handLooks() {
 }
 
 test('a lane is looked at until a look finds nothing more, then its place is free', async () => {
-  const { drains } = openGround()
+  const { drains } = openFixture()
   const hand = handLooks()
   const done = drains.webhooks.run(7, hand.open)
   await sleep(0)
@@ -55,7 +55,7 @@ test('a lane is looked at until a look finds nothing more, then its place is fre
 })
 
 test('one who comes while a look is under way causes one more look, by the same run', async () => {
-  const { drains } = openGround()
+  const { drains } = openFixture()
   const hand = handLooks()
   const done = drains.webhooks.run(7, hand.open)
   await sleep(0)
@@ -68,7 +68,7 @@ test('one who comes while a look is under way causes one more look, by the same 
 })
 
 test('the run waits for what it began, and looks again after the last of it', async () => {
-  const { drains } = openGround()
+  const { drains } = openFixture()
   const hand = handLooks()
   const works = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   let ends = 0
@@ -86,19 +86,19 @@ test('the run waits for what it began, and looks again after the last of it', as
 })
 
 test('a pause is ended by the first wake: one look, not two', async () => {
-  const { drains } = openGround()
+  const { drains } = openFixture()
   const hand = handLooks()
   const work = Promise.withResolvers<void>()
   const done = drains.payouts.run('OperatorA', hand.open)
   hand.runs[0]?.begin(work.promise)
   await hand.answer()
-  hand.runs[0]?.wake(20)
-  hand.runs[0]?.wake()
+  hand.runs[0]?.notify(20)
+  hand.runs[0]?.notify()
   await sleep(0)
   await hand.answer()
   await sleep(40)
   expect(hand.looks).toHaveLength(2)
-  hand.runs[0]?.wake(5)
+  hand.runs[0]?.notify(5)
   await sleep(40)
   expect(hand.looks).toHaveLength(3)
   await hand.answer()
@@ -109,19 +109,19 @@ test('a pause is ended by the first wake: one look, not two', async () => {
 })
 
 test('nothing is looked at where another process holds the lane', async () => {
-  const { drains, grant } = openGround()
+  const { drains, grant } = openFixture()
   grant(0)
   const hand = handLooks()
-  await drains.batches.run(bulkLane, hand.open)
+  await drains.batches.run(bulkQueue, hand.open)
   expect(hand.looks).toHaveLength(0)
 })
 
 test('a run whose hold is lost ends at once; one who came meanwhile holds the lane anew', async () => {
-  const { drains, lost } = openGround()
+  const { drains, lost } = openFixture()
   const hand = handLooks()
-  const done = drains.batches.run(bulkLane, hand.open)
+  const done = drains.batches.run(bulkQueue, hand.open)
   await sleep(0)
-  void drains.batches.run(bulkLane, hand.open)
+  void drains.batches.run(bulkQueue, hand.open)
   lost[0]?.abort()
   expect(hand.runs[0]?.isOver).toBe(true)
   await hand.answer(true)
@@ -131,7 +131,7 @@ test('a run whose hold is lost ends at once; one who came meanwhile holds the la
 })
 
 test('a run that waits ends with the service, and none begins after it', async () => {
-  const { drains, ending } = openGround()
+  const { drains, ending } = openFixture()
   const hand = handLooks()
   const done = drains.payouts.run('OperatorA', hand.open)
   hand.runs[0]?.begin(new Promise(() => {}))
@@ -143,7 +143,7 @@ test('a run that waits ends with the service, and none begins after it', async (
 })
 
 test('lanes whose receiver failed are counted while they run', async () => {
-  const { drains } = openGround()
+  const { drains } = openFixture()
   const hands = [handLooks(), handLooks()]
   const done = hands.map((hand, at) => drains.webhooks.run(at + 1, hand.open))
   await sleep(0)

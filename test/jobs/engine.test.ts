@@ -10,7 +10,7 @@ import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { eventually, eventuallyGives } from '../kit/eventually.ts'
 import { jobsSchemaVersion } from '../../src/database/jobs-schema.ts'
 import { migrate, serviceRole } from '../../src/database/migrate.ts'
-import { type Engine, startEngine } from '../../src/jobs/engine.ts'
+import { type JobEngine, startEngine } from '../../src/jobs/engine.ts'
 import { recoverJobs } from '../../src/jobs/recover.ts'
 import { startJobs } from '../../src/jobs/schedule.ts'
 import { limits } from '../../src/shared/limits.ts'
@@ -27,7 +27,7 @@ afterEach(() => db.drop())
 
 /** An engine whose jobs are noted; a job of an operator in `fails` fails, of one in `hangs` never ends. */
 function start(connection = db.connection): {
-  engine: Engine
+  engine: JobEngine
   ran: Provider[]
   fails: Set<Provider>
   hangs: Set<Provider>

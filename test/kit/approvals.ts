@@ -4,7 +4,7 @@ import { knowHolder, makeMember, type TestMember } from './members.ts'
 import type { TestMerchant } from './app.ts'
 import { eventually } from './eventually.ts'
 import { payoutsOn } from './payouts.ts'
-import type { Stage } from './stage.ts'
+import type { Fixture } from './fixture.ts'
 
 const approvalFields = `approval { status required digest expiresAt reason canApprove
   approvedBy { member { databaseId name } role at counts } rejectedBy { member { databaseId } role } }`
@@ -15,7 +15,7 @@ const approving = `mutation ($id: ID!, $digest: String!) {
 const rejecting = `mutation ($id: ID!, $reason: String!) {
   rejectPayout(id: $id, reason: $reason) ${decided} }`
 
-export type Answer = Record<string, unknown>
+export type ApprovalAnswer = Record<string, unknown>
 
 /** A payout that waits. */
 export interface Waits {
@@ -35,35 +35,35 @@ export const sentOnce = { requests: 1, steps: ['reserve', 'post'] }
 export const released = { requests: 0, steps: ['reserve', 'void'] }
 
 /** What the tests of approvals do and look at. */
-export function approvalsOn(stage: Stage) {
-  const { shop, payOut, record } = payoutsOn(stage)
-  const { owner } = stage.database
+export function approvalsOn(fixture: Fixture) {
+  const { shop, payOut, record } = payoutsOn(fixture)
+  const { owner } = fixture.database
 
   /** @param url which service is asked */
   async function ask(
     token: string,
     document: string,
     variables: object = {},
-    url = stage.url,
-  ): Promise<Answer> {
+    url = fixture.url,
+  ): Promise<ApprovalAnswer> {
     const response = await fetch(`${url}/graphql`, {
       method: 'POST',
       headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` },
       body: JSON.stringify({ query: document, variables }),
     })
     const { data, errors } = (await response.json()) as {
-      data?: Record<string, Answer>
+      data?: Record<string, ApprovalAnswer>
       errors?: { extensions: { code: string } }[]
     }
     const [refused] = errors ?? []
     return refused ? { code: refused.extensions.code } : (Object.values(data ?? {})[0] ?? {})
   }
 
-  async function approvalOf(token: string, id: number): Promise<Answer> {
+  async function approvalOf(token: string, id: number): Promise<ApprovalAnswer> {
     const found = await ask(token, `query ($id: ID) { payout(id: $id) { ${approvalFields} } }`, {
       id: String(id),
     })
-    return found['approval'] as Answer
+    return found['approval'] as ApprovalAnswer
   }
 
   return {
@@ -76,7 +76,7 @@ export function approvalsOn(stage: Stage) {
         merchant.merchantId,
         required,
       ])
-      const { access } = stage.app.services
+      const { access } = fixture.app.services
       await knowHolder(owner, access, merchant.merchantId)
       return { merchant, person: (role = 'finance') => makeMember(access, merchant.merchantId, role) }
     },
@@ -97,7 +97,7 @@ export function approvalsOn(stage: Stage) {
     paidOut: async ({ id }: Waits): Promise<{ requests: number; steps: string[] }> => {
       const { rows } = await owner.query<{ requests: number; steps: string[] }>(
         `SELECT (SELECT count(*)::int FROM operator_request WHERE payout_id = $1) AS requests,
-           ARRAY(SELECT step::text FROM movement WHERE cause = 'payout:' || $1 ORDER BY id) AS steps`,
+           ARRAY(SELECT step::text FROM ledger_entry WHERE origin = 'payout:' || $1 ORDER BY id) AS steps`,
         [id],
       )
       return rows[0] ?? { requests: -1, steps: [] }

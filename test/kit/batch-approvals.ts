@@ -1,8 +1,8 @@
 import { expect } from 'vitest'
 import type { TestMerchant } from './app.ts'
-import { type Answer, approvalsOn, type Waits } from './approvals.ts'
-import { bulkOn, row, type Row } from './bulk.ts'
-import type { Stage } from './stage.ts'
+import { type ApprovalAnswer, approvalsOn, type Waits } from './approvals.ts'
+import { bulkOn, row, type BatchRow } from './bulk.ts'
+import type { Fixture } from './fixture.ts'
 
 const approvalFields = `approval { status required digest expiresAt reason canApprove
   approvedBy { member { databaseId } role counts } rejectedBy { member { databaseId } } }`
@@ -20,14 +20,14 @@ export const wentOnce = { requests: 1, steps: ['reserve', 'post'] }
 export const givenBack = { requests: 0, steps: ['reserve', 'void'] }
 
 /** What the tests of approvals of batches do and look at. */
-export function batchApprovalsOn(stage: Stage) {
-  const { ask, team } = approvalsOn(stage)
-  const { draft, process } = bulkOn(stage)
-  const { owner } = stage.database
+export function batchApprovalsOn(fixture: Fixture) {
+  const { ask, team } = approvalsOn(fixture)
+  const { draft, process } = bulkOn(fixture)
+  const { owner } = fixture.database
 
-  async function approvalOf({ token }: Token, id: number): Promise<Answer> {
+  async function approvalOf({ token }: Token, id: number): Promise<ApprovalAnswer> {
     const document = `query ($id: ID!) { batch(id: $id) { ${approvalFields} } }`
-    return (await ask(token, document, { id: String(id) }))['approval'] as Answer
+    return (await ask(token, document, { id: String(id) }))['approval'] as ApprovalAnswer
   }
 
   /** Sends a draft to be processed: it waits. */
@@ -46,7 +46,7 @@ export function batchApprovalsOn(stage: Stage) {
     approvalOf,
     send,
     /** One that waits; of somebody who is paid at once, where it does not matter. */
-    waiting: async (maker: Token, recipients: readonly Row[] = [row()]): Promise<Waits> =>
+    waiting: async (maker: Token, recipients: readonly BatchRow[] = [row()]): Promise<Waits> =>
       send(maker, await draft(maker as TestMerchant, recipients)),
     approve: ({ token }: Token, { id, digest }: Waits, url?: string) =>
       ask(token, approving, { id: String(id), digest }, url),
@@ -59,8 +59,8 @@ export function batchApprovalsOn(stage: Stage) {
          SELECT
            (SELECT count(*)::int FROM operator_request
              WHERE recipient_id IN (SELECT id FROM paid)) AS requests,
-           ARRAY(SELECT step::text FROM movement WHERE cause = 'batch:' || $1
-             OR cause IN (SELECT 'recipient:' || id FROM paid) ORDER BY id) AS steps`,
+           ARRAY(SELECT step::text FROM ledger_entry WHERE origin = 'batch:' || $1
+             OR origin IN (SELECT 'recipient:' || id FROM paid) ORDER BY id) AS steps`,
         [id],
       )
       return rows[0] ?? { requests: -1, steps: [] }

@@ -2,10 +2,10 @@ import { fundMerchant } from '../../src/resources/merchants/fund.ts'
 import type { Provider } from '../../src/shared/providers.ts'
 import type { RestAnswer, TestMerchant } from './app.ts'
 import { eventually } from './eventually.ts'
-import { customer, type Stage } from './stage.ts'
+import { customer, type Fixture } from './fixture.ts'
 
 /** A recipient as REST takes it. */
-export interface Row {
+export interface BatchRow {
   name: string
   account: string
   amount: number
@@ -13,7 +13,7 @@ export interface Row {
 }
 
 /** Somebody who is paid at once; another scenario where it is named. */
-export function row(scenario = '00', more: Partial<Row> = {}): Row {
+export function row(scenario = '00', more: Partial<BatchRow> = {}): BatchRow {
   return {
     name: 'Awa Traoré',
     account: customer(scenario),
@@ -24,9 +24,9 @@ export function row(scenario = '00', more: Partial<Row> = {}): Row {
 }
 
 /** What the tests of bulk pay do and look at. */
-export function bulkOn(stage: Stage) {
+export function bulkOn(fixture: Fixture) {
   const call = (merchant: TestMerchant, method: string, path: string, body?: object, headers = {}) =>
-    stage.rest(method, `/bulk/batches${path}`, { token: merchant.token, body, headers })
+    fixture.rest(method, `/bulk/batches${path}`, { token: merchant.token, body, headers })
   const summary = async (merchant: TestMerchant, id: unknown) =>
     (await call(merchant, 'GET', `/${String(id)}`)).body['data'] as Record<string, unknown>
   return {
@@ -34,12 +34,16 @@ export function bulkOn(stage: Stage) {
     summary,
     /** A merchant with money. */
     shop: async (funds = 1_000_000): Promise<TestMerchant> => {
-      const merchant = await stage.merchant()
-      if (funds > 0) await fundMerchant(stage.app.services, merchant.merchantId, { amount: BigInt(funds) })
+      const merchant = await fixture.merchant()
+      if (funds > 0) await fundMerchant(fixture.app.services, merchant.merchantId, { amount: BigInt(funds) })
       return merchant
     },
     /** A draft. @returns its id */
-    draft: async (merchant: TestMerchant, recipients: readonly Row[], more: object = {}): Promise<number> => {
+    draft: async (
+      merchant: TestMerchant,
+      recipients: readonly BatchRow[],
+      more: object = {},
+    ): Promise<number> => {
       const { status, body } = await call(merchant, 'POST', '', { recipients, ...more })
       if (status !== 201) throw new Error(JSON.stringify(body))
       return body['data'].id as number
@@ -56,12 +60,12 @@ export function bulkOn(stage: Stage) {
         return batch
       }),
     money: async (merchant: TestMerchant): Promise<{ available: number; reserved: number }> => {
-      const { body } = await stage.rest('GET', '/balance', { token: merchant.token })
+      const { body } = await fixture.rest('GET', '/balance', { token: merchant.token })
       return { available: body['data'].available, reserved: body['data'].reserved }
     },
     /** The types of the events of a batch, in order, each once where it comes several times in a row. */
     told: async (id: unknown): Promise<string[]> => {
-      const { rows } = await stage.database.owner.query<{ type: string }>(
+      const { rows } = await fixture.database.owner.query<{ type: string }>(
         `SELECT type FROM event WHERE data->>'batch_id' = $1 ORDER BY id`,
         [String(id)],
       )

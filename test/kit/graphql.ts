@@ -65,7 +65,7 @@ export class Ticks {
 
   advance(to: number): void {
     this.head = to
-    for (const wake of this.#waiting) wake()
+    for (const notify of this.#waiting) notify()
   }
 
   /** Whoever waits for the next one meets this error. */
@@ -93,18 +93,18 @@ export class Ticks {
 
   #change(signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
-      const wake = () => {
-        this.#waiting.delete(wake)
+      const notify = () => {
+        this.#waiting.delete(notify)
         if (this.#failure) reject(this.#failure)
         else resolve()
       }
-      this.#waiting.add(wake)
-      signal.addEventListener('abort', wake, { once: true })
+      this.#waiting.add(notify)
+      signal.addEventListener('abort', notify, { once: true })
     })
   }
 }
 
-export interface Fixture {
+export interface GraphqlFixture {
   schema: GraphQLSchema
   services: Services
   ticks: Ticks
@@ -117,7 +117,7 @@ export interface Fixture {
   close(): void
 }
 
-export function createFixture(mode: 'sandbox' | 'production'): Fixture {
+export function createFixture(mode: 'sandbox' | 'production'): GraphqlFixture {
   const ticks = new Ticks()
   const paid: number[] = []
   const actors = new Map<string, Actor>()
@@ -170,7 +170,7 @@ export function createFixture(mode: 'sandbox' | 'production'): Fixture {
         memberId: null,
         role: null,
         readsOnly: false,
-        caps: null,
+        keyLimits: null,
       }
       actors.set(`token-${id}`, { ...key, tokenId: `t${id}`, scopes: new Set<Scope>(scopes), expiresAt })
       return `token-${id}`
@@ -191,9 +191,9 @@ export function testLimits(objectsPerMinute = 100_000): RequestLimits {
 
 /** Serves for one test file. @param attach puts the door on the server, and says what closes it */
 export function serve(
-  attach: (server: Server, fixture: Fixture) => () => Promise<void> | void,
+  attach: (server: Server, fixture: GraphqlFixture) => () => Promise<void> | void,
   mode: 'sandbox' | 'production' = 'sandbox',
-): { url: () => string; fixture: Fixture } {
+): { url: () => string; fixture: GraphqlFixture } {
   const fixture = createFixture(mode)
   const server = createServer()
   const close = attach(server, fixture)

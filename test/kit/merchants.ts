@@ -16,14 +16,14 @@ export function openTestAccess(pool: pg.Pool, trustedProxies: readonly string[] 
   return openAccess({ pool, master, trustedProxies, log: createLog('silent') })
 }
 
-export interface TestMerchant extends IssuedKey {
+export interface SignedInMerchant extends IssuedKey {
   merchantId: number
 }
 
 export async function makeMerchant(
   pool: pg.Pool,
   more: { whitelist?: string[]; scopes?: readonly Scope[] } = {},
-): Promise<TestMerchant> {
+): Promise<SignedInMerchant> {
   const { rows } = await pool.query<{ id: number }>(
     `INSERT INTO merchant (name, ip_whitelist) VALUES ('Shop', $1) RETURNING id`,
     [more.whitelist ?? []],

@@ -3,9 +3,9 @@ import { beginRecipients as runBeginRecipients } from '../../src/resources/batch
 import { settleRecipients as runSettleRecipients } from '../../src/resources/batches/settle.ts'
 import type { RecipientStatus } from '../../src/resources/batches/states.ts'
 import type { Provider } from '../../src/shared/providers.ts'
-import type { TestMerchant } from './merchants.ts'
+import type { SignedInMerchant } from './merchants.ts'
 import { outcomeOf, type OutcomeItem } from './money.ts'
-import type { Ended } from './money-out.ts'
+import type { EndedDisbursement } from './money-out.ts'
 
 type Client = pg.Pool | pg.PoolClient
 
@@ -34,7 +34,7 @@ export function payees(count: number, more: Payee = {}): Payee[] {
 /** Runs `create_batch` itself. @param more.retried makes one of those who failed there */
 export async function createBatch(
   pool: Client,
-  merchant: TestMerchant,
+  merchant: SignedInMerchant,
   recipients: readonly Payee[],
   more: { retried?: number; effect?: string; version?: number } = {},
 ): Promise<{ outcome: string; batchId: number | null } | undefined> {
@@ -57,7 +57,7 @@ export async function createBatch(
 /** Runs `add_recipients` itself. */
 export async function addRecipients(
   pool: Client,
-  merchant: TestMerchant,
+  merchant: SignedInMerchant,
   id: number,
   recipients: readonly Payee[],
   effect: string | null = null,
@@ -75,7 +75,7 @@ export const allProviders: readonly Provider[] = ['OperatorA', 'OperatorB', 'Ope
 /** Runs `process_batch` itself: of no token, with no cap. */
 export async function processBatch(
   pool: Client,
-  merchant: TestMerchant,
+  merchant: SignedInMerchant,
   id: number,
   connected = allProviders,
 ): Promise<string | undefined> {
@@ -90,7 +90,7 @@ export async function processBatch(
 /** A draft. @returns its id */
 export async function openDraft(
   pool: Client,
-  merchant: TestMerchant,
+  merchant: SignedInMerchant,
   recipients: readonly Payee[],
 ): Promise<number> {
   const made = await createBatch(pool, merchant, recipients)
@@ -101,7 +101,7 @@ export async function openDraft(
 /** One under way, of which nobody was sent yet. @returns its id */
 export async function openBatch(
   pool: Client,
-  merchant: TestMerchant,
+  merchant: SignedInMerchant,
   recipients: readonly Payee[],
 ): Promise<number> {
   const id = await openDraft(pool, merchant, recipients)
@@ -153,7 +153,10 @@ export async function beginRecipients(pool: Client, more: Look = {}): Promise<Be
 }
 
 /** Runs `settle_recipients` itself. */
-export async function settleRecipients(pool: Client, items: readonly OutcomeItem[]): Promise<Ended[]> {
+export async function settleRecipients(
+  pool: Client,
+  items: readonly OutcomeItem[],
+): Promise<EndedDisbursement[]> {
   const outcomes = items.map((given) => ({
     recipientId: given.id,
     toStatus: given.to as RecipientStatus,

@@ -20,7 +20,7 @@ export async function openLink(owner: pg.Pool, merchantId: number, terms: LinkTe
   return rows[0]?.id ?? 0
 }
 
-export interface Attempt {
+export interface AttemptInput {
   outcome: 'made' | 'closed' | 'changed' | 'held' | 'crowded' | 'asked' | 'nobody'
   availability?: string
   id: bigint
@@ -36,8 +36,8 @@ export async function payBy(
   link: number,
   shown = 5_000,
   { phone = '+22370000001', asked = 1_000_000 } = {},
-): Promise<Attempt> {
-  const { rows } = await pool.query<Attempt>(
+): Promise<AttemptInput> {
+  const { rows } = await pool.query<AttemptInput>(
     `SELECT outcome, availability, transaction_id AS id
      FROM collect_by_link($1, 'OperatorA', $4, $2, $3, '{}', 86400000, 30000, 12000, ARRAY[$5::int],
        '{3600000}')`,

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { Connection } from '../../src/database/sql-function.ts'
+import type { SqlConnection } from '../../src/database/sql-function.ts'
 import { createPayouts as runCreatePayouts } from '../../src/resources/payouts/create.ts'
 import { beginPayouts as runBeginPayouts } from '../../src/resources/payouts/send.ts'
 import { settlePayouts as runSettlePayouts } from '../../src/resources/payouts/settle.ts'
@@ -9,7 +9,7 @@ import { depositMany as runDepositMany } from '../../src/resources/transactions/
 import { settleDeposits as runSettleDeposits } from '../../src/resources/transactions/settle-deposit.ts'
 import type { TransactionStatus } from '../../src/resources/transactions/states.ts'
 import type { Provider } from '../../src/shared/providers.ts'
-import type { TestMerchant } from './merchants.ts'
+import type { SignedInMerchant } from './merchants.ts'
 import {
   asked,
   outcomeOf,
@@ -44,12 +44,12 @@ export interface Deposited {
 }
 
 /** A deposit of 1,000 francs by OperatorA, under a reference of its own. */
-export function depositItem(merchant: TestMerchant, more: Partial<DepositItem> = {}): DepositItem {
+export function depositItem(merchant: SignedInMerchant, more: Partial<DepositItem> = {}): DepositItem {
   return { ...paymentItem(merchant, 1_000n, 'out'), refundOf: null, ...more }
 }
 
 /** Runs `deposit_many` itself. */
-export async function depositMany(pool: Connection, items: readonly DepositItem[]): Promise<Deposited[]> {
+export async function depositMany(pool: SqlConnection, items: readonly DepositItem[]): Promise<Deposited[]> {
   const sent = items.map(({ refundOf, ...item }) => ({ ...asked(item), refundOfId: refundOf }))
   const terms = { fenceMs: 30_000, firstCheckMs: 12_000, approvalMs: sevenDaysMs, waits: true }
   return (await runDepositMany(pool, sent, terms)) as Deposited[]
@@ -60,19 +60,22 @@ const sevenDaysMs = 604_800_000
 /** One deposit under way, its money set aside. @returns its transaction and its operator request */
 export async function openDeposit(
   pool: pg.Pool,
-  merchant: TestMerchant,
+  merchant: SignedInMerchant,
   more: Partial<DepositItem> = {},
 ): Promise<UnderWay> {
   return underWay((await depositMany(pool, [depositItem(merchant, more)]))[0])
 }
 
-export interface Ended {
+export interface EndedDisbursement {
   moved: boolean
   status: string | null
 }
 
 /** Runs `settle_deposits` itself. */
-export async function settleDeposits(pool: Connection, items: readonly OutcomeItem[]): Promise<Ended[]> {
+export async function settleDeposits(
+  pool: SqlConnection,
+  items: readonly OutcomeItem[],
+): Promise<EndedDisbursement[]> {
   const outcomes = items.map((given) => ({
     transactionId: given.id,
     toStatus: given.to as TransactionStatus,
@@ -95,20 +98,20 @@ export interface PaidOut {
 }
 
 /** A payout of 1,000 francs by OperatorA, at once, under a reference of its own. */
-export function payoutItem(merchant: TestMerchant, more: Partial<PayoutItem> = {}): PayoutItem {
+export function payoutItem(merchant: SignedInMerchant, more: Partial<PayoutItem> = {}): PayoutItem {
   const nobody = { scheduledAt: null, beneficiaryId: null, beneficiaryName: null }
   return { ...paymentItem(merchant, 1_000n, 'out'), ...nobody, ...more }
 }
 
 /** Runs `create_payouts` itself; approvals expire after seven days. */
-export async function createPayouts(pool: Connection, items: readonly PayoutItem[]): Promise<PaidOut[]> {
+export async function createPayouts(pool: SqlConnection, items: readonly PayoutItem[]): Promise<PaidOut[]> {
   return runCreatePayouts(pool, items.map(asked), { approvalMs: sevenDaysMs, waits: true })
 }
 
 /** One payout that waits. @returns its id */
 export async function openPayout(
   pool: pg.Pool,
-  merchant: TestMerchant,
+  merchant: SignedInMerchant,
   more: Partial<PayoutItem> = {},
 ): Promise<bigint> {
   const [row] = await createPayouts(pool, [payoutItem(merchant, more)])
@@ -135,7 +138,7 @@ export async function holdBack(owner: pg.Pool, merchantId: number, amount: bigin
     'SELECT id AS "apiKeyId", version AS "apiKeyVersion" FROM api_key WHERE merchant_id = $1 LIMIT 1',
     [merchantId],
   )
-  const item = payoutItem({ merchantId, apiKeyId: 0 } as TestMerchant, { amount, ...rows[0] })
+  const item = payoutItem({ merchantId, apiKeyId: 0 } as SignedInMerchant, { amount, ...rows[0] })
   const [row] = await createPayouts(owner, [item])
   if (!row?.payoutId) throw new Error(`not made: ${row?.outcome}`)
   return row.payoutId
@@ -168,17 +171,17 @@ export async function approveByHand(owner: pg.Pool, id: bigint): Promise<void> {
 }
 
 /** Sets money aside under a name, behind the back of every verb. */
-export async function setAside(owner: pg.Pool, merchantId: number, cause: string, amount: bigint) {
+export async function setAside(owner: pg.Pool, merchantId: number, origin: string, amount: bigint) {
   await owner.query(
-    `INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+    `INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
      VALUES ($1, $2, 'reserve', 'available', 'reserved', $3, now())`,
-    [merchantId, cause, amount],
+    [merchantId, origin, amount],
   )
 }
 
 /** Runs `begin_payouts` itself. */
 export async function beginPayouts(
-  pool: Connection,
+  pool: SqlConnection,
   operator: Provider = 'OperatorA',
   take = 32,
 ): Promise<Begun[]> {
@@ -186,7 +189,10 @@ export async function beginPayouts(
 }
 
 /** Runs `settle_payouts` itself. */
-export async function settlePayouts(pool: Connection, items: readonly OutcomeItem[]): Promise<Ended[]> {
+export async function settlePayouts(
+  pool: SqlConnection,
+  items: readonly OutcomeItem[],
+): Promise<EndedDisbursement[]> {
   const outcomes = items.map((given) => ({
     payoutId: given.id,
     toStatus: given.to as PayoutStatus,
@@ -196,8 +202,12 @@ export async function settlePayouts(pool: Connection, items: readonly OutcomeIte
 }
 
 /** Runs `cancel_payout` itself; null where the merchant has no such payout. */
-export async function cancelPayout(pool: Connection, merchantId: number, id: bigint): Promise<Ended | null> {
-  const { rows } = await pool.query<Ended>(
+export async function cancelPayout(
+  pool: SqlConnection,
+  merchantId: number,
+  id: bigint,
+): Promise<EndedDisbursement | null> {
+  const { rows } = await pool.query<EndedDisbursement>(
     `SELECT moved, status FROM cancel_payout($1, $2,
        ROW($1, 'platform', NULL, NULL, 'terminal', 'test')::audit_recording)`,
     [merchantId, id],
@@ -206,21 +216,24 @@ export async function cancelPayout(pool: Connection, merchantId: number, id: big
 }
 
 /** Runs `reverse_disbursements` itself. @returns which of the causes moved */
-export async function reverseDisbursements(pool: Connection, causes: readonly string[]): Promise<boolean[]> {
+export async function reverseDisbursements(
+  pool: SqlConnection,
+  origins: readonly string[],
+): Promise<boolean[]> {
   const rows = await runReverse(
     pool,
-    causes.map((cause) => ({ cause, evidence: {} })),
+    origins.map((origin) => ({ origin, evidence: {} })),
     {},
   )
   return rows.map(({ moved }) => moved)
 }
 
 /** The movements of a cause in their order, `post reserved > clearing_operator_a 1000`. */
-export async function movementsOf(pool: pg.Pool, cause: string): Promise<string[]> {
+export async function entriesOf(pool: pg.Pool, origin: string): Promise<string[]> {
   const { rows } = await pool.query<{ line: string }>(
-    `SELECT step || ' ' || debit || ' > ' || credit || ' ' || amount AS line FROM movement
-     WHERE cause = $1 ORDER BY id`,
-    [cause],
+    `SELECT step || ' ' || debit || ' > ' || credit || ' ' || amount AS line FROM ledger_entry
+     WHERE origin = $1 ORDER BY id`,
+    [origin],
   )
   return rows.map(({ line }) => line)
 }
@@ -243,7 +256,7 @@ export async function requestOf(
 export async function writtenRows(pool: pg.Pool): Promise<unknown> {
   const { rows } = await pool.query<object>(
     `SELECT (SELECT count(*) FROM transaction) AS transactions, (SELECT count(*) FROM payout) AS payouts,
-       (SELECT count(*) FROM movement) AS movements, (SELECT count(*) FROM event) AS events,
+       (SELECT count(*) FROM ledger_entry) AS entries, (SELECT count(*) FROM event) AS events,
        (SELECT count(*) FROM operator_request) AS requests`,
   )
   return rows[0]

@@ -1,15 +1,15 @@
 import type pg from 'pg'
 import { platformRecording } from '../../src/audit/audit-log.ts'
-import type { ArgumentsOf, Connection } from '../../src/database/sql-function.ts'
+import type { ArgumentsOf, SqlConnection } from '../../src/database/sql-function.ts'
 import { fund } from '../../src/ledger/post.ts'
 import type { FailureReason } from '../../src/operators/failure-reasons.ts'
-import type { Outcome, outcomeTypes } from '../../src/requests/ending.ts'
+import type { RequestOutcome, outcomeTypes } from '../../src/requests/outcome.ts'
 import { collectMany as runCollectMany } from '../../src/resources/transactions/collect.ts'
 import { reverseMany as runReverseMany } from '../../src/resources/transactions/reverse.ts'
 import { settleMany as runSettleMany } from '../../src/resources/transactions/settle.ts'
 import type { TransactionStatus } from '../../src/resources/transactions/states.ts'
 import type { Provider } from '../../src/shared/providers.ts'
-import { makeMerchant, type TestMerchant } from './merchants.ts'
+import { makeMerchant, type SignedInMerchant } from './merchants.ts'
 
 /** What a merchant asks for in each kind of payment; alone, one item of `collect_many`. */
 export interface PaymentItem {
@@ -35,7 +35,7 @@ export interface Collected {
 let made = 0
 
 /** A payment by OperatorA, under a reference of its own that begins with `prefix`. */
-export function paymentItem(merchant: TestMerchant, amount: bigint, prefix: string): PaymentItem {
+export function paymentItem(merchant: SignedInMerchant, amount: bigint, prefix: string): PaymentItem {
   return {
     merchantId: merchant.merchantId,
     apiKeyId: merchant.apiKeyId,
@@ -48,13 +48,13 @@ export function paymentItem(merchant: TestMerchant, amount: bigint, prefix: stri
 }
 
 /** A collection of 5,000 francs by OperatorA, under a reference of its own. */
-export function item(merchant: TestMerchant, more: Partial<PaymentItem> = {}): PaymentItem {
+export function item(merchant: SignedInMerchant, more: Partial<PaymentItem> = {}): PaymentItem {
   return { ...paymentItem(merchant, 5_000n, 'ref'), ...more }
 }
 
 /** Runs `collect_many` itself. */
 export async function collectMany(
-  pool: Connection,
+  pool: SqlConnection,
   items: readonly PaymentItem[],
   firstCheckMs = 12_000,
 ): Promise<Collected[]> {
@@ -71,7 +71,7 @@ export function asked<Item extends { merchantId: number; apiKeyId: number; ident
     identity,
     request: {},
     clientAddress: null,
-    allowance: null,
+    dailyLimit: null,
     recording: { ...recording, actor: `api_key:${apiKeyId}` },
   }
 }
@@ -95,7 +95,7 @@ export function underWay(
 /** One collection under way. @returns its transaction and its operator request */
 export async function openCollection(
   pool: pg.Pool,
-  merchant: TestMerchant,
+  merchant: SignedInMerchant,
   more: Partial<PaymentItem> = {},
 ): Promise<UnderWay> {
   return underWay((await collectMany(pool, [item(merchant, more)]))[0])
@@ -118,7 +118,7 @@ export interface OutcomeItem {
 /** The arguments that all functions that settle share. */
 export function outcomeOf(given: OutcomeItem): ArgumentsOf<typeof outcomeTypes> {
   return {
-    source: (given.source ?? 'query') as Outcome['source'],
+    source: (given.source ?? 'query') as RequestOutcome['source'],
     amount: given.amount,
     operatorReference: null,
     reason: given.reason as FailureReason | null | undefined,
@@ -129,7 +129,7 @@ export function outcomeOf(given: OutcomeItem): ArgumentsOf<typeof outcomeTypes> 
   }
 }
 
-export interface Settled {
+export interface SettledPayment {
   moved: boolean
   was: string
   status: string
@@ -137,10 +137,13 @@ export interface Settled {
 }
 
 /** Runs `settle_many` itself. */
-export async function settleMany(pool: Connection, items: readonly OutcomeItem[]): Promise<Settled[]> {
+export async function settleMany(
+  pool: SqlConnection,
+  items: readonly OutcomeItem[],
+): Promise<SettledPayment[]> {
   const outcomes = items.map((given) => ({
     transactionId: given.id,
-    toStatus: given.to as Outcome['status'],
+    toStatus: given.to as RequestOutcome['status'],
     ...outcomeOf(given),
   }))
   const rows = await runSettleMany(pool, outcomes, { lateCheckMs: 3_600_000 })
@@ -149,7 +152,7 @@ export async function settleMany(pool: Connection, items: readonly OutcomeItem[]
 
 /** Runs `reverse_many` itself. */
 export async function reverseMany(
-  pool: Connection,
+  pool: SqlConnection,
   ids: readonly bigint[],
   source = 'query',
 ): Promise<{ moved: boolean; status: TransactionStatus; shortfall: bigint | null }[]> {
@@ -158,13 +161,13 @@ export async function reverseMany(
   return rows.map(({ moved, status, shortfall }) => ({ moved, status, shortfall }))
 }
 
-export interface Held {
+export interface HeldBalance {
   available: bigint
   reserved: bigint
 }
 
-export async function balanceOf(pool: pg.Pool, merchantId: number): Promise<Held> {
-  const { rows } = await pool.query<Held>(
+export async function balanceOf(pool: pg.Pool, merchantId: number): Promise<HeldBalance> {
+  const { rows } = await pool.query<HeldBalance>(
     'SELECT available, reserved FROM merchant_balance WHERE merchant_id = $1',
     [merchantId],
   )
@@ -182,15 +185,15 @@ export async function problemsOf(pool: pg.Pool, ...merchantIds: number[]): Promi
 }
 
 /** A merchant that holds `amount`. */
-export async function fundedMerchant(pool: pg.Pool, amount: bigint): Promise<TestMerchant> {
+export async function fundedMerchant(pool: pg.Pool, amount: bigint): Promise<SignedInMerchant> {
   const merchant = await makeMerchant(pool)
   if (amount > 0n) await fundMerchant(pool, merchant.merchantId, amount)
   return merchant
 }
 
 /** Gives a merchant `amount`, once more at each call. */
-export async function fundMerchant(pool: Connection, merchantId: number, amount: bigint): Promise<void> {
-  await fund(pool, { merchant: merchantId, cause: `funding:test-${(made += 1)}`, amount })
+export async function fundMerchant(pool: SqlConnection, merchantId: number, amount: bigint): Promise<void> {
+  await fund(pool, { merchant: merchantId, origin: `funding:test-${(made += 1)}`, amount })
 }
 
 /** Rows of the events log of a merchant, in the order of their making. */

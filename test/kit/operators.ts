@@ -8,7 +8,12 @@ import {
   type OperatorSettings,
   sandboxOperators,
 } from '../../src/config/operators.ts'
-import type { CallContext, DriverDeps, Exchange, OperatorHandle } from '../../src/operators/operator.ts'
+import type {
+  CallContext,
+  DriverDeps,
+  OperatorExchange,
+  OperatorHandle,
+} from '../../src/operators/operator.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { systemClock } from '../../src/shared/clock.ts'
 import { createLog } from '../../src/telemetry/log.ts'
@@ -23,11 +28,11 @@ export interface Seen {
   headers: IncomingMessage['headers']
   body: string
 }
-export type Act = (response: ServerResponse, seen: Seen) => void
+export type FaultAct = (response: ServerResponse, seen: Seen) => void
 
 /** An operator that does exactly what a test tells it to, over a real socket. */
-export async function scriptedOperator(act: Act): Promise<{ url: string; seen: Seen[]; act: Act }> {
-  const script: { url: string; seen: Seen[]; act: Act } = { url: '', seen: [], act }
+export async function scriptedOperator(act: FaultAct): Promise<{ url: string; seen: Seen[]; act: FaultAct }> {
+  const script: { url: string; seen: Seen[]; act: FaultAct } = { url: '', seen: [], act }
   const server = createServer((request, response) => {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
@@ -49,7 +54,7 @@ export async function scriptedOperator(act: Act): Promise<{ url: string; seen: S
   return script
 }
 
-export function reply(status: number, body: unknown, headers: Record<string, string> = {}): Act {
+export function reply(status: number, body: unknown, headers: Record<string, string> = {}): FaultAct {
   return (response) => {
     const text = typeof body === 'string' ? body : JSON.stringify(body)
     response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(text)
@@ -57,7 +62,7 @@ export function reply(status: number, body: unknown, headers: Record<string, str
 }
 
 /** What networks and gateways do to answers, each with what is then known of a money call. */
-export const faults: readonly { name: string; act: Act; cause: string }[] = [
+export const faults: readonly { name: string; act: FaultAct; cause: string }[] = [
   {
     name: 'the connection closed after the body',
     act: (response) => response.destroy(),
@@ -97,12 +102,12 @@ function truncate(response: ServerResponse): void {
 
 export function call(
   more: Partial<CallContext> & { ms?: number } = {},
-): CallContext & { exchanges: Exchange[] } {
-  const exchanges: Exchange[] = []
+): CallContext & { exchanges: OperatorExchange[] } {
+  const exchanges: OperatorExchange[] = []
   const { ms = 5_000, ...rest } = more
   return {
     deadline: new Date(Date.now() + ms),
-    lane: 'interactive',
+    priority: 'interactive',
     record: (exchange) => exchanges.push(exchange),
     exchanges,
     ...rest,

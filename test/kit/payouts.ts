@@ -1,17 +1,17 @@
 import { fundMerchant } from '../../src/resources/merchants/fund.ts'
 import type { RestAnswer, TestMerchant } from './app.ts'
-import { customer, type Stage } from './stage.ts'
+import { customer, type Fixture } from './fixture.ts'
 
 export const day = 24 * 3_600_000
 
 /** What the tests of payouts do and look at. */
-export function payoutsOn(stage: Stage) {
-  const { owner } = stage.database
+export function payoutsOn(fixture: Fixture) {
+  const { owner } = fixture.database
   return {
     /** A merchant with money. */
     shop: async (funds = 1_000_000, approval?: { threshold: number }): Promise<TestMerchant> => {
-      const merchant = await stage.merchant()
-      if (funds > 0) await fundMerchant(stage.app.services, merchant.merchantId, { amount: BigInt(funds) })
+      const merchant = await fixture.merchant()
+      if (funds > 0) await fundMerchant(fixture.app.services, merchant.merchantId, { amount: BigInt(funds) })
       if (approval) {
         await owner.query(
           'UPDATE merchant SET payouts_require_approval = true, approval_threshold = $2 WHERE id = $1',
@@ -22,7 +22,7 @@ export function payoutsOn(stage: Stage) {
     },
     /** `POST /payouts`: 5,000 XOF at once by OperatorA, where `body` says nothing else. */
     payOut: (merchant: TestMerchant, body: object = {}, headers: Record<string, string> = {}) =>
-      stage.rest('POST', '/payouts', {
+      fixture.rest('POST', '/payouts', {
         token: merchant.token,
         headers,
         body: {
@@ -34,17 +34,17 @@ export function payoutsOn(stage: Stage) {
         },
       }),
     /** The service's time, so many milliseconds from now. */
-    ahead: (ms: number) => new Date(stage.app.services.clock.now().getTime() + ms).toISOString(),
+    ahead: (ms: number) => new Date(fixture.app.services.clock.now().getTime() + ms).toISOString(),
     money: async (merchant: TestMerchant): Promise<{ available: number; reserved: number }> => {
-      const { body } = await stage.rest('GET', '/balance', { token: merchant.token })
+      const { body } = await fixture.rest('GET', '/balance', { token: merchant.token })
       return { available: body['data'].available, reserved: body['data'].reserved }
     },
     record: async (merchant: TestMerchant, id: unknown): Promise<Record<string, unknown>> => {
-      const answer = await stage.rest('GET', `/payouts/${String(id)}`, { token: merchant.token })
+      const answer = await fixture.rest('GET', `/payouts/${String(id)}`, { token: merchant.token })
       return answer.body['data']
     },
     cancel: async (merchant: TestMerchant, id: unknown): Promise<Record<string, unknown>> => {
-      const { body } = await stage.graphql(
+      const { body } = await fixture.graphql(
         `mutation ($id: ID!) { cancelPayout(id: $id) { __typename ... on Payout { databaseId status }
           ... on Refusal { code message } } }`,
         { id: String(id) },
@@ -64,7 +64,7 @@ export function payoutsOn(stage: Stage) {
     written: async (merchant: TestMerchant): Promise<unknown> => {
       const { rows } = await owner.query<object>(
         `SELECT (SELECT count(*)::int FROM payout WHERE merchant_id = $1) AS payouts,
-           (SELECT count(*)::int FROM movement WHERE merchant_id = $1 AND step = 'reserve') AS reserves,
+           (SELECT count(*)::int FROM ledger_entry WHERE merchant_id = $1 AND step = 'reserve') AS reserves,
            (SELECT count(*)::int FROM event WHERE merchant_id = $1 AND type = 'payout_pending') AS told,
            (SELECT count(*)::int FROM operator_request WHERE merchant_id = $1) AS requests`,
         [merchant.merchantId],

@@ -144,7 +144,7 @@ export async function startProgram(
   }
 }
 
-export interface Ended {
+export interface EndedProgram {
   code: number
   stdout: string
   stderr: string
@@ -156,7 +156,7 @@ export async function run(
   program: string,
   args: readonly string[],
   timeout = 60_000,
-): Promise<Ended> {
+): Promise<EndedProgram> {
   try {
     const { stdout, stderr } = await promisify(execFile)(program, [...args], {
       cwd: root,
@@ -172,7 +172,7 @@ export async function run(
 }
 
 /** A command that runs until it is told to end. */
-export interface Command {
+export interface ProgramCommand {
   /** Waits until it has said something. @returns all that it said. @throws Error with that where it ended */
   said(pattern: RegExp): Promise<string>
   /** @returns its exit code */
@@ -180,7 +180,7 @@ export interface Command {
 }
 
 /** Starts a command in the project's folder. */
-export function startCommand(home: Pick<Home, 'environment'>, args: readonly string[]): Command {
+export function startCommand(home: Pick<Home, 'environment'>, args: readonly string[]): ProgramCommand {
   const [program, ...rest] = [join(bin, 'node'), ...args] as const
   const child = spawn(program, rest, { cwd: root, env: home.environment, stdio: ['ignore', 'pipe', 'pipe'] })
   const exit = once(child, 'exit')
@@ -206,7 +206,7 @@ export function startCommand(home: Pick<Home, 'environment'>, args: readonly str
   }
 }
 
-export const admin = (home: Home, ...args: string[]): Promise<Ended> =>
+export const admin = (home: Home, ...args: string[]): Promise<EndedProgram> =>
   run(home, 'node', ['src/cli.ts', ...args])
 
 /** What of this service is still alive: PostgreSQL, the simulator, itself. */
@@ -219,7 +219,7 @@ async function processesIn(dataDir: string): Promise<string[]> {
   return stdout.split('\n').filter((line) => line.includes(dataDir))
 }
 
-export interface Answer {
+export interface ProgramAnswer {
   status: number
   body: ReturnType<typeof JSON.parse>
 }
@@ -231,7 +231,7 @@ export async function call(
   path: string,
   headers: Record<string, string> = {},
   body?: object,
-): Promise<Answer> {
+): Promise<ProgramAnswer> {
   const answer = await fetch(`${home.url}/merchant/api${path}`, {
     method,
     headers: { ...headers, ...(body && { 'Content-Type': 'application/json' }) },

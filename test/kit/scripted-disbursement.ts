@@ -2,21 +2,21 @@ import { vi } from 'vitest'
 import type { InitiateOutcome, NotSent, QueryOutcome } from '../../src/operators/operator.ts'
 import type { OpenRequest } from '../../src/requests/open-request.ts'
 import { claimDue } from '../../src/requests/store.ts'
-import { deadlineIn } from '../../src/operators/waiting.ts'
+import { deadlineIn } from '../../src/operators/call-limits.ts'
 import { sendRequest } from '../../src/requests/send.ts'
 import { checkRequest } from '../../src/requests/check.ts'
-import type { TestMerchant } from './merchants.ts'
+import type { SignedInMerchant } from './merchants.ts'
 import { balanceOf, fundedMerchant, problemsOf } from './money.ts'
 import { beginPayouts, openDeposit, openPayout } from './money-out.ts'
-import { scene, script } from './scripted-operator.ts'
+import { scripted, script } from './scripted-operator.ts'
 
-export type Subject = 'deposit' | 'payout'
+export type DisbursementSubject = 'deposit' | 'payout'
 /** Both kinds of disbursement. */
-export const kinds: readonly Subject[] = ['deposit', 'payout']
+export const kinds: readonly DisbursementSubject[] = ['deposit', 'payout']
 
 /** A disbursement of 5,000 of the 20,000 francs of a merchant of its own. */
 export interface Disbursement {
-  subject: Subject
+  subject: DisbursementSubject
   id: bigint
   requestId: bigint
   merchantId: number
@@ -24,32 +24,32 @@ export interface Disbursement {
 
 /** One that is on record and was not sent. */
 export async function begun(
-  subject: Subject,
-  { merchant, ...more }: { merchant?: TestMerchant; refundOf?: bigint } = {},
+  subject: DisbursementSubject,
+  { merchant, ...more }: { merchant?: SignedInMerchant; refundOf?: bigint } = {},
 ): Promise<Disbursement> {
-  scene.merchant = merchant ?? (await fundedMerchant(scene.pool, 20_000n))
-  const { merchantId } = scene.merchant
+  scripted.merchant = merchant ?? (await fundedMerchant(scripted.pool, 20_000n))
+  const { merchantId } = scripted.merchant
   if (subject === 'deposit') {
-    const { transactionId, requestId } = await openDeposit(scene.pool, scene.merchant, {
+    const { transactionId, requestId } = await openDeposit(scripted.pool, scripted.merchant, {
       amount: 5_000n,
       ...more,
     })
     return { subject, id: transactionId, requestId, merchantId }
   }
-  const id = await openPayout(scene.pool, scene.merchant, { amount: 5_000n })
-  const [row] = await beginPayouts(scene.pool)
+  const id = await openPayout(scripted.pool, scripted.merchant, { amount: 5_000n })
+  const [row] = await beginPayouts(scripted.pool)
   if (row?.payoutId !== id || row.requestId === null) throw new Error('not begun')
   return { subject, id, requestId: row.requestId, merchantId }
 }
 
 /** Takes its request as the schedule does, without the wait between two questions. */
 export async function take({ requestId }: Disbursement): Promise<OpenRequest> {
-  await scene.db.owner.query(
+  await scripted.db.owner.query(
     `UPDATE operator_request SET next_check_at = service_now() - interval '1 s', query_after = NULL
      WHERE id = $1`,
     [requestId],
   )
-  const taken = await claimDue(scene.pool, 'OperatorA', 100)
+  const taken = await claimDue(scripted.pool, 'OperatorA', 100)
   const request = taken.find(({ id }) => id === requestId)
   if (!request) throw new Error('nothing to take')
   return request
@@ -59,8 +59,8 @@ export async function take({ requestId }: Disbursement): Promise<OpenRequest> {
 export async function send(it: Disbursement, outcome: InitiateOutcome) {
   script.disburse = [outcome]
   const request = { ...(await take(it)), state: 'sending' as const, checkCount: 0 }
-  await scene.db.owner.query('UPDATE operator_request SET check_count = 0 WHERE id = $1', [it.requestId])
-  return sendRequest(scene.services, request, 'interactive', deadlineIn(10_000))
+  await scripted.db.owner.query('UPDATE operator_request SET check_count = 0 WHERE id = $1', [it.requestId])
+  return sendRequest(scripted.services, request, 'interactive', deadlineIn(10_000))
 }
 
 /** The schedule's turn: the operator is asked, or the request is sent again. */
@@ -69,12 +69,12 @@ export async function turn(
   outcomes: { query?: QueryOutcome[]; disburse?: InitiateOutcome[] },
 ) {
   Object.assign(script, { query: [], disburse: [], ...outcomes })
-  return checkRequest(scene.services, await take(it))
+  return checkRequest(scripted.services, await take(it))
 }
 
-export async function standing({ subject, id, merchantId }: Disbursement) {
+export async function stateOf({ subject, id, merchantId }: Disbursement) {
   const [table, column] = subject === 'deposit' ? ['transaction', 'transaction_id'] : ['payout', 'payout_id']
-  const { rows } = await scene.db.owner.query<{
+  const { rows } = await scripted.db.owner.query<{
     status: string
     why: string | null
     state: string
@@ -86,18 +86,18 @@ export async function standing({ subject, id, merchantId }: Disbursement) {
      FROM ${table} s JOIN operator_request r ON r.${column} = s.id WHERE s.id = $1`,
     [id],
   )
-  const { available, reserved } = await balanceOf(scene.pool, merchantId)
+  const { available, reserved } = await balanceOf(scripted.pool, merchantId)
   return { ...rows[0], held: `${available} + ${reserved}` }
 }
 
 /** What its merchant's books lack. */
 export function complaints({ merchantId }: Disbursement): Promise<string[]> {
-  return problemsOf(scene.pool, merchantId)
+  return problemsOf(scripted.pool, merchantId)
 }
 
 /** What is logged as an error while `work` runs. */
 export async function errorsDuring(work: () => Promise<unknown>): Promise<string[]> {
-  const log = vi.spyOn(scene.services.log, 'error')
+  const log = vi.spyOn(scripted.services.log, 'error')
   try {
     await work()
     return log.mock.calls.map(([, words]) => String(words))

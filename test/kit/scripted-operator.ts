@@ -5,7 +5,7 @@ import type { Services } from '../../src/context.ts'
 import { openBatches } from '../../src/database/batch.ts'
 import { openSandboxClock, type SandboxClock } from '../../src/database/sandbox-clock.ts'
 import { openDrains } from '../../src/jobs/drain.ts'
-import type { LaneHolds } from '../../src/jobs/lane-holds.ts'
+import type { Leases } from '../../src/jobs/leases.ts'
 import type {
   CollectRequest,
   DisburseRequest,
@@ -16,12 +16,12 @@ import type {
 import type { Operator } from '../../src/operators/registry.ts'
 import type { OpenRequest } from '../../src/requests/open-request.ts'
 import { claimOne } from '../../src/requests/store.ts'
-import { deadlineIn } from '../../src/operators/waiting.ts'
+import { deadlineIn } from '../../src/operators/call-limits.ts'
 import { sendRequest } from '../../src/requests/send.ts'
 import { checkRequest } from '../../src/requests/check.ts'
 import { subjects } from '../../src/resources/subjects.ts'
 import { createLog } from '../../src/telemetry/log.ts'
-import { makeMerchant, type TestMerchant } from './merchants.ts'
+import { makeMerchant, type SignedInMerchant } from './merchants.ts'
 import { balanceOf, openCollection, problemsOf } from './money.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
 
@@ -30,16 +30,16 @@ export const minute = 60 * second
 export const hour = 60 * minute
 
 /** A service with a database of its own and one operator, played by the test. */
-interface Scene {
+interface Scripted {
   db: TestDatabase
   pool: pg.Pool
   /** Moves the service's time, in code and database. */
   clock: SandboxClock
   services: Services
   /** A new one for each test. */
-  merchant: TestMerchant
+  merchant: SignedInMerchant
 }
-export const scene = {} as Scene
+export const scripted = {} as Scripted
 
 /** An operator that answers what the test says, and notes what it was asked. */
 export const script = {
@@ -81,7 +81,7 @@ function next<T>(answers: T[]): T {
 }
 
 /** Sets the scene for the tests of a file. */
-export function useScene(): void {
+export function useScriptedOperator(): void {
   beforeAll(async () => {
     const db = await createTestDatabase()
     const { pool } = db.database
@@ -93,20 +93,20 @@ export function useScene(): void {
       operators: { find: () => operator },
       clock,
       log: createLog('silent'),
-      sequencer: { nudge: () => undefined, close: async () => undefined },
+      sequencer: { notify: () => undefined, close: async () => undefined },
       addresses: { publicUrl: 'https://us.example', callbackUrl: 'https://us.example' },
       access: { master: new MasterSecret(Buffer.alloc(32)) },
-      flights: new Map(),
+      inFlight: new Map(),
       subjects,
       restores: { mayHaveSent: () => false },
       ending,
-      drains: openDrains(ending, {} as LaneHolds),
+      drains: openDrains(ending, {} as Leases),
     } as unknown as Services
-    Object.assign(scene, { db, pool, clock, services })
+    Object.assign(scripted, { db, pool, clock, services })
   })
-  afterAll(() => scene.db.drop())
+  afterAll(() => scripted.db.drop())
   beforeEach(async () => {
-    scene.merchant = await makeMerchant(scene.pool)
+    scripted.merchant = await makeMerchant(scripted.pool)
     Object.assign(script, {
       collect: [],
       disburse: [],
@@ -156,29 +156,31 @@ export interface Opened {
 
 /** A collection that `collect` is about to send. */
 export async function fresh(): Promise<Opened & { request: OpenRequest }> {
-  const opened = await openCollection(scene.pool, scene.merchant)
+  const opened = await openCollection(scripted.pool, scripted.merchant)
   const request = await claim(opened)
-  await scene.db.owner.query('UPDATE operator_request SET check_count = 0 WHERE id = $1', [opened.requestId])
+  await scripted.db.owner.query('UPDATE operator_request SET check_count = 0 WHERE id = $1', [
+    opened.requestId,
+  ])
   return { ...opened, request: { ...request, checkCount: 0 } }
 }
 
 /** Takes the request as the schedule does, without the wait between two questions. */
 export async function claim({ transactionId, requestId }: Opened): Promise<OpenRequest> {
-  await scene.db.owner.query('UPDATE operator_request SET query_after = NULL WHERE id = $1', [requestId])
-  const request = await claimOne(scene.pool, transactionId)
+  await scripted.db.owner.query('UPDATE operator_request SET query_after = NULL WHERE id = $1', [requestId])
+  const request = await claimOne(scripted.pool, transactionId)
   if (!request) throw new Error('nothing to claim')
   return request
 }
 
 export async function lowerFence({ requestId }: Pick<Opened, 'requestId'>): Promise<void> {
-  await scene.db.owner.query(
+  await scripted.db.owner.query(
     `UPDATE operator_request SET fence_until = now() - interval '1 s' WHERE id = $1`,
     [requestId],
   )
 }
 
 export async function stands({ transactionId }: Opened) {
-  const { rows } = await scene.db.owner.query(
+  const { rows } = await scripted.db.owner.query(
     `SELECT t.status, t.late, t.failure_reason AS why, r.state, r.attempt,
        extract(epoch FROM r.next_check_at - service_now())::float AS "nextS"
      FROM transaction t JOIN operator_request r ON r.transaction_id = t.id WHERE t.id = $1`,
@@ -205,28 +207,28 @@ export function seconds(from: number, to = from) {
 }
 
 export async function credited(): Promise<bigint> {
-  expect(await problemsOf(scene.pool, scene.merchant.merchantId)).toEqual([])
-  return (await balanceOf(scene.pool, scene.merchant.merchantId)).available
+  expect(await problemsOf(scripted.pool, scripted.merchant.merchantId)).toEqual([])
+  return (await balanceOf(scripted.pool, scripted.merchant.merchantId)).available
 }
 
 /** An accepted collection of this age. */
 export async function accepted(ageMs = 0): Promise<Opened> {
   const opened = await fresh()
   script.collect = [says.accepted]
-  await sendRequest(scene.services, opened.request, 'interactive', deadlineIn(10_000))
-  if (ageMs > 0) await scene.clock.advance(ageMs)
+  await sendRequest(scripted.services, opened.request, 'interactive', deadlineIn(10_000))
+  if (ageMs > 0) await scripted.clock.advance(ageMs)
   script.sent = []
   return opened
 }
 
 export async function ask(opened: Opened, ...outcomes: QueryOutcome[]) {
   script.query = outcomes
-  return checkRequest(scene.services, await claim(opened))
+  return checkRequest(scripted.services, await claim(opened))
 }
 
 /** The process dies after its next batched commit. */
 export function killSecondCommit() {
-  const { batches } = scene.services
+  const { batches } = scripted.services
   const run = batches.run.bind(batches)
   return vi
     .spyOn(batches, 'run')
@@ -240,8 +242,8 @@ export const day = 24 * hour
 export async function doubtful(ageMs: number): Promise<Opened> {
   const opened = await fresh()
   script.collect = [says.unknown]
-  await sendRequest(scene.services, opened.request, 'interactive', deadlineIn(10_000))
-  if (ageMs > 0) await scene.clock.advance(ageMs)
+  await sendRequest(scripted.services, opened.request, 'interactive', deadlineIn(10_000))
+  if (ageMs > 0) await scripted.clock.advance(ageMs)
   script.sent = []
   return opened
 }

@@ -18,36 +18,36 @@ export function word(body: Json, field: string): string {
   return value
 }
 
-export interface Answer {
+export interface SimulatorAnswer {
   status: number
   headers: Headers
   body: Json
 }
 
 /** A simulator with the ways in that tests use; ends with `await using`. */
-export interface Bench extends AsyncDisposable {
+export interface SimulatorBench extends AsyncDisposable {
   simulator: Simulator
   url: string
-  control(method: string, path: string, body?: object): Promise<Answer>
+  control(method: string, path: string, body?: object): Promise<SimulatorAnswer>
   advance(ms: number): Promise<void>
 }
 
 export const controlToken = 'control-token'
 
-export async function openBench(options: SimulatorOptions = {}): Promise<Bench> {
+export async function openBench(options: SimulatorOptions = {}): Promise<SimulatorBench> {
   const simulator = await startSimulator({ controlToken, seed: 7, ...options })
   return { simulator, ...controls(simulator.url), [Symbol.asyncDispose]: () => simulator.close() }
 }
 
 /** Puts a fault in force. @returns what the control interface says of it */
-export async function addFault(bench: Bench, effect: EffectName, body: object = {}): Promise<Json> {
+export async function addFault(bench: SimulatorBench, effect: EffectName, body: object = {}): Promise<Json> {
   const answer = await bench.control('POST', '/faults', { effect, ...body })
   if (answer.status !== 201) throw new Error(JSON.stringify(answer.body))
   return answer.body
 }
 
 /** The control interface of any simulator, one in another process too. */
-export function controls(url: string): Pick<Bench, 'url' | 'control' | 'advance'> {
+export function controls(url: string): Pick<SimulatorBench, 'url' | 'control' | 'advance'> {
   const control = (method: string, path: string, body?: object) =>
     send(url, method, `/_sim${path}`, { 'x-control-token': controlToken }, body)
   return {
@@ -66,7 +66,7 @@ export async function send(
   path: string,
   headers: Record<string, string> = {},
   body?: object | string,
-): Promise<Answer> {
+): Promise<SimulatorAnswer> {
   const text = typeof body === 'object' ? JSON.stringify(body) : body
   const init = { method, headers, redirect: 'manual' as const, ...(text === undefined ? {} : { body: text }) }
   const response = await fetch(url + path, init)
@@ -95,7 +95,7 @@ export async function gsmaClient(url: string, letter: GsmaLetter) {
   const call = (method: string, path: string, more: Record<string, string> = {}, body?: object | string) =>
     send(url, method, basePaths[letter] + path, { ...headers, ...more }, body)
 
-  function create(type: string, body: object, options: CreateOptions = {}): Promise<Answer> {
+  function create(type: string, body: object, options: CreateOptions = {}): Promise<SimulatorAnswer> {
     const text = JSON.stringify(body)
     return call(
       'POST',

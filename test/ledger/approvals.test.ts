@@ -8,7 +8,7 @@ import { knowHolder, makeMember, type TestMember } from '../kit/members.ts'
 import { openTestAccess } from '../kit/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { balanceOf, fundedMerchant, problemsOf } from '../kit/money.ts'
-import { beginPayouts, cancelPayout, movementsOf, openPayout } from '../kit/money-out.ts'
+import { beginPayouts, cancelPayout, entriesOf, openPayout } from '../kit/money-out.ts'
 
 // What the statement that decides about a payout holds by itself, whatever calls it.
 
@@ -231,15 +231,15 @@ test('approve, reject, cancel and expire when it expires: each payout has one en
       while (open > 0) await from.query('SELECT expire_approvals(3)')
     }),
   ])
-  const lanes = await Promise.all([beginPayouts(pool), beginPayouts(other.pool)])
-  const begun = lanes.flat().filter(({ payoutId }) => ids.includes(payoutId))
+  const nodes = await Promise.all([beginPayouts(pool), beginPayouts(other.pool)])
+  const begun = nodes.flat().filter(({ payoutId }) => ids.includes(payoutId))
   const ends = await Promise.all(
-    ids.map(async (id) => [id, await statusOf(id), await movementsOf(pool, `payout:${id}`)] as const),
+    ids.map(async (id) => [id, await statusOf(id), await entriesOf(pool, `payout:${id}`)] as const),
   )
   const held = 'reserve available > reserved 1000'
-  for (const [id, end, movements] of ends) {
+  for (const [id, end, entries] of ends) {
     const went = end === 'processing approved'
-    expect(movements).toEqual(went ? [held] : [held, 'void reserved > available 1000'])
+    expect(entries).toEqual(went ? [held] : [held, 'void reserved > available 1000'])
     expect(begun.filter(({ payoutId }) => payoutId === id)).toHaveLength(went ? 1 : 0)
     expect(end).toMatch(/^(processing approved|cancelled (approved|pending|rejected|expired))$/)
   }

@@ -4,9 +4,9 @@ import { proveRecent } from '../../src/ledger/audit.ts'
 import { type Invariant, verifyLedger } from '../../src/ledger/verify.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { provenBySlices } from '../kit/passes.ts'
-import { keepBooksOfBatches, plantsOfBatches } from './plants-batches.ts'
-import { keepBooksOfLinks, plantsOfLinks } from './plants-links.ts'
-import { keepBooksOut, plantsOut } from './plants-out.ts'
+import { keepBooksOfBatches, corruptionsOfBatches } from './corruptions-batches.ts'
+import { keepBooksOfLinks, corruptionsOfLinks } from './corruptions-links.ts'
+import { keepBooksOut, corruptionsOut } from './corruptions-out.ts'
 
 const keepBooks = async (pool: Pool, owner: Pool) => ({
   out: await keepBooksOut(pool, owner),
@@ -14,11 +14,15 @@ const keepBooks = async (pool: Pool, owner: Pool) => ({
   links: await keepBooksOfLinks(pool, owner),
 })
 type Books = Awaited<ReturnType<typeof keepBooks>>
-type Plant = readonly [what: string, names: Invariant, plant: (books: Books) => string[]]
-const plants: readonly Plant[] = [
-  ...plantsOut.map(([what, name, plant]): Plant => [what, name, ({ out }) => plant(out)]),
-  ...plantsOfBatches.map(([what, name, plant]): Plant => [what, name, ({ batches }) => plant(batches)]),
-  ...plantsOfLinks.map(([what, name, plant]): Plant => [what, name, ({ links }) => plant(links)]),
+type Corruption = readonly [what: string, names: Invariant, corruption: (books: Books) => string[]]
+const corruptions: readonly Corruption[] = [
+  ...corruptionsOut.map(([what, name, corruption]): Corruption => [what, name, ({ out }) => corruption(out)]),
+  ...corruptionsOfBatches.map(
+    ([what, name, corruption]): Corruption => [what, name, ({ batches }) => corruption(batches)],
+  ),
+  ...corruptionsOfLinks.map(
+    ([what, name, corruption]): Corruption => [what, name, ({ links }) => corruption(links)],
+  ),
 ]
 
 let db: TestDatabase
@@ -48,7 +52,7 @@ async function found(whole: boolean | 'slices', statements: string[]): Promise<S
 }
 
 test('sound books break none, whole or since the point', async () => {
-  expect((await db.owner.query('SELECT movement_id > 0 AS moved FROM audit_point')).rows).toEqual([
+  expect((await db.owner.query('SELECT ledger_entry_id > 0 AS moved FROM audit_point')).rows).toEqual([
     { moved: true },
   ])
   expect([await found(true, []), await found(false, [])]).toEqual([new Set(), new Set()])
@@ -57,14 +61,14 @@ test('sound books break none, whole or since the point', async () => {
 /** Counted by the rolling pass alone. */
 const foundByThePass = ['a payout that is not counted']
 
-test.each(plants)('the audit names %s', async (what, name, plant) => {
+test.each(corruptions)('the audit names %s', async (what, name, corruption) => {
   for (const whole of foundByThePass.includes(what) ? [true] : [false, true])
-    expect(await found(whole, plant(books))).toContain(name)
+    expect(await found(whole, corruption(books))).toContain(name)
 })
 
 test('what is old is found by the whole proof, slice by slice', async () => {
   expect(await found('slices', [])).toEqual(new Set())
-  for (const [, name, plant] of plants) {
-    expect(await found('slices', plant(old))).toContain(name)
+  for (const [, name, corruption] of corruptions) {
+    expect(await found('slices', corruption(old))).toContain(name)
   }
 })

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { proveDueSlice, proveRecent, proveWhole } from '../../src/ledger/audit.ts'
 import { verifyLedger } from '../../src/ledger/verify.ts'
-import { fillBooks, group, notePoint } from '../bench/books.ts'
+import { fillBooks, group, recordPoint } from '../bench/books.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
-import { damage } from '../kit/damage.ts'
+import { corrupt } from '../kit/corrupt.ts'
 import { passOver } from '../kit/passes.ts'
 
 const [merchants, groups] = [7, 60]
@@ -12,7 +12,7 @@ let filled = groups
 beforeAll(async () => {
   db = await createTestDatabase()
   await fillBooks(db.owner, { groups, merchants })
-  await notePoint(db.owner)
+  await recordPoint(db.owner)
 })
 afterAll(() => db.drop())
 
@@ -23,8 +23,8 @@ async function write(more: number): Promise<void> {
 }
 
 async function point() {
-  const { rows } = await db.owner.query<{ movements: number; events: number; fresh: boolean }>(
-    `SELECT movement_id::int AS movements, event_id::int AS events,
+  const { rows } = await db.owner.query<{ entries: number; events: number; fresh: boolean }>(
+    `SELECT ledger_entry_id::int AS entries, event_id::int AS events,
        proven_at > now() - interval '1 minute' AS fresh FROM audit_point`,
   )
   return rows[0]
@@ -47,14 +47,14 @@ test('books that were filled for a measurement are sound', async () => {
 test('a whole proof that is due is never in the way of what is new', async () => {
   await due()
   // It would be found by any proof that reads the old rows.
-  await damage(db.owner, `UPDATE operator_request SET state = 'refused' WHERE transaction_id = 1`)
+  await corrupt(db.owner, `UPDATE operator_request SET state = 'refused' WHERE transaction_id = 1`)
   for (let minute = 1; minute <= 3; minute += 1) {
     await write(1)
     expect(await proveRecent(db.database)).toEqual({ problems: [], isEnd: true })
   }
   // The point is two proofs behind the end.
   expect(await point()).toEqual({
-    movements: (filled - 1) * group.movements,
+    entries: (filled - 1) * group.entries,
     events: (filled - 1) * group.events,
     fresh: true,
   })
@@ -64,7 +64,7 @@ test('a whole proof that is due is never in the way of what is new', async () =>
       problem: expect.stringMatching(/^transaction:1 is success/),
     },
   ])
-  await damage(db.owner, `UPDATE operator_request SET state = 'settled' WHERE transaction_id = 1`)
+  await corrupt(db.owner, `UPDATE operator_request SET state = 'settled' WHERE transaction_id = 1`)
 })
 
 test('what waited for long is proven in steps, and counts as proven only at the end', async () => {
@@ -90,7 +90,7 @@ test('what is wrong among them is found in its step', async () => {
   await proveRecent(db.database)
   await write(20)
   const wrong = (filled - 10) * group.transactions + 1
-  await damage(db.owner, `UPDATE transaction SET settled_amount = 4999 WHERE id = $1`, [wrong])
+  await corrupt(db.owner, `UPDATE transaction SET settled_amount = 4999 WHERE id = $1`, [wrong])
   const pace = { rows: 50 }
   let problems: { invariant: string }[] = []
   for (let step = 0; problems.length === 0 && step < 100; step += 1, pace.rows = 50)
@@ -98,7 +98,7 @@ test('what is wrong among them is found in its step', async () => {
   expect(names(problems)).toEqual(['collections_credited_once'])
   // Nothing is noted as proven that is wrong: it is found again, also to the end.
   expect(names((await proveRecent(db.database))?.problems ?? [])).toEqual(['collections_credited_once'])
-  await damage(db.owner, `UPDATE transaction SET settled_amount = 5000 WHERE id = $1`, [wrong])
+  await corrupt(db.owner, `UPDATE transaction SET settled_amount = 5000 WHERE id = $1`, [wrong])
   for (let end = false; !end; ) end = (await proveRecent(db.database))?.isEnd === true
 })
 
@@ -109,8 +109,8 @@ test('a pass goes on where it stopped, one process at a time', async () => {
     await proveDueSlice(db.database, { rows: 100 }),
   ]
   expect(first).toMatchObject([
-    { stage: 'movement', idDone: 100n, slices: 1, problems: [] },
-    { stage: 'movement', idDone: 200n, slices: 2, problems: [] },
+    { stage: 'ledger_entry', idDone: 100n, slices: 1, problems: [] },
+    { stage: 'ledger_entry', idDone: 200n, slices: 2, problems: [] },
   ])
   const other = await db.owner.connect()
   await other.query('BEGIN; SELECT pg_advisory_xact_lock(72707383)')
@@ -127,10 +127,10 @@ test('a pass goes on where it stopped, one process at a time', async () => {
 test.each<[what: string, found: RegExp, there: string, back: string]>([
   [
     'a movement and what it is about, both altered',
-    /^its movements up to \d+ say \d+, 0, 0, and said \d+, 0, 0 when they were proven$/,
-    `UPDATE movement SET amount = 4999 WHERE cause = 'transaction:1';
+    /^its entries up to \d+ say \d+, 0, 0, and said \d+, 0, 0 when they were proven$/,
+    `UPDATE ledger_entry SET amount = 4999 WHERE origin = 'transaction:1';
      UPDATE transaction SET settled_amount = 4999 WHERE id = 1`,
-    `UPDATE movement SET amount = 5000 WHERE cause = 'transaction:1';
+    `UPDATE ledger_entry SET amount = 5000 WHERE origin = 'transaction:1';
      UPDATE transaction SET settled_amount = 5000 WHERE id = 1`,
   ],
   [
@@ -152,7 +152,7 @@ test.each<[what: string, found: RegExp, there: string, back: string]>([
     `UPDATE event SET data = data || '{"transaction_id": 1}' WHERE id = 1`,
   ],
 ])('a pass finds of old rows %s', async (_what, found, there, back) => {
-  await damage(db.owner, there)
+  await corrupt(db.owner, there)
   expect(await proveRecent(db.database)).toEqual({ problems: [], isEnd: true })
   await due()
   const problems = await passOver(db, 200)
@@ -160,7 +160,7 @@ test.each<[what: string, found: RegExp, there: string, back: string]>([
   // What it found keeps the next one due.
   expect(await proveDueSlice(db.database, { rows: 100 })).toBe(null)
   await rested()
-  await damage(db.owner, back)
+  await corrupt(db.owner, back)
   expect(await passOver(db, 200)).toEqual([])
 })
 
@@ -177,9 +177,9 @@ test('a person proves all of it beside the service, and sees how far it is', asy
     'payout_count',
     'done',
   ])
-  await damage(db.owner, `UPDATE operator_request SET state = 'refused' WHERE transaction_id = 1`)
+  await corrupt(db.owner, `UPDATE operator_request SET state = 'refused' WHERE transaction_id = 1`)
   expect(names(await proveWhole(db.database))).toEqual(['statuses_agree_with_requests'])
-  await damage(db.owner, `UPDATE operator_request SET state = 'settled' WHERE transaction_id = 1`)
+  await corrupt(db.owner, `UPDATE operator_request SET state = 'settled' WHERE transaction_id = 1`)
 })
 
 test('a proof that is cut off makes the next one smaller, and a quick one larger again', async () => {

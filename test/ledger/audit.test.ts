@@ -6,15 +6,15 @@ import { serviceJobs } from '../../src/resources/jobs.ts'
 import type { AdminServices } from '../../src/terminal/administration-context.ts'
 import { commands } from '../../src/terminal/commands.ts'
 import type { Services } from '../../src/context.ts'
-import type { TestMerchant } from '../kit/merchants.ts'
+import type { SignedInMerchant } from '../kit/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
-import { damage } from '../kit/damage.ts'
+import { corrupt } from '../kit/corrupt.ts'
 import { passOver, provenBySlices } from '../kit/passes.ts'
 import { fundedMerchant, openCollection, settleMany } from '../kit/money.ts'
 import { createPayouts, openDeposit, openPayout, payoutItem, settleDeposits } from '../kit/money-out.ts'
-import { plantsOfBatches } from './plants-batches.ts'
-import { plantsOfLinks } from './plants-links.ts'
-import { plantsOut } from './plants-out.ts'
+import { corruptionsOfBatches } from './corruptions-batches.ts'
+import { corruptionsOfLinks } from './corruptions-links.ts'
+import { corruptionsOut } from './corruptions-out.ts'
 
 let db: TestDatabase
 const made: TestDatabase[] = []
@@ -22,7 +22,7 @@ afterAll(async () => void (await Promise.all(made.map((each) => each.drop()))))
 
 interface Books {
   merchantId: number
-  merchant: TestMerchant
+  merchant: SignedInMerchant
   /** A deposit that was paid out. */
   spent: bigint
   /** A paid collection, a failed one, one that expired and one under way. */
@@ -71,15 +71,19 @@ async function found(whole: boolean): Promise<Set<Invariant>> {
   return new Set((await verifyLedger(db.database.pool, { whole })).map(({ invariant }) => invariant))
 }
 
-const movement = 'INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)'
-const move = (merchant: number, cause: string, [step, debit, credit]: string[], amount: number) =>
-  `${movement} VALUES (${merchant}, '${cause}', '${step}', '${debit}', '${credit}', ${amount}, now())`
+const ledger_entry = 'INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)'
+const move = (merchant: number, origin: string, [step, debit, credit]: string[], amount: number) =>
+  `${ledger_entry} VALUES (${merchant}, '${origin}', '${step}', '${debit}', '${credit}', ${amount}, now())`
 
 /** Each: what is wrong, which invariant names it, the statements that make it so. */
-const plants: readonly (readonly [what: string, names: Invariant, plant: (books: Books) => string[]])[] = [
+const corruptions: readonly (readonly [
+  what: string,
+  names: Invariant,
+  corruption: (books: Books) => string[],
+])[] = [
   [
     'money out of nothing',
-    'balances_equal_movements',
+    'balances_equal_entries',
     ({ merchantId }) => [
       `UPDATE merchant_balance SET available = available + 1 WHERE merchant_id = ${merchantId}`,
     ],
@@ -95,7 +99,7 @@ const plants: readonly (readonly [what: string, names: Invariant, plant: (books:
   [
     'a credit that never came',
     'collections_credited_once',
-    ({ paid }) => [`DELETE FROM movement WHERE cause = 'transaction:${paid}'`],
+    ({ paid }) => [`DELETE FROM ledger_entry WHERE origin = 'transaction:${paid}'`],
   ],
   [
     'a credit of what failed',
@@ -107,7 +111,7 @@ const plants: readonly (readonly [what: string, names: Invariant, plant: (books:
   [
     'a credit of less than was settled',
     'collections_credited_once',
-    ({ paid }) => [`UPDATE movement SET amount = amount - 1 WHERE cause = 'transaction:${paid}'`],
+    ({ paid }) => [`UPDATE ledger_entry SET amount = amount - 1 WHERE origin = 'transaction:${paid}'`],
   ],
   [
     'a reversal that gave nothing back',
@@ -132,25 +136,25 @@ const plants: readonly (readonly [what: string, names: Invariant, plant: (books:
     'money paid out and given back',
     'reservations_end_once',
     ({ merchantId, spent }) => [
-      'DROP INDEX movement_reservation_end',
+      'DROP INDEX ledger_entry_reservation_end',
       move(merchantId, `transaction:${spent}`, ['void', 'reserved', 'available'], 2_000),
     ],
   ],
   [
     'an event with a position too far',
-    'events_tell_every_change',
+    'events_report_every_change',
     ({ open }) => [`UPDATE event SET position = 99 WHERE data->>'transaction_id' = '${open}'`],
   ],
   [
     'a payment that nobody was told of',
-    'events_tell_every_change',
+    'events_report_every_change',
     ({ paid }) => [
       `DELETE FROM event WHERE data->>'transaction_id' = '${paid}' AND type = 'payment_received'`,
     ],
   ],
   [
     'a payment that was told twice',
-    'events_tell_every_change',
+    'events_report_every_change',
     ({ paid }) => [
       `INSERT INTO event (merchant_id, type, data, created_at) SELECT merchant_id, type, data, now()
        FROM event WHERE data->>'transaction_id' = '${paid}' AND type = 'payment_received'`,
@@ -158,7 +162,7 @@ const plants: readonly (readonly [what: string, names: Invariant, plant: (books:
   ],
   [
     'a payment that another merchant was told of',
-    'events_tell_every_change',
+    'events_report_every_change',
     ({ paid }) => [`UPDATE event SET merchant_id = 0 WHERE data->>'transaction_id' = '${paid}'`],
   ],
   [
@@ -199,17 +203,17 @@ const plants: readonly (readonly [what: string, names: Invariant, plant: (books:
   ],
   [
     'a credit that came twice',
-    'movements_have_one_cause',
+    'entries_have_one_origin',
     ({ paid, merchantId }) => [
-      'DROP INDEX movement_cause_step_key',
-      `${movement} SELECT merchant_id, cause, step, debit, credit, amount, now() FROM movement
-       WHERE cause = 'transaction:${paid}'`,
+      'DROP INDEX ledger_entry_origin_step_key',
+      `${ledger_entry} SELECT merchant_id, origin, step, debit, credit, amount, now() FROM ledger_entry
+       WHERE origin = 'transaction:${paid}'`,
       `UPDATE merchant_balance SET available = available + 5000 WHERE merchant_id = ${merchantId}`,
     ],
   ],
   [
     'money that moved for no reason',
-    'movements_have_one_cause',
+    'entries_have_one_origin',
     ({ merchantId }) => [
       move(merchantId, 'a gift', ['fund', 'funding', 'available'], 1),
       `UPDATE merchant_balance SET available = available + 1 WHERE merchant_id = ${merchantId}`,
@@ -245,7 +249,11 @@ test('sound books break none, whole or since the point', async () => {
 
 test('something is planted against each of them', () => {
   expect(
-    new Set([...plants, ...plantsOut, ...plantsOfBatches, ...plantsOfLinks].map(([, name]) => name)),
+    new Set(
+      [...corruptions, ...corruptionsOut, ...corruptionsOfBatches, ...corruptionsOfLinks].map(
+        ([, name]) => name,
+      ),
+    ),
   ).toEqual(new Set(Object.keys(invariants)))
 })
 
@@ -259,12 +267,12 @@ describe('the audit names', () => {
     books = await keepBooks()
   })
 
-  test.each(plants)('%s', async (_what, name, plant) => {
+  test.each(corruptions)('%s', async (_what, name, corruption) => {
     const client = await db.owner.connect()
     try {
       await client.query('BEGIN')
       await client.query('SET LOCAL session_replication_role = replica')
-      for (const statement of plant(books)) await client.query(statement)
+      for (const statement of corruption(books)) await client.query(statement)
       // What is new is found at once; all of it is found by the whole proof.
       for (const whole of [false, true]) {
         const problems = await verifyLedger(client, { whole })
@@ -285,17 +293,17 @@ describe('since the point', () => {
   test('old books are not read again, but every balance is', async () => {
     const { paid, merchantId } = await keepBooks()
     await settleDown()
-    await damage(db.owner, `UPDATE operator_request SET state = 'refused' WHERE transaction_id = $1`, [paid])
+    await corrupt(db.owner, `UPDATE operator_request SET state = 'refused' WHERE transaction_id = $1`, [paid])
     expect(await found(false)).toEqual(new Set())
     expect(await found(true)).toEqual(new Set(['statuses_agree_with_requests']))
-    await damage(db.owner, 'UPDATE merchant_balance SET reserved = 0 WHERE merchant_id = $1', [merchantId])
-    expect(await found(false)).toEqual(new Set(['balances_equal_movements']))
+    await corrupt(db.owner, 'UPDATE merchant_balance SET reserved = 0 WHERE merchant_id = $1', [merchantId])
+    expect(await found(false)).toEqual(new Set(['balances_equal_entries']))
   })
 
   test('once a day they are, slice by slice', async () => {
     const { paid } = await keepBooks()
     await settleDown()
-    await damage(db.owner, `UPDATE operator_request SET state = 'refused' WHERE transaction_id = $1`, [paid])
+    await corrupt(db.owner, `UPDATE operator_request SET state = 'refused' WHERE transaction_id = $1`, [paid])
     expect(await proveRecent(db.database)).toEqual({ problems: [], isEnd: true })
     expect(await proveDueSlice(db.database, newPace())).toBe(null)
     await db.owner.query(`UPDATE audit_point SET whole_proven_at = now() - interval '25 hours'`)
@@ -363,12 +371,12 @@ describe('payments out', () => {
     const { merchantId } = await keepBooks()
     const audit = () => commands['audit']?.({ database: db.database } as AdminServices, {})
     expect(await audit()).toMatchObject({ failed: false, answer: { holds: true } })
-    await damage(db.owner, 'UPDATE merchant_balance SET reserved = 0 WHERE merchant_id = $1', [merchantId])
+    await corrupt(db.owner, 'UPDATE merchant_balance SET reserved = 0 WHERE merchant_id = $1', [merchantId])
     const { words = '', failed } = (await audit()) ?? {}
     expect(failed).toBe(true)
     expect(words.split('\n')).toEqual([
-      expect.stringMatching(/^balances_equal_movements {2}1 violation /),
-      expect.stringMatching(`^  merchant ${merchantId}: balance says .* reserved 0; its movements say`),
+      expect.stringMatching(/^balances_equal_entries {2}1 violation /),
+      expect.stringMatching(`^  merchant ${merchantId}: balance says .* reserved 0; its entries say`),
       ...Array<unknown>(Object.keys(invariants).length - 1).fill(expect.stringMatching(/^\w+ {2}ok /)),
     ])
   })
@@ -378,12 +386,12 @@ describe('payments out', () => {
     const { merchantId } = books
     const alarms: unknown[] = []
     const log = { error: (_detail: object, words: string) => alarms.push(words) }
-    const played = { database: db.database, operators: { list: () => [] }, log, wakeJob: () => {} }
+    const played = { database: db.database, operators: { list: () => [] }, log, notifyJob: () => {} }
     const services = played as unknown as Services
     const job = serviceJobs(services).find(({ name }) => name === 'ledger.audit')
     await job?.run()
     expect(alarms).toEqual([])
-    await damage(db.owner, 'UPDATE merchant_balance SET reserved = 0 WHERE merchant_id = $1', [merchantId])
+    await corrupt(db.owner, 'UPDATE merchant_balance SET reserved = 0 WHERE merchant_id = $1', [merchantId])
     await job?.run()
     expect(alarms).toEqual([expect.stringMatching(/^alarm: /)])
     expect(await next(books)).toEqual(['halted'])

@@ -16,7 +16,7 @@ import {
   processBatch,
   settleRecipients,
 } from '../kit/money-bulk.ts'
-import { movementsOf } from '../kit/money-out.ts'
+import { entriesOf } from '../kit/money-out.ts'
 
 // What the statements that decide about batches hold by themselves, whatever calls them.
 
@@ -134,7 +134,7 @@ test('approve, reject, cancel and expire when it expires: each batch has one end
     const end = await statusOf(id)
     const went = end === 'processing approved'
     if (went) going += 1n
-    expect(await movementsOf(pool, `batch:${id}`)).toEqual(
+    expect(await entriesOf(pool, `batch:${id}`)).toEqual(
       went ? [held] : [held, 'void reserved > available 3000'],
     )
     expect(end).toMatch(/^(processing approved|cancelled (approved|pending|rejected|expired))$/)

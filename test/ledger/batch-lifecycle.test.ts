@@ -33,10 +33,10 @@ const columns: Record<Status, string> = {
   failed: '0, 2, 0, 0, now(), NULL::timestamptz, now()',
   cancelled: '0, 0, 2, 0, NULL::timestamptz, now(), now()',
 }
-const names = `succeeded_count, failed_count, cancelled_count, paid_amount, started_at, cancel_asked_at,
+const names = `succeeded_count, failed_count, cancelled_count, paid_amount, started_at, cancel_requested_at,
   processed_at`
 
-async function standing(status: Status, approval: Approval): Promise<number> {
+async function insertWith(status: Status, approval: Approval): Promise<number> {
   const isAsked = approval !== 'not_required'
   const { rows } = await db.owner.query<{ id: number }>(
     `INSERT INTO batch (merchant_id, recipient_count, total_amount, status, ${names}, approval,
@@ -81,7 +81,7 @@ const pairsOf = <S>(statuses: readonly S[]) =>
 describe('a batch', () => {
   test.each(pairsOf(batchStates.statuses))('%s to %s', async (from, to) => {
     const before = from === 'pending_approval' ? 'pending' : 'not_required'
-    const id = await standing(from, before)
+    const id = await insertWith(from, before)
     const after = {
       pending: to === 'pending_approval' || to === 'cancelled' ? ('pending' as const) : ('approved' as const),
       not_required: to === 'pending_approval' ? ('pending' as const) : ('not_required' as const),
@@ -102,7 +102,7 @@ describe('its approval', () => {
   }
 
   test.each(pairsOf(approvalStates.statuses))('%s to %s', async (from, to) => {
-    const id = await standing(statusOf[from], from)
+    const id = await insertWith(statusOf[from], from)
     const asks = from === 'not_required' && to === 'pending'
     const outcome = await move(id, statusOf[to], to)
     expect(outcome === 'changed').toBe(from === to || asks || approvalStates.canMove(from, to))
@@ -110,12 +110,12 @@ describe('its approval', () => {
   })
 
   test.each(['processing', 'completed', 'failed'] as const)('is awaited before it is %s', async (to) => {
-    const id = await standing('pending_approval', 'pending')
+    const id = await insertWith('pending_approval', 'pending')
     expect(await move(id, to, 'pending')).toBe('23514')
   })
 
   test('is of enough people: none is not', async () => {
-    const id = await standing('pending_approval', 'pending')
+    const id = await insertWith('pending_approval', 'pending')
     await db.owner.query(`UPDATE team_member SET role = 'viewer' WHERE id = $1`, [memberId])
     expect(await move(id, 'processing', 'approved')).toBe('23000')
     await db.owner.query(`UPDATE team_member SET role = 'finance' WHERE id = $1`, [memberId])

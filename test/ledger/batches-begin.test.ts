@@ -5,7 +5,7 @@ import { serviceRole } from '../../src/database/migrate.ts'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
 import { claimSend } from '../../src/requests/store.ts'
 import type { Provider } from '../../src/shared/providers.ts'
-import { deactivate, type TestMerchant } from '../kit/merchants.ts'
+import { deactivate, type SignedInMerchant } from '../kit/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { fundedMerchant, problemsOf } from '../kit/money.ts'
 import {
@@ -36,7 +36,7 @@ afterEach(async () => {
   await pool.query('SELECT cancel_batch(merchant_id, id) FROM batch ORDER BY id')
 })
 
-const lane = (n: number) => (n % 2 ? pool : other.pool)
+const node = (n: number) => (n % 2 ? pool : other.pool)
 const rich = () => fundedMerchant(pool, 20_000_000n)
 const mixed = (each: number) => allProviders.flatMap((provider) => payees(each, { provider }))
 /** How many of each. */
@@ -50,7 +50,7 @@ test('once, with its question on record, however many processes look', async () 
   const merchant = await rich()
   const ids = await Promise.all([1, 2, 3, 4, 5].map(() => openBatch(pool, merchant, mixed(10))))
   const rounds = await Promise.all(
-    Array.from({ length: 40 }, (_, n) => beginRecipients(lane(n), { room: 3 })),
+    Array.from({ length: 40 }, (_, n) => beginRecipients(node(n), { room: 3 })),
   )
   const begun = rounds.flat()
   for (let more = await beginRecipients(pool); more.length > 0; more = await beginRecipients(pool))
@@ -158,7 +158,7 @@ test('in their order', async () => {
   expect(begun.map(({ recipientId }) => recipientId)).toEqual(inOrder.map((each) => each.id))
 })
 
-async function owe({ merchantId }: TestMerchant, amount: number): Promise<void> {
+async function owe({ merchantId }: SignedInMerchant, amount: number): Promise<void> {
   await db.owner.query('UPDATE merchant_balance SET receivable = $2, available = 0 WHERE merchant_id = $1', [
     merchantId,
     amount,
@@ -237,7 +237,7 @@ test(`reads no more beside 10,000 that wait and ${others} batches, of tables nev
 }, 60_000)
 
 /** As many batches under way as sessions of long ago may have left. */
-async function fill({ owner }: TestDatabase, merchant: TestMerchant): Promise<void> {
+async function fill({ owner }: TestDatabase, merchant: SignedInMerchant): Promise<void> {
   await openBatch(owner, merchant, payees(10_000))
   for (let n = 0; n < others; n += 1) await openBatch(owner, merchant, mixed(10))
 }

@@ -19,7 +19,7 @@ import {
 } from '../kit/money-bulk.ts'
 import {
   createPayouts,
-  movementsOf,
+  entriesOf,
   payoutItem,
   reverseDisbursements,
   watchAvailable,
@@ -39,7 +39,7 @@ afterAll(async () => {
   await db.drop()
 })
 
-const lane = (n: number) => (n % 2 ? pool : other.pool)
+const node = (n: number) => (n % 2 ? pool : other.pool)
 
 async function statusOf(id: number): Promise<string> {
   const { rows } = await pool.query<{ status: string }>('SELECT status FROM batch WHERE id = $1', [id])
@@ -59,9 +59,9 @@ describe('a batch is processed', () => {
   test('once, however many ask: its whole total is set aside in one movement', async () => {
     const merchant = await fundedMerchant(pool, 20_000n)
     const id = await openDraft(pool, merchant, payees(3, { amount: 2_000n }))
-    const answers = await many(20, (n) => processBatch(lane(n), merchant, id))
+    const answers = await many(20, (n) => processBatch(node(n), merchant, id))
     expect(counted(answers)).toEqual({ processing: 1, conflict: 19 })
-    expect(await movementsOf(pool, `batch:${id}`)).toEqual(['reserve available > reserved 6000'])
+    expect(await entriesOf(pool, `batch:${id}`)).toEqual(['reserve available > reserved 6000'])
     expect(await balanceOf(pool, merchant.merchantId)).toEqual({ available: 14_000n, reserved: 6_000n })
     expect(await told(id)).toEqual(['batch_processing'])
     await cancelBatch(pool, merchant.merchantId, id)
@@ -72,7 +72,7 @@ describe('a batch is processed', () => {
     const merchant = await fundedMerchant(pool, 10_000n)
     const ids = await many(12, () => openDraft(pool, merchant, payees(3)))
     const stop = watchAvailable(db.owner, merchant.merchantId)
-    const answers = await Promise.all(ids.map((id, n) => processBatch(lane(n), merchant, id)))
+    const answers = await Promise.all(ids.map((id, n) => processBatch(node(n), merchant, id)))
     const seen = await stop()
     expect(counted(answers)).toEqual({ processing: 3, short: 9 })
     expect(seen.every((available) => available >= 1_000n && available <= 10_000n)).toBe(true)
@@ -99,8 +99,8 @@ describe('a batch is processed', () => {
     const ids = await many(24, () => openDraft(pool, merchant, payees(2)))
     const answers = await Promise.all(
       ids.flatMap((id, n) => [
-        processBatch(lane(n), merchant, id),
-        cancelBatch(lane(n + 1), merchant.merchantId, id),
+        processBatch(node(n), merchant, id),
+        cancelBatch(node(n + 1), merchant.merchantId, id),
       ]),
     )
     expect(answers.filter((each) => typeof each === 'object' && each?.moved)).toHaveLength(24)
@@ -115,15 +115,15 @@ describe('a batch is processed', () => {
     const added = await Promise.all(
       ids.map(async (id, n) => {
         const [, ...answers] = await Promise.all([
-          processBatch(lane(n), merchant, id),
-          ...[1, 2, 3].map((each) => addRecipients(lane(n + each), merchant, id, payees(1))),
+          processBatch(node(n), merchant, id),
+          ...[1, 2, 3].map((each) => addRecipients(node(n + each), merchant, id, payees(1))),
         ])
         return answers.filter((answer) => answer === 'added').length
       }),
     )
     for (const [n, id] of ids.entries()) {
       const total = 1_000 * (1 + (added[n] ?? 0))
-      expect(await movementsOf(pool, `batch:${id}`)).toEqual([`reserve available > reserved ${total}`])
+      expect(await entriesOf(pool, `batch:${id}`)).toEqual([`reserve available > reserved ${total}`])
       expect(await recipientsOf(pool, id)).toHaveLength(total / 1_000)
     }
     expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
@@ -157,9 +157,9 @@ describe('a recipient ends', () => {
     ['refused', 'failed', null, ['void reserved > available 2000'], 20_000n],
   ])('%s: once, however many say so', async (_name, to, amount, moves, available) => {
     const { merchantId, id, first, held } = await underWay(1)
-    const answers = await many(20, (n) => settleRecipients(lane(n), [{ id: first, to, amount }]))
+    const answers = await many(20, (n) => settleRecipients(node(n), [{ id: first, to, amount }]))
     expect(answers.flat().filter(({ moved }) => moved)).toEqual([{ moved: true, status: to }])
-    expect(await movementsOf(pool, `recipient:${first}`)).toEqual(moves)
+    expect(await entriesOf(pool, `recipient:${first}`)).toEqual(moves)
     expect(await held()).toEqual({ available, reserved: 0n })
     expect(await statusOf(id)).toBe(to === 'success' ? 'completed' : 'failed')
     expect(await told(id)).toEqual(['batch_processing', 'bulk_pay_done'])
@@ -170,11 +170,11 @@ describe('a recipient ends', () => {
     const { merchantId, id, ids, held } = await underWay(8)
     const answers = await Promise.all(
       ids.flatMap((each, n) => [
-        settleRecipients(lane(n), [
+        settleRecipients(node(n), [
           { id: each, to: 'success' },
           { id: each, to: 'failed' },
         ]),
-        settleRecipients(lane(n + 1), [{ id: each, to: 'failed' }]),
+        settleRecipients(node(n + 1), [{ id: each, to: 'failed' }]),
       ]),
     )
     expect(answers.flat().filter(({ moved }) => moved)).toHaveLength(8)
@@ -211,13 +211,13 @@ describe('a recipient ends', () => {
 
   test('and comes back once, where the operator gives it back: also of a batch that is over', async () => {
     const { merchantId, id, first, held } = await underWay(2)
-    const cause = `recipient:${first}`
-    expect(await reverseDisbursements(pool, [cause])).toEqual([false])
+    const origin = `recipient:${first}`
+    expect(await reverseDisbursements(pool, [origin])).toEqual([false])
     await settleRecipients(pool, [{ id: first, to: 'success', amount: 1_500n }])
-    const answers = await many(20, (n) => reverseDisbursements(lane(n), [cause, cause, 'recipient:x']))
+    const answers = await many(20, (n) => reverseDisbursements(node(n), [origin, origin, 'recipient:x']))
     expect(answers.flat().filter(Boolean)).toEqual([true])
     expect(await held()).toEqual({ available: 18_000n, reserved: 2_000n })
-    expect((await movementsOf(pool, cause)).at(-1)).toBe('reverse clearing_operator_a > available 1500')
+    expect((await entriesOf(pool, origin)).at(-1)).toBe('reverse clearing_operator_a > available 1500')
     const [, last = 0n] = (await recipientsOf(pool, id)).map((each) => each.id)
     await settleRecipients(pool, [{ id: last, to: 'success' }])
     expect(await reverseDisbursements(pool, [`recipient:${last}`])).toEqual([true])
@@ -269,11 +269,11 @@ describe('a batch ends with its last recipient', () => {
     await beginRecipients(pool, { room: 12 })
     await Promise.all(
       runs.flatMap(({ ids, cancel }, n) => [
-        cancel(lane(n)),
-        beginRecipients(lane(n + 1), { room: 3 }),
+        cancel(node(n)),
+        beginRecipients(node(n + 1), { room: 3 }),
         settleRecipients(
-          lane(n),
-          ids.map((each, place) => ({ id: each, to: place === 1 ? 'failed' : 'success' })),
+          node(n),
+          ids.map((each, ordinal) => ({ id: each, to: ordinal === 1 ? 'failed' : 'success' })),
         ),
       ]),
     )
@@ -302,7 +302,7 @@ describe('those who failed', () => {
       { id: ids[1] ?? 0n, to: 'success' },
       { id: ids[2] ?? 0n, to: 'failed' },
     ])
-    const answers = await many(12, (n) => retry(lane(n)))
+    const answers = await many(12, (n) => retry(node(n)))
     expect(counted(answers.map((answer) => answer?.outcome))).toEqual({ made: 1, retried: 11 })
     const [made, ...rest] = new Set(answers.map((answer) => answer?.batchId))
     expect(rest).toEqual([])
@@ -353,12 +353,12 @@ describe('those who failed', () => {
       const any = () => made[chance(made.length)] ?? id
       const acts = [
         async (n: number) => {
-          const retry = await createBatch(lane(n), merchant, [], { retried: any() })
+          const retry = await createBatch(node(n), merchant, [], { retried: any() })
           if (retry?.outcome === 'made') made.push(retry.batchId ?? 0)
         },
-        (n: number) => processBatch(lane(n), merchant, made.at(-1) ?? id),
-        (n: number) => beginRecipients(lane(n), { room: 1 + chance(3) }),
-        (n: number) => cancelBatch(lane(n), merchantId, any()),
+        (n: number) => processBatch(node(n), merchant, made.at(-1) ?? id),
+        (n: number) => beginRecipients(node(n), { room: 1 + chance(3) }),
+        (n: number) => cancelBatch(node(n), merchantId, any()),
         async (n: number) => {
           const { rows } = await pool.query<{ id: bigint }>(
             `SELECT id FROM batch_recipient WHERE merchant_id = $1 AND status = 'processing'
@@ -368,7 +368,7 @@ describe('those who failed', () => {
           const to = chance(4) === 0 ? 'success' : 'failed'
           if (rows.length > 0)
             await settleRecipients(
-              lane(n),
+              node(n),
               rows.map((each) => ({ id: each.id, to })),
             )
         },

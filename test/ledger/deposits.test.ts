@@ -18,7 +18,7 @@ import {
 import {
   depositItem,
   depositMany,
-  movementsOf,
+  entriesOf,
   openDeposit,
   requestOf,
   setAside,
@@ -41,11 +41,11 @@ afterAll(async () => {
   await db.drop()
 })
 
-const lane = (n: number) => (n % 2 ? pool : other.pool)
-const causeOf = (id: bigint) => `transaction:${id}`
+const node = (n: number) => (n % 2 ? pool : other.pool)
+const originOf = (id: bigint) => `transaction:${id}`
 
 /** A deposit in a status, with nothing behind it. */
-async function standing(merchantId: number, status: string): Promise<bigint> {
+async function insertWith(merchantId: number, status: string): Promise<bigint> {
   const { rows } = await db.owner.query<{ id: bigint }>(
     `INSERT INTO transaction (merchant_id, transaction_type, payment_method, customer_phone, amount, status,
        reference, request_data, settled_amount, created_at)
@@ -60,7 +60,7 @@ describe('a deposit', () => {
     const merchant = await fundedMerchant(pool, 5_000n)
     const { transactionId } = await openDeposit(pool, merchant, { amount: 2_000n, provider: 'OperatorC' })
     expect(await balanceOf(pool, merchant.merchantId)).toEqual({ available: 3_000n, reserved: 2_000n })
-    expect(await movementsOf(pool, causeOf(transactionId))).toEqual(['reserve available > reserved 2000'])
+    expect(await entriesOf(pool, originOf(transactionId))).toEqual(['reserve available > reserved 2000'])
     expect(await requestOf(pool, 'transaction_id', transactionId)).toEqual([
       {
         kind: 'disburse',
@@ -175,7 +175,7 @@ describe('many at once', () => {
     const merchant = await fundedMerchant(pool, 20_000n)
     const stop = watchAvailable(db.owner, merchant.merchantId)
     const answers = await Promise.all(
-      Array.from({ length: 60 }, (_, n) => depositMany(lane(n), [depositItem(merchant)])),
+      Array.from({ length: 60 }, (_, n) => depositMany(node(n), [depositItem(merchant)])),
     )
     const seen = await stop()
     const outcomes = answers.flat().map(({ outcome }) => outcome)
@@ -199,17 +199,17 @@ describe('many at once', () => {
       const turned = n % 4 < 2 ? shops : shops.toReversed()
       if (n % 3 === 0)
         return depositMany(
-          lane(n),
+          node(n),
           turned.map((shop) => depositItem(shop)),
         )
       if (n % 3 === 1)
         return collectMany(
-          lane(n),
+          node(n),
           turned.map((shop) => item(shop, { reference: `r${n}` })),
         )
-      const some = ids.filter((_id, place) => place % 20 === n % 20)
+      const some = ids.filter((_id, ordinal) => ordinal % 20 === n % 20)
       return settleDeposits(
-        lane(n),
+        node(n),
         (n % 2 ? some : some.toReversed()).map((id) => ({ id, to: n % 4 ? 'success' : 'failed' })),
       )
     })
@@ -225,7 +225,7 @@ describe('many at once', () => {
     const merchant = await fundedMerchant(pool, 100_000n)
     const answers = await Promise.all(
       Array.from({ length: 40 }, (_, n) =>
-        depositMany(lane(n), [depositItem(merchant, { reference: 'once' })]),
+        depositMany(node(n), [depositItem(merchant, { reference: 'once' })]),
       ),
     )
     const outcomes = answers.flat().map(({ outcome }) => outcome)
@@ -239,8 +239,8 @@ describe('many at once', () => {
       Array.from({ length: 30 }, async (_, n) => {
         const reference = `raced-${n}`
         const [deposit, collection] = await Promise.all([
-          depositMany(lane(n), [depositItem(merchant, { reference })]),
-          collectMany(lane(n + 1), [item(merchant, { reference })]),
+          depositMany(node(n), [depositItem(merchant, { reference })]),
+          collectMany(node(n + 1), [item(merchant, { reference })]),
         ])
         return `${deposit[0]?.outcome} ${collection[0]?.outcome}`
       }),
@@ -276,12 +276,12 @@ describe('a deposit ends', () => {
   test('paid: what was set aside goes to the operator, once, however many say so', async () => {
     const { merchant, id, held } = await begun()
     const answers = await Promise.all(
-      Array.from({ length: 20 }, (_, n) => settleDeposits(lane(n), [{ id, to: 'success', watchMs: 60_000 }])),
+      Array.from({ length: 20 }, (_, n) => settleDeposits(node(n), [{ id, to: 'success', watchMs: 60_000 }])),
     )
     expect(answers.flat().filter(({ moved }) => moved)).toEqual([{ moved: true, status: 'success' }])
     expect(answers.flat().every(({ status }) => status === 'success')).toBe(true)
     expect(await held()).toEqual({ available: 8_000n, reserved: 0n })
-    expect(await movementsOf(pool, causeOf(id))).toEqual([
+    expect(await entriesOf(pool, originOf(id))).toEqual([
       'reserve available > reserved 2000',
       'post reserved > clearing_operator_a 2000',
     ])
@@ -300,7 +300,7 @@ describe('a deposit ends', () => {
         { moved: false, status: 'failed' },
       ])
       expect(await held()).toEqual({ available: 10_000n, reserved: 0n })
-      expect(await movementsOf(pool, causeOf(id))).toEqual([
+      expect(await entriesOf(pool, originOf(id))).toEqual([
         'reserve available > reserved 2000',
         'void reserved > available 2000',
       ])
@@ -318,7 +318,7 @@ describe('a deposit ends', () => {
   ])('with %s', async (_name, amount, settled, more) => {
     const { merchant, id, held } = await begun()
     await settleDeposits(pool, [{ id, to: 'success', amount }])
-    expect(await movementsOf(pool, causeOf(id))).toEqual([
+    expect(await entriesOf(pool, originOf(id))).toEqual([
       'reserve available > reserved 2000',
       `post reserved > clearing_operator_a ${settled}`,
       ...more,
@@ -360,11 +360,11 @@ describe('a deposit ends', () => {
     'only from processing, as paid or refused: %s to %s',
     async (from, to) => {
       const merchant = await fundedMerchant(pool, 5_000n)
-      const id = await standing(merchant.merchantId, from)
-      await setAside(db.owner, merchant.merchantId, causeOf(id), 5_000n)
+      const id = await insertWith(merchant.merchantId, from)
+      await setAside(db.owner, merchant.merchantId, originOf(id), 5_000n)
       const may = from === 'processing' && (to === 'success' || to === 'failed')
       expect(await settleDeposits(pool, [{ id, to }])).toEqual([{ moved: may, status: may ? to : from }])
-      expect(await movementsOf(pool, causeOf(id))).toHaveLength(may ? 2 : 1)
+      expect(await entriesOf(pool, originOf(id))).toHaveLength(may ? 2 : 1)
       // The way of collections is none for money that was set aside.
       expect(await settleMany(pool, [{ id, to }])).toMatchObject([{ moved: false }])
     },
@@ -372,7 +372,7 @@ describe('a deposit ends', () => {
 
   test('never without the money that was set aside for it', async () => {
     const { merchantId } = await fundedMerchant(pool, 5_000n)
-    const id = await standing(merchantId, 'processing')
+    const id = await insertWith(merchantId, 'processing')
     for (const to of ['success', 'failed'])
       expect(await settleDeposits(pool, [{ id, to }])).toEqual([{ moved: false, status: 'processing' }])
     expect(await balanceOf(pool, merchantId)).toEqual({ available: 5_000n, reserved: 0n })

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readBalance } from '../../src/ledger/balance.ts'
 import { readStatement } from '../../src/ledger/statement.ts'
 import { decideExcess, listExcesses } from '../../src/resources/transactions/excess.ts'
-import type { TestMerchant } from '../kit/merchants.ts'
+import type { SignedInMerchant } from '../kit/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
-import { damage } from '../kit/damage.ts'
+import { corrupt } from '../kit/corrupt.ts'
 import {
   eventTypes,
   fundedMerchant,
@@ -25,13 +25,13 @@ beforeAll(async () => {
 })
 afterAll(() => db.drop())
 
-const heldOf = async ({ merchantId }: TestMerchant) => {
+const holdingsOf = async ({ merchantId }: SignedInMerchant) => {
   const { available, reserved, receivable } = await readBalance(pool, merchantId)
   return [available, reserved, receivable]
 }
 
 /** A collection of 5,000 francs of which the operator says that so much was paid. */
-async function paid(said: bigint): Promise<{ merchant: TestMerchant; id: bigint }> {
+async function paid(said: bigint): Promise<{ merchant: SignedInMerchant; id: bigint }> {
   const merchant = await fundedMerchant(pool, 0n)
   const { transactionId: id } = await openCollection(pool, merchant)
   expect(await settleMany(pool, [{ id, to: 'success', amount: said }])).toMatchObject([{ moved: true }])
@@ -40,8 +40,8 @@ async function paid(said: bigint): Promise<{ merchant: TestMerchant; id: bigint 
 
 async function moved(id: bigint): Promise<string[]> {
   const { rows } = await pool.query<{ line: string }>(
-    `SELECT concat_ws(' ', step, debit, credit, amount) AS line FROM movement
-     WHERE cause = 'transaction:' || $1::bigint ORDER BY id`,
+    `SELECT concat_ws(' ', step, debit, credit, amount) AS line FROM ledger_entry
+     WHERE origin = 'transaction:' || $1::bigint ORDER BY id`,
     [id],
   )
   return rows.map(({ line }) => line)
@@ -72,7 +72,7 @@ test.each([
 ])('an operator says that %s was paid', async (_words, said, lines, available, state) => {
   const { merchant, id } = await paid(said)
   expect(await moved(id)).toEqual(lines)
-  expect(await heldOf(merchant)).toEqual([available, 0n, 0n])
+  expect(await holdingsOf(merchant)).toEqual([available, 0n, 0n])
   expect((await exceptionOf(id))?.state).toBe(state)
   const { rows } = await pool.query(
     `SELECT data->'amount' AS amount, data->'excess' AS excess FROM event
@@ -88,14 +88,14 @@ describe('a person decides', () => {
     const { merchant, id } = await paid(7_000n)
     const open = await listExcesses({ database: db.database })
     expect(open).toContainEqual(
-      expect.objectContaining({ transactionId: id, askedAmount: 5_000n, saidAmount: 7_000n }),
+      expect.objectContaining({ transactionId: id, requestedAmount: 5_000n, confirmedAmount: 7_000n }),
     )
     const answers = await Promise.allSettled(Array.from({ length: 8 }, () => decide(id, 'credited')))
     const done = answers.filter(({ status }) => status === 'fulfilled')
     expect(done).toMatchObject([{ value: { amount: 2_000n, transactionId: id } }])
     await expect(decide(id, 'returned')).rejects.toMatchObject({ code: 'STATE_CONFLICT' })
     expect(await moved(id)).toEqual([credit, excess, 'excess_credit unallocated available 2000'])
-    expect(await heldOf(merchant)).toEqual([7_000n, 0n, 0n])
+    expect(await holdingsOf(merchant)).toEqual([7_000n, 0n, 0n])
     expect(await exceptionOf(id)).toMatchObject({
       state: 'credited',
       by: 'Awa',
@@ -123,7 +123,7 @@ describe('a person decides', () => {
     const { merchant, id } = await paid(7_000n)
     await decide(id, 'returned')
     expect(await moved(id)).toEqual([credit, excess, 'excess_return unallocated clearing_operator_a 2000'])
-    expect(await heldOf(merchant)).toEqual([5_000n, 0n, 0n])
+    expect(await holdingsOf(merchant)).toEqual([5_000n, 0n, 0n])
     expect((await eventTypes(pool, merchant.merchantId)).at(-1)).toBe('payment_excess_returned')
     expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
   })
@@ -148,9 +148,9 @@ describe('a person decides', () => {
     await settleMany(pool, [{ id: other, to: 'success' }])
     await openPayout(pool, merchant, { amount: 10_000n })
     await reverseMany(pool, [other])
-    expect(await heldOf(merchant)).toEqual([0n, 10_000n, 5_000n])
+    expect(await holdingsOf(merchant)).toEqual([0n, 10_000n, 5_000n])
     await decide(id, 'credited')
-    expect(await heldOf(merchant)).toEqual([0n, 10_000n, 3_000n])
+    expect(await holdingsOf(merchant)).toEqual([0n, 10_000n, 3_000n])
     expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
   })
 })
@@ -164,7 +164,7 @@ describe('the operator takes all of the payment back', () => {
       'excess_return unallocated clearing_operator_a 2000',
     ]
     expect(await moved(id)).toEqual([credit, excess, ...back])
-    expect(await heldOf(merchant)).toEqual([0n, 0n, 0n])
+    expect(await holdingsOf(merchant)).toEqual([0n, 0n, 0n])
     expect(await exceptionOf(id)).toMatchObject({ state: 'returned', by: 'operator' })
     await expect(decide(id, 'credited')).rejects.toMatchObject({ code: 'STATE_CONFLICT' })
     expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
@@ -174,7 +174,7 @@ describe('the operator takes all of the payment back', () => {
     const { merchant, id } = await paid(7_000n)
     await decide(id, 'credited')
     expect(await reverseMany(pool, [id])).toMatchObject([{ moved: true, shortfall: 0n }])
-    expect(await heldOf(merchant)).toEqual([0n, 0n, 0n])
+    expect(await holdingsOf(merchant)).toEqual([0n, 0n, 0n])
     expect((await moved(id)).at(-1)).toBe('reverse available clearing_operator_a 7000')
     expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
   })
@@ -184,7 +184,7 @@ describe('the operator takes all of the payment back', () => {
     await Promise.all(
       all.flatMap(({ id }) => [reverseMany(pool, [id]), decide(id, 'credited').catch(() => undefined)]),
     )
-    for (const { merchant } of all) expect(await heldOf(merchant)).toEqual([0n, 0n, 0n])
+    for (const { merchant } of all) expect(await holdingsOf(merchant)).toEqual([0n, 0n, 0n])
     expect(await problemsOf(pool, ...all.map(({ merchant }) => merchant.merchantId))).toEqual([])
   })
 })
@@ -194,24 +194,24 @@ test('an excess that was credited stays the merchant’s when refunds give back 
   await decide(id, 'credited')
   const { transactionId } = await openDeposit(pool, merchant, { amount: 5_000n, refundOf: id })
   await settleDeposits(pool, [{ id: transactionId, to: 'success' }])
-  expect(await heldOf(merchant)).toEqual([2_000n, 0n, 0n])
+  expect(await holdingsOf(merchant)).toEqual([2_000n, 0n, 0n])
   expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
 })
 
 describe('the proof finds', () => {
   test.each([
-    ['an excess that was never booked', `DELETE FROM movement WHERE cause = $1 AND step = 'excess'`],
+    ['an excess that was never booked', `DELETE FROM ledger_entry WHERE origin = $1 AND step = 'excess'`],
     [
       'another excess than the operator said',
-      `UPDATE movement SET amount = 1 WHERE cause = $1 AND step = 'excess'`,
+      `UPDATE ledger_entry SET amount = 1 WHERE origin = $1 AND step = 'excess'`,
     ],
     [
       'an excess of another operator',
-      `UPDATE movement SET debit = 'clearing_operator_b' WHERE cause = $1 AND step = 'excess'`,
+      `UPDATE ledger_entry SET debit = 'clearing_operator_b' WHERE origin = $1 AND step = 'excess'`,
     ],
     [
       'an excess that went elsewhere',
-      `UPDATE movement SET credit = 'fees' WHERE cause = $1 AND step = 'excess'`,
+      `UPDATE ledger_entry SET credit = 'fees' WHERE origin = $1 AND step = 'excess'`,
     ],
     [
       'an excess that was credited, and says that it is open',
@@ -220,7 +220,7 @@ describe('the proof finds', () => {
     ],
     [
       'an excess that was decided, and moved nothing',
-      `DELETE FROM movement WHERE cause = $1 AND step = 'excess_credit'`,
+      `DELETE FROM ledger_entry WHERE origin = $1 AND step = 'excess_credit'`,
     ],
     [
       'an exception that nobody knows of',
@@ -235,7 +235,7 @@ describe('the proof finds', () => {
     const { merchant, id } = await paid(7_000n)
     await decide(id, 'credited')
     expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
-    await damage(db.owner, statement, [`transaction:${id}`])
+    await corrupt(db.owner, statement, [`transaction:${id}`])
     expect(await problemsOf(pool, merchant.merchantId)).toContainEqual(
       expect.stringMatching(new RegExp(`transaction:${id}\\b`)),
     )
@@ -247,19 +247,19 @@ describe('bounds of the database', () => {
     ['a credit beyond what was asked', `UPDATE transaction SET settled_amount = amount + 1 WHERE id = $1`],
     [
       'a movement beyond what a JSON number holds',
-      `INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+      `INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
        SELECT merchant_id, 'funding:much', 'fund', 'funding', 'available', 9007199254740992, now()
        FROM transaction WHERE id = $1`,
     ],
     [
       'a balance beyond it',
-      `INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+      `INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
        SELECT merchant_id, 'funding:much', 'fund', 'funding', 'available', 9007199254740991, now()
        FROM transaction WHERE id = $1`,
     ],
   ])('%s is refused', async (_words, sql) => {
     const { merchant, id } = await paid(7_000n)
     await expect(db.owner.query(sql, [id])).rejects.toMatchObject({ code: '23514' })
-    expect(await heldOf(merchant)).toEqual([5_000n, 0n, 0n])
+    expect(await holdingsOf(merchant)).toEqual([5_000n, 0n, 0n])
   })
 })

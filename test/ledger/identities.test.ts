@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { claimSend } from '../../src/requests/store.ts'
-import type { TestMerchant } from '../kit/merchants.ts'
+import type { SignedInMerchant } from '../kit/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { collectMany, fundedMerchant, item, openCollection } from '../kit/money.ts'
 import { createBatch, openBatch, payees } from '../kit/money-bulk.ts'
@@ -20,7 +20,7 @@ import {
 
 let db: TestDatabase
 let pool: pg.Pool
-let shop: TestMerchant
+let shop: SignedInMerchant
 beforeAll(async () => {
   db = await createTestDatabase()
   pool = db.database.pool
@@ -30,7 +30,7 @@ afterAll(() => db.drop())
 
 let orphans = 0
 
-async function noteOrphan(identity: string, more: { provider?: string; clientRef?: boolean } = {}) {
+async function recordOrphan(identity: string, more: { provider?: string; clientRef?: boolean } = {}) {
   orphans += 1
   const named = more.clientRef ? [null, identity] : [identity, null]
   await pool.query(
@@ -127,7 +127,7 @@ describe('an orphan', () => {
     'is asked about: a collection, a deposit, a payout (by its reference: %s)',
     async (clientRef) => {
       const [collect, disburse, payout] = [randomUUID(), randomUUID(), randomUUID()]
-      for (const identity of [collect, disburse, payout]) await noteOrphan(identity, { clientRef })
+      for (const identity of [collect, disburse, payout]) await recordOrphan(identity, { clientRef })
       const other = item(shop)
       expect(await collectMany(pool, [item(shop, { identity: collect }), other])).toMatchObject([
         { outcome: 'made', isOrphan: true },
@@ -150,7 +150,7 @@ describe('an orphan', () => {
 
   test('of another operator: the reference is taken, and nothing is recorded', async () => {
     const identities = [randomUUID(), randomUUID(), randomUUID()] as const
-    for (const identity of identities) await noteOrphan(identity, { provider: 'OperatorC' })
+    for (const identity of identities) await recordOrphan(identity, { provider: 'OperatorC' })
     const [collect, disburse, payout] = identities
     expect(await collectMany(pool, [item(shop, { identity: collect })])).toMatchObject([
       { outcome: 'duplicate' },
@@ -177,14 +177,14 @@ describe('an orphan', () => {
         `UPDATE operator_request SET state = 'unsent', fence_until = now() - interval '1 s' WHERE id = $1`,
         [requestId],
       )
-      await noteOrphan(correlationId)
+      await recordOrphan(correlationId)
       expect(await claimSend(pool, { id: requestId, attempt: 1 }, options)).toBeNull()
       expect(await requestOf(correlationId)).toEqual(askedAbout)
     },
   )
 
   test('is only added to, and what was done about it is written once', async () => {
-    await noteOrphan(randomUUID())
+    await recordOrphan(randomUUID())
     await expect(pool.query('DELETE FROM operator_orphan')).rejects.toThrow(/permission denied/)
     await expect(db.owner.query('DELETE FROM operator_orphan')).rejects.toThrow(/its rows are only added/)
     const half = pool.query('UPDATE operator_orphan SET resolved_at = now()')

@@ -5,12 +5,12 @@ import { payoutStates } from '../../src/resources/payouts/states.ts'
 import { type TransactionStatus, transactionStates } from '../../src/resources/transactions/states.ts'
 import { deliveryStates } from '../../src/resources/webhooks/states.ts'
 import type { States } from '../../src/shared/states.ts'
-import { makeMerchant, type TestMerchant } from '../kit/merchants.ts'
+import { makeMerchant, type SignedInMerchant } from '../kit/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { eventTypes, settleMany } from '../kit/money.ts'
 
 let db: TestDatabase
-let merchant: TestMerchant
+let merchant: SignedInMerchant
 let reference = 0
 const { statuses } = transactionStates
 const pairs = statuses.flatMap((from) => statuses.map((to) => [from, to] as const))
@@ -23,7 +23,7 @@ afterAll(() => db.drop())
 
 const settles = (status: string) => status === 'success' || status === 'reversed'
 
-async function standing(status: TransactionStatus, type: 'pay' | 'deposit' = 'pay'): Promise<bigint> {
+async function insertWith(status: TransactionStatus, type: 'pay' | 'deposit' = 'pay'): Promise<bigint> {
   const { rows } = await db.owner.query<{ id: bigint }>(
     `INSERT INTO transaction (merchant_id, transaction_type, payment_method, customer_phone, amount, status,
        reference, request_data, settled_amount, created_at)
@@ -64,7 +64,7 @@ test('the database knows no other lifecycle', async () => {
 
 describe('settling moves along the table and no other way', () => {
   test.each(pairs)('%s to %s', async (from, to) => {
-    const id = await standing(from)
+    const id = await insertWith(from)
     const [answer] = await settleMany(db.database.pool, [{ id, to, source: 'query' }])
     // Processing and reversed are no outcomes: verbs of their own will make them, with their own movements.
     const isOutcome = to !== 'processing' && to !== 'reversed'
@@ -72,14 +72,14 @@ describe('settling moves along the table and no other way', () => {
     expect(answer).toMatchObject({ moved: allowed, was: from, status: allowed ? to : from })
     const { rows } = await db.owner.query('SELECT status FROM transaction WHERE id = $1', [id])
     expect(rows).toEqual([{ status: allowed ? to : from }])
-    const credits = await db.owner.query('SELECT FROM movement WHERE cause = $1', [`transaction:${id}`])
+    const credits = await db.owner.query('SELECT FROM ledger_entry WHERE origin = $1', [`transaction:${id}`])
     expect(credits.rowCount).toBe(allowed && to === 'success' ? 1 : 0)
   })
 })
 
 describe('the trigger stops the owner too', () => {
   test.each(pairs)('%s to %s', async (from, to) => {
-    const id = await standing(from)
+    const id = await insertWith(from)
     const change = db.owner.query('UPDATE transaction SET status = $2, settled_amount = $3 WHERE id = $1', [
       id,
       to,
@@ -101,7 +101,7 @@ describe('what ended unpaid is revived', () => {
     ),
   )
   test.each(cases)('%s by %s of a %s', async (from, source, type) => {
-    const id = await standing(from, type)
+    const id = await insertWith(from, type)
     const [answer] = await settleMany(db.database.pool, [{ id, to: 'success', source }])
     const proof = type === 'pay' && (source === 'initiate' || source === 'query')
     expect(answer).toMatchObject({ moved: proof, status: proof ? 'success' : from, late: proof })
@@ -117,7 +117,7 @@ test.each([
   ['transaction_type', `'deposit'`],
   ['refund_of_id', 'id'],
 ])('what a transaction is about never changes: %s', async (column, value) => {
-  const id = await standing('pending')
+  const id = await insertWith('pending')
   const change = db.owner.query(`UPDATE transaction SET ${column} = ${value} WHERE id = $1`, [id])
   await expect(change).rejects.toMatchObject({ code: '23000' })
 })

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { availabilityOf, freeInMsSql } from '../../src/resources/payment-links/availability.ts'
 import { verifyLedger } from '../../src/ledger/verify.ts'
-import { deactivate, makeMerchant, type TestMerchant } from '../kit/merchants.ts'
+import { deactivate, makeMerchant, type SignedInMerchant } from '../kit/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { eventTypes, reverseMany, settleMany } from '../kit/money.ts'
 import { countsOf, openLink, payBy } from '../kit/money-links.ts'
@@ -9,7 +9,7 @@ import { countsOf, openLink, payBy } from '../kit/money-links.ts'
 // The places of payment links. Services share nothing but the database: its sessions stand for them.
 
 let db: TestDatabase
-let merchant: TestMerchant
+let merchant: SignedInMerchant
 beforeAll(async () => {
   db = await createTestDatabase()
   merchant = await makeMerchant(db.database.pool)

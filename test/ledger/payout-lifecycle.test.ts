@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => db.drop())
 
 /** A payout as it stands, with its money set aside. */
-async function standing(status: string, approval = 'not_required'): Promise<bigint> {
+async function insertWith(status: string, approval = 'not_required'): Promise<bigint> {
   const { merchantId } = await fundedMerchant(pool, 5_000n)
   const { rows } = await db.owner.query<{ id: bigint }>(
     `INSERT INTO payout (merchant_id, payment_method, destination_phone, amount, status, reference,
@@ -46,13 +46,13 @@ describe('the lifecycle holds, whoever asks', () => {
   test.each(statuses.flatMap((from) => statuses.map((to) => [from, to] as const)))(
     '%s to %s',
     async (from, to) => {
-      const settled = await standing(from)
+      const settled = await insertWith(from)
       const may = from === 'processing' && payoutStates.canMove(from, to)
       expect(await settlePayouts(pool, [{ id: settled, to }])).toEqual([
         { moved: may, status: may ? to : from },
       ])
       const change = db.owner.query('UPDATE payout SET status = $2, settled_amount = $3 WHERE id = $1', [
-        await standing(from),
+        await insertWith(from),
         to,
         to === 'completed' ? 5_000n : null,
       ])
@@ -65,7 +65,7 @@ describe('the lifecycle holds, whoever asks', () => {
     approvalStates.statuses.flatMap((from) => approvalStates.statuses.map((to) => [from, to] as const)),
   )('approval: %s to %s', async (from, to) => {
     const over = from === 'rejected' || from === 'expired'
-    const id = await standing(over ? 'cancelled' : 'pending', from)
+    const id = await insertWith(over ? 'cancelled' : 'pending', from)
     await approveByHand(db.owner, id)
     const change = db.owner.query(
       `UPDATE payout SET approval = $2::approval_status,
@@ -84,7 +84,7 @@ describe('the lifecycle holds, whoever asks', () => {
     ['payout_settled_amount', `UPDATE payout SET settled_amount = 1`, 'not_required'],
     ['payout_reversed_at', `UPDATE payout SET reversed_at = now()`, 'not_required'],
   ])('%s stops %s', async (constraint, statement, approval) => {
-    const id = await standing('pending', approval)
+    const id = await insertWith('pending', approval)
     await expect(db.owner.query(`${statement} WHERE id = $1`, [id])).rejects.toMatchObject({ constraint })
   })
 
@@ -100,7 +100,7 @@ describe('the lifecycle holds, whoever asks', () => {
     'approvals_required = 2',
     'maker_member_id = 1',
   ])('what a payout is about never changes: %s', async (change) => {
-    const id = await standing('pending', 'pending')
+    const id = await insertWith('pending', 'pending')
     const changing = db.owner.query(`UPDATE payout SET ${change} WHERE id = $1`, [id])
     await expect(changing).rejects.toMatchObject({ code: '23000' })
   })

@@ -10,7 +10,7 @@ import {
   beginPayouts,
   cancelPayout,
   createPayouts,
-  movementsOf,
+  entriesOf,
   openPayout,
   payoutItem,
   requestOf,
@@ -43,8 +43,8 @@ afterEach(async () => {
   if (stray.length > 0) throw new Error(`payouts are counted wrong: ${JSON.stringify(stray.map(String))}`)
 })
 
-const lane = (n: number) => (n % 2 ? pool : other.pool)
-const causeOf = (id: bigint) => `payout:${id}`
+const node = (n: number) => (n % 2 ? pool : other.pool)
+const originOf = (id: bigint) => `payout:${id}`
 const days = 86_400_000
 const tomorrow = () => new Date(Date.now() + days)
 /** The service's time, on a day to come. */
@@ -178,11 +178,11 @@ describe('a payout', () => {
     await later(6 * days)
     expect((await pool.query('SELECT expire_approvals(10) AS n')).rows).toEqual([{ n: 0 }])
     await later(7 * days + 1_000)
-    const expired = await Promise.all([1, 2, 3].map((n) => lane(n).query('SELECT expire_approvals(10) AS n')))
+    const expired = await Promise.all([1, 2, 3].map((n) => node(n).query('SELECT expire_approvals(10) AS n')))
     await later(0)
     expect(expired.map(({ rows: [row] }) => row.n).reduce((sum, n) => sum + n)).toBe(1)
     expect(await statusOf(large)).toBe('cancelled expired')
-    expect(await movementsOf(pool, causeOf(large))).toEqual([
+    expect(await entriesOf(pool, originOf(large))).toEqual([
       'reserve available > reserved 5000',
       'void reserved > available 5000',
     ])
@@ -196,7 +196,7 @@ describe('a payout begins', () => {
     const merchant = await fundedMerchant(pool, 50_000n)
     const ids = await Promise.all(Array.from({ length: 40 }, () => openPayout(pool, merchant)))
     const rounds = await Promise.all(
-      Array.from({ length: 60 }, (_, n) => beginPayouts(lane(n), 'OperatorA', 5)),
+      Array.from({ length: 60 }, (_, n) => beginPayouts(node(n), 'OperatorA', 5)),
     )
     const rest = []
     for (let begun = await beginPayouts(pool); begun.length > 0; begun = await beginPayouts(pool))
@@ -238,7 +238,7 @@ describe('a payout begins', () => {
     )
     expect(rows).toEqual([{ status: 'failed', reason: 'INSUFFICIENT_BALANCE', settled_amount: null }])
     expect(await requestOf(pool, 'payout_id', ids[1] ?? 0n)).toEqual([])
-    expect(await movementsOf(pool, causeOf(ids[1] ?? 0n))).toEqual([])
+    expect(await entriesOf(pool, originOf(ids[1] ?? 0n))).toEqual([])
     expect((await eventTypes(pool, merchant.merchantId)).slice(3).toSorted()).toEqual([
       'payout_failed',
       'payout_processing',
@@ -320,10 +320,10 @@ describe('a payout ends', () => {
   ])('%s: once, however many say so', async (_name, to, amount, moves, available) => {
     const { merchant, id, held } = await begun()
     const answers = await Promise.all(
-      Array.from({ length: 20 }, (_, n) => settlePayouts(lane(n), [{ id, to, amount, watchMs: 60_000 }])),
+      Array.from({ length: 20 }, (_, n) => settlePayouts(node(n), [{ id, to, amount, watchMs: 60_000 }])),
     )
     expect(answers.flat().filter(({ moved }) => moved)).toEqual([{ moved: true, status: to }])
-    expect(await movementsOf(pool, causeOf(id))).toEqual(['reserve available > reserved 2000', ...moves])
+    expect(await entriesOf(pool, originOf(id))).toEqual(['reserve available > reserved 2000', ...moves])
     expect(await held()).toEqual({ available, reserved: 0n })
     expect(await requestOf(pool, 'payout_id', id)).toMatchObject([
       to === 'completed' ? { state: 'settled', asked: true } : { state: 'refused', asked: false },
@@ -338,16 +338,16 @@ describe('a payout ends', () => {
 
   test('and comes back once, where the operator gives it back', async () => {
     const { merchant, id, held } = await begun()
-    expect(await reverseDisbursements(pool, [causeOf(id)])).toEqual([false])
+    expect(await reverseDisbursements(pool, [originOf(id)])).toEqual([false])
     await settlePayouts(pool, [{ id, to: 'completed', amount: 1_500n, watchMs: 60_000 }])
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, n) =>
-        reverseDisbursements(lane(n), [causeOf(id), causeOf(id), 'payout:x']),
+        reverseDisbursements(node(n), [originOf(id), originOf(id), 'payout:x']),
       ),
     )
     expect(answers.flat().filter(Boolean)).toEqual([true])
     expect(await held()).toEqual({ available: 10_000n, reserved: 0n })
-    expect((await movementsOf(pool, causeOf(id))).at(-1)).toBe('reverse clearing_operator_a > available 1500')
+    expect((await entriesOf(pool, originOf(id))).at(-1)).toBe('reverse clearing_operator_a > available 1500')
     expect(await requestOf(pool, 'payout_id', id)).toMatchObject([{ state: 'settled', asked: false }])
     expect(await statusOf(id)).toBe('completed')
     expect((await eventTypes(pool, merchant.merchantId)).at(-1)).toBe('payout_reversed')
@@ -364,7 +364,7 @@ describe('a payout ends', () => {
       expect(await cancelPayout(pool, merchant.merchantId, id)).toEqual({ moved: false, status: 'cancelled' })
     }
     expect(await balanceOf(pool, merchant.merchantId)).toEqual({ available: 5_000n, reserved: 0n })
-    expect(await movementsOf(pool, causeOf(then))).toEqual([])
+    expect(await entriesOf(pool, originOf(then))).toEqual([])
     expect(await beginPayouts(pool)).toEqual([])
     expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
   })
@@ -373,8 +373,8 @@ describe('a payout ends', () => {
     const merchant = await fundedMerchant(pool, 40_000n)
     const ids = await Promise.all(Array.from({ length: 40 }, () => openPayout(pool, merchant)))
     const [begins, cancels] = await Promise.all([
-      Promise.all(ids.map((_id, n) => beginPayouts(lane(n), 'OperatorA', 2))),
-      Promise.all(ids.map((id, n) => cancelPayout(lane(n + 1), merchant.merchantId, id))),
+      Promise.all(ids.map((_id, n) => beginPayouts(node(n), 'OperatorA', 2))),
+      Promise.all(ids.map((id, n) => cancelPayout(node(n + 1), merchant.merchantId, id))),
     ])
     const sent = begins.flat().map(({ payoutId }) => payoutId)
     const cancelled = ids.filter((_id, n) => cancels[n]?.moved)
@@ -389,7 +389,7 @@ test('60 callers over two processes and money for 20: exactly 20, and never belo
   const merchant = await fundedMerchant(pool, 20_000n)
   const stop = watchAvailable(db.owner, merchant.merchantId)
   const answers = await Promise.all(
-    Array.from({ length: 60 }, (_, n) => createPayouts(lane(n), [payoutItem(merchant)])),
+    Array.from({ length: 60 }, (_, n) => createPayouts(node(n), [payoutItem(merchant)])),
   )
   const seen = await stop()
   expect(answers.flat().filter(({ outcome }) => outcome === 'made')).toHaveLength(20)

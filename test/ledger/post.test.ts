@@ -10,8 +10,8 @@ let db: TestDatabase
 let pool: pg.Pool
 /** A second process. */
 let other: ReturnType<typeof openDatabase>
-let causes = 0
-const cause = () => `funding:once-${(causes += 1)}`
+let origins = 0
+const origin = () => `funding:once-${(origins += 1)}`
 
 beforeAll(async () => {
   db = await createTestDatabase()
@@ -25,10 +25,10 @@ afterAll(async () => {
 
 test('a cause funds once, also when asked at the same moment', async () => {
   const { merchantId } = await fundedMerchant(pool, 0n)
-  const once = cause()
+  const once = origin()
   const answers = await Promise.all(
     Array.from({ length: 10 }, (_, n) =>
-      fund(n % 2 ? pool : other.pool, { merchant: merchantId, cause: once, amount: 700n }),
+      fund(n % 2 ? pool : other.pool, { merchant: merchantId, origin: once, amount: 700n }),
     ),
   )
   expect(answers.filter(Boolean)).toHaveLength(1)
@@ -39,24 +39,24 @@ test('no two movements share cause and step, and no cause ends twice', async () 
   const { merchantId } = await fundedMerchant(pool, 10_000n)
   const move = (name: string, step: string) =>
     db.owner.query(
-      `INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+      `INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
        VALUES ($1, $2, $3, 'available', 'reserved', 1, now())`,
       [merchantId, name, step],
     )
-  const name = cause()
+  const name = origin()
   await move(name, 'reserve')
-  await expect(move(name, 'reserve')).rejects.toMatchObject({ constraint: 'movement_cause_step_key' })
+  await expect(move(name, 'reserve')).rejects.toMatchObject({ constraint: 'ledger_entry_origin_step_key' })
   await move(name, 'post')
-  await expect(move(name, 'void')).rejects.toMatchObject({ constraint: 'movement_reservation_end' })
+  await expect(move(name, 'void')).rejects.toMatchObject({ constraint: 'ledger_entry_reservation_end' })
 })
 
 test('no money moves where there is no balance to keep it in', async () => {
   const { merchantId } = await fundedMerchant(pool, 1_000n)
   const moved = db.owner.query(
     `WITH gone AS (DELETE FROM merchant_balance WHERE merchant_id = $1)
-     INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+     INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
      VALUES ($1, $2, 'reserve', 'available', 'reserved', 1, now())`,
-    [merchantId, cause()],
+    [merchantId, origin()],
   )
   await expect(moved).rejects.toMatchObject({ message: 'a merchant without a balance row' })
   expect(await balanceOf(pool, merchantId)).toEqual({ available: 1_000n, reserved: 0n })

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { transactionStates } from '../../src/resources/transactions/states.ts'
-import type { TestMerchant } from '../kit/merchants.ts'
+import type { SignedInMerchant } from '../kit/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { balanceOf, collectMany, fundedMerchant, item, settleMany } from '../kit/money.ts'
 
@@ -43,11 +43,11 @@ type Status = (typeof transactionStates.statuses)[number]
 
 /** The whole ledger in a page: what the database must agree with after every step. */
 class Model {
-  readonly merchants: readonly TestMerchant[]
+  readonly merchants: readonly SignedInMerchant[]
   readonly held: { available: bigint; reserved: bigint }[]
   readonly payments: { id: bigint; who: number; amount: bigint; status: Status }[] = []
 
-  constructor(merchants: readonly TestMerchant[]) {
+  constructor(merchants: readonly SignedInMerchant[]) {
     this.merchants = merchants
     this.held = merchants.map(() => ({ available: 0n, reserved: 0n }))
   }

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { proveRecent } from '../../src/ledger/audit.ts'
 import { readBalance } from '../../src/ledger/balance.ts'
 import { verifyLedger } from '../../src/ledger/verify.ts'
-import type { TestMerchant } from '../kit/merchants.ts'
+import type { SignedInMerchant } from '../kit/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { fundedMerchant, openCollection, problemsOf, reverseMany, settleMany } from '../kit/money.ts'
 import {
@@ -27,35 +27,35 @@ beforeAll(async () => {
 })
 afterAll(() => db.drop())
 
-const heldOf = async (merchant: TestMerchant) => {
+const holdingsOf = async (merchant: SignedInMerchant) => {
   const { available, reserved, receivable } = await readBalance(pool, merchant.merchantId)
   return [available, reserved, receivable]
 }
 
 /** A merchant that owes 5,000 francs: what it was paid is set aside for a payout, and taken back. */
-async function debtor(begun = false): Promise<{ merchant: TestMerchant; payout: bigint }> {
+async function debtor(begun = false): Promise<{ merchant: SignedInMerchant; payout: bigint }> {
   const merchant = await fundedMerchant(pool, 0n)
   const collected = await collection(merchant, 5_000n)
   const payout = await openPayout(pool, merchant, { amount: 5_000n })
   if (begun) await beginPayouts(pool)
   await reverseMany(pool, [collected])
-  expect(await heldOf(merchant)).toEqual([0n, 5_000n, 5_000n])
+  expect(await holdingsOf(merchant)).toEqual([0n, 5_000n, 5_000n])
   return { merchant, payout }
 }
 
-async function collection(merchant: TestMerchant, amount: bigint): Promise<bigint> {
+async function collection(merchant: SignedInMerchant, amount: bigint): Promise<bigint> {
   const { transactionId } = await openCollection(pool, merchant, { amount })
   await settleMany(pool, [{ id: transactionId, to: 'success' }])
   return transactionId
 }
 
-const fund = ({ merchantId }: TestMerchant, amount: bigint) =>
+const fund = ({ merchantId }: SignedInMerchant, amount: bigint) =>
   pool.query(`SELECT fund_merchant($1, 'funding:' || gen_random_uuid(), $2)`, [merchantId, amount])
 
-async function recovered({ merchantId }: TestMerchant): Promise<bigint[]> {
+async function recovered({ merchantId }: SignedInMerchant): Promise<bigint[]> {
   const { rows } = await pool.query<{ amount: bigint }>(
-    `SELECT amount FROM movement WHERE merchant_id = $1 AND step = 'recover' AND debit = 'available'
-       AND credit = 'suspense' AND cause LIKE 'receivable:%' ORDER BY id`,
+    `SELECT amount FROM ledger_entry WHERE merchant_id = $1 AND step = 'recover' AND debit = 'available'
+       AND credit = 'suspense' AND origin LIKE 'receivable:%' ORDER BY id`,
     [merchantId],
   )
   return rows.map(({ amount }) => amount)
@@ -64,13 +64,13 @@ async function recovered({ merchantId }: TestMerchant): Promise<bigint[]> {
 test('what a merchant owes is taken from whatever comes, at once, and no franc more', async () => {
   const { merchant } = await debtor()
   await collection(merchant, 2_000n)
-  expect(await heldOf(merchant)).toEqual([0n, 5_000n, 3_000n])
+  expect(await holdingsOf(merchant)).toEqual([0n, 5_000n, 3_000n])
   await fund(merchant, 500n)
-  expect(await heldOf(merchant)).toEqual([0n, 5_000n, 2_500n])
+  expect(await holdingsOf(merchant)).toEqual([0n, 5_000n, 2_500n])
   await fund(merchant, 4_000n)
-  expect(await heldOf(merchant)).toEqual([1_500n, 5_000n, 0n])
+  expect(await holdingsOf(merchant)).toEqual([1_500n, 5_000n, 0n])
   await fund(merchant, 4_000n)
-  expect(await heldOf(merchant)).toEqual([5_500n, 5_000n, 0n])
+  expect(await holdingsOf(merchant)).toEqual([5_500n, 5_000n, 0n])
   expect(await recovered(merchant)).toEqual([2_000n, 500n, 2_500n])
   expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
 })
@@ -80,7 +80,7 @@ test('while it owes, nothing is covered', async () => {
   await fund(merchant, 4_999n)
   expect(await depositMany(pool, [depositItem(merchant)])).toMatchObject([{ outcome: 'short' }])
   expect(await createPayouts(pool, [payoutItem(merchant)])).toMatchObject([{ outcome: 'short' }])
-  expect(await heldOf(merchant)).toEqual([0n, 5_000n, 1n])
+  expect(await holdingsOf(merchant)).toEqual([0n, 5_000n, 1n])
 })
 
 test('a payout that has not begun waits until it is paid, and enqueues nothing meanwhile', async () => {
@@ -93,7 +93,7 @@ test('a payout that has not begun waits until it is paid, and enqueues nothing m
   expect((await due()).rows).toEqual([{ n: 0 }])
 
   await collection(merchant, 5_000n)
-  expect(await heldOf(merchant)).toEqual([0n, 5_000n, 0n])
+  expect(await holdingsOf(merchant)).toEqual([0n, 5_000n, 0n])
   expect((await due()).rows).toEqual([{ n: 1 }])
   expect(await beginPayouts(pool)).toMatchObject([{ outcome: 'begun', payoutId: payout }])
 })
@@ -101,22 +101,22 @@ test('a payout that has not begun waits until it is paid, and enqueues nothing m
 test('money that comes free pays it too: cancelled, refused, paid less, taken back again', async () => {
   const cancelled = await debtor()
   await cancelPayout(pool, cancelled.merchant.merchantId, cancelled.payout)
-  expect(await heldOf(cancelled.merchant)).toEqual([0n, 0n, 0n])
+  expect(await holdingsOf(cancelled.merchant)).toEqual([0n, 0n, 0n])
 
   const less = await debtor(true)
   await settlePayouts(pool, [{ id: less.payout, to: 'completed', amount: 3_000n }])
-  expect(await heldOf(less.merchant)).toEqual([0n, 0n, 3_000n])
+  expect(await holdingsOf(less.merchant)).toEqual([0n, 0n, 3_000n])
   const other = await collection(less.merchant, 4_000n)
-  expect(await heldOf(less.merchant)).toEqual([1_000n, 0n, 0n])
+  expect(await holdingsOf(less.merchant)).toEqual([1_000n, 0n, 0n])
   await reverseMany(pool, [other])
-  expect(await heldOf(less.merchant)).toEqual([0n, 0n, 3_000n])
+  expect(await holdingsOf(less.merchant)).toEqual([0n, 0n, 3_000n])
 
   const refused = await fundedMerchant(pool, 0n)
   const collected = await collection(refused, 5_000n)
   const { transactionId } = await openDeposit(pool, refused, { amount: 4_000n })
   await reverseMany(pool, [collected])
   await settleDeposits(pool, [{ id: transactionId, to: 'failed' }])
-  expect(await heldOf(refused)).toEqual([0n, 0n, 0n])
+  expect(await holdingsOf(refused)).toEqual([0n, 0n, 0n])
   const ids = [cancelled, less].map(({ merchant }) => merchant.merchantId)
   expect(await problemsOf(pool, refused.merchantId, ...ids)).toEqual([])
 })
@@ -132,7 +132,7 @@ test('several that owe, in one statement: each pays its own', async () => {
     pool,
     open.map(({ transactionId: id }) => ({ id, to: 'success' })),
   )
-  for (const { merchant } of debtors) expect(await heldOf(merchant)).toEqual([2_000n, 5_000n, 0n])
+  for (const { merchant } of debtors) expect(await holdingsOf(merchant)).toEqual([2_000n, 5_000n, 0n])
 })
 
 test('the audit sums it from its point on, and misses no franc of it', async () => {
@@ -148,7 +148,7 @@ test('the audit sums it from its point on, and misses no franc of it', async () 
   ])
   for (const whole of [true, false]) {
     expect(await verifyLedger(client, { whole })).toMatchObject([
-      { invariant: 'balances_equal_movements', merchantId: merchant.merchantId },
+      { invariant: 'balances_equal_entries', merchantId: merchant.merchantId },
     ])
   }
   await client.query('ROLLBACK')

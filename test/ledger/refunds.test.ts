@@ -2,13 +2,13 @@ import type pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openDatabase } from '../../src/database/client.ts'
 import { serviceRole } from '../../src/database/migrate.ts'
-import { makeMerchant, type TestMerchant } from '../kit/merchants.ts'
+import { makeMerchant, type SignedInMerchant } from '../kit/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { balanceOf, eventTypes, openCollection, problemsOf, reverseMany, settleMany } from '../kit/money.ts'
 import {
   depositItem,
   depositMany,
-  movementsOf,
+  entriesOf,
   openDeposit,
   requestOf,
   reverseDisbursements,
@@ -29,10 +29,10 @@ afterAll(async () => {
   await db.drop()
 })
 
-const lane = (n: number) => (n % 2 ? pool : other.pool)
+const node = (n: number) => (n % 2 ? pool : other.pool)
 
 /** A merchant and its one collection, paid. */
-async function paid(amount = 10_000n): Promise<{ merchant: TestMerchant; original: bigint }> {
+async function paid(amount = 10_000n): Promise<{ merchant: SignedInMerchant; original: bigint }> {
   const merchant = await makeMerchant(pool)
   const { transactionId } = await openCollection(pool, merchant, { amount })
   await settleMany(pool, [{ id: transactionId, to: 'success' }])
@@ -44,13 +44,13 @@ async function statusOf(id: bigint): Promise<string | undefined> {
   return rows[0]?.status
 }
 
-const outcomeOf = async (merchant: TestMerchant, refundOf: bigint, amount: bigint, on = pool) =>
+const outcomeOf = async (merchant: SignedInMerchant, refundOf: bigint, amount: bigint, on = pool) =>
   (await depositMany(on, [depositItem(merchant, { refundOf, amount })]))[0]?.outcome
 
 test('10 parallel refunds of 60 %: one is made, the others find too little left', async () => {
   const { merchant, original } = await paid()
   const outcomes = await Promise.all(
-    Array.from({ length: 10 }, (_, n) => outcomeOf(merchant, original, 6_000n, lane(n))),
+    Array.from({ length: 10 }, (_, n) => outcomeOf(merchant, original, 6_000n, node(n))),
   )
   expect(outcomes.filter((outcome) => outcome === 'made')).toHaveLength(1)
   expect(outcomes.filter((outcome) => outcome === 'too_large')).toHaveLength(9)
@@ -100,7 +100,7 @@ test('what refunds gave back wholly is reversed, by the one that completes it, o
   await settleDeposits(pool, [{ id: first, to: 'success' }])
   expect(await statusOf(original)).toBe('success')
   await Promise.all(
-    Array.from({ length: 20 }, (_, n) => settleDeposits(lane(n), [{ id: second, to: 'success' }])),
+    Array.from({ length: 20 }, (_, n) => settleDeposits(node(n), [{ id: second, to: 'success' }])),
   )
   expect(await statusOf(original)).toBe('reversed')
   expect(await eventTypes(pool, merchant.merchantId)).toEqual([
@@ -121,7 +121,7 @@ test('what refunds gave back wholly is reversed, by the one that completes it, o
     { transaction_id: Number(original), previous_status: 'success', status: 'reversed', refunded: true },
     { transaction_id: Number(second), refund_of: Number(original), amount: 4_000 },
   ])
-  expect(await movementsOf(pool, `transaction:${original}`)).toEqual([
+  expect(await entriesOf(pool, `transaction:${original}`)).toEqual([
     'credit clearing_operator_a > available 10000',
   ])
   expect(await balanceOf(pool, merchant.merchantId)).toEqual({ available: 0n, reserved: 0n })
@@ -136,7 +136,7 @@ test('both halves that end in one call, and in two at once, reverse it once', as
     )
     const ends = halves.map(({ transactionId: id }) => ({ id, to: 'success' }))
     if (together) await settleDeposits(pool, ends)
-    else await Promise.all(ends.map((end, n) => settleDeposits(lane(n), [end])))
+    else await Promise.all(ends.map((end, n) => settleDeposits(node(n), [end])))
     expect(await statusOf(original)).toBe('reversed')
     const events = await eventTypes(pool, merchant.merchantId)
     expect(events.filter((type) => type === 'payment_reversed')).toHaveLength(1)
@@ -165,11 +165,11 @@ test('what refunds had given back, the operator takes back as well: once, and it
   const { merchant, original } = await paid()
   const { transactionId: id } = await openDeposit(pool, merchant, { refundOf: original, amount: 10_000n })
   await settleDeposits(pool, [{ id, to: 'success' }])
-  const answers = await Promise.all(Array.from({ length: 10 }, (_, n) => reverseMany(lane(n), [original])))
+  const answers = await Promise.all(Array.from({ length: 10 }, (_, n) => reverseMany(node(n), [original])))
   expect(answers.flat().filter(({ moved }) => moved)).toEqual([
     { moved: true, status: 'reversed', shortfall: 10_000n },
   ])
-  expect(await movementsOf(pool, `transaction:${original}`)).toEqual([
+  expect(await entriesOf(pool, `transaction:${original}`)).toEqual([
     'credit clearing_operator_a > available 10000',
     'shortfall suspense > clearing_operator_a 10000',
   ])
@@ -183,14 +183,14 @@ test('what refunds had given back, the operator takes back as well: once, and it
 test('a deposit comes back once, where the operator gives it back', async () => {
   const { merchant } = await paid()
   const { transactionId: id } = await openDeposit(pool, merchant, { amount: 3_000n })
-  const cause = `transaction:${id}`
-  expect(await reverseDisbursements(pool, [cause, 'transaction:1'])).toEqual([false, false])
+  const origin = `transaction:${id}`
+  expect(await reverseDisbursements(pool, [origin, 'transaction:1'])).toEqual([false, false])
   await settleDeposits(pool, [{ id, to: 'success', watchMs: 60_000 }])
   const answers = await Promise.all(
-    Array.from({ length: 20 }, (_, n) => reverseDisbursements(lane(n), [cause, cause])),
+    Array.from({ length: 20 }, (_, n) => reverseDisbursements(node(n), [origin, origin])),
   )
   expect(answers.flat().filter(Boolean)).toEqual([true])
-  expect((await movementsOf(pool, cause)).at(-1)).toBe('reverse clearing_operator_a > available 3000')
+  expect((await entriesOf(pool, origin)).at(-1)).toBe('reverse clearing_operator_a > available 3000')
   expect(await requestOf(pool, 'transaction_id', id)).toMatchObject([{ state: 'settled', asked: false }])
   expect((await eventTypes(pool, merchant.merchantId)).at(-1)).toBe('deposit_reversed')
   expect(await balanceOf(pool, merchant.merchantId)).toEqual({ available: 10_000n, reserved: 0n })
@@ -201,11 +201,11 @@ test('refunds and the operator’s own reversal at once: the books hold', async 
   const many = await Promise.all(Array.from({ length: 10 }, () => paid()))
   await Promise.all(
     many.flatMap(({ merchant, original }, n) => [
-      reverseMany(lane(n), [original]),
+      reverseMany(node(n), [original]),
       ...[4_000n, 6_000n].map(async (amount) => {
-        const [refund] = await depositMany(lane(n), [depositItem(merchant, { refundOf: original, amount })])
+        const [refund] = await depositMany(node(n), [depositItem(merchant, { refundOf: original, amount })])
         if (refund?.transactionId)
-          await settleDeposits(lane(n + 1), [{ id: refund.transactionId, to: 'success' }])
+          await settleDeposits(node(n + 1), [{ id: refund.transactionId, to: 'success' }])
       }),
     ]),
   )

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { transactionStates } from '../../src/resources/transactions/states.ts'
-import { makeMerchant, type TestMerchant } from '../kit/merchants.ts'
+import { makeMerchant, type SignedInMerchant } from '../kit/merchants.ts'
 import { createPayouts, openPayout, payoutItem } from '../kit/money-out.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { balanceOf, eventTypes, openCollection, problemsOf, reverseMany, settleMany } from '../kit/money.ts'
@@ -14,19 +14,19 @@ beforeAll(async () => {
 })
 afterAll(() => db.drop())
 
-async function paid(merchant: TestMerchant, amount = 5_000n): Promise<bigint> {
+async function paid(merchant: SignedInMerchant, amount = 5_000n): Promise<bigint> {
   const { transactionId } = await openCollection(pool, merchant, { amount })
   await settleMany(pool, [{ id: transactionId, to: 'success' }])
   return transactionId
 }
 
 /** Sets money aside, as a payout does. */
-const spend = (merchant: TestMerchant, amount: bigint) => openPayout(pool, merchant, { amount })
+const spend = (merchant: SignedInMerchant, amount: bigint) => openPayout(pool, merchant, { amount })
 
-async function movementsOf(id: bigint): Promise<string[]> {
+async function entriesOf(id: bigint): Promise<string[]> {
   const { rows } = await db.owner.query<{ line: string }>(
-    `SELECT step || ' ' || debit || ' > ' || credit || ' ' || amount AS line FROM movement
-     WHERE cause = 'transaction:' || $1 AND step <> 'credit' ORDER BY id`,
+    `SELECT step || ' ' || debit || ' > ' || credit || ' ' || amount AS line FROM ledger_entry
+     WHERE origin = 'transaction:' || $1 AND step <> 'credit' ORDER BY id`,
     [id],
   )
   return rows.map(({ line }) => line)
@@ -39,7 +39,7 @@ test('the money goes back the way that it came, with one event, once', async () 
   expect(answers.flat().filter(({ moved }) => moved)).toEqual([
     { moved: true, status: 'reversed', shortfall: 0n },
   ])
-  expect(await movementsOf(id)).toEqual(['reverse available > clearing_operator_a 5000'])
+  expect(await entriesOf(id)).toEqual(['reverse available > clearing_operator_a 5000'])
   expect(await balanceOf(pool, merchant.merchantId)).toEqual({ available: 0n, reserved: 0n })
   expect(await eventTypes(pool, merchant.merchantId)).toEqual([
     'payment_pending',
@@ -54,7 +54,7 @@ test('what the merchant has spent becomes its debt, never a balance below zero',
   const id = await paid(merchant)
   await spend(merchant, 4_000n)
   expect(await reverseMany(pool, [id])).toEqual([{ moved: true, status: 'reversed', shortfall: 4_000n }])
-  expect(await movementsOf(id)).toEqual([
+  expect(await entriesOf(id)).toEqual([
     'reverse available > clearing_operator_a 1000',
     'shortfall suspense > clearing_operator_a 4000',
   ])

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { makeMerchant, type TestMerchant } from '../kit/merchants.ts'
+import { makeMerchant, type SignedInMerchant } from '../kit/merchants.ts'
 import { readEntries } from '../../src/ledger/entries.ts'
 import {
   readBalanceAt,
@@ -31,7 +31,7 @@ afterAll(() => database.drop())
 const moves = ['fund', 'collect', 'take back', 'deposit', 'deposit failed', 'deposit open'] as const
 
 /** Does one of the things that move money; what is not covered moves none. */
-async function move(merchant: TestMerchant, kind: (typeof moves)[number], amount: bigint): Promise<void> {
+async function move(merchant: SignedInMerchant, kind: (typeof moves)[number], amount: bigint): Promise<void> {
   const { pool } = database.database
   if (kind === 'fund') {
     await pool.query('SELECT fund_merchant($1, $2, $3)', [
@@ -118,15 +118,15 @@ test('entries are those of the cause and of the merchant, oldest first', async (
   const [shop, other] = [await fundedMerchant(pool, 5_000n), await fundedMerchant(pool, 5_000n)]
   const { transactionId: id } = await openDeposit(pool, shop)
   await settleDeposits(pool, [{ id, to: 'success', amount: 900n }])
-  const cause = `transaction:${id}`
-  const [entries = [], none] = await readEntries(pool, shop.merchantId, [cause, 'transaction:0'])
+  const origin = `transaction:${id}`
+  const [entries = [], none] = await readEntries(pool, shop.merchantId, [origin, 'transaction:0'])
   expect(entries.map(({ step, debit, credit, amount }) => [step, debit, credit, amount])).toEqual([
     ['reserve', 'available', 'reserved', 1_000n],
     ['post', 'reserved', 'clearing_operator_a', 900n],
     ['release', 'reserved', 'available', 100n],
   ])
   expect(none).toEqual([])
-  expect(await readEntries(pool, other.merchantId, [cause])).toEqual([[]])
+  expect(await readEntries(pool, other.merchantId, [origin])).toEqual([[]])
 })
 
 type Verb = 'deposit_many' | 'create_payouts' | 'begin_payouts'

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import type { TestMerchant } from '../kit/merchants.ts'
+import type { SignedInMerchant } from '../kit/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { fundedMerchant, openCollection, reverseMany, settleMany } from '../kit/money.ts'
 import {
@@ -18,7 +18,7 @@ import {
 const many = 20_000
 
 let db: TestDatabase
-let merchant: TestMerchant
+let merchant: SignedInMerchant
 beforeEach(async () => {
   db = await createTestDatabase()
   merchant = await fundedMerchant(db.database.pool, 1_000_000n)
@@ -132,7 +132,7 @@ async function fill(kind: string): Promise<void> {
      SELECT $1::int, p.id, 'OperatorA', 'disburse', gen_random_uuid(), 1000, p.destination_phone,
        'refused', now(), now()
      FROM payout p WHERE p.reference LIKE $2 || '%'`,
-    `INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+    `INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
      SELECT $1::int, $2 || n, 'fund', 'funding', 'available', 1, now() FROM generate_series(1, ${many}) n`,
   ]
   for (const statement of statements) await client.query(statement, [merchant.merchantId, `${kind} `])

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { verifyLedger } from '../../src/ledger/verify.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
-import { damage as damageRows } from '../kit/damage.ts'
+import { corrupt as corruptRows } from '../kit/corrupt.ts'
 import { openDeposit, openPayout, settleDeposits } from '../kit/money-out.ts'
 import { fundedMerchant, openCollection, problemsOf, reverseMany, settleMany } from '../kit/money.ts'
 
@@ -28,8 +28,8 @@ async function lively(): Promise<{ merchantId: number; id: bigint }> {
 }
 
 /** One row is changed behind the back of everything. */
-async function damage(statement: string, values: unknown[] = []): Promise<void> {
-  expect(await damageRows(db.owner, statement, values)).toBe(1)
+async function corrupt(statement: string, values: unknown[] = []): Promise<void> {
+  expect(await corruptRows(db.owner, statement, values)).toBe(1)
 }
 
 test('a sound ledger has no problem', async () => {
@@ -53,22 +53,23 @@ describe('the proof finds in a reversal', () => {
     [
       'that nothing was given back',
       /reversed but was never given back/,
-      `DELETE FROM movement WHERE merchant_id = $1 AND step IN ('reverse', 'shortfall') AND amount <> 3000`,
+      `DELETE FROM ledger_entry WHERE merchant_id = $1 AND step IN ('reverse', 'shortfall')
+        AND amount <> 3000`,
     ],
     [
       'another amount',
       /given back with another amount/,
-      `UPDATE movement SET amount = 2001 WHERE merchant_id = $1 AND step = 'shortfall'`,
+      `UPDATE ledger_entry SET amount = 2001 WHERE merchant_id = $1 AND step = 'shortfall'`,
     ],
     [
       'another operator',
       /given back with another amount, account/,
-      `UPDATE movement SET credit = 'clearing_operator_d' WHERE merchant_id = $1 AND step = 'shortfall'`,
+      `UPDATE ledger_entry SET credit = 'clearing_operator_d' WHERE merchant_id = $1 AND step = 'shortfall'`,
     ],
     [
       'a debt that the balance paid',
       /nothing of ours moves so/,
-      `UPDATE movement SET debit = 'available' WHERE merchant_id = $1 AND step = 'shortfall'`,
+      `UPDATE ledger_entry SET debit = 'available' WHERE merchant_id = $1 AND step = 'shortfall'`,
     ],
     [
       'a payment that stands',
@@ -79,10 +80,10 @@ describe('the proof finds in a reversal', () => {
     const { merchantId, id } = await robbed()
     expect(await problemsOf(db.database.pool, merchantId)).toEqual([])
     if (what === 'that nothing was given back') {
-      await damage(`DELETE FROM movement WHERE cause = $1 AND step = 'reverse'`, [`transaction:${id}`])
-      await damage('UPDATE merchant_balance SET available = 3000 WHERE merchant_id = $1', [merchantId])
+      await corrupt(`DELETE FROM ledger_entry WHERE origin = $1 AND step = 'reverse'`, [`transaction:${id}`])
+      await corrupt('UPDATE merchant_balance SET available = 3000 WHERE merchant_id = $1', [merchantId])
     }
-    await damage(statement, [merchantId])
+    await corrupt(statement, [merchantId])
     expect(await problemsOf(db.database.pool, merchantId)).toContainEqual(expect.stringMatching(found))
   })
 })
@@ -103,17 +104,17 @@ describe('the proof finds', () => {
     [
       'a missing credit',
       /paid but was never credited/,
-      `DELETE FROM movement WHERE merchant_id = $1 AND step = 'credit'`,
+      `DELETE FROM ledger_entry WHERE merchant_id = $1 AND step = 'credit'`,
     ],
     [
       'a doubled amount',
       /credited with another amount/,
-      `UPDATE movement SET amount = amount * 2 WHERE merchant_id = $1 AND step = 'credit'`,
+      `UPDATE ledger_entry SET amount = amount * 2 WHERE merchant_id = $1 AND step = 'credit'`,
     ],
     [
       'a credit from another operator',
       /another amount, account/,
-      `UPDATE movement SET debit = 'clearing_operator_d' WHERE merchant_id = $1 AND step = 'credit'`,
+      `UPDATE ledger_entry SET debit = 'clearing_operator_d' WHERE merchant_id = $1 AND step = 'credit'`,
     ],
     [
       'a payment that is no longer paid',
@@ -130,41 +131,41 @@ describe('the proof finds', () => {
     [
       'a missing end of a reservation',
       /^balance says/,
-      `DELETE FROM movement WHERE merchant_id = $1 AND step = 'post'`,
+      `DELETE FROM ledger_entry WHERE merchant_id = $1 AND step = 'post'`,
     ],
     [
       'a missing beginning of a reservation',
       /ended otherwise/,
-      `DELETE FROM movement WHERE merchant_id = $1 AND step = 'reserve' AND amount = 2000`,
+      `DELETE FROM ledger_entry WHERE merchant_id = $1 AND step = 'reserve' AND amount = 2000`,
     ],
     [
       'a reservation that ended with more',
       /ended otherwise/,
-      `UPDATE movement SET amount = 2001 WHERE merchant_id = $1 AND step = 'post'`,
+      `UPDATE ledger_entry SET amount = 2001 WHERE merchant_id = $1 AND step = 'post'`,
     ],
     [
       'a movement without a cause in the books',
       /^balance says/,
-      `INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+      `INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
        VALUES ($1, 'nothing', 'fund', 'funding', 'available', 1, now())`,
     ],
   ])('%s', async (_what, found, statement) => {
     const { merchantId } = await lively()
-    await damage(statement, [merchantId])
+    await corrupt(statement, [merchantId])
     const problems = await problemsOf(db.database.pool, merchantId)
     expect(problems).toContainEqual(expect.stringMatching(found))
   })
 
   test('money that moved from one merchant to another, with both balances made to fit', async () => {
     const [a, b] = [await lively(), await lively()]
-    await damage(`UPDATE movement SET merchant_id = $2 WHERE cause = $1 AND step = 'credit'`, [
+    await corrupt(`UPDATE ledger_entry SET merchant_id = $2 WHERE origin = $1 AND step = 'credit'`, [
       `transaction:${a.id}`,
       b.merchantId,
     ])
-    await damage('UPDATE merchant_balance SET available = available - 5000 WHERE merchant_id = $1', [
+    await corrupt('UPDATE merchant_balance SET available = available - 5000 WHERE merchant_id = $1', [
       a.merchantId,
     ])
-    await damage('UPDATE merchant_balance SET available = available + 5000 WHERE merchant_id = $1', [
+    await corrupt('UPDATE merchant_balance SET available = available + 5000 WHERE merchant_id = $1', [
       b.merchantId,
     ])
     expect(await problemsOf(db.database.pool, a.merchantId, b.merchantId)).toContain(
@@ -174,8 +175,8 @@ describe('the proof finds', () => {
 
   test('a credit that went into the reserve, with the balance made to fit', async () => {
     const { merchantId, id } = await lively()
-    await damage(`UPDATE movement SET credit = 'reserved' WHERE cause = $1`, [`transaction:${id}`])
-    await damage(
+    await corrupt(`UPDATE ledger_entry SET credit = 'reserved' WHERE origin = $1`, [`transaction:${id}`])
+    await corrupt(
       `UPDATE merchant_balance SET available = available - 5000, reserved = reserved + 5000
        WHERE merchant_id = $1`,
       [merchantId],
@@ -188,10 +189,10 @@ describe('the proof finds', () => {
 
 test('the problems name the merchant', async () => {
   const { merchantId } = await lively()
-  await damage('UPDATE merchant_balance SET reserved = reserved + 1 WHERE merchant_id = $1', [merchantId])
+  await corrupt('UPDATE merchant_balance SET reserved = reserved + 1 WHERE merchant_id = $1', [merchantId])
   expect(await verifyLedger(db.database.pool)).toContainEqual({
-    invariant: 'balances_equal_movements',
+    invariant: 'balances_equal_entries',
     merchantId,
-    problem: 'balance says available 11500, reserved 1501; its movements say 11500, 1500',
+    problem: 'balance says available 11500, reserved 1501; its entries say 11500, 1500',
   })
 })

@@ -1,4 +1,4 @@
-import { allowanceWaitMs } from '../../src/limits/window.ts'
+import { windowWaitMs } from '../../src/limits/window.ts'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { eventually } from '../kit/eventually.ts'
@@ -44,7 +44,7 @@ const watched = () => {
 }
 /** Lets time pass, for the database and for nodes that know nothing yet. */
 const age = (key: string, ms: number) =>
-  db.owner.query('UPDATE allowance SET expire = expire - $2 WHERE key = $1', [`test:${key}`, ms])
+  db.owner.query('UPDATE rate_limit_window SET expire = expire - $2 WHERE key = $1', [`test:${key}`, ms])
 
 test('of 200 that ask two nodes at once exactly 20 are allowed, and each is told what is left', async () => {
   for (const name of ['race 1', 'race 2', 'race 3']) {
@@ -67,7 +67,9 @@ test('many keys at once, in any order on two nodes, each by its own points', asy
     both.map((one) => one.take(name, (n % 3) + 1)),
   )
   expect(allowedOf(await Promise.all(uses))).toBe(uses.length)
-  const { rows } = await db.owner.query("SELECT sum(points) FROM allowance WHERE key LIKE 'test:crowd %'")
+  const { rows } = await db.owner.query(
+    "SELECT sum(points) FROM rate_limit_window WHERE key LIKE 'test:crowd %'",
+  )
   // Those that wait ask together, and for what was used before: the two nodes have at most as much again.
   expect(Number(rows[0].sum)).toBeGreaterThanOrEqual(2 * 3 * 60)
   expect(Number(rows[0].sum)).toBeLessThanOrEqual(2 * 2 * 3 * 60)
@@ -122,7 +124,7 @@ test('while the database fails or hangs each process counts by itself', async ()
   query = () => new Promise(() => {})
   const begun = performance.now()
   expect(await one.take('hung', 1)).toMatchObject({ allowed: true, remaining: 19 })
-  expect(performance.now() - begun).toBeGreaterThanOrEqual(allowanceWaitMs - 5)
+  expect(performance.now() - begun).toBeGreaterThanOrEqual(windowWaitMs - 5)
 })
 
 test('what is over for an hour is forgotten', async () => {
@@ -138,7 +140,7 @@ test('what is over for an hour is forgotten', async () => {
     vi.useRealTimers()
   }
   const left = async () =>
-    (await db.owner.query("SELECT key FROM allowance WHERE key LIKE 'test:%over'")).rows
+    (await db.owner.query("SELECT key FROM rate_limit_window WHERE key LIKE 'test:%over'")).rows
   await eventually(async () => expect(await left()).toEqual([{ key: 'test:not over' }]))
 })
 

@@ -3,7 +3,14 @@ import { parseArgs } from 'node:util'
 import { runProgram, UsageError, wholeNumber } from '../kit/command-line.ts'
 import type { Mutant } from './mutant.ts'
 import { mutants } from './mutants.ts'
-import { type Ground, judge, judgeUnplanted, openCopy, openGround, type Verdict } from './run.ts'
+import {
+  type MutantFixture,
+  judge,
+  judgeUnplanted,
+  openCopy,
+  openFixture,
+  type MutantVerdict,
+} from './run.ts'
 
 const usage = `Plants bugs in copies of the sources, one at a time: the test that is named for each must fail.
 Words that follow choose the bugs whose name, file or test holds one of them.
@@ -53,14 +60,14 @@ interface Options {
 /** @returns the exit code: 1 where a bug survives, or a named test fails without one */
 async function check(chosen: readonly Mutant[], options: Options): Promise<number> {
   const begun = performance.now()
-  const { ground, close } = await openGround(root, ending.signal)
+  const { fixture, close } = await openFixture(root, ending.signal)
   try {
-    const problems = options.all ? [] : await judgeUnplanted(ground, chosen)
+    const problems = options.all ? [] : await judgeUnplanted(fixture, chosen)
     for (const problem of problems) say(`WITHOUT A BUG  ${problem}`)
     const seconds = () => Math.round((performance.now() - begun) / 1_000)
     if (!options.all) say(`${problems.length} problems without a bug, in ${seconds()} s`)
     if (options.unplanted) return problems.length === 0 ? 0 : 1
-    const verdicts = await judgeAll(ground, chosen, options)
+    const verdicts = await judgeAll(fixture, chosen, options)
     const found = verdicts.filter(({ kind }) => kind === 'killed').length
     say(`${found} of ${chosen.length} bugs are found, in ${seconds()} s`)
     return problems.length === 0 && found === chosen.length ? 0 : 1
@@ -69,14 +76,14 @@ async function check(chosen: readonly Mutant[], options: Options): Promise<numbe
   }
 }
 
-async function judgeAll(ground: Ground, chosen: readonly Mutant[], { parallel, all }: Options) {
+async function judgeAll(fixture: MutantFixture, chosen: readonly Mutant[], { parallel, all }: Options) {
   const waiting = [...chosen]
-  const verdicts: Verdict[] = []
+  const verdicts: MutantVerdict[] = []
   const work = async () => {
     const { tree, remove } = openCopy(root)
     try {
       for (let next = waiting.shift(); next && !ending.signal.aborted; next = waiting.shift()) {
-        const verdict = await judge(ground, tree, next, all)
+        const verdict = await judge(fixture, tree, next, all)
         verdicts.push(verdict)
         say(describe(verdict, all))
       }
@@ -88,7 +95,7 @@ async function judgeAll(ground: Ground, chosen: readonly Mutant[], { parallel, a
   return verdicts
 }
 
-function describe({ kind, mutant, failed, printed, ms }: Verdict, all: boolean): string {
+function describe({ kind, mutant, failed, printed, ms }: MutantVerdict, all: boolean): string {
   const names = all ? failed : [mutant.finds]
   const lines = [...names.map((name) => `${mutant.test}: ${name}`), ...(kind === 'broken' ? [printed] : [])]
   return [`${kind.padEnd(8)}  ${mutant.name} (${Math.round(ms / 1_000)} s)`, ...lines].join('\n    ')

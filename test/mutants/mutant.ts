@@ -1,4 +1,4 @@
-import type { Edit } from '../crash/plants.ts'
+import type { Edit } from '../crash/mutants.ts'
 
 /** A bug that is planted in a copy of the sources, and the test that must see it. */
 export interface Mutant extends Edit {

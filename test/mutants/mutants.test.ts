@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { readEdit } from '../crash/plants.ts'
+import { readEdit } from '../crash/mutants.ts'
 import { editsOf } from './mutant.ts'
 import { mutants } from './mutants.ts'
 

@@ -3,12 +3,12 @@ import { once } from 'node:events'
 import { chmodSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { startEmbedded } from '../../src/database/embedded.ts'
-import { applyEdit, copyTree } from '../crash/plants.ts'
+import { applyEdit, copyTree } from '../crash/mutants.ts'
 import { databaseUrl } from '../kit/database-url.ts'
 import { editsOf, type Mutant } from './mutant.ts'
 
 /** killed: the named test failed. survived: it passed. broken: it did not end, so nothing is known. */
-export interface Verdict {
+export interface MutantVerdict {
   mutant: Mutant
   kind: 'killed' | 'survived' | 'broken'
   /** Names of the tests that failed. */
@@ -19,7 +19,7 @@ export interface Verdict {
 }
 
 /** What all runs share. */
-export interface Ground {
+export interface MutantFixture {
   root: string
   /** The PostgreSQL in which the tests make their databases. */
   database: string
@@ -43,11 +43,11 @@ const runMaxMs = 240_000
 const printedMax = 4_000
 
 /** Starts a PostgreSQL for all runs: a run that ended its own server would end it for the others too. */
-export async function openGround(root: string, signal: AbortSignal) {
+export async function openFixture(root: string, signal: AbortSignal) {
   const dataDir = join(root, 'node_modules/.cache/merchant-payments/pg-mutants')
   const server = await startEmbedded({ dataDir, durable: false })
-  const ground: Ground = { root, database: databaseUrl(server.connection('postgres')), signal }
-  return { ground, close: () => server.stop() }
+  const fixture: MutantFixture = { root, database: databaseUrl(server.connection('postgres')), signal }
+  return { fixture, close: () => server.stop() }
 }
 
 /** A copy of the repository in which one bug after the other is planted. */
@@ -62,12 +62,17 @@ export function openCopy(root: string): { tree: string; remove: () => void } {
  * Plants a bug in a copy, runs the file of its test, and puts the file back.
  * @param all runs every test of the file, to learn which fail; else the named test alone
  */
-export async function judge(ground: Ground, tree: string, mutant: Mutant, all: boolean): Promise<Verdict> {
+export async function judge(
+  fixture: MutantFixture,
+  tree: string,
+  mutant: Mutant,
+  all: boolean,
+): Promise<MutantVerdict> {
   const begun = performance.now()
   const undo: (() => void)[] = []
   try {
     for (const edit of editsOf(mutant)) undo.push(applyEdit(tree, mutant.name, edit))
-    const { tests, printed } = await runTests(ground, tree, [mutant.test], all ? [] : [mutant.finds])
+    const { tests, printed } = await runTests(fixture, tree, [mutant.test], all ? [] : [mutant.finds])
     const meant = tests.filter(({ name }) => all || name.includes(mutant.finds))
     const failed = meant.filter(({ status }) => status === 'failed').map(({ name }) => name)
     const ran = meant.some(({ status }) => status === 'passed')
@@ -79,10 +84,10 @@ export async function judge(ground: Ground, tree: string, mutant: Mutant, all: b
 }
 
 /** Runs the named tests in the sources as they are. @returns those that fail, and names without a test */
-export async function judgeUnplanted(ground: Ground, mutants: readonly Mutant[]): Promise<string[]> {
+export async function judgeUnplanted(fixture: MutantFixture, mutants: readonly Mutant[]): Promise<string[]> {
   const files = [...new Set(mutants.map(({ test }) => test))]
   const names = [...new Set(mutants.map(({ finds }) => finds))]
-  const { tests } = await runTests(ground, ground.root, files, names)
+  const { tests } = await runTests(fixture, fixture.root, files, names)
   const failed = tests.filter(({ status }) => status === 'failed').map(({ name }) => name)
   const isThere = ({ test, finds }: Mutant) =>
     tests.some(({ file, name, status }) => status === 'passed' && file.endsWith(test) && name.includes(finds))
@@ -98,7 +103,7 @@ interface TestResult {
 
 /** @param names parts of full names; none means every test of the files */
 async function runTests(
-  { database, signal }: Ground,
+  { database, signal }: MutantFixture,
   tree: string,
   files: readonly string[],
   names: readonly string[],

@@ -15,13 +15,13 @@ import {
 
 // Which amounts of an operator count, in every answer that names one, by both drivers.
 
-interface Ground {
+interface Fixture {
   driver: OperatorDriver
   errors: [Record<string, unknown>, string][]
 }
 
 /** A driver whose operator says that so much moved, whatever it is asked. */
-const grounds: Readonly<Record<string, (said: unknown) => Promise<Ground>>> = {
+const fixtures: Readonly<Record<string, (said: unknown) => Promise<Fixture>>> = {
   'gsma-mm': (said) => {
     const record = {
       transactionReference: 'R1',
@@ -30,7 +30,7 @@ const grounds: Readonly<Record<string, (said: unknown) => Promise<Ground>>> = {
       currency: 'XOF',
     }
     const line = { ...record, type: 'merchantpay', displayType: 'in', creationDate: '2026-01-30T10:00:00Z' }
-    return ground(
+    return fixture(
       (path) => (path.includes('/statemententries') ? [line] : record),
       (url, log) => createGsmaDriver(gsmaSettings(url), { ...deps, log }),
     )
@@ -43,7 +43,7 @@ const grounds: Readonly<Record<string, (said: unknown) => Promise<Ground>>> = {
       items: [{ ...line, timestamp: '2026-01-30T10:00:00Z' }],
       page_info: { has_next_page: false },
     }
-    return ground(
+    return fixture(
       (path) => {
         if (path.startsWith('/op-b/v1/transactions')) return page
         const record = path.includes('payout') ? payout : session
@@ -54,15 +54,15 @@ const grounds: Readonly<Record<string, (said: unknown) => Promise<Ground>>> = {
   },
 }
 
-async function ground(
+async function fixture(
   answer: (path: string) => unknown,
   open: (url: string, log: typeof deps.log) => OperatorDriver,
-): Promise<Ground> {
+): Promise<Fixture> {
   const script = await scriptedOperator((response, seen) => reply(200, answer(seen.path))(response, seen))
   const log = createLog('silent')
-  const errors: Ground['errors'] = []
+  const errors: Fixture['errors'] = []
   vi.spyOn(log, 'error').mockImplementation((...line: unknown[]) => {
-    errors.push(line as Ground['errors'][number])
+    errors.push(line as Fixture['errors'][number])
   })
   const driver = open(script.url, log)
   onTestFinished(() => driver.close())
@@ -104,9 +104,9 @@ const uncountable = [
   ...absurd,
 ]
 
-describe.each(Object.keys(grounds))('%s', (name) => {
+describe.each(Object.keys(fixtures))('%s', (name) => {
   const open = async (said: unknown) => {
-    const made = await grounds[name]?.(said)
+    const made = await fixtures[name]?.(said)
     if (!made) throw new Error(name)
     return made
   }

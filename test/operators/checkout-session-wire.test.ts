@@ -3,7 +3,7 @@ import type { CheckoutSettings } from '../../src/config/operators.ts'
 import { createCheckoutDriver } from '../../src/operators/checkout-session.ts'
 import type { OperatorHandle } from '../../src/operators/operator.ts'
 import {
-  type Act,
+  type FaultAct,
   call,
   checkoutSettings,
   deps,
@@ -27,7 +27,7 @@ function asked(phone: string, handle: OperatorHandle = newHandle(), attempt = 1)
   return { handle, amount: 5_000n, payer: phone, payee: phone, attempt, ...addresses }
 }
 
-async function played(act: Act, more: Partial<CheckoutSettings> = {}) {
+async function played(act: FaultAct, more: Partial<CheckoutSettings> = {}) {
   const script = await scriptedOperator(act)
   return { script, driver: driverAt(script.url, more) }
 }

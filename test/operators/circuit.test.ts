@@ -5,8 +5,8 @@ import { call } from '../kit/operators.ts'
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] }))
 afterEach(() => void vi.useRealTimers())
 
-const sick = { kind: 'unknown', cause: 'response_lost' } as const
-const well = { kind: 'refused' } as const
+const unhealthy = { kind: 'unknown', cause: 'response_lost' } as const
+const healthy = { kind: 'refused' } as const
 
 describe('judge', () => {
   test.each([
@@ -38,7 +38,7 @@ describe('judge', () => {
   test.each(['dns', 'connect', 'tls', 'token'] as const)('not sent by %s is sick', (cause) =>
     expect(judge({ kind: 'not_sent', cause })).toBe('sick'),
   )
-  test.each(['rate_limited', 'deadline_before_send', 'lane_full', 'circuit_open'] as const)(
+  test.each(['rate_limited', 'deadline_before_send', 'bulkhead_full', 'circuit_open'] as const)(
     'not sent by %s says nothing',
     (cause) => expect(judge({ kind: 'not_sent', cause })).toBe('silent'),
   )
@@ -114,8 +114,8 @@ describe('a circuit', () => {
     const report = async (...outcomes: Parameters<typeof judge>[0][]) => {
       for (const outcome of outcomes) (await enter()).report(outcome)
     }
-    const trip = () => report(sick, sick, sick, sick, sick)
-    return { made, log, enter, report, trip, pauseMs: () => made.heldBack().retryAfterMs }
+    const trip = () => report(unhealthy, unhealthy, unhealthy, unhealthy, unhealthy)
+    return { made, log, enter, report, trip, pauseMs: () => made.refusal().retryAfterMs }
   }
 
   test('opens after five sick outcomes, and says when it will be tried again', async () => {
@@ -134,13 +134,15 @@ describe('a circuit', () => {
 
   test('refusals and being asked to slow down never open it', async () => {
     const { made, report } = circuit([])
-    for (let count = 0; count < 50; count++) await report(well, { kind: 'not_sent', cause: 'rate_limited' })
+    for (let count = 0; count < 50; count++)
+      await report(healthy, { kind: 'not_sent', cause: 'rate_limited' })
     expect(made.closed).toBe(true)
   })
 
   test('what says nothing does not interrupt a row of failures', async () => {
     const { made, report } = circuit([])
-    for (let count = 0; count < 5; count++) await report({ kind: 'not_sent', cause: 'rate_limited' }, sick)
+    for (let count = 0; count < 5; count++)
+      await report({ kind: 'not_sent', cause: 'rate_limited' }, unhealthy)
     expect(made.closed).toBe(false)
   })
 
@@ -153,12 +155,12 @@ describe('a circuit', () => {
     await vi.advanceTimersByTimeAsync(0)
     expect(left).toEqual([])
     // One good answer proves that the operator is there: five more may go.
-    passes[0]?.report(well)
+    passes[0]?.report(healthy)
     await vi.advanceTimersByTimeAsync(0)
     expect(left).toEqual([0, 1, 2, 3, 4])
     // A failure is one of the five, an outcome that says nothing is none.
     const [failed, throttled, unknown] = await Promise.all(more.slice(0, 3))
-    failed?.report(sick)
+    failed?.report(unhealthy)
     await vi.advanceTimersByTimeAsync(0)
     expect(left).toHaveLength(5)
     throttled?.report({ kind: 'not_sent', cause: 'rate_limited' })
@@ -174,7 +176,7 @@ describe('a circuit', () => {
     const held = made.enter(call({ ms: 60_000 }))
     await vi.advanceTimersByTimeAsync(1_500)
     expect(await late).toEqual({ kind: 'not_sent', cause: 'deadline_before_send' })
-    for (const pass of passes) pass.report(sick)
+    for (const pass of passes) pass.report(unhealthy)
     expect(await held).toMatchObject({ cause: 'circuit_open' })
   })
 
@@ -184,7 +186,7 @@ describe('a circuit', () => {
     const burst = Array.from({ length: 40 }, () => made.enter(call({ ms: 10_000 })))
     const patient = Array.from({ length: 5 }, () => enter(20_000))
     await vi.advanceTimersByTimeAsync(6_000)
-    for (const pass of passes) pass.report(well)
+    for (const pass of passes) pass.report(healthy)
     for (const turn of await Promise.all(burst))
       expect(turn).toEqual({ kind: 'not_sent', cause: 'deadline_before_send' })
     expect(await Promise.all(patient)).toHaveLength(5)
@@ -194,10 +196,10 @@ describe('a circuit', () => {
   test('closes by a good probe alone, whatever is reported while it is open', async () => {
     const { made, log, enter, trip } = circuit([true])
     const [slow, quick] = [await enter(), await enter()]
-    quick.report(well)
+    quick.report(healthy)
     await trip()
     await vi.advanceTimersByTimeAsync(9_999)
-    slow.report(well)
+    slow.report(healthy)
     expect(made.closed).toBe(false)
     expect(log.probed).toBe(0)
     await vi.advanceTimersByTimeAsync(1)
@@ -208,10 +210,10 @@ describe('a circuit', () => {
   test('what was begun before an opening says nothing after the probe', async () => {
     const { made, enter, report, trip } = circuit([true])
     const slow = await enter()
-    await report(well)
+    await report(healthy)
     await trip()
     await vi.advanceTimersByTimeAsync(10_000)
-    slow.report(sick)
+    slow.report(unhealthy)
     expect(made.closed).toBe(true)
   })
 
@@ -225,7 +227,7 @@ describe('a circuit', () => {
     void others.then(() => (left = true))
     await vi.advanceTimersByTimeAsync(0)
     expect(left).toBe(false)
-    first.report(well)
+    first.report(healthy)
     expect(await others).toHaveLength(5)
   })
 
@@ -250,10 +252,10 @@ describe('a circuit', () => {
       expect(pauseMs()).toBe(pause)
       await vi.advanceTimersByTimeAsync(pause)
       expect(made.closed).toBe(true)
-      await report(sick)
+      await report(unhealthy)
     }
     await vi.advanceTimersByTimeAsync(80_000)
-    await report(well)
+    await report(healthy)
     await trip()
     expect(pauseMs()).toBe(10_000)
   })
@@ -267,7 +269,7 @@ describe('a circuit', () => {
       expect(pauseMs()).toBe(pause)
       await vi.advanceTimersByTimeAsync(pause)
       expect(made.closed).toBe(true)
-      await report(sick)
+      await report(unhealthy)
       await vi.advanceTimersByTimeAsync(0)
     }
   })

@@ -5,7 +5,7 @@ import { createGsmaDriver } from '../../src/operators/gsma-mm.ts'
 import type { CallContext, OperatorDriver } from '../../src/operators/operator.ts'
 import { sha256 } from '../../src/operators/http-client.ts'
 import {
-  type Act,
+  type FaultAct,
   call,
   checkoutSettings,
   customer,
@@ -120,7 +120,7 @@ const questions: Record<string, Question> = {
 describe.each(protocols)('$name', ({ make, settledWith, refusals, floatEmpty }) => {
   const settled = settledWith('"700"')
 
-  async function played(act: Act) {
+  async function played(act: FaultAct) {
     const script = await scriptedOperator(act)
     const driver = make(script.url)
     onTestFinished(() => driver.close())

@@ -3,7 +3,15 @@ import type { GsmaSettings } from '../../src/config/operators.ts'
 import { createGsmaDriver } from '../../src/operators/gsma-mm.ts'
 import { sha256 } from '../../src/operators/http-client.ts'
 import type { OperatorHandle } from '../../src/operators/operator.ts'
-import { type Act, call, deps, gsmaSettings, newHandle, reply, scriptedOperator } from '../kit/operators.ts'
+import {
+  type FaultAct,
+  call,
+  deps,
+  gsmaSettings,
+  newHandle,
+  reply,
+  scriptedOperator,
+} from '../kit/operators.ts'
 
 function driverAt(
   url: string,
@@ -20,7 +28,7 @@ function asked(payer: string, handle: OperatorHandle = newHandle()) {
   return { handle, amount: 5_000n, payer, payee: payer, callbackUrl: 'http://127.0.0.1:9/x', attempt: 1 }
 }
 
-async function played(act: Act, more: Partial<GsmaSettings> = {}) {
+async function played(act: FaultAct, more: Partial<GsmaSettings> = {}) {
   const script = await scriptedOperator(act)
   return { script, driver: driverAt(script.url, 'A', more) }
 }

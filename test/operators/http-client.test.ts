@@ -166,8 +166,8 @@ test('background work leaves half of what may go at once to those whom a custome
   const { url } = await scriptedOperator(reply(200, {}))
   const http = client(url, 2)
   const order: string[] = []
-  const send = async (lane: 'interactive' | 'background', name: string) => {
-    await http.send(post(url), call({ lane }))
+  const send = async (priority: 'interactive' | 'background', name: string) => {
+    await http.send(post(url), call({ priority }))
     order.push(name)
   }
   await Promise.all([send('background', '1'), send('background', '2')])

@@ -28,7 +28,7 @@ async function settle(turns = 25): Promise<void> {
 
 function collectFrom(
   operator: Operator,
-  lane: CallContext['lane'] = 'interactive',
+  priority: CallContext['priority'] = 'interactive',
 ): Promise<InitiateOutcome> {
   return operator.collect(
     {
@@ -36,15 +36,15 @@ function collectFrom(
       amount: 500n,
       payer: customer,
       attempt: 1,
-      description: lane,
+      description: priority,
       callbackUrl: 'http://127.0.0.1:9/x',
     },
-    call({ ms: 10_000, lane }),
+    call({ ms: 10_000, priority }),
   )
 }
 
 /** The operator that dies and one that lives, with the limits that real operators have. */
-function pair(sick: OperatorSettings, well: OperatorSettings) {
+function pair(unhealthy: OperatorSettings, healthy: OperatorSettings) {
   const limits = {
     interactiveMax: 8,
     backgroundMax: 4,
@@ -55,13 +55,13 @@ function pair(sick: OperatorSettings, well: OperatorSettings) {
   }
   const operators = createOperators(
     [
-      { ...sick, limits },
-      { ...well, limits },
+      { ...unhealthy, limits },
+      { ...healthy, limits },
     ],
     deps,
   )
   onTestFinished(() => operators.close())
-  const [dead, alive] = [operators.find(sick.provider), operators.find(well.provider)]
+  const [dead, alive] = [operators.find(unhealthy.provider), operators.find(healthy.provider)]
   if (!dead || !alive) throw new Error('no operator')
   return { operators, dead, alive }
 }
@@ -73,7 +73,7 @@ function pair(sick: OperatorSettings, well: OperatorSettings) {
 async function underLoad({ dead, alive }: ReturnType<typeof pair>, forMs: number, stepMs: number) {
   const living = { asked: 0, answeredAtOnce: 0 }
   for (let at = 0; at < forMs; at += stepMs) {
-    for (const lane of eachStep) void collectFrom(dead, lane)
+    for (const priority of eachStep) void collectFrom(dead, priority)
     const before = Date.now()
     living.asked += 1
     const answered = collectFrom(alive).then(({ kind }) => {
@@ -121,24 +121,24 @@ async function countingSimulator() {
 test.each(['refuse', 'hang', '5xx'] as const)(
   'dead (%s) under load: five money calls, no payment as probe, the other at its pace; back by one probe',
   async (mode) => {
-    const [sick, well] = await Promise.all([countingSimulator(), simulator()])
-    const stage = pair(gsmaSettings(sick.url, 'A'), gsmaSettings(well.url, 'C'))
+    const [unhealthy, healthy] = await Promise.all([countingSimulator(), simulator()])
+    const stage = pair(gsmaSettings(unhealthy.url, 'A'), gsmaSettings(healthy.url, 'C'))
     await Promise.all([goodPayments(stage.dead, 12), goodPayments(stage.alive, 12)])
-    await sick.outage('OperatorA', mode)
+    await unhealthy.outage('OperatorA', mode)
 
     const living = await underLoad(stage, 75 * second, 500)
-    expect(await sick.payments()).toBe(12 + 5)
-    expect(await sick.heartbeats()).toBeGreaterThanOrEqual(3)
+    expect(await unhealthy.payments()).toBe(12 + 5)
+    expect(await unhealthy.heartbeats()).toBeGreaterThanOrEqual(3)
     expect(stage.dead.availability('collect')).toBe('down')
     expect(living).toEqual({ asked: 150, answeredAtOnce: 150 })
 
-    await sick.outage('OperatorA', 'none')
-    const probes = await sick.heartbeats()
+    await unhealthy.outage('OperatorA', 'none')
+    const probes = await unhealthy.heartbeats()
     const start = stage.dead.canStart('collect')
     await vi.advanceTimersByTimeAsync(start.ok ? 0 : (start.retryAfterMs ?? 0))
     await eventually(() => expect(stage.dead.canStart('collect')).toEqual({ ok: true }))
-    expect(await sick.heartbeats()).toBe(probes + 1)
-    expect(await sick.payments()).toBe(12 + 5)
+    expect(await unhealthy.heartbeats()).toBe(probes + 1)
+    expect(await unhealthy.payments()).toBe(12 + 5)
     await Promise.all([goodPayments(stage.dead, 10), goodPayments(stage.dead, 10)])
   },
 )
@@ -150,8 +150,8 @@ test('dead for payments and well by its own word: five in a minute, then ever fe
     left.push(Date.now())
     return response.destroy()
   })
-  const well = await simulator()
-  const stage = pair(gsmaSettings(url, 'A'), gsmaSettings(well.url, 'C'))
+  const healthy = await simulator()
+  const stage = pair(gsmaSettings(url, 'A'), gsmaSettings(healthy.url, 'C'))
   expect(await underLoad(stage, 5 * minute, 2 * second)).toEqual({ asked: 150, answeredAtOnce: 150 })
   expect(mostInAMinute(left)).toBe(5)
   // One after the first minute, one after the next two.

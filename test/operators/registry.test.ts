@@ -34,7 +34,7 @@ function collectRequest() {
 }
 
 /** One operator that can be made sick, and what it saw. */
-async function sickOperator(more: { faultNumbers?: RegExp } = {}) {
+async function unhealthyOperator(more: { faultNumbers?: RegExp } = {}) {
   const state = { create: 'sick', heart: 'unavailable' }
   const script = await scriptedOperator((response, seen) => {
     if (seen.path.endsWith('/heartbeat')) return reply(200, { serviceStatus: state.heart })(response, seen)
@@ -62,7 +62,7 @@ async function sickOperator(more: { faultNumbers?: RegExp } = {}) {
 }
 
 test('a dead operator gets five money calls, then none, and no money call is ever the probe', async () => {
-  const { state, operators, operator, count, changed } = await sickOperator()
+  const { state, operators, operator, count, changed } = await unhealthyOperator()
   const down = changed()
   for (let n = 0; n < 20; n++) await operator.collect(collectRequest(), call())
   expect(count('POST', '/merchantpay')).toBe(5)
@@ -89,7 +89,7 @@ test('a dead operator gets five money calls, then none, and no money call is eve
 
 test('an open circuit holds scripted failures back, and they never open it', async () => {
   const payer = '+22370200001'
-  const { operator, count } = await sickOperator({ faultNumbers: /^\+2237020/ })
+  const { operator, count } = await unhealthyOperator({ faultNumbers: /^\+2237020/ })
   const { payer: _payer, ...payout } = collectRequest()
   for (let round = 0; round < 12; round += 1) {
     expect(await operator.collect({ ...collectRequest(), payer }, call())).toMatchObject({ kind: 'unknown' })
@@ -108,14 +108,14 @@ test('an open circuit holds scripted failures back, and they never open it', asy
 })
 
 test('a sick creation does not stop the questions that clear up doubt', async () => {
-  const { operator } = await sickOperator()
+  const { operator } = await unhealthyOperator()
   for (let n = 0; n < 5; n++) await operator.collect(collectRequest(), call())
   expect(operator.availability('collect')).toBe('down')
   expect(await operator.query('collect', newHandle(), call())).toMatchObject({ kind: 'absent' })
 })
 
 test('sick questions degrade an operator and stop no money', async () => {
-  const { operator, script, changed } = await sickOperator()
+  const { operator, script, changed } = await unhealthyOperator()
   script.act = (response, seen) => {
     if (seen.method === 'GET') return reply(500, {})(response, seen)
     return reply(202, { status: 'pending', serverCorrelationId: 's1' })(response, seen)
@@ -129,7 +129,7 @@ test('sick questions degrade an operator and stop no money', async () => {
 })
 
 test('being asked to slow down closes nothing', async () => {
-  const { state, operator, count } = await sickOperator()
+  const { state, operator, count } = await unhealthyOperator()
   state.create = 'busy'
   for (let n = 0; n < 12; n++) {
     expect(await operator.collect(collectRequest(), call())).toMatchObject({
@@ -142,16 +142,19 @@ test('being asked to slow down closes nothing', async () => {
 })
 
 test('a full lane turns calls away, who waits keeps its deadline, and batches do not fill it', async () => {
-  const { state, operator, count } = await sickOperator()
+  const { state, operator, count } = await unhealthyOperator()
   state.create = 'hangs'
   const batch = Array.from({ length: 2 }, () =>
-    operator.collect(collectRequest(), call({ ms: 1_500, lane: 'background' })),
+    operator.collect(collectRequest(), call({ ms: 1_500, priority: 'background' })),
   )
   const running = Array.from({ length: 3 }, () => operator.collect(collectRequest(), call({ ms: 1_500 })))
   expect(operator.canStart('collect')).toEqual({ ok: true })
   const waiting = Array.from({ length: 2 }, () => operator.collect(collectRequest(), call({ ms: 700 })))
-  expect(operator.canStart('collect')).toMatchObject({ ok: false, cause: 'lane_full' })
-  expect(await operator.collect(collectRequest(), call())).toEqual({ kind: 'not_sent', cause: 'lane_full' })
+  expect(operator.canStart('collect')).toMatchObject({ ok: false, cause: 'bulkhead_full' })
+  expect(await operator.collect(collectRequest(), call())).toEqual({
+    kind: 'not_sent',
+    cause: 'bulkhead_full',
+  })
   for (const outcome of await Promise.all(waiting)) {
     expect(outcome).toEqual({ kind: 'not_sent', cause: 'deadline_before_send' })
   }
@@ -162,8 +165,8 @@ test('a full lane turns calls away, who waits keeps its deadline, and batches do
 })
 
 test('an opening circuit turns away at once who comes and who waits', async () => {
-  const { state, operator, count } = await sickOperator()
-  const background = () => operator.collect(collectRequest(), call({ lane: 'background' }))
+  const { state, operator, count } = await unhealthyOperator()
+  const background = () => operator.collect(collectRequest(), call({ priority: 'background' }))
   state.create = 'hangs'
   let hanging = 3
   const running = Array.from({ length: 3 }, () =>
@@ -175,9 +178,9 @@ test('an opening circuit turns away at once who comes and who waits', async () =
   const waiting = Array.from({ length: 2 }, () => operator.collect(collectRequest(), call()))
   state.create = 'sick'
   for (let n = 0; n < 5; n++) expect(await background()).toMatchObject({ kind: 'unknown' })
-  const heldBack = { kind: 'not_sent', cause: 'circuit_open', retryAfterMs: expect.any(Number) }
-  expect(await operator.collect(collectRequest(), call())).toEqual(heldBack)
-  for (const outcome of await Promise.all(waiting)) expect(outcome).toEqual(heldBack)
+  const refusal = { kind: 'not_sent', cause: 'circuit_open', retryAfterMs: expect.any(Number) }
+  expect(await operator.collect(collectRequest(), call())).toEqual(refusal)
+  for (const outcome of await Promise.all(waiting)) expect(outcome).toEqual(refusal)
   expect(hanging).toBe(3)
   await Promise.all(running)
   expect(count('POST', '/merchantpay')).toBe(9)
@@ -210,7 +213,7 @@ test('an operator that is not configured is not found', () => {
 })
 
 test('closing ends calls in flight as unknown and waiting ones as not sent', async () => {
-  const { state, operator, operators, script } = await sickOperator()
+  const { state, operator, operators, script } = await unhealthyOperator()
   state.create = 'hangs'
   const running = Array.from({ length: 3 }, () => operator.collect(collectRequest(), call()))
   const waiting = operator.collect(collectRequest(), call())

@@ -24,7 +24,7 @@ function pay(method: string, phone: string, reference: string, more: object = {}
 }
 
 async function stateOf(reference: string, wanted: string): Promise<string> {
-  for (const end = Date.now() + 10_000; ; await new Promise((wake) => setTimeout(wake, 100))) {
+  for (const end = Date.now() + 10_000; ; await new Promise((notify) => setTimeout(notify, 100))) {
     const { body } = await service.rest('GET', `/payment/status/${reference}`)
     if (body.state === wanted || Date.now() > end) return body.state
   }

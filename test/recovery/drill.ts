@@ -6,7 +6,15 @@ import type { Simulator } from '../../src/simulator/simulator.ts'
 import pg from 'pg'
 import { startEmbedded } from '../../src/database/embedded.ts'
 import { admin, call, type Home, processesOf, type Running, signIn, startProgram } from '../kit/program.ts'
-import { askAll, type Execution, makeBatch, makeOrders, operators, type Order, readBook } from './orders.ts'
+import {
+  askAll,
+  type OrderExecution,
+  makeBatch,
+  makeOrders,
+  operators,
+  type DrillOrder,
+  readBook,
+} from './orders.ts'
 
 export const controlToken = 'drill-control'
 
@@ -142,7 +150,7 @@ async function payBeforehand({ home, simulator }: Drill, token: Token) {
 type Before = Awaited<ReturnType<typeof payBeforehand>>
 
 interface Afterwards {
-  orders: Order[]
+  orders: DrillOrder[]
   newSecret: string
   newKey: string
   cursor: string
@@ -200,7 +208,7 @@ async function lastCursor(home: Home, token: Token): Promise<string> {
 }
 
 /** Waits until the operators have ended what they were asked for. */
-async function untilQuiet({ simulator }: Drill): Promise<Execution[]> {
+async function untilQuiet({ simulator }: Drill): Promise<OrderExecution[]> {
   const book = await eventuallyGives(
     () => readBook(simulator.url, controlToken),
     ({ pending }) => pending === 0,
@@ -269,7 +277,7 @@ async function checkReaders(drill: Drill, token: Token, { cursor, receiptPath }:
   note(drill, 'the address of a lost receipt shows no other one', status === 404, status)
 }
 
-async function accept(drill: Drill, executed: readonly Execution[]): Promise<void> {
+async function accept(drill: Drill, executed: readonly OrderExecution[]): Promise<void> {
   const { home } = drill
   const { suspended_keys: _, ...accepted } = await json(home, 'restore', 'accept')
   const named = new Set<string>(accepted.orphans.map((orphan: { identity: string }) => orphan.identity))
@@ -302,7 +310,7 @@ async function identitiesOnRecord(home: Home): Promise<Set<string>> {
   return new Set(rows.map(({ identity }) => identity))
 }
 
-async function checkOutcome(drill: Drill, token: Token, orders: readonly Order[]): Promise<void> {
+async function checkOutcome(drill: Drill, token: Token, orders: readonly DrillOrder[]): Promise<void> {
   const { home, simulator } = drill
   const { executions } = await eventuallyGives(
     () => readBook(simulator.url, controlToken),
@@ -312,7 +320,7 @@ async function checkOutcome(drill: Drill, token: Token, orders: readonly Order[]
   for (const operator of operators) {
     const own = executions.filter((row) => row.operator === operator)
     const wanted = orders.filter((order) => order.operator === operator)
-    const times = (order: Order) =>
+    const times = (order: DrillOrder) =>
       own
         .filter(({ amount, count }) => Number(amount) === order.amount * count)
         .reduce((n, { count }) => n + count, 0)

@@ -1,7 +1,7 @@
-import { type Answer, call, type Home } from '../kit/program.ts'
+import { type ProgramAnswer, call, type Home } from '../kit/program.ts'
 
 /** Something that a merchant asks for, under a reference and with an amount that nothing else has. */
-export interface Order {
+export interface DrillOrder {
   kind: 'pay' | 'deposit' | 'payout' | 'recipient'
   operator: string
   reference: string
@@ -19,7 +19,7 @@ const phones = ['70000001', '70000201'] as const
 let drawn = 0
 
 /** @param each how many for each operator */
-export function makeOrders(kind: Order['kind'], name: string, each: number): Order[] {
+export function makeOrders(kind: DrillOrder['kind'], name: string, each: number): DrillOrder[] {
   return operators.flatMap((operator) =>
     Array.from({ length: each }, (_, index) => ({
       kind,
@@ -33,7 +33,7 @@ export function makeOrders(kind: Order['kind'], name: string, each: number): Ord
 }
 
 /** Asks for an order. What is answered does not matter: afterwards the operators' book is looked at. */
-export function ask(home: Home, token: Record<string, string>, order: Order): Promise<Answer> {
+export function ask(home: Home, token: Record<string, string>, order: DrillOrder): Promise<ProgramAnswer> {
   const { kind, operator, reference, amount, phone, scheduledAt: scheduled_at } = order
   const common = { amount, payment_method: operator, reference }
   return kind === 'payout'
@@ -45,7 +45,7 @@ export function ask(home: Home, token: Record<string, string>, order: Order): Pr
 export async function askAll(
   home: Home,
   token: Record<string, string>,
-  orders: readonly Order[],
+  orders: readonly DrillOrder[],
 ): Promise<void> {
   const rest = orders.values()
   const asker = async () => {
@@ -55,7 +55,7 @@ export async function askAll(
 }
 
 /** Makes a draft batch of them. @returns its id */
-export async function makeBatch(home: Home, token: Record<string, string>, orders: readonly Order[]) {
+export async function makeBatch(home: Home, token: Record<string, string>, orders: readonly DrillOrder[]) {
   const recipients = orders.map(({ amount, operator, phone }, index) => ({
     name: `R${index}`,
     account: phone,
@@ -68,7 +68,7 @@ export async function makeBatch(home: Home, token: Record<string, string>, order
 }
 
 /** What the operators carried out, by their own book. */
-export interface Execution {
+export interface OrderExecution {
   operator: string
   kind: 'collect' | 'disburse'
   client_reference: string
@@ -84,7 +84,7 @@ export async function readBook(url: string, controlToken: string) {
   const book = (await answer.json()) as {
     ok: boolean
     pending: number
-    executions: Execution[]
+    executions: OrderExecution[]
     problems: string[]
   }
   if (!book.ok) throw new Error(`the operators' book: ${book.problems.join('; ')}`)

@@ -7,36 +7,44 @@ import { fundedMerchant, openCollection } from '../kit/money.ts'
 import { beginRecipients, openBatch, payees } from '../kit/money-bulk.ts'
 import { beginPayouts, openDeposit, openPayout } from '../kit/money-out.ts'
 import { take } from '../kit/scripted-disbursement.ts'
-import { answers, lowerFence, says, scene, script, second, useScene } from '../kit/scripted-operator.ts'
+import {
+  answers,
+  lowerFence,
+  says,
+  scripted,
+  script,
+  second,
+  useScriptedOperator,
+} from '../kit/scripted-operator.ts'
 
 // An operator that accepted an operation may deny later that it knows it. It may have executed it all the
 // same, so the operation is never sent a second time: the operator is asked until it says more.
 
-useScene()
+useScriptedOperator()
 
 /** Puts one request of the kind on record. @returns its id */
 const begin: Record<Subject, () => Promise<bigint>> = {
-  collection: async () => (await openCollection(scene.pool, scene.merchant)).requestId,
-  deposit: async () => (await openDeposit(scene.pool, scene.merchant)).requestId,
+  collection: async () => (await openCollection(scripted.pool, scripted.merchant)).requestId,
+  deposit: async () => (await openDeposit(scripted.pool, scripted.merchant)).requestId,
   payout: async () => {
-    await openPayout(scene.pool, scene.merchant)
-    return (await beginPayouts(scene.pool))[0]?.requestId ?? 0n
+    await openPayout(scripted.pool, scripted.merchant)
+    return (await beginPayouts(scripted.pool))[0]?.requestId ?? 0n
   },
   recipient: async () => {
-    await openBatch(scene.pool, scene.merchant, payees(1))
-    return (await beginRecipients(scene.pool))[0]?.requestId ?? 0n
+    await openBatch(scripted.pool, scripted.merchant, payees(1))
+    return (await beginRecipients(scripted.pool))[0]?.requestId ?? 0n
   },
 }
 
 test.each(Object.entries(begin))('%s: accepted, then absent: not sent again', async (subject, make) => {
-  scene.merchant = await fundedMerchant(scene.pool, 20_000n)
+  scripted.merchant = await fundedMerchant(scripted.pool, 20_000n)
   const requestId = await make()
-  const it = { requestId, subject: 'deposit' as const, id: 0n, merchantId: scene.merchant.merchantId }
+  const it = { requestId, subject: 'deposit' as const, id: 0n, merchantId: scripted.merchant.merchantId }
   Object.assign(script, { collect: [says.accepted], disburse: [says.accepted] })
   const request = { ...(await take(it)), state: 'sending' as const }
   expect(request.subject).toBe(subject)
-  await sendRequest(scene.services, request, 'interactive', new Date(Date.now() + 10 * second))
-  const warn = vi.spyOn(scene.services.log, 'warn')
+  await sendRequest(scripted.services, request, 'interactive', new Date(Date.now() + 10 * second))
+  const warn = vi.spyOn(scripted.services.log, 'warn')
   onTestFinished(() => warn.mockRestore())
   const sends = () => script.sent.length + script.paidOut.length
   expect(sends()).toBe(1)
@@ -45,15 +53,15 @@ test.each(Object.entries(begin))('%s: accepted, then absent: not sent again', as
     // No earlier send can arrive any more, and the operator would take another one.
     await lowerFence({ requestId })
     Object.assign(script, { query: [answers.absent], collect: [says.accepted], disburse: [says.accepted] })
-    await checkRequest(scene.services, await take(it))
+    await checkRequest(scripted.services, await take(it))
     expect([script.asked, sends()]).toEqual([asked, 1])
     expect(warn.mock.lastCall?.[1]).toBe('the operator lost a request that it had accepted')
     expect(warn).toHaveBeenCalledTimes(asked)
     // Whoever else knows less, another node or a note that came late, gets no right to send either.
     await lowerFence({ requestId })
-    expect(await claimSend(scene.pool, { id: requestId, attempt: 1 })).toBeNull()
+    expect(await claimSend(scripted.pool, { id: requestId, attempt: 1 })).toBeNull()
   }
-  const { rows } = await scene.db.owner.query(
+  const { rows } = await scripted.db.owner.query(
     'SELECT state, attempt, next_check_at IS NOT NULL AS watched FROM operator_request WHERE id = $1',
     [requestId],
   )

@@ -8,7 +8,7 @@ import type {
   QueryOutcome,
 } from '../../src/operators/operator.ts'
 import { recordCallback } from '../../src/requests/record-callback.ts'
-import { noteRequest } from '../../src/requests/store.ts'
+import { recordRequest } from '../../src/requests/store.ts'
 import { resolveJob, serviceJobs } from '../../src/resources/jobs.ts'
 import { checkRequest } from '../../src/requests/check.ts'
 import { settleTransaction } from '../../src/resources/transactions/settle.ts'
@@ -20,17 +20,17 @@ import {
   credited,
   evidence,
   type Opened,
-  scene,
+  scripted,
   script,
   stands,
-  useScene,
+  useScriptedOperator,
 } from '../kit/scripted-operator.ts'
 
-useScene()
+useScriptedOperator()
 
 let callbacks = 0
 const callback = ({ requestId }: Opened, says: CallbackHint['says']) =>
-  recordCallback(scene.pool, {
+  recordCallback(scripted.pool, {
     provider: 'OperatorA',
     dedupeKey: `callback ${(callbacks += 1)}`,
     body: '{}',
@@ -46,7 +46,7 @@ async function crossing(says: CallbackHint['says'], answer: QueryOutcome): Promi
   const request = await claim(opened)
   await callback(opened, says)
   script.query = [answer]
-  await checkRequest(scene.services, request)
+  await checkRequest(scripted.services, request)
   return opened
 }
 
@@ -76,12 +76,12 @@ test.each([
 /** Runs `write` against a transaction that is held, and meanwhile a callback is recorded. */
 async function overtaken(write: (opened: Opened) => Promise<unknown>, says: CallbackHint['says']) {
   const opened = await accepted()
-  const holder = await scene.db.owner.connect()
+  const holder = await scripted.db.owner.connect()
   try {
     await holder.query('BEGIN')
     await holder.query('SELECT FROM transaction WHERE id = $1 FOR UPDATE', [opened.transactionId])
     const written = write(opened)
-    await scene.db.untilWaiting()
+    await scripted.db.untilWaiting()
     await callback(opened, says)
     await holder.query('COMMIT')
     await written
@@ -93,13 +93,13 @@ async function overtaken(write: (opened: Opened) => Promise<unknown>, says: Call
 
 test('a callback that overtakes a settlement that waits is not forgotten', async () => {
   const paid = { status: 'success', source: 'query', evidence, watchMs: null } as const
-  const settle = ({ transactionId }: Opened) => settleTransaction(scene.services, transactionId, paid)
+  const settle = ({ transactionId }: Opened) => settleTransaction(scripted.services, transactionId, paid)
   expect(await isDue(await overtaken(settle, 'reversed'))).toBe(true)
 })
 
 test('a callback that overtakes a note that waits is not forgotten', async () => {
   const note = ({ requestId }: Opened) =>
-    noteRequest(scene.services.batches, {
+    recordRequest(scripted.services.batches, {
       id: requestId,
       attempt: 1,
       state: 'accepted',
@@ -128,16 +128,16 @@ test('a callback has a question of its own where an older one is under way', asy
   const opened = await accepted()
   const slow = Promise.withResolvers<QueryOutcome>()
   const questions = [slow.promise, Promise.resolve(answers.settled)]
-  const operator = Object.assign(Object.create(scene.services.operators.find('OperatorA')), {
+  const operator = Object.assign(Object.create(scripted.services.operators.find('OperatorA')), {
     // What an earlier test left may be due as well.
     query: (_kind: OperationKind, { correlationId }: OperatorHandle) =>
       correlationId === opened.correlationId ? questions.shift() : Promise.resolve(answers.pending),
   })
   const operators = { list: () => [operator], find: () => operator }
-  const services = { ...scene.services, operators, wakeJob: () => undefined } as unknown as Services
+  const services = { ...scripted.services, operators, notifyJob: () => undefined } as unknown as Services
   const job = serviceJobs(services).find(({ name }) => name === resolveJob('OperatorA'))
   const letIntervalPass = () =>
-    scene.db.owner.query(
+    scripted.db.owner.query(
       // Now, rounded to a millisecond, could be half of one ahead.
       `UPDATE operator_request SET query_after = NULL, next_check_at = service_now() - interval '1 s'
        WHERE id = $1`,

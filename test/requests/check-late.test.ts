@@ -7,15 +7,15 @@ import {
   day,
   hour,
   type Opened,
-  scene,
+  scripted,
   script,
   second,
   seconds,
   stands,
-  useScene,
+  useScriptedOperator,
 } from '../kit/scripted-operator.ts'
 
-useScene()
+useScriptedOperator()
 
 describe('after the end', () => {
   async function over(): Promise<Opened> {
@@ -26,7 +26,7 @@ describe('after the end', () => {
 
   test('late money is credited once and known as late', async () => {
     const opened = await over()
-    await scene.clock.advance(3 * hour)
+    await scripted.clock.advance(3 * hour)
     expect((await ask(opened, answers.settled)).status).toBe('success')
     expect(await stands(opened)).toMatchObject({
       status: 'success',
@@ -49,7 +49,7 @@ describe('after the end', () => {
 
   test.each(['pending', 'absent'] as const)('%s after a week: asked no more', async (kind) => {
     const opened = await over()
-    await scene.clock.advance(7 * day + hour)
+    await scripted.clock.advance(7 * day + hour)
     await ask(opened, answers[kind])
     expect(await stands(opened)).toMatchObject({ status: 'expired', state: 'closed', nextS: null })
   })
@@ -69,7 +69,7 @@ describe('after the end', () => {
   ] as const)('a callback about what failed leads to a question: %s', async (kind, nextS) => {
     const opened = await accepted()
     await ask(opened, answers.refused)
-    await scene.db.owner.query('UPDATE operator_request SET next_check_at = service_now() WHERE id = $1', [
+    await scripted.db.owner.query('UPDATE operator_request SET next_check_at = service_now() WHERE id = $1', [
       opened.requestId,
     ])
     expect((await ask(opened, answers[kind])).status).toBe('failed')
@@ -80,7 +80,7 @@ describe('after the end', () => {
   test('what failed and is still open at the operator is asked about hourly, for a week', async () => {
     const opened = await accepted()
     await ask(opened, answers.refused)
-    await scene.db.owner.query('UPDATE operator_request SET next_check_at = service_now() WHERE id = $1', [
+    await scripted.db.owner.query('UPDATE operator_request SET next_check_at = service_now() WHERE id = $1', [
       opened.requestId,
     ])
     for (let hours = 0; hours < 3; hours += 1) {
@@ -90,9 +90,9 @@ describe('after the end', () => {
         state: 'refused',
         nextS: seconds(3_600),
       })
-      await scene.clock.advance(hour)
+      await scripted.clock.advance(hour)
     }
-    await scene.clock.advance(8 * day)
+    await scripted.clock.advance(8 * day)
     await ask(opened, answers.pending)
     expect(await stands(opened)).toMatchObject({ status: 'failed', state: 'refused', nextS: null })
   })
@@ -100,7 +100,7 @@ describe('after the end', () => {
   test('and where the operator proves that it was paid, the money is credited', async () => {
     const opened = await accepted()
     await ask(opened, answers.refused)
-    await scene.db.owner.query('UPDATE operator_request SET next_check_at = service_now() WHERE id = $1', [
+    await scripted.db.owner.query('UPDATE operator_request SET next_check_at = service_now() WHERE id = $1', [
       opened.requestId,
     ])
     await ask(opened, answers.settled)

@@ -12,14 +12,14 @@ import {
   killSecondCommit,
   minute,
   type Opened,
-  scene,
+  scripted,
   script,
   seconds,
   stands,
-  useScene,
+  useScriptedOperator,
 } from '../kit/scripted-operator.ts'
 
-useScene()
+useScriptedOperator()
 
 async function paid(callbacks: 'none' | 'unsigned'): Promise<Opened> {
   script.callbacks = callbacks
@@ -30,7 +30,9 @@ async function paid(callbacks: 'none' | 'unsigned'): Promise<Opened> {
 
 /** As a callback that says something else makes it. */
 const makeDue = ({ requestId }: Opened) =>
-  scene.db.owner.query('UPDATE operator_request SET next_check_at = service_now() WHERE id = $1', [requestId])
+  scripted.db.owner.query('UPDATE operator_request SET next_check_at = service_now() WHERE id = $1', [
+    requestId,
+  ])
 
 describe('an operator that calls nobody back', () => {
   test('is asked after 1 min, 10 min, 1 h and 24 h whether it took the money back, and no more', async () => {
@@ -39,7 +41,7 @@ describe('an operator that calls nobody back', () => {
     for (const atMs of limits.reversalChecksMs) {
       const { nextS } = await stands(opened)
       expect(Math.abs((nextS ?? 0) - (atMs - ageMs) / 1_000)).toBeLessThan(2)
-      await scene.clock.advance(atMs - ageMs)
+      await scripted.clock.advance(atMs - ageMs)
       ageMs = atMs
       expect(await ask(opened, answers.settled)).toEqual({ status: 'success', reached: true })
     }
@@ -49,10 +51,10 @@ describe('an operator that calls nobody back', () => {
 
   test('and while it is out of reach it is asked again, until it answers', async () => {
     const opened = await paid('none')
-    await scene.clock.advance(minute)
+    await scripted.clock.advance(minute)
     await ask(opened, answers.unreachable)
     expect(await stands(opened)).toMatchObject({ state: 'settled', nextS: seconds(2, 60) })
-    await scene.clock.advance(40 * day)
+    await scripted.clock.advance(40 * day)
     await ask(opened, answers.unreachable)
     expect(await stands(opened)).toMatchObject({ state: 'settled', nextS: seconds(2, 60) })
     expect(await ask(opened, answers.reversed)).toMatchObject({ status: 'reversed' })
@@ -71,7 +73,7 @@ test('a payment that was taken back is reversed, once, and asked about no more',
   await makeDue(opened)
   expect((await ask(opened, answers.reversed)).status).toBe('reversed')
   expect(await credited()).toBe(0n)
-  expect(await eventTypes(scene.pool, scene.merchant.merchantId)).toEqual([
+  expect(await eventTypes(scripted.pool, scripted.merchant.merchantId)).toEqual([
     'payment_pending',
     'payment_received',
     'payment_reversed',
@@ -84,7 +86,7 @@ test.each([
 ])('paid and taken back before anybody asked (after %d ms): both are told', async (ageMs, told) => {
   const opened = await accepted(ageMs)
   expect((await ask(opened, answers.reversed)).status).toBe('reversed')
-  expect((await eventTypes(scene.pool, scene.merchant.merchantId)).join(' ')).toBe(told)
+  expect((await eventTypes(scripted.pool, scripted.merchant.merchantId)).join(' ')).toBe(told)
   expect(await credited()).toBe(0n)
 })
 
@@ -114,7 +116,7 @@ test('taken back, heard by one that died while an older answer settled it: it is
   await makeDue(opened)
   await claim(opened)
   script.query = [answers.settled]
-  await checkRequest(scene.services, older)
+  await checkRequest(scripted.services, older)
   expect(await stands(opened)).toMatchObject({ status: 'success', state: 'settled', nextS: seconds(30) })
   await ask(opened, answers.reversed)
   expect(await stands(opened)).toMatchObject({ status: 'reversed', nextS: null })

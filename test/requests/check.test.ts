@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { deadlineIn } from '../../src/operators/waiting.ts'
+import { deadlineIn } from '../../src/operators/call-limits.ts'
 import { sendRequest } from '../../src/requests/send.ts'
 import { settleMany } from '../kit/money.ts'
 import {
@@ -14,15 +14,15 @@ import {
   hour,
   minute,
   says,
-  scene,
+  scripted,
   script,
   second,
   seconds,
   stands,
-  useScene,
+  useScriptedOperator,
 } from '../kit/scripted-operator.ts'
 
-useScene()
+useScriptedOperator()
 
 describe('the first answer', () => {
   test.each([
@@ -35,7 +35,7 @@ describe('the first answer', () => {
   ] as const)('%s', async (kind, expected, money) => {
     const opened = await fresh()
     script.collect = [says[kind]]
-    const sent = await sendRequest(scene.services, opened.request, 'interactive', deadlineIn(10_000))
+    const sent = await sendRequest(scripted.services, opened.request, 'interactive', deadlineIn(10_000))
     expect(sent.status).toBe(expected.status)
     expect(await stands(opened)).toMatchObject(expected)
     expect(await credited()).toBe(money)
@@ -50,17 +50,17 @@ describe('the first answer', () => {
       { ...says.accepted, notify: 'polling' },
       { ...says.accepted, pollAfterMs: 20_000 },
     ]
-    await sendRequest(scene.services, a.request, 'interactive', deadlineIn(10_000))
-    await sendRequest(scene.services, b.request, 'interactive', deadlineIn(10_000))
+    await sendRequest(scripted.services, a.request, 'interactive', deadlineIn(10_000))
+    await sendRequest(scripted.services, b.request, 'interactive', deadlineIn(10_000))
     expect(await stands(a)).toMatchObject({ nextS: seconds(3) })
     expect(await stands(b)).toMatchObject({ nextS: seconds(20) })
   })
 
   test('the operator is asked soon after its prompt has ended', async () => {
     const opened = await fresh()
-    const expiresAt = new Date(scene.clock.now().getTime() + 30 * second)
+    const expiresAt = new Date(scripted.clock.now().getTime() + 30 * second)
     script.collect = [{ ...says.accepted, expiresAt }]
-    await sendRequest(scene.services, opened.request, 'interactive', deadlineIn(10_000))
+    await sendRequest(scripted.services, opened.request, 'interactive', deadlineIn(10_000))
     expect(await stands(opened)).toMatchObject({ nextS: seconds(31) })
     await ask(opened, { kind: 'pending', expiresAt: new Date(expiresAt.getTime() + 5 * second) })
     expect(await stands(opened)).toMatchObject({ nextS: seconds(36) })
@@ -70,13 +70,13 @@ describe('the first answer', () => {
     const opened = await fresh()
     script.collect = [{ ...says.accepted, notify: 'polling', pollLimit: 3 }]
     script.callbacks = 'none'
-    await sendRequest(scene.services, opened.request, 'interactive', deadlineIn(10_000))
+    await sendRequest(scripted.services, opened.request, 'interactive', deadlineIn(10_000))
     await ask(opened, answers.pending)
     expect(await stands(opened)).toMatchObject({ nextS: seconds(3) })
     await ask(opened, { kind: 'unreachable', cause: 'connect' })
     await ask(opened, answers.pending)
     expect(await stands(opened)).toMatchObject({ nextS: seconds(day / 1_000) })
-    await scene.clock.advance(day)
+    await scripted.clock.advance(day)
     const { handle } = await claim(opened)
     expect(handle.pollsLeft).toBe(1)
     expect(await ask(opened, answers.pending)).toMatchObject({ status: 'expired' })
@@ -85,9 +85,9 @@ describe('the first answer', () => {
   test('a page to pay on is answered and kept', async () => {
     const opened = await fresh()
     script.collect = [{ ...says.accepted, action: { type: 'redirect', url: 'https://pay.example/1' } }]
-    const sent = await sendRequest(scene.services, opened.request, 'interactive', deadlineIn(10_000))
+    const sent = await sendRequest(scripted.services, opened.request, 'interactive', deadlineIn(10_000))
     expect(sent).toMatchObject({ status: 'pending', paymentUrl: 'https://pay.example/1', refusal: null })
-    const { rows } = await scene.pool.query('SELECT payment_url FROM transaction WHERE id = $1', [
+    const { rows } = await scripted.pool.query('SELECT payment_url FROM transaction WHERE id = $1', [
       opened.transactionId,
     ])
     expect(rows).toEqual([{ payment_url: 'https://pay.example/1' }])
@@ -97,7 +97,7 @@ describe('the first answer', () => {
     const opened = await fresh()
     script.collect = [says.refused]
     const { refusal: told } = await sendRequest(
-      scene.services,
+      scripted.services,
       opened.request,
       'interactive',
       deadlineIn(10_000),
@@ -108,7 +108,7 @@ describe('the first answer', () => {
   test('our correlation id stays, whatever the operator answers', async () => {
     const opened = await fresh()
     script.collect = [says.accepted]
-    await sendRequest(scene.services, opened.request, 'interactive', deadlineIn(10_000))
+    await sendRequest(scripted.services, opened.request, 'interactive', deadlineIn(10_000))
     expect((await claim(opened)).handle).toMatchObject({
       correlationId: opened.correlationId,
       operatorRef: 'OP-1',
@@ -118,7 +118,7 @@ describe('the first answer', () => {
   test('a pause of an hour does not keep an unsent prompt open for an hour', async () => {
     const opened = await fresh()
     script.collect = [{ ...says.notSent, retryAfterMs: hour }]
-    await sendRequest(scene.services, opened.request, 'interactive', deadlineIn(10_000))
+    await sendRequest(scripted.services, opened.request, 'interactive', deadlineIn(10_000))
     expect((await stands(opened)).nextS).toBeLessThanOrEqual(60)
   })
 })
@@ -175,19 +175,19 @@ describe('asking about what was accepted', () => {
 describe('two answers for one payment', () => {
   test('the callback was quicker than the first answer: one credit', async () => {
     const opened = await fresh()
-    await settleMany(scene.pool, [{ id: opened.transactionId, to: 'success' }])
+    await settleMany(scripted.pool, [{ id: opened.transactionId, to: 'success' }])
     script.collect = [says.settled]
     expect(
-      (await sendRequest(scene.services, opened.request, 'interactive', deadlineIn(10_000))).status,
+      (await sendRequest(scripted.services, opened.request, 'interactive', deadlineIn(10_000))).status,
     ).toBe('success')
     expect(await credited()).toBe(5_000n)
   })
 
   test('an acceptance after the end reopens nothing, and is asked about late', async () => {
     const opened = await fresh()
-    await settleMany(scene.pool, [{ id: opened.transactionId, to: 'failed' }])
+    await settleMany(scripted.pool, [{ id: opened.transactionId, to: 'failed' }])
     script.collect = [says.accepted]
-    await sendRequest(scene.services, opened.request, 'interactive', deadlineIn(10_000))
+    await sendRequest(scripted.services, opened.request, 'interactive', deadlineIn(10_000))
     expect(await stands(opened)).toMatchObject({ status: 'failed', state: 'refused', nextS: seconds(3_600) })
   })
 })

@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import type { Evidence, InitiateOutcome, QueryOutcome } from '../../src/operators/operator.ts'
-import { type Action, type Decision, decideAsked, decideSent, type Known } from '../../src/requests/decide.ts'
+import {
+  type Action,
+  type Decision,
+  decideAsked,
+  decideSent,
+  type DecisionInput,
+} from '../../src/requests/decide.ts'
 import { newRequest, type OpenRequest, type Subject } from '../../src/requests/open-request.ts'
 import { subjects } from '../../src/resources/subjects.ts'
 
@@ -176,7 +182,12 @@ function exists(subject: Subject, state: OpenRequest['state'], age: Age): boolea
 
 const waitedMs = { collection: 70 * second, deposit: 20 * second, payout: 25 * hour, recipient: 25 * hour }
 
-function known(subject: Subject, state: OpenRequest['state'], age: Age, more: Partial<OpenRequest>): Known {
+function known(
+  subject: Subject,
+  state: OpenRequest['state'],
+  age: Age,
+  more: Partial<OpenRequest>,
+): DecisionInput {
   const rules = subjects[subject]
   const overMs = age === 'over' ? hour : 8 * day
   const isOver = age === 'over' || age === 'long over'
@@ -217,9 +228,9 @@ function spokenAction(action: Action): string {
     case 'watch':
       return `watch ${inTime(action.nextMs)}`
     case 'settle': {
-      const { ending, ifPaid, ifNot } = action
+      const { finalOutcome, ifPaid, ifNot } = action
       const then = ifPaid ? `, then ${spokenAction(ifPaid)}` : ''
-      return `settle ${ending.status}${then}${ifNot ? `, else ${spokenAction(ifNot)}` : ''}`
+      return `settle ${finalOutcome.status}${then}${ifNot ? `, else ${spokenAction(ifNot)}` : ''}`
     }
     case 'resend':
       return `resend, or ${spokenAction(action.otherwise.action)}`
@@ -280,7 +291,7 @@ const situations = kinds.flatMap((subject) =>
           words: [subject, state, away, age] as const,
           of: (more: Partial<OpenRequest> = {}) =>
             known(subject, state, age, {
-              turnedAway: away === 'yes' ? 'FLOAT_INSUFFICIENT' : null,
+              rejectedReason: away === 'yes' ? 'FLOAT_INSUFFICIENT' : null,
               ...more,
             }),
         })),
@@ -315,7 +326,11 @@ describe('what is done', () => {
 })
 
 /** One open request in doubt, of five seconds, with these changes. */
-function like(subject: Subject, more: Partial<OpenRequest> = {}, operator: Partial<Known['operator']> = {}) {
+function like(
+  subject: Subject,
+  more: Partial<OpenRequest> = {},
+  operator: Partial<DecisionInput['operator']> = {},
+) {
   const it = known(subject, 'doubt', 'young', more)
   return { ...it, operator: { ...it.operator, ...operator } }
 }
@@ -328,11 +343,11 @@ const paidAgo = (sinceSettledMs: number, more: Partial<OpenRequest> = {}) =>
   ({ state: 'settled', status: 'success', sinceSettledMs, ...more }) as const
 const { pending, settled, absent, refused, unreachable } = answers
 const soon = { kind: 'pending', expiresAt: new Date(now.getTime() + 7 * second) } as const
-const withdrawn = { state: 'unsent', isWithdrawn: true } as const
+const withdrawn = { state: 'unsent', cancelRequested: true } as const
 const approved = { state: 'unsent', isApproved: true, ageMs: hour } as const
-const takenBack = { claimed: 'reversed', sinceToldMs: 5 * second } as const
+const takenBack = { claimed: 'reversed', sinceNotifiedMs: 5 * second } as const
 
-test.each<[what: string, Known, QueryOutcome | null, done: string]>([
+test.each<[what: string, DecisionInput, QueryOutcome | null, done: string]>([
   ['of no record, never sent twice', like('payout', {}, mute), absent, 'note doubt, in 2 s'],
   ['open, asked often', like('collection', {}, mute), pending, 'note accepted, in 3 s'],
   ['open, older', like('collection', { ageMs: minute }, mute), pending, 'note accepted, in 15 s'],
@@ -373,8 +388,10 @@ test('the last question that an operator allows is kept for the end of a collect
 
 test('an outcome names the send, or the question, that it tells of', () => {
   const it = like('deposit', { attempt: 3, checkCount: 4 })
-  expect(decideSent(it, firstAnswers.refused).action).toMatchObject({ ending: { attempt: 3 } })
-  expect(decideAsked(it, settled).action).toMatchObject({ ending: { question: 4, watchMs: null } })
-  expect(decideAsked(it, answers.reversed).action).toMatchObject({ ending: { question: 4, watchMs: 0 } })
+  expect(decideSent(it, firstAnswers.refused).action).toMatchObject({ finalOutcome: { attempt: 3 } })
+  expect(decideAsked(it, settled).action).toMatchObject({ finalOutcome: { question: 4, watchMs: null } })
+  expect(decideAsked(it, answers.reversed).action).toMatchObject({
+    finalOutcome: { question: 4, watchMs: 0 },
+  })
   expect(decideAsked(it, refused).action).not.toHaveProperty('ending.attempt')
 })

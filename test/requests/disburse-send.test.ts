@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
 import { eventTypes } from '../kit/money.ts'
-import { movementsOf } from '../kit/money-out.ts'
+import { entriesOf } from '../kit/money-out.ts'
 import {
   begun,
   complaints,
@@ -10,7 +10,7 @@ import {
   floatEmpty,
   kinds,
   send,
-  standing,
+  stateOf,
   turn,
 } from '../kit/scripted-disbursement.ts'
 import {
@@ -21,14 +21,14 @@ import {
   lowerFence,
   minute,
   says,
-  scene,
+  scripted,
   script,
   second,
   seconds,
-  useScene,
+  useScriptedOperator,
 } from '../kit/scripted-operator.ts'
 
-useScene()
+useScriptedOperator()
 
 const succeeds = { deposit: 'success', payout: 'completed' } as const
 const untouched = '15000 + 5000'
@@ -36,14 +36,14 @@ const paid = '15000 + 0'
 const returned = '20000 + 0'
 
 /** The last event of a disbursement's merchant. */
-const lastEvent = async ({ merchantId }: Disbursement) => (await eventTypes(scene.pool, merchantId)).at(-1)
+const lastEvent = async ({ merchantId }: Disbursement) => (await eventTypes(scripted.pool, merchantId)).at(-1)
 
 describe.each(kinds)('the first answer to a %s', (subject) => {
   test('settled: paid once, from what was set aside', async () => {
     const it = await begun(subject)
     const sent = await send(it, says.settled)
     expect(sent).toMatchObject({ status: succeeds[subject], reached: true, refusal: null })
-    expect(await standing(it)).toMatchObject({ status: succeeds[subject], state: 'settled', held: paid })
+    expect(await stateOf(it)).toMatchObject({ status: succeeds[subject], state: 'settled', held: paid })
     expect(await lastEvent(it)).toBe(`${subject}_completed`)
     expect(script.paidOut).toMatchObject([{ amount: 5_000n, payee: '+22370000001', attempt: 1 }])
     expect(await complaints(it)).toEqual([])
@@ -53,7 +53,7 @@ describe.each(kinds)('the first answer to a %s', (subject) => {
     const it = await begun(subject)
     const sent = await send(it, says.refused)
     expect(sent).toMatchObject({ status: 'failed', refusal: { reason: 'PAYER_DECLINED' } })
-    expect(await standing(it)).toMatchObject({
+    expect(await stateOf(it)).toMatchObject({
       status: 'failed',
       why: 'PAYER_DECLINED',
       state: 'refused',
@@ -73,7 +73,7 @@ describe.each(kinds)('the first answer to a %s', (subject) => {
     const it = await begun(subject)
     const sent = await send(it, said)
     expect(sent).toMatchObject({ status: 'processing', reached: said !== says.notSent, refusal: null })
-    expect(await standing(it)).toMatchObject({
+    expect(await stateOf(it)).toMatchObject({
       status: 'processing',
       state,
       nextS: seconds(from, to),
@@ -86,7 +86,7 @@ describe.each(kinds)('the first answer to a %s', (subject) => {
     const it = await begun(subject)
     const little = { ...says.settled, evidence: { ...evidence, amount: 4_999n } }
     expect(await errorsDuring(() => send(it, little))).toEqual(['another amount was paid'])
-    expect(await standing(it)).toMatchObject({ status: succeeds[subject], held: '15001 + 0' })
+    expect(await stateOf(it)).toMatchObject({ status: succeeds[subject], held: '15001 + 0' })
     expect(await complaints(it)).toEqual([])
   })
 
@@ -94,7 +94,7 @@ describe.each(kinds)('the first answer to a %s', (subject) => {
     const it = await begun(subject)
     const much = { ...says.settled, evidence: { ...evidence, amount: 5_001n } }
     expect(await errorsDuring(() => send(it, much))).toEqual(['alarm: an operator paid out too much'])
-    expect(await standing(it)).toMatchObject({ status: succeeds[subject], held: paid })
+    expect(await stateOf(it)).toMatchObject({ status: succeeds[subject], held: paid })
     expect(await complaints(it)).toEqual([])
   })
 })
@@ -110,18 +110,18 @@ describe.each(kinds)('a %s that provably never left', (subject) => {
     const [first, second_] = script.paidOut
     expect(second_).toMatchObject({ attempt: 1, handle: { correlationId: first?.handle.correlationId } })
     expect(script.asked).toBe(0)
-    expect(await standing(it)).toMatchObject({ attempt: 2, held: paid })
+    expect(await stateOf(it)).toMatchObject({ attempt: 2, held: paid })
   })
 
   test(`is given up after its time, and not before: failed, the money is back`, async () => {
     const it = await begun(subject)
     await send(it, says.notSent)
-    await scene.clock.advance(young)
+    await scripted.clock.advance(young)
     await turn(it, { disburse: [says.notSent] })
-    expect(await standing(it)).toMatchObject({ status: 'processing', held: untouched })
-    await scene.clock.advance(giveUpMs - young)
+    expect(await stateOf(it)).toMatchObject({ status: 'processing', held: untouched })
+    await scripted.clock.advance(giveUpMs - young)
     expect(await turn(it, {})).toEqual({ status: 'failed', reached: false })
-    expect(await standing(it)).toMatchObject({
+    expect(await stateOf(it)).toMatchObject({
       status: 'failed',
       why: 'OPERATOR_UNAVAILABLE',
       state: 'closed',
@@ -135,7 +135,7 @@ describe.each(kinds)('a %s that provably never left', (subject) => {
   test('is looked at when its time is over, however long the operator wants to be left alone', async () => {
     const it = await begun(subject)
     await send(it, { ...says.notSent, cause: 'rate_limited', retryAfterMs: hour })
-    expect(await standing(it)).toMatchObject({ nextS: seconds(subject === 'deposit' ? 15 : 60) })
+    expect(await stateOf(it)).toMatchObject({ nextS: seconds(subject === 'deposit' ? 15 : 60) })
   })
 })
 
@@ -143,17 +143,17 @@ describe.each(kinds)('a %s in doubt', (subject) => {
   async function doubtful(ageMs: number) {
     const it = await begun(subject)
     await send(it, says.unknown)
-    await scene.clock.advance(ageMs)
+    await scripted.clock.advance(ageMs)
     return it
   }
 
   test('of which the operator has no record is sent again behind its fence, whatever its age', async () => {
     const it = await doubtful(30 * day)
     await turn(it, { query: [answers.absent] })
-    expect(await standing(it)).toMatchObject({ state: 'doubt', attempt: 1, held: untouched })
+    expect(await stateOf(it)).toMatchObject({ state: 'doubt', attempt: 1, held: untouched })
     await lowerFence(it)
     await turn(it, { query: [answers.absent], disburse: [says.accepted] })
-    expect(await standing(it)).toMatchObject({ state: 'accepted', attempt: 2, held: untouched })
+    expect(await stateOf(it)).toMatchObject({ state: 'accepted', attempt: 2, held: untouched })
     const [first, again] = script.paidOut
     expect(again).toMatchObject({ attempt: 2, handle: { correlationId: first?.handle.correlationId } })
     expect(script.paidOut).toHaveLength(2)
@@ -163,9 +163,9 @@ describe.each(kinds)('a %s in doubt', (subject) => {
     const it = await doubtful(30 * day)
     await lowerFence(it)
     await turn(it, { query: [answers.absent], disburse: [says.unknown] })
-    expect(await standing(it)).toMatchObject({ attempt: 2, nextS: seconds(2) })
+    expect(await stateOf(it)).toMatchObject({ attempt: 2, nextS: seconds(2) })
     await turn(it, { query: [answers.absent] })
-    expect(await standing(it)).toMatchObject({ state: 'doubt', nextS: seconds(3_600) })
+    expect(await stateOf(it)).toMatchObject({ state: 'doubt', nextS: seconds(3_600) })
   })
 
   test('is only asked about where the operator may carry a repetition out', async () => {
@@ -173,10 +173,10 @@ describe.each(kinds)('a %s in doubt', (subject) => {
     const it = await doubtful(minute)
     await lowerFence(it)
     await turn(it, { query: [answers.absent] })
-    await scene.clock.advance(400 * day)
+    await scripted.clock.advance(400 * day)
     await turn(it, { query: [answers.absent] })
-    expect(await standing(it)).toMatchObject({ status: 'processing', state: 'doubt', held: untouched })
-    expect((await standing(it)).nextS).toBeGreaterThan(60)
+    expect(await stateOf(it)).toMatchObject({ status: 'processing', state: 'doubt', held: untouched })
+    expect((await stateOf(it)).nextS).toBeGreaterThan(60)
     expect(script.paidOut).toHaveLength(1)
   })
 
@@ -185,17 +185,17 @@ describe.each(kinds)('a %s in doubt', (subject) => {
     await lowerFence(it)
     const refused = { ...says.unknown, cause: 'resend_refused' } as const
     await turn(it, { query: [answers.absent], disburse: [refused] })
-    expect(await standing(it)).toMatchObject({ status: 'processing', held: untouched })
+    expect(await stateOf(it)).toMatchObject({ status: 'processing', held: untouched })
     await turn(it, { query: [answers.refused] })
-    expect(await standing(it)).toMatchObject({ status: 'failed', held: returned })
+    expect(await stateOf(it)).toMatchObject({ status: 'failed', held: returned })
   })
 
   test('of which the operator wants one question only has no end to keep it for', async () => {
     const it = await begun(subject)
     await send(it, { ...says.accepted, pollLimit: 1 })
-    expect(await standing(it)).toMatchObject({ state: 'accepted', nextS: seconds(3) })
+    expect(await stateOf(it)).toMatchObject({ state: 'accepted', nextS: seconds(3) })
     await turn(it, { query: [answers.pending] })
-    expect(await standing(it)).toMatchObject({ state: 'accepted', nextS: seconds(3) })
+    expect(await stateOf(it)).toMatchObject({ state: 'accepted', nextS: seconds(3) })
   })
 
   test.each([
@@ -207,28 +207,28 @@ describe.each(kinds)('a %s in doubt', (subject) => {
     script.idempotent = false
     const it = await begun(subject)
     await send(it, said)
-    await scene.clock.advance(23 * hour)
+    await scripted.clock.advance(23 * hour)
     expect(await errorsDuring(() => turn(it, { query: [answer] }))).toEqual([])
-    await scene.clock.advance(hour)
+    await scripted.clock.advance(hour)
     expect(await errorsDuring(() => turn(it, { query: [answer] }))).toEqual([
       'alarm: an operator gives no account of a disbursement',
     ])
-    const now = await standing(it)
+    const now = await stateOf(it)
     expect(now).toMatchObject({ status: 'processing', nextS: seconds(3_600), held: untouched })
   })
 
   test('never expires: pending for a year, out of reach for another, then paid', async () => {
     const it = await begun(subject)
     await send(it, says.accepted)
-    await scene.clock.advance(365 * day)
+    await scripted.clock.advance(365 * day)
     await turn(it, { query: [answers.pending] })
-    expect(await standing(it)).toMatchObject({ status: 'processing', held: untouched })
-    await scene.clock.advance(365 * day)
+    expect(await stateOf(it)).toMatchObject({ status: 'processing', held: untouched })
+    await scripted.clock.advance(365 * day)
     await turn(it, { query: [answers.unreachable] })
-    const now = await standing(it)
+    const now = await stateOf(it)
     expect(now).toMatchObject({ status: 'processing', nextS: seconds(3_600), held: untouched })
     await turn(it, { query: [answers.settled] })
-    expect(await standing(it)).toMatchObject({ status: succeeds[subject], held: paid })
+    expect(await stateOf(it)).toMatchObject({ status: succeeds[subject], held: paid })
     expect(await complaints(it)).toEqual([])
   })
 })
@@ -241,26 +241,26 @@ describe.each(kinds)('while payments out are halted a %s', (subject) => {
     await send(lost, says.unknown)
     await lowerFence(lost)
     script.paidOut = []
-    await haltPaymentsOut(scene.db.owner, 'test')
+    await haltPaymentsOut(scripted.db.owner, 'test')
     await turn(unsent, {})
     await turn(lost, { query: [answers.absent] })
     expect(script.paidOut).toEqual([])
     for (const it of [unsent, lost])
-      expect(await standing(it)).toMatchObject({ status: 'processing', attempt: 1, held: untouched })
-    await resumePaymentsOut(scene.db.owner, 'test')
+      expect(await stateOf(it)).toMatchObject({ status: 'processing', attempt: 1, held: untouched })
+    await resumePaymentsOut(scripted.db.owner, 'test')
     await turn(unsent, { disburse: [says.settled] })
     await turn(lost, { query: [answers.absent], disburse: [says.settled] })
-    for (const it of [unsent, lost]) expect(await standing(it)).toMatchObject({ attempt: 2, held: paid })
+    for (const it of [unsent, lost]) expect(await stateOf(it)).toMatchObject({ attempt: 2, held: paid })
   })
 
   test('is given up all the same where it never left', async () => {
     const it = await begun(subject)
     await send(it, says.notSent)
-    await scene.clock.advance(day)
-    await haltPaymentsOut(scene.db.owner, 'test')
+    await scripted.clock.advance(day)
+    await haltPaymentsOut(scripted.db.owner, 'test')
     await turn(it, {})
-    await resumePaymentsOut(scene.db.owner, 'test')
-    expect(await standing(it)).toMatchObject({ status: 'failed', held: returned })
+    await resumePaymentsOut(scripted.db.owner, 'test')
+    expect(await stateOf(it)).toMatchObject({ status: 'failed', held: returned })
   })
 })
 
@@ -270,7 +270,7 @@ describe('our float at the operator is empty', () => {
     expect(await errorsDuring(() => send(it, floatEmpty))).toEqual([
       'alarm: our float at an operator is empty',
     ])
-    expect(await standing(it)).toMatchObject({
+    expect(await stateOf(it)).toMatchObject({
       status: 'failed',
       why: 'FLOAT_INSUFFICIENT',
       nextS: null,
@@ -284,16 +284,16 @@ describe('our float at the operator is empty', () => {
     const errors = await errorsDuring(async () => {
       expect(await send(it, floatEmpty)).toMatchObject({ status: 'processing', refusal: null })
       for (const pause of [30, 60, 120, 240, 480, 900, 900]) {
-        const now = await standing(it)
+        const now = await stateOf(it)
         expect(now).toMatchObject({ status: 'processing', state: 'unsent', held: untouched })
         expect(now.nextS).toEqual(seconds(pause))
-        await scene.clock.advance(pause * second)
+        await scripted.clock.advance(pause * second)
         await turn(it, { disburse: [floatEmpty] })
       }
       await turn(it, { disburse: [says.settled] })
     })
     expect(errors).toEqual(['alarm: our float at an operator is empty'])
-    expect(await standing(it)).toMatchObject({ status: 'completed', held: paid })
+    expect(await stateOf(it)).toMatchObject({ status: 'completed', held: paid })
     const identities = new Set(script.paidOut.map(({ handle }) => handle.correlationId))
     expect([script.paidOut.length, identities.size]).toEqual([9, 1])
     expect(await complaints(it)).toEqual([])
@@ -302,20 +302,20 @@ describe('our float at the operator is empty', () => {
   test('a payout that waited for a day failed, and says why', async () => {
     const it = await begun('payout')
     await send(it, floatEmpty)
-    await scene.clock.advance(day)
+    await scripted.clock.advance(day)
     await turn(it, {})
-    expect(await standing(it)).toMatchObject({ status: 'failed', why: 'FLOAT_INSUFFICIENT', held: returned })
+    expect(await stateOf(it)).toMatchObject({ status: 'failed', why: 'FLOAT_INSUFFICIENT', held: returned })
     expect(await complaints(it)).toEqual([])
   })
 
   test('a payout that waited, and then was out of reach until its day was over, says that', async () => {
     const it = await begun('payout')
     await send(it, floatEmpty)
-    await scene.clock.advance(hour)
+    await scripted.clock.advance(hour)
     await turn(it, { disburse: [says.notSent] })
-    await scene.clock.advance(day)
+    await scripted.clock.advance(day)
     await turn(it, {})
-    expect(await standing(it)).toMatchObject({
+    expect(await stateOf(it)).toMatchObject({
       status: 'failed',
       why: 'OPERATOR_UNAVAILABLE',
       held: returned,
@@ -336,7 +336,7 @@ describe('our float at the operator is empty', () => {
     ['of which nobody knew', says.unknown],
   ])('a deposit %s, and of which its operator has no record, fails at once', async (_what, first) => {
     const it = await lostThenTurnedAway('deposit', first)
-    expect(await standing(it)).toMatchObject({
+    expect(await stateOf(it)).toMatchObject({
       status: 'failed',
       why: 'FLOAT_INSUFFICIENT',
       attempt: 2,
@@ -352,19 +352,19 @@ describe('our float at the operator is empty', () => {
       for (const pause of [120, 240, 480, 900, 900]) {
         await lowerFence(it)
         await turn(it, { query: [answers.absent], disburse: [floatEmpty] })
-        const now = await standing(it)
+        const now = await stateOf(it)
         expect(now).toMatchObject({ status: 'processing', state: 'doubt', held: untouched })
         expect(now.nextS).toEqual(seconds(pause))
       }
     })
     expect(errors).toEqual([])
-    await scene.clock.advance(day)
+    await scripted.clock.advance(day)
     // The last send may still arrive.
     await turn(it, { query: [answers.absent] })
-    expect(await standing(it)).toMatchObject({ status: 'processing', attempt: 7, held: untouched })
+    expect(await stateOf(it)).toMatchObject({ status: 'processing', attempt: 7, held: untouched })
     await lowerFence(it)
     await turn(it, { query: [answers.absent] })
-    expect(await standing(it)).toMatchObject({ status: 'failed', why: 'FLOAT_INSUFFICIENT', held: returned })
+    expect(await stateOf(it)).toMatchObject({ status: 'failed', why: 'FLOAT_INSUFFICIENT', held: returned })
     expect(await complaints(it)).toEqual([])
   })
 
@@ -372,17 +372,17 @@ describe('our float at the operator is empty', () => {
     const it = await lostThenTurnedAway('payout')
     await lowerFence(it)
     await turn(it, { query: [answers.absent], disburse: [says.unknown] })
-    await scene.clock.advance(2 * day)
+    await scripted.clock.advance(2 * day)
     await lowerFence(it)
     await turn(it, { query: [answers.absent], disburse: [says.accepted] })
-    expect(await standing(it)).toMatchObject({ status: 'processing', state: 'accepted', held: untouched })
+    expect(await stateOf(it)).toMatchObject({ status: 'processing', state: 'accepted', held: untouched })
   })
 })
 
 test('the movements of a payout that was paid with less: reserve, post, release', async () => {
   const it = await begun('payout')
   await send(it, { ...says.settled, evidence: { ...evidence, amount: 4_000n } })
-  expect(await movementsOf(scene.pool, `payout:${it.id}`)).toEqual([
+  expect(await entriesOf(scripted.pool, `payout:${it.id}`)).toEqual([
     'reserve available > reserved 5000',
     'post reserved > clearing_operator_a 4000',
     'release reserved > available 1000',

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { recordCallback } from '../../src/requests/record-callback.ts'
 import { checkRequest } from '../../src/requests/check.ts'
 import { eventTypes, fundedMerchant, openCollection, settleMany } from '../kit/money.ts'
-import { movementsOf } from '../kit/money-out.ts'
+import { entriesOf } from '../kit/money-out.ts'
 import {
   begun,
   complaints,
@@ -10,7 +10,7 @@ import {
   errorsDuring,
   kinds,
   send,
-  standing,
+  stateOf,
   take,
   turn,
 } from '../kit/scripted-disbursement.ts'
@@ -20,18 +20,18 @@ import {
   killSecondCommit,
   minute,
   says,
-  scene,
+  scripted,
   script,
   seconds,
-  useScene,
+  useScriptedOperator,
 } from '../kit/scripted-operator.ts'
 
-useScene()
+useScriptedOperator()
 
 const reversed = { deposit: 'reversed', payout: 'completed' } as const
 const causeOf = ({ subject, id }: Disbursement) => `${subject === 'deposit' ? 'transaction' : 'payout'}:${id}`
 const callbackSays = ({ requestId }: Disbursement, said: 'settled' | 'reversed') =>
-  recordCallback(scene.pool, {
+  recordCallback(scripted.pool, {
     provider: 'OperatorA',
     dedupeKey: `${requestId} ${said} ${Math.random()}`,
     body: '{}',
@@ -51,21 +51,21 @@ describe.each(kinds)('a %s that was paid', (subject) => {
     const it = await settled()
     await callbackSays(it, 'reversed')
     await turn(it, { query: [answers.reversed] })
-    expect(await standing(it)).toMatchObject({ status: reversed[subject], nextS: null, held: '20000 + 0' })
-    expect((await movementsOf(scene.pool, causeOf(it))).at(-1)).toBe(
+    expect(await stateOf(it)).toMatchObject({ status: reversed[subject], nextS: null, held: '20000 + 0' })
+    expect((await entriesOf(scripted.pool, causeOf(it))).at(-1)).toBe(
       'reverse clearing_operator_a > available 5000',
     )
-    const events = await eventTypes(scene.pool, it.merchantId)
+    const events = await eventTypes(scripted.pool, it.merchantId)
     expect(events.at(-1)).toBe(`${subject}_reversed`)
     await callbackSays(it, 'reversed')
     await turn(it, { query: [answers.reversed] })
-    expect(await standing(it)).toMatchObject({ nextS: null, held: '20000 + 0' })
-    expect(await eventTypes(scene.pool, it.merchantId)).toEqual(events)
+    expect(await stateOf(it)).toMatchObject({ nextS: null, held: '20000 + 0' })
+    expect(await eventTypes(scripted.pool, it.merchantId)).toEqual(events)
     // An older answer brings no further question.
     script.callbacks = 'none'
     await callbackSays(it, 'reversed')
     await turn(it, { query: [answers.settled] })
-    expect(await standing(it)).toMatchObject({ nextS: null, held: '20000 + 0' })
+    expect(await stateOf(it)).toMatchObject({ nextS: null, held: '20000 + 0' })
     expect(await complaints(it)).toEqual([])
   })
 
@@ -73,8 +73,8 @@ describe.each(kinds)('a %s that was paid', (subject) => {
     const it = await begun(subject)
     await send(it, says.accepted)
     await turn(it, { query: [answers.reversed] })
-    expect(await standing(it)).toMatchObject({ status: reversed[subject], nextS: null, held: '20000 + 0' })
-    expect((await eventTypes(scene.pool, it.merchantId)).slice(-2)).toEqual([
+    expect(await stateOf(it)).toMatchObject({ status: reversed[subject], nextS: null, held: '20000 + 0' })
+    expect((await eventTypes(scripted.pool, it.merchantId)).slice(-2)).toEqual([
       `${subject}_completed`,
       `${subject}_reversed`,
     ])
@@ -87,9 +87,9 @@ describe.each(kinds)('a %s that was paid', (subject) => {
     const second = killSecondCommit()
     await expect(turn(it, { query: [answers.reversed] })).rejects.toThrow('killed')
     second.mockRestore()
-    expect(await standing(it)).toMatchObject({ state: 'settled', nextS: seconds(0), held: '15000 + 0' })
+    expect(await stateOf(it)).toMatchObject({ state: 'settled', nextS: seconds(0), held: '15000 + 0' })
     await turn(it, { query: [answers.reversed] })
-    expect(await standing(it)).toMatchObject({ status: reversed[subject], nextS: null, held: '20000 + 0' })
+    expect(await stateOf(it)).toMatchObject({ status: reversed[subject], nextS: null, held: '20000 + 0' })
     expect(await complaints(it)).toEqual([])
   })
 
@@ -102,12 +102,12 @@ describe.each(kinds)('a %s that was paid', (subject) => {
       await callbackSays(it, 'reversed')
       const younger = await take(it)
       script.query = [answers.settled, answers.reversed]
-      await checkRequest(scene.services, older)
-      if (other === 'lives') await checkRequest(scene.services, younger)
+      await checkRequest(scripted.services, older)
+      if (other === 'lives') await checkRequest(scripted.services, younger)
       // Whatever one that died had heard, it noted nothing: what it asked is due again.
-      expect((await standing(it)).nextS).toEqual(other === 'lives' ? null : seconds(30))
+      expect((await stateOf(it)).nextS).toEqual(other === 'lives' ? null : seconds(30))
       if (other === 'dies') await turn(it, { query: [answers.reversed] })
-      expect(await standing(it)).toMatchObject({ status: reversed[subject], nextS: null, held: '20000 + 0' })
+      expect(await stateOf(it)).toMatchObject({ status: reversed[subject], nextS: null, held: '20000 + 0' })
       expect(await complaints(it)).toEqual([])
     },
   )
@@ -119,7 +119,7 @@ describe.each(kinds)('a %s that was paid', (subject) => {
   ] as const)('by an operator that %s', async (_what, callbacks, synchronous, watched) => {
     Object.assign(script, { callbacks, synchronous })
     const it = await settled()
-    expect((await standing(it)).nextS).toEqual(watched ? seconds(60) : null)
+    expect((await stateOf(it)).nextS).toEqual(watched ? seconds(60) : null)
     if (!watched) return
     for (const [advanceMs, nextS] of [
       [minute, 9 * 60],
@@ -127,26 +127,26 @@ describe.each(kinds)('a %s that was paid', (subject) => {
       [50 * minute, 23 * 3_600],
       [23 * hour, null],
     ] as const) {
-      await scene.clock.advance(advanceMs)
+      await scripted.clock.advance(advanceMs)
       await turn(it, { query: [answers.settled] })
-      expect((await standing(it)).nextS).toEqual(nextS === null ? null : seconds(nextS))
+      expect((await stateOf(it)).nextS).toEqual(nextS === null ? null : seconds(nextS))
     }
-    expect(await standing(it)).toMatchObject({ held: '15000 + 0' })
+    expect(await stateOf(it)).toMatchObject({ held: '15000 + 0' })
   })
 
   test('and, its callback says, given back: it is asked until its books say so too', async () => {
     const it = await settled()
-    await scene.clock.advance(30 * 24 * hour)
+    await scripted.clock.advance(30 * 24 * hour)
     await callbackSays(it, 'reversed')
     await turn(it, { query: [answers.settled] })
-    expect(await standing(it)).toMatchObject({ nextS: seconds(60), held: '15000 + 0' })
-    await scene.clock.advance(minute)
+    expect(await stateOf(it)).toMatchObject({ nextS: seconds(60), held: '15000 + 0' })
+    await scripted.clock.advance(minute)
     await turn(it, { query: [answers.settled] })
-    expect(await standing(it)).toMatchObject({ nextS: seconds(9 * 60) })
+    expect(await stateOf(it)).toMatchObject({ nextS: seconds(9 * 60) })
     await turn(it, { query: [answers.unreachable] })
-    expect(await standing(it)).toMatchObject({ nextS: seconds(2, 60) })
+    expect(await stateOf(it)).toMatchObject({ nextS: seconds(2, 60) })
     await turn(it, { query: [answers.reversed] })
-    expect(await standing(it)).toMatchObject({ nextS: null, held: '20000 + 0' })
+    expect(await stateOf(it)).toMatchObject({ nextS: null, held: '20000 + 0' })
   })
 
   test('while its callback says given back: it is asked until its books say so too', async () => {
@@ -154,7 +154,7 @@ describe.each(kinds)('a %s that was paid', (subject) => {
     await send(it, says.accepted)
     await callbackSays(it, 'reversed')
     await turn(it, { query: [answers.settled] })
-    expect(await standing(it)).toMatchObject({ nextS: seconds(60), held: '15000 + 0' })
+    expect(await stateOf(it)).toMatchObject({ nextS: seconds(60), held: '15000 + 0' })
   })
 
   test('and disowned later: nothing moves, and somebody is called', async () => {
@@ -163,7 +163,7 @@ describe.each(kinds)('a %s that was paid', (subject) => {
     expect(await errorsDuring(() => turn(it, { query: [answers.absent] }))).toEqual([
       'the operator disowns a payment',
     ])
-    expect(await standing(it)).toMatchObject({ held: '15000 + 0' })
+    expect(await stateOf(it)).toMatchObject({ held: '15000 + 0' })
   })
 })
 
@@ -177,7 +177,7 @@ describe.each(kinds)('a %s that failed, and that its operator paid all the same'
       expect(await errorsDuring(() => turn(it, { query: [answers[said]] }))).toEqual([
         'alarm: an operator paid what had failed',
       ])
-      expect(await standing(it)).toMatchObject({
+      expect(await stateOf(it)).toMatchObject({
         status: 'failed',
         state: 'refused',
         nextS: null,
@@ -189,38 +189,38 @@ describe.each(kinds)('a %s that failed, and that its operator paid all the same'
 })
 
 test('a refund that comes back frees its money; what it refunded stays reversed', async () => {
-  const merchant = await fundedMerchant(scene.pool, 20_000n)
-  const paid = await openCollection(scene.pool, merchant, { amount: 5_000n })
-  await settleMany(scene.pool, [{ id: paid.transactionId, to: 'success' }])
+  const merchant = await fundedMerchant(scripted.pool, 20_000n)
+  const paid = await openCollection(scripted.pool, merchant, { amount: 5_000n })
+  await settleMany(scripted.pool, [{ id: paid.transactionId, to: 'success' }])
   const it = await begun('deposit', { merchant, refundOf: paid.transactionId })
   await send(it, says.settled)
   await callbackSays(it, 'reversed')
   expect(await errorsDuring(() => turn(it, { query: [answers.reversed] }))).toEqual([
     'an operator took back a refund',
   ])
-  expect(await standing(it)).toMatchObject({ status: 'reversed', held: '25000 + 0' })
+  expect(await stateOf(it)).toMatchObject({ status: 'reversed', held: '25000 + 0' })
   const payment = { ...it, id: paid.transactionId, requestId: paid.requestId }
-  expect(await standing(payment)).toMatchObject({ status: 'reversed' })
+  expect(await stateOf(payment)).toMatchObject({ status: 'reversed' })
 
   // Its own operator takes the payment back as well: that moves, once.
   await callbackSays(payment, 'reversed')
   await turn(payment, { query: [answers.reversed] })
   await callbackSays(payment, 'reversed')
   await turn(payment, { query: [answers.reversed] })
-  expect(await standing(payment)).toMatchObject({ status: 'reversed', nextS: null, held: '20000 + 0' })
+  expect(await stateOf(payment)).toMatchObject({ status: 'reversed', nextS: null, held: '20000 + 0' })
   expect(await complaints(it)).toEqual([])
 })
 
 test('a payment that refunds gave back is watched on where its operator calls nobody back', async () => {
   script.callbacks = 'none'
-  const merchant = await fundedMerchant(scene.pool, 20_000n)
-  const paid = await openCollection(scene.pool, merchant, { amount: 5_000n })
-  await settleMany(scene.pool, [{ id: paid.transactionId, to: 'success' }])
+  const merchant = await fundedMerchant(scripted.pool, 20_000n)
+  const paid = await openCollection(scripted.pool, merchant, { amount: 5_000n })
+  await settleMany(scripted.pool, [{ id: paid.transactionId, to: 'success' }])
   const it = await begun('deposit', { merchant, refundOf: paid.transactionId })
   await send(it, says.settled)
   const payment = { ...it, id: paid.transactionId, requestId: paid.requestId }
   await turn(payment, { query: [answers.settled] })
-  expect(await standing(payment)).toMatchObject({ status: 'reversed', nextS: seconds(60) })
+  expect(await stateOf(payment)).toMatchObject({ status: 'reversed', nextS: seconds(60) })
 })
 
 test('100 parallel outcomes of one payout: the first counts', async () => {
@@ -232,13 +232,13 @@ test('100 parallel outcomes of one payout: the first counts', async () => {
   const ends = await Promise.all(
     Array.from({ length: 100 }, (_, n) =>
       subjects.payout.settle(
-        scene.services,
+        scripted.services,
         it.id,
         n % 2 ? paid : { status: 'failed', source: 'query', refusal },
       ),
     ),
   )
   expect(ends.filter(({ moved }) => moved)).toHaveLength(1)
-  expect(await movementsOf(scene.pool, causeOf(it))).toHaveLength(2)
+  expect(await entriesOf(scripted.pool, causeOf(it))).toHaveLength(2)
   expect(await complaints(it)).toEqual([])
 })

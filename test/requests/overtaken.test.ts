@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { InitiateOutcome } from '../../src/operators/operator.ts'
 import type { OpenRequest } from '../../src/requests/open-request.ts'
-import { deadlineIn } from '../../src/operators/waiting.ts'
+import { deadlineIn } from '../../src/operators/call-limits.ts'
 import { sendRequest } from '../../src/requests/send.ts'
 import { checkRequest } from '../../src/requests/check.ts'
 import { subjects } from '../../src/resources/subjects.ts'
@@ -12,7 +12,7 @@ import {
   floatEmpty,
   kinds,
   send,
-  standing,
+  stateOf,
   take,
   turn,
 } from '../kit/scripted-disbursement.ts'
@@ -25,21 +25,21 @@ import {
   lowerFence,
   minute,
   says,
-  scene,
+  scripted,
   script,
   stands,
-  useScene,
+  useScriptedOperator,
 } from '../kit/scripted-operator.ts'
 
-useScene()
+useScriptedOperator()
 
 const waiting = { status: 'processing', held: '15000 + 5000' }
 const sendLate = (request: OpenRequest) =>
-  sendRequest(scene.services, request, 'interactive', deadlineIn(10_000))
+  sendRequest(scripted.services, request, 'interactive', deadlineIn(10_000))
 
 /** Whoever gives a request up has the right to, and stalls before it says so; the next statement waits. */
 async function stalled(request: OpenRequest) {
-  const { batches } = scene.services
+  const { batches } = scripted.services
   const there = Promise.withResolvers<void>()
   const gate = Promise.withResolvers<void>()
   const waits = {
@@ -49,7 +49,7 @@ async function stalled(request: OpenRequest) {
       return gate.promise.then(() => batches.run(...item))
     },
   }
-  const end = checkRequest({ ...scene.services, batches: waits as typeof batches }, request)
+  const end = checkRequest({ ...scripted.services, batches: waits as typeof batches }, request)
   await there.promise
   return () => {
     gate.resolve()
@@ -63,7 +63,7 @@ describe.each(kinds)('a %s that was sent again, and taken, while its first sende
     const first = { ...(await take(it)), state: 'sending' as const }
     await lowerFence(it)
     await turn(it, { query: [answers.absent], disburse: [says.accepted] })
-    expect(await standing(it)).toMatchObject({ ...waiting, state: 'accepted', attempt: 2 })
+    expect(await stateOf(it)).toMatchObject({ ...waiting, state: 'accepted', attempt: 2 })
     return { it, first }
   }
 
@@ -74,9 +74,9 @@ describe.each(kinds)('a %s that was sent again, and taken, while its first sende
     const { it, first } = await overtaken()
     script.disburse = [late]
     expect(await sendLate(first)).toMatchObject({ status: 'processing', refusal: null })
-    expect(await standing(it)).toMatchObject({ ...waiting, state: 'accepted', nextS: expect.any(Number) })
+    expect(await stateOf(it)).toMatchObject({ ...waiting, state: 'accepted', nextS: expect.any(Number) })
     expect(await errorsDuring(() => turn(it, { query: [answers.settled] }))).toEqual([])
-    expect(await standing(it)).toMatchObject({ state: 'settled', held: '15000 + 0' })
+    expect(await stateOf(it)).toMatchObject({ state: 'settled', held: '15000 + 0' })
     expect(await complaints(it)).toEqual([])
   })
 
@@ -87,19 +87,19 @@ describe.each(kinds)('a %s that was sent again, and taken, while its first sende
     const both = [
       { status: 'failed', source: 'initiate', refusal, attempt: first.attempt } as const,
       { status: 'success', source: 'query', evidence: answers.settled.evidence, watchMs: null } as const,
-    ].map((outcome) => settle(scene.services, it.id, outcome))
+    ].map((outcome) => settle(scripted.services, it.id, outcome))
     expect(await Promise.all(both)).toMatchObject([{ moved: false }, { moved: true, status: success }])
   })
 
   test('given up by who has the right to, and says so too late: it waits all the same', async () => {
     const it = await begun(subject)
     await send(it, says.notSent)
-    await scene.clock.advance(2 * day)
+    await scripted.clock.advance(2 * day)
     const goOn = await stalled(await take(it))
     await lowerFence(it)
     await turn(it, { query: [answers.absent], disburse: [says.accepted] })
     expect(await goOn()).toMatchObject({ status: 'processing' })
-    expect(await standing(it)).toMatchObject({ ...waiting, state: 'accepted', attempt: 3 })
+    expect(await stateOf(it)).toMatchObject({ ...waiting, state: 'accepted', attempt: 3 })
     expect(await complaints(it)).toEqual([])
   })
 })
@@ -110,7 +110,7 @@ test('a refusal of the very send that the operator is known to have: it is asked
   await turn(it, { query: [answers.pending] })
   script.disburse = [says.refused]
   expect(await sendLate(first)).toMatchObject({ status: 'processing', refusal: null })
-  expect(await standing(it)).toMatchObject({ ...waiting, state: 'accepted', attempt: 1 })
+  expect(await stateOf(it)).toMatchObject({ ...waiting, state: 'accepted', attempt: 1 })
 })
 
 describe('a collection that was sent again, and taken, while its first sender stood still', () => {
@@ -130,7 +130,7 @@ describe('a collection that was sent again, and taken, while its first sender st
     script.collect = [says.notSent]
     await sendLate(opened.request)
     const young = await claim(opened)
-    await scene.clock.advance(minute)
+    await scripted.clock.advance(minute)
     const goOn = await stalled(await claim(opened))
     await lowerFence(opened)
     script.collect = [says.accepted]
@@ -140,10 +140,10 @@ describe('a collection that was sent again, and taken, while its first sender st
       state: 'doubt',
       attempt: 2,
       claimedAt: new Date(),
-      createdAt: scene.clock.now(),
+      createdAt: scripted.clock.now(),
     } as const
     script.query = [answers.absent]
-    await checkRequest(scene.services, doubt)
+    await checkRequest(scripted.services, doubt)
     expect(await goOn()).toMatchObject({ status: 'pending' })
     expect(await stands(opened)).toMatchObject({ status: 'pending', state: 'accepted', attempt: 3 })
   })

@@ -9,9 +9,9 @@ import { resolveJob, serviceJobs, dueRequestsMax } from '../../src/resources/job
 import { limits } from '../../src/shared/limits.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { openCollection } from '../kit/money.ts'
-import { answers, hour, scene, useScene } from '../kit/scripted-operator.ts'
+import { answers, hour, scripted, useScriptedOperator } from '../kit/scripted-operator.ts'
 
-useScene()
+useScriptedOperator()
 // The timer never fires within a test: only free places make the job take more.
 Object.assign(limits, { resolveEveryMs: hour })
 
@@ -23,7 +23,7 @@ let schedule: Schedule
 let looks: number
 
 beforeEach(async () => {
-  await scene.db.owner.query('UPDATE operator_request SET next_check_at = NULL')
+  await scripted.db.owner.query('UPDATE operator_request SET next_check_at = NULL')
   questions = []
   arrivals = []
   looks = 0
@@ -48,8 +48,8 @@ async function asked(count: number): Promise<void> {
 }
 
 async function openDue(count: number): Promise<void> {
-  await Promise.all(Array.from({ length: count }, () => openCollection(scene.pool, scene.merchant)))
-  await scene.db.owner.query(
+  await Promise.all(Array.from({ length: count }, () => openCollection(scripted.pool, scripted.merchant)))
+  await scripted.db.owner.query(
     `UPDATE operator_request SET state = 'accepted', next_check_at = now() - interval '1 s'
      WHERE next_check_at IS NOT NULL`,
   )
@@ -57,9 +57,9 @@ async function openDue(count: number): Promise<void> {
 
 function startResolving(): void {
   const services = {
-    ...scene.services,
+    ...scripted.services,
     operators: { list: () => [{ provider: 'OperatorA' }], find: () => operator },
-    wakeJob: (name: string) => schedule.wake(name),
+    notifyJob: (name: string) => schedule.notify(name),
   } as unknown as Services
   const job = serviceJobs(services).find(({ name }) => name === resolveJob('OperatorA'))
   if (!job) throw new Error('no such job')
@@ -114,14 +114,14 @@ test('where nothing more is due one look finds that out, and further answers sta
 
 /** Waits until every answer was noted and the job knows of it. */
 async function allChecked(): Promise<void> {
-  while (scene.services.flights.size > 0) await Promise.allSettled(scene.services.flights.values())
+  while (scripted.services.inFlight.size > 0) await Promise.allSettled(scripted.services.inFlight.values())
   await turn()
 }
 
 async function countWhere(where: string): Promise<number> {
-  const { rows } = await scene.db.owner.query<{ count: bigint }>(
+  const { rows } = await scripted.db.owner.query<{ count: bigint }>(
     `SELECT count(*) FROM operator_request WHERE merchant_id = $1 AND ${where}`,
-    [scene.merchant.merchantId],
+    [scripted.merchant.merchantId],
   )
   return Number(rows[0]?.count)
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { nextCheckMs, nextDoubtCheckMs, politeCheckMs } from '../../src/requests/schedule.ts'
+import { nextCheckMs, nextUnknownCheckMs, politeCheckMs } from '../../src/requests/schedule.ts'
 
 const second = 1_000
 const minute = 60 * second
@@ -40,10 +40,10 @@ describe('an open collection is asked about', () => {
 })
 
 test('an operation in doubt is asked about soon, then less and less often', () => {
-  const pauses = Array.from({ length: 8 }, (_, checks) => nextDoubtCheckMs(checks, even))
+  const pauses = Array.from({ length: 8 }, (_, checks) => nextUnknownCheckMs(checks, even))
   expect(pauses).toEqual([2, 4, 8, 15, 30, 60, 60, 60].map((seconds) => seconds * second))
-  expect(nextDoubtCheckMs(0, 0)).toBe(1_600)
-  expect(nextDoubtCheckMs(1_000_000, 1)).toBe(72_000)
+  expect(nextUnknownCheckMs(0, 0)).toBe(1_600)
+  expect(nextUnknownCheckMs(1_000_000, 1)).toBe(72_000)
 })
 
 test('no two clocks tick together', () => {

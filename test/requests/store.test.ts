@@ -4,15 +4,15 @@ import { type Batches, openBatches } from '../../src/database/batch.ts'
 import { openDatabase } from '../../src/database/client.ts'
 import { serviceRole } from '../../src/database/migrate.ts'
 import { type CallbackRecord, recordCallback } from '../../src/requests/record-callback.ts'
-import { claimDue, claimOne, claimSend, noteRequest, type RequestNote } from '../../src/requests/store.ts'
-import { makeMerchant, type TestMerchant } from '../kit/merchants.ts'
+import { claimDue, claimOne, claimSend, recordRequest, type RequestRecord } from '../../src/requests/store.ts'
+import { makeMerchant, type SignedInMerchant } from '../kit/merchants.ts'
 import { openCollection, settleMany } from '../kit/money.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
 let db: TestDatabase
 let pool: pg.Pool
 let batches: Batches
-let merchant: TestMerchant
+let merchant: SignedInMerchant
 /** A second process. */
 let other: ReturnType<typeof openDatabase>
 
@@ -49,8 +49,8 @@ async function standing(id: bigint) {
   return rows[0]
 }
 
-function note(id: bigint, more: Partial<RequestNote>): Promise<void> {
-  return noteRequest(batches, {
+function note(id: bigint, more: Partial<RequestRecord>): Promise<void> {
+  return recordRequest(batches, {
     id,
     attempt: 1,
     state: 'doubt',

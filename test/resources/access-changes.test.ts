@@ -1,13 +1,13 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import type pg from 'pg'
 import { accessPace } from '../../src/limits/request-limits.ts'
-import { openStage } from '../kit/stage.ts'
+import { openFixture } from '../kit/fixture.ts'
 import type { TestMerchant } from '../kit/app.ts'
 
 // A merchant that changes who has access to its account makes its own payments wait, and nobody else's.
 
-const stage = await openStage()
-const { owner } = stage.database
+const fixture = await openFixture()
+const { owner } = fixture.database
 const paths = ['/pay', '/deposit', '/payouts'] as const
 let held: pg.PoolClient | null = null
 
@@ -26,14 +26,14 @@ async function letGo(): Promise<void> {
 afterEach(letGo)
 
 async function funded(): Promise<TestMerchant> {
-  const merchant = await stage.merchant()
-  await stage.fund(merchant, 1_000_000)
+  const merchant = await fixture.merchant()
+  await fixture.fund(merchant, 1_000_000)
   return merchant
 }
 const ask = (path: (typeof paths)[number], { token }: TestMerchant) => {
   const phone = '70000001'
   const to = path === '/payouts' ? { destination_phone: phone } : { customer_phone: phone }
-  return stage.rest('POST', path, { token, body: { amount: 1_000, payment_method: 'OperatorA', ...to } })
+  return fixture.rest('POST', path, { token, body: { amount: 1_000, payment_method: 'OperatorA', ...to } })
 }
 const times = <T>(count: number, act: () => Promise<T>) => Promise.all(Array.from({ length: count }, act))
 const statuses = async (answers: Promise<{ status: number }[]>) => (await answers).map(({ status }) => status)
@@ -45,7 +45,7 @@ describe.each(paths)('while the access to one merchant is being changed, %s', (p
     const [changing, other] = [await funded(), await funded()]
     await hold(changing)
     const own = times(5, () => ask(path, changing))
-    await stage.database.untilWaiting(1)
+    await fixture.database.untilWaiting(1)
     expect(await statuses(times(5, () => ask(path, other)))).toEqual(Array(5).fill(taken))
     await letGo()
     await own
@@ -59,7 +59,7 @@ describe.each(paths)('while the access to one merchant is being changed, %s', (p
     const changing = await funded()
     const session = await hold(changing)
     const own = times(5, () => ask(path, changing))
-    await stage.database.untilWaiting(1)
+    await fixture.database.untilWaiting(1)
     await session.query(change, [changing.merchantId])
     await letGo()
     expect(await statuses(own)).toEqual(Array(5).fill(status))
@@ -67,16 +67,16 @@ describe.each(paths)('while the access to one merchant is being changed, %s', (p
 })
 
 test('a merchant changes its access once a second, and as often at once as in a minute', async () => {
-  const { token } = await stage.merchant()
+  const { token } = await fixture.merchant()
   const document = `mutation { createApiKey(input: { name: "x", scopes: [PAY] }) { __typename
     ... on Refusal { code retryAfter } } }`
   const answers: { __typename: string; code?: string; retryAfter?: number }[] = []
   for (let n = 0; n < accessPace.max + 2; n += 1) {
-    const { body } = await stage.graphql(document, {}, token)
+    const { body } = await fixture.graphql(document, {}, token)
     answers.push(body['data']?.createApiKey ?? body['errors'][0].extensions)
   }
   expect(answers.slice(0, accessPace.max).every(({ code }) => code === undefined)).toBe(true)
   expect(answers.slice(accessPace.max)).toMatchObject([{ code: 'RATE_LIMITED' }, { code: 'RATE_LIMITED' }])
-  const other = await stage.merchant()
-  expect((await stage.graphql(document, {}, other.token)).body['data'].createApiKey.code).toBeUndefined()
+  const other = await fixture.merchant()
+  expect((await fixture.graphql(document, {}, other.token)).body['data'].createApiKey.code).toBeUndefined()
 })

@@ -1,27 +1,36 @@
 import { setImmediate as tick } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { shareFlight } from '../../src/shared/flights.ts'
-import { deadlineIn } from '../../src/operators/waiting.ts'
+import { singleFlight } from '../../src/shared/single-flight.ts'
+import { deadlineIn } from '../../src/operators/call-limits.ts'
 import { sendRequest } from '../../src/requests/send.ts'
 import { checkRequest } from '../../src/requests/check.ts'
 import { checkPayment } from '../../src/resources/transactions/check.ts'
 import { openCollection } from '../kit/money.ts'
-import { answers, claim, credited, minute, says, scene, script, useScene } from '../kit/scripted-operator.ts'
+import {
+  answers,
+  claim,
+  credited,
+  minute,
+  says,
+  scripted,
+  script,
+  useScriptedOperator,
+} from '../kit/scripted-operator.ts'
 
-useScene()
+useScriptedOperator()
 
 let references = 0
 
 async function collection() {
   const reference = `check-${(references += 1)}`
-  return { reference, ...(await openCollection(scene.pool, scene.merchant, { reference })) }
+  return { reference, ...(await openCollection(scripted.pool, scripted.merchant, { reference })) }
 }
 
 test('100 that ask at once lead to one question, and all hear its answer', async () => {
   const { reference } = await collection()
   script.query = [answers.settled]
   const told = await Promise.all(
-    Array.from({ length: 100 }, () => checkPayment(scene.services, reference, null)),
+    Array.from({ length: 100 }, () => checkPayment(scripted.services, reference, null)),
   )
   expect(new Set(told.map(({ state }) => state))).toEqual(new Set(['success']))
   expect(script.asked).toBe(1)
@@ -31,15 +40,15 @@ test('100 that ask at once lead to one question, and all hear its answer', async
 test('within three seconds the record answers', async () => {
   const { reference } = await collection()
   script.query = [answers.pending]
-  expect((await checkPayment(scene.services, reference, null)).state).toBe('pending')
-  expect((await checkPayment(scene.services, reference, null)).state).toBe('pending')
+  expect((await checkPayment(scripted.services, reference, null)).state).toBe('pending')
+  expect((await checkPayment(scripted.services, reference, null)).state).toBe('pending')
   expect(script.asked).toBe(1)
 })
 
 test('an operator out of reach is no failure of the payment', async () => {
   const { reference } = await collection()
   script.query = [answers.unreachable]
-  await expect(checkPayment(scene.services, reference, null)).rejects.toMatchObject({
+  await expect(checkPayment(scripted.services, reference, null)).rejects.toMatchObject({
     code: 'OPERATOR_UNREACHABLE',
   })
 })
@@ -47,18 +56,18 @@ test('an operator out of reach is no failure of the payment', async () => {
 test('what never left and ends at this question is told, however it ends', async () => {
   const [paid, refused, gone] = [await neverLeft(), await neverLeft(), await neverLeft()]
   script.collect = [says.settled, says.refused]
-  expect((await checkPayment(scene.services, paid.reference, null)).state).toBe('success')
-  expect((await checkPayment(scene.services, refused.reference, null)).state).toBe('failed')
-  await scene.clock.advance(2 * minute)
-  expect((await checkPayment(scene.services, gone.reference, null)).state).toBe('failed')
+  expect((await checkPayment(scripted.services, paid.reference, null)).state).toBe('success')
+  expect((await checkPayment(scripted.services, refused.reference, null)).state).toBe('failed')
+  await scripted.clock.advance(2 * minute)
+  expect((await checkPayment(scripted.services, gone.reference, null)).state).toBe('failed')
 })
 
 /** A collection whose prompt provably did not reach the operator, due to be asked about. */
 async function neverLeft() {
   const opened = await collection()
   script.collect = [says.notSent]
-  await sendRequest(scene.services, await claim(opened), 'interactive', deadlineIn(10_000))
-  await scene.db.owner.query('UPDATE operator_request SET query_after = NULL WHERE id = $1', [
+  await sendRequest(scripted.services, await claim(opened), 'interactive', deadlineIn(10_000))
+  await scripted.db.owner.query('UPDATE operator_request SET query_after = NULL WHERE id = $1', [
     opened.requestId,
   ])
   return opened
@@ -67,8 +76,8 @@ async function neverLeft() {
 test('what is over is answered from the record', async () => {
   const { reference } = await collection()
   script.query = [answers.refused]
-  expect((await checkPayment(scene.services, reference, null)).state).toBe('failed')
-  expect((await checkPayment(scene.services, reference, null)).state).toBe('failed')
+  expect((await checkPayment(scripted.services, reference, null)).state).toBe('failed')
+  expect((await checkPayment(scripted.services, reference, null)).state).toBe('failed')
   expect(script.asked).toBe(1)
 })
 
@@ -76,12 +85,12 @@ test('somebody who asks while the schedule has the right to does not keep it fro
   const opened = await collection()
   const request = await claim(opened)
   script.query = [answers.settled]
-  const { flights } = scene.services
-  const asking = checkPayment(scene.services, opened.reference, null)
+  const { inFlight } = scripted.services
+  const asking = checkPayment(scripted.services, opened.reference, null)
   // The status check is now trying to claim what the schedule holds.
-  while (flights.size === 0) await tick()
-  await shareFlight(scene.services, `check:transaction:${opened.transactionId}`, () =>
-    checkRequest(scene.services, request),
+  while (inFlight.size === 0) await tick()
+  await singleFlight(scripted.services, `check:transaction:${opened.transactionId}`, () =>
+    checkRequest(scripted.services, request),
   )
   await asking
   expect(script.asked).toBe(1)

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { regenerateApiKey, revokeApiKey } from '../../src/identity/api-keys.ts'
 import { openBatches, shareStatement } from '../../src/database/batch.ts'
-import { deactivate, makeMerchant, master, type TestMerchant } from '../kit/merchants.ts'
+import { deactivate, makeMerchant, master, type SignedInMerchant } from '../kit/merchants.ts'
 import {
   type PaymentItem,
   type Collected,
@@ -167,7 +167,7 @@ async function heldOpen(
 /** How a merchant's access ends, and how each is written. */
 const endings: readonly [
   string,
-  (client: pg.Pool | pg.PoolClient, shop: TestMerchant) => Promise<unknown>,
+  (client: pg.Pool | pg.PoolClient, shop: SignedInMerchant) => Promise<unknown>,
 ][] = [
   ['regenerated', (client, shop) => regenerateApiKey(client, master, shop)],
   ['revoked', (client, shop) => revokeApiKey(client, shop)],

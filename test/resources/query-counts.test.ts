@@ -206,11 +206,11 @@ afterAll(() => service.close())
 const counted = new RegExp(
   [
     '"public"\\.',
-    'FROM (transaction_count|movement|approval_verdict|operator_request WHERE recipient)',
+    'FROM (transaction_count|ledger_entry|approval_verdict|operator_request WHERE recipient)',
     'recipients_(pages|totals)\\(',
     'GROUP BY refund_of_id',
     'transaction_(of_kind_)?at\\(',
-    'stream_head',
+    'event_log_position',
   ].join('|'),
 )
 

@@ -4,7 +4,7 @@ import type { Services } from '../../src/context.ts'
 import { openBatches } from '../../src/database/batch.ts'
 import { openDatabase } from '../../src/database/client.ts'
 import { serviceRole } from '../../src/database/migrate.ts'
-import type { Outcome } from '../../src/requests/ending.ts'
+import type { RequestOutcome } from '../../src/requests/outcome.ts'
 import { settleTransaction } from '../../src/resources/transactions/settle.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { makeMerchant } from '../kit/merchants.ts'
@@ -29,11 +29,11 @@ function process(on: pg.Pool): Services {
   return {
     batches: openBatches(on),
     log: createLog('silent'),
-    sequencer: { nudge: () => undefined, close: async () => undefined },
+    sequencer: { notify: () => undefined, close: async () => undefined },
   } as unknown as Services
 }
 
-function paid(amount = 5_000n): Outcome {
+function paid(amount = 5_000n): RequestOutcome {
   const evidence = {
     operatorRef: 'OP-1',
     amount,
@@ -43,12 +43,12 @@ function paid(amount = 5_000n): Outcome {
   } as const
   return { status: 'success', source: 'query', evidence, watchMs: null }
 }
-const refused: Outcome = {
+const refused: RequestOutcome = {
   status: 'failed',
   source: 'query',
   refusal: { reason: 'PAYER_DECLINED', code: 'no', message: 'Declined.' },
 }
-const expired: Outcome = { status: 'expired', source: 'service' }
+const expired: RequestOutcome = { status: 'expired', source: 'service' }
 
 test('100 parallel settlements of one transaction: one credit, one event', async () => {
   const merchant = await makeMerchant(pool)
@@ -140,7 +140,7 @@ test.each([4_900n, 4_999n, 5_000n])('what the operator says was paid is credited
   const { rows } = await db.owner.query(
     `SELECT t.amount, t.settled_amount, t.operator_reference, m.debit, m.credit, r.state, r.next_check_at,
        r.evidence->>'operatorRef' AS evidence
-     FROM transaction t JOIN movement m ON m.cause = 'transaction:' || t.id
+     FROM transaction t JOIN ledger_entry m ON m.cause = 'transaction:' || t.id
        JOIN operator_request r ON r.transaction_id = t.id WHERE t.id = $1`,
     [transactionId],
   )

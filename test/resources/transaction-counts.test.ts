@@ -6,7 +6,7 @@ import { asMerchant } from '../../src/database/merchant-pool.ts'
 import {
   countTransactions,
   findPage,
-  foldCounts,
+  compactCounts,
   type TransactionFilter,
   transactionsWhere,
 } from '../../src/resources/transactions/list.ts'
@@ -25,7 +25,7 @@ beforeAll(async () => {
 afterAll(() => db.drop())
 
 async function fold(take: number): Promise<void> {
-  await pool.query('SELECT fold_transaction_counts($1)', [take])
+  await pool.query('SELECT compact_transaction_counts($1)', [take])
 }
 
 async function problems(): Promise<string[]> {
@@ -36,7 +36,7 @@ async function problems(): Promise<string[]> {
 // Whatever a test did, the counts are those of the rows, before and after the changes are added to them.
 afterEach(async () => {
   const unfolded = await problems()
-  await foldCounts(pool)
+  await compactCounts(pool)
   const wrong = [...unfolded, ...(await problems())]
   if (wrong.length > 0) throw new Error(wrong.join('\n'))
 })
@@ -161,14 +161,14 @@ test('collections and outcomes at once on two pools while counts are added: neve
     const connection = round % 2 ? pool : other
     const made = await collectMany(
       connection,
-      (round % 3 ? items : items.toReversed()).map((each, place) => ({
+      (round % 3 ? items : items.toReversed()).map((each, ordinal) => ({
         ...each,
-        reference: `mixed-${round % 4}-${place}`,
-        provider: place % 2 ? 'OperatorA' : 'OperatorD',
+        reference: `mixed-${round % 4}-${ordinal}`,
+        provider: ordinal % 2 ? 'OperatorA' : 'OperatorD',
       })),
     )
     const ids = made.flatMap(({ transactionId }) => (transactionId === null ? [] : [transactionId]))
-    const outcomes = ids.map((id, place) => ({ id, to: place % 3 ? 'success' : 'failed' }))
+    const outcomes = ids.map((id, ordinal) => ({ id, to: ordinal % 3 ? 'success' : 'failed' }))
     const [moved] = await Promise.all([
       settleMany(connection, outcomes),
       settleMany(round % 2 ? other : pool, outcomes.toReversed()),
@@ -192,7 +192,7 @@ test('what is committed late, below ids already counted, is counted and has its 
   await late.query('SET LOCAL idle_in_transaction_session_timeout = 0')
   await collectMany(late, [item(shop)])
   await fill([shop.merchantId, neighbour.merchantId], 6_000)
-  await foldCounts(pool)
+  await compactCounts(pool)
   await late.query('COMMIT')
   late.release()
   // Others come in the stretch that the second block begins with; 3,000 rows have one wherever they begin.
@@ -215,10 +215,10 @@ test('what is committed late, below ids already counted, is counted and has its 
     // A part in each statement: none may take long.
     for (let from = 0; from < 3_004; from += 100) {
       const misplaced = await pool.query(
-        `SELECT place FROM (
-           SELECT id, row_number() OVER (ORDER BY id DESC) - 1 AS place FROM transaction
+        `SELECT ordinal FROM (
+           SELECT id, row_number() OVER (ORDER BY id DESC) - 1 AS ordinal FROM transaction
            WHERE merchant_id = $1 OFFSET $2 LIMIT 100
-         ) AS row WHERE transaction_at($1, place) IS DISTINCT FROM id`,
+         ) AS row WHERE transaction_at($1, ordinal) IS DISTINCT FROM id`,
         [shop.merchantId, from],
       )
       expect(misplaced.rows).toEqual([])
@@ -274,16 +274,16 @@ test('a backlog is folded within the time of a statement, though the plan was ma
   const { merchantId } = await makeMerchant(db.owner)
   const session = await pool.connect()
   try {
-    await foldCounts(pool)
+    await compactCounts(pool)
     await db.owner.query('VACUUM ANALYZE transaction_count_change')
     // From its sixth run on a session keeps its plan.
-    for (let run = 0; run < 8; run += 1) await session.query('SELECT fold_transaction_counts(20000)')
+    for (let run = 0; run < 8; run += 1) await session.query('SELECT compact_transaction_counts(20000)')
     await db.owner.query(
       `INSERT INTO transaction_count_change (merchant_id, bucket, transaction_type, payment_method, status, n)
        SELECT $1, n / 2, 'pay', 'OperatorA', 'success', 1 - 2 * (n % 2) FROM generate_series(0, 19999) AS n`,
       [merchantId],
     )
-    await session.query('SELECT fold_transaction_counts(20000)')
+    await session.query('SELECT compact_transaction_counts(20000)')
   } finally {
     session.release()
   }

@@ -11,40 +11,40 @@ import {
   hour,
   minute,
   says,
-  scene,
+  scripted,
   script,
   stands,
-  useScene,
+  useScriptedOperator,
 } from '../kit/scripted-operator.ts'
-import { begun, kinds, send, standing, turn } from '../kit/scripted-disbursement.ts'
+import { begun, kinds, send, stateOf, turn } from '../kit/scripted-disbursement.ts'
 
 // The clock of this process is wrong, the database's is right: no age and no end may be computed from it.
 
-useScene()
+useScriptedOperator()
 let right: Clock
 beforeEach(() => {
-  right = scene.services.clock
+  right = scripted.services.clock
 })
 afterEach(() => {
-  scene.services.clock = right
+  scripted.services.clock = right
 })
 
 function skewClock(ms: number): void {
-  scene.services.clock = { now: () => new Date(right.now().getTime() + ms) }
+  scripted.services.clock = { now: () => new Date(right.now().getTime() + ms) }
 }
 
 test('25 h ahead: a payment of a moment ago that somebody asks about stays pending', async () => {
   const reference = 'wait-1'
-  const opened = await openCollection(scene.pool, scene.merchant, { reference })
+  const opened = await openCollection(scripted.pool, scripted.merchant, { reference })
   skewClock(25 * hour)
   script.query = [answers.pending]
-  expect((await checkPayment(scene.services, reference, null)).state).toBe('pending')
+  expect((await checkPayment(scripted.services, reference, null)).state).toBe('pending')
   expect(await stands(opened)).toMatchObject({ status: 'pending' })
 })
 
 test('25 h ahead: what the operator has no record of is sent again', async () => {
   const opened = await accepted()
-  await scene.db.owner.query(
+  await scripted.db.owner.query(
     `UPDATE operator_request SET state = 'doubt', fence_until = now() - interval '1 s' WHERE id = $1`,
     [opened.requestId],
   )
@@ -60,7 +60,7 @@ test.each(kinds)('25 h ahead: a %s that never left is sent again, not given up',
   skewClock(25 * hour)
   await turn(it, { disburse: [says.accepted] })
   expect(script.paidOut).toHaveLength(2)
-  expect(await standing(it)).toMatchObject({ status: 'processing', state: 'accepted' })
+  expect(await stateOf(it)).toMatchObject({ status: 'processing', state: 'accepted' })
 })
 
 test('25 h behind: a payment whose time is over by the database ends', async () => {
@@ -71,7 +71,11 @@ test('25 h behind: a payment whose time is over by the database ends', async () 
 
 test('each minute a process whose clock is wrong raises an alarm with the difference', async () => {
   const error = vi.fn<(...line: unknown[]) => void>()
-  const services = { ...scene.services, operators: { list: () => [] }, log: { error } } as unknown as Services
+  const services = {
+    ...scripted.services,
+    operators: { list: () => [] },
+    log: { error },
+  } as unknown as Services
   const job = serviceJobs(services).find(({ name }) => name === 'clock.compare')
   expect(job?.everyMs).toBe(minute)
   await job?.run()

@@ -3,31 +3,31 @@ import { expect } from 'vitest'
 import type { Context, Services } from '../../src/context.ts'
 import { asMerchant } from '../../src/database/merchant-pool.ts'
 import { DomainError } from '../../src/shared/errors.ts'
-import type { TestMerchant } from '../kit/merchants.ts'
+import type { SignedInMerchant } from '../kit/merchants.ts'
 import type { MoneyModel } from './model-out.ts'
-import { compare, find, type Item, readItems } from './standing.ts'
-import { contextOf, type Treatment, type World } from './world.ts'
+import { compare, find, type ModelItem, readItems } from './payment-states.ts'
+import { contextOf, type Treatment, type SimulationEnvironment } from './environment.ts'
 
 /** The service under test, and what one run has made in it. */
-export interface Real {
-  world: World
+export interface RealOut {
+  environment: SimulationEnvironment
   services: Services
-  merchants: readonly TestMerchant[]
+  merchants: readonly SignedInMerchant[]
   /** The operator's names of what it was asked for. */
-  names: Map<string, Item>
+  names: Map<string, ModelItem>
 }
 
-export type Command = fc.AsyncCommand<MoneyModel, Real>
+export type OutCommand = fc.AsyncCommand<MoneyModel, RealOut>
 
 /** A command that compares model and service when it is done. */
-export function command(words: string, act: (model: MoneyModel, real: Real) => Promise<void>): Command {
+export function command(words: string, act: (model: MoneyModel, real: RealOut) => Promise<void>): OutCommand {
   return {
     check: () => true,
     async run(model, real) {
-      real.world.operator.log.length = 0
+      real.environment.operator.log.length = 0
       await act(model, real)
-      real.world.operator.treatment = 'normal'
-      expect(real.world.operator.failures.splice(0)).toEqual([])
+      real.environment.operator.treatment = 'normal'
+      expect(real.environment.operator.failures.splice(0)).toEqual([])
       await compare(model, real)
     },
     toString: () => words,
@@ -35,8 +35,8 @@ export function command(words: string, act: (model: MoneyModel, real: Real) => P
 }
 
 /** What went over the wire since the command began, in its order. */
-export async function learn(model: MoneyModel, real: Real): Promise<void> {
-  for (const exchange of real.world.operator.log) {
+export async function learn(model: MoneyModel, real: RealOut): Promise<void> {
+  for (const exchange of real.environment.operator.log) {
     const { correlationId } = exchange
     const item = real.names.get(correlationId) ?? (await named(model, real, correlationId))
     const wrong = 'kind' in item ? model.learnOut(item, exchange) : model.learn(item, exchange)
@@ -45,7 +45,7 @@ export async function learn(model: MoneyModel, real: Real): Promise<void> {
 }
 
 /** What the operator knows by a name that is new. */
-async function named(model: MoneyModel, real: Real, correlationId: string): Promise<Item> {
+async function named(model: MoneyModel, real: RealOut, correlationId: string): Promise<ModelItem> {
   const row = (await readItems(real)).find((each) => each.name === correlationId)
   const item = [...model.payments, ...model.outs].find((each) => row && find([row], each))
   if (!item) throw new Error('the operator was asked about what nobody began')
@@ -53,7 +53,7 @@ async function named(model: MoneyModel, real: Real, correlationId: string): Prom
   return item
 }
 
-export async function idOf(real: Real, item: Item): Promise<bigint> {
+export async function idOf(real: RealOut, item: ModelItem): Promise<bigint> {
   const row = find(await readItems(real), item)
   if (!row) throw new Error('it is not there')
   return BigInt(row.id)
@@ -61,14 +61,14 @@ export async function idOf(real: Real, item: Item): Promise<bigint> {
 
 /** A merchant calls a verb. @returns the status, or the code of the refusal */
 export async function call(
-  real: Real,
+  real: RealOut,
   at: number,
   how: Treatment,
   verb: (ctx: Context) => Promise<{ status: string }>,
 ): Promise<string> {
   const merchant = real.merchants[at]
   if (!merchant) throw new Error('no such merchant')
-  real.world.operator.treatment = how
+  real.environment.operator.treatment = how
   try {
     const ctx = contextOf(real.services, merchant)
     return (await asMerchant(merchant.merchantId, () => verb(ctx))).status

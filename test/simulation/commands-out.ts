@@ -8,11 +8,11 @@ import { sendDuePayouts } from '../../src/resources/payouts/send.ts'
 import { collect } from '../../src/resources/transactions/collect.ts'
 import { deposit } from '../../src/resources/transactions/deposit.ts'
 import { refundTransaction } from '../../src/resources/transactions/refund.ts'
-import { call, type Command, command, idOf, learn, listed, paymentOf, type Real } from './acts-out.ts'
+import { call, type OutCommand, command, idOf, learn, listed, paymentOf, type RealOut } from './acts-out.ts'
 import type { ModelPayment } from './model.ts'
 import type { ModelOut, MoneyModel } from './model-out.ts'
-import { find, forgetPauses, type Item, readItems } from './standing.ts'
-import { openNode, type Treatment, treatments } from './world.ts'
+import { find, forgetPauses, type ModelItem, readItems } from './payment-states.ts'
+import { openNode, type Treatment, treatments } from './environment.ts'
 
 const who = fc.nat(1)
 const which = fc.nat(9)
@@ -34,7 +34,7 @@ function collectCommand(input: {
   reference: string
   amount: bigint
   treatment: Treatment
-}): Command {
+}): OutCommand {
   return command(`collect ${listed(input)}`, async (model, real) => {
     const { reference, treatment: how } = input
     const isTaken = model.isTaken('deposit', input.who, reference)
@@ -65,7 +65,7 @@ function depositCommand(input: {
   reference: string
   amount: bigint
   treatment: Treatment
-}): Command {
+}): OutCommand {
   return command(`deposit ${listed(input)}`, async (model, real) => {
     const isTaken = model.isTaken('deposit', input.who, input.reference)
     const isShort = model.worth(input.who) < input.amount
@@ -76,7 +76,7 @@ function depositCommand(input: {
   })
 }
 
-async function depositBegan(model: MoneyModel, real: Real, made: ModelOut, answer: string): Promise<void> {
+async function depositBegan(model: MoneyModel, real: RealOut, made: ModelOut, answer: string): Promise<void> {
   await learn(model, real)
   expect(answer).toBe(made.status === 'failed' ? 'PAYMENT_REFUSED' : made.status)
 }
@@ -90,7 +90,7 @@ const refunds = fc
   })
   .map(refundCommand)
 
-function refundCommand(input: { at: number; part: bigint | null; treatment: Treatment }): Command {
+function refundCommand(input: { at: number; part: bigint | null; treatment: Treatment }): OutCommand {
   return command(`refund ${listed(input)}`, async (model, real) => {
     const original = model.payments[input.at % Math.max(1, model.payments.length)]
     if (!original) return
@@ -143,12 +143,12 @@ function payoutCommand(input: {
   reference: string
   amount: bigint
   inSeconds: number | null
-}): Command {
+}): OutCommand {
   return command(`payout ${listed(input)}`, async (model, real) => {
     const { reference, inSeconds } = input
     const isTaken = model.isTaken('payout', input.who, reference)
     const isShort = inSeconds === null && model.worth(input.who) < input.amount
-    const at = inSeconds === null ? null : real.world.clock.now().getTime() + inSeconds * 1_000
+    const at = inSeconds === null ? null : real.environment.clock.now().getTime() + inSeconds * 1_000
     const answer = await call(real, input.who, 'normal', async (ctx) => {
       await createPayout(ctx, {
         amount: input.amount,
@@ -168,7 +168,7 @@ function payoutCommand(input: {
 }
 
 /** A merchant thinks better of a payout. */
-function cancelCommand(at: number): Command {
+function cancelCommand(at: number): OutCommand {
   return command(`cancel(${at})`, async (model, real) => {
     const all = model.outs.filter(({ kind }) => kind === 'payout')
     const out = all[at % Math.max(1, all.length)]
@@ -183,9 +183,9 @@ function cancelCommand(at: number): Command {
 }
 
 /** What the job does when it is woken. */
-function sendDue(how: Treatment): Command {
+function sendDue(how: Treatment): OutCommand {
   return command(`send(${how})`, async (model, real) => {
-    real.world.operator.treatment = how
+    real.environment.operator.treatment = how
     await sendDuePayouts(real.services, 'OperatorA')
     const begun = model.beginDue()
     await learn(model, real)
@@ -197,8 +197,8 @@ function sendDue(how: Treatment): Command {
 function about(
   what: string,
   at: number,
-  act: (item: Item, name: string, model: MoneyModel, real: Real) => Promise<void>,
-): Command {
+  act: (item: ModelItem, name: string, model: MoneyModel, real: RealOut) => Promise<void>,
+): OutCommand {
   return command(`${what}(${at})`, async (model, real) => {
     const known = [...real.names]
     const [name, item] = known[at % Math.max(1, known.length)] ?? []
@@ -207,17 +207,17 @@ function about(
 }
 
 /** A person answers, or the operator makes up its mind, however late. */
-function decide(at: number, state: 'paid' | 'declined'): Command {
-  return about(state, at, async (_item, name, _model, { world }) => {
-    const operation = world.operator.operations.get(name)
+function decide(at: number, state: 'paid' | 'declined'): OutCommand {
+  return about(state, at, async (_item, name, _model, { environment }) => {
+    const operation = environment.operator.operations.get(name)
     if (operation?.state === 'prompting') operation.state = state
   })
 }
 
 /** The operator gives the money back; whether it says so is its affair. */
-function takeBack(at: number, tells: boolean): Command {
+function takeBack(at: number, tells: boolean): OutCommand {
   return about(tells ? 'taken back, and told ' : 'taken back ', at, async (item, name, model, real) => {
-    const operation = real.world.operator.operations.get(name)
+    const operation = real.environment.operator.operations.get(name)
     if (operation?.state !== 'paid') return
     operation.state = 'reversed'
     if (tells) await report(item, name, 'back', model, real)
@@ -232,22 +232,28 @@ const claims = {
 } as const
 
 /** The operator reports: the `nth` time, in whatever order, and as often as it likes. */
-function callback(at: number, nth: number): Command {
+function callback(at: number, nth: number): OutCommand {
   return about(`callback ${nth} `, at, (item, name, model, real) =>
     report(item, name, String(nth), model, real),
   )
 }
 
-async function report(item: Item, name: string, nth: string, model: MoneyModel, { world }: Real) {
+async function report(
+  item: ModelItem,
+  name: string,
+  nth: string,
+  model: MoneyModel,
+  { environment }: RealOut,
+) {
   const dedupeKey = `${name}:${nth}`
-  const says = claims[world.operator.operations.get(name)?.state ?? 'prompting']
+  const says = claims[environment.operator.operations.get(name)?.state ?? 'prompting']
   const told = {
     provider: 'OperatorA',
     dedupeKey,
     body: '{}',
     requestId: null,
   } as const
-  const kept = await recordCallback(world.pool, {
+  const kept = await recordCallback(environment.pool, {
     ...told,
     correlationId: name,
     says,
@@ -259,14 +265,14 @@ async function report(item: Item, name: string, nth: string, model: MoneyModel, 
 }
 
 /** The job that asks about what is due. What a callback made due is asked about for certain. */
-async function resolve(model: MoneyModel, real: Real): Promise<void> {
+async function resolve(model: MoneyModel, real: RealOut): Promise<void> {
   await forgetPauses(real)
   const job = serviceJobs(real.services).find(({ name }) => name === resolveJob('OperatorA'))
   await job?.run()
-  await Promise.allSettled(real.services.flights.values())
-  const { log } = real.world.operator
+  await Promise.allSettled(real.services.inFlight.values())
+  const { log } = real.environment.operator
   const asked = new Set(log.map(({ correlationId }) => real.names.get(correlationId)))
-  const standing = await readItems(real)
+  const states = await readItems(real)
   for (const item of [...model.payments, ...model.outs]) {
     const isGone = 'kind' in item ? model.isGivenUp(item) : model.isGone(item)
     if (!isGone) {
@@ -274,29 +280,29 @@ async function resolve(model: MoneyModel, real: Real): Promise<void> {
       continue
     }
     // Who is gone is looked at when the schedule says so, and nobody is asked: only the record tells.
-    if (!item.isDue && find(standing, item)?.status !== 'failed') continue
+    if (!item.isDue && find(states, item)?.status !== 'failed') continue
     if ('kind' in item) model.giveUpOut(item)
     else model.giveUp(item)
   }
   await learn(model, real)
 }
 
-function advance(seconds: number): Command {
-  return command(`advance(${seconds} s)`, async (model, { world }) => {
-    await world.advance(seconds * 1_000)
+function advance(seconds: number): OutCommand {
+  return command(`advance(${seconds} s)`, async (model, { environment }) => {
+    await environment.advance(seconds * 1_000)
     model.now += seconds * 1_000
   })
 }
 
-function operatorIs(isDown: boolean): Command {
-  return command(`operator ${isDown ? 'down' : 'up'}`, async (_model, { world }) => {
-    world.operator.isDown = isDown
+function operatorIs(isDown: boolean): OutCommand {
+  return command(`operator ${isDown ? 'down' : 'up'}`, async (_model, { environment }) => {
+    environment.operator.isDown = isDown
   })
 }
 
 /** Whatever was in memory is gone: another process goes on. */
 const restart = command('restart', async (_model, real) => {
-  real.services = openNode(real.world)
+  real.services = openNode(real.environment)
 })
 
 /** What stories need most. */
@@ -305,10 +311,10 @@ function often<T>(arbitrary: T): [T, T, T] {
 }
 
 /** Where runs set out from: money that came in, and some of it on its way out. */
-export const openings: fc.Arbitrary<Command>[] = [collects, fc.oneof(deposits, refunds), payouts]
+export const openings: fc.Arbitrary<OutCommand>[] = [collects, fc.oneof(deposits, refunds), payouts]
 
 /** Everything that can happen to money, by whoever does it. */
-export const everything: fc.Arbitrary<Command>[] = [
+export const everything: fc.Arbitrary<OutCommand>[] = [
   collects,
   ...often(deposits),
   ...often(refunds),
@@ -320,8 +326,8 @@ export const everything: fc.Arbitrary<Command>[] = [
   ...often(fc.tuple(which, fc.boolean()).map(([at, tells]) => takeBack(at, tells))),
   ...often(fc.tuple(which, fc.nat(2)).map(([at, nth]) => callback(at, nth))),
   which.map((at) =>
-    about('stale', at, async (_item, name, _model, { world }) => {
-      world.operator.stale.add(name)
+    about('stale', at, async (_item, name, _model, { environment }) => {
+      environment.operator.stale.add(name)
     }),
   ),
   ...often(fc.constant(command('resolve()', resolve))),
@@ -331,11 +337,11 @@ export const everything: fc.Arbitrary<Command>[] = [
 ]
 
 /** At the end nothing stays undecided: the operator is back, and days later everything is over. */
-export async function finish(model: MoneyModel, real: Real): Promise<void> {
-  const decideAll = command('all paid', async (_model, { world, names }) => {
-    world.operator.stale.clear()
+export async function finish(model: MoneyModel, real: RealOut): Promise<void> {
+  const decideAll = command('all paid', async (_model, { environment, names }) => {
+    environment.operator.stale.clear()
     for (const name of names.keys()) {
-      const operation = world.operator.operations.get(name)
+      const operation = environment.operator.operations.get(name)
       if (operation?.state === 'prompting') operation.state = 'paid'
     }
   })
@@ -350,7 +356,7 @@ export async function finish(model: MoneyModel, real: Real): Promise<void> {
 }
 
 /** The worst end: the operator takes back what came in, and then gives back what went out. */
-export async function worstEnd(model: MoneyModel, real: Real): Promise<void> {
+export async function worstEnd(model: MoneyModel, real: RealOut): Promise<void> {
   const items = [...real.names.values()]
   const all = (isOut: boolean) =>
     items.flatMap((item, at) => ('kind' in item === isOut ? [takeBack(at, true)] : []))

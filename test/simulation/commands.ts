@@ -7,22 +7,22 @@ import { resolveJob, serviceJobs } from '../../src/resources/jobs.ts'
 import { checkPayment, paymentState } from '../../src/resources/transactions/check.ts'
 import { collect } from '../../src/resources/transactions/collect.ts'
 import { DomainError } from '../../src/shared/errors.ts'
-import type { TestMerchant } from '../kit/merchants.ts'
+import type { SignedInMerchant } from '../kit/merchants.ts'
 import type { ModelPayment, PaymentsModel } from './model.ts'
-import { contextOf, type Treatment, treatments, type World } from './world.ts'
+import { contextOf, type Treatment, treatments, type SimulationEnvironment } from './environment.ts'
 
 /** The service under test, and what one run has made in it. */
-export interface Real {
-  world: World
+export interface RealSystem {
+  environment: SimulationEnvironment
   services: Services
-  merchants: readonly TestMerchant[]
+  merchants: readonly SignedInMerchant[]
   /** The operator's names of the payments, in the order of the model's. */
   names: string[]
 }
 
-type Command = fc.AsyncCommand<PaymentsModel, Real>
+type Command = fc.AsyncCommand<PaymentsModel, RealSystem>
 /** What is done, and what the model makes of it. */
-type Act = (model: PaymentsModel, real: Real) => Promise<void>
+type Act = (model: PaymentsModel, real: RealSystem) => Promise<void>
 
 /** A command that compares model and service when it is done. */
 function command(
@@ -33,9 +33,9 @@ function command(
   return {
     check: (model) => check(model),
     async run(model, real) {
-      real.world.operator.log.length = 0
+      real.environment.operator.log.length = 0
       await act(model, real)
-      expect(real.world.operator.failures.splice(0)).toEqual([])
+      expect(real.environment.operator.failures.splice(0)).toEqual([])
       await compare(model, real)
     },
     toString: () => words,
@@ -46,7 +46,7 @@ function command(
 function about(
   words: string,
   at: number,
-  act: (payment: ModelPayment, name: string, model: PaymentsModel, real: Real) => Promise<void>,
+  act: (payment: ModelPayment, name: string, model: PaymentsModel, real: RealSystem) => Promise<void>,
 ): Command {
   const pick = (model: Pick<PaymentsModel, 'payments'>) => at % model.payments.length
   return command(
@@ -86,15 +86,15 @@ export const everything: fc.Arbitrary<Command>[] = [
   ...often(fc.tuple(which, fc.nat(2)).map(([at, nth]) => callback(at, nth))),
   which.map(checkCommand),
   which.map((at) =>
-    about('stale', at, async (_payment, name, _model, { world }) => {
-      world.operator.stale.add(name)
+    about('stale', at, async (_payment, name, _model, { environment }) => {
+      environment.operator.stale.add(name)
     }),
   ),
   ...often(fc.constant(command('resolve()', resolve))),
   fc.constantFrom(8, 45, 5_000, 90_000, 691_200).map(advance),
   fc.boolean().map((isDown) =>
-    command(`operator ${isDown ? 'down' : 'up'}`, async (_model, { world }) => {
-      world.operator.isDown = isDown
+    command(`operator ${isDown ? 'down' : 'up'}`, async (_model, { environment }) => {
+      environment.operator.isDown = isDown
     }),
   ),
 ]
@@ -107,7 +107,7 @@ function collectCommand(input: {
 }): Command {
   const { who, reference, amount, treatment } = input
   return command(`collect(${who}, ${reference}, ${amount}, ${treatment})`, async (model, real) => {
-    const { operator } = real.world
+    const { operator } = real.environment
     const merchant = real.merchants[who]
     if (!merchant) throw new Error('no such merchant')
     const body = {
@@ -137,16 +137,16 @@ function collectCommand(input: {
 
 /** The operator gives the customer the money back. */
 function takeBack(at: number): Command {
-  return about('taken back', at, async (_payment, name, _model, { world }) => {
-    const operation = world.operator.operations.get(name)
+  return about('taken back', at, async (_payment, name, _model, { environment }) => {
+    const operation = environment.operator.operations.get(name)
     if (operation?.state === 'paid') operation.state = 'reversed'
   })
 }
 
 /** A person answers the prompt, however late. */
 function customer(at: number, state: 'paid' | 'declined'): Command {
-  return about(state, at, async (_payment, name, _model, { world }) => {
-    const operation = world.operator.operations.get(name)
+  return about(state, at, async (_payment, name, _model, { environment }) => {
+    const operation = environment.operator.operations.get(name)
     // An operator may also find out later that it was paid after all.
     if (operation?.state === 'prompting' || (operation?.state === 'declined' && state === 'paid'))
       operation.state = state
@@ -158,10 +158,10 @@ const claims = { prompting: 'pending', paid: 'settled', declined: 'refused', rev
 
 /** The operator reports: the `nth` time, in whatever order, and as often as it likes. */
 function callback(at: number, nth: number): Command {
-  return about(`callback ${nth} `, at, async (payment, name, model, { world }) => {
+  return about(`callback ${nth} `, at, async (payment, name, model, { environment }) => {
     const dedupeKey = `${name}:${nth}`
-    const says = claims[world.operator.operations.get(name)?.state ?? 'prompting']
-    const kept = await recordCallback(world.pool, {
+    const says = claims[environment.operator.operations.get(name)?.state ?? 'prompting']
+    const kept = await recordCallback(environment.pool, {
       provider: 'OperatorA',
       dedupeKey,
       body: '{}',
@@ -184,7 +184,7 @@ function checkCommand(at: number): Command {
     const wasOpen = payment.status === 'pending'
     const isGone = model.isGone(payment)
     const answer = await outcomeOf(checkPayment(real.services, payment.reference, merchantId))
-    const { log } = real.world.operator
+    const { log } = real.environment.operator
     expect(log.every(({ correlationId }) => correlationId === name)).toBe(true)
     expect(log.length > 0).toBe(wasOpen && !isGone)
     if (isGone) model.giveUp(payment)
@@ -196,21 +196,21 @@ function checkCommand(at: number): Command {
 }
 
 /** The job that asks about what is due. What a callback made due is asked about for certain. */
-async function resolve(model: PaymentsModel, real: Real): Promise<void> {
+async function resolve(model: PaymentsModel, real: RealSystem): Promise<void> {
   await forgetPauses(real)
   const job = serviceJobs(real.services).find(({ name }) => name === resolveJob('OperatorA'))
   await job?.run()
-  await Promise.allSettled(real.services.flights.values())
-  const asked = new Set(real.world.operator.log.map(({ correlationId }) => correlationId))
+  await Promise.allSettled(real.services.inFlight.values())
+  const asked = new Set(real.environment.operator.log.map(({ correlationId }) => correlationId))
   const gone = model.payments.filter((payment) => model.isGone(payment))
   const due = model.payments.flatMap((payment, at) =>
     payment.isDue && !gone.includes(payment) ? [real.names[at]] : [],
   )
   expect(due.filter((name) => name !== undefined && !asked.has(name))).toEqual([])
   // Who is gone is looked at when the schedule says so, and nobody is asked: only the record tells.
-  const standing = await read(real)
+  const states = await read(real)
   for (const payment of gone) {
-    const row = standing.payments.find(
+    const row = states.payments.find(
       ({ who, reference }) => who === payment.who && reference === payment.reference,
     )
     if (row?.status === 'failed' || payment.isDue) model.giveUp(payment)
@@ -219,8 +219,8 @@ async function resolve(model: PaymentsModel, real: Real): Promise<void> {
 }
 
 function advance(seconds: number): Command {
-  return command(`advance(${seconds} s)`, async (model, { world }) => {
-    await world.advance(seconds * 1_000)
+  return command(`advance(${seconds} s)`, async (model, { environment }) => {
+    await environment.advance(seconds * 1_000)
     model.now += seconds * 1_000
   })
 }
@@ -233,9 +233,9 @@ export const setting: fc.Arbitrary<Command[]> = fc.constantFrom<Command[]>(
 )
 
 /** At the end nothing stays undecided: the operator is back, and a day later everything is over. */
-export async function finish(model: PaymentsModel, real: Real): Promise<void> {
+export async function finish(model: PaymentsModel, real: RealSystem): Promise<void> {
   const end: Command[] = [
-    command('operator up', async (_model, { world }) => void (world.operator.isDown = false)),
+    command('operator up', async (_model, { environment }) => void (environment.operator.isDown = false)),
     advance(90_000),
     command('resolve()', resolve),
   ]
@@ -244,8 +244,8 @@ export async function finish(model: PaymentsModel, real: Real): Promise<void> {
 }
 
 /** What went over the wire since the command began, in its order. */
-function learn(model: PaymentsModel, real: Real): void {
-  for (const exchange of real.world.operator.log) {
+function learn(model: PaymentsModel, real: RealSystem): void {
+  for (const exchange of real.environment.operator.log) {
     const payment = model.payments[real.names.indexOf(exchange.correlationId)]
     if (!payment) throw new Error('the operator was asked about what nobody began')
     expect(model.learn(payment, exchange)).toBe(null)
@@ -253,8 +253,8 @@ function learn(model: PaymentsModel, real: Real): void {
 }
 
 /** As if the last question had been a while ago; an unsent request may be sent from its moment on. */
-async function forgetPauses({ world, merchants }: Real): Promise<void> {
-  await world.db.owner.query(
+async function forgetPauses({ environment, merchants }: RealSystem): Promise<void> {
+  await environment.db.owner.query(
     `UPDATE operator_request SET query_after = NULL,
        fence_until = CASE state WHEN 'unsent' THEN fence_until - interval '1 s' ELSE fence_until END
      WHERE merchant_id = ANY ($1) AND next_check_at IS NOT NULL`,
@@ -278,9 +278,9 @@ interface Standing {
   balances: bigint[]
 }
 
-async function read({ world, merchants }: Real): Promise<Standing> {
+async function read({ environment, merchants }: RealSystem): Promise<Standing> {
   const ids = merchants.map(({ merchantId }) => merchantId)
-  const { rows } = await world.db.owner.query<{ payments: Standing['payments']; balances: string[] }>({
+  const { rows } = await environment.db.owner.query<{ payments: Standing['payments']; balances: string[] }>({
     name: 'standing',
     text: `SELECT
       (SELECT coalesce(json_agg(json_build_object('who', array_position($1::int[], t.merchant_id) - 1,
@@ -297,7 +297,7 @@ async function read({ world, merchants }: Real): Promise<Standing> {
   return { payments: row?.payments ?? [], balances: (row?.balances ?? []).map(BigInt) }
 }
 
-async function compare(model: PaymentsModel, real: Real): Promise<void> {
+async function compare(model: PaymentsModel, real: RealSystem): Promise<void> {
   expect(await read(real)).toEqual({
     payments: model.payments.map(({ who, reference, status, late, events }) => ({
       who,

@@ -9,14 +9,22 @@ import { reverseDisbursement } from '../../src/resources/reverse-disbursement.ts
 import { deposit } from '../../src/resources/transactions/deposit.ts'
 import { refundTransaction } from '../../src/resources/transactions/refund.ts'
 import { openCollection, settleMany } from '../kit/money.ts'
-import { begun, dueNow, passPauses, resolve, type Scene, schedules, worlds } from './scene.ts'
+import {
+  begun,
+  dueNow,
+  passPauses,
+  resolve,
+  type TimedScenario,
+  schedules,
+  environments,
+} from './scenario.ts'
 import { seed } from './seed.ts'
-import { contextOf, judge, openNode, openWorld, type Treatment } from './world.ts'
+import { contextOf, judge, openNode, openEnvironment, type Treatment } from './environment.ts'
 
 // Two sides of the service at work on money that goes out, in every order of their statements and calls that
 // the schedules find. `RUNS=5000` for more of each; a failure prints what replays it.
 
-afterAll(() => Promise.all(worlds.splice(0).map(({ db }) => db.drop())))
+afterAll(() => Promise.all(environments.splice(0).map(({ db }) => db.drop())))
 beforeAll(() => void process.stdout.write(`interleavings of money out: SEED=${seed}\n`))
 
 const evidence = {
@@ -45,21 +53,21 @@ const payee = {
 
 /** A merchant calls a verb on one of the nodes. */
 function asks<T>(
-  { merchant }: Scene,
+  { merchant }: TimedScenario,
   services: Services,
   verb: (ctx: ReturnType<typeof contextOf>) => Promise<T>,
 ): Promise<T> {
   return asMerchant(merchant.merchantId, () => verb(contextOf(services, merchant)))
 }
 
-async function fund({ world, merchant }: Scene, amount: bigint): Promise<void> {
+async function fund({ environment, merchant }: TimedScenario, amount: bigint): Promise<void> {
   const cause = `funding:${merchant.merchantId}`
-  await world.pool.query('SELECT fund_merchant($1, $2, $3)', [merchant.merchantId, cause, amount])
+  await environment.pool.query('SELECT fund_merchant($1, $2, $3)', [merchant.merchantId, cause, amount])
 }
 
 /** A payout of 3,000 that waits, of a merchant that has 5,000. */
-async function payoutOf(scene: Scene, scheduledAt?: Date): Promise<bigint> {
-  await fund(scene, 5_000n)
+async function payoutOf(scenario: TimedScenario, scheduledAt?: Date): Promise<bigint> {
+  await fund(scenario, 5_000n)
   const destination = {
     destinationPhone: '70000001',
     paymentMethod: 'OperatorA',
@@ -69,27 +77,27 @@ async function payoutOf(scene: Scene, scheduledAt?: Date): Promise<bigint> {
     amount: 3_000,
     ...(scheduledAt && { scheduledAt }),
   }
-  const { id } = await asks(scene, openNode(scene.world), (ctx) => createPayout(ctx, input))
+  const { id } = await asks(scenario, openNode(scenario.environment), (ctx) => createPayout(ctx, input))
   // From here on the operator is asked in turns too.
-  scene.world.operator.arrive = (what) => scene.turns.point(what)
+  scenario.environment.operator.arrive = (what) => scenario.turns.point(what)
   return id
 }
 
 /** The same, begun and sent. */
-async function sentPayout(scene: Scene, treatment: Treatment): Promise<bigint> {
-  const { operator } = scene.world
-  const id = await payoutOf(scene)
+async function sentPayout(scenario: TimedScenario, treatment: Treatment): Promise<bigint> {
+  const { operator } = scenario.environment
+  const id = await payoutOf(scenario)
   operator.arrive = async () => {}
   operator.treatment = treatment
-  await sendDuePayouts(openNode(scene.world), 'OperatorA')
+  await sendDuePayouts(openNode(scenario.environment), 'OperatorA')
   operator.treatment = 'normal'
   operator.log.length = 0
-  operator.arrive = (what) => scene.turns.point(what)
+  operator.arrive = (what) => scenario.turns.point(what)
   return id
 }
 
-async function foundOut({ world, merchant }: Scene) {
-  const { rows } = await world.db.owner.query(
+async function foundOut({ environment, merchant }: TimedScenario) {
+  const { rows } = await environment.db.owner.query(
     `SELECT b.available, b.reserved, p.status, p.reversed_at IS NOT NULL AS back, (
          SELECT max(r.attempt) FROM operator_request r
          WHERE r.merchant_id = b.merchant_id AND r.kind = 'disburse'
@@ -103,24 +111,25 @@ async function foundOut({ world, merchant }: Scene) {
   return rows[0] as Record<string, unknown> & { events: string[] }
 }
 
-const sent = ({ world }: Scene) => world.operator.log.filter(({ what }) => what === 'disburse').length
+const sent = ({ environment }: TimedScenario) =>
+  environment.operator.log.filter(({ what }) => what === 'disburse').length
 const codes = (ends: PromiseSettledResult<unknown>[]) =>
   ends.map((end) => (end.status === 'fulfilled' ? 'done' : String((end.reason as { code?: string }).code)))
 
 test.concurrent(
   'begin, begin and cancel: cancelled and never sent, or sent once and not cancelled',
   () =>
-    schedules(async (scene) => {
-      const id = await payoutOf(scene)
-      const [a, b] = scene.sides
-      const [, , end] = await scene.turns.run<unknown>(
+    schedules(async (scenario) => {
+      const id = await payoutOf(scenario)
+      const [a, b] = scenario.sides
+      const [, , end] = await scenario.turns.run<unknown>(
         () => sendDuePayouts(a, 'OperatorA'),
         () => sendDuePayouts(b, 'OperatorA'),
-        () => asks(scene, b, (ctx) => cancelPayout(ctx, id)),
+        () => asks(scenario, b, (ctx) => cancelPayout(ctx, id)),
       )
       const isCancelled = end?.status === 'fulfilled'
-      expect(sent(scene)).toBe(isCancelled ? 0 : 1)
-      expect(await foundOut(scene)).toMatchObject(
+      expect(sent(scenario)).toBe(isCancelled ? 0 : 1)
+      expect(await foundOut(scenario)).toMatchObject(
         isCancelled
           ? { status: 'cancelled', available: 5_000n, reserved: 0n }
           : { status: 'processing', available: 2_000n, reserved: 3_000n },
@@ -132,16 +141,16 @@ test.concurrent(
 test.concurrent(
   'settle, refuse and take back a payout: one outcome, and back only what was paid',
   () =>
-    schedules(async (scene) => {
-      const id = await sentPayout(scene, 'normal')
-      const [a, b] = scene.sides
-      await scene.turns.run<unknown>(
+    schedules(async (scenario) => {
+      const id = await sentPayout(scenario, 'normal')
+      const [a, b] = scenario.sides
+      await scenario.turns.run<unknown>(
         () => settlePayout(a, id, paid),
         () => settlePayout(b, id, refused),
         () => settlePayout(b, id, paid),
         () => reverseDisbursement(a, 'payout', id, evidence),
       )
-      const { status, back, events, available } = await foundOut(scene)
+      const { status, back, events, available } = await foundOut(scenario)
       const isPaid = status === 'completed'
       expect({ events, available }).toEqual({
         events: [
@@ -160,19 +169,19 @@ test.concurrent(
 test.concurrent(
   'two resolvers on a payout that may never have left: the fence lets one of them send',
   () =>
-    schedules(async (scene) => {
-      await sentPayout(scene, 'vanished')
-      await passPauses(scene)
-      const [a, b] = scene.sides
-      await scene.turns.run(
+    schedules(async (scenario) => {
+      await sentPayout(scenario, 'vanished')
+      await passPauses(scenario)
+      const [a, b] = scenario.sides
+      await scenario.turns.run(
         () => resolve(a),
         async () => {
-          await scene.turns.step('pause', () => dueNow(scene))
+          await scenario.turns.step('pause', () => dueNow(scenario))
           await resolve(b)
         },
       )
-      expect(sent(scene)).toBe(1)
-      expect(await foundOut(scene)).toMatchObject({
+      expect(sent(scenario)).toBe(1)
+      expect(await foundOut(scenario)).toMatchObject({
         status: 'processing',
         attempt: 2,
         reserved: 3_000n,
@@ -184,21 +193,21 @@ test.concurrent(
 test.concurrent(
   'deposit and deposit at the last franc, and a payout: what is there goes out once',
   () =>
-    schedules(async (scene) => {
-      await fund(scene, 5_000n)
-      scene.world.operator.arrive = (what) => scene.turns.point(what)
-      scene.world.operator.treatment = 'instant'
-      const [a, b] = scene.sides
+    schedules(async (scenario) => {
+      await fund(scenario, 5_000n)
+      scenario.environment.operator.arrive = (what) => scenario.turns.point(what)
+      scenario.environment.operator.treatment = 'instant'
+      const [a, b] = scenario.sides
       const pay = (services: Services) =>
-        asks(scene, services, (ctx) => deposit(ctx, { ...payee, amount: 3_000 }))
-      const ends = await scene.turns.run<unknown>(
+        asks(scenario, services, (ctx) => deposit(ctx, { ...payee, amount: 3_000 }))
+      const ends = await scenario.turns.run<unknown>(
         () => pay(a),
         () => pay(b),
         () => pay(b),
       )
       expect(codes(ends).toSorted()).toEqual(['INSUFFICIENT_BALANCE', 'INSUFFICIENT_BALANCE', 'done'])
-      expect(sent(scene)).toBe(1)
-      expect(await foundOut(scene)).toMatchObject({
+      expect(sent(scenario)).toBe(1)
+      expect(await foundOut(scenario)).toMatchObject({
         available: 2_000n,
         reserved: 0n,
         deposits: 1,
@@ -210,20 +219,20 @@ test.concurrent(
 test.concurrent(
   'refund and refund of more than a half: one of them, and the money is there once',
   () =>
-    schedules(async (scene) => {
-      await begun(scene, 'instant')
-      await fund(scene, 5_000n)
-      const id = await scene.id()
-      scene.world.operator.treatment = 'instant'
-      const [a, b] = scene.sides
+    schedules(async (scenario) => {
+      await begun(scenario, 'instant')
+      await fund(scenario, 5_000n)
+      const id = await scenario.id()
+      scenario.environment.operator.treatment = 'instant'
+      const [a, b] = scenario.sides
       const refund = (services: Services) =>
-        asks(scene, services, (ctx) => refundTransaction(ctx, { id, amount: 3_000 }))
-      const ends = await scene.turns.run<unknown>(
+        asks(scenario, services, (ctx) => refundTransaction(ctx, { id, amount: 3_000 }))
+      const ends = await scenario.turns.run<unknown>(
         () => refund(a),
         () => refund(b),
       )
       expect(codes(ends).toSorted()).toEqual(['REFUND_TOO_LARGE', 'done'])
-      expect(await foundOut(scene)).toMatchObject({
+      expect(await foundOut(scenario)).toMatchObject({
         available: 7_000n,
         reserved: 0n,
         deposits: 1,
@@ -235,22 +244,22 @@ test.concurrent(
 test.concurrent(
   'the first answer to a deposit and a resolver: paid once, and nothing is sent twice',
   () =>
-    schedules(async (scene) => {
-      await fund(scene, 5_000n)
-      const { operator } = scene.world
+    schedules(async (scenario) => {
+      await fund(scenario, 5_000n)
+      const { operator } = scenario.environment
       operator.treatment = 'instant'
-      operator.arrive = (what) => scene.turns.point(what)
-      const [a, b] = scene.sides
-      const ends = await scene.turns.run<unknown>(
-        () => asks(scene, a, (ctx) => deposit(ctx, { ...payee, amount: 3_000 })),
+      operator.arrive = (what) => scenario.turns.point(what)
+      const [a, b] = scenario.sides
+      const ends = await scenario.turns.run<unknown>(
+        () => asks(scenario, a, (ctx) => deposit(ctx, { ...payee, amount: 3_000 })),
         async () => {
-          await scene.turns.step('later', () => dueNow(scene))
+          await scenario.turns.step('later', () => dueNow(scenario))
           await resolve(b)
         },
       )
       expect(codes(ends)).toEqual(['done', 'done'])
-      expect(sent(scene)).toBe(1)
-      expect(await foundOut(scene)).toMatchObject({
+      expect(sent(scenario)).toBe(1)
+      expect(await foundOut(scenario)).toMatchObject({
         available: 2_000n,
         reserved: 0n,
         attempt: 1,
@@ -261,13 +270,13 @@ test.concurrent(
 )
 
 test('220 refunds of one payment at once over two nodes: all that is there goes back, once', async () => {
-  const world = await openWorld()
-  worlds.push(world)
-  const merchant = await world.merchant()
-  const paidBack = await openCollection(world.pool, merchant, { amount: 200_000n })
-  await settleMany(world.pool, [{ id: paidBack.transactionId, to: 'success', amount: 200_000n }])
-  world.operator.treatment = 'instant'
-  const nodes = [openNode(world), openNode(world)]
+  const environment = await openEnvironment()
+  environments.push(environment)
+  const merchant = await environment.merchant()
+  const paidBack = await openCollection(environment.pool, merchant, { amount: 200_000n })
+  await settleMany(environment.pool, [{ id: paidBack.transactionId, to: 'success', amount: 200_000n }])
+  environment.operator.treatment = 'instant'
+  const nodes = [openNode(environment), openNode(environment)]
   const input = { id: paidBack.transactionId, amount: 1_000 }
   const ends = await Promise.allSettled(
     Array.from({ length: 220 }, (_, n) =>
@@ -280,7 +289,7 @@ test('220 refunds of one payment at once over two nodes: all that is there goes 
   expect(others).toHaveLength(20)
   // The last who ask find it reversed.
   expect(others.filter((code) => !['REFUND_TOO_LARGE', 'NOT_REFUNDABLE'].includes(code))).toEqual([])
-  const { rows } = await world.db.owner.query(
+  const { rows } = await environment.db.owner.query(
     `SELECT t.status, b.available, b.reserved FROM transaction t JOIN merchant_balance b USING (merchant_id)
      WHERE t.id = $1`,
     [paidBack.transactionId],
@@ -289,6 +298,6 @@ test('220 refunds of one payment at once over two nodes: all that is there goes 
 })
 
 test('and in the books of all of them no invariant is broken', async () => {
-  expect(worlds.length).toBeGreaterThan(0)
-  for (const world of worlds) expect(await judge(world)).toEqual([])
+  expect(environments.length).toBeGreaterThan(0)
+  for (const environment of environments) expect(await judge(environment)).toEqual([])
 })

@@ -1,22 +1,22 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Command, Real } from './acts-out.ts'
+import type { OutCommand, RealOut } from './acts-out.ts'
 import { everything, finish, openings, worstEnd } from './commands-out.ts'
 import { MoneyModel } from './model-out.ts'
-import { lanesOf, prove, runsOf, seed } from './seed.ts'
-import { judge, openNode, openWorld, type World } from './world.ts'
+import { nodesOf, prove, runsOf, seed } from './seed.ts'
+import { judge, openNode, openEnvironment, type SimulationEnvironment } from './environment.ts'
 
 // Whatever merchants, customers, operators, jobs and the clock do to money on its way out, in whatever order:
 // after each step the service stands where two pages of rules stand, to the franc. `RUNS=20000` for more;
 // a failure prints what replays it.
 
-const lanes = lanesOf(4)
+const nodes = nodesOf(4)
 const funded = 5_000n
-const worlds: World[] = []
+const environments: SimulationEnvironment[] = []
 beforeAll(async () => {
-  for (let lane = 0; lane < lanes; lane += 1) worlds.push(await openWorld())
+  for (let lane = 0; lane < nodes; lane += 1) environments.push(await openEnvironment())
 })
-afterAll(() => Promise.all(worlds.map(({ db }) => db.drop())))
+afterAll(() => Promise.all(environments.map(({ db }) => db.drop())))
 
 /** What became of money, over all runs: a proof that never saw a debt proves nothing of it. */
 const reached = new Map<string, number>()
@@ -41,19 +41,27 @@ const stories = [
 ]
 
 /** One run: two merchants of its own in a world that others used before. */
-async function play(world: World, commands: Iterable<Command>, endsBadly: boolean): Promise<void> {
-  world.operator.isDown = false
-  world.operator.stale.clear()
+async function play(
+  environment: SimulationEnvironment,
+  commands: Iterable<OutCommand>,
+  endsBadly: boolean,
+): Promise<void> {
+  environment.operator.isDown = false
+  environment.operator.stale.clear()
   // Nobody asks about what earlier runs left.
-  await world.db.owner.query(
+  await environment.db.owner.query(
     'UPDATE operator_request SET next_check_at = NULL WHERE next_check_at IS NOT NULL',
   )
-  const merchants = [await world.merchant(), await world.merchant()]
+  const merchants = [await environment.merchant(), await environment.merchant()]
   for (const { merchantId } of merchants)
-    await world.pool.query('SELECT fund_merchant($1, $2, $3)', [merchantId, `funding:${merchantId}`, funded])
-  const real: Real = {
-    world,
-    services: openNode(world),
+    await environment.pool.query('SELECT fund_merchant($1, $2, $3)', [
+      merchantId,
+      `funding:${merchantId}`,
+      funded,
+    ])
+  const real: RealOut = {
+    environment,
+    services: openNode(environment),
     merchants,
     names: new Map(),
   }
@@ -79,26 +87,26 @@ test('the service does with money on its way out what the model does', async () 
   const runs = runsOf(500)
   process.stdout.write(`money out: SEED=${seed}, ${runs} runs\n`)
   await Promise.all(
-    worlds.map((world, lane) =>
+    environments.map((environment, lane) =>
       prove(
         fc.asyncProperty(
           fc.tuple(...openings),
           fc.commands(everything, { maxCommands: 12 }),
           fc.nat(2),
-          (first, more, end) => play(world, [...first, ...more], end === 0),
+          (first, more, end) => play(environment, [...first, ...more], end === 0),
         ),
-        { runs: Math.ceil(runs / lanes), seed: seed + lane },
+        { runs: Math.ceil(runs / nodes), seed: seed + lane },
       ),
     ),
   )
-  for (const world of worlds) {
-    const { rows } = await world.db.owner.query<{ step: string }>(
-      `SELECT step FROM movement WHERE step IN ('shortfall', 'recover')`,
+  for (const environment of environments) {
+    const { rows } = await environment.db.owner.query<{ step: string }>(
+      `SELECT step FROM ledger_entry WHERE step IN ('shortfall', 'recover')`,
     )
     for (const { step } of rows) note(step)
   }
   process.stdout.write(`money out: ${JSON.stringify(Object.fromEntries(reached))}\n`)
-  const missing = runs >= 500 && lanes > 1 ? stories.filter((story) => !reached.has(story)) : []
+  const missing = runs >= 500 && nodes > 1 ? stories.filter((story) => !reached.has(story)) : []
   expect(missing).toEqual([])
-  for (const world of worlds) expect(await judge(world)).toEqual([])
+  for (const environment of environments) expect(await judge(environment)).toEqual([])
 }, 3_600_000)

@@ -1,5 +1,5 @@
 import { type ModelPayment, PaymentsModel } from './model.ts'
-import type { Exchange } from './world.ts'
+import type { PlayedExchange } from './environment.ts'
 
 /** Money out as it must be. Times are milliseconds since the run began. */
 export interface ModelOut {
@@ -153,7 +153,7 @@ export class MoneyModel extends PaymentsModel {
   }
 
   /** What the operator's answer makes of it. @returns what was wrong to do, or null */
-  learnOut(out: ModelOut, { what, answer }: Exchange): string | null {
+  learnOut(out: ModelOut, { what, answer }: PlayedExchange): string | null {
     out.isDue = false
     if (what === 'query') {
       this.#learnQuery(out, answer)
@@ -165,7 +165,7 @@ export class MoneyModel extends PaymentsModel {
   }
 
   /** As of any payment; also what refunds gave back may be taken back by the operator as well, once. */
-  override learn(payment: ModelPayment, exchange: Exchange): string | null {
+  override learn(payment: ModelPayment, exchange: PlayedExchange): string | null {
     const wasReversed = payment.status === 'reversed'
     const wrong = super.learn(payment, exchange)
     if (exchange.answer !== 'reversed') return wrong
@@ -183,7 +183,7 @@ export class MoneyModel extends PaymentsModel {
     return null
   }
 
-  #learnSend(out: ModelOut, answer: Exchange['answer']): void {
+  #learnSend(out: ModelOut, answer: PlayedExchange['answer']): void {
     const nothingLeft = out.sends === 0 || out.request === 'unsent'
     out.sends += 1
     out.sentAt = this.now
@@ -199,7 +199,7 @@ export class MoneyModel extends PaymentsModel {
     }
   }
 
-  #learnQuery(out: ModelOut, answer: Exchange['answer']): void {
+  #learnQuery(out: ModelOut, answer: PlayedExchange['answer']): void {
     if (answer === 'settled' || answer === 'reversed') this.#paid(out)
     if (answer === 'reversed' && this.isPaid(out)) {
       out.isBack = true

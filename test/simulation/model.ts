@@ -1,4 +1,4 @@
-import type { Exchange } from './world.ts'
+import type { PlayedExchange } from './environment.ts'
 
 type Status = 'pending' | 'success' | 'failed' | 'expired' | 'reversed'
 
@@ -53,7 +53,7 @@ export class PaymentsModel {
   }
 
   /** What the operator's answer makes of a payment. @returns what was wrong to do, or null */
-  learn(payment: ModelPayment, { what, answer }: Exchange): string | null {
+  learn(payment: ModelPayment, { what, answer }: PlayedExchange): string | null {
     payment.isDue = false
     if (what === 'query') this.#learnQuery(payment, answer)
     else {
@@ -72,7 +72,7 @@ export class PaymentsModel {
     return this.now - createdAt > resendFor ? 'sent again when the customer was gone' : null
   }
 
-  #learnSend(payment: ModelPayment, answer: Exchange['answer']): void {
+  #learnSend(payment: ModelPayment, answer: PlayedExchange['answer']): void {
     const nothingLeft = payment.sends === 0 || payment.request === 'unsent'
     payment.sends += 1
     payment.sentAt = this.now
@@ -83,7 +83,7 @@ export class PaymentsModel {
     if (answer === 'not_sent' && nothingLeft) payment.request = 'unsent'
   }
 
-  #learnQuery(payment: ModelPayment, answer: Exchange['answer']): void {
+  #learnQuery(payment: ModelPayment, answer: PlayedExchange['answer']): void {
     const isOver = this.now - payment.createdAt >= lifetime
     // What is taken back was paid before.
     if (answer === 'settled' || answer === 'reversed') this.#end(payment, 'success')

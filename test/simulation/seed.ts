@@ -14,7 +14,7 @@ export function runsOf(long: number): number {
 }
 
 /** How many run at the same time: `usual`, but for a replay. */
-export function lanesOf(usual: number): number {
+export function nodesOf(usual: number): number {
   return replay === undefined ? usual : 1
 }
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Posting } from '../../src/simulator/book.ts'
 import { Book, fees, issuer, pool, wallet } from '../../src/simulator/book.ts'
-import type { Entry } from '../../src/simulator/model.ts'
+import type { JournalEntry } from '../../src/simulator/model.ts'
 
 const customer = wallet('+22376000001')
 
@@ -45,7 +45,7 @@ test('an account that holds too little is refused, or filled up in whole opening
   expect(book.verify('a')).toEqual([])
 })
 
-const wrong: [string, Partial<Entry>, RegExp][] = [
+const wrong: [string, Partial<JournalEntry>, RegExp][] = [
   ['out of order', { seq: 9 }, /out of order/],
   [
     'that leaves a wallet below zero',
@@ -59,7 +59,7 @@ const wrong: [string, Partial<Entry>, RegExp][] = [
 test.each(wrong)('an entry %s is not taken', (_name, change, words) => {
   const book = opened()
   const transfers = [{ from: customer, to: pool, amount: '1' }]
-  const entry: Entry = {
+  const entry: JournalEntry = {
     seq: 3,
     operator: 'a',
     at: 1,
@@ -74,7 +74,7 @@ test.each(wrong)('an entry %s is not taken', (_name, change, words) => {
 test('adding everything up again finds a book that was broken', () => {
   const book = opened()
   const transfers = [{ from: customer, to: pool, amount: '1000001' }]
-  const entry: Entry = { seq: 3, operator: 'a', at: 1, type: 'collect', operationId: 'X', transfers }
+  const entry: JournalEntry = { seq: 3, operator: 'a', at: 1, type: 'collect', operationId: 'X', transfers }
   expect(() => book.apply(entry)).toThrow('below zero')
   expect(book.verify('a')).toEqual([
     `${pool}: 51000001 is not the sum of its entries`,

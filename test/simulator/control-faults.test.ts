@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { eventuallyGives } from '../kit/eventually.ts'
 import {
   addFault as fault,
-  type Answer,
+  type SimulatorAnswer,
   checkoutClient,
   gsmaClient,
   type Json,
@@ -13,7 +13,7 @@ import {
 } from '../kit/simulator.ts'
 
 const payer = '+22370000001'
-const statusOf = (answer: Promise<Answer>) => answer.then(({ status }) => status)
+const statusOf = (answer: Promise<SimulatorAnswer>) => answer.then(({ status }) => status)
 
 test('the same seed strikes the same requests, in whatever order they come', async () => {
   const references = Array.from({ length: 40 }, (_, nth) => `R${nth}`)
@@ -133,8 +133,8 @@ test('the movement of our float adds up to what it holds', async () => {
   )
   expect((await bench.control('POST', `/transactions/${word(body, 'id')}/reverse`)).status).toBe(409)
   const all = (await bench.control('GET', '/invariants')).body
-  const { OperatorB: movement } = all['movement'] as Record<string, Record<string, string>>
-  expect(movement).toEqual({
+  const { OperatorB: change } = all['movement'] as Record<string, Record<string, string>>
+  expect(change).toEqual({
     opening: '50000000',
     top_up: '0',
     collect: '5000',

@@ -4,8 +4,8 @@ import { eventuallyGives } from '../kit/eventually.ts'
 import type { EffectName } from '../../src/simulator/effects.ts'
 import {
   addFault as fault,
-  type Answer,
-  type Bench,
+  type SimulatorAnswer,
+  type SimulatorBench,
   checkoutClient,
   gsmaClient,
   hour,
@@ -26,19 +26,20 @@ interface Execution {
   reversed: string
 }
 
-async function executions(bench: Bench, reference = 'REF-1'): Promise<Execution[]> {
+async function executions(bench: SimulatorBench, reference = 'REF-1'): Promise<Execution[]> {
   const { body } = await bench.control('GET', `/invariants?clientRef=${reference}`)
   expect(body).toMatchObject({ ok: true })
   return body['executions'] as Execution[]
 }
 
 /** How often money moved for the reference that the clients use by themselves. */
-const moved = async (bench: Bench) => (await executions(bench)).reduce((sum, { count }) => sum + count, 0)
-const statusOf = (answer: Promise<Answer>) => answer.then(({ status }) => status)
-const d = (bench: Bench) => gsmaClient(bench.url, 'd')
-const a = (bench: Bench) => gsmaClient(bench.url, 'a')
+const moved = async (bench: SimulatorBench) =>
+  (await executions(bench)).reduce((sum, { count }) => sum + count, 0)
+const statusOf = (answer: Promise<SimulatorAnswer>) => answer.then(({ status }) => status)
+const d = (bench: SimulatorBench) => gsmaClient(bench.url, 'd')
+const a = (bench: SimulatorBench) => gsmaClient(bench.url, 'a')
 
-async function statement(bench: Bench) {
+async function statement(bench: SimulatorBench) {
   const client = await d(bench)
   const { headers, body } = await client.get('/accounts/statemententries')
   const rows = body as unknown as Record<string, unknown>[]
@@ -46,7 +47,7 @@ async function statement(bench: Bench) {
 }
 
 /** Two payments out of 5,000 each, then what the statement says of them under a fault of the first. */
-async function misstated(bench: Bench, effect: EffectName) {
+async function misstated(bench: SimulatorBench, effect: EffectName) {
   const client = await d(bench)
   await client.disburse(payer, { reference: 'ONE' })
   await client.disburse(payer, { reference: 'TWO' })
@@ -57,7 +58,7 @@ async function misstated(bench: Bench, effect: EffectName) {
 }
 
 /** A collection at OperatorA that calls back, decided at once. */
-async function called(bench: Bench, effect: EffectName, body: object = {}) {
+async function called(bench: SimulatorBench, effect: EffectName, body: object = {}) {
   const receiver = await openReceiver()
   await fault(bench, effect, { match: { operator: 'OperatorA' }, ...body })
   const client = await a(bench)
@@ -66,7 +67,7 @@ async function called(bench: Bench, effect: EffectName, body: object = {}) {
 }
 
 /** Each effect as a client sees it on the socket. */
-const seen: Record<EffectName, (bench: Bench) => Promise<void>> = {
+const seen: Record<EffectName, (bench: SimulatorBench) => Promise<void>> = {
   async close_before(bench) {
     const client = await d(bench)
     await fault(bench, 'close_before', { match: { op: 'disburse' }, times: 1 })

@@ -5,11 +5,11 @@ import type { Scope } from '../../src/identity/scopes.ts'
 import { deactivateMerchant } from '../../src/resources/merchants/deactivate.ts'
 import type { TestMerchant } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
-import { openStage } from '../kit/stage.ts'
+import { openFixture } from '../kit/fixture.ts'
 
-const stage = await openStage({ TRUSTED_PROXIES: '127.0.0.1' })
-const rest = (...call: Parameters<typeof stage.rest>) => stage.rest(...call)
-const shop = await stage.merchant()
+const fixture = await openFixture({ TRUSTED_PROXIES: '127.0.0.1' })
+const rest = (...call: Parameters<typeof fixture.rest>) => fixture.rest(...call)
+const shop = await fixture.merchant()
 
 /** Every path that wants a token, with the scope it wants. */
 const guarded: readonly [method: string, path: string, scope: Scope][] = [
@@ -28,7 +28,7 @@ async function tokenWith(merchant: TestMerchant, scopes: readonly string[]): Pro
 }
 
 const setWhitelist = (merchant: TestMerchant, addresses: string) =>
-  stage.database.owner.query('UPDATE merchant SET ip_whitelist = $2 WHERE id = $1', [
+  fixture.database.owner.query('UPDATE merchant SET ip_whitelist = $2 WHERE id = $1', [
     merchant.merchantId,
     addresses,
   ])
@@ -91,18 +91,18 @@ describe('tokens', () => {
   })
 
   test('the sandbox clock does not move the life of a token', async () => {
-    const merchant = await stage.merchant()
-    await stage.advance(25 * 3_600_000)
+    const merchant = await fixture.merchant()
+    await fixture.advance(25 * 3_600_000)
     expect((await rest('GET', '/balance', { token: merchant.token })).status).toBe(200)
   })
 
   test('401 within a second of its key being revoked; no payment is taken from then on', async () => {
-    const merchant = await stage.merchant()
-    const { pool } = stage.app.services.database
+    const merchant = await fixture.merchant()
+    const { pool } = fixture.app.services.database
     const { rows } = await pool.query('SELECT id FROM api_key WHERE merchant_id = $1', [merchant.merchantId])
     expect((await rest('GET', '/balance', { token: merchant.token })).status).toBe(200)
     await revokeApiKey(pool, { merchantId: merchant.merchantId, apiKeyId: rows[0].id })
-    expect((await stage.pay(merchant)).status).toBe(401)
+    expect((await fixture.pay(merchant)).status).toBe(401)
     await eventually(
       async () => expect((await rest('GET', '/balance', { token: merchant.token })).status).toBe(401),
       1_000,
@@ -112,8 +112,8 @@ describe('tokens', () => {
 
 describe('an inactive account', () => {
   test('403 within a second, on every path', async () => {
-    const merchant = await stage.merchant()
-    await deactivateMerchant(stage.app.services, merchant.merchantId)
+    const merchant = await fixture.merchant()
+    await deactivateMerchant(fixture.app.services, merchant.merchantId)
     await eventually(
       async () => expect((await rest('GET', '/balance', { token: merchant.token })).status).toBe(403),
       1_000,
@@ -123,12 +123,12 @@ describe('an inactive account', () => {
   })
 
   test('no payment is taken from the moment on', async () => {
-    const merchant = await stage.merchant()
-    await stage.paid(merchant)
-    const before = await stage.rowCounts()
-    await deactivateMerchant(stage.app.services, merchant.merchantId)
-    expect((await stage.pay(merchant)).status).toBe(403)
-    expect(await stage.rowCounts()).toEqual(before)
+    const merchant = await fixture.merchant()
+    await fixture.paid(merchant)
+    const before = await fixture.rowCounts()
+    await deactivateMerchant(fixture.app.services, merchant.merchantId)
+    expect((await fixture.pay(merchant)).status).toBe(403)
+    expect(await fixture.rowCounts()).toEqual(before)
   })
 })
 
@@ -145,7 +145,7 @@ describe('the whitelist', () => {
   })
 
   test('403 any other address, even with a valid token', async () => {
-    const merchant = await stage.merchant()
+    const merchant = await fixture.merchant()
     await setWhitelist(merchant, '{192.0.2.7,198.51.100.0/24,2001:db8::/32}')
     await eventually(async () => expect(await from(merchant, '203.0.113.1')).toBe(403), 1_000)
     expect(await from(merchant)).toBe(403)
@@ -156,23 +156,23 @@ describe('the whitelist', () => {
   })
 
   test('what a caller writes in front of a trusted proxy’s word stays unread', async () => {
-    const merchant = await stage.merchant()
+    const merchant = await fixture.merchant()
     await setWhitelist(merchant, '{192.0.2.7}')
     await eventually(async () => expect(await from(merchant, '192.0.2.7, 203.0.113.1')).toBe(403), 1_000)
     expect(await from(merchant, '203.0.113.1, 192.0.2.7')).toBe(200)
   })
 
   test('the public paths have none', async () => {
-    const merchant = await stage.merchant()
-    const { reference } = await stage.paid(merchant)
+    const merchant = await fixture.merchant()
+    const { reference } = await fixture.paid(merchant)
     await setWhitelist(merchant, '{192.0.2.7}')
-    expect((await stage.check(reference)).status).toBe(200)
+    expect((await fixture.check(reference)).status).toBe(200)
   })
 })
 
 describe('the order of the checks', () => {
   test('401, then inactive, then address, then scope, then 400', async () => {
-    const merchant = await stage.merchant()
+    const merchant = await fixture.merchant()
     const narrow = await tokenWith(merchant, ['team'])
     const messageOf = async (token: string | undefined) => {
       const { status, body } = await rest('POST', '/pay', { token, body: { amount: 'wrong' } })
@@ -193,7 +193,7 @@ describe('the order of the checks', () => {
     }, 1_000)
     expect(address).toEqual([403, expect.stringContaining('whitelist')])
 
-    await deactivateMerchant(stage.app.services, merchant.merchantId)
+    await deactivateMerchant(fixture.app.services, merchant.merchantId)
     const inactive = await eventually(async () => {
       const seen = await messageOf(narrow)
       expect(seen[1]).not.toBe(address[1])
@@ -203,8 +203,8 @@ describe('the order of the checks', () => {
   })
 
   test('400 comes before 409', async () => {
-    const { reference } = await stage.paid(shop)
-    expect((await stage.pay(shop, { reference, amount: 1 })).status).toBe(400)
+    const { reference } = await fixture.paid(shop)
+    expect((await fixture.pay(shop, { reference, amount: 1 })).status).toBe(400)
   })
 
   test('405 and 404 of the router need no token', async () => {
@@ -215,8 +215,8 @@ describe('the order of the checks', () => {
 
 describe('what belongs to another merchant', () => {
   test('404, never 403, and nothing of it in any list', async () => {
-    const stranger = await stage.merchant()
-    const { transaction_id: id, reference } = await stage.paid(shop)
+    const stranger = await fixture.merchant()
+    const { transaction_id: id, reference } = await fixture.paid(shop)
     const { status, body } = await rest('GET', `/transactions/${String(id)}`, stranger)
     expect(status).toBe(404)
     expect(JSON.stringify(body)).not.toContain(String(reference))

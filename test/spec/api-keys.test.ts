@@ -2,12 +2,12 @@ import { expect, test } from 'vitest'
 import { makeMember } from '../kit/members.ts'
 import type { TestMerchant } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
-import { openStage } from '../kit/stage.ts'
+import { openFixture } from '../kit/fixture.ts'
 
 // Keys over the API (decisions: Authentication). What regenerating ends, and when: `revocation.test.ts`.
-const stage = await openStage({ TRUSTED_PROXIES: '127.0.0.1' })
+const fixture = await openFixture({ TRUSTED_PROXIES: '127.0.0.1' })
 
-const shared = await stage.merchant()
+const shared = await fixture.merchant()
 
 const issued = `__typename ... on IssuedApiKey { key secret apiKey { id databaseId prefix lastFour scopes
   isActive expiresAt } } ... on Refusal { code message } ... on ForbiddenError { requiredScopes }`
@@ -16,16 +16,16 @@ const create = async (token: string, input: object) => {
   const document = `mutation ($input: CreateApiKeyInput!) { createApiKey(input: $input) {
     ${issued} ${misfit} } }`
   const given = { name: 'Till', scopes: ['BALANCE'], ...input }
-  return answerOf(await stage.graphql(document, { input: given }, token), 'createApiKey')
+  return answerOf(await fixture.graphql(document, { input: given }, token), 'createApiKey')
 }
 const regenerate = async (token: string, id: unknown) =>
   answerOf(
-    await stage.graphql(`mutation ($id: ID!) { regenerateApiKey(id: $id) { ${issued} } }`, { id }, token),
+    await fixture.graphql(`mutation ($id: ID!) { regenerateApiKey(id: $id) { ${issued} } }`, { id }, token),
     'regenerateApiKey',
   )
 const revoke = async (token: string, id: unknown) =>
   answerOf(
-    await stage.graphql(
+    await fixture.graphql(
       `mutation ($id: ID!) { revokeApiKey(id: $id) { __typename
         ... on ApiKey { isActive revokedAt } ... on Refusal { code } } }`,
       { id },
@@ -33,11 +33,11 @@ const revoke = async (token: string, id: unknown) =>
     ),
     'revokeApiKey',
   )
-const answerOf = ({ body }: Awaited<ReturnType<typeof stage.graphql>>, field: string) =>
+const answerOf = ({ body }: Awaited<ReturnType<typeof fixture.graphql>>, field: string) =>
   body['data']?.[field] ?? body['errors']?.[0]
 
 const auth = (pair: { key: string; secret: string }, scopes: readonly string[]) =>
-  stage.rest('POST', '/auth', {
+  fixture.rest('POST', '/auth', {
     headers: { 'X-API-Key': pair.key, 'X-API-Secret': pair.secret, 'X-Forwarded-For': '192.0.2.7' },
     body: { scopes },
   })
@@ -45,15 +45,15 @@ const tokenOf = async ({ apiKey, apiSecret }: TestMerchant, scopes: readonly str
   (await auth({ key: apiKey, secret: apiSecret }, scopes)).body['data'].token as string
 const keysOf = async ({ token }: TestMerchant) =>
   (
-    await stage.graphql(
+    await fixture.graphql(
       `{ apiKeys { totalCount nodes { databaseId name prefix lastFour scopes isActive isCurrent expiresAt
         lastUsedAt lastUsedFrom } } }`,
       {},
       token,
     )
   ).body['data'].apiKeys
-const toldOf = async ({ merchantId }: TestMerchant) => {
-  const { rows } = await stage.database.owner.query(
+const eventsOf = async ({ merchantId }: TestMerchant) => {
+  const { rows } = await fixture.database.owner.query(
     `SELECT type, data FROM event WHERE merchant_id = $1 ORDER BY id`,
     [merchantId],
   )
@@ -61,8 +61,8 @@ const toldOf = async ({ merchantId }: TestMerchant) => {
 }
 
 test('a new key opens the door with its scopes; its secret is shown once and stands nowhere', async () => {
-  const shop = await stage.merchant()
-  const owner = await makeMember(stage.app.services.access, shop.merchantId, 'owner')
+  const shop = await fixture.merchant()
+  const owner = await makeMember(fixture.app.services.access, shop.merchantId, 'owner')
   const expiresAt = new Date(Date.now() + 3_600_000).toISOString()
   const made = await create(owner.token, { scopes: ['BALANCE', 'PAY', 'PAY'], expiresAt })
   const { databaseId, prefix } = made.apiKey
@@ -75,7 +75,7 @@ test('a new key opens the door with its scopes; its secret is shown once and sta
     status: 403,
     body: { required_scopes: ['settings'] },
   })
-  expect(await toldOf(shop)).toEqual([
+  expect(await eventsOf(shop)).toEqual([
     {
       type: 'api_key_created',
       data: {
@@ -96,7 +96,7 @@ test('a new key opens the door with its scopes; its secret is shown once and sta
       ],
     }),
   )
-  const { rows } = await stage.database.owner.query(
+  const { rows } = await fixture.database.owner.query(
     `SELECT (SELECT string_agg(e::text, '') FROM event e) AS events,
        (SELECT string_agg(k::text, '') FROM api_key k) AS keys`,
   )
@@ -105,9 +105,9 @@ test('a new key opens the door with its scopes; its secret is shown once and sta
 })
 
 test('the same request twice makes one key, and tells the same secret', async () => {
-  const shop = await stage.merchant()
+  const shop = await fixture.merchant()
   const ask = async () => {
-    const response = await fetch(`${stage.url}/graphql`, {
+    const response = await fetch(`${fixture.url}/graphql`, {
       method: 'POST',
       headers: {
         'Content-Type': 'application/json',
@@ -124,17 +124,17 @@ test('the same request twice makes one key, and tells the same secret', async ()
   const first = await ask()
   expect(await ask()).toEqual(first)
   // Its answer was lost before it could be kept.
-  await stage.database.owner.query(
+  await fixture.database.owner.query(
     `UPDATE idempotency_key SET answer = NULL, locked_until = NULL WHERE merchant_id = $1`,
     [shop.merchantId],
   )
   expect(await ask()).toEqual(first)
   expect(await keysOf(shop)).toMatchObject({ totalCount: 2 })
-  expect(await toldOf(shop)).toHaveLength(1)
+  expect(await eventsOf(shop)).toHaveLength(1)
 })
 
 test('nobody makes or takes over a key that grants more than the own token', async () => {
-  const shop = await stage.merchant()
+  const shop = await fixture.merchant()
   const [{ databaseId: wide }] = (await keysOf(shop)).nodes
   const narrow = await tokenOf(shop, ['settings', 'balance'])
   const refused = { __typename: 'ForbiddenError', requiredScopes: ['pay', 'team'] }
@@ -144,11 +144,11 @@ test('nobody makes or takes over a key that grants more than the own token', asy
     extensions: { code: 'FORBIDDEN', requiredScopes: ['settings'] },
   })
   expect(await keysOf(shop)).toMatchObject({ totalCount: 1 })
-  expect(await toldOf(shop)).toEqual([])
+  expect(await eventsOf(shop)).toEqual([])
 })
 
 test('a key that expires makes none that lives longer, and is dead when it has', async () => {
-  const shop = await stage.merchant()
+  const shop = await fixture.merchant()
   const [{ databaseId: lasting }] = (await keysOf(shop)).nodes
   const end = new Date(Date.now() + 3_600_000)
   const made = await create(shop.token, { scopes: ['SETTINGS', 'BALANCE'], expiresAt: end })
@@ -162,26 +162,26 @@ test('a key that expires makes none that lives longer, and is dead when it has',
       problems: [{ field: 'expiresAt' }],
     })
 
-  await stage.database.owner.query(
+  await fixture.database.owner.query(
     `UPDATE api_key SET expires_at = now() - interval '1 second' WHERE id = $1`,
     [made.apiKey.databaseId],
   )
   expect(await auth(made, ['balance'])).toMatchObject({ status: 401 })
   expect(await create(token, {})).toMatchObject({ extensions: { code: 'UNAUTHENTICATED' } })
   await eventually(
-    async () => expect((await stage.rest('GET', '/balance', { token })).status).toBe(401),
+    async () => expect((await fixture.rest('GET', '/balance', { token })).status).toBe(401),
     1_000,
   )
 })
 
 test('regenerating gives a new pair under the same id, and the log tells of it twice', async () => {
-  const shop = await stage.merchant()
+  const shop = await fixture.merchant()
   const made = await create(shop.token, {})
   const again = await regenerate(shop.token, made.apiKey.id)
   expect(again.apiKey).toMatchObject({ databaseId: made.apiKey.databaseId, scopes: ['BALANCE'] })
   expect(await auth(made, ['balance'])).toMatchObject({ status: 401 })
   expect(await auth(again, ['balance'])).toMatchObject({ status: 200 })
-  expect(await toldOf(shop)).toMatchObject([
+  expect(await eventsOf(shop)).toMatchObject([
     { type: 'api_key_created' },
     { type: 'api_key_created', data: { prefix: again.apiKey.prefix } },
     { type: 'security_alert', data: { kind: 'key_regenerated', ip: '127.0.0.1' } },
@@ -189,24 +189,24 @@ test('regenerating gives a new pair under the same id, and the log tells of it t
 })
 
 test('a revoked key is dead, stays in the list, and is not regenerated', async () => {
-  const shop = await stage.merchant()
+  const shop = await fixture.merchant()
   const made = await create(shop.token, {})
   const token = (await auth(made, ['balance'])).body['data'].token as string
   const first = await revoke(shop.token, made.apiKey.id)
   expect(first).toMatchObject({ __typename: 'ApiKey', isActive: false })
   expect(await revoke(shop.token, made.apiKey.databaseId)).toEqual(first)
   expect(await auth(made, ['balance'])).toMatchObject({ status: 401 })
-  expect((await stage.rest('GET', '/balance', { token })).status).toBe(401)
+  expect((await fixture.rest('GET', '/balance', { token })).status).toBe(401)
   expect(await regenerate(shop.token, made.apiKey.id)).toMatchObject({ code: 'NOT_FOUND' })
   expect((await keysOf(shop)).nodes[0]).toMatchObject({ isActive: false })
 })
 
 test('from the moment that a key is taken away it makes, renews and ends none', async () => {
-  const shop = await stage.merchant()
+  const shop = await fixture.merchant()
   const made = await create(shop.token, {})
   // This process still believes the token.
-  expect((await stage.rest('GET', '/balance', { token: shop.token })).status).toBe(200)
-  await stage.database.owner.query(
+  expect((await fixture.rest('GET', '/balance', { token: shop.token })).status).toBe(200)
+  await fixture.database.owner.query(
     'UPDATE api_key SET revoked_at = now() WHERE merchant_id = $1 AND id <> $2',
     [shop.merchantId, made.apiKey.databaseId],
   )
@@ -214,7 +214,7 @@ test('from the moment that a key is taken away it makes, renews and ends none', 
   acts.push(revoke(shop.token, made.apiKey.id))
   for (const answer of await Promise.all(acts)) expect(JSON.stringify(answer)).toContain('UNAUTHENTICATED')
   expect(await auth(made, ['balance'])).toMatchObject({ status: 200 })
-  const { rowCount } = await stage.database.owner.query('SELECT FROM api_key WHERE merchant_id = $1', [
+  const { rowCount } = await fixture.database.owner.query('SELECT FROM api_key WHERE merchant_id = $1', [
     shop.merchantId,
   ])
   expect(rowCount).toBe(2)

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { approvalsOn, released, sentOnce } from '../kit/approvals.ts'
 import { payoutsOn } from '../kit/payouts.ts'
-import { openStage } from '../kit/stage.ts'
+import { openFixture } from '../kit/fixture.ts'
 
 // Approvals of payouts that meet something else at the same moment, on two services over one database.
-const stage = await openStage()
-const sibling = await stage.sibling()
-const { money, record, cancel } = payoutsOn(stage)
-const { ask, team, waiting, approve, reject, becomes, paidOut, verdictsOf } = approvalsOn(stage)
+const fixture = await openFixture()
+const sibling = await fixture.sibling()
+const { money, record, cancel } = payoutsOn(fixture)
+const { ask, team, waiting, approve, reject, becomes, paidOut, verdictsOf } = approvalsOn(fixture)
 
 describe('races have one end', () => {
   const rounds = 6
@@ -22,7 +22,7 @@ describe('races have one end', () => {
     const payouts = await Promise.all(Array.from({ length: rounds }, () => waiting(merchant)))
     const all = payouts.map(async (payout) => {
       const answers = await Promise.all(
-        people.map((by, n) => approve(by, payout, n % 2 ? sibling : stage.url)),
+        people.map((by, n) => approve(by, payout, n % 2 ? sibling : fixture.url)),
       )
       expect(answers.filter(({ __typename: type }) => type === 'Payout')).toHaveLength(race.required)
       expect(answers.filter(({ code }) => code === 'STATE_CONFLICT')).toHaveLength(race.at - race.required)
@@ -38,7 +38,7 @@ describe('races have one end', () => {
     const { merchant, person } = await team(2)
     const [payout, by] = [await waiting(merchant), await person()]
     const answers = await Promise.all(
-      Array.from({ length: 6 }, (_none, n) => approve(by, payout, n % 2 ? sibling : stage.url)),
+      Array.from({ length: 6 }, (_none, n) => approve(by, payout, n % 2 ? sibling : fixture.url)),
     )
     expect(answers.filter(({ __typename: type }) => type === 'Payout')).toHaveLength(1)
     expect(await record(merchant, payout.id)).toMatchObject({ approval: 'pending' })
@@ -50,7 +50,7 @@ describe('races have one end', () => {
     const payouts = await Promise.all(Array.from({ length: rounds }, () => waiting(merchant)))
     await Promise.all(
       payouts.map(async (payout, n) => {
-        const [first, second] = n % 2 ? [stage.url, sibling] : [sibling, stage.url]
+        const [first, second] = n % 2 ? [fixture.url, sibling] : [sibling, fixture.url]
         const asked = [approve(yes, payout, first), reject(no, payout, 'no', second)] as const
         const [approved, rejected] = await Promise.all(asked)
         const went = approved['__typename'] === 'Payout'
@@ -69,7 +69,10 @@ describe('races have one end', () => {
     const payouts = await Promise.all(Array.from({ length: rounds }, () => waiting(merchant)))
     await Promise.all(
       payouts.map(async (payout, n) => {
-        const asked = [approve(by, payout, n % 2 ? sibling : stage.url), cancel(merchant, payout.id)] as const
+        const asked = [
+          approve(by, payout, n % 2 ? sibling : fixture.url),
+          cancel(merchant, payout.id),
+        ] as const
         const [approved, cancelled] = await Promise.all(asked)
         // What is approved may be cancelled still, until it begins.
         const went = cancelled['__typename'] !== 'Payout'

@@ -3,21 +3,21 @@ import { createClient } from 'graphql-ws'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { WebSocket } from 'ws'
 import type { TestMerchant } from '../kit/app.ts'
-import { type Answer, approvalsOn } from '../kit/approvals.ts'
+import { type ApprovalAnswer, approvalsOn } from '../kit/approvals.ts'
 import { batchApprovalsOn } from '../kit/batch-approvals.ts'
 import { day, payoutsOn } from '../kit/payouts.ts'
-import { customer, openStage } from '../kit/stage.ts'
+import { customer, openFixture } from '../kit/fixture.ts'
 
 // What people see of approvals: the digest of what they approve, what waits, and what becomes of it.
-const stage = await openStage()
-const { payOut, cancel, ahead } = payoutsOn(stage)
-const { ask, team, waiting, approve, reject } = approvalsOn(stage)
-const batches = batchApprovalsOn(stage)
+const fixture = await openFixture()
+const { payOut, cancel, ahead } = payoutsOn(fixture)
+const { ask, team, waiting, approve, reject } = approvalsOn(fixture)
+const batches = batchApprovalsOn(fixture)
 
 /** A token of the merchant's key that holds these alone. */
 async function tokenFor({ apiKey, apiSecret }: TestMerchant, ...scopes: string[]): Promise<string> {
   const headers = { 'X-API-Key': apiKey, 'X-API-Secret': apiSecret }
-  const { body } = await stage.rest('POST', '/auth', { headers, body: { scopes } })
+  const { body } = await fixture.rest('POST', '/auth', { headers, body: { scopes } })
   return body['data'].token
 }
 
@@ -56,11 +56,11 @@ describe('approvalsWaiting', () => {
     await reject(one, over)
     const marks = async (token: string) => {
       const { nodes, totalCount } = (await ask(token, document, {})) as {
-        nodes: Answer[]
+        nodes: ApprovalAnswer[]
         totalCount: number
       }
       expect(totalCount).toBe(3)
-      return nodes.map(({ databaseId, approval }) => [databaseId, (approval as Answer)['canApprove']])
+      return nodes.map(({ databaseId, approval }) => [databaseId, (approval as ApprovalAnswer)['canApprove']])
     }
     const ids = [first.id, own.id, seen.id]
     expect(await marks(one.token)).toEqual(ids.map((id, n) => [id, n === 0]))
@@ -103,12 +103,12 @@ describe('approvalsWaiting', () => {
     const tables = { p: 'payout', b: 'batch' }
     for (const { kind, id } of made.slice(2)) {
       const table = tables[kind]
-      await stage.database.owner.query(`ALTER TABLE ${table} DISABLE TRIGGER ${table}_guard`)
-      await stage.database.owner.query(`UPDATE ${table} SET approval_expires_at = $2 WHERE id = $1`, [
+      await fixture.database.owner.query(`ALTER TABLE ${table} DISABLE TRIGGER ${table}_guard`)
+      await fixture.database.owner.query(`UPDATE ${table} SET approval_expires_at = $2 WHERE id = $1`, [
         id,
         moment,
       ])
-      await stage.database.owner.query(`ALTER TABLE ${table} ENABLE TRIGGER ${table}_guard`)
+      await fixture.database.owner.query(`ALTER TABLE ${table} ENABLE TRIGGER ${table}_guard`)
     }
     const [first, second, ...same] = made
     const ordered = [first, second, ...same.filter(({ kind }) => kind === 'p')]
@@ -165,7 +165,7 @@ test('approvalsChanged tells what waits, who decided, and how it ended, in order
   const heard = (await hear(one.token, query, 7)).map(
     ({ type, payout, status, approvals, memberId, reason }) => [
       type,
-      (payout as Answer)['databaseId'],
+      (payout as ApprovalAnswer)['databaseId'],
       status,
       approvals,
       memberId,
@@ -193,13 +193,13 @@ test('approvalsChanged tells of batches too, and of what the token may see', asy
   await batches.reject(two, bad, 'no')
   await batches.approve(two, good)
   const gone = await batches.waiting(merchant)
-  await stage.rest('POST', `/bulk/batches/${gone.id}/cancel`, { token: merchant.token })
+  await fixture.rest('POST', `/bulk/batches/${gone.id}/cancel`, { token: merchant.token })
   await cancel(merchant, payout.id)
   const query = `subscription { approvalsChanged(after: "0") { type status approvals memberId
     payout { databaseId } batch { databaseId approval { required } } } }`
-  const line = ({ type, status, approvals, memberId, payout: paid, batch }: Answer) => [
+  const line = ({ type, status, approvals, memberId, payout: paid, batch }: ApprovalAnswer) => [
     type,
-    ((batch ?? paid) as Answer)['databaseId'],
+    ((batch ?? paid) as ApprovalAnswer)['databaseId'],
     status,
     approvals,
     memberId,
@@ -231,10 +231,12 @@ test('two members with the same subscription are each told what they may approve
     payout { databaseId approval { canApprove } } } }`
   const readers = [maker, other, merchant].map(({ token }) => listen(token, query))
   const heardByAll = async () => {
-    const heard = await Promise.all(readers.map(async (reader) => (await reader.next()).value as Answer))
+    const heard = await Promise.all(
+      readers.map(async (reader) => (await reader.next()).value as ApprovalAnswer),
+    )
     return heard.map(({ payout }) => {
-      const { databaseId, approval } = payout as Answer
-      return [databaseId, (approval as Answer)['canApprove']]
+      const { databaseId, approval } = payout as ApprovalAnswer
+      return [databaseId, (approval as ApprovalAnswer)['canApprove']]
     })
   }
   // Each reader is through the past once it has heard the first change; the rest reaches all of them live.
@@ -249,8 +251,8 @@ test('two members with the same subscription are each told what they may approve
 })
 
 /** The first changes that a client of WebSockets hears. */
-async function hear(token: string, query: string, count: number): Promise<Answer[]> {
-  const heard: Answer[] = []
+async function hear(token: string, query: string, count: number): Promise<ApprovalAnswer[]> {
+  const heard: ApprovalAnswer[] = []
   for await (const change of listen(token, query)) {
     heard.push(change)
     if (heard.length === count) break
@@ -259,15 +261,15 @@ async function hear(token: string, query: string, count: number): Promise<Answer
 }
 
 /** The changes that a client of WebSockets hears, one by one. */
-async function* listen(token: string, query: string): AsyncGenerator<Answer, void> {
+async function* listen(token: string, query: string): AsyncGenerator<ApprovalAnswer, void> {
   const client = createClient({
-    url: `${stage.url.replace('http', 'ws')}/graphql`,
+    url: `${fixture.url.replace('http', 'ws')}/graphql`,
     webSocketImpl: WebSocket,
     connectionParams: { authorization: `Bearer ${token}` },
   })
   onTestFinished(() => void client.dispose())
   for await (const { data, errors } of client.iterate({ query })) {
     expect(errors).toBeUndefined()
-    yield (data ?? {})['approvalsChanged'] as Answer
+    yield (data ?? {})['approvalsChanged'] as ApprovalAnswer
   }
 }

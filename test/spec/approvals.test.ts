@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { approvalsOn, released, sentOnce } from '../kit/approvals.ts'
 import { day, payoutsOn } from '../kit/payouts.ts'
-import { customer, openStage } from '../kit/stage.ts'
+import { customer, openFixture } from '../kit/fixture.ts'
 
 // Approvals of payouts (decisions: Money and states): people decide, never alone where two are asked.
-const stage = await openStage()
-const sibling = await stage.sibling()
-const { payOut, money, record, cancel, told, ahead } = payoutsOn(stage)
-const { ask, approvalOf, team, waiting, approve, reject, becomes, paidOut, verdictsOf } = approvalsOn(stage)
-const { owner } = stage.database
+const fixture = await openFixture()
+const sibling = await fixture.sibling()
+const { payOut, money, record, cancel, told, ahead } = payoutsOn(fixture)
+const { ask, approvalOf, team, waiting, approve, reject, becomes, paidOut, verdictsOf } = approvalsOn(fixture)
+const { owner } = fixture.database
 
 describe('approvePayout', () => {
   test.each(['owner', 'admin', 'finance'] as const)('by an %s who signed in lets it go', async (role) => {
@@ -42,7 +42,7 @@ describe('approvePayout', () => {
     const payout = await waiting(merchant, { scheduled_at: ahead(day) })
     expect(await approve(await person(), payout)).toMatchObject({ status: 'PENDING' })
     expect(await paidOut(payout)).toEqual({ requests: 0, steps: [] })
-    await stage.advance(day)
+    await fixture.advance(day)
     await becomes(merchant, payout, { status: 'completed' })
     expect(await paidOut(payout)).toEqual(sentOnce)
   })
@@ -66,7 +66,7 @@ describe('approvePayout', () => {
     const { merchant, person } = await team(2)
     const [payout, by] = [await waiting(merchant), await person()]
     const send = () =>
-      fetch(`${stage.url}/graphql`, {
+      fetch(`${fixture.url}/graphql`, {
         method: 'POST',
         headers: {
           'Content-Type': 'application/json',
@@ -85,10 +85,10 @@ describe('approvePayout', () => {
   test('how many are asked stands with the payout: other settings change nothing of it', async () => {
     const { merchant, person } = await team(1)
     const before = await waiting(merchant)
-    await stage.rest('PUT', '/settings', { token: merchant.token, body: { approvals_required: 3 } })
+    await fixture.rest('PUT', '/settings', { token: merchant.token, body: { approvals_required: 3 } })
     const after = await waiting(merchant)
     const by = await person('owner')
-    await stage.rest('PUT', '/settings', { token: by.token, body: { payouts_require_approval: false } })
+    await fixture.rest('PUT', '/settings', { token: by.token, body: { payouts_require_approval: false } })
     expect(await record(merchant, after.id)).toMatchObject({ approval: 'pending' })
     expect(await approve(by, before)).toMatchObject({ approval: { status: 'APPROVED', required: 1 } })
     expect(await approve(by, after)).toMatchObject({ approval: { status: 'PENDING', required: 3 } })
@@ -176,10 +176,10 @@ describe('no approval is reached', () => {
     const { merchant, person } = await team()
     const [payout, boss, gone] = [await waiting(merchant), await person('owner'), await person()]
     // Both services know the session.
-    for (const url of [stage.url, sibling]) await ask(gone.token, '{ me { role } }', {}, url)
+    for (const url of [fixture.url, sibling]) await ask(gone.token, '{ me { role } }', {}, url)
     const removal = `mutation { removeMember(id: ${gone.memberId}) { __typename } }`
     expect(await ask(boss.token, removal, {})).toEqual({ __typename: 'TeamMember' })
-    const answers = await Promise.all([stage.url, sibling].map((url) => approve(gone, payout, url)))
+    const answers = await Promise.all([fixture.url, sibling].map((url) => approve(gone, payout, url)))
     for (const answer of answers) expect(answer).toMatchObject({ code: 'UNAUTHENTICATED' })
     expect(await verdictsOf(payout)).toEqual([])
   })
@@ -291,6 +291,6 @@ async function keyBy(token: string, mutation: string): Promise<{ id: number; tok
   const made = await ask(token, `mutation { ${mutation} ${fields} }`, {})
   const headers = { 'X-API-Key': String(made['key']), 'X-API-Secret': String(made['secret']) }
   const scopes = mutation.includes('SETTINGS') ? ['payout', 'settings'] : ['payout']
-  const { body } = await stage.rest('POST', '/auth', { headers, body: { scopes } })
+  const { body } = await fixture.rest('POST', '/auth', { headers, body: { scopes } })
   return { id: (made['apiKey'] as { databaseId: number }).databaseId, token: body['data'].token }
 }

@@ -2,12 +2,12 @@ import { Writable } from 'node:stream'
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openHeadLog } from '../../src/audit/audit-heads.ts'
-import { sealAuditLog } from '../../src/audit/audit-seal.ts'
-import { readLetter } from '../../src/http/pages/mail.ts'
-import { writeHeadLetters } from '../../src/resources/audit-log/head-letters.ts'
+import { chainAuditLog } from '../../src/audit/verify-chain.ts'
+import { readEmail } from '../../src/http/pages/mail.ts'
+import { writeHeadEmails } from '../../src/resources/audit-log/head-emails.ts'
 import { commands } from '../../src/terminal/commands.ts'
 import { makeMember } from '../kit/members.ts'
-import { damage } from '../kit/damage.ts'
+import { corrupt } from '../kit/corrupt.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 import { type MailServer, startMailServer } from '../kit/mail-server.ts'
 import { eventually } from '../kit/eventually.ts'
@@ -32,8 +32,8 @@ async function change(shop: TestMerchant, entries: number): Promise<void> {
   }
   const { pool } = service.database.database
   await eventually(async () => {
-    await sealAuditLog(pool, service.app.services.access.master.auditKey)
-    expect((await service.database.owner.query('SELECT FROM audit_unsealed')).rowCount).toBe(0)
+    await chainAuditLog(pool, service.app.services.access.master.auditKey)
+    expect((await service.database.owner.query('SELECT FROM audit_unchained')).rowCount).toBe(0)
   })
 }
 
@@ -60,14 +60,14 @@ async function cut(
 ): Promise<void> {
   const { owner } = service.database
   const id = [shop.merchantId]
-  await damage(
+  await corrupt(
     owner,
-    `WITH gone AS (DELETE FROM audit_seal WHERE merchant_id = $1 AND position > 4 RETURNING entry_id)
+    `WITH gone AS (DELETE FROM audit_link WHERE merchant_id = $1 AND position > 4 RETURNING entry_id)
      DELETE FROM audit_entry WHERE merchant_id = $1 AND id IN (SELECT entry_id FROM gone)`,
     id,
   )
   const { position, hash, proof } = old
-  await damage(owner, 'UPDATE audit_head SET position = $2, hash = $3, proof = $4 WHERE merchant_id = $1', [
+  await corrupt(owner, 'UPDATE audit_head SET position = $2, hash = $3, proof = $4 WHERE merchant_id = $1', [
     shop.merchantId,
     position,
     hash,
@@ -127,8 +127,8 @@ test('a log that still contains the head says so, also after it has grown', asyn
 test('a log of which nothing is left is a fault beside keys, members or payments', async () => {
   const shop = await shopWith(2)
   const { head } = await verify(shop)
-  for (const table of ['audit_entry', 'audit_seal', 'audit_head'])
-    await damage(service.database.owner, `DELETE FROM ${table} WHERE merchant_id = $1`, [shop.merchantId])
+  for (const table of ['audit_entry', 'audit_link', 'audit_head'])
+    await corrupt(service.database.owner, `DELETE FROM ${table} WHERE merchant_id = $1`, [shop.merchantId])
   const gone = { isIntact: false, upTo: 0, head: null, fault: { sequence: 1, problem: 'missing' } }
   expect(await verify(shop)).toMatchObject(gone)
   expect(await command(shop)).toMatchObject({ failed: true })
@@ -217,11 +217,11 @@ test('a head that was put back raises an alarm at the next hour', async () => {
 })
 
 /** The next day: what was noted was yesterday. */
-const nextDay = () => service.database.owner.query('UPDATE audit_letter SET day = day - 1')
-const lettersTo = (address: string) =>
-  mail.mails.filter(({ to }) => to.includes(address)).map(({ data }) => readLetter(data))
-async function sendLetters(): Promise<void> {
-  while (await writeHeadLetters(service.app.services));
+const nextDay = () => service.database.owner.query('UPDATE audit_email SET day = day - 1')
+const emailsTo = (address: string) =>
+  mail.mails.filter(({ to }) => to.includes(address)).map(({ data }) => readEmail(data))
+async function sendEmails(): Promise<void> {
+  while (await writeHeadEmails(service.app.services));
 }
 
 test('a letter a day tells each owner the head, in the language of the account', async () => {
@@ -231,28 +231,28 @@ test('a letter a day tells each owner the head, in the language of the account',
   const { access } = service.app.services
   await makeMember(access, shop.merchantId, 'owner', awa)
   await makeMember(access, shop.merchantId, 'finance', finance)
-  await sendLetters()
+  await sendEmails()
   await nextDay()
-  await sendLetters()
-  await sendLetters()
+  await sendEmails()
+  await sendEmails()
   const { head } = await verify(shop)
-  await eventually(() => expect(lettersTo(awa)).toHaveLength(1))
-  expect(lettersTo(awa)[0]?.text).toContain(head)
-  expect(lettersTo(awa)[0]?.text).toContain("fin du journal d'audit")
+  await eventually(() => expect(emailsTo(awa)).toHaveLength(1))
+  expect(emailsTo(awa)[0]?.text).toContain(head)
+  expect(emailsTo(awa)[0]?.text).toContain("fin du journal d'audit")
   // The line of the letter is all that is needed.
-  expect(await verify(shop, lettersTo(awa)[0]?.text)).toMatchObject({ isIntact: true })
+  expect(await verify(shop, emailsTo(awa)[0]?.text)).toMatchObject({ isIntact: true })
   // Nothing new: no letter.
   await nextDay()
-  await sendLetters()
+  await sendEmails()
   await owner.query(`UPDATE merchant SET notification_email = $2, locale = 'en' WHERE id = $1`, [
     shop.merchantId,
     `books-${shop.merchantId}@shop.test`,
   ])
   await change(shop, 1)
   await nextDay()
-  await sendLetters()
-  await eventually(() => expect(lettersTo(`books-${shop.merchantId}`)).toHaveLength(1))
-  expect(lettersTo(`books-${shop.merchantId}`)[0]?.text).toContain('This is the end of the audit log')
-  expect(lettersTo(awa)).toHaveLength(1)
-  expect(lettersTo(finance)).toEqual([])
+  await sendEmails()
+  await eventually(() => expect(emailsTo(`books-${shop.merchantId}`)).toHaveLength(1))
+  expect(emailsTo(`books-${shop.merchantId}`)[0]?.text).toContain('This is the end of the audit log')
+  expect(emailsTo(awa)).toHaveLength(1)
+  expect(emailsTo(finance)).toEqual([])
 })

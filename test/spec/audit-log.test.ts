@@ -1,14 +1,14 @@
 import { Writable } from 'node:stream'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { sealAuditLog, verifyAuditLog } from '../../src/audit/audit-seal.ts'
+import { chainAuditLog, verifyAuditLog } from '../../src/audit/verify-chain.ts'
 import { routes } from '../../src/http/rest/routes.ts'
 import { schema } from '../../src/resources/schema.ts'
-import { readLetter } from '../../src/http/pages/mail.ts'
+import { readEmail } from '../../src/http/pages/mail.ts'
 import { commands } from '../../src/terminal/commands.ts'
 import { startTestApp, type TestApp } from '../kit/app.ts'
 import { type MailServer, startMailServer } from '../kit/mail-server.ts'
-import { type Ground, openGround, type Shop } from '../kit/audited/ground.ts'
+import { type AuditedFixture, openFixture, type AuditedShop } from '../kit/audited/fixture.ts'
 import { tampering } from '../kit/audited/tampering.ts'
 import { eventually } from '../kit/eventually.ts'
 import { type Case, mutations, type Prepare } from '../kit/audited/operations.ts'
@@ -38,11 +38,11 @@ vi.mock(import('../../src/shared/limits.ts'), async (original) => {
 
 let mail: MailServer
 let service: TestApp
-let ground: Ground
+let fixture: AuditedFixture
 beforeAll(async () => {
   mail = await startMailServer()
   service = await startTestApp({ SMTP_URL: mail.url, MAIL_FROM: 'Paiements <no-reply@pay.test>' })
-  ground = openGround(service, mail)
+  fixture = openFixture(service, mail)
   await service.database.owner.query(`
     CREATE TABLE unrecorded (merchant_id int PRIMARY KEY);
     CREATE FUNCTION refuse_entry() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
@@ -64,14 +64,14 @@ interface EntryRow {
   target: string
   address: string
   requestId: string
-  door: string
+  channel: string
   before: object | null
   after: object | null
 }
 
-async function entriesOf({ merchantId }: Pick<Shop, 'merchantId'>): Promise<EntryRow[]> {
+async function entriesOf({ merchantId }: Pick<AuditedShop, 'merchantId'>): Promise<EntryRow[]> {
   const { rows } = await service.database.owner.query<EntryRow>(
-    `SELECT actor, operation, target, address, request_id AS "requestId", door, before, after
+    `SELECT actor, operation, target, address, request_id AS "requestId", channel, before, after
      FROM audit_entry WHERE merchant_id = $1 ORDER BY id`,
     [merchantId],
   )
@@ -81,7 +81,7 @@ async function entriesOf({ merchantId }: Pick<Shop, 'merchantId'>): Promise<Entr
 const errorBodies: string[] = []
 
 /** What stands of a shop where operations write, but for what moves by itself. */
-async function standing({ merchantId }: Pick<Shop, 'merchantId'>): Promise<unknown> {
+async function standing({ merchantId }: Pick<AuditedShop, 'merchantId'>): Promise<unknown> {
   const tables = [
     'team_member',
     'member_secret',
@@ -94,7 +94,7 @@ async function standing({ merchantId }: Pick<Shop, 'merchantId'>): Promise<unkno
     'approval_verdict',
     'settings_change',
     'deposit_approval',
-    'movement',
+    'ledger_entry',
   ]
   tables.push('operator_request', 'merchant_balance', 'webhook_endpoint', 'webhook_delivery', 'audit_entry')
   const moving = `'last_used_at' - 'last_used_from' - 'position' - 'hash' - 'totp_step'`
@@ -110,7 +110,7 @@ async function standing({ merchantId }: Pick<Shop, 'merchantId'>): Promise<unkno
 }
 
 /** As if no entry could be written for a shop. */
-async function withoutEntries({ merchantId }: Shop, work: () => Promise<void>): Promise<void> {
+async function withoutEntries({ merchantId }: AuditedShop, work: () => Promise<void>): Promise<void> {
   const { owner } = service.database
   await owner.query('INSERT INTO unrecorded VALUES ($1)', [merchantId])
   await work()
@@ -122,26 +122,26 @@ async function withoutEntries({ merchantId }: Shop, work: () => Promise<void>): 
  * @returns what that added to the log, and what it has to add
  */
 async function tryOut(operation: string, prepare: Prepare): Promise<{ added: object[]; due: object }> {
-  const shop = await ground.shop()
-  const prepared: Case = await prepare(ground, shop)
+  const shop = await fixture.shop()
+  const prepared: Case = await prepare(fixture, shop)
   const { ask, actor, target } = prepared
-  const viewer = await ground.member(shop, 'viewer')
+  const viewer = await fixture.member(shop, 'viewer')
   const before = await entriesOf(shop)
   const stood = await standing(shop)
-  const refused = await ground.send(prepared.refused ?? { ...ask, token: viewer.token })
+  const refused = await fixture.send(prepared.refused ?? { ...ask, token: viewer.token })
   expect(refused).toMatchObject({ data: null })
   errorBodies.push(refused.text)
   expect(await standing(shop)).toEqual(stood)
   await service.database.owner.query('DELETE FROM sign_in_wait')
   await withoutEntries(shop, async () => {
     if (prepared.isGoodOnce) return
-    const failed = await ground.send(ask)
+    const failed = await fixture.send(ask)
     expect(failed).toMatchObject({ data: null })
     errorBodies.push(failed.text)
     expect(await standing(shop)).toEqual(stood)
   })
 
-  const done = await ground.send(ask)
+  const done = await fixture.send(ask)
   expect(done).toMatchObject({ data: expect.anything() })
   const added = (await entriesOf(shop)).slice(before.length)
   const named = typeof target === 'function' ? target(done.data) : target
@@ -151,7 +151,7 @@ async function tryOut(operation: string, prepare: Prepare): Promise<{ added: obj
     target: expect.stringMatching(new RegExp(named.includes(':') ? `^${named}$` : `^${named}:\\d+$`)),
     address: '127.0.0.1',
     requestId: done.requestId,
-    door: ask.field === undefined ? 'rest' : 'graphql',
+    channel: ask.field === undefined ? 'rest' : 'graphql',
   }
   return { added, due }
 }
@@ -189,22 +189,22 @@ describe.concurrent('leaves one entry, and none when it is refused; without one 
 })
 
 test('the log shows what changed, as it was and as it is, and nothing else', async () => {
-  const shop = await ground.shop()
+  const shop = await fixture.shop()
   const { token, merchantId } = shop
-  const owner = await ground.member(shop, 'owner')
+  const owner = await fixture.member(shop, 'owner')
   const settings = { business_name: 'Chez Awa', approval_threshold: 5_000, locale: 'fr' }
-  await ground.done({ method: 'PUT', path: '/settings', body: settings, token: owner.token })
-  await ground.done({ method: 'PUT', path: '/settings', body: settings, token })
-  const { databaseId: id } = await ground.done({
+  await fixture.done({ method: 'PUT', path: '/settings', body: settings, token: owner.token })
+  await fixture.done({ method: 'PUT', path: '/settings', body: settings, token })
+  const { databaseId: id } = await fixture.done({
     field: 'createBeneficiary',
     variables: { input: { name: 'Awa', account: '70000001', paymentMethod: 'OperatorA' } },
     token,
   })
-  await ground.done({ method: 'PUT', path: `/beneficiaries/${id}`, body: { is_active: false }, token })
+  await fixture.done({ method: 'PUT', path: `/beneficiaries/${id}`, body: { is_active: false }, token })
   // What is sent twice under one key is one change.
   const headers = { 'Idempotency-Key': 'once' }
   const change = { method: 'PUT', path: `/beneficiaries/${id}`, body: { name: 'Awa D.' }, headers, token }
-  for (const once of [change, change]) await ground.done(once)
+  for (const once of [change, change]) await fixture.done(once)
   const shown = async (filter: string, given = token) => {
     const entry = '{ actor operation target address door before after }'
     const { body } = await service.graphql(`{ auditLog(filter: {${filter}}) { nodes ${entry} } }`, {}, given)
@@ -231,18 +231,18 @@ test('the log shows what changed, as it was and as it is, and nothing else', asy
   expect(await shown('from: "2020-01-01T00:00:00Z"')).toHaveLength(6)
   // By itself, and no later than 5 s after the change.
   await eventually(async () => expect(await chainOf(shop)).toMatchObject({ upTo: 6, isIntact: true }), 5_000)
-  const viewer = await ground.member(shop, 'viewer')
+  const viewer = await fixture.member(shop, 'viewer')
   expect(await shown('', viewer.token)).toMatchObject({ errors: [{ extensions: { code: 'FORBIDDEN' } }] })
 })
 
 test('what the command line of the platform changes is on record too', async () => {
-  const shop = await ground.shop()
+  const shop = await fixture.shop()
   const merchant = String(shop.merchantId)
   const command = (name: string, flags: object) => commands[name]?.(service.app.services, flags)
   const before = await entriesOf(shop)
   await command('merchant fund', { id: merchant, amount: '5000' })
   await command('member invite', { merchant, email: 'owner@shop.test', name: 'Awa', role: 'owner' })
-  await ground.done({
+  await fixture.done({
     method: 'POST',
     path: '/payouts',
     body: { amount: 1_000, destination_phone: '70000000', payment_method: 'OperatorA', scheduled_at: later },
@@ -251,7 +251,7 @@ test('what the command line of the platform changes is on record too', async () 
   for (const name of ['merchant deactivate', 'merchant deactivate', 'merchant cancel-payouts'])
     await command(name, { id: merchant })
   const added = (await entriesOf(shop)).slice(before.length)
-  const platform = { actor: 'platform', door: 'terminal', address: null, requestId: null }
+  const platform = { actor: 'platform', channel: 'terminal', address: null, requestId: null }
   expect(before[0]).toMatchObject({ ...platform, operation: 'merchant create' })
   expect(added.filter(({ operation }) => operation !== 'createPayout')).toMatchObject([
     { ...platform, operation: 'merchant fund', after: { funded: 5_000 } },
@@ -259,7 +259,7 @@ test('what the command line of the platform changes is on record too', async () 
     { ...platform, operation: 'merchant deactivate', after: { status: 'inactive' } },
     { ...platform, operation: 'merchant cancel-payouts', after: { payouts_cancelled: 1 } },
   ])
-  await sealAll()
+  await chainAll()
   expect(await command('audit-log verify', { merchant })).toMatchObject({
     answer: { intact: true, entries: before.length + 5, fault: null },
     failed: false,
@@ -269,24 +269,24 @@ test('what the command line of the platform changes is on record too', async () 
 const later = new Date(Date.now() + 86_400_000).toISOString()
 
 /** Seals what there is, as several processes at once. */
-async function sealAll(): Promise<void> {
+async function chainAll(): Promise<void> {
   const { pool } = service.database.database
   const { auditKey } = service.app.services.access.master
   await eventually(async () => {
-    await Promise.all([1, 2, 3].map(() => sealAuditLog(pool, auditKey)))
-    const { rowCount } = await service.database.owner.query('SELECT FROM audit_unsealed')
+    await Promise.all([1, 2, 3].map(() => chainAuditLog(pool, auditKey)))
+    const { rowCount } = await service.database.owner.query('SELECT FROM audit_unchained')
     expect(rowCount).toBe(0)
   })
 }
 
-const chainOf = async ({ token }: Pick<Shop, 'token'>) => {
+const chainOf = async ({ token }: Pick<AuditedShop, 'token'>) => {
   const fields = 'isIntact isComplete upTo fault { sequence databaseId problem }'
   const { body } = await service.graphql(`{ verifyAuditLog { ${fields} } }`, {}, token)
   return body['data'].verifyAuditLog
 }
 
 test('every log is one chain; the database itself lets nobody change it', async () => {
-  await sealAll()
+  await chainAll()
   const { owner, database } = service.database
   const { rows } = await owner.query<{ merchantId: number; position: bigint; n: bigint }>(
     `SELECT merchant_id AS "merchantId", h.position, count(*) AS n
@@ -302,7 +302,7 @@ test('every log is one chain; the database itself lets nobody change it', async 
     expect(position).toBe(n)
   }
   const attempts = ['UPDATE audit_entry SET actor = $$x$$', 'DELETE FROM audit_entry', 'TRUNCATE audit_entry']
-  attempts.push('UPDATE audit_seal SET hash = $$x$$', 'DELETE FROM audit_seal', 'TRUNCATE audit_seal')
+  attempts.push('UPDATE audit_link SET hash = $$x$$', 'DELETE FROM audit_link', 'TRUNCATE audit_link')
   attempts.push('UPDATE audit_head SET position = 0', 'DELETE FROM audit_head')
   for (const attempt of attempts) {
     await expect(owner.query(attempt)).rejects.toMatchObject({ code: '23000' })
@@ -313,11 +313,11 @@ test('every log is one chain; the database itself lets nobody change it', async 
 test.each(Object.entries(tampering))(
   'whoever switches the guards off is found out: %s',
   async (_name, [statement, fault]) => {
-    const shop = await ground.shop()
+    const shop = await fixture.shop()
     const { token, merchantId } = shop
     for (let n = 1; n <= 5; n += 1)
-      await ground.done({ method: 'PUT', path: '/settings', body: { approval_threshold: n }, token })
-    await sealAll()
+      await fixture.done({ method: 'PUT', path: '/settings', body: { approval_threshold: n }, token })
+    await chainAll()
     expect(await chainOf(shop)).toMatchObject({ isIntact: true, isComplete: true, upTo: 7 })
     const client = await service.database.owner.connect()
     await client.query('BEGIN')
@@ -342,12 +342,12 @@ test('no secret lies in a log, in the audit log, in an event, in an error or in 
     events: await rowsOf('event'),
     errors: errorBodies.join('\n'),
     jobs: (await rowsOf('graphile_worker._private_jobs')) + (await rowsOf('transaction')),
-    mails: mail.mails.map(({ data }) => readLetter(data).text.replaceAll(/#\S+/g, '#')).join('\n'),
+    mails: mail.mails.map(({ data }) => readEmail(data).text.replaceAll(/#\S+/g, '#')).join('\n'),
   }
-  expect(ground.secrets.size).toBeGreaterThan(150)
+  expect(fixture.secrets.size).toBeGreaterThan(150)
   for (const [place, text] of Object.entries(places)) {
     expect(text.length).toBeGreaterThan(100)
-    const found = [...ground.secrets].filter((secret) => isIn(secret, text))
+    const found = [...fixture.secrets].filter((secret) => isIn(secret, text))
     expect({ place, found }).toEqual({ place, found: [] })
   }
   // The search finds what is there.

@@ -4,17 +4,17 @@ import { regenerateApiKey } from '../../src/identity/api-keys.ts'
 import { deactivateMerchant } from '../../src/resources/merchants/deactivate.ts'
 import { startTestApp, type TestMerchant } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
-import { openStage } from '../kit/stage.ts'
+import { openFixture } from '../kit/fixture.ts'
 
-const stage = await openStage()
-const rest = (...call: Parameters<typeof stage.rest>) => stage.rest(...call)
+const fixture = await openFixture()
+const rest = (...call: Parameters<typeof fixture.rest>) => fixture.rest(...call)
 
 const pairOf = ({ apiKey, apiSecret }: TestMerchant) => ({ 'X-API-Key': apiKey, 'X-API-Secret': apiSecret })
 const auth = (headers: Record<string, string>, body?: unknown) => rest('POST', '/auth', { headers, body })
 
 describe('POST /auth', () => {
   test('200 a key and its secret give a bearer token', async () => {
-    const shop = await stage.merchant()
+    const shop = await fixture.merchant()
     const before = Date.now()
     const { status, body } = await auth(pairOf(shop))
     expect(status).toBe(200)
@@ -26,7 +26,7 @@ describe('POST /auth', () => {
   })
 
   test('an unreadable body is 400, after the credentials were judged and counted', async () => {
-    const shop = await stage.merchant()
+    const shop = await fixture.merchant()
     const right = await auth(pairOf(shop), '{"scopes": [')
     expect(right.status).toBe(400)
     expect(right.body).not.toHaveProperty('data')
@@ -37,20 +37,20 @@ describe('POST /auth', () => {
   })
 
   test('the API key begins with mk_ and the secret with ms_', async () => {
-    const shop = await stage.merchant()
+    const shop = await fixture.merchant()
     expect(shop.apiKey).toMatch(/^mk_/)
     expect(shop.apiSecret).toMatch(/^ms_/)
   })
 
   test('without a wish the token holds pay, deposit and balance for 24 hours', async () => {
-    const { body } = await auth(pairOf(await stage.merchant()), {})
+    const { body } = await auth(pairOf(await fixture.merchant()), {})
     expect(body['data'].scopes).toEqual(['pay', 'deposit', 'balance'])
     const { exp = 0, iat = 0 } = decodeJwt(body['data'].token)
     expect(exp - iat).toBe(24 * 3_600)
   })
 
   test('the token is a signed JWT that embeds the scopes that were asked for', async () => {
-    const { body } = await auth(pairOf(await stage.merchant()), {
+    const { body } = await auth(pairOf(await fixture.merchant()), {
       scopes: ['balance', 'webhooks', 'balance'],
     })
     expect(body['data'].scopes).toEqual(['balance', 'webhooks'])
@@ -58,7 +58,7 @@ describe('POST /auth', () => {
   })
 
   test.each([1, 720])('expires_in_hours %i is granted', async (hours) => {
-    const { body } = await auth(pairOf(await stage.merchant()), { expires_in_hours: hours })
+    const { body } = await auth(pairOf(await fixture.merchant()), { expires_in_hours: hours })
     expect(body['data'].expires_in).toBe(hours * 3_600)
   })
 
@@ -71,7 +71,7 @@ describe('POST /auth', () => {
     ['a list', '{"expires_in_hours": [24]}'],
     ['beyond every number', '{"expires_in_hours": 1e999}'],
   ])('400 expires_in_hours that is %s', async (_what, body) => {
-    const answer = await auth(pairOf(await stage.merchant()), body)
+    const answer = await auth(pairOf(await fixture.merchant()), body)
     expect(answer.status).toBe(400)
     expect(answer.body['errors'].map((problem: { field: string }) => problem.field)).toEqual([
       'expires_in_hours',
@@ -86,19 +86,19 @@ describe('POST /auth', () => {
     ['a list of numbers', { scopes: [1] }],
     ['a list of null', { scopes: [null] }],
   ])('400 scopes that are %s', async (_what, body) => {
-    const answer = await auth(pairOf(await stage.merchant()), body)
+    const answer = await auth(pairOf(await fixture.merchant()), body)
     expect(answer.status).toBe(400)
     expect(answer.body['errors'].map((problem: { field: string }) => problem.field)).toEqual(['scopes'])
   })
 
   test('400 lists both problems at once', async () => {
-    const answer = await auth(pairOf(await stage.merchant()), { scopes: [], expires_in_hours: 0 })
+    const answer = await auth(pairOf(await fixture.merchant()), { scopes: [], expires_in_hours: 0 })
     expect(answer.body['errors']).toHaveLength(2)
   })
 
   test('403 a scope that the key does not hold is named in required_scopes', async () => {
-    const shop = await stage.merchant()
-    await stage.database.owner.query(`UPDATE api_key SET scopes = '{pay}' WHERE key = $1`, [shop.apiKey])
+    const shop = await fixture.merchant()
+    await fixture.database.owner.query(`UPDATE api_key SET scopes = '{pay}' WHERE key = $1`, [shop.apiKey])
     const { status, body } = await auth(pairOf(shop), { scopes: ['pay', 'payout'] })
     expect(status).toBe(403)
     expect(body).toMatchObject({ success: false, required_scopes: ['payout'] })
@@ -106,7 +106,7 @@ describe('POST /auth', () => {
   })
 
   test('401 an unknown key and a wrong secret read the same', async () => {
-    const shop = await stage.merchant()
+    const shop = await fixture.merchant()
     const wrong = await auth({ ...pairOf(shop), 'X-API-Secret': `ms_${'x'.repeat(43)}` })
     const unknown = await auth({ ...pairOf(shop), 'X-API-Key': `mk_${'x'.repeat(24)}` })
     const garbage = await auth({ 'X-API-Key': 'what', 'X-API-Secret': 'ever' })
@@ -123,33 +123,35 @@ describe('POST /auth', () => {
   })
 
   test('401 key and secret in the body count for nothing', async () => {
-    const { apiKey, apiSecret } = await stage.merchant()
+    const { apiKey, apiSecret } = await fixture.merchant()
     expect((await auth({}, { api_key: apiKey, api_secret: apiSecret })).status).toBe(401)
   })
 
   test('403 the account is inactive', async () => {
-    const shop = await stage.merchant()
-    await deactivateMerchant(stage.app.services, shop.merchantId)
+    const shop = await fixture.merchant()
+    await deactivateMerchant(fixture.app.services, shop.merchantId)
     expect((await auth(pairOf(shop))).status).toBe(403)
   })
 
   test('403 the address is not on the whitelist', async () => {
-    const shop = await stage.merchant()
-    const { owner } = stage.database
+    const shop = await fixture.merchant()
+    const { owner } = fixture.database
     await owner.query(`UPDATE merchant SET ip_whitelist = '{192.0.2.1}' WHERE id = $1`, [shop.merchantId])
     expect((await auth(pairOf(shop))).status).toBe(403)
   })
 
   test('regenerating a key ends the old pair and its tokens within a second', async () => {
-    const shop = await stage.merchant()
-    const { services } = stage.app
-    const { rows } = await stage.database.owner.query('SELECT id FROM api_key WHERE key = $1', [shop.apiKey])
+    const shop = await fixture.merchant()
+    const { services } = fixture.app
+    const { rows } = await fixture.database.owner.query('SELECT id FROM api_key WHERE key = $1', [
+      shop.apiKey,
+    ])
     const { key, secret } = await regenerateApiKey(services.database.pool, services.access.master, {
       merchantId: shop.merchantId,
       apiKeyId: rows[0].id,
     })
     expect((await auth(pairOf(shop))).status).toBe(401)
-    expect((await stage.pay(shop)).status).toBe(401)
+    expect((await fixture.pay(shop)).status).toBe(401)
     const balance = () => rest('GET', '/balance', { token: shop.token })
     await eventually(async () => expect((await balance()).status).toBe(401), 1_000)
     expect((await auth({ 'X-API-Key': key, 'X-API-Secret': secret.reveal() })).status).toBe(200)
@@ -158,7 +160,7 @@ describe('POST /auth', () => {
 
 describe('POST /auth, 20 requests per 15 minutes', () => {
   test('429 the 21st request of a key, with Retry-After and the RateLimit fields', async () => {
-    const shop = await stage.merchant()
+    const shop = await fixture.merchant()
     const wrong = { ...pairOf(shop), 'X-API-Secret': `ms_${'x'.repeat(43)}` }
     // The sign-in of the merchant was the first one; right and wrong secrets count alike.
     const answers = []
@@ -176,7 +178,7 @@ describe('POST /auth, 20 requests per 15 minutes', () => {
   })
 
   test('a key over its limit leaves other keys and its own tokens alone', async () => {
-    const [busy, calm] = [await stage.merchant(), await stage.merchant()]
+    const [busy, calm] = [await fixture.merchant(), await fixture.merchant()]
     for (let tries = 0; tries < 20; tries += 1) await auth(pairOf(busy))
     expect((await auth(pairOf(busy))).status).toBe(429)
     expect((await auth(pairOf(calm))).status).toBe(200)
@@ -184,7 +186,7 @@ describe('POST /auth, 20 requests per 15 minutes', () => {
   })
 
   test('21 requests at once: one of them is refused', async () => {
-    const shop = await stage.merchant()
+    const shop = await fixture.merchant()
     const answers = await Promise.all(Array.from({ length: 20 }, () => auth(pairOf(shop))))
     expect(answers.filter(({ status }) => status === 429)).toHaveLength(1)
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(19)

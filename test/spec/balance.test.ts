@@ -2,13 +2,13 @@ import { expect, test } from 'vitest'
 import { fundMerchant } from '../../src/resources/merchants/fund.ts'
 import { holdBack } from '../kit/money-out.ts'
 import { eventually } from '../kit/eventually.ts'
-import { customer, each, openStage, perOperator } from '../kit/stage.ts'
+import { customer, each, openFixture, perOperator } from '../kit/fixture.ts'
 
-const stage = await openStage()
-const balanceOf = (token: string, query = '') => stage.rest('GET', `/balance${query}`, { token })
+const fixture = await openFixture()
+const balanceOf = (token: string, query = '') => fixture.rest('GET', `/balance${query}`, { token })
 
 test('a new merchant has nothing', async () => {
-  const { token } = await stage.merchant()
+  const { token } = await fixture.merchant()
   const { status, body } = await balanceOf(token)
   expect(status).toBe(200)
   expect(body['data']).toEqual({
@@ -21,36 +21,36 @@ test('a new merchant has nothing', async () => {
 })
 
 test('balance is available + reserved', async () => {
-  const shop = await stage.merchant()
-  await fundMerchant(stage.app.services, shop.merchantId, { amount: 10_000 })
-  await holdBack(stage.database.owner, shop.merchantId, 4_000n)
+  const shop = await fixture.merchant()
+  await fundMerchant(fixture.app.services, shop.merchantId, { amount: 10_000 })
+  await holdBack(fixture.database.owner, shop.merchantId, 4_000n)
   const { body } = await balanceOf(shop.token)
   expect(body['data']).toMatchObject({ balance: 10_000, available: 6_000, reserved: 4_000 })
 })
 
 test('a confirmed collection is credited to the balance of its merchant alone', async () => {
-  const [shop, other] = [await stage.merchant(), await stage.merchant()]
-  await stage.paid(shop, { amount: 2_500, customer_phone: customer('00') })
-  await eventually(async () => expect(await stage.available(shop)).toBe(2_500))
-  expect(await stage.available(other)).toBe(0)
+  const [shop, other] = [await fixture.merchant(), await fixture.merchant()]
+  await fixture.paid(shop, { amount: 2_500, customer_phone: customer('00') })
+  await eventually(async () => expect(await fixture.available(shop)).toBe(2_500))
+  expect(await fixture.available(other)).toBe(0)
 })
 
 test('reading it records nothing', async () => {
-  const { token } = await stage.merchant()
-  const before = await stage.rowCounts()
+  const { token } = await fixture.merchant()
+  const before = await fixture.rowCounts()
   await balanceOf(token)
-  expect(await stage.rowCounts()).toEqual(before)
+  expect(await fixture.rowCounts()).toEqual(before)
 })
 
 test('with payment_method the operator is asked, and a balance_check of 0 recorded', async () => {
-  const shop = await stage.merchant()
+  const shop = await fixture.merchant()
   const floats = await perOperator(async (operator) => {
     const { status, body } = await balanceOf(shop.token, `?payment_method=${operator}`)
     return [status, Number.isSafeInteger(body['data']?.operator_balance), body['data']?.available]
   })
   expect(floats).toEqual(each([200, true, 0]))
 
-  const { body } = await stage.rest('GET', '/transactions?transaction_type=balance_check', shop)
+  const { body } = await fixture.rest('GET', '/transactions?transaction_type=balance_check', shop)
   expect(body['data'].pagination.total).toBe(4)
   for (const row of body['data'].transactions)
     expect(row).toMatchObject({
@@ -62,38 +62,38 @@ test('with payment_method the operator is asked, and a balance_check of 0 record
 })
 
 test('a balance check posts nothing to the ledger', async () => {
-  const shop = await stage.merchant()
-  const before = await stage.rowCounts()
+  const shop = await fixture.merchant()
+  const before = await fixture.rowCounts()
   await balanceOf(shop.token, '?payment_method=OperatorA')
-  expect(await stage.rowCounts()).toEqual({ ...before, transaction: before.transaction + 1 })
+  expect(await fixture.rowCounts()).toEqual({ ...before, transaction: before.transaction + 1 })
 })
 
 test('the reference of a balance check is nobody else’s to ask about', async () => {
-  const shop = await stage.merchant()
+  const shop = await fixture.merchant()
   await balanceOf(shop.token, '?payment_method=OperatorA')
-  const { body } = await stage.rest('GET', '/transactions?transaction_type=balance_check', shop)
-  expect((await stage.check(body['data'].transactions[0].reference)).status).toBe(404)
+  const { body } = await fixture.rest('GET', '/transactions?transaction_type=balance_check', shop)
+  expect((await fixture.check(body['data'].transactions[0].reference)).status).toBe(404)
 })
 
 test('400 an unknown payment_method names the parameter and records nothing', async () => {
-  const { token } = await stage.merchant()
-  const before = await stage.rowCounts()
+  const { token } = await fixture.merchant()
+  const before = await fixture.rowCounts()
   for (const name of ['OperatorE', 'BankTransfer', '', 'operatora']) {
     const { status, body } = await balanceOf(token, `?payment_method=${name}`)
     expect(status).toBe(400)
     expect(body['errors'][0].field).toBe('payment_method')
   }
-  expect(await stage.rowCounts()).toEqual(before)
+  expect(await fixture.rowCounts()).toEqual(before)
 })
 
 test('500 the operator is out of reach: recorded as failed', async () => {
-  const shop = await stage.merchant()
-  await stage.outage('OperatorC', 'refuse')
+  const shop = await fixture.merchant()
+  await fixture.outage('OperatorC', 'refuse')
   const { status, body } = await balanceOf(shop.token, '?payment_method=OperatorC')
-  await stage.outage('OperatorC', 'none')
+  await fixture.outage('OperatorC', 'none')
   expect(status).toBe(500)
   expect(body).toMatchObject({ success: false, message: expect.stringContaining('operator') })
-  const list = await stage.rest('GET', '/transactions', shop)
+  const list = await fixture.rest('GET', '/transactions', shop)
   expect(list.body['data'].transactions).toMatchObject([
     { transaction_type: 'balance_check', status: 'failed' },
   ])

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { batchApprovalsOn, givenBack, wentOnce } from '../kit/batch-approvals.ts'
 import { bulkOn } from '../kit/bulk.ts'
-import { openStage } from '../kit/stage.ts'
+import { openFixture } from '../kit/fixture.ts'
 
 // Approvals of batches that meet something else at the same moment, on two services over one database.
-const stage = await openStage()
-const sibling = await stage.sibling()
-const { cancel, ended, money, summary } = bulkOn(stage)
-const { ask, team, waiting, approve, reject, paidOut, verdictsOf } = batchApprovalsOn(stage)
+const fixture = await openFixture()
+const sibling = await fixture.sibling()
+const { cancel, ended, money, summary } = bulkOn(fixture)
+const { ask, team, waiting, approve, reject, paidOut, verdictsOf } = batchApprovalsOn(fixture)
 
 describe('races have one end', () => {
   const rounds = 5
@@ -22,7 +22,7 @@ describe('races have one end', () => {
     const batches = await Promise.all(Array.from({ length: rounds }, () => waiting(merchant)))
     const all = batches.map(async (batch) => {
       const answers = await Promise.all(
-        people.map((by, n) => approve(by, batch, n % 2 ? sibling : stage.url)),
+        people.map((by, n) => approve(by, batch, n % 2 ? sibling : fixture.url)),
       )
       expect(answers.filter(({ __typename: type }) => type === 'Batch')).toHaveLength(race.required)
       expect(answers.filter(({ code }) => code === 'STATE_CONFLICT')).toHaveLength(race.at - race.required)
@@ -38,7 +38,7 @@ describe('races have one end', () => {
     const { merchant, person } = await team(2)
     const [batch, by] = [await waiting(merchant), await person()]
     const answers = await Promise.all(
-      Array.from({ length: 6 }, (_none, n) => approve(by, batch, n % 2 ? sibling : stage.url)),
+      Array.from({ length: 6 }, (_none, n) => approve(by, batch, n % 2 ? sibling : fixture.url)),
     )
     expect(answers.filter(({ __typename: type }) => type === 'Batch')).toHaveLength(1)
     expect(await summary(merchant, batch.id)).toMatchObject({ approval: 'pending' })
@@ -50,7 +50,7 @@ describe('races have one end', () => {
     const batches = await Promise.all(Array.from({ length: rounds }, () => waiting(merchant)))
     await Promise.all(
       batches.map(async (batch, n) => {
-        const [first, second] = n % 2 ? [stage.url, sibling] : [sibling, stage.url]
+        const [first, second] = n % 2 ? [fixture.url, sibling] : [sibling, fixture.url]
         const asked = [approve(yes, batch, first), reject(no, batch, 'no', second)] as const
         const [approved, rejected] = await Promise.all(asked)
         const went = approved['__typename'] === 'Batch'
@@ -69,7 +69,7 @@ describe('races have one end', () => {
     const batches = await Promise.all(Array.from({ length: rounds }, () => waiting(merchant)))
     await Promise.all(
       batches.map(async (batch, n) => {
-        const asked = [approve(by, batch, n % 2 ? sibling : stage.url), cancel(merchant, batch.id)] as const
+        const asked = [approve(by, batch, n % 2 ? sibling : fixture.url), cancel(merchant, batch.id)] as const
         const [approved, cancelled] = await Promise.all(asked)
         // What is approved may be cancelled still: then who was sent is paid, and the rest is not.
         expect(approved).toMatchObject(cancelled.status === 200 ? {} : { __typename: 'Batch' })

@@ -5,13 +5,14 @@ import { batchApprovalsOn, givenBack } from '../kit/batch-approvals.ts'
 import { bulkOn, row } from '../kit/bulk.ts'
 import { eventually } from '../kit/eventually.ts'
 import { day } from '../kit/payouts.ts'
-import { openStage } from '../kit/stage.ts'
+import { openFixture } from '../kit/fixture.ts'
 
 // Approvals of batches (decisions: Money and states): as with payouts, and nobody behind a batch decides.
-const stage = await openStage()
-const { call, draft, process, cancel, ended, money, summary, told } = bulkOn(stage)
-const { ask, team, waiting, send, approve, reject, approvalOf, paidOut, verdictsOf } = batchApprovalsOn(stage)
-const { owner } = stage.database
+const fixture = await openFixture()
+const { call, draft, process, cancel, ended, money, summary, told } = bulkOn(fixture)
+const { ask, team, waiting, send, approve, reject, approvalOf, paidOut, verdictsOf } =
+  batchApprovalsOn(fixture)
+const { owner } = fixture.database
 
 /** A token of an API key that `token` makes, whose holder is whoever has `token`. */
 async function keyBy(token: string): Promise<{ token: string }> {
@@ -19,7 +20,7 @@ async function keyBy(token: string): Promise<{ token: string }> {
     ... on IssuedApiKey { key secret } } }`
   const made = await ask(token, document)
   const headers = { 'X-API-Key': String(made['key']), 'X-API-Secret': String(made['secret']) }
-  const { body } = await stage.rest('POST', '/auth', { headers, body: { scopes: ['bulk_pay'] } })
+  const { body } = await fixture.rest('POST', '/auth', { headers, body: { scopes: ['bulk_pay'] } })
   return { token: body['data'].token }
 }
 
@@ -245,7 +246,7 @@ describe('what is not approved is cancelled, and its money free again', () => {
   test('by nobody in seven days', async () => {
     const { merchant, person } = await team()
     const [batch, second] = [await waiting(merchant), await waiting(merchant)]
-    await stage.advance(7 * day)
+    await fixture.advance(7 * day)
     for (const { id } of [batch, second]) {
       await eventually(async () =>
         expect(await summary(merchant, id)).toMatchObject({ status: 'cancelled', approval: 'expired' }),

@@ -1,18 +1,18 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { RestAnswer, TestMerchant } from '../kit/app.ts'
-import { openStage } from '../kit/stage.ts'
+import { openFixture } from '../kit/fixture.ts'
 
-const stage = await openStage()
+const fixture = await openFixture()
 let shop: TestMerchant
 beforeAll(async () => {
-  shop = await stage.merchant()
+  shop = await fixture.merchant()
 })
 
 const awa = { name: 'Awa Traoré', account: '70 00 00 01', payment_method: 'OperatorA' }
 const bank = { name: 'Quincaillerie', account: 'ML13 0012 3456 7890', payment_method: 'BankTransfer' }
 
 const ask = (method: string, path: string, body?: unknown, merchant = shop, headers = {}) =>
-  stage.rest(method, `/beneficiaries${path}`, { token: merchant.token, body, headers })
+  fixture.rest(method, `/beneficiaries${path}`, { token: merchant.token, body, headers })
 async function saved(body: object = awa, merchant = shop): Promise<RestAnswer['body']> {
   const answer = await ask('POST', '', body, merchant)
   expect(answer.status).toBe(201)
@@ -64,19 +64,19 @@ describe('POST /beneficiaries', () => {
     ['another category', { ...awa, category: 'friend' }, ['category']],
     ['numbers for text', { ...awa, name: 7, account: 70_000_001 }, ['account', 'name']],
   ])('400 for %s, with every field, and nothing is kept', async (_what, body, fields) => {
-    const other = await stage.merchant()
+    const other = await fixture.merchant()
     expect(fieldsOf(await ask('POST', '', body, other))).toEqual([400, ...fields])
     expect((await ask('GET', '', undefined, other)).headers.get('x-total-count')).toBe('0')
   })
 
   test('two with one account are two; under one Idempotency-Key they are one', async () => {
-    const merchant = await stage.merchant()
+    const merchant = await fixture.merchant()
     const [first, second] = [await saved(awa, merchant), await saved(awa, merchant)]
     expect(second.id).not.toBe(first.id)
     const headers = { 'Idempotency-Key': 'awa' }
     const made = await ask('POST', '', awa, merchant, headers)
     // Its process died before the answer was kept.
-    await stage.database.owner.query(
+    await fixture.database.owner.query(
       `UPDATE idempotency_key SET answer = NULL, locked_until = NULL WHERE merchant_id = $1`,
       [merchant.merchantId],
     )
@@ -90,7 +90,7 @@ describe('GET /beneficiaries', () => {
   let many: TestMerchant
   let ids: number[]
   beforeAll(async () => {
-    many = await stage.merchant()
+    many = await fixture.merchant()
     ids = []
     for (let n = 0; n < 5; n += 1) {
       const method = n === 1 ? bank : awa
@@ -149,7 +149,7 @@ describe('GET /beneficiaries', () => {
     const page = async (args: string) => {
       const document = `{ beneficiaries(${args}) { totalCount nodes { databaseId }
         pageInfo { startCursor endCursor hasNextPage hasPreviousPage } } }`
-      const { body } = await stage.graphql(document, {}, many.token)
+      const { body } = await fixture.graphql(document, {}, many.token)
       const { nodes, ...rest } = body['data'].beneficiaries
       return { ids: nodes.map(({ databaseId }: { databaseId: number }) => databaseId), ...rest }
     }
@@ -166,7 +166,7 @@ describe('GET /beneficiaries/{id}', () => {
   test("the record; 404 for another merchant's, for none, and for an id beyond them all", async () => {
     const made = await saved()
     expect(await read(made.id)).toEqual(made)
-    const foreign = await saved(awa, await stage.merchant())
+    const foreign = await saved(awa, await fixture.merchant())
     const gone = [foreign.id, 999_999, 2_147_483_648, Number.MAX_SAFE_INTEGER]
     for (const id of gone) expect((await ask('GET', `/${id}`)).status).toBe(404)
     expect((await ask('GET', '/x')).status).toBe(400)
@@ -176,12 +176,12 @@ describe('GET /beneficiaries/{id}', () => {
     const { id } = await saved()
     const document = 'query ($id: ID!) { beneficiary(id: $id) { id databaseId } }'
     const find = async (name: string) =>
-      (await stage.graphql(document, { id: name }, shop.token)).body['data'].beneficiary
+      (await fixture.graphql(document, { id: name }, shop.token)).body['data'].beneficiary
     const found = await find(String(id))
     expect(found.databaseId).toBe(id)
     expect(await find(found.id)).toEqual(found)
     expect(await find(btoa(`Transaction:${id}`))).toBeNull()
-    const { body } = await stage.graphql(
+    const { body } = await fixture.graphql(
       'query ($id: ID!) { node(id: $id) { ... on Beneficiary { databaseId } } }',
       { id: found.id },
       shop.token,
@@ -225,12 +225,12 @@ describe('PUT /beneficiaries/{id}', () => {
 
   test('another change in between is judged with this one', async () => {
     const { id } = await saved({ ...bank, account: '+22370000001' })
-    const { owner } = stage.database
+    const { owner } = fixture.database
     const between = await owner.connect()
     await between.query('BEGIN')
     await between.query('SELECT FROM beneficiary WHERE id = $1 FOR UPDATE', [id])
     const change = ask('PUT', `/${id}`, { payment_method: 'OperatorA' })
-    await stage.database.untilWaiting()
+    await fixture.database.untilWaiting()
     await between.query(`UPDATE beneficiary SET account = 'ML13 0012' WHERE id = $1`, [id])
     await between.query('COMMIT')
     between.release()
@@ -239,7 +239,7 @@ describe('PUT /beneficiaries/{id}', () => {
   })
 
   test("404 for another merchant's, whatever the body; nothing changes", async () => {
-    const other = await stage.merchant()
+    const other = await fixture.merchant()
     const foreign = await saved(awa, other)
     const answers = [
       await ask('PUT', `/${foreign.id}`, { name: 'Mine' }),
@@ -261,7 +261,7 @@ test('GraphQL saves and changes, and refuses in types', async () => {
     ... on Beneficiary { databaseId name account category isActive }
     ... on InvalidInputError { problems { field } } } }`
   const input = { name: 'Moussa', account: '70000009', paymentMethod: 'OperatorD', category: 'EMPLOYEE' }
-  const made = await stage.graphql(create, { input }, shop.token)
+  const made = await fixture.graphql(create, { input }, shop.token)
   const { databaseId, ...record } = made.body['data'].createBeneficiary
   expect(record).toEqual({
     __typename: 'Beneficiary',
@@ -270,24 +270,24 @@ test('GraphQL saves and changes, and refuses in types', async () => {
     category: 'EMPLOYEE',
     isActive: true,
   })
-  const refused = await stage.graphql(create, { input: { ...input, account: 'x' } }, shop.token)
+  const refused = await fixture.graphql(create, { input: { ...input, account: 'x' } }, shop.token)
   expect(refused.body['data'].createBeneficiary).toEqual({
     __typename: 'InvalidInputError',
     problems: [{ field: 'account' }],
   })
   const update = `mutation ($id: ID!) { updateBeneficiary(id: $id, input: { isActive: false }) { __typename
     ... on Beneficiary { isActive name } ... on NotFoundError { code } } }`
-  const changed = await stage.graphql(update, { id: databaseId }, shop.token)
+  const changed = await fixture.graphql(update, { id: databaseId }, shop.token)
   expect(changed.body['data'].updateBeneficiary).toMatchObject({ isActive: false, name: 'Moussa' })
-  const missing = await stage.graphql(update, { id: 'nobody' }, shop.token)
+  const missing = await fixture.graphql(update, { id: 'nobody' }, shop.token)
   expect(missing.body['data'].updateBeneficiary).toEqual({ __typename: 'NotFoundError', code: 'NOT_FOUND' })
 })
 
 test('without the scope: 403 that names it', async () => {
-  const { body: signedIn } = await stage.rest('POST', '/auth', {
+  const { body: signedIn } = await fixture.rest('POST', '/auth', {
     headers: { 'X-API-Key': shop.apiKey, 'X-API-Secret': shop.apiSecret },
     body: { scopes: ['payout', 'balance'] },
   })
-  const { status, body } = await stage.rest('GET', '/beneficiaries', { token: signedIn['data'].token })
+  const { status, body } = await fixture.rest('GET', '/beneficiaries', { token: signedIn['data'].token })
   expect([status, body['required_scopes']]).toEqual([403, ['beneficiaries']])
 })

@@ -3,7 +3,7 @@ import type { TestMerchant } from '../kit/app.ts'
 import { operatorCalls } from '../kit/operator-calls.ts'
 import { bulkOn, row } from '../kit/bulk.ts'
 import { eventually } from '../kit/eventually.ts'
-import { customer, openStage } from '../kit/stage.ts'
+import { customer, openFixture } from '../kit/fixture.ts'
 
 // Counted by the operator: what it was asked between a checkout's request and the call that it led to.
 
@@ -12,13 +12,13 @@ const rps = String(perSecond)
 /** Choice: what may pass while the requests are recorded; no number of recipients changes it. */
 const overtakenMax = 10
 
-const stage = await openStage({ OPERATOR_A_RPS: rps, OPERATOR_D_RPS: rps })
-const { shop, draft, process, cancel, summary } = bulkOn(stage)
+const fixture = await openFixture({ OPERATOR_A_RPS: rps, OPERATOR_D_RPS: rps })
+const { shop, draft, process, cancel, summary } = bulkOn(fixture)
 
 type Operator = 'OperatorA' | 'OperatorD'
 
 async function callsOf(wanted: Operator) {
-  const all = await operatorCalls(stage.simulator.url, stage.controlToken)
+  const all = await operatorCalls(fixture.simulator.url, fixture.controlToken)
   return all.filter(({ operator }) => operator === wanted)
 }
 
@@ -28,7 +28,7 @@ async function overtaken(operator: Operator, by: readonly TestMerchant[]): Promi
   const phones = await Promise.all(
     by.map(async (merchant) => {
       const body = { customer_phone: customer('00'), payment_method: operator }
-      expect((await stage.pay(merchant, body)).status).toBe(202)
+      expect((await fixture.pay(merchant, body)).status).toBe(202)
       return body.customer_phone
     }),
   )
@@ -60,8 +60,8 @@ test.each([
     for (let n = 0; n < 3; n += 1)
       expect(await overtaken(operator, [someone(n)])).toBeLessThanOrEqual(overtakenMax)
     // More than was kept for them: these wait as well, and all others behind them.
-    const crowd = Array.from({ length: perSecond + 10 }, (_, n) => someone(n))
-    expect(await overtaken(operator, crowd)).toBeLessThanOrEqual(overtakenMax)
+    const load = Array.from({ length: perSecond + 10 }, (_, n) => someone(n))
+    expect(await overtaken(operator, load)).toBeLessThanOrEqual(overtakenMax)
     await Promise.all(
       made.map(async ({ merchant, id }) => {
         expect(await summary(merchant, id)).toMatchObject({ status: 'processing' })

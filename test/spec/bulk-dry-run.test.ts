@@ -3,17 +3,17 @@ import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-ou
 import { limits } from '../../src/shared/limits.ts'
 import type { RestAnswer, TestMerchant } from '../kit/app.ts'
 import { bulkOn, row } from '../kit/bulk.ts'
-import { openStage } from '../kit/stage.ts'
+import { openFixture } from '../kit/fixture.ts'
 
 // Dry runs of bulk pay, and what is warned of when it is real.
 
-const stage = await openStage()
-const { call, shop, draft, process, cancel, ended, money } = bulkOn(stage)
-const { owner } = stage.database
+const fixture = await openFixture()
+const { call, shop, draft, process, cancel, ended, money } = bulkOn(fixture)
+const { owner } = fixture.database
 
 /** All that a merchant has in the database, row by row. */
 async function rowsOf({ merchantId }: TestMerchant): Promise<unknown> {
-  const tables = ['batch', 'batch_recipient', 'movement', 'event', 'audit_entry', 'operator_request']
+  const tables = ['batch', 'batch_recipient', 'ledger_entry', 'event', 'audit_entry', 'operator_request']
   const counts = tables.map(
     (table) => `(SELECT count(*)::int FROM ${table} WHERE merchant_id = $1) AS ${table}`,
   )
@@ -123,7 +123,7 @@ test('a dry run is refused as the real run would be', async () => {
 test('nobody is paid beyond the limits of a token, or while payments out are halted', async () => {
   const merchant = await shop(10_000)
   const limited = async (within: object): Promise<TestMerchant> => {
-    const { body } = await stage.rest('POST', '/auth', {
+    const { body } = await fixture.rest('POST', '/auth', {
       headers: { 'X-API-Key': merchant.apiKey, 'X-API-Secret': merchant.apiSecret },
       body: { scopes: ['bulk_pay'], limits: within },
     })
@@ -215,7 +215,7 @@ test('a dry run uses no Idempotency-Key up', async () => {
 
 test('a dry run uses nothing of what its token may spend in a day', async () => {
   const merchant = await shop(10_000)
-  const { body } = await stage.rest('POST', '/auth', {
+  const { body } = await fixture.rest('POST', '/auth', {
     headers: { 'X-API-Key': merchant.apiKey, 'X-API-Secret': merchant.apiSecret },
     body: { scopes: ['bulk_pay'], limits: { max_per_day: 3_000 } },
   })
@@ -232,14 +232,14 @@ test('a dry run uses nothing of what its token may spend in a day', async () => 
 
 test('a dry run names the operators that are down', async () => {
   const merchant = await shop(100_000)
-  await stage.outage('OperatorC', '5xx')
-  await Promise.all(Array.from({ length: 20 }, () => stage.pay(merchant, { payment_method: 'OperatorC' })))
-  expect(stage.app.services.operators.find('OperatorC')?.availability('disburse')).toBe('down')
+  await fixture.outage('OperatorC', '5xx')
+  await Promise.all(Array.from({ length: 20 }, () => fixture.pay(merchant, { payment_method: 'OperatorC' })))
+  expect(fixture.app.services.operators.find('OperatorC')?.availability('disburse')).toBe('down')
   const { body } = await call(merchant, 'POST', '?dry_run=true', {
     recipients: [row(), row('03', { payment_method: 'OperatorC' })],
   })
   expect(body['data']).toMatchObject({ operators_down: ['OperatorC'], unknown_numbers: [] })
-  await stage.outage('OperatorC', 'none')
+  await fixture.outage('OperatorC', 'none')
 })
 
 test('a dry run asks each operator about so many numbers at most', async () => {
@@ -271,7 +271,7 @@ test('accounts that come again are taken and warned of', async () => {
   ])
   const quiet = await call(merchant, 'POST', `/${id}/recipients`, { recipients: [row()] })
   expect(quiet.body['data']).not.toHaveProperty('warnings')
-  const { body } = await stage.graphql(
+  const { body } = await fixture.graphql(
     'query ($id: ID!) { batch(id: $id) { duplicates { account recipientCount totalAmount } } }',
     { id },
     merchant.token,
@@ -288,7 +288,7 @@ test('in GraphQL a dry run is an argument, and its refusals are typed', async ()
   const merchant = await shop(3_000)
   const id = await draft(merchant, [row(), row()])
   const dry = (document: string, variables: object) =>
-    untouched(merchant, () => stage.graphql(document, variables, merchant.token))
+    untouched(merchant, () => fixture.graphql(document, variables, merchant.token))
   const made = await dry(
     `mutation ($input: CreateBatchInput!) { createBatch(input: $input, dryRun: true) {
       ... on BatchPayload { batch { id } warnings { field }

@@ -5,10 +5,10 @@ import { restPrefix } from '../../src/http/rest/handler.ts'
 import { line, text, titles, workbook } from '../kit/workbook.ts'
 import type { RestAnswer, TestMerchant } from '../kit/app.ts'
 import { bulkOn, row } from '../kit/bulk.ts'
-import { customer, openStage } from '../kit/stage.ts'
+import { customer, openFixture } from '../kit/fixture.ts'
 
-const stage = await openStage()
-const { call, shop, draft, process: processBatch, ended } = bulkOn(stage)
+const fixture = await openFixture()
+const { call, shop, draft, process: processBatch, ended } = bulkOn(fixture)
 const merchant = await shop()
 
 type File = string | Buffer<ArrayBuffer> | Blob
@@ -23,7 +23,7 @@ async function send(
   const form = new FormData()
   for (const [name, value] of Object.entries(texts)) form.append(name, value)
   form.append('file', new Blob([file]), 'salaires.csv')
-  const response = await fetch(`${stage.url}${restPrefix}/bulk/batches/import`, {
+  const response = await fetch(`${fixture.url}${restPrefix}/bulk/batches/import`, {
     method: 'POST',
     headers: { Authorization: `Bearer ${token}`, ...headers },
     body: form,
@@ -35,7 +35,7 @@ const table = (...lines: string[]) => ['nom;numéro;montant;opérateur', ...line
 const people = table('Awa Traoré;70 00 00 01;5 000;OperatorA', '', 'Moussa;70000002;7500 F CFA;OperatorB')
 
 async function recipientsOf(id: unknown) {
-  const { rows } = await stage.database.owner.query(
+  const { rows } = await fixture.database.owner.query(
     `SELECT name, account, amount::int, payment_method AS method FROM batch_recipient
      WHERE batch_id = $1 ORDER BY id`,
     [id],
@@ -48,7 +48,7 @@ const both = [
 ]
 /** How much there is of batches. */
 async function written(): Promise<unknown> {
-  const { rows } = await stage.database.owner.query(
+  const { rows } = await fixture.database.owner.query(
     `SELECT (SELECT count(*) FROM batch) AS batches, (SELECT count(*) FROM batch_recipient) AS recipients,
        (SELECT count(*) FROM audit_entry) AS entries, (SELECT count(*) FROM event) AS events`,
   )
@@ -185,13 +185,13 @@ describe('a refusal names the line and the column, and leaves nothing behind', (
 describe('at the door', () => {
   test('401, 403 without the scope bulk_pay, 405, 413, 415', async () => {
     expect((await send(people, {}, { token: 'x' })).status).toBe(401)
-    const { body } = await stage.rest('POST', '/auth', {
+    const { body } = await fixture.rest('POST', '/auth', {
       headers: { 'X-API-Key': merchant.apiKey, 'X-API-Secret': merchant.apiSecret },
       body: { scopes: ['payout', 'balance'] },
     })
     const refused = await send(people, {}, { token: body['data'].token })
     expect([refused.status, refused.body['required_scopes']]).toEqual([403, ['bulk_pay']])
-    const got = await stage.rest('GET', '/bulk/batches/import', { token: merchant.token })
+    const got = await fixture.rest('GET', '/bulk/batches/import', { token: merchant.token })
     expect([got.status, got.headers.get('Allow')]).toEqual([405, 'POST'])
     expect((await send('a'.repeat(6 * 1_024 * 1_024))).status).toBe(413)
     const json = await call(merchant, 'POST', '/import', { recipients: [] })
@@ -216,7 +216,7 @@ describe('at the door', () => {
   test('two files of a merchant at a time; a third is 429 until one has ended', async () => {
     const busy = await shop(0)
     const sendings = Array.from({ length: 3 }, () => {
-      const sending = request(`${stage.url}${restPrefix}/bulk/batches/import`, {
+      const sending = request(`${fixture.url}${restPrefix}/bulk/batches/import`, {
         method: 'POST',
         headers: { Authorization: `Bearer ${busy.token}`, 'Content-Type': 'multipart/form-data; boundary=b' },
         agent: false,
@@ -262,7 +262,7 @@ describe('templates', () => {
     kind: string,
     { token = merchant.token, language = 'en', method = 'GET' }: Texts = {},
   ): Promise<Response> =>
-    fetch(`${stage.url}${restPrefix}/bulk/batches/template.${kind}`, {
+    fetch(`${fixture.url}${restPrefix}/bulk/batches/template.${kind}`, {
       method,
       headers: { Authorization: `Bearer ${token}`, 'Accept-Language': language },
     })
@@ -302,7 +302,7 @@ describe('templates', () => {
 
 describe('recipients.csv', () => {
   const lines = async (owner: TestMerchant, search: string): Promise<[number, string[][]]> => {
-    const response = await fetch(`${stage.url}${restPrefix}/exports/recipients.csv${search}`, {
+    const response = await fetch(`${fixture.url}${restPrefix}/exports/recipients.csv${search}`, {
       headers: { Authorization: `Bearer ${owner.token}` },
     })
     const all = (await response.text()).split('\r\n')

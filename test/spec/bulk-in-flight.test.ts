@@ -3,13 +3,13 @@ import { providers } from '../../src/shared/providers.ts'
 import { mostOpen, operatorCalls } from '../kit/operator-calls.ts'
 import { bulkOn, row } from '../kit/bulk.ts'
 import { eventually } from '../kit/eventually.ts'
-import { customer, minute, openStage } from '../kit/stage.ts'
+import { customer, minute, openFixture } from '../kit/fixture.ts'
 
 // Counted by the operators themselves: which calls were open at the same moment.
 
-const stage = await openStage()
-const { shop, draft, process, ended } = bulkOn(stage)
-const { owner } = stage.database
+const fixture = await openFixture()
+const { shop, draft, process, ended } = bulkOn(fixture)
+const { owner } = fixture.database
 
 const people = (count: number, operators: readonly (typeof providers)[number][] = providers) =>
   Array.from({ length: count }, (_, n) => {
@@ -18,9 +18,9 @@ const people = (count: number, operators: readonly (typeof providers)[number][] 
   })
 
 async function faults(method: 'POST' | 'DELETE', wish?: object): Promise<void> {
-  const answer = await fetch(`${stage.simulator.url}/_sim/faults`, {
+  const answer = await fetch(`${fixture.simulator.url}/_sim/faults`, {
     method,
-    headers: { 'x-control-token': stage.controlToken, 'content-type': 'application/json' },
+    headers: { 'x-control-token': fixture.controlToken, 'content-type': 'application/json' },
     ...(wish && { body: JSON.stringify(wish) }),
   })
   expect(answer.ok).toBe(true)
@@ -43,7 +43,7 @@ async function callsOf(ids: readonly number[]) {
     [ids],
   )
   const batchOf = new Map(rows.map(({ name, id }) => [name, id]))
-  const calls = await operatorCalls(stage.simulator.url, stage.controlToken, 'disburse')
+  const calls = await operatorCalls(fixture.simulator.url, fixture.controlToken, 'disburse')
   return calls.flatMap((call) => {
     const batch = batchOf.get(call.clientReference)
     return batch === undefined ? [] : [{ ...call, batch }]
@@ -57,7 +57,7 @@ async function mostOfBatches(ids: readonly number[]): Promise<(number | undefine
 
 let second: Promise<string> | undefined
 /** One more service, from its first call on. */
-const sibling = () => (second ??= stage.sibling())
+const sibling = () => (second ??= fixture.sibling())
 
 async function openNow(id: number): Promise<number> {
   return (await callsOf([id])).filter((call) => call.ended === null).length
@@ -85,7 +85,7 @@ test('of one operator 32 are asked at once at most, of many batches of several m
 })
 
 /** Ends the session that holds the sending lane; its process goes on, with all that it has open. */
-async function loseTheLane(): Promise<void> {
+async function loseTheLease(): Promise<void> {
   const lane = `SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND classid = 72707376 AND objid = 0
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND granted`
   const { rowCount } = await owner.query(`SELECT pg_terminate_backend(pid) FROM (${lane}) AS lane`)
@@ -104,17 +104,17 @@ test.each(['the same service', 'another service'] as const)(
     await eventually(async () => expect(await openNow(id)).toBe(8))
     if (how === 'another service') {
       await sibling()
-      const during = vi.spyOn(stage.app.services.laneHolds, 'during').mockResolvedValue(undefined)
+      const during = vi.spyOn(fixture.app.services.leases, 'during').mockResolvedValue(undefined)
       onTestFinished(() => during.mockRestore())
     }
-    await loseTheLane()
+    await loseTheLease()
     // Whoever sends this one has looked at the other as well.
     const quick = await draft(other, people(24, ['OperatorB']))
     await process(other, quick)
     await ended(other, quick)
     expect(await openNow(id)).toBe(8)
     await faults('DELETE')
-    await stage.advance(minute)
+    await fixture.advance(minute)
     await eventually(async () => expect(await callsOf([id])).toHaveLength(24))
     expect(await mostOfBatches([id])).toEqual([8])
   },
@@ -146,7 +146,7 @@ test('what is sent again counts among the eight of its batch', async () => {
       `UPDATE operator_request SET fence_until = now() - interval '1 ms', query_after = NULL
        WHERE state <> 'sending'`,
     )
-    await stage.advance(5_000)
+    await fixture.advance(5_000)
     expect(await callsOf([id])).toHaveLength(96)
   }, 20_000)
   expect(await mostOfBatches([id])).toEqual([8])

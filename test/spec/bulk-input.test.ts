@@ -2,16 +2,16 @@ import { expect, test } from 'vitest'
 import type { Provider } from '../../src/shared/providers.ts'
 import type { TestMerchant } from '../kit/app.ts'
 import { bulkOn, row } from '../kit/bulk.ts'
-import { openStage } from '../kit/stage.ts'
+import { openFixture } from '../kit/fixture.ts'
 
 // What bulk pay takes and refuses: decisions, Endpoints.
 
-const stage = await openStage({ NUMBER_RANGES: '7=OperatorA, 66=OperatorB, 6=OperatorC' })
-const { call, shop, draft, process, cancel, ended } = bulkOn(stage)
+const fixture = await openFixture({ NUMBER_RANGES: '7=OperatorA, 66=OperatorB, 6=OperatorC' })
+const { call, shop, draft, process, cancel, ended } = bulkOn(fixture)
 const merchant = await shop(100_000)
 
 async function counts(): Promise<unknown> {
-  const { rows } = await stage.database.owner.query(
+  const { rows } = await fixture.database.owner.query(
     `SELECT (SELECT count(*)::int FROM batch) AS batches,
       (SELECT count(*)::int FROM batch_recipient) AS recipients,
       (SELECT count(*)::int FROM event WHERE type LIKE 'batch%') AS events`,
@@ -23,8 +23,8 @@ async function counts(): Promise<unknown> {
 async function problemsOf(body: unknown): Promise<{ field: string; message: string }[]> {
   const id = await draft(merchant, [])
   const before = await counts()
-  const made = await stage.rest('POST', '/bulk/batches', { token: merchant.token, body })
-  const added = await stage.rest('POST', `/bulk/batches/${id}/recipients`, { token: merchant.token, body })
+  const made = await fixture.rest('POST', '/bulk/batches', { token: merchant.token, body })
+  const added = await fixture.rest('POST', `/bulk/batches/${id}/recipients`, { token: merchant.token, body })
   expect([made.status, added.status]).toEqual([400, 400])
   expect(added.body['errors']).toEqual(made.body['errors'])
   expect(await counts()).toEqual(before)
@@ -108,7 +108,7 @@ test('what is wrong with the batch is listed with what is wrong with its recipie
     'recipients[0].amount',
     'title',
   ])
-  const { body: answer } = await stage.graphql(
+  const { body: answer } = await fixture.graphql(
     `mutation ($input: CreateBatchInput!) { createBatch(input: $input) {
       ... on InvalidInputError { problems { field } } } }`,
     { input: { title: '', recipients: [{ name: '', account: '70000001', amount: 1_000 }] } },
@@ -196,7 +196,7 @@ test('what is set aside for a batch is not there for a payout', async () => {
   const id = await draft(rich, [row('21'), row('21')])
   expect((await process(rich, id)).status).toBe(202)
   const pay = (amount: number) =>
-    stage.rest('POST', '/payouts', {
+    fixture.rest('POST', '/payouts', {
       token: rich.token,
       body: { amount, destination_phone: '70110000', payment_method: 'OperatorA' },
     })
@@ -208,7 +208,7 @@ test('what is set aside for a batch is not there for a payout', async () => {
 test('the minimum holds in GraphQL too', async () => {
   const recipients = [{ name: 'Awa', account: '70000001', amount: 999, paymentMethod: 'OperatorA' }]
   const refused = `... on InvalidInputError { problems { field message } }`
-  const { body } = await stage.graphql(
+  const { body } = await fixture.graphql(
     `mutation ($input: CreateBatchInput!, $id: ID!, $recipients: [RecipientInput!]!) {
       createBatch(input: $input) { ${refused} }
       addRecipients(id: $id, recipients: $recipients) { ${refused} } }`,
@@ -221,7 +221,7 @@ test('the minimum holds in GraphQL too', async () => {
 
 test('the operator is that of the recipient, the batch, a beneficiary or the number, in turn', async () => {
   const save = async (of: TestMerchant, account: string, method: string) => {
-    const { status, body } = await stage.rest('POST', '/beneficiaries', {
+    const { status, body } = await fixture.rest('POST', '/beneficiaries', {
       token: of.token,
       body: { name: 'Awa', account, payment_method: method },
     })
@@ -233,7 +233,7 @@ test('the operator is that of the recipient, the batch, a beneficiary or the num
   await save(merchant, kept, 'OperatorB')
   await save(merchant, kept, 'OperatorD')
   const last = await save(merchant, kept, 'OperatorC')
-  await stage.rest('PUT', `/beneficiaries/${last}`, { token: merchant.token, body: { is_active: false } })
+  await fixture.rest('PUT', `/beneficiaries/${last}`, { token: merchant.token, body: { is_active: false } })
   await save(await shop(0), left, 'OperatorB')
   const methodOf = async (account: string, own?: Provider, usual?: Provider) => {
     const answer = await call(merchant, 'POST', '?dry_run=true', {

@@ -2,15 +2,15 @@ import { beforeAll, expect, test } from 'vitest'
 import { asMerchant } from '../../src/database/merchant-pool.ts'
 import type { TestMerchant } from '../kit/app.ts'
 import { bulkOn, row } from '../kit/bulk.ts'
-import { openStage } from '../kit/stage.ts'
+import { openFixture } from '../kit/fixture.ts'
 
 // What is read of batches and their recipients.
 
-const stage = await openStage()
-const { call, shop, draft, process, ended } = bulkOn(stage)
+const fixture = await openFixture()
+const { call, shop, draft, process, ended } = bulkOn(fixture)
 
 async function ask(merchant: TestMerchant, document: string, variables: object = {}) {
-  const { body } = await stage.graphql(document, variables, merchant.token)
+  const { body } = await fixture.graphql(document, variables, merchant.token)
   expect(body['errors']).toBeUndefined()
   return body['data']
 }
@@ -172,7 +172,7 @@ test('the ledger tells of a batch what it set aside, and of each recipient what 
       line('VOID', { recipientId: refused.databaseId }),
     ]),
   )
-  const csv = await fetch(`${stage.url}/merchant/api/exports/statement.csv?from=2020-01-01`, {
+  const csv = await fetch(`${fixture.url}/merchant/api/exports/statement.csv?from=2020-01-01`, {
     headers: { Authorization: `Bearer ${merchant.token}` },
   })
   const lines = (await csv.text()).trim().split(/\r?\n/)
@@ -232,7 +232,7 @@ test('batches of a status, with their exact number', async () => {
   const other = await shop(0)
   const kept = await draft(other, [row()])
   const gone = await draft(other, [row()])
-  await stage.rest('POST', `/bulk/batches/${gone}/cancel`, { token: other.token })
+  await fixture.rest('POST', `/bulk/batches/${gone}/cancel`, { token: other.token })
   const document = `{ all: batches { totalCount } waiting: batches(filter: { status: DRAFT }) {
     totalCount nodes { databaseId } } }`
   expect(await ask(other, document)).toEqual({
@@ -243,7 +243,7 @@ test('batches of a status, with their exact number', async () => {
 
 test('a cursor of nobody is refused', async () => {
   for (const cursor of ['x', btoa('GPC:S:x'), btoa('GPC:S:')]) {
-    const { body } = await stage.graphql(
+    const { body } = await fixture.graphql(
       `{ batch(id: ${paid}) { recipients(after: "${cursor}") { nodes { id } } } }`,
       {},
       merchant.token,
@@ -254,14 +254,14 @@ test('a cursor of nobody is refused', async () => {
 
 test('a page lies as near at the end of ten thousand as at the beginning', async () => {
   const other = await shop(0)
-  const { owner } = stage.database
+  const { owner } = fixture.database
   const { rows } = await owner.query<{ id: number }>(
     `WITH made AS (
        INSERT INTO batch (merchant_id, maker, created_at, recipient_count, total_amount)
        VALUES ($1, 'api_key:1', now(), 10000, 10000000) RETURNING *, batch AS self
      ), told AS (
        INSERT INTO event (merchant_id, type, data, created_at)
-       SELECT $1, 'batch_draft', batch_told(made.self, NULL), made.created_at FROM made
+       SELECT $1, 'batch_draft', batch_event_data(made.self, NULL), made.created_at FROM made
      ), added AS (
        INSERT INTO batch_recipient (merchant_id, batch_id, name, account, amount, payment_method)
        SELECT $1, made.id, 'Awa ' || n, '+22370000000', 1000, 'OperatorA'
@@ -300,7 +300,7 @@ async function blocksOf({ merchantId }: TestMerchant, where: unknown[]): Promise
       SELECT id FROM recipients_page($1, $2, NULL, NULL, NULL, NULL, $3, $4, $5, 100, 0)`,
     values: [merchantId, ...where],
   }
-  const { merchantPool } = stage.app.services.database
+  const { merchantPool } = fixture.app.services.database
   const explain = () =>
     asMerchant(merchantId, () =>
       merchantPool.query<{ 'QUERY PLAN': [{ Plan: Record<string, number> }] }>(read),

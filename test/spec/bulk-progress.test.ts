@@ -4,12 +4,12 @@ import { expect, onTestFinished, test } from 'vitest'
 import { WebSocket } from 'ws'
 import type { TestMerchant } from '../kit/app.ts'
 import { bulkOn, row } from '../kit/bulk.ts'
-import { customer, openStage } from '../kit/stage.ts'
+import { customer, openFixture } from '../kit/fixture.ts'
 
 // What people see of a batch while it runs.
 
-const stage = await openStage()
-const { shop, draft, process, cancel, ended } = bulkOn(stage)
+const fixture = await openFixture()
+const { shop, draft, process, cancel, ended } = bulkOn(fixture)
 
 interface Change extends Record<string, unknown> {
   cursor: string
@@ -31,7 +31,7 @@ const query = `subscription ($batchId: ID, $after: String) { batchProgress(batch
 
 function follow({ token }: TestMerchant, variables: Record<string, unknown>): Heard {
   const client = createClient({
-    url: `${stage.url.replace('http', 'ws')}/graphql`,
+    url: `${fixture.url.replace('http', 'ws')}/graphql`,
     webSocketImpl: WebSocket,
     connectionParams: { authorization: `Bearer ${token}` },
   })
@@ -41,7 +41,7 @@ function follow({ token }: TestMerchant, variables: Record<string, unknown>): He
 
 function followBySse({ token }: TestMerchant, variables: Record<string, unknown>): Heard {
   const headers = { Authorization: `Bearer ${token}` }
-  const client = createSseClient({ url: `${stage.url}/graphql`, headers, retryAttempts: 0 })
+  const client = createSseClient({ url: `${fixture.url}/graphql`, headers, retryAttempts: 0 })
   onTestFinished(() => client.dispose())
   return client.iterate({ query, variables }) as Heard
 }
@@ -127,7 +127,7 @@ test('a batch is followed from its draft to its end, and no count goes back', as
 test('all batches are followed together', async () => {
   const merchant = await shop()
   const one = await draft(merchant, [row()])
-  await stage.paid(merchant)
+  await fixture.paid(merchant)
   const two = await draft(merchant, [row()])
   await cancel(merchant, one)
   await process(merchant, two)
@@ -146,7 +146,7 @@ test('a batch of another merchant is not there', async () => {
   const [merchant, stranger] = [await shop(), await shop(0)]
   const id = await draft(merchant, [row()])
   for (const batchId of [String(id), '2000000000', 'x']) {
-    const answer = await stage.graphql(query, { batchId }, stranger.token)
+    const answer = await fixture.graphql(query, { batchId }, stranger.token)
     expect(answer).toMatchObject({ status: 404, body: { errors: [{ extensions: { code: 'NOT_FOUND' } }] } })
   }
 })

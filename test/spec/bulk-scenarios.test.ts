@@ -5,11 +5,11 @@ import { startReceiver } from '../kit/webhooks/receivers.ts'
 import type { TestMerchant } from '../kit/app.ts'
 import { bulkOn, row } from '../kit/bulk.ts'
 import { eventually } from '../kit/eventually.ts'
-import { customer, openStage, second } from '../kit/stage.ts'
+import { customer, openFixture, second } from '../kit/fixture.ts'
 
-const stage = await openStage({ OPERATOR_C_BREAKER_OPEN_MS: '500' })
-const { shop, draft, process, cancel, ended, money, summary, told } = bulkOn(stage)
-const { owner } = stage.database
+const fixture = await openFixture({ OPERATOR_C_BREAKER_OPEN_MS: '500' })
+const { shop, draft, process, cancel, ended, money, summary, told } = bulkOn(fixture)
+const { owner } = fixture.database
 
 const paid = (operator: Provider, scenario = '00', parameter = '00') =>
   row(scenario, { payment_method: operator, account: customer(scenario, parameter) })
@@ -34,7 +34,7 @@ const lowerFences = () =>
 async function passTimeUntilEnded(merchant: TestMerchant, id: number): Promise<Record<string, unknown>> {
   return eventually(async () => {
     await lowerFences()
-    await stage.advance(2 * second)
+    await fixture.advance(2 * second)
     const batch = await summary(merchant, id)
     if (batch['processed_at'] === null) throw new Error(JSON.stringify(await statuses(id)))
     return batch
@@ -43,8 +43,8 @@ async function passTimeUntilEnded(merchant: TestMerchant, id: number): Promise<R
 
 /** All that was executed, by the operators' own book. */
 async function theirBook() {
-  const answer = await fetch(`${stage.simulator.url}/_sim/invariants`, {
-    headers: { 'x-control-token': stage.controlToken },
+  const answer = await fetch(`${fixture.simulator.url}/_sim/invariants`, {
+    headers: { 'x-control-token': fixture.controlToken },
   })
   const { executions, ok } = (await answer.json()) as {
     ok: boolean
@@ -102,7 +102,7 @@ test('whatever happens on the way: counts and amounts are those of the operators
   })
   expect(await told(id)).toContain('bulk_pay_done')
   // Taken back after 50 s: the money is there again, and the batch stays what it was.
-  await stage.advance(120 * second)
+  await fixture.advance(120 * second)
   await eventually(async () =>
     expect(await money(merchant)).toEqual({
       available: 1_000_000 - total + 2_000 * providers.length,
@@ -114,7 +114,7 @@ test('whatever happens on the way: counts and amounts are those of the operators
 
 test('an operator that is down pauses its recipients, and no others; then it goes on', async () => {
   const merchant = await shop()
-  await stage.outage('OperatorC', 'refuse')
+  await fixture.outage('OperatorC', 'refuse')
   const people = [20, 90].flatMap((count, n) =>
     Array.from({ length: count }, () => paid(n === 0 ? 'OperatorA' : 'OperatorC')),
   )
@@ -127,15 +127,15 @@ test('an operator that is down pauses its recipients, and no others; then it goe
   // Those who were taken already found out that it is down; the others were not even begun.
   expect(down['OperatorC pending']).toBeGreaterThanOrEqual(20)
   expect(await summary(merchant, id)).toMatchObject({ status: 'processing' })
-  await stage.outage('OperatorC', 'none')
+  await fixture.outage('OperatorC', 'none')
   expect(await passTimeUntilEnded(merchant, id)).toMatchObject({ status: 'completed', succeeded_count: 110 })
   expect((await bothBooks(id)).every(({ count }) => count === 1)).toBe(true)
 }, 30_000)
 
 test('whom its operator was provably never asked to pay fails once the batch is cancelled', async () => {
   const merchant = await shop()
-  await stage.outage('OperatorC', 'refuse')
-  onTestFinished(() => stage.outage('OperatorC', 'none'))
+  await fixture.outage('OperatorC', 'refuse')
+  onTestFinished(() => fixture.outage('OperatorC', 'none'))
   const people = Array.from({ length: 20 }, () => paid('OperatorC'))
   const id = await draft(merchant, people)
   await process(merchant, id)
@@ -151,14 +151,14 @@ test('whom its operator was provably never asked to pay fails once the batch is 
   expect((await cancel(merchant, id)).status).toBe(200)
   await eventually(async () => {
     await lowerFences()
-    await stage.advance(2 * second)
+    await fixture.advance(2 * second)
     const { rows } = await owner.query(
       'SELECT DISTINCT status, failure_reason FROM batch_recipient WHERE id = ANY ($1)',
       [unsent],
     )
     expect(rows).toEqual([{ status: 'failed', failure_reason: 'OPERATOR_UNAVAILABLE' }])
   })
-  await stage.outage('OperatorC', 'none')
+  await fixture.outage('OperatorC', 'none')
   const end = await passTimeUntilEnded(merchant, id)
   const begun = await bothBooks(id)
   const sent = begun.filter(({ count }) => count > 0)
@@ -172,7 +172,7 @@ test('an outcome that nobody knows stays processing, and so does its batch, canc
   const id = await draft(merchant, [paid('OperatorA', '11'), paid('OperatorB'), paid('OperatorA', '00')])
   await process(merchant, id)
   await eventually(async () => expect(await summary(merchant, id)).toMatchObject({ succeeded_count: 2 }))
-  await stage.advance(3_600 * second)
+  await fixture.advance(3_600 * second)
   expect(await statuses(id)).toMatchObject({ 'OperatorA processing': 1 })
   expect((await cancel(merchant, id)).status).toBe(200)
   expect(await summary(merchant, id)).toMatchObject({ status: 'processing' })
@@ -199,7 +199,7 @@ test('a payment beside a batch of 120 goes as without; the end comes once, by we
   const merchant = await shop(2_000_000)
   const receiver = await startReceiver((response) => response.end())
   const hook = { url: `http://127.0.0.1:${receiver.port}/`, events: ['bulk_pay_done'] }
-  expect((await stage.rest('POST', '/webhooks', { token: merchant.token, body: hook })).status).toBe(201)
+  expect((await fixture.rest('POST', '/webhooks', { token: merchant.token, body: hook })).status).toBe(201)
   const people = providers.flatMap((operator) => Array.from({ length: 30 }, () => paid(operator)))
   const id = await draft(merchant, people)
   await process(merchant, id)
@@ -207,7 +207,7 @@ test('a payment beside a batch of 120 goes as without; the end comes once, by we
   for (let n = 0; n < 4; n += 1) {
     const begun = performance.now()
     const body = { customer_phone: customer('00'), payment_method: providers[n % 4] }
-    expect((await stage.pay(merchant, body)).status).toBe(202)
+    expect((await fixture.pay(merchant, body)).status).toBe(202)
     took.push(performance.now() - begun)
   }
   expect(await summary(merchant, id)).toMatchObject({ status: 'processing' })

@@ -3,12 +3,12 @@ import { scopes } from '../../src/identity/scopes.ts'
 import { limits } from '../../src/shared/limits.ts'
 import type { TestMerchant } from '../kit/app.ts'
 import { bulkOn, row } from '../kit/bulk.ts'
-import { openStage } from '../kit/stage.ts'
+import { openFixture } from '../kit/fixture.ts'
 
 // As many people as a batch has at most, in one call.
 
-const stage = await openStage()
-const { call, shop, draft, summary } = bulkOn(stage)
+const fixture = await openFixture()
+const { call, shop, draft, summary } = bulkOn(fixture)
 const merchant = await shop(0)
 const most = limits.batchRecipientsMax
 
@@ -29,7 +29,7 @@ const tooMany = (left: number) => [
 ]
 
 async function recipientCount(): Promise<number> {
-  const { rows } = await stage.database.owner.query<{ n: number }>(
+  const { rows } = await fixture.database.owner.query<{ n: number }>(
     'SELECT count(*)::int AS n FROM batch_recipient',
   )
   return rows[0]?.n ?? -1
@@ -59,17 +59,17 @@ test('10,000 recipients in one call, within seconds, and whoever pays beside it 
   let running = true
   const payments: number[] = []
   const paying = (async () => {
-    while (running) payments.push((await stage.pay(merchant)).status)
+    while (running) payments.push((await fixture.pay(merchant)).status)
   })()
   const longest = longestTurn()
   const began = performance.now()
-  const made = await stage.rest('POST', '/bulk/batches', { token: merchant.token, body: ten })
+  const made = await fixture.rest('POST', '/bulk/batches', { token: merchant.token, body: ten })
   const createMs = performance.now() - began
   expect(made.status).toBe(201)
   expect(made.body['data']).toMatchObject({ recipient_count: most, total_amount: total })
   const id = await draft(merchant, [])
   const addBegan = performance.now()
-  const added = await stage.rest('POST', `/bulk/batches/${id}/recipients`, {
+  const added = await fixture.rest('POST', `/bulk/batches/${id}/recipients`, {
     token: merchant.token,
     body: ten,
   })
@@ -107,11 +107,11 @@ test('413 a body over 5 MiB; one just below is read', async () => {
     ['/bulk/batches', 201],
     [`/bulk/batches/${id}/recipients`, 200],
   ] as const) {
-    const send = (bytes: number) => stage.rest('POST', path, { token: merchant.token, body: filled(bytes) })
+    const send = (bytes: number) => fixture.rest('POST', path, { token: merchant.token, body: filled(bytes) })
     expect((await send(limits.recipientsBodyMaxBytes)).status).toBe(status)
     expect((await send(limits.recipientsBodyMaxBytes + 1)).status).toBe(413)
   }
-  const pay = await stage.rest('POST', '/pay', {
+  const pay = await fixture.rest('POST', '/pay', {
     token: merchant.token,
     body: filled(limits.bodyMaxBytes + 1),
   })
@@ -131,10 +131,10 @@ test('400 a body of a million little things is not even read', async () => {
   const things = Array.from({ length: 1_000_000 }, () => '[]').join(',')
   const longest = longestTurn()
   const body = `{"recipients":[${things}]}`
-  const told = await stage.rest('POST', '/bulk/batches', { token: merchant.token, body })
+  const told = await fixture.rest('POST', '/bulk/batches', { token: merchant.token, body })
   expect(told.status).toBe(400)
   expect(told.body['message']).toBe('The body has more than 100000 objects and lists.')
-  const answer = await fetch(`${stage.url}/graphql`, {
+  const answer = await fetch(`${fixture.url}/graphql`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${merchant.token}` },
     body: `{"query":"{ me { id } }","variables":{"a":[${things}]}}`,
@@ -157,33 +157,33 @@ const inGraphql = (count: number) => ({
 
 test('10,000 recipients in one call of GraphQL', async () => {
   const longest = longestTurn()
-  const made = await stage.graphql(creating, inGraphql(most), merchant.token)
+  const made = await fixture.graphql(creating, inGraphql(most), merchant.token)
   expect(longest()).toBeLessThan(turnMaxMs)
   expect(made.body['data'].createBatch).toEqual({ batch: { recipientCount: most, totalAmount: total } })
-  const over = await stage.graphql(creating, inGraphql(most + 1), merchant.token)
+  const over = await fixture.graphql(creating, inGraphql(most + 1), merchant.token)
   expect(over.body['data'].createBatch).toEqual({ problems: tooMany(most) })
 })
 
 test('413 in GraphQL for whoever has no bulk_pay, and for long documents', async () => {
-  const { body } = await stage.rest('POST', '/auth', {
+  const { body } = await fixture.rest('POST', '/auth', {
     headers: { 'X-API-Key': merchant.apiKey, 'X-API-Secret': merchant.apiSecret },
     body: { scopes: scopes.filter((scope) => scope !== 'bulk_pay') },
   })
   const without: TestMerchant = { ...merchant, token: body['data'].token }
   const large = inGraphql(2_000)
   for (const token of [without.token, undefined]) {
-    const answer = await stage.graphql('{ balance { available } }', large, token)
+    const answer = await fixture.graphql('{ balance { available } }', large, token)
     expect(answer.status).toBe(413)
     expect(answer.body['errors'][0].extensions.code).toBe('BODY_TOO_LARGE')
   }
   const long = `${creating} #${'x'.repeat(limits.bodyMaxBytes)}`
-  expect((await stage.graphql(long, inGraphql(1), merchant.token)).status).toBe(413)
-  expect((await stage.graphql(creating, large, merchant.token)).status).toBe(200)
+  expect((await fixture.graphql(long, inGraphql(1), merchant.token)).status).toBe(413)
+  expect((await fixture.graphql(creating, large, merchant.token)).status).toBe(200)
 })
 
 test('10,000 recipients under an Idempotency-Key are one batch', async () => {
   const send = (body: string) =>
-    stage.rest('POST', '/bulk/batches', {
+    fixture.rest('POST', '/bulk/batches', {
       token: merchant.token,
       body,
       headers: { 'Idempotency-Key': 'salaries' },

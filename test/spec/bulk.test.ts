@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { bulkOn, row } from '../kit/bulk.ts'
-import { openStage } from '../kit/stage.ts'
+import { openFixture } from '../kit/fixture.ts'
 
-const stage = await openStage()
-const { call, shop, draft, process, cancel, ended, money, told } = bulkOn(stage)
+const fixture = await openFixture()
+const { call, shop, draft, process, cancel, ended, money, told } = bulkOn(fixture)
 
 test('201 a draft with its recipients, and nothing set aside', async () => {
   const merchant = await shop(10_000)

@@ -5,24 +5,24 @@ import { knowHolder, makeMember } from '../kit/members.ts'
 import type { TestMerchant } from '../kit/app.ts'
 import { approvalsOn } from '../kit/approvals.ts'
 import { eventually } from '../kit/eventually.ts'
-import { customer, hour, minute, openStage } from '../kit/stage.ts'
+import { customer, hour, minute, openFixture } from '../kit/fixture.ts'
 
 // Deposits and refunds that wait for people (edges: F4, b).
 
-const stage = await openStage()
-const { owner } = stage.database
-const { access } = stage.app.services
-const { ask } = approvalsOn(stage)
+const fixture = await openFixture()
+const { owner } = fixture.database
+const { access } = fixture.app.services
+const { ask } = approvalsOn(fixture)
 
 const person = ({ merchantId }: TestMerchant, role: 'owner' | 'finance' = 'finance') =>
   makeMember(access, merchantId, role)
 
 async function shopWithApprovals(cover = true): Promise<TestMerchant> {
-  const shop = await stage.merchant()
-  await stage.fund(shop, 1_000_000)
+  const shop = await fixture.merchant()
+  await fixture.fund(shop, 1_000_000)
   await knowHolder(owner, access, shop.merchantId)
   const body = { payouts_require_approval: true, approval_threshold: 2_000, approvals_cover_deposits: cover }
-  expect(await stage.rest('PUT', '/settings', { token: shop.token, body })).toMatchObject({ status: 200 })
+  expect(await fixture.rest('PUT', '/settings', { token: shop.token, body })).toMatchObject({ status: 200 })
   return shop
 }
 
@@ -43,7 +43,7 @@ const reject = ({ token }: { token: string }, id: number) =>
 
 /** `POST /deposit` of 900,000 F that waits. @returns the id of its transaction */
 async function waits(by: { token: string }, body: object = {}): Promise<number> {
-  const answer = await stage.deposit(by, { amount: 900_000, ...body })
+  const answer = await fixture.deposit(by, { amount: 900_000, ...body })
   expect(answer).toMatchObject({
     status: 202,
     body: { success: true, data: { status: 'pending_approval', reference: expect.any(String) } },
@@ -52,7 +52,7 @@ async function waits(by: { token: string }, body: object = {}): Promise<number> 
 }
 const stepsOf = async (id: number) => {
   const { rows } = await owner.query<{ step: string }>(
-    `SELECT step FROM movement WHERE cause = 'transaction:' || $1 ORDER BY id`,
+    `SELECT step FROM ledger_entry WHERE cause = 'transaction:' || $1 ORDER BY id`,
     [String(id)],
   )
   return rows.map(({ step }) => step)
@@ -66,7 +66,7 @@ async function looksAt(id: number): Promise<number> {
   return rows[0]?.n ?? 0
 }
 const statusOf = (shop: TestMerchant, id: number, status: string) =>
-  eventually(async () => expect(await stage.record(shop, id)).toMatchObject({ status }))
+  eventually(async () => expect(await fixture.record(shop, id)).toMatchObject({ status }))
 
 const refund = ({ token }: { token: string }, id: number, amount: number) =>
   ask(
@@ -78,17 +78,17 @@ const refund = ({ token }: { token: string }, id: number, amount: number) =>
 
 test('a deposit of exactly the threshold waits; one franc less does not', async () => {
   const maker = await person(await shopWithApprovals())
-  expect(await stage.deposit(maker, { amount: 1_999 })).toMatchObject({ status: 200 })
-  expect(await stage.deposit(maker, { amount: 2_000 })).toMatchObject({ status: 202 })
+  expect(await fixture.deposit(maker, { amount: 1_999 })).toMatchObject({ status: 200 })
+  expect(await fixture.deposit(maker, { amount: 2_000 })).toMatchObject({ status: 202 })
 })
 
 test('one person alone pays no deposit of the threshold; with another it is paid once', async () => {
   const shop = await shopWithApprovals()
   const [maker, other] = [await person(shop), await person(shop)]
-  expect(await stage.deposit(maker, { amount: 1_999 })).toMatchObject({ status: 200 })
+  expect(await fixture.deposit(maker, { amount: 1_999 })).toMatchObject({ status: 200 })
   const id = await waits(maker)
-  expect(await stage.record(shop, id)).toMatchObject({ status: 'pending', approval: 'pending' })
-  expect(await stage.available(shop)).toBe(1_000_000 - 1_999 - 900_000)
+  expect(await fixture.record(shop, id)).toMatchObject({ status: 'pending', approval: 'pending' })
+  expect(await fixture.available(shop)).toBe(1_000_000 - 1_999 - 900_000)
   expect(await approve(maker, id)).toMatchObject({ code: 'FORBIDDEN' })
   expect(await approvalOf(maker.token, id)).toMatchObject({ cannotApproveBecause: 'MAKER' })
   expect(await approve(other, id, 'f'.repeat(64))).toMatchObject({ code: 'STATE_CONFLICT' })
@@ -99,8 +99,8 @@ test('one person alone pays no deposit of the threshold; with another it is paid
   expect(await approve(other, id)).toMatchObject({ status: 'PROCESSING', approval: { status: 'APPROVED' } })
   await statusOf(shop, id, 'success')
   expect(await stepsOf(id)).toEqual(['reserve', 'post'])
-  expect((await stage.executionsOf(id)).map(({ count }) => count)).toEqual([1])
-  expect(await stage.eventsOf(id)).toEqual([
+  expect((await fixture.executionsOf(id)).map(({ count }) => count)).toEqual([1])
+  expect(await fixture.eventsOf(id)).toEqual([
     'deposit_pending',
     'approval_given',
     'deposit_processing',
@@ -128,7 +128,7 @@ test('over GraphQL likewise; a repeat under its Idempotency-Key and its referenc
   expect(await ask(maker.token, document, { input })).toMatchObject({
     existingTransaction: { status: 'PENDING' },
   })
-  expect((await stage.check('rent')).body).toMatchObject({ state: 'pending' })
+  expect((await fixture.check('rent')).body).toMatchObject({ state: 'pending' })
 })
 
 test('rejected or expired it is cancelled, its money is free, and no operator was asked', async () => {
@@ -137,12 +137,12 @@ test('rejected or expired it is cancelled, its money is free, and no operator wa
   const [no, late] = [await waits(maker, { amount: 300_000 }), await waits(maker, { amount: 300_000 })]
   expect(await reject(maker, no)).toMatchObject({ code: 'FORBIDDEN' })
   expect(await reject(other, no)).toMatchObject({ status: 'CANCELLED', approval: { status: 'REJECTED' } })
-  await stage.advance(7 * 24 * 3_600_000 + 1_000)
+  await fixture.advance(7 * 24 * 3_600_000 + 1_000)
   expect(await approve(other, late)).toMatchObject({ code: 'STATE_CONFLICT' })
   await owner.query('SELECT expire_approvals(10)')
   await statusOf(shop, late, 'cancelled')
   for (const id of [no, late]) expect(await stepsOf(id)).toEqual(['reserve', 'void'])
-  expect(await stage.available(shop)).toBe(1_000_000)
+  expect(await fixture.available(shop)).toBe(1_000_000)
   const { rows } = await owner.query(`SELECT FROM operator_request WHERE transaction_id = ANY ($1)`, [
     [no, late],
   ])
@@ -154,22 +154,22 @@ test('approved while payments out are halted, it waits for the end of that and i
   const shop = await shopWithApprovals()
   const [maker, other] = [await person(shop), await person(shop)]
   const id = await waits(maker)
-  const { pool } = stage.database.database
+  const { pool } = fixture.database.database
   await haltPaymentsOut(pool, 'a test')
   expect(await approve(other, id)).toMatchObject({ status: 'PROCESSING' })
-  await stage.advance(hour)
+  await fixture.advance(hour)
   await eventually(async () => expect(await looksAt(id)).toBeGreaterThan(0))
-  expect(await stage.record(shop, id)).toMatchObject({ status: 'processing' })
+  expect(await fixture.record(shop, id)).toMatchObject({ status: 'processing' })
   await resumePaymentsOut(pool, 'it is over')
-  await stage.advance(hour)
+  await fixture.advance(hour)
   await statusOf(shop, id, 'success')
-  expect((await stage.executionsOf(id)).map(({ count }) => count)).toEqual([1])
+  expect((await fixture.executionsOf(id)).map(({ count }) => count)).toEqual([1])
 })
 
 test('a refund waits too, and what waits counts against what is left of the payment', async () => {
   const shop = await shopWithApprovals()
   const [maker, other] = [await person(shop), await person(shop)]
-  const { transaction_id: paid } = await stage.paid(shop, { amount: 5_000, customer_phone: customer('00') })
+  const { transaction_id: paid } = await fixture.paid(shop, { amount: 5_000, customer_phone: customer('00') })
   await statusOf(shop, paid as number, 'success')
   const first = await refund(maker, paid as number, 3_000)
   expect(first).toMatchObject({ status: 'PENDING_APPROVAL' })
@@ -181,7 +181,7 @@ test('a refund waits too, and what waits counts against what is left of the paym
 test('10 parallel refunds of 60 % that would wait: one does, the others find too little left', async () => {
   const shop = await shopWithApprovals()
   const maker = await person(shop)
-  const { transaction_id: paid } = await stage.paid(shop, { amount: 5_000, customer_phone: customer('00') })
+  const { transaction_id: paid } = await fixture.paid(shop, { amount: 5_000, customer_phone: customer('00') })
   await statusOf(shop, paid as number, 'success')
   const answers = await Promise.all(Array.from({ length: 10 }, () => refund(maker, paid as number, 3_000)))
   expect(answers.filter(({ status }) => status === 'PENDING_APPROVAL')).toHaveLength(1)
@@ -191,21 +191,21 @@ test('10 parallel refunds of 60 % that would wait: one does, the others find too
 test('approved while its merchant owes money, it does not leave before that is paid', async () => {
   const shop = await shopWithApprovals()
   const [maker, other] = [await person(shop), await person(shop)]
-  const { transaction_id: paid } = await stage.paid(shop, { customer_phone: customer('40', '60') })
+  const { transaction_id: paid } = await fixture.paid(shop, { customer_phone: customer('40', '60') })
   await statusOf(shop, paid as number, 'success')
   const id = await waits(maker, { amount: 1_000_000 })
-  await Promise.all([1, 2].map(() => stage.deposit(shop, { amount: 1_999 })))
+  await Promise.all([1, 2].map(() => fixture.deposit(shop, { amount: 1_999 })))
   // The operator takes the payment back, of which the merchant has spent a part.
-  await stage.advance(2 * minute)
+  await fixture.advance(2 * minute)
   await statusOf(shop, paid as number, 'reversed')
   expect(await approve(other, id)).toMatchObject({ status: 'PROCESSING' })
-  await stage.advance(minute)
+  await fixture.advance(minute)
   await eventually(async () => expect(await looksAt(id)).toBeGreaterThan(0))
-  expect(await stage.executionsOf(id)).toEqual([])
-  await stage.fund(shop, 10_000)
-  await stage.advance(minute)
+  expect(await fixture.executionsOf(id)).toEqual([])
+  await fixture.fund(shop, 10_000)
+  await fixture.advance(minute)
   await statusOf(shop, id, 'success')
-  expect((await stage.executionsOf(id)).map(({ count }) => count)).toEqual([1])
+  expect((await fixture.executionsOf(id)).map(({ count }) => count)).toEqual([1])
 })
 
 test('an account that is closed has it cancelled, and nobody is asked for it any more', async () => {
@@ -215,9 +215,9 @@ test('an account that is closed has it cancelled, and nobody is asked for it any
   const setStatus = (status: string) =>
     owner.query('UPDATE merchant SET status = $2 WHERE id = $1', [shop.merchantId, status])
   await setStatus('inactive')
-  expect(await cancelPayoutsOf(stage.app.services, shop.merchantId)).toBe(1)
+  expect(await cancelPayoutsOf(fixture.app.services, shop.merchantId)).toBe(1)
   await setStatus('active')
-  expect(await stage.record(shop, id)).toMatchObject({ status: 'cancelled', approval: 'rejected' })
+  expect(await fixture.record(shop, id)).toMatchObject({ status: 'cancelled', approval: 'rejected' })
   expect(await stepsOf(id)).toEqual(['reserve', 'void'])
   expect(await ask(other.token, listed)).toMatchObject({ totalCount: 0 })
   expect(await approvalOf(other.token, id)).toMatchObject({ cannotApproveBecause: 'NOT_WAITING' })
@@ -227,7 +227,7 @@ test('an account that is closed has it cancelled, and nobody is asked for it any
 describe('it stays as it was', () => {
   test('while approvals do not cover deposits, or are off', async () => {
     const shop = await shopWithApprovals(false)
-    expect(await stage.deposit(shop, { amount: 900_000 })).toMatchObject({ status: 200 })
+    expect(await fixture.deposit(shop, { amount: 900_000 })).toMatchObject({ status: 200 })
   })
 
   test('and nobody lets it go past the people: the database refuses', async () => {

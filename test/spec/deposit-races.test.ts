@@ -3,21 +3,21 @@ import { describe, expect, test } from 'vitest'
 import { providers } from '../../src/shared/providers.ts'
 import { watchAvailable } from '../kit/money-out.ts'
 import type { TestMerchant } from '../kit/app.ts'
-import { customer, openStage } from '../kit/stage.ts'
+import { customer, openFixture } from '../kit/fixture.ts'
 
 // `POST /deposit` by many at once, and again.
 
-const stage = await openStage()
-const { owner } = stage.database
+const fixture = await openFixture()
+const { owner } = fixture.database
 
 async function shopWith(amount: number): Promise<TestMerchant> {
-  const shop = await stage.merchant()
-  await stage.fund(shop, amount)
+  const shop = await fixture.merchant()
+  await fixture.fund(shop, amount)
   return shop
 }
 
 async function balanceOf(shop: TestMerchant): Promise<{ available: number; reserved: number }> {
-  const { body } = await stage.rest('GET', '/balance', { token: shop.token })
+  const { body } = await fixture.rest('GET', '/balance', { token: shop.token })
   const { available, reserved } = body.data
   return { available, reserved }
 }
@@ -27,11 +27,11 @@ test('N x 1,000 and 3N at once over two processes: exactly N, and available neve
   const shop = await shopWith(count * 1_000)
   // OperatorC is asked after three seconds.
   const prompt = providers.filter((operator) => operator !== 'OperatorC')
-  const bases = [stage.url, await stage.sibling()]
+  const bases = [fixture.url, await fixture.sibling()]
   const stopWatching = watchAvailable(owner, shop.merchantId)
   const answers = await Promise.all(
     Array.from({ length: 3 * count }, (_, nth) =>
-      stage.deposit(shop, { payment_method: prompt[nth % 3] }, bases[nth % 2]),
+      fixture.deposit(shop, { payment_method: prompt[nth % 3] }, bases[nth % 2]),
     ),
   )
   const seen = await stopWatching()
@@ -42,29 +42,29 @@ test('N x 1,000 and 3N at once over two processes: exactly N, and available neve
   expect(seen.length).toBeGreaterThan(10)
   expect(seen.filter((available) => available < 0n)).toEqual([])
   const made = answers.filter(({ status }) => status === 200).map(({ body }) => body.data.transaction_id)
-  const executions = (await Promise.all(made.map((id) => stage.executionsOf(id)))).flat()
+  const executions = (await Promise.all(made.map((id) => fixture.executionsOf(id)))).flat()
   expect(executions).toHaveLength(count)
   for (const execution of executions) expect(execution).toMatchObject({ count: 1, amount: '1000' })
 })
 
 test('100 of one reference at once over two processes: one is paid', async () => {
   const shop = await shopWith(100_000)
-  const bases = [stage.url, await stage.sibling()]
+  const bases = [fixture.url, await fixture.sibling()]
   const body = { reference: randomUUID(), customer_phone: customer('00') }
   const answers = await Promise.all(
-    Array.from({ length: 100 }, (_, nth) => stage.deposit(shop, body, bases[nth % 2])),
+    Array.from({ length: 100 }, (_, nth) => fixture.deposit(shop, body, bases[nth % 2])),
   )
   const statuses = answers.map(({ status }) => status)
   expect(statuses.filter((status) => status === 200)).toHaveLength(1)
   expect(statuses.filter((status) => status === 409)).toHaveLength(99)
   const made = answers.find(({ status }) => status === 200)
-  expect(await stage.executionsOf(made?.body.data.transaction_id)).toMatchObject([{ count: 1 }])
+  expect(await fixture.executionsOf(made?.body.data.transaction_id)).toMatchObject([{ count: 1 }])
   expect(await balanceOf(shop)).toEqual({ available: 99_000, reserved: 0 })
 })
 
 describe('under an Idempotency-Key', () => {
   const keyed = (shop: TestMerchant, key: string, body: object) =>
-    stage.rest('POST', '/deposit', { token: shop.token, body, headers: { 'Idempotency-Key': key } })
+    fixture.rest('POST', '/deposit', { token: shop.token, body, headers: { 'Idempotency-Key': key } })
 
   test('a repeat is answered as the first time; refused ones too', async () => {
     const shop = await shopWith(10_000)
@@ -94,11 +94,11 @@ describe('under an Idempotency-Key', () => {
   })
 
   test('what was not covered leaves the key free', async () => {
-    const shop = await stage.merchant()
+    const shop = await fixture.merchant()
     const key = randomUUID()
     const body = { amount: 1_000, payment_method: 'OperatorA', customer_phone: customer('00') }
     expect((await keyed(shop, key, body)).status).toBe(400)
-    await stage.fund(shop, 1_000)
+    await fixture.fund(shop, 1_000)
     expect((await keyed(shop, key, body)).status).toBe(200)
   })
 })

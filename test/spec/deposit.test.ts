@@ -4,10 +4,10 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type App, startApp } from '../../src/app.ts'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
 import { limits } from '../../src/shared/limits.ts'
-import { movementsOf } from '../kit/money-out.ts'
+import { entriesOf } from '../kit/money-out.ts'
 import type { TestMerchant } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
-import { customer, each, hour, openStage, perOperator, second } from '../kit/stage.ts'
+import { customer, each, hour, openFixture, perOperator, second } from '../kit/fixture.ts'
 
 // `POST /deposit`: Endpoints. How long it waits is made shorter where it waits in vain; questions come soon.
 const wait = vi.hoisted(() => ({ ms: null as number | null }))
@@ -25,17 +25,17 @@ vi.mock(import('../../src/requests/schedule.ts'), async (original) =>
   (await import('../kit/quick-polls.ts')).quickPolls(await original()),
 )
 
-const stage = await openStage()
-const { owner } = stage.database
+const fixture = await openFixture()
+const { owner } = fixture.database
 
 async function shopWith(amount: number): Promise<TestMerchant> {
-  const shop = await stage.merchant()
-  await stage.fund(shop, amount)
+  const shop = await fixture.merchant()
+  await fixture.fund(shop, amount)
   return shop
 }
 
 async function balanceOf(shop: TestMerchant): Promise<{ available: number; reserved: number }> {
-  const { body } = await stage.rest('GET', '/balance', { token: shop.token })
+  const { body } = await fixture.rest('GET', '/balance', { token: shop.token })
   const { available, reserved } = body.data
   return { available, reserved }
 }
@@ -46,7 +46,7 @@ describe('200', () => {
   test('with the initiation, success: debited once, at each operator', async () => {
     const shop = await shopWith(100_000)
     const told = await perOperator(async (operator) => {
-      const { status, body } = await stage.deposit(shop, { amount: 1_500, payment_method: operator })
+      const { status, body } = await fixture.deposit(shop, { amount: 1_500, payment_method: operator })
       expect(status).toBe(200)
       expect(body).toEqual({
         success: true,
@@ -62,10 +62,10 @@ describe('200', () => {
         },
       })
       const { transaction_id: id } = body.data
-      const [execution, ...more] = await stage.executionsOf(id)
+      const [execution, ...more] = await fixture.executionsOf(id)
       expect(more).toEqual([])
       expect(execution).toMatchObject({ operator, kind: 'disburse', count: 1, amount: '1500' })
-      return stage.eventsOf(id)
+      return fixture.eventsOf(id)
     })
     expect(told).toEqual(each(['deposit_processing', 'deposit_completed']))
     expect(await balanceOf(shop)).toEqual({ available: 100_000 - 4 * 1_500, reserved: 0 })
@@ -74,7 +74,7 @@ describe('200', () => {
   test('wakes on the callback, not on the next question', async () => {
     const shop = await shopWith(10_000)
     const sent = performance.now()
-    const { status } = await stage.deposit(shop, { customer_phone: customer('00', '01') })
+    const { status } = await fixture.deposit(shop, { customer_phone: customer('00', '01') })
     expect(status).toBe(200)
     // The operator decides after a second; its first question comes after three.
     expect(performance.now() - sent).toBeLessThan(2_000)
@@ -90,14 +90,14 @@ describe('200', () => {
       reference: randomUUID(),
       description: 'Retour de caution',
     }
-    const { body } = await stage.deposit(shop, asked)
-    expect(await stage.record(shop, body.data.transaction_id)).toMatchObject({
+    const { body } = await fixture.deposit(shop, asked)
+    expect(await fixture.record(shop, body.data.transaction_id)).toMatchObject({
       transaction_type: 'deposit',
       status: 'success',
       reference: asked.reference,
       request_data: asked,
     })
-    const { body: told } = await stage.check(asked.reference)
+    const { body: told } = await fixture.check(asked.reference)
     expect(told).toMatchObject({ state: 'success', status: true })
   })
 })
@@ -106,16 +106,16 @@ describe('400', () => {
   test('refused: data.status failed, the money free again, and on record', async () => {
     const shop = await shopWith(10_000)
     const told = await perOperator(async (operator) => {
-      const { status, body } = await stage.deposit(shop, {
+      const { status, body } = await fixture.deposit(shop, {
         payment_method: operator,
         customer_phone: customer('03'),
       })
       const { transaction_id: id, ...data } = body.data
-      expect(await stage.record(shop, id)).toMatchObject({
+      expect(await fixture.record(shop, id)).toMatchObject({
         status: 'failed',
         response_data: { failure: { reason: 'PAYEE_NOT_FOUND', who: 'merchant', again: 'no' } },
       })
-      return [status, body.success, body.message, data.status, await stage.eventsOf(id)]
+      return [status, body.success, body.message, data.status, await fixture.eventsOf(id)]
     })
     const events = ['deposit_processing', 'deposit_failed']
     const message = 'The recipient has no mobile-money account.'
@@ -125,7 +125,7 @@ describe('400', () => {
 
   test('refused after a while, within the request', async () => {
     const shop = await shopWith(10_000)
-    const { status, body } = await stage.deposit(shop, { customer_phone: customer('01', '01') })
+    const { status, body } = await fixture.deposit(shop, { customer_phone: customer('01', '01') })
     expect(status).toBe(400)
     expect(body).toMatchObject({ success: false, data: { status: 'failed' } })
     expect(await balanceOf(shop)).toEqual({ available: 10_000, reserved: 0 })
@@ -133,25 +133,25 @@ describe('400', () => {
 
   test('not enough available: nothing recorded', async () => {
     const shop = await shopWith(1_999)
-    const before = await stage.rowCounts()
-    const { status, body } = await stage.deposit(shop, { amount: 2_000 })
+    const before = await fixture.rowCounts()
+    const { status, body } = await fixture.deposit(shop, { amount: 2_000 })
     expect(status).toBe(400)
     expect(body).toEqual({
       success: false,
       request_id: expect.any(String),
       message: expect.stringMatching(/available balance.*Nothing was recorded/),
     })
-    expect(await stage.rowCounts()).toEqual(before)
+    expect(await fixture.rowCounts()).toEqual(before)
   })
 
   test('who owes what an operator took back hears so', async () => {
     const shop = await shopWith(0 + 1)
-    const { transaction_id: id } = await stage.paid(shop, { customer_phone: customer('40', '50') })
-    await eventually(async () => expect(await stage.statusOf(shop, id)).toBe('success'))
-    await stage.deposit(shop, { amount: 5_000, payment_method: 'OperatorD' })
-    await stage.advance(51 * second)
-    await eventually(async () => expect(await stage.statusOf(shop, id)).toBe('reversed'))
-    const { status, body } = await stage.deposit(shop)
+    const { transaction_id: id } = await fixture.paid(shop, { customer_phone: customer('40', '50') })
+    await eventually(async () => expect(await fixture.statusOf(shop, id)).toBe('success'))
+    await fixture.deposit(shop, { amount: 5_000, payment_method: 'OperatorD' })
+    await fixture.advance(51 * second)
+    await eventually(async () => expect(await fixture.statusOf(shop, id)).toBe('reversed'))
+    const { status, body } = await fixture.deposit(shop)
     expect([status, body.message]).toEqual([400, expect.stringMatching(/owes 4999 XOF/)])
   })
 
@@ -167,7 +167,7 @@ describe('400', () => {
     [{ reference: '' }, 'reference'],
   ])('%j is invalid in %s', async (wrong, field) => {
     const shop = await shopWith(10_000)
-    const { status, body } = await stage.deposit(shop, wrong)
+    const { status, body } = await fixture.deposit(shop, wrong)
     expect(status).toBe(400)
     expect(body.errors.map((problem: { field: string }) => problem.field)).toEqual([field])
     expect(await balanceOf(shop)).toEqual({ available: 10_000, reserved: 0 })
@@ -175,37 +175,37 @@ describe('400', () => {
 
   test('an operator that is known to be down: nothing recorded', async () => {
     const shop = await shopWith(100_000)
-    const find = vi.spyOn(stage.app.services.operators, 'find')
-    const real = stage.app.services.operators.find('OperatorC')
+    const find = vi.spyOn(fixture.app.services.operators, 'find')
+    const real = fixture.app.services.operators.find('OperatorC')
     if (!real) throw new Error('no OperatorC')
     find.mockReturnValue({ ...real, canStart: () => ({ ok: false, cause: 'circuit_open' }) })
-    const before = await stage.rowCounts()
-    const { status, body } = await stage.deposit(shop, { payment_method: 'OperatorC' })
+    const before = await fixture.rowCounts()
+    const { status, body } = await fixture.deposit(shop, { payment_method: 'OperatorC' })
     find.mockRestore()
     expect([status, body.data]).toEqual([400, undefined])
-    expect(await stage.rowCounts()).toEqual(before)
+    expect(await fixture.rowCounts()).toEqual(before)
   })
 })
 
 test('401 without a token, 403 without the scope deposit', async () => {
-  expect((await stage.deposit({ token: 'x' })).status).toBe(401)
+  expect((await fixture.deposit({ token: 'x' })).status).toBe(401)
   const shop = await shopWith(10_000)
-  const { body } = await stage.rest('POST', '/auth', {
+  const { body } = await fixture.rest('POST', '/auth', {
     headers: { 'X-API-Key': shop.apiKey, 'X-API-Secret': shop.apiSecret },
     body: { scopes: ['pay', 'payout', 'balance'] },
   })
-  const answer = await stage.deposit({ token: body.data.token })
+  const answer = await fixture.deposit({ token: body.data.token })
   expect([answer.status, answer.body.required_scopes]).toEqual([403, ['deposit']])
 })
 
 test('409 a reference that a deposit or a payment has, with what has it', async () => {
   const shop = await shopWith(10_000)
   const [first, other] = [randomUUID(), randomUUID()]
-  const { transaction_id: id } = await stage.paid(shop, { reference: first })
-  const made = await stage.deposit(shop, { reference: other })
+  const { transaction_id: id } = await fixture.paid(shop, { reference: first })
+  const made = await fixture.deposit(shop, { reference: other })
   const answers = [
-    await stage.deposit(shop, { reference: first }),
-    await stage.deposit(shop, { reference: other }),
+    await fixture.deposit(shop, { reference: first }),
+    await fixture.deposit(shop, { reference: other }),
   ]
   expect(answers.map(({ status, body }) => [status, body.existing_transaction])).toEqual([
     [409, { id, status: 'pending' }],
@@ -217,7 +217,7 @@ test('409 a reference that a deposit or a payment has, with what has it', async 
 test('503 while payments out are halted: nothing recorded', async () => {
   const shop = await shopWith(10_000)
   await haltPaymentsOut(owner, 'a test')
-  const { status, body } = await stage.deposit(shop)
+  const { status, body } = await fixture.deposit(shop)
   await resumePaymentsOut(owner, 'a test')
   expect([status, body.data]).toEqual([503, undefined])
   expect(await balanceOf(shop)).toEqual({ available: 10_000, reserved: 0 })
@@ -235,7 +235,7 @@ describe('202: the outcome is not known yet', () => {
   /** A deposit whose customer never answers by itself. */
   async function opened(shop: TestMerchant, body: object = {}) {
     const sent = performance.now()
-    const answer = await stage.deposit(shop, { customer_phone: customer('11'), ...body })
+    const answer = await fixture.deposit(shop, { customer_phone: customer('11'), ...body })
     expect(answer.status).toBe(202)
     expect(answer.body).toMatchObject({ success: true, data: { status: 'processing' } })
     return { id: answer.body.data.transaction_id as number, tookMs: performance.now() - sent }
@@ -247,12 +247,12 @@ describe('202: the outcome is not known yet', () => {
     expect(paid.tookMs).toBeGreaterThan(waitMs - 50)
     expect(paid.tookMs).toBeLessThan(waitMs + 1_000)
     expect(await balanceOf(shop)).toEqual({ available: 8_000, reserved: 2_000 })
-    await stage.answer(paid.id, 'confirm')
-    await stage.answer(refused.id, 'decline')
+    await fixture.answer(paid.id, 'confirm')
+    await fixture.answer(refused.id, 'decline')
     await eventually(async () => expect(await balanceOf(shop)).toEqual({ available: 9_000, reserved: 0 }))
-    expect(await stage.eventsOf(paid.id)).toEqual(['deposit_processing', 'deposit_completed'])
-    expect(await stage.eventsOf(refused.id)).toEqual(['deposit_processing', 'deposit_failed'])
-    expect(await movementsOf(owner, `transaction:${refused.id}`)).toEqual([
+    expect(await fixture.eventsOf(paid.id)).toEqual(['deposit_processing', 'deposit_completed'])
+    expect(await fixture.eventsOf(refused.id)).toEqual(['deposit_processing', 'deposit_failed'])
+    expect(await entriesOf(owner, `transaction:${refused.id}`)).toEqual([
       'reserve available > reserved 1000',
       'void reserved > available 1000',
     ])
@@ -261,18 +261,18 @@ describe('202: the outcome is not known yet', () => {
   test('it is asked about until it is known, also days later; it never expires', async () => {
     const shop = await shopWith(10_000)
     const { id } = await opened(shop, { customer_phone: customer('12', '72') })
-    await stage.advance(71 * hour)
-    expect(await stage.statusOf(shop, id)).toBe('processing')
+    await fixture.advance(71 * hour)
+    expect(await fixture.statusOf(shop, id)).toBe('processing')
     expect(await balanceOf(shop)).toEqual({ available: 9_000, reserved: 1_000 })
-    await stage.advance(hour + 60 * second)
-    await eventually(async () => expect(await stage.statusOf(shop, id)).toBe('success'), 15_000)
-    expect(await stage.executionsOf(id)).toMatchObject([{ count: 1, amount: '1000' }])
+    await fixture.advance(hour + 60 * second)
+    await eventually(async () => expect(await fixture.statusOf(shop, id)).toBe('success'), 15_000)
+    expect(await fixture.executionsOf(id)).toMatchObject([{ count: 1, amount: '1000' }])
   })
 
   test('a service that ends answers so at once, and another one brings the outcome', async () => {
     const shop = await shopWith(10_000)
-    const { config } = stage.app.services
-    const other: App = await startApp({ ...config, port: 0 }, stage.database.connection)
+    const { config } = fixture.app.services
+    const other: App = await startApp({ ...config, port: 0 }, fixture.database.connection)
     afterAll(() => other.close())
     wait.ms = null
     const sent = performance.now()
@@ -280,7 +280,7 @@ describe('202: the outcome is not known yet', () => {
     // One has not decided yet; the other paid, and its answer hangs.
     const undecided = { customer_phone: customer('11'), payment_method: 'OperatorA' }
     const hanging = { customer_phone: customer('21', '20'), payment_method: 'OperatorD' }
-    const waiting = [undecided, hanging].map((body) => stage.deposit(shop, body, base))
+    const waiting = [undecided, hanging].map((body) => fixture.deposit(shop, body, base))
     await eventually(async () => expect(await balanceOf(shop)).toMatchObject({ reserved: 2_000 }))
     await sleep(100)
     void other.close()
@@ -292,10 +292,10 @@ describe('202: the outcome is not known yet', () => {
     expect(performance.now() - sent).toBeLessThan(5_000)
     await other.close()
     const ids = answers.map(({ body }) => body.data.transaction_id as number)
-    await stage.answer(ids[0], 'confirm')
+    await fixture.answer(ids[0], 'confirm')
     for (const id of ids)
       await eventually(async () =>
-        expect(await stage.eventsOf(id)).toEqual(['deposit_processing', 'deposit_completed']),
+        expect(await fixture.eventsOf(id)).toEqual(['deposit_processing', 'deposit_completed']),
       )
     expect(await balanceOf(shop)).toEqual({ available: 8_000, reserved: 0 })
   })
@@ -303,7 +303,7 @@ describe('202: the outcome is not known yet', () => {
 
 describe('GraphQL deposit', () => {
   const ask = (shop: TestMerchant, more: object = {}) =>
-    stage.graphql(
+    fixture.graphql(
       `mutation ($input: DepositInput!) { deposit(input: $input) { __typename
         ... on PaymentInitiation { status transaction { status settledAmount failure { reason } } }
         ... on PaymentRefusedError {
@@ -324,7 +324,7 @@ describe('GraphQL deposit', () => {
       __typename: 'InsufficientBalanceError',
       code: 'INSUFFICIENT_BALANCE',
     })
-    await stage.fund(shop, 1_000)
+    await fixture.fund(shop, 1_000)
     expect((await ask(shop, { customerPhone: customer('03') })).body.data.deposit).toMatchObject({
       __typename: 'PaymentRefusedError',
       initiation: {

@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Provider, providers } from '../../src/shared/providers.ts'
-import { movementsOf } from '../kit/money-out.ts'
+import { entriesOf } from '../kit/money-out.ts'
 import type { RestAnswer, TestMerchant } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
-import { customer, each, openStage, perOperator, second } from '../kit/stage.ts'
+import { customer, each, openFixture, perOperator, second } from '../kit/fixture.ts'
 
 // The test numbers in money out, by `POST /deposit` at every operator: debited once, or not at all.
 
-const stage = await openStage()
-const { owner } = stage.database
+const fixture = await openFixture()
+const { owner } = fixture.database
 const funded = 200_000
 const amount = 5_000
 
@@ -43,11 +43,11 @@ const logged: unknown[][] = []
 
 beforeAll(async () => {
   for (const operator of providers) {
-    const shop = await stage.merchant()
-    await stage.fund(shop, funded)
+    const shop = await fixture.merchant()
+    await fixture.fund(shop, funded)
     shops[operator] = shop
   }
-  const { log } = stage.app.services
+  const { log } = fixture.app.services
   const spies = [vi.spyOn(log, 'warn'), vi.spyOn(log, 'error')]
   const under = new AbortController()
   const others = Promise.all([lowerFences(under.signal), keepOperatorsWell(under.signal)])
@@ -55,7 +55,7 @@ beforeAll(async () => {
     played.map(async ([code, parameter], place) => {
       await sleep(place * 80)
       const told = await perOperator((operator) =>
-        stage.deposit(shopOf(operator), {
+        fixture.deposit(shopOf(operator), {
           amount,
           payment_method: operator,
           customer_phone: customer(code, parameter),
@@ -88,10 +88,10 @@ async function lowerFences(signal: AbortSignal): Promise<void> {
  * played above does not arrive in its order.
  */
 async function keepOperatorsWell(signal: AbortSignal): Promise<void> {
-  const other = await stage.merchant()
-  await stage.fund(other, 100_000_000)
+  const other = await fixture.merchant()
+  await fixture.fund(other, 100_000_000)
   while (!signal.aborted) {
-    await perOperator((operator) => stage.deposit(other, { payment_method: operator }))
+    await perOperator((operator) => fixture.deposit(other, { payment_method: operator }))
     await sleep(50)
   }
 }
@@ -109,11 +109,11 @@ const idOf = (code: string, operator: Provider) => answers.get(code)?.[operator]
 const traces = (code: string) =>
   perOperator(async (operator) => {
     const id = idOf(code, operator)
-    const movements = await movementsOf(stage.database.database.pool, `transaction:${String(id)}`)
-    const executions = await stage.executionsOf(id)
+    const entries = await entriesOf(fixture.database.database.pool, `transaction:${String(id)}`)
+    const executions = await fixture.executionsOf(id)
     return {
-      moved: movements.map((line) => line.replace(/clearing_\w+/, 'clearing')),
-      events: await stage.eventsOf(id),
+      moved: entries.map((line) => line.replace(/clearing_\w+/, 'clearing')),
+      events: await fixture.eventsOf(id),
       paid: executions.map(({ kind, count, amount: francs, reversed }) => [kind, count, francs, reversed]),
     }
   })
@@ -148,7 +148,7 @@ describe('400 failed: nothing left, the money is free again', () => {
     for (const operator of providers) {
       const { data } = answers.get(code)?.[operator]?.body ?? {}
       expect(data).toMatchObject({ status: 'failed' })
-      const record = await stage.record(shopOf(operator), data.transaction_id)
+      const record = await fixture.record(shopOf(operator), data.transaction_id)
       expect(record['response_data'].failure.reason).toBe(reason)
     }
     expect(await traces(code)).toEqual(
@@ -172,7 +172,7 @@ test('35: that a callback says otherwise than its operator is noted', () => {
 
 test('40: taken back, the money is there again, also where nobody calls back', async () => {
   expect(await statuses('40')).toEqual(each(200))
-  await stage.advance(120 * second)
+  await fixture.advance(120 * second)
   const moved = [reserve, 'post reserved > clearing 5000', 'reverse clearing > available 5000']
   await eventually(async () =>
     expect(await traces('40')).toEqual(
@@ -185,7 +185,7 @@ test('40: taken back, the money is there again, also where nobody calls back', a
   )
   // 14 of them were paid, one with 40 francs less; three came back or never left.
   for (const operator of providers) {
-    const { body } = await stage.rest('GET', '/balance', { token: shopOf(operator).token })
+    const { body } = await fixture.rest('GET', '/balance', { token: shopOf(operator).token })
     expect(body.data).toMatchObject({ available: funded - 15 * amount + 40, reserved: 0 })
   }
 })

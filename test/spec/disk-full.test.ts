@@ -9,18 +9,18 @@ import { readConfig } from '../../src/config/config.ts'
 import { startEmbedded } from '../../src/database/embedded.ts'
 import { createMerchant } from '../../src/resources/merchants/create.ts'
 import { controlToken } from '../kit/app.ts'
-import { openStage } from '../kit/stage.ts'
+import { openFixture } from '../kit/fixture.ts'
 
 // A database without room: the service says to come again, loses nothing that it acknowledged, and goes on.
 
-const stage = await openStage()
-const shop = await stage.merchant()
+const fixture = await openFixture()
+const shop = await fixture.merchant()
 
 test.each(['53100', '53200', '58030'])(
   '%s from the database is 503 with Retry-After at every door',
   async (code) => {
-    const { owner } = stage.database
-    const made = await stage.rest('POST', '/payment-links', {
+    const { owner } = fixture.database
+    const made = await fixture.rest('POST', '/payment-links', {
       token: shop.token,
       body: { title: 'Riz', amount: 5_000 },
     })
@@ -30,17 +30,17 @@ test.each(['53100', '53200', '58030'])(
       $$ BEGIN RAISE EXCEPTION 'no room' USING ERRCODE = '${code}'; END $$;
     CREATE OR REPLACE TRIGGER planted BEFORE INSERT ON transaction
       FOR EACH ROW EXECUTE FUNCTION fail_planted()`)
-    const before = await stage.rowCounts()
-    const rest = await stage.pay(shop)
+    const before = await fixture.rowCounts()
+    const rest = await fixture.pay(shop)
     expect(rest).toMatchObject({ status: 503, body: { success: false } })
     expect(rest.headers.get('Retry-After')).toBe('1')
-    const graphql = await stage.graphql(
+    const graphql = await fixture.graphql(
       'mutation ($input: CollectPaymentInput!) { collectPayment(input: $input) { __typename } }',
       { input: { amount: 5_000, customerPhone: '70000001', paymentMethod: 'OperatorA' } },
       shop.token,
     )
     expect(graphql.body).toMatchObject({ errors: [{ extensions: { code: 'SERVICE_DOWN', retryAfter: 1 } }] })
-    const form = await fetch(`${stage.url}${page.pathname}`, {
+    const form = await fetch(`${fixture.url}${page.pathname}`, {
       method: 'POST',
       body: new URLSearchParams({ amount: '5000', phone: '70000001', operator: 'OperatorA' }),
       headers: { 'Accept-Language': 'fr' },
@@ -51,9 +51,9 @@ test.each(['53100', '53200', '58030'])(
       retryAfter: '1',
     })
     expect(text).toContain('Service indisponible')
-    expect(await stage.rowCounts()).toEqual(before)
+    expect(await fixture.rowCounts()).toEqual(before)
     await owner.query('DROP TRIGGER planted ON transaction')
-    expect((await stage.pay(shop)).status).toBe(202)
+    expect((await fixture.pay(shop)).status).toBe(202)
   },
 )
 
@@ -79,7 +79,7 @@ test.skipIf(disk === null)(
     const config = readConfig({
       PORT: '0',
       DATA_DIR: join(folder, 'data'),
-      OPERATORS_URL: stage.simulator.url,
+      OPERATORS_URL: fixture.simulator.url,
       OPERATORS_CONTROL_TOKEN: controlToken,
       LOG_LEVEL: 'silent',
     })

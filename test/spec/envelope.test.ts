@@ -2,21 +2,21 @@ import { request } from 'node:http'
 import { describe, expect, test } from 'vitest'
 import { limits } from '../../src/shared/limits.ts'
 import type { RestAnswer } from '../kit/app.ts'
-import { openStage } from '../kit/stage.ts'
+import { openFixture } from '../kit/fixture.ts'
 
-const stage = await openStage()
-const shop = await stage.merchant()
-const rest = (...call: Parameters<typeof stage.rest>) => stage.rest(...call)
+const fixture = await openFixture()
+const shop = await fixture.merchant()
+const rest = (...call: Parameters<typeof fixture.rest>) => fixture.rest(...call)
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 /** One answer of each status that a small request can meet. */
 const everyKind: readonly [status: number, ask: () => Promise<RestAnswer>][] = [
   [200, () => rest('GET', '/status')],
-  [202, () => stage.pay(shop)],
-  [400, () => stage.pay(shop, { amount: 1 })],
+  [202, () => fixture.pay(shop)],
+  [400, () => fixture.pay(shop, { amount: 1 })],
   [401, () => rest('GET', '/balance')],
   [404, () => rest('GET', '/nothing-here')],
-  [404, () => stage.check('nobody-knows')],
+  [404, () => fixture.check('nobody-knows')],
   [405, () => rest('DELETE', '/pay')],
   [
     415,
@@ -63,8 +63,8 @@ describe('every answer', () => {
   )
 
   test('the bare answer of a payment status has the headers all the same', async () => {
-    const { reference } = await stage.paid(shop)
-    const { headers, body } = await stage.check(reference)
+    const { reference } = await fixture.paid(shop)
+    const { headers, body } = await fixture.check(reference)
     expect(body).not.toHaveProperty('success')
     expect(headers.get('X-Request-Id')).toMatch(uuid)
     expect(headers.get('X-API-Version')).toBe('1.0.0')
@@ -128,7 +128,7 @@ describe('paths and methods', () => {
   })
 
   test('HEAD answers like GET, without a body', async () => {
-    const response = await fetch(`${stage.url}/merchant/api/status`, { method: 'HEAD' })
+    const response = await fetch(`${fixture.url}/merchant/api/status`, { method: 'HEAD' })
     expect(response.status).toBe(200)
     expect(response.headers.get('X-Request-Id')).toMatch(uuid)
     expect(await response.text()).toBe('')
@@ -137,7 +137,7 @@ describe('paths and methods', () => {
 
 describe('bodies', () => {
   const post = (body: string | Uint8Array, headers: Record<string, string> = {}) =>
-    fetch(`${stage.url}/merchant/api/pay`, {
+    fetch(`${fixture.url}/merchant/api/pay`, {
       method: 'POST',
       headers: { Authorization: `Bearer ${shop.token}`, 'Content-Type': 'application/json', ...headers },
       body: body as string,
@@ -154,7 +154,7 @@ describe('bodies', () => {
   test('413 a body in chunks that turns out too large', async () => {
     const status = await new Promise((resolve, reject) => {
       const sent = request(
-        `${stage.url}/merchant/api/pay`,
+        `${fixture.url}/merchant/api/pay`,
         {
           method: 'POST',
           headers: { Authorization: `Bearer ${shop.token}`, 'Content-Type': 'application/json' },
@@ -233,7 +233,7 @@ describe('bodies', () => {
   })
 
   test('400 lists each problem with its field, beside the message', async () => {
-    const { body } = await stage.pay(shop, { amount: 'a lot', currency: 'EUR' })
+    const { body } = await fixture.pay(shop, { amount: 'a lot', currency: 'EUR' })
     expect(body['errors']).toHaveLength(2)
     for (const problem of body['errors'])
       expect(problem).toEqual({ field: expect.any(String), message: expect.any(String) })

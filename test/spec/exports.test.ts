@@ -10,19 +10,19 @@ import { exportNames } from '../../src/http/exports.ts'
 import { fundMerchant } from '../../src/resources/merchants/fund.ts'
 import type { TestMerchant } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
-import { customer, openStage } from '../kit/stage.ts'
+import { customer, openFixture } from '../kit/fixture.ts'
 
-const stage = await openStage()
+const fixture = await openFixture()
 let shop: TestMerchant
 const paid: Record<string, unknown>[] = []
 const hasAvailable = (amount: number) =>
-  eventually(async () => expect(await stage.available(shop)).toBe(amount))
+  eventually(async () => expect(await fixture.available(shop)).toBe(amount))
 
 beforeAll(async () => {
-  shop = await stage.merchant()
-  await fundMerchant(stage.app.services, shop.merchantId, { amount: 10_000 })
+  shop = await fixture.merchant()
+  await fundMerchant(fixture.app.services, shop.merchantId, { amount: 10_000 })
   for (const reference of ['=1+1', 'a,"b"', 'c'])
-    paid.push(await stage.paid(shop, { amount: 500, customer_phone: customer('00'), reference }))
+    paid.push(await fixture.paid(shop, { amount: 500, customer_phone: customer('00'), reference }))
   await hasAvailable(11_500)
 })
 
@@ -30,7 +30,7 @@ setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
 
 const fetchExport = (name: string, { token = shop.token, method = 'GET' } = {}) =>
-  fetch(`${stage.url}/merchant/api/exports/${name}`, {
+  fetch(`${fixture.url}/merchant/api/exports/${name}`, {
     method,
     headers: { Authorization: `Bearer ${token}` },
   })
@@ -74,16 +74,16 @@ describe('transactions.csv', () => {
   })
 
   test('of the caller alone', async () => {
-    const other = await stage.merchant()
+    const other = await fixture.merchant()
     expect(await linesOf('transactions.csv', other.token)).toHaveLength(1)
   })
 })
 
 test('payouts.csv: those of the filter, with what was paid to whom', async () => {
-  const merchant = await stage.merchant()
-  await fundMerchant(stage.app.services, merchant.merchantId, { amount: 10_000 })
+  const merchant = await fixture.merchant()
+  await fundMerchant(fixture.app.services, merchant.merchantId, { amount: 10_000 })
   const call = async (path: string, body: object) =>
-    (await stage.rest('POST', path, { token: merchant.token, body })).body['data'].id as number
+    (await fixture.rest('POST', path, { token: merchant.token, body })).body['data'].id as number
   const account = customer('00')
   const saved = { name: '=Awa', account, payment_method: 'OperatorA' }
   const beneficiary = await call('/beneficiaries', saved)
@@ -106,7 +106,7 @@ test('payouts.csv: those of the filter, with what was paid to whom', async () =>
   const filtered = await linesOf(`payouts.csv?beneficiary_id=${beneficiary}`, merchant.token)
   expect(filtered.slice(1).map((row) => Number(row[0]))).toEqual([first])
   expect(await linesOf('payouts.csv?payment_method=BankTransfer', merchant.token)).toHaveLength(1)
-  const { body } = await stage.graphql(
+  const { body } = await fixture.graphql(
     '{ payouts { nodes { databaseId ledgerEntries { step amount } } } }',
     {},
     merchant.token,
@@ -138,7 +138,7 @@ describe('statement.csv', () => {
   })
 
   test('what the other merchant has is not in it', async () => {
-    const other = await stage.merchant()
+    const other = await fixture.merchant()
     const [, opening, closing] = await linesOf('statement.csv?from=2020-01-01', other.token)
     expect([opening?.[8], closing?.[8]]).toEqual(['0', '0'])
   })
@@ -164,7 +164,7 @@ describe('what is wrong is told in the envelope, before anything is sent', () =>
 
   test('nobody signed in: 401; without the scope balance: 403; another method: 405', async () => {
     expect((await fetchExport('transactions.csv', { token: 'x' })).status).toBe(401)
-    const { body } = await stage.rest('POST', '/auth', {
+    const { body } = await fixture.rest('POST', '/auth', {
       headers: { 'X-API-Key': shop.apiKey, 'X-API-Secret': shop.apiSecret },
       body: { scopes: ['pay', 'payout'] },
     })
@@ -195,8 +195,8 @@ describe('an export takes the scope of what it holds', () => {
   let batchId: number
 
   beforeAll(async () => {
-    merchant = await stage.merchant()
-    const made = await stage.rest('POST', '/bulk/batches', { token: merchant.token, body: { title: 'x' } })
+    merchant = await fixture.merchant()
+    const made = await fixture.rest('POST', '/bulk/batches', { token: merchant.token, body: { title: 'x' } })
     batchId = made.body['data'].id
   })
 
@@ -205,7 +205,7 @@ describe('an export takes the scope of what it holds', () => {
   })
 
   test.each(scopes)('a token with the scope %s alone', async (scope) => {
-    const { body } = await stage.rest('POST', '/auth', {
+    const { body } = await fixture.rest('POST', '/auth', {
       headers: { 'X-API-Key': merchant.apiKey, 'X-API-Secret': merchant.apiSecret },
       body: { scopes: [scope] },
     })
@@ -213,7 +213,7 @@ describe('an export takes the scope of what it holds', () => {
     const byGraphql: Record<string, unknown> = {}
     const byExport: Record<string, unknown> = {}
     for (const name of exportNames) {
-      const read = await stage.graphql(reads[name] ?? '', {}, token)
+      const read = await fixture.graphql(reads[name] ?? '', {}, token)
       const [error] = read.body['errors'] ?? []
       byGraphql[name] = error ? [error.extensions.code, error.extensions.requiredScopes] : 'open'
       const wish = (wishes[name] ?? '') + (name === 'recipients' ? batchId : '')
@@ -228,8 +228,8 @@ describe('an export takes the scope of what it holds', () => {
 describe('a table of 200,000 rows', () => {
   let big: TestMerchant
   beforeAll(async () => {
-    big = await stage.merchant()
-    const { owner } = stage.database
+    big = await fixture.merchant()
+    const { owner } = fixture.database
     // Rows of a kind that owes nobody an event or a request.
     await owner.query('ALTER TABLE transaction DISABLE TRIGGER USER')
     for (let from = 1; from < rowCount; from += 25_000) {
@@ -277,7 +277,7 @@ describe('a table of 200,000 rows', () => {
 
   /** Begins to read, and stops until it is resumed. */
   async function begin(): Promise<IncomingMessage> {
-    const request = get(`${stage.url}/merchant/api/exports/transactions.csv`, {
+    const request = get(`${fixture.url}/merchant/api/exports/transactions.csv`, {
       headers: { Authorization: `Bearer ${big.token}` },
       agent: false,
     })
@@ -332,11 +332,11 @@ describe('a table of 200,000 rows', () => {
       if (begun.statusCode !== 200) throw new Error(`${begun.statusCode}`)
       return begun
     })
-    await stage.database.owner.query('REVOKE SELECT ON transaction FROM payments_merchant')
+    await fixture.database.owner.query('REVOKE SELECT ON transaction FROM payments_merchant')
     try {
       await expect(response.resume().toArray()).rejects.toThrow(/aborted/)
     } finally {
-      await stage.database.owner.query('GRANT SELECT ON transaction TO payments_merchant')
+      await fixture.database.owner.query('GRANT SELECT ON transaction TO payments_merchant')
     }
   })
 })

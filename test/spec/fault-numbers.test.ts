@@ -1,29 +1,29 @@
 import { expect, test } from 'vitest'
 import { scenarios } from '../../src/simulator/scenarios.ts'
 import { providers } from '../../src/shared/providers.ts'
-import { customer, openStage, second } from '../kit/stage.ts'
+import { customer, openFixture, second } from '../kit/fixture.ts'
 
-const stage = await openStage()
+const fixture = await openFixture()
 
 /** Test numbers for which the simulator plays a failure of the operator: 20 to 27. */
 const faults = scenarios.map(({ code }) => code).filter((code) => code >= '20' && code <= '27')
 
 test('numbers that play a failure of the operator refuse no payment to another number', async () => {
-  const [honest, faulty] = [await stage.merchant(), await stage.merchant()]
-  await stage.fund(honest, 1_000_000)
-  const failing = perOperatorAndCode(3).map((body) => stage.pay(faulty, body))
+  const [honest, faulty] = [await fixture.merchant(), await fixture.merchant()]
+  await fixture.fund(honest, 1_000_000)
+  const failing = perOperatorAndCode(3).map((body) => fixture.pay(faulty, body))
   const statuses: string[] = []
   for (let round = 0; round < 4; round += 1) {
     const answers = await Promise.all(
       providers.flatMap((operator) => [
-        stage.pay(honest, at(operator, '00')),
-        stage.deposit(honest, at(operator, '00')),
+        fixture.pay(honest, at(operator, '00')),
+        fixture.deposit(honest, at(operator, '00')),
       ]),
     )
     statuses.push(...answers.map(({ status, body }) => `${status} ${body.message ?? body['data'].status}`))
-    const { body } = await stage.rest('GET', '/status')
+    const { body } = await fixture.rest('GET', '/status')
     for (const row of body['data'].operators) statuses.push(`${row.payment_method} ${row.collect}`)
-    await stage.advance(10 * second)
+    await fixture.advance(10 * second)
   }
   expect([...new Set(statuses)].toSorted()).toEqual([
     '200 success',

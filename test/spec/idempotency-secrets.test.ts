@@ -15,7 +15,12 @@ import { schema } from '../../src/resources/schema.ts'
 import { makeMember } from '../kit/members.ts'
 import { startTestApp, type TestApp } from '../kit/app.ts'
 import { type MailServer, startMailServer } from '../kit/mail-server.ts'
-import { type Ask, type Ground, openGround, type Shop } from '../kit/audited/ground.ts'
+import {
+  type AuditedRequest,
+  type AuditedFixture,
+  openFixture,
+  type AuditedShop,
+} from '../kit/audited/fixture.ts'
 import { mutations } from '../kit/audited/operations.ts'
 
 // A replay under an `Idempotency-Key` shows a secret only to the credential that it was shown to (edges: F5).
@@ -30,11 +35,11 @@ vi.mock(import('../../src/shared/limits.ts'), async (original) => {
 
 let mail: MailServer
 let service: TestApp
-let ground: Ground
+let fixture: AuditedFixture
 beforeAll(async () => {
   mail = await startMailServer()
   service = await startTestApp({ SMTP_URL: mail.url, MAIL_FROM: 'Paiements <no-reply@pay.test>' })
-  ground = openGround(service, mail)
+  fixture = openFixture(service, mail)
 })
 afterAll(async () => {
   await service.close()
@@ -135,9 +140,9 @@ async function tokenOf(pair: { apiKey: string; apiSecret: string }, scopes?: rea
 const scopesOf = ['settings', 'webhooks', 'team', 'balance', 'deposit', 'payout']
 
 /** Everybody else of the shop who may ask as much or less. */
-async function othersOf(shop: Shop): Promise<Record<string, string>> {
+async function othersOf(shop: AuditedShop): Promise<Record<string, string>> {
   const input = { name: 'Other', scopes: scopesOf.map((scope) => scope.toUpperCase()) }
-  const made = await ground.done({ field: 'createApiKey', variables: { input }, token: shop.token })
+  const made = await fixture.done({ field: 'createApiKey', variables: { input }, token: shop.token })
   const other = { apiKey: made.key, apiSecret: made.secret }
   const limited = await service.rest('POST', '/auth', {
     headers: { 'X-API-Key': shop.apiKey, 'X-API-Secret': shop.apiSecret },
@@ -159,20 +164,20 @@ async function othersOf(shop: Shop): Promise<Record<string, string>> {
 
 describe('a replay of what shows a secret', () => {
   test.each(showing)('%s: to the same credential alone', async (field) => {
-    const shop = await ground.shop()
+    const shop = await fixture.shop()
     const prepare = mutations[field]
     if (!prepare || 'exempt' in prepare) throw new Error(`There is no case of ${field}.`)
-    const { ask } = await prepare(field)(ground, shop)
+    const { ask } = await prepare(field)(fixture, shop)
     const others = await othersOf(shop)
     const headers = { 'Idempotency-Key': `secret-of-${field}` }
-    const own: Ask = { ...ask, token: ask.token ?? shop.token, headers }
-    const before = new Set(ground.secrets)
-    const first = await ground.send(own)
+    const own: AuditedRequest = { ...ask, token: ask.token ?? shop.token, headers }
+    const before = new Set(fixture.secrets)
+    const first = await fixture.send(own)
     expect(first.data).not.toBeNull()
-    const told = [...ground.secrets].filter((secret) => !before.has(secret) && first.text.includes(secret))
+    const told = [...fixture.secrets].filter((secret) => !before.has(secret) && first.text.includes(secret))
     expect(told.length).toBeGreaterThan(0)
     for (const [who, token] of Object.entries(others)) {
-      const { text } = await ground.send({ ...own, token })
+      const { text } = await fixture.send({ ...own, token })
       const found = told.filter((secret) => text.includes(secret))
       expect({ who, found, code: JSON.parse(text).errors?.[0].extensions.code }).toEqual({
         who,
@@ -181,11 +186,11 @@ describe('a replay of what shows a secret', () => {
         code: expect.stringMatching(/^(IDEMPOTENCY_KEY_REUSED|FORBIDDEN)$/),
       })
     }
-    expect((await ground.send(own)).text).toBe(first.text)
+    expect((await fixture.send(own)).text).toBe(first.text)
   })
 
   test('POST /webhooks: to the same credential alone', async () => {
-    const shop = await ground.shop()
+    const shop = await fixture.shop()
     const body = { url: 'http://127.0.0.1:1/hook', events: ['payment_received'] }
     const register = (token: string) =>
       service.rest('POST', '/webhooks', { token, body, headers: { 'Idempotency-Key': 'hook-2026' } })
@@ -208,21 +213,21 @@ describe('a replay of what shows a secret', () => {
   })
 
   test('a person who signed in again hears it again', async () => {
-    const shop = await ground.shop()
-    const { email, password, token } = await ground.person(shop)
-    const ask: Ask = {
+    const shop = await fixture.shop()
+    const { email, password, token } = await fixture.person(shop)
+    const ask: AuditedRequest = {
       field: 'startTotp',
       variables: { password },
       headers: { 'Idempotency-Key': 'my-second-factor' },
     }
-    const first = await ground.send({ ...ask, token })
-    const session = await ground.done({ field: 'signIn', variables: { input: { email, password } } })
+    const first = await fixture.send({ ...ask, token })
+    const session = await fixture.done({ field: 'signIn', variables: { input: { email, password } } })
     expect(session.token).not.toBe(token)
-    expect((await ground.send({ ...ask, token: session.token })).text).toBe(first.text)
+    expect((await fixture.send({ ...ask, token: session.token })).text).toBe(first.text)
   })
 
   test('what shows none is told to every program of the merchant, as before', async () => {
-    const shop = await ground.shop()
+    const shop = await fixture.shop()
     const others = await othersOf(shop)
     const headers = { 'Idempotency-Key': 'awa' }
     const invite = { name: 'Awa', email: 'awa@shop.test' }

@@ -4,13 +4,13 @@ import { sweepIdempotencyKeys } from '../../src/idempotency/idempotency-keys.ts'
 import { type App, startApp } from '../../src/app.ts'
 import { DomainError } from '../../src/shared/errors.ts'
 import type { TestMerchant } from '../kit/app.ts'
-import { customer, hour, openStage } from '../kit/stage.ts'
+import { customer, hour, openFixture } from '../kit/fixture.ts'
 
 // The header `Idempotency-Key`: decisions, Everywhere.
 
-const stage = await openStage()
-const shop = await stage.merchant()
-const { owner } = stage.database
+const fixture = await openFixture()
+const shop = await fixture.merchant()
+const { owner } = fixture.database
 
 interface Told {
   status: number
@@ -21,8 +21,8 @@ interface Told {
 
 let other: App
 beforeAll(async () => {
-  const { config } = stage.app.services
-  other = await startApp({ ...config, port: 0 }, stage.database.connection)
+  const { config } = fixture.app.services
+  other = await startApp({ ...config, port: 0 }, fixture.database.connection)
 })
 afterAll(() => other.close())
 
@@ -40,7 +40,7 @@ async function send(url: string, merchant: TestMerchant, key: string | null, bod
   return { status: response.status, text, headers: response.headers, body: JSON.parse(text) }
 }
 
-const pay = (key: string | null, body: object, merchant = shop, base = stage.url) =>
+const pay = (key: string | null, body: object, merchant = shop, base = fixture.url) =>
   send(`${base}/merchant/api/pay`, merchant, key, body)
 
 const payment = (more: object = {}) => ({
@@ -93,7 +93,7 @@ describe('a repeat', () => {
     expect(again.headers.get('x-request-id')).toBe(again.body.request_id)
     expect(again.headers.get('x-graphql-operation')).toBe('CollectPayment')
     expect(await paymentsOf(body.customer_phone)).toHaveLength(1)
-    const prompts = await stage.seen(body.customer_phone)
+    const prompts = await fixture.seen(body.customer_phone)
     expect(prompts.filter(({ method }) => method === 'POST')).toHaveLength(1)
   })
 
@@ -131,7 +131,7 @@ describe('a repeat', () => {
   })
 
   test('by another merchant, or through the other door, is a request of its own', async () => {
-    const neighbour = await stage.merchant()
+    const neighbour = await fixture.merchant()
     const key = randomUUID()
     const body = payment()
     const graphql = await collect(key, body.customer_phone)
@@ -146,7 +146,7 @@ describe('a repeat', () => {
     for (const reference of [undefined, randomUUID()]) {
       const body = payment({ reference })
       const key = randomUUID()
-      const bases = [stage.url, other.services.addresses.publicUrl]
+      const bases = [fixture.url, other.services.addresses.publicUrl]
       const answers = await Promise.all(
         Array.from({ length: 100 }, (_, n) => pay(key, body, shop, bases[n % 2])),
       )
@@ -173,7 +173,7 @@ describe('a key is not used up', () => {
 
   test('by what is refused without a trace', async () => {
     const taken = randomUUID()
-    await stage.paid(shop, { reference: taken })
+    await fixture.paid(shop, { reference: taken })
     const key = randomUUID()
     const refused = await pay(key, payment({ reference: taken }))
     expect(refused).toMatchObject({ status: 409, body: { existing_transaction: { status: 'pending' } } })
@@ -210,7 +210,7 @@ describe('where the process died', () => {
     expect(replayed(again)).toBeNull()
     expect((await pay(key, body)).text).toBe(again.text)
     expect(await paymentsOf(body.customer_phone)).toHaveLength(1)
-    const prompts = await stage.seen(body.customer_phone)
+    const prompts = await fixture.seen(body.customer_phone)
     expect(prompts.filter(({ method }) => method === 'POST')).toHaveLength(1)
   })
 
@@ -218,9 +218,9 @@ describe('where the process died', () => {
     const [key, body] = [randomUUID(), payment()]
     const first = await pay(key, body)
     await forgetAnswer(key)
-    const queue = vi.spyOn(stage.app.services.batches, 'run').mockRejectedValue(new DomainError('OVERLOADED'))
+    const spy = vi.spyOn(fixture.app.services.batches, 'run').mockRejectedValue(new DomainError('OVERLOADED'))
     expect(await pay(key, body)).toMatchObject({ status: 503 })
-    queue.mockRestore()
+    spy.mockRestore()
     expect((await pay(key, body)).body.data).toEqual(first.body.data)
   })
 
@@ -282,13 +282,13 @@ describe('over GraphQL', () => {
   test('money of the sandbox is given once, also after a crash', async () => {
     const key = randomUUID()
     const fund = () => gql(key, 'mutation { sandboxFund(amount: 700) }')
-    const before = await stage.available(shop)
+    const before = await fixture.available(shop)
     const first = await fund()
     await forgetAnswer(key)
     await fund()
     expect((await fund()).text).toBe((await fund()).text)
     expect(first.body.data.sandboxFund).toBe(before + 700)
-    expect(await stage.available(shop)).toBe(before + 700)
+    expect(await fixture.available(shop)).toBe(before + 700)
   })
 
   test('the clock of the sandbox is moved once, also after a crash, at the operators and here', async () => {
@@ -296,7 +296,7 @@ describe('over GraphQL', () => {
     const advance = () => gql(key, 'mutation { sandboxAdvanceClock(by: "PT1S") }')
     const offsets = async () => {
       const { rows } = await owner.query('SELECT offset_ms FROM sandbox_clock')
-      return { here: Number(rows[0]?.offset_ms ?? 0), there: await stage.operatorsOffsetMs() }
+      return { here: Number(rows[0]?.offset_ms ?? 0), there: await fixture.operatorsOffsetMs() }
     }
     const { here, there } = await offsets()
     expect((await advance()).body.data.sandboxAdvanceClock).toMatch(/Z$/)
@@ -351,7 +351,7 @@ describe('a key', () => {
   })
 
   test('is asked for by nobody who is not signed in', async () => {
-    const answer = await stage.rest('POST', '/auth', {
+    const answer = await fixture.rest('POST', '/auth', {
       headers: {
         'X-API-Key': shop.apiKey,
         'X-API-Secret': shop.apiSecret,
@@ -368,13 +368,13 @@ test('a key is kept for 30 days of the service, then it is new and its row is sw
   const body = payment()
   const first = await pay(kept, body)
   await pay(dropped, payment())
-  await stage.advance(30 * 24 * hour - 60_000)
-  expect(await sweepIdempotencyKeys(stage.database.database.pool)).toBe(false)
+  await fixture.advance(30 * 24 * hour - 60_000)
+  expect(await sweepIdempotencyKeys(fixture.database.database.pool)).toBe(false)
   expect((await pay(kept, body)).text).toBe(first.text)
-  await stage.advance(120_000)
+  await fixture.advance(120_000)
   const later = await pay(kept, { ...body, amount: 6_000 })
   expect(later).toMatchObject({ status: 202, body: { data: { amount: 6_000 } } })
-  await sweepIdempotencyKeys(stage.database.database.pool)
+  await sweepIdempotencyKeys(fixture.database.database.pool)
   const { rows } = await owner.query<{ key: string }>(
     'SELECT key FROM idempotency_key WHERE key = ANY ($1)',
     [[kept, dropped]],
@@ -396,5 +396,5 @@ function collect(key: string, phone: string): Promise<Told> {
 }
 
 function gql(key: string, query: string, variables: object = {}): Promise<Told> {
-  return send(`${stage.url}/graphql`, shop, key, { query, variables })
+  return send(`${fixture.url}/graphql`, shop, key, { query, variables })
 }

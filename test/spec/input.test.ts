@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { customer, each, openStage, perOperator } from '../kit/stage.ts'
+import { customer, each, openFixture, perOperator } from '../kit/fixture.ts'
 
-const stage = await openStage()
-const shop = await stage.merchant()
+const fixture = await openFixture()
+const shop = await fixture.merchant()
 
 /** `POST /pay` with a body written by hand, where `JSON.stringify` cannot say it. */
-const raw = (body: string) => stage.rest('POST', '/pay', { token: shop.token, body })
+const raw = (body: string) => fixture.rest('POST', '/pay', { token: shop.token, body })
 const bodyWith = (field: string, json: string) => {
   const fields = { amount: '5000', customer_phone: `"${customer('11')}"`, payment_method: '"OperatorA"' }
   const all = Object.entries({ ...fields, [field]: json })
@@ -14,9 +14,9 @@ const bodyWith = (field: string, json: string) => {
 
 /** What a value of a field led to: the status, the fields that are named, and whether it left rows. */
 async function outcomeOf(field: string, json: string) {
-  const before = await stage.rowCounts()
+  const before = await fixture.rowCounts()
   const { status, body } = await raw(bodyWith(field, json))
-  const after = await stage.rowCounts()
+  const after = await fixture.rowCounts()
   const fields = body['errors']?.map((problem: { field: string }) => problem.field)
   return { status, fields, left: JSON.stringify(after) === JSON.stringify(before) ? 'nothing' : after }
 }
@@ -85,15 +85,15 @@ describe('phone numbers', () => {
     (digits: string) => `  ${digits} `,
   ])('every usual writing is taken and kept as E.164: %s', async (write) => {
     const phone = customer('11')
-    const { transaction_id: id } = await stage.paid(shop, { customer_phone: write(phone.slice(4)) })
-    expect((await stage.record(shop, id))['customer_phone']).toBe(phone)
+    const { transaction_id: id } = await fixture.paid(shop, { customer_phone: write(phone.slice(4)) })
+    expect((await fixture.record(shop, id))['customer_phone']).toBe(phone)
   })
 
   test.each(['50000001', '60000001', '70110001', '82000001', '90000001'])(
     'no number is refused because of its network prefix: %s',
     async (digits) => {
       const answers = await perOperator(async (operator) => {
-        const answer = await stage.pay(shop, { customer_phone: digits, payment_method: operator })
+        const answer = await fixture.pay(shop, { customer_phone: digits, payment_method: operator })
         return answer.status
       })
       expect(answers).toEqual(each(202))
@@ -141,15 +141,15 @@ describe('references', () => {
     ['a semicolon and a colon', 'a;b:c'],
     ['braces', '{reference}'],
   ])('%s: taken, kept and found in every path', async (_what, reference) => {
-    const { transaction_id: id, reference: said } = await stage.paid(shop, { reference })
+    const { transaction_id: id, reference: said } = await fixture.paid(shop, { reference })
     expect(said).toBe(reference)
-    expect((await stage.record(shop, id))['reference']).toBe(reference)
-    const { status, body } = await stage.check(reference)
+    expect((await fixture.record(shop, id))['reference']).toBe(reference)
+    const { status, body } = await fixture.check(reference)
     expect(status).toBe(200)
     expect(body['state']).toBe('pending')
-    const list = await stage.rest('GET', `/transactions?reference=${encodeURIComponent(reference)}`, shop)
+    const list = await fixture.rest('GET', `/transactions?reference=${encodeURIComponent(reference)}`, shop)
     expect(list.body['data'].transactions.map((row: { id: number }) => row.id)).toEqual([id])
-    expect((await stage.pay(shop, { reference })).status).toBe(409)
+    expect((await fixture.pay(shop, { reference })).status).toBe(409)
   })
 
   test.each([
@@ -178,14 +178,14 @@ describe('references', () => {
   test.each(['%00', 'a%0Ab', '%ED%A0%80', 'r'.repeat(101), '%20%20'])(
     'a path with a reference that cannot exist is 400 or 404, never 500: %s',
     async (path) => {
-      const { status, body } = await stage.rest('GET', `/payment/status/${path}`)
+      const { status, body } = await fixture.rest('GET', `/payment/status/${path}`)
       expect([400, 404]).toContain(status)
       expect(body['success']).toBe(false)
     },
   )
 
   test.each(['%', '%zz', '%E0%A4%A'])('a path with a broken escape is 400 or 404: %s', async (path) => {
-    expect([400, 404]).toContain((await stage.rest('GET', `/payment/status/${path}`)).status)
+    expect([400, 404]).toContain((await fixture.rest('GET', `/payment/status/${path}`)).status)
   })
 })
 
@@ -215,7 +215,7 @@ describe('other fields', () => {
   ])('400 %s %s', async (field, json) => expect(await outcomeOf(field, json)).toEqual(refusedFor(field)))
 
   test('null is as good as absent where a field is optional', async () => {
-    const { status } = await stage.pay(shop, {
+    const { status } = await fixture.pay(shop, {
       currency: null,
       customer_email: null,
       description: null,
@@ -227,7 +227,7 @@ describe('other fields', () => {
   })
 
   test('unknown fields are ignored and not kept', async () => {
-    const { transaction_id: id, status } = await stage.paid(shop, {
+    const { transaction_id: id, status } = await fixture.paid(shop, {
       status: 'success',
       id: 1,
       merchant_id: 999,
@@ -235,7 +235,7 @@ describe('other fields', () => {
       colour: { deep: ['red'] },
     })
     expect(status).toBe('pending')
-    const text = JSON.stringify(await stage.record(shop, id))
+    const text = JSON.stringify(await fixture.record(shop, id))
     for (const word of ['colour', 'amount_xof', '999']) expect(text).not.toContain(word)
   })
 
@@ -279,9 +279,9 @@ describe('hostile JSON', () => {
     ['objects', `${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`],
     ['never closed', '['.repeat(50_000)],
   ])('400 nested too deep: %s', async (_what, json) => {
-    const before = await stage.rowCounts()
+    const before = await fixture.rowCounts()
     expect((await raw(bodyWith('colour', json))).status).toBe(400)
-    expect(await stage.rowCounts()).toEqual(before)
+    expect(await fixture.rowCounts()).toEqual(before)
   })
 
   test('400 quotes that never end, in good time', async () => {
@@ -307,22 +307,22 @@ describe('hostile JSON', () => {
 describe('a 4xx writes nothing', () => {
   test('and never uses up a reference', async () => {
     const reference = 'tried-in-vain'
-    const before = await stage.rowCounts()
+    const before = await fixture.rowCounts()
     const tries = [
-      await stage.pay(shop, { reference, amount: 1 }),
-      await stage.pay(shop, { reference, customer_phone: '1' }),
-      await stage.pay(shop, { reference, payment_method: 'BankTransfer' }),
-      await stage.pay(shop, { reference, currency: 'EUR' }),
-      await stage.pay({ token: 'nonsense' }, { reference }),
-      await stage.rest('POST', '/pay', { token: shop.token, body: `{"reference": "${reference}"` }),
-      await stage.rest('PUT', '/pay', { token: shop.token, body: { reference } }),
-      await stage.rest('GET', '/transactions/0', shop),
-      await stage.rest('GET', '/transactions?limit=0', shop),
-      await stage.rest('GET', '/balance?payment_method=x', shop),
-      await stage.check(reference),
+      await fixture.pay(shop, { reference, amount: 1 }),
+      await fixture.pay(shop, { reference, customer_phone: '1' }),
+      await fixture.pay(shop, { reference, payment_method: 'BankTransfer' }),
+      await fixture.pay(shop, { reference, currency: 'EUR' }),
+      await fixture.pay({ token: 'nonsense' }, { reference }),
+      await fixture.rest('POST', '/pay', { token: shop.token, body: `{"reference": "${reference}"` }),
+      await fixture.rest('PUT', '/pay', { token: shop.token, body: { reference } }),
+      await fixture.rest('GET', '/transactions/0', shop),
+      await fixture.rest('GET', '/transactions?limit=0', shop),
+      await fixture.rest('GET', '/balance?payment_method=x', shop),
+      await fixture.check(reference),
     ]
     expect(tries.map(({ status }) => status)).toEqual([400, 400, 400, 400, 401, 400, 405, 400, 400, 400, 404])
-    expect(await stage.rowCounts()).toEqual(before)
-    await stage.paid(shop, { reference })
+    expect(await fixture.rowCounts()).toEqual(before)
+    await fixture.paid(shop, { reference })
   })
 })

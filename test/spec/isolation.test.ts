@@ -4,13 +4,13 @@ import { makeMember } from '../kit/members.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
 import {
-  type Ask,
-  type Attack,
+  type IsolationRequest,
+  type Probe,
   comparable,
   digestOf,
-  type Heard,
-  type Known,
-  type Row,
+  type ProbeReply,
+  type KnownRows,
+  type OwnedRow,
   type RowKind,
 } from '../kit/isolation/asks.ts'
 import { batchOf, noBatchLike } from '../kit/isolation/batches.ts'
@@ -29,9 +29,9 @@ vi.mock(import('../../src/identity/actor.ts'), async (original) => {
 })
 
 let service: TestApp
-let victim: Known
+let victim: KnownRows
 /** The same names, of nothing. */
-let nothing: Known
+let nothing: KnownRows
 /** Words that only what belongs to the victim holds. */
 const marks = [
   'victim-payment',
@@ -70,7 +70,7 @@ interface Payments {
 }
 
 /** A merchant with payments that are over, so that nothing moves by itself any more. */
-async function knownOf(shop: TestMerchant, name: string, payments: Payments): Promise<Known> {
+async function knownOf(shop: TestMerchant, name: string, payments: Payments): Promise<KnownRows> {
   const { amount, phone, count } = payments
   const body = { amount, customer_phone: phone, payment_method: 'OperatorA' }
   const idempotencyKey = `key-of-${name}`
@@ -167,7 +167,7 @@ async function knownOf(shop: TestMerchant, name: string, payments: Payments): Pr
 }
 
 /** An id that was never given to a row, and words that nobody used. */
-async function nothingLike(known: Known): Promise<Known> {
+async function nothingLike(known: KnownRows): Promise<KnownRows> {
   const { rows } = await service.database.owner.query<Record<RowKind, string>>(
     `SELECT nextval('transaction_id_seq')::text AS id, nextval('beneficiary_id_seq')::text AS person,
        nextval('payout_id_seq')::text AS payout, nextval('batch_id_seq')::text AS batch,
@@ -221,7 +221,7 @@ async function nothingLike(known: Known): Promise<Known> {
   }
 }
 
-async function send(ask: Ask, token: string | null): Promise<Heard> {
+async function send(ask: IsolationRequest, token: string | null): Promise<ProbeReply> {
   const path = ask.document === undefined ? `/merchant/api${ask.path}` : '/graphql'
   const body = ask.document === undefined ? ask.body : { query: ask.document, variables: ask.variables }
   const silence = new AbortController()
@@ -258,14 +258,14 @@ interface Callers {
   stranger: TestMerchant
   /** Token of somebody who signed in there. */
   person: string
-  self: Known
+  self: KnownRows
   /** Two more, of which one makes what the other makes under names that are nobody's. */
   writers: readonly [Caller, Caller]
 }
 
 interface Caller {
   merchant: TestMerchant
-  self: Known
+  self: KnownRows
 }
 
 async function makeCallers(): Promise<Callers> {
@@ -287,7 +287,7 @@ async function makeWriter(): Promise<Caller> {
 }
 
 /** What `row` tells who names the victim's, and what it must tell. */
-async function hear(row: Row, attack: Attack, callers: Callers): Promise<[Heard, string, string]> {
+async function hear(row: OwnedRow, attack: Probe, callers: Callers): Promise<[ProbeReply, string, string]> {
   const { stranger, person, self, writers } = callers
   const reader: Caller = { merchant: stranger, self }
   const [first, second] = row.isWrite ? writers : [reader, reader]
@@ -326,7 +326,7 @@ test('every input by which something can be named has its row', () => {
   expect(inputs.length).toBeGreaterThan(30)
   expect(inputs.toSorted()).toEqual(rows.toSorted())
   const undecided = Object.entries(matrix).filter(
-    ([, row]: [string, Row]) => Boolean(row.attack) === Boolean(row.harmless),
+    ([, row]: [string, OwnedRow]) => Boolean(row.attack) === Boolean(row.harmless),
   )
   expect(undecided).toEqual([])
 })

@@ -3,12 +3,12 @@ import { eventually } from '../kit/eventually.ts'
 import { type Role, roles } from '../../src/identity/roles.ts'
 import { makeMember, type TestMember } from '../kit/members.ts'
 import type { TestMerchant } from '../kit/app.ts'
-import { openStage } from '../kit/stage.ts'
+import { openFixture } from '../kit/fixture.ts'
 
 // API keys that were shown to a member end with the member's rights (edges: F3).
 
-const stage = await openStage()
-const { owner } = stage.database
+const fixture = await openFixture()
+const { owner } = fixture.database
 
 interface Pair {
   key: string
@@ -17,10 +17,10 @@ interface Pair {
 }
 
 const person = ({ merchantId }: TestMerchant, role: Role) =>
-  makeMember(stage.app.services.access, merchantId, role)
+  makeMember(fixture.app.services.access, merchantId, role)
 
 async function field(token: string, document: string, variables: object = {}) {
-  const { body } = await stage.graphql(document, variables, token)
+  const { body } = await fixture.graphql(document, variables, token)
   return body['data']?.[Object.keys(body['data'])[0] ?? ''] ?? body['errors']?.[0]
 }
 const makeKey = (token: string, scopes: readonly string[]): Promise<Pair> =>
@@ -36,13 +36,13 @@ const keyOf = async (token: string, id: number) => {
   return nodes.find(({ databaseId }: { databaseId: number }) => databaseId === id)
 }
 const auth = ({ key, secret }: Pair, scopes: readonly string[]) =>
-  stage.rest('POST', '/auth', { headers: { 'X-API-Key': key, 'X-API-Secret': secret }, body: { scopes } })
+  fixture.rest('POST', '/auth', { headers: { 'X-API-Key': key, 'X-API-Secret': secret }, body: { scopes } })
 const tokenOf = async (pair: Pair, scopes: readonly string[]) =>
   (await auth(pair, scopes)).body['data'].token as string
 const remove = ({ memberId }: TestMember, token: string, body?: object) =>
-  stage.rest('DELETE', `/team/${memberId}`, { token, ...(body && { body }) })
+  fixture.rest('DELETE', `/team/${memberId}`, { token, ...(body && { body }) })
 const setRole = ({ memberId }: TestMember, role: Role, token: string) =>
-  stage.rest('PUT', `/team/${memberId}/role`, { token, body: { role } })
+  fixture.rest('PUT', `/team/${memberId}/role`, { token, body: { role } })
 
 async function alertsOf({ merchantId }: TestMerchant) {
   const { rows } = await owner.query<{ data: Record<string, unknown> }>(
@@ -61,8 +61,8 @@ async function entriesOf({ merchantId }: TestMerchant, keyId: number) {
 }
 
 test('a removed admin pays nothing and invites nobody with the keys that they were shown', async () => {
-  const shop = await stage.merchant()
-  await stage.fund(shop, 1_000_000)
+  const shop = await fixture.merchant()
+  await fixture.fund(shop, 1_000_000)
   const [boss, admin] = [await person(shop, 'owner'), await person(shop, 'admin')]
   const pair = await makeKey(admin.token, ['DEPOSIT', 'TEAM', 'SETTINGS'])
   const keyId = pair.apiKey.databaseId
@@ -74,9 +74,11 @@ test('a removed admin pays nothing and invites nobody with the keys that they we
   const other = await makeKey(boss.token, ['DEPOSIT'])
 
   expect(await remove(admin, boss.token)).toMatchObject({ status: 200 })
-  expect(await stage.deposit({ token }, { amount: 500_000 })).toMatchObject({ status: 401 })
+  expect(await fixture.deposit({ token }, { amount: 500_000 })).toMatchObject({ status: 401 })
   const invitation = { name: 'Me', email: `me${admin.memberId}@shop.test`, role: 'admin' }
-  expect(await stage.rest('POST', '/team/invite', { token, body: invitation })).toMatchObject({ status: 401 })
+  expect(await fixture.rest('POST', '/team/invite', { token, body: invitation })).toMatchObject({
+    status: 401,
+  })
   expect(await auth(pair, ['deposit'])).toMatchObject({ status: 401 })
   expect(await auth(second, ['deposit'])).toMatchObject({ status: 401 })
   expect(await auth(other, ['deposit'])).toMatchObject({ status: 200 })
@@ -100,7 +102,7 @@ test('a removed admin pays nothing and invites nobody with the keys that they we
 })
 
 test('a demotion revokes the keys that grant more than the new role, and no others', async () => {
-  const shop = await stage.merchant()
+  const shop = await fixture.merchant()
   const [boss, admin] = [await person(shop, 'owner'), await person(shop, 'admin')]
   const money = await makeKey(admin.token, ['PAY', 'BALANCE'])
   const hooks = await makeKey(admin.token, ['PAY', 'WEBHOOKS'])
@@ -132,7 +134,7 @@ test('the database grants to keys of each role what the table of roles says', as
 })
 
 test('a named key passes to the person who removes its holder, and the alert says who knows it', async () => {
-  const shop = await stage.merchant()
+  const shop = await fixture.merchant()
   const [boss, admin] = [await person(shop, 'owner'), await person(shop, 'admin')]
   const [till, other] = [await makeKey(admin.token, ['PAY']), await makeKey(admin.token, ['PAY'])]
   const [tillId, otherId] = [till.apiKey.databaseId, other.apiKey.databaseId]
@@ -164,7 +166,7 @@ test('a named key passes to the person who removes its holder, and the alert say
 })
 
 test('over GraphQL too; a key that was never theirs is refused by name, and nothing is changed', async () => {
-  const shop = await stage.merchant()
+  const shop = await fixture.merchant()
   const [boss, admin] = [await person(shop, 'owner'), await person(shop, 'admin')]
   const [till, own] = [await makeKey(admin.token, ['PAY']), await makeKey(boss.token, ['PAY'])]
   const document = `mutation ($id: ID!, $keep: [ID!]) { removeMember(id: $id, keepKeys: $keep) { __typename
@@ -188,7 +190,7 @@ test('over GraphQL too; a key that was never theirs is refused by name, and noth
 })
 
 test('keys pass to another member only: not to the one who goes, nor to a key without a holder', async () => {
-  const shop = await stage.merchant()
+  const shop = await fixture.merchant()
   const [boss, admin] = [await person(shop, 'owner'), await person(shop, 'admin')]
   await person(shop, 'owner')
   const till = await makeKey(admin.token, ['PAY', 'TEAM'])
@@ -204,7 +206,7 @@ test('keys pass to another member only: not to the one who goes, nor to a key wi
 })
 
 test('a key that is made while its maker is removed does not outlive the removal', async () => {
-  const shop = await stage.merchant()
+  const shop = await fixture.merchant()
   const [boss, admin] = [await person(shop, 'owner'), await person(shop, 'admin')]
   // Both wait for the lock of those who change access, the new key first.
   const holder = await owner.connect()

@@ -6,11 +6,11 @@ import { eventually } from '../kit/eventually.ts'
 import { scopes as allScopes } from '../../src/identity/scopes.ts'
 import { makeMember } from '../kit/members.ts'
 import type { RestAnswer, TestMerchant } from '../kit/app.ts'
-import { customer, hour, openStage } from '../kit/stage.ts'
+import { customer, hour, openFixture } from '../kit/fixture.ts'
 
 // What an API key, and a token of it, may be limited to.
-const stage = await openStage({ TRUSTED_PROXIES: '127.0.0.1' })
-const { owner } = stage.database
+const fixture = await openFixture({ TRUSTED_PROXIES: '127.0.0.1' })
+const { owner } = fixture.database
 
 interface Pair {
   key: string
@@ -27,7 +27,7 @@ async function ask<T = unknown>(
   document: string,
   variables: object,
   token: string,
-  base = stage.url,
+  base = fixture.url,
 ): Promise<T> {
   const response = await fetch(`${base}/graphql`, {
     method: 'POST',
@@ -48,7 +48,7 @@ const auth = (
   body: object = {},
   from = '192.0.2.7',
 ): Promise<RestAnswer> =>
-  stage.rest('POST', '/auth', {
+  fixture.rest('POST', '/auth', {
     headers: { 'X-API-Key': key, 'X-API-Secret': secret, 'X-Forwarded-For': from },
     body: { scopes: allScopes, ...body },
   })
@@ -62,15 +62,16 @@ async function limited(
   limits: object,
   amount = 1_000_000,
 ): Promise<{ shop: TestMerchant; pair: Pair; token: string }> {
-  const shop = await stage.merchant()
-  await stage.fund(shop, amount)
+  const shop = await fixture.merchant()
+  await fixture.fund(shop, amount)
   const pair = await create(shop, limits)
   return { shop, pair, token: await tokenOf(pair) }
 }
 
-const payout = (token: string, body: object = {}, base = stage.url): Promise<RestAnswer> =>
-  stage.deposit({ token }, body, base, '/payouts')
-const deposit = (token: string, body: object = {}, base = stage.url) => stage.deposit({ token }, body, base)
+const payout = (token: string, body: object = {}, base = fixture.url): Promise<RestAnswer> =>
+  fixture.deposit({ token }, body, base, '/payouts')
+const deposit = (token: string, body: object = {}, base = fixture.url) =>
+  fixture.deposit({ token }, body, base)
 const spent = async ({ merchantId }: TestMerchant) => {
   const { rows } = await owner.query(
     `SELECT whose, amount::int FROM key_spending WHERE merchant_id = $1 ORDER BY whose = 'key' DESC`,
@@ -81,7 +82,7 @@ const spent = async ({ merchantId }: TestMerchant) => {
 const refused = (limit: string) => ({ status: 403, body: { success: false, limit } })
 
 test('a key says what it is limited to, and keeps it when it is regenerated', async () => {
-  const shop = await stage.merchant()
+  const shop = await fixture.merchant()
   const limits = {
     maxPerPayment: 5_000,
     maxPerDay: 50_000,
@@ -109,7 +110,7 @@ test('a key says what it is limited to, and keeps it when it is regenerated', as
 
 test('20 deposits of 10,000 at once under 50,000 a day: five pass, whatever door and process', async () => {
   const { shop, pair, token } = await limited({ maxPerDay: 50_000 })
-  const bases = [stage.url, await stage.sibling()]
+  const bases = [fixture.url, await fixture.sibling()]
   const amount = 10_000
   const viaGraphQL = async (nth: number) => {
     const document = `mutation ($phone: String!) { deposit(input: { amount: 10000, customerPhone: $phone,
@@ -146,7 +147,7 @@ test('20 plain deposits of one process at once share statements, and five pass',
   expect(answers.filter(({ status }) => status === 200)).toHaveLength(5)
   const [over] = answers.filter(({ status }) => status === 403)
   expect(over?.body).toMatchObject({ limit: 'max_per_day', message: expect.stringContaining('0 XOF left') })
-  expect(await stage.available(shop)).toBe(950_000)
+  expect(await fixture.available(shop)).toBe(950_000)
 })
 
 test('the day is the UTC day of the service; what was refused or repeated uses nothing of it', async () => {
@@ -154,7 +155,7 @@ test('the day is the UTC day of the service; what was refused or repeated uses n
   const reference = randomUUID()
   expect(await deposit(token, { amount: 5_000 })).toMatchObject({ status: 400 })
   expect(await spent(shop)).toEqual([])
-  await stage.fund(shop, 100_000)
+  await fixture.fund(shop, 100_000)
   expect(await deposit(token, { amount: 4_000, reference })).toMatchObject({ status: 200 })
   // A repeat is told that it exists, though nothing is left for it.
   expect(await deposit(token, { amount: 4_000, reference })).toMatchObject({ status: 409 })
@@ -170,7 +171,7 @@ test('the day is the UTC day of the service; what was refused or repeated uses n
   )
   expect(cancelled).toEqual({ __typename: 'Payout' })
   expect(await deposit(token)).toMatchObject(refused('max_per_day'))
-  await stage.advance(24 * hour)
+  await fixture.advance(24 * hour)
   expect(await deposit(token, { amount: 5_000 })).toMatchObject({ status: 200 })
   // Of days before yesterday nothing is kept.
   await owner.query(`UPDATE key_spending SET day = day - 2 WHERE merchant_id = $1`, [shop.merchantId])
@@ -181,22 +182,22 @@ test('the day is the UTC day of the service; what was refused or repeated uses n
 test('a payment beyond a limit, or by another operator, is refused, and nothing is recorded', async () => {
   const { shop, token } = await limited({ maxPerPayment: 5_000, paymentMethods: ['OperatorA'] })
   const phone = customer('00')
-  const before = await stage.rowCounts()
+  const before = await fixture.rowCounts()
   const doors: [string, Promise<RestAnswer>][] = [
     ['max_per_payment', deposit(token, { amount: 5_001 })],
     ['payment_methods', deposit(token, { payment_method: 'OperatorD' })],
     ['max_per_payment', payout(token, { amount: 5_001, destination_phone: phone })],
     ['payment_methods', payout(token, { payment_method: 'OperatorB', destination_phone: phone })],
-    ['payment_methods', stage.pay({ token }, { payment_method: 'OperatorC' })],
+    ['payment_methods', fixture.pay({ token }, { payment_method: 'OperatorC' })],
   ]
   for (const [limit, answer] of doors) expect(await answer).toMatchObject(refused(limit))
   // What the fields say is judged first.
   expect(await deposit(token, { amount: 5_001, customer_phone: '1' })).toMatchObject({ status: 400 })
-  expect(await stage.rowCounts()).toEqual(before)
+  expect(await fixture.rowCounts()).toEqual(before)
   expect(await deposit(token, { amount: 5_000 })).toMatchObject({ status: 200 })
   // What comes in is as large as it is.
-  const paid = await stage.paid({ token }, { amount: 9_000, customer_phone: customer('00') })
-  await eventually(async () => expect(await stage.statusOf(shop, paid['transaction_id'])).toBe('success'))
+  const paid = await fixture.paid({ token }, { amount: 9_000, customer_phone: customer('00') })
+  await eventually(async () => expect(await fixture.statusOf(shop, paid['transaction_id'])).toBe('success'))
   const refund = (amount: number) =>
     ask(
       `mutation ($id: ID!, $amount: Amount) { refundTransaction(id: $id, amount: $amount) {
@@ -214,8 +215,8 @@ test('a payment beyond a limit, or by another operator, is refused, and nothing 
 
 test('refunds use the allowance of the day', async () => {
   const { shop, token } = await limited({ maxPerDay: 3_000 })
-  const paid = await stage.paid(shop, { amount: 9_000, customer_phone: customer('00') })
-  await eventually(async () => expect(await stage.statusOf(shop, paid['transaction_id'])).toBe('success'))
+  const paid = await fixture.paid(shop, { amount: 9_000, customer_phone: customer('00') })
+  await eventually(async () => expect(await fixture.statusOf(shop, paid['transaction_id'])).toBe('success'))
   const refund = () =>
     ask(
       `mutation ($id: ID!) { refundTransaction(id: $id, amount: 2000) { __typename } }`,
@@ -306,21 +307,21 @@ test.each([
 let shared: ReturnType<typeof limited> | undefined
 
 test('addresses are asked at every door: /auth, REST, GraphQL, sockets, streams', async () => {
-  const shop = await stage.merchant()
+  const shop = await fixture.merchant()
   const pair = await create(shop, { addresses: ['192.0.2.0/24'] })
-  const turnedAway = { status: 403, body: { message: expect.stringContaining('limited to other addresses') } }
-  expect(await auth(pair, {}, '198.51.100.1')).toMatchObject(turnedAway)
+  const refusal = { status: 403, body: { message: expect.stringContaining('limited to other addresses') } }
+  expect(await auth(pair, {}, '198.51.100.1')).toMatchObject(refusal)
   const token = await tokenOf(pair)
   const own = await tokenOf(pair, { addresses: ['192.0.2.1'] })
   const statusFrom = async (bearer: string, from: string) => {
     const headers = { 'X-Forwarded-For': from, Authorization: `Bearer ${bearer}` }
-    const rest = await stage.rest('GET', '/balance', { headers })
-    const graphql = await fetch(`${stage.url}/graphql`, {
+    const rest = await fixture.rest('GET', '/balance', { headers })
+    const graphql = await fetch(`${fixture.url}/graphql`, {
       method: 'POST',
       headers: { ...headers, 'Content-Type': 'application/json' },
       body: '{"query":"{ balance { available } }"}',
     })
-    const stream = await fetch(`${stage.url}/graphql`, {
+    const stream = await fetch(`${fixture.url}/graphql`, {
       method: 'POST',
       headers: { ...headers, 'Content-Type': 'application/json', Accept: 'text/event-stream' },
       body: '{"query":"subscription { transactionChanged { sequence } }"}',
@@ -358,7 +359,7 @@ function socketFrom(bearer: string, from: string): Promise<'acknowledged' | numb
   }
   return new Promise((resolve) => {
     const client = createClient({
-      url: `${stage.url.replace('http', 'ws')}/graphql`,
+      url: `${fixture.url.replace('http', 'ws')}/graphql`,
       webSocketImpl: From,
       lazy: false,
       retryAttempts: 0,
@@ -391,9 +392,9 @@ test('who is limited makes no key, renews none, and lets nobody in who is not', 
       ['viewer', 201],
     ] as const) {
       const body = { name: 'Awa', email: `${role}-${bearer.slice(-8)}@example.com`, role }
-      expect(await stage.rest('POST', '/team/invite', { token: bearer, body })).toMatchObject({ status })
+      expect(await fixture.rest('POST', '/team/invite', { token: bearer, body })).toMatchObject({ status })
     }
   }
-  const member = await makeMember(stage.app.services.access, shop.merchantId, 'owner')
+  const member = await makeMember(fixture.app.services.access, shop.merchantId, 'owner')
   expect(await create(member, { maxPerPayment: 1 })).toMatchObject({ __typename: 'IssuedApiKey' })
 })

@@ -1,7 +1,7 @@
 import fs from 'node:fs'
 import { afterAll, expect, test, vi } from 'vitest'
 import { eventually } from '../kit/eventually.ts'
-import { openStage } from '../kit/stage.ts'
+import { openFixture } from '../kit/fixture.ts'
 
 // Nothing that the service writes to its log has a whole telephone number, whatever goes wrong.
 
@@ -14,8 +14,8 @@ const spy = vi.spyOn(fs, 'writeSync').mockImplementation(((fd: number, text: str
 }) as typeof fs.writeSync)
 afterAll(() => spy.mockRestore())
 
-const stage = await openStage({ LOG_LEVEL: 'debug' })
-const shop = await stage.merchant()
+const fixture = await openFixture({ LOG_LEVEL: 'debug' })
+const shop = await fixture.merchant()
 
 test('payments under faults leave no telephone number in the log', async () => {
   const logged = () => lines.join('')
@@ -23,22 +23,22 @@ test('payments under faults leave no telephone number in the log', async () => {
   const numbers = ['41', '33', '35', '02', '03', '26', '40'].map((fault, nth) => `70${fault}010${nth}`)
   for (const [nth, phone] of numbers.entries()) {
     const operator = nth % 2 === 0 ? 'OperatorA' : 'OperatorC'
-    await stage.pay(shop, { customer_phone: phone, payment_method: operator })
-    await stage.pay(shop, { customer_phone: phone, payment_method: 'OperatorB' })
+    await fixture.pay(shop, { customer_phone: phone, payment_method: operator })
+    await fixture.pay(shop, { customer_phone: phone, payment_method: 'OperatorB' })
   }
   await eventually(() => expect(logged()).toContain('another amount was paid'), 20_000)
 
   // A row that the database refuses, and quotes.
-  await stage.database.owner.query(
+  await fixture.database.owner.query(
     'ALTER TABLE transaction ADD CONSTRAINT planted CHECK (amount <> 7777) NOT VALID',
   )
-  const { status } = await stage.pay(shop, { amount: 7_777, customer_phone: '70000199' })
+  const { status } = await fixture.pay(shop, { amount: 7_777, customer_phone: '70000199' })
   expect(status).toBe(500)
   expect(logged()).toContain('planted')
   expect(logged()).toContain('23514')
   expect(logged()).not.toContain('Failing row')
   // What no rule foresaw.
-  stage.app.services.log.warn({ payer: { account: '+22370000199' } }, 'asked 70000199 again')
+  fixture.app.services.log.warn({ payer: { account: '+22370000199' } }, 'asked 70000199 again')
 
   for (const phone of [...numbers, '70000199']) expect(logged()).not.toContain(phone)
   expect(logged()).not.toMatch(/\+223\d/)

@@ -5,14 +5,14 @@ import { limits } from '../../src/shared/limits.ts'
 import type { Provider } from '../../src/shared/providers.ts'
 import { holdBack } from '../kit/money-out.ts'
 import { eventually } from '../kit/eventually.ts'
-import { customer, each, minute, openStage, perOperator, second, type Stage } from '../kit/stage.ts'
+import { customer, each, minute, openFixture, perOperator, second, type Fixture } from '../kit/fixture.ts'
 
 // A question every three seconds is the rule of `payment-status.test.ts`; here nobody waits for the next one.
 Object.assign(limits, { operatorQueryIntervalMs: 300 })
-const stage = await openStage()
-const shop = await stage.merchant()
+const fixture = await openFixture()
+const shop = await fixture.merchant()
 /** Time goes by itself there: 21 answers later than anybody waits. */
-const slow = await openStage()
+const slow = await openFixture()
 const slowShop = await slow.merchant()
 
 /** Who calls back; OperatorC is polled. */
@@ -20,7 +20,7 @@ const calling: readonly Provider[] = ['OperatorA', 'OperatorB', 'OperatorD']
 
 const start = (scenario: string, parameter?: string) =>
   perOperator(async (operator) =>
-    stage.paid(shop, { payment_method: operator, customer_phone: customer(scenario, parameter) }),
+    fixture.paid(shop, { payment_method: operator, customer_phone: customer(scenario, parameter) }),
   )
 type Started = Awaited<ReturnType<typeof start>>
 const slowPayments = perOperator(async (operator) =>
@@ -29,7 +29,7 @@ const slowPayments = perOperator(async (operator) =>
 
 const idOf = (payments: Started, operator: Provider) => payments[operator]?.['transaction_id']
 
-async function become(payments: Started, status: string, on: Stage = stage): Promise<void> {
+async function become(payments: Started, status: string, on: Fixture = fixture): Promise<void> {
   const merchant = on === slow ? slowShop : shop
   await eventually(async () =>
     expect(await perOperator((operator) => on.statusOf(merchant, idOf(payments, operator)))).toEqual(
@@ -39,7 +39,7 @@ async function become(payments: Started, status: string, on: Stage = stage): Pro
 }
 
 /** What a payment left at the operator, in our books and in the events log. */
-const traces = (payments: Started, on: Stage = stage) =>
+const traces = (payments: Started, on: Fixture = fixture) =>
   perOperator(async (operator) => {
     const id = idOf(payments, operator)
     const moved = await on.executionsOf(id)
@@ -55,14 +55,14 @@ function once(amount = 5_000) {
 
 /** Lets the time pass in which an earlier call may still arrive: it goes by the machine's clock. */
 async function lowerFences(payments: Started): Promise<void> {
-  await stage.database.owner.query(
+  await fixture.database.owner.query(
     `UPDATE operator_request SET fence_until = now() - interval '1 s' WHERE transaction_id = ANY ($1)`,
     [Object.values(payments).map(({ transaction_id: id }) => id)],
   )
 }
 
 const callbacks = (payments: Started) =>
-  perOperator((operator) => stage.callbacksOf(idOf(payments, operator)), calling)
+  perOperator((operator) => fixture.callbacksOf(idOf(payments, operator)), calling)
 
 const kept = (payments: Started, count: number) =>
   eventually(async () => expect(await callbacks(payments)).toEqual(each(count, calling)))
@@ -90,7 +90,7 @@ describe('the answer is lost, wrong or late: paid once, as if nothing had been',
       untouched.set(code, await traces(payments))
       await lowerFences(payments)
     }
-    await stage.advance(5 * second)
+    await fixture.advance(5 * second)
   })
 
   test.each(cases)('%s: %s', async (code) => {
@@ -104,13 +104,13 @@ describe('the answer is lost, wrong or late: paid once, as if nothing had been',
 
 test('27 is never reachable: pending at first, failed OPERATOR_UNAVAILABLE after a minute', async () => {
   const payments = await start('27')
-  await stage.advance(minute + 6 * second)
+  await fixture.advance(minute + 6 * second)
   await become(payments, 'failed')
   for (const { transaction_id: id } of Object.values(payments)) {
-    const record = await stage.record(shop, id)
+    const record = await fixture.record(shop, id)
     expect(record['response_data'].failure.reason).toBe('OPERATOR_UNAVAILABLE')
-    expect(await stage.executionsOf(id)).toEqual([])
-    expect(await stage.eventsOf(id)).toEqual(['payment_pending', 'payment_failed'])
+    expect(await fixture.executionsOf(id)).toEqual([])
+    expect(await fixture.eventsOf(id)).toEqual(['payment_pending', 'payment_failed'])
   }
 })
 
@@ -120,7 +120,7 @@ describe('callbacks that are lost, repeated, stale, forged, early or false', () 
     ['33', 'wrongly signed'],
   ])('%s %s: ignored; the truth comes by asking', async (code) => {
     const payments = await start(code)
-    await stage.advance(2 * minute)
+    await fixture.advance(2 * minute)
     await become(payments, 'success')
     expect(await traces(payments)).toEqual(once())
     expect(await callbacks(payments)).toEqual(each(0, calling))
@@ -136,10 +136,10 @@ describe('callbacks that are lost, repeated, stale, forged, early or false', () 
   test('32 a stale "pending" after the success leads to a question, and to nothing else', async () => {
     const payments = await start('32')
     await become(await polled(payments), 'success')
-    await stage.advance(second)
+    await fixture.advance(second)
     await kept(payments, 2)
     await eventually(async () => {
-      const { rows } = await stage.database.owner.query(
+      const { rows } = await fixture.database.owner.query(
         `SELECT DISTINCT next_check_at <= service_now() AS due FROM operator_request
          WHERE transaction_id = ANY ($1)`,
         [calling.map((operator) => idOf(payments, operator))],
@@ -158,7 +158,7 @@ describe('callbacks that are lost, repeated, stale, forged, early or false', () 
   })
 
   test('35 says failed where the operator says paid: paid, and the contradiction is logged', async () => {
-    const warn = vi.spyOn(stage.app.services.log, 'warn')
+    const warn = vi.spyOn(fixture.app.services.log, 'warn')
     const payments = await start('35')
     await become(await polled(payments), 'success')
     await kept(payments, 1)
@@ -174,43 +174,43 @@ describe('callbacks that are lost, repeated, stale, forged, early or false', () 
 
 describe('40 the operator takes back what it paid', () => {
   test('reversed everywhere, and what is spent already stays a debt', async () => {
-    const alarm = vi.spyOn(stage.app.services.log, 'error')
-    const spender = await stage.merchant()
-    const before = await stage.available(shop)
-    const spent = await stage.paid(spender, { customer_phone: customer('40', '05') })
+    const alarm = vi.spyOn(fixture.app.services.log, 'error')
+    const spender = await fixture.merchant()
+    const before = await fixture.available(shop)
+    const spent = await fixture.paid(spender, { customer_phone: customer('40', '05') })
     const payments = await start('40', '05')
     await become(await polled(payments), 'success')
     await eventually(async () =>
-      expect(await stage.statusOf(spender, spent['transaction_id'])).toBe('success'),
+      expect(await fixture.statusOf(spender, spent['transaction_id'])).toBe('success'),
     )
-    expect(await stage.available(shop)).toBe(before + 20_000)
-    await holdBack(stage.database.owner, spender.merchantId, 4_000n)
-    await stage.advance(6 * second)
+    expect(await fixture.available(shop)).toBe(before + 20_000)
+    await holdBack(fixture.database.owner, spender.merchantId, 4_000n)
+    await fixture.advance(6 * second)
     await eventually(async () => {
       for (const operator of calling)
-        expect(await stage.statusOf(shop, idOf(payments, operator))).toBe('reversed')
-      expect(await stage.statusOf(spender, spent['transaction_id'])).toBe('reversed')
+        expect(await fixture.statusOf(shop, idOf(payments, operator))).toBe('reversed')
+      expect(await fixture.statusOf(spender, spent['transaction_id'])).toBe('reversed')
     })
     // Who calls nobody back is asked after a minute.
-    expect(await stage.statusOf(shop, idOf(payments, 'OperatorC'))).toBe('success')
-    await stage.advance(minute)
+    expect(await fixture.statusOf(shop, idOf(payments, 'OperatorC'))).toBe('success')
+    await fixture.advance(minute)
     await become(payments, 'reversed')
 
-    expect([await stage.available(shop), await stage.available(spender)]).toEqual([before, 0])
+    expect([await fixture.available(shop), await fixture.available(spender)]).toEqual([before, 0])
     expect(alarm).toHaveBeenCalledWith(
       expect.objectContaining({ shortfall: 4_000n }),
       'a merchant owes what an operator took back',
     )
     alarm.mockRestore()
     for (const { transaction_id: id, reference } of Object.values(payments)) {
-      expect((await stage.check(reference)).body).toMatchObject({ state: 'failed', status: false })
-      expect(await stage.eventsOf(id)).toEqual(['payment_pending', 'payment_received', 'payment_reversed'])
-      expect(await stage.executionsOf(id)).toMatchObject([{ count: 1, amount: '5000', reversed: '5000' }])
+      expect((await fixture.check(reference)).body).toMatchObject({ state: 'failed', status: false })
+      expect(await fixture.eventsOf(id)).toEqual(['payment_pending', 'payment_received', 'payment_reversed'])
+      expect(await fixture.executionsOf(id)).toMatchObject([{ count: 1, amount: '5000', reversed: '5000' }])
     }
   })
 
   test('GraphQL lists it as REVERSED, and a subscriber hears of it', async () => {
-    const { body } = await stage.graphql(
+    const { body } = await fixture.graphql(
       '{ transactions(first: 1, filter: { status: REVERSED }) { nodes { status responseData } } }',
       {},
       shop.token,
@@ -219,7 +219,7 @@ describe('40 the operator takes back what it paid', () => {
       { status: 'REVERSED', responseData: { state: 'failed' } },
     ])
     const client = createClient({
-      url: `${stage.url}/graphql`,
+      url: `${fixture.url}/graphql`,
       headers: { Authorization: `Bearer ${shop.token}` },
       retryAttempts: 0,
     })
@@ -234,10 +234,10 @@ describe('40 the operator takes back what it paid', () => {
 
   test('at once, before anybody asked: credited and taken back', async () => {
     const payments = await start('40')
-    await stage.advance(2 * minute)
+    await fixture.advance(2 * minute)
     await become(payments, 'reversed')
     for (const { transaction_id: id } of Object.values(payments))
-      expect(await stage.eventsOf(id)).toEqual(['payment_pending', 'payment_received', 'payment_reversed'])
+      expect(await fixture.eventsOf(id)).toEqual(['payment_pending', 'payment_received', 'payment_reversed'])
   })
 })
 
@@ -246,7 +246,7 @@ test('41 settles PP francs less: success with what was paid', async () => {
   await become(await polled(payments), 'success')
   expect(await traces(payments)).toEqual(once(4_960))
   for (const { transaction_id: id } of Object.values(payments)) {
-    const { amount, response_data: response } = await stage.record(shop, id)
+    const { amount, response_data: response } = await fixture.record(shop, id)
     expect({ amount, settled: response.settled_amount }).toEqual({ amount: 5_000, settled: 4_960 })
   }
 })
@@ -275,6 +275,6 @@ test('every scenario of the table that ends otherwise than by its customer is pl
 
 /** A payer's question hurries the operator that calls nobody back. */
 async function polled(payments: Started): Promise<Started> {
-  await stage.check(payments['OperatorC']?.['reference'])
+  await fixture.check(payments['OperatorC']?.['reference'])
   return payments
 }

@@ -4,26 +4,26 @@ import { type Provider, providers } from '../../src/shared/providers.ts'
 import type { TestMerchant } from '../kit/app.ts'
 import { type Said, startAlteringProxy } from '../kit/altered-amounts.ts'
 import { eventually } from '../kit/eventually.ts'
-import { customer, minute, openStage, second } from '../kit/stage.ts'
+import { customer, minute, openFixture, second } from '../kit/fixture.ts'
 
 // What an operator says about amounts has bounds: a proxy before the simulator writes other amounts into its
 // answers, first answers and later ones.
 // Nobody waits long for a deposit whose outcome cannot be read.
 Object.assign(limits, { operatorQueryIntervalMs: 100, depositWaitMs: 1_000 })
 const proxy = await startAlteringProxy()
-const stage = await openStage({ OPERATORS_URL: proxy.url })
-proxy.target = stage.simulator.url
+const fixture = await openFixture({ OPERATORS_URL: proxy.url })
+proxy.target = fixture.simulator.url
 afterAll(() => proxy.close())
 
 const alarms: [Record<string, unknown>, string][] = []
-vi.spyOn(stage.app.services.log, 'error').mockImplementation((...line: unknown[]) => {
+vi.spyOn(fixture.app.services.log, 'error').mockImplementation((...line: unknown[]) => {
   alarms.push(line as [Record<string, unknown>, string])
 })
 const alarmsOf = (words: string) => alarms.filter(([, said]) => said === words)
 
 let shop: TestMerchant
 beforeAll(async () => {
-  shop = await stage.merchant()
+  shop = await fixture.merchant()
 })
 beforeEach(() => {
   alarms.length = 0
@@ -32,18 +32,18 @@ beforeEach(() => {
 
 /** What the ledger moved for a payment. */
 async function moved(id: unknown): Promise<string[]> {
-  const { rows } = await stage.database.owner.query<{ line: string }>(
+  const { rows } = await fixture.database.owner.query<{ line: string }>(
     `SELECT format('%s %s > %s %s', step, regexp_replace(debit::text, '_operator_.', ''),
        regexp_replace(credit::text, '_operator_.', ''), amount) AS line
-     FROM movement WHERE cause = 'transaction:' || $1 ORDER BY id`,
+     FROM ledger_entry WHERE cause = 'transaction:' || $1 ORDER BY id`,
     [String(id)],
   )
   return rows.map(({ line }) => line)
 }
 
 async function exceptions(id: unknown) {
-  const { rows } = await stage.database.owner.query(
-    `SELECT asked_amount::int AS asked, said_amount::text AS said, state FROM settlement_exception
+  const { rows } = await fixture.database.owner.query(
+    `SELECT requested_amount::int AS asked, confirmed_amount::text AS said, state FROM settlement_exception
      WHERE transaction_id = $1`,
     [id],
   )
@@ -53,18 +53,18 @@ async function exceptions(id: unknown) {
 /** Everything that shows money answers, whatever an operator said. */
 async function readable(merchant: TestMerchant, reference: unknown): Promise<number> {
   const { token } = merchant
-  const balance = await stage.rest('GET', '/balance', { token })
-  const list = await stage.rest('GET', '/transactions', { token })
+  const balance = await fixture.rest('GET', '/balance', { token })
+  const list = await fixture.rest('GET', '/transactions', { token })
   const document =
     '{ balance { available reserved } transactions(first: 5) { nodes { amount settledAmount } } }'
-  const graphql = await stage.graphql(document, {}, token)
-  const payer = await stage.check(reference, `?merchant_id=${merchant.merchantId}`)
+  const graphql = await fixture.graphql(document, {}, token)
+  const payer = await fixture.check(reference, `?merchant_id=${merchant.merchantId}`)
   expect([balance.status, list.status, graphql.body.errors, payer.status]).toEqual([200, 200, undefined, 200])
   return balance.body['data'].available as number
 }
 
 const start = (operator: Provider, merchant = shop, ...scenario: [string?, string?]) =>
-  stage.paid(merchant, {
+  fixture.paid(merchant, {
     payment_method: operator,
     customer_phone: customer(scenario[0] ?? '00', scenario[1]),
   })
@@ -73,16 +73,16 @@ const start = (operator: Provider, merchant = shop, ...scenario: [string?, strin
 async function saidOtherwise(operator: Provider, says: Said, merchant: TestMerchant) {
   proxy.says = says
   const payment = await start(operator, merchant)
-  await stage.advance(10 * second)
+  await fixture.advance(10 * second)
   return payment
 }
 
 describe.each(providers)('%s', (operator) => {
   test('says more: what was asked is credited, the rest waits for a person, and an alarm tells', async () => {
-    const merchant = await stage.merchant()
+    const merchant = await fixture.merchant()
     const payment = await saidOtherwise(operator, '500000.00', merchant)
     const id = payment['transaction_id']
-    await eventually(async () => expect(await stage.statusOf(merchant, id)).toBe('success'))
+    await eventually(async () => expect(await fixture.statusOf(merchant, id)).toBe('success'))
     expect(await moved(id)).toEqual([
       'credit clearing > available 5000',
       'excess clearing > unallocated 495000',
@@ -92,11 +92,11 @@ describe.each(providers)('%s', (operator) => {
     expect(alarmsOf('alarm: an operator says that more was paid than asked')).toHaveLength(1)
     // Another operator's float is not to be had with it.
     const payout = { amount: 100_000, payment_method: 'OperatorB', destination_phone: '70000001' }
-    expect((await stage.rest('POST', '/payouts', { token: merchant.token, body: payout })).status).toBe(400)
+    expect((await fixture.rest('POST', '/payouts', { token: merchant.token, body: payout })).status).toBe(400)
   })
 
   test('says what cannot be: nothing is credited, it is asked again, and an alarm tells each', async () => {
-    const merchant = await stage.merchant()
+    const merchant = await fixture.merchant()
     const payments = []
     for (const says of ['999999999999999999', '10000000001', '0', '-5000', '5000.50', 1e18, '5e3', '']) {
       alarms.length = 0
@@ -107,46 +107,46 @@ describe.each(providers)('%s', (operator) => {
       )
       expect(await readable(merchant, payment['reference'])).toBe(0)
       expect(await moved(payment['transaction_id'])).toEqual([])
-      expect(await stage.statusOf(merchant, payment['transaction_id'])).toBe('pending')
+      expect(await fixture.statusOf(merchant, payment['transaction_id'])).toBe('pending')
       payments.push(payment)
     }
     proxy.says = null
-    await stage.advance(10 * minute)
-    await eventually(async () => expect(await stage.available(merchant)).toBe(payments.length * 5_000))
+    await fixture.advance(10 * minute)
+    await eventually(async () => expect(await fixture.available(merchant)).toBe(payments.length * 5_000))
   })
 
   test('takes back what it said was more: nothing is left over of it', async () => {
-    const merchant = await stage.merchant()
+    const merchant = await fixture.merchant()
     proxy.says = '7000'
     const { transaction_id: id } = await start(operator, merchant, '40', '60')
-    await eventually(async () => expect(await stage.statusOf(merchant, id)).toBe('success'))
+    await eventually(async () => expect(await fixture.statusOf(merchant, id)).toBe('success'))
     expect(await moved(id)).toHaveLength(2)
     // What it says while it takes the payment back cannot be: nothing moves before it can be read.
     proxy.says = '999999999999999999'
-    await stage.advance(2 * minute)
+    await fixture.advance(2 * minute)
     const unreadable = 'alarm: an operator reports an amount that cannot be read'
     await eventually(() => expect(alarmsOf(unreadable)).not.toEqual([]))
-    expect(await stage.statusOf(merchant, id)).toBe('success')
+    expect(await fixture.statusOf(merchant, id)).toBe('success')
     proxy.says = '7000'
-    await stage.advance(10 * minute)
-    await eventually(async () => expect(await stage.statusOf(merchant, id)).toBe('reversed'))
+    await fixture.advance(10 * minute)
+    await eventually(async () => expect(await fixture.statusOf(merchant, id)).toBe('reversed'))
     expect((await moved(id)).slice(2)).toEqual([
       'reverse available > clearing 5000',
       'excess_return unallocated > clearing 2000',
     ])
     expect(await exceptions(id)).toEqual([{ asked: 5_000, said: '7000', state: 'returned' }])
-    expect(await stage.available(merchant)).toBe(0)
+    expect(await fixture.available(merchant)).toBe(0)
   })
 
   test('says of a deposit what it likes: at most what was set aside leaves; 0 is no outcome', async () => {
-    const merchant = await stage.merchant()
-    await stage.fund(merchant, 10_000)
-    const deposit = () => stage.deposit(merchant, { payment_method: operator })
+    const merchant = await fixture.merchant()
+    await fixture.fund(merchant, 10_000)
+    const deposit = () => fixture.deposit(merchant, { payment_method: operator })
     proxy.says = '500000'
     const more = await deposit()
     const { transaction_id: paid } = more.body.data
-    await stage.advance(10 * second)
-    await eventually(async () => expect(await stage.statusOf(merchant, paid)).toBe('success'))
+    await fixture.advance(10 * second)
+    await eventually(async () => expect(await fixture.statusOf(merchant, paid)).toBe('success'))
     const outward = ['reserve available > reserved 1000', 'post reserved > clearing 1000']
     expect(await moved(paid)).toEqual(outward)
     expect(alarmsOf('alarm: an operator paid out too much')).toHaveLength(1)
@@ -159,24 +159,24 @@ describe.each(providers)('%s', (operator) => {
       unclear.push(body.data.transaction_id)
     }
     proxy.says = null
-    await stage.advance(10 * minute)
+    await fixture.advance(10 * minute)
     for (const id of unclear) {
-      await eventually(async () => expect(await stage.statusOf(merchant, id)).toBe('success'))
+      await eventually(async () => expect(await fixture.statusOf(merchant, id)).toBe('success'))
       expect(await moved(id)).toEqual(outward)
     }
-    expect(await stage.available(merchant)).toBe(6_000)
+    expect(await fixture.available(merchant)).toBe(6_000)
   })
 })
 
 test('the same absurd amount ten times: later collections are paid, and the balance answers', async () => {
-  const merchant = await stage.merchant()
+  const merchant = await fixture.merchant()
   proxy.says = '999999999999999999'
   const payments = await Promise.all(
     providers.flatMap((operator) => [1, 2, 3].map(() => start(operator, merchant))),
   )
-  await stage.advance(10 * second)
+  await fixture.advance(10 * second)
   for (const { reference } of payments) expect(await readable(merchant, reference)).toBe(0)
   proxy.says = null
-  await stage.advance(10 * minute)
-  await eventually(async () => expect(await stage.available(merchant)).toBe(12 * 5_000))
+  await fixture.advance(10 * minute)
+  await eventually(async () => expect(await fixture.available(merchant)).toBe(12 * 5_000))
 })

@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import { afterEach, describe, expect, test } from 'vitest'
-import { nextPlaces, openAdmission, type Priority } from '../../src/limits/admission.ts'
+import { nextSlots, openAdmission, type Priority } from '../../src/limits/admission.ts'
 import type { RestAnswer } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
-import { customer, openStage } from '../kit/stage.ts'
+import { customer, openFixture } from '../kit/fixture.ts'
 
 // What happens when more comes than can be served: design, reliability, section 9.
 
-const stage = await openStage()
-const shop = await stage.merchant()
-const { services } = stage.app
-const reference = String((await stage.paid(shop))['reference'])
+const fixture = await openFixture()
+const shop = await fixture.merchant()
+const { services } = fixture.app
+const reference = String((await fixture.paid(shop))['reference'])
 
 const usual = services.admission
 afterEach(() => {
@@ -18,17 +18,17 @@ afterEach(() => {
 })
 
 /** The service with so many places, which stay as many however slow this machine is. */
-function havePlaces(count: number): void {
+function haveSlots(count: number): void {
   services.admission = openAdmission(count, async () => {})
   services.admission.close()
 }
 
 const dashboard = () =>
-  stage.graphql('{ transactions(first: 100) { nodes { reference status amount } } }', {}, shop.token)
-const read = () => stage.rest('GET', '/transactions', { token: shop.token })
-const status = () => stage.rest('GET', '/status')
+  fixture.graphql('{ transactions(first: 100) { nodes { reference status amount } } }', {}, shop.token)
+const read = () => fixture.rest('GET', '/transactions', { token: shop.token })
+const status = () => fixture.rest('GET', '/status')
 const pay = (headers: Record<string, string> = {}) =>
-  stage.rest('POST', '/pay', {
+  fixture.rest('POST', '/pay', {
     token: shop.token,
     headers,
     body: { amount: 5_000, payment_method: 'OperatorA', customer_phone: customer('11') },
@@ -37,7 +37,7 @@ const pay = (headers: Record<string, string> = {}) =>
 const isBusy = ({ status: code, headers }: RestAnswer) => code === 503 && headers.get('retry-after') === '1'
 
 test('of ten places dashboards fill two, reads four, status six, and money all', async () => {
-  havePlaces(10)
+  haveSlots(10)
   const gate = Promise.withResolvers<void>()
   const held: Promise<void>[] = []
   const served: string[] = []
@@ -57,10 +57,10 @@ test('of ten places dashboards fill two, reads four, status six, and money all',
 })
 
 test('who is turned away reads so, has written nothing and used up no key', async () => {
-  havePlaces(8)
+  haveSlots(8)
   const gate = Promise.withResolvers<void>()
   const held = Array.from({ length: 8 }, () => services.admission.run('money', () => gate.promise))
-  const before = await stage.rowCounts()
+  const before = await fixture.rowCounts()
   const key = { 'Idempotency-Key': randomUUID() }
   const [rest, graphql] = await Promise.all([pay(key), dashboard()])
   expect(rest.body).toMatchObject({
@@ -69,15 +69,15 @@ test('who is turned away reads so, has written nothing and used up no key', asyn
     request_id: expect.any(String),
   })
   expect(graphql.body).toMatchObject({ errors: [{ extensions: { code: 'OVERLOADED', retryAfter: 1 } }] })
-  expect(await stage.rowCounts()).toEqual(before)
+  expect(await fixture.rowCounts()).toEqual(before)
   gate.resolve()
   await Promise.all(held)
   expect(await pay(key)).toMatchObject({ status: 202 })
 })
 
 test('while the database stands still, reads keep to their part and money still comes in', async () => {
-  havePlaces(10)
-  const owner = await stage.database.owner.connect()
+  haveSlots(10)
+  const owner = await fixture.database.owner.connect()
   await owner.query('BEGIN; LOCK TABLE transaction IN ACCESS EXCLUSIVE MODE')
   const told: string[] = []
   const tell = async (kind: Priority, asked: Promise<RestAnswer>) => {
@@ -103,22 +103,22 @@ describe('a database without time for us is 503, not a fault', () => {
     const gate = Promise.withResolvers<void>()
     const prisma = Array.from({ length: 6 }, () => services.database.prisma.$transaction(() => gate.promise))
     const [query, prismas] = await Promise.all([
-      stage.check(reference),
-      stage.rest('GET', '/transactions/1', { token: shop.token }),
+      fixture.check(reference),
+      fixture.rest('GET', '/transactions/1', { token: shop.token }),
     ])
     for (const session of sessions) session.release()
     gate.resolve()
     await Promise.all(prisma)
     expect([isBusy(query), isBusy(prismas)]).toEqual([true, true])
 
-    const before = await stage.rowCounts()
-    const owner = await stage.database.owner.connect()
+    const before = await fixture.rowCounts()
+    const owner = await fixture.database.owner.connect()
     await owner.query('BEGIN; LOCK TABLE transaction IN SHARE MODE')
     const late = await pay()
     await owner.query('COMMIT')
     owner.release()
     expect(isBusy(late)).toBe(true)
-    expect(await stage.rowCounts()).toEqual(before)
+    expect(await fixture.rowCounts()).toEqual(before)
     expect(await pay()).toMatchObject({ status: 202 })
   })
 })
@@ -127,7 +127,7 @@ test('places become fewer while it is late, from those that are taken on, and co
   const bounds = { fewest: 10, most: 1_000 }
   const after = (samples: number, from: number, isLate: boolean) =>
     Array.from({ length: samples }).reduce<number>(
-      (places) => nextPlaces({ ...bounds, places, taken: 100, isLate }),
+      (slots) => nextSlots({ ...bounds, slots, taken: 100, isLate }),
       from,
     )
   expect([after(1, 1_000, true), after(2, 1_000, true), after(30, 1_000, true)]).toEqual([80, 64, 10])

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { openStage } from '../kit/stage.ts'
+import { openFixture } from '../kit/fixture.ts'
 
-const stage = await openStage({ TRUSTED_PROXIES: '127.0.0.1', IN_FLIGHT_MAX: '10000' })
+const fixture = await openFixture({ TRUSTED_PROXIES: '127.0.0.1', IN_FLIGHT_MAX: '10000' })
 const links = 10
 const payers = 60
 
@@ -18,18 +18,18 @@ async function pay(url: string, nth: number, link: number): Promise<number> {
 }
 
 test('60 payers at once of a link with one place: one gets a prompt, the others are told so', async () => {
-  const { token } = await stage.merchant()
+  const { token } = await fixture.merchant()
   const urls = []
   for (let link = 0; link < links; link += 1) {
     const body = { title: 'Dernière place', amount: 5_000, usage_limit: 1 }
-    const { body: made } = await stage.rest('POST', '/payment-links', { token, body })
-    urls.push([Number(made.data.id), `${stage.url}/l/${made.data.url_slug}`] as const)
+    const { body: made } = await fixture.rest('POST', '/payment-links', { token, body })
+    urls.push([Number(made.data.id), `${fixture.url}/l/${made.data.url_slug}`] as const)
   }
   for (const [link, [id, url]] of urls.entries()) {
     const answers = await Promise.all(Array.from({ length: payers }, (_, nth) => pay(url, nth, link)))
     expect(answers.filter((status) => status === 303)).toHaveLength(1)
     expect(answers.filter((status) => status >= 500)).toEqual([])
-    const { rows } = await stage.database.owner.query<{ prompts: number }>(
+    const { rows } = await fixture.database.owner.query<{ prompts: number }>(
       `SELECT count(*)::int AS prompts FROM operator_request r JOIN transaction t ON t.id = r.transaction_id
        WHERE t.payment_link_id = $1`,
       [id],

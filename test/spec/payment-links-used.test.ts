@@ -4,21 +4,21 @@ import { WebSocket } from 'ws'
 import type { TestMerchant } from '../kit/app.ts'
 import { settleMany } from '../kit/money.ts'
 import { payBy } from '../kit/money-links.ts'
-import { openStage } from '../kit/stage.ts'
+import { openFixture } from '../kit/fixture.ts'
 
 // Who paid by a link: as a list of it, in its numbers, and live.
 
-const stage = await openStage()
-const { pool } = stage.database.database
+const fixture = await openFixture()
+const { pool } = fixture.database.database
 
 let shop: TestMerchant
 beforeAll(async () => {
-  shop = await stage.merchant()
+  shop = await fixture.merchant()
 })
 
 async function linked(merchant = shop, more: object = {}): Promise<number> {
   const body = { title: 'Café', amount: 5_000, ...more }
-  const answer = await stage.rest('POST', '/payment-links', { token: merchant.token, body })
+  const answer = await fixture.rest('POST', '/payment-links', { token: merchant.token, body })
   return answer.body['data'].id
 }
 
@@ -30,7 +30,7 @@ async function attempt(link: number, end?: 'success' | 'failed'): Promise<number
 
 async function tokenOf({ apiKey, apiSecret }: TestMerchant, scopes: string[]): Promise<string> {
   const headers = { 'X-API-Key': apiKey, 'X-API-Secret': apiSecret }
-  return (await stage.rest('POST', '/auth', { headers, body: { scopes } })).body['data'].token
+  return (await fixture.rest('POST', '/auth', { headers, body: { scopes } })).body['data'].token
 }
 
 const listed = `query ($id: ID!, $first: Int, $after: String, $status: TransactionStatus) {
@@ -38,7 +38,7 @@ const listed = `query ($id: ID!, $first: Int, $after: String, $status: Transacti
     payments(first: $first, after: $after, status: $status) {
       nodes { databaseId } pageInfo { hasNextPage hasPreviousPage endCursor } } } }`
 async function payments(id: number, more: object = {}, token = shop.token) {
-  const { body } = await stage.graphql(listed, { id, ...more }, token)
+  const { body } = await fixture.graphql(listed, { id, ...more }, token)
   expect(body['errors']).toBeUndefined()
   const { payments: page, ...link } = body['data'].paymentLink
   return { ...link, ...page.pageInfo, ids: page.nodes.map((node: { databaseId: number }) => node.databaseId) }
@@ -64,10 +64,10 @@ test('its payments are a list, newest first, by pages and by status, with what i
   expect(await payments(link, { status: 'SUCCESS' })).toMatchObject({ ids: [ids[1], ids[3]] })
   await attempt(link)
   expect(await payments(link)).toMatchObject({ availability: 'EXHAUSTED' })
-  const read = await stage.rest('GET', `/payment-links/${link}`, { token: shop.token })
+  const read = await fixture.rest('GET', `/payment-links/${link}`, { token: shop.token })
   expect(read.body['data']).toMatchObject({ usage_count: 2, usage_limit: 4, availability: 'exhausted' })
   for (const wrong of [{ first: 0 }, { first: 101 }, { after: 'x' }]) {
-    const { body } = await stage.graphql(listed, { id: link, ...wrong }, shop.token)
+    const { body } = await fixture.graphql(listed, { id: link, ...wrong }, shop.token)
     expect(body['errors'][0].extensions.code).toBe('INVALID_INPUT')
   }
 })
@@ -76,7 +76,7 @@ test('the cursors of a page of payments can be asked for alone', async () => {
   const link = await linked()
   const id = await attempt(link)
   const document = `query ($id: ID!) { paymentLink(id: $id) { payments { edges { cursor } } } }`
-  const { body } = await stage.graphql(document, { id: link }, shop.token)
+  const { body } = await fixture.graphql(document, { id: link }, shop.token)
   expect(body).toMatchObject({ data: { paymentLink: { payments: { edges: [{ cursor: String(id) }] } } } })
 })
 
@@ -84,7 +84,7 @@ test('payments and their links each take their own scope', async () => {
   const link = await linked()
   const id = await attempt(link)
   const back = `{ transaction(databaseId: ${id}) { paymentLink { databaseId } } }`
-  expect((await stage.graphql(back, {}, shop.token)).body['data']).toEqual({
+  expect((await fixture.graphql(back, {}, shop.token)).body['data']).toEqual({
     transaction: { paymentLink: { databaseId: link } },
   })
   const cases = [
@@ -93,7 +93,7 @@ test('payments and their links each take their own scope', async () => {
   ] as const
   for (const [scopes, document] of cases) {
     const token = await tokenOf(shop, [...scopes])
-    const { body } = await stage.graphql(document, { id: link }, token)
+    const { body } = await fixture.graphql(document, { id: link }, token)
     expect(body['errors'][0].extensions.code).toBe('FORBIDDEN')
   }
 })
@@ -110,7 +110,7 @@ const followed = `subscription ($after: String) { paymentLinkUsed(after: $after)
 
 function follow({ token }: Pick<TestMerchant, 'token'>, after?: string) {
   const client = createClient({
-    url: `${stage.url.replace('http', 'ws')}/graphql`,
+    url: `${fixture.url.replace('http', 'ws')}/graphql`,
     webSocketImpl: WebSocket,
     connectionParams: { authorization: `Bearer ${token}` },
   })
@@ -129,7 +129,7 @@ async function take(heard: ReturnType<typeof follow>, count: number): Promise<Us
 }
 
 test('each payment by a link is told live, once, and the stream goes on from any cursor', async () => {
-  const merchant = await stage.merchant()
+  const merchant = await fixture.merchant()
   const link = await linked(merchant)
   await attempt(await linked(), 'success')
   const heard = take(follow(merchant, '0'), 3)
@@ -162,11 +162,11 @@ test('each payment by a link is told live, once, and the stream goes on from any
 })
 
 test('the log and webhooks have it in the words of the specification', async () => {
-  const merchant = await stage.merchant()
+  const merchant = await fixture.merchant()
   const link = await linked(merchant, { url_slug: 'told-in-words' })
   const id = await attempt(link, 'success')
   const [use] = await take(follow(merchant, '0'), 1)
-  const { body } = await stage.graphql('{ events(first: 100) { nodes { type data } } }', {}, merchant.token)
+  const { body } = await fixture.graphql('{ events(first: 100) { nodes { type data } } }', {}, merchant.token)
   const told = body['data'].events.nodes.filter(({ type }: { type: string }) => type === 'PAYMENT_LINK_USED')
   expect(told).toEqual([
     {

@@ -1,22 +1,22 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { scopes } from '../../src/identity/scopes.ts'
 import type { RestAnswer, TestMerchant } from '../kit/app.ts'
-import { hour, openStage } from '../kit/stage.ts'
+import { hour, openFixture } from '../kit/fixture.ts'
 
 // Payment links as the merchant sees them.
 
-const stage = await openStage()
+const fixture = await openFixture()
 let shop: TestMerchant
 /** It never has a link. */
 let none: TestMerchant
 beforeAll(async () => {
-  shop = await stage.merchant()
-  none = await stage.merchant()
+  shop = await fixture.merchant()
+  none = await fixture.merchant()
 })
 
 const ahead = (ms: number) => new Date(Date.now() + ms).toISOString()
 const ask = (method: string, path: string, body?: unknown, merchant = shop, headers = {}) =>
-  stage.rest(method, `/payment-links${path}`, { token: merchant.token, body, headers })
+  fixture.rest(method, `/payment-links${path}`, { token: merchant.token, body, headers })
 async function linked(body: object = {}, merchant = shop): Promise<RestAnswer['body']> {
   const answer = await ask('POST', '', { title: 'Café', ...body }, merchant)
   expect([answer.status, answer.body['errors']]).toEqual([201, undefined])
@@ -52,7 +52,7 @@ describe('POST /payment-links', () => {
         amount: 15_000,
         currency: 'XOF',
         url_slug: 'sac-de-riz',
-        url: `${stage.url}/l/sac-de-riz`,
+        url: `${fixture.url}/l/sac-de-riz`,
         usage_limit: 3,
         usage_count: 0,
         availability: 'open',
@@ -135,7 +135,7 @@ describe('POST /payment-links', () => {
 
   test('409 for a slug that anybody has already, which changes nothing', async () => {
     const made = await linked({ url_slug: 'taken-by-one' })
-    const other = await stage.merchant()
+    const other = await fixture.merchant()
     for (const merchant of [shop, other]) {
       const { status, body } = await ask('POST', '', { title: 'B', url_slug: 'taken-by-one' }, merchant)
       expect([status, body['success'], typeof body['message']]).toEqual([409, false, 'string'])
@@ -153,13 +153,13 @@ describe('POST /payment-links', () => {
   })
 
   test('under one Idempotency-Key one link is made, also where the first answer was lost', async () => {
-    const merchant = await stage.merchant()
+    const merchant = await fixture.merchant()
     for (const body of [{ title: 'D' }, { title: 'D', url_slug: 'made-once' }]) {
       const headers = { 'Idempotency-Key': JSON.stringify(body.url_slug ?? 'none') }
       const made = await ask('POST', '', body, merchant, headers)
       expect(made.status).toBe(201)
       const forget = 'UPDATE idempotency_key SET answer = NULL, locked_until = NULL WHERE merchant_id = $1'
-      await stage.database.owner.query(forget, [merchant.merchantId])
+      await fixture.database.owner.query(forget, [merchant.merchantId])
       expect((await ask('POST', '', body, merchant, headers)).body['data']).toEqual(made.body['data'])
     }
     expect((await ask('GET', '', undefined, merchant)).headers.get('x-total-count')).toBe('2')
@@ -170,7 +170,7 @@ describe('GET /payment-links', () => {
   let many: TestMerchant
   let ids: number[]
   beforeAll(async () => {
-    many = await stage.merchant()
+    many = await fixture.merchant()
     ids = []
     for (let n = 0; n < 5; n += 1) ids.unshift((await linked({}, many)).id)
     await ask('PUT', `/${ids[1]}`, { is_active: false }, many)
@@ -203,7 +203,7 @@ describe('GET /payment-links', () => {
 
 describe('GET /payment-links/{id}', () => {
   test("404 for another merchant's, for none, and for an id beyond them all", async () => {
-    const foreign = await linked({}, await stage.merchant())
+    const foreign = await linked({}, await fixture.merchant())
     const gone = [foreign.id, 999_999, 2_147_483_648, Number.MAX_SAFE_INTEGER]
     for (const id of gone) expect((await ask('GET', `/${id}`)).status).toBe(404)
     expect((await ask('GET', '/x')).status).toBe(400)
@@ -211,7 +211,7 @@ describe('GET /payment-links/{id}', () => {
 
   test('what has run out says so', async () => {
     const { id } = await linked({ expires_at: ahead(hour) })
-    await stage.advance(hour)
+    await fixture.advance(hour)
     expect(await read(id)).toMatchObject({ availability: 'expired', is_active: true })
     await ask('PUT', `/${id}`, { expires_at: ahead(10 * hour) })
     expect(await read(id)).toMatchObject({ availability: 'open' })
@@ -250,7 +250,7 @@ describe('PUT /payment-links/{id}', () => {
   })
 
   test("404 for another merchant's, and for none", async () => {
-    const other = await stage.merchant()
+    const other = await fixture.merchant()
     const foreign = await linked({}, other)
     for (const id of [foreign.id, 999_999])
       expect((await ask('PUT', `/${id}`, { title: 'Mine' })).status).toBe(404)
@@ -271,26 +271,26 @@ test('403 without the scope payment_links, and 401 without a token', async () =>
     ['GET', `/${id}`],
     ['PUT', `/${id}`, { title: 'A' }],
   ]
-  const { body } = await stage.rest('POST', '/auth', {
+  const { body } = await fixture.rest('POST', '/auth', {
     headers: { 'X-API-Key': shop.apiKey, 'X-API-Secret': shop.apiSecret },
     body: { scopes: scopes.filter((scope) => scope !== 'payment_links') },
   })
   for (const [method, path, sent] of asked) {
     const options = { ...(sent && { body: sent }) }
     const at = `/payment-links${path}`
-    expect((await stage.rest(method, at, { ...options, token: body['data'].token })).status).toBe(403)
-    expect((await stage.rest(method, at, options)).status).toBe(401)
+    expect((await fixture.rest(method, at, { ...options, token: body['data'].token })).status).toBe(403)
+    expect((await fixture.rest(method, at, options)).status).toBe(401)
   }
 })
 
 test('GraphQL makes, changes and lists, and refuses in types', async () => {
-  const merchant = await stage.merchant()
+  const merchant = await fixture.merchant()
   const run = async (document: string, variables: object = {}) =>
-    (await stage.graphql(document, variables, merchant.token)).body['data']
+    (await fixture.graphql(document, variables, merchant.token)).body['data']
   const create = `mutation ($input: CreatePaymentLinkInput!) { made: createPaymentLink(input: $input) {
     __typename ... on PaymentLink { id databaseId url availability } ... on Refusal { code } } }`
   const { made } = await run(create, { input: { title: 'A', urlSlug: 'by-graphql', amount: 500 } })
-  expect(made).toMatchObject({ url: `${stage.url}/l/by-graphql`, availability: 'OPEN' })
+  expect(made).toMatchObject({ url: `${fixture.url}/l/by-graphql`, availability: 'OPEN' })
   for (const [input, type] of [
     [{ title: 'B', urlSlug: 'by-graphql' }, 'SlugTakenError'],
     [{ title: 'B', amount: 99 }, 'InvalidInputError'],
@@ -320,7 +320,7 @@ test('GraphQL makes, changes and lists, and refuses in types', async () => {
 
 describe('the QR code of a link', () => {
   const fetched = (path: string, merchant = shop) =>
-    fetch(`${stage.url}/merchant/api/payment-links${path}`, {
+    fetch(`${fixture.url}/merchant/api/payment-links${path}`, {
       headers: { Authorization: `Bearer ${merchant.token}` },
     })
 
@@ -330,7 +330,7 @@ describe('the QR code of a link', () => {
     expect([svg.status, svg.headers.get('Content-Type')]).toEqual([200, 'image/svg+xml'])
     expect([png.status, png.headers.get('Content-Type')]).toEqual([200, 'image/png'])
     const document = 'query ($id: ID!) { paymentLink(id: $id) { qr { svg png } } }'
-    const { body } = await stage.graphql(document, { id }, shop.token)
+    const { body } = await fixture.graphql(document, { id }, shop.token)
     expect(body['data'].paymentLink.qr).toEqual({
       svg: await svg.text(),
       png: Buffer.from(await png.arrayBuffer()).toString('base64'),

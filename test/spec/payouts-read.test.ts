@@ -3,17 +3,17 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import type { TestMerchant } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
 import { day, fieldsOf, payoutsOn } from '../kit/payouts.ts'
-import { customer, openStage } from '../kit/stage.ts'
+import { customer, openFixture } from '../kit/fixture.ts'
 
-const stage = await openStage()
-const { shop, payOut, ahead, record, cancel } = payoutsOn(stage)
-const { pool } = stage.database.database
+const fixture = await openFixture()
+const { shop, payOut, ahead, record, cancel } = payoutsOn(fixture)
+const { pool } = fixture.database.database
 
 let merchant: TestMerchant
 let beneficiary: number
 const made: { id: number; reference: string }[] = []
 
-const list = (query = '', token = merchant.token) => stage.rest('GET', `/payouts${query}`, { token })
+const list = (query = '', token = merchant.token) => fixture.rest('GET', `/payouts${query}`, { token })
 async function idsOf(query: string): Promise<number[]> {
   const { status, body } = await list(query)
   expect(status).toBe(200)
@@ -25,7 +25,7 @@ const nth = (...places: number[]) => places.map((place) => made[place]?.id)
 beforeAll(async () => {
   merchant = await shop()
   const { token } = merchant
-  const saved = await stage.rest('POST', '/beneficiaries', {
+  const saved = await fixture.rest('POST', '/beneficiaries', {
     token,
     body: { name: 'Awa', account: '70009901', payment_method: 'OperatorA' },
   })
@@ -117,21 +117,21 @@ describe('GET /payouts', () => {
 describe('GET /payouts/{id}', () => {
   test('404 an id of nobody, or of another merchant, as if it did not exist', async () => {
     const stranger = await shop(0)
-    const theirs = await stage.rest('GET', `/payouts/${made[0]?.id}`, { token: stranger.token })
-    const nobodys = await stage.rest('GET', '/payouts/999999999', { token: stranger.token })
+    const theirs = await fixture.rest('GET', `/payouts/${made[0]?.id}`, { token: stranger.token })
+    const nobodys = await fixture.rest('GET', '/payouts/999999999', { token: stranger.token })
     expect([theirs.status, nobodys.status]).toEqual([404, 404])
     expect({ ...theirs.body, request_id: '' }).toEqual({ ...nobodys.body, request_id: '' })
   })
 
   test.each(['abc', '0', '-1', '1.5', '99999999999999999999'])('400 no id: %s', async (id) => {
-    const answer = await stage.rest('GET', `/payouts/${id}`, { token: merchant.token })
+    const answer = await fixture.rest('GET', `/payouts/${id}`, { token: merchant.token })
     expect([answer.status, ...fieldsOf(answer)]).toEqual([400, 'id'])
   })
 
   test('of one that was not covered when due: why, and what can be done', async () => {
     const poor = await shop(0)
     const { body } = await payOut(poor, { scheduled_at: ahead(1_000) })
-    await stage.advance(2_000)
+    await fixture.advance(2_000)
     await pool.query(`SELECT begin_payouts('OperatorA', 512, 30000, 12000)`)
     await eventually(async () =>
       expect(await record(poor, body['data'].id)).toMatchObject({
@@ -151,20 +151,20 @@ describe('GET /payouts/{id}', () => {
 
   test('a path knows no other method', async () => {
     const { token } = merchant
-    const { status, headers } = await stage.rest('DELETE', `/payouts/${made[0]?.id}`, { token })
+    const { status, headers } = await fixture.rest('DELETE', `/payouts/${made[0]?.id}`, { token })
     expect([status, headers.get('Allow')]).toEqual([405, 'GET, HEAD'])
   })
 })
 
 test('403 without the scope, by either door', async () => {
-  const { body } = await stage.rest('POST', '/auth', {
+  const { body } = await fixture.rest('POST', '/auth', {
     headers: { 'X-API-Key': merchant.apiKey, 'X-API-Secret': merchant.apiSecret },
     body: { scopes: ['pay', 'balance', 'deposit'] },
   })
   const token = body['data'].token as string
   const refused = [
     await list('', token),
-    await stage.rest('GET', `/payouts/${made[0]?.id}`, { token }),
+    await fixture.rest('GET', `/payouts/${made[0]?.id}`, { token }),
     await payOut({ ...merchant, token }),
   ]
   for (const answer of refused)
@@ -173,14 +173,14 @@ test('403 without the scope, by either door', async () => {
     '{ payouts { totalCount } }',
     'mutation { cancelPayout(id: "1") { __typename } }',
   ]) {
-    const answer = await stage.graphql(document, {}, token)
+    const answer = await fixture.graphql(document, {}, token)
     expect(answer.body['errors'][0].extensions.code).toBe('FORBIDDEN')
   }
 })
 
 describe('payouts in GraphQL', () => {
   const read = async (document: string, variables: object = {}) => {
-    const { body } = await stage.graphql(document, variables, merchant.token)
+    const { body } = await fixture.graphql(document, variables, merchant.token)
     return body
   }
 
@@ -236,7 +236,7 @@ describe('payouts in GraphQL', () => {
 describe('payoutChanged', () => {
   const follow = (token: string, field: string, fields: string, after: string) => {
     const client = createClient({
-      url: `${stage.url}/graphql`,
+      url: `${fixture.url}/graphql`,
       headers: { Authorization: `Bearer ${token}` },
       retryAttempts: 0,
     })
@@ -257,12 +257,12 @@ describe('payoutChanged', () => {
   test('every change of every payout in order, and none of another kind; either stream resumes', async () => {
     const other = await shop(10_000, { threshold: 0 })
     const { body } = await payOut(other, { reference: 'p-1' })
-    await stage.paid(other, { reference: 't-1' })
+    await fixture.paid(other, { reference: 't-1' })
     await cancel(other, body['data'].id)
-    await stage.paid(other, { reference: 't-2' })
+    await fixture.paid(other, { reference: 't-2' })
     await eventually(async () => {
       const { rows } = await pool.query(
-        'SELECT position FROM stream_head WHERE merchant_id = $1 AND position = 4',
+        'SELECT position FROM event_log_position WHERE merchant_id = $1 AND position = 4',
         [other.merchantId],
       )
       expect(rows).toHaveLength(1)
@@ -301,7 +301,7 @@ test('one for a time between two milliseconds: at the later one, at both doors',
   const at = ahead(day)
   const between = at.replace('Z', '0001Z')
   const byRest = (await payOut(poor, { scheduled_at: between })).body['data']
-  const { body } = await stage.graphql(
+  const { body } = await fixture.graphql(
     `mutation { createPayout(input: { amount: 5000, paymentMethod: OperatorA, scheduledAt: "${between}",
       destinationPhone: "${customer('00')}" }) { ... on Payout { scheduledAt } } }`,
     {},

@@ -6,28 +6,28 @@ import { balanceOf, fundedMerchant } from '../kit/money.ts'
 import {
   cancelPayout,
   createPayouts,
-  movementsOf,
+  entriesOf,
   openPayout,
   type PayoutItem,
   payoutItem,
 } from '../kit/money-out.ts'
 import { controlToken } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
-import { customer, hour, minute, openStage, perOperator, second } from '../kit/stage.ts'
+import { customer, hour, minute, openFixture, perOperator, second } from '../kit/fixture.ts'
 
 // What becomes of payouts after they were made: the engine begins them, operators of the simulator pay.
 
-const stage = await openStage({ OPERATOR_B_BREAKER_OPEN_MS: '500' })
-const { pool } = stage.database.database
+const fixture = await openFixture({ OPERATOR_B_BREAKER_OPEN_MS: '500' })
+const { pool } = fixture.database.database
 const shop = await fundedMerchant(pool, 10_000_000n)
 const day = 24 * hour
 
 const payout = (scenario: string, more: Partial<PayoutItem> = {}, parameter?: string) =>
   openPayout(pool, shop, { phone: customer(scenario, parameter), ...more })
-const inService = (ms: number) => new Date(stage.app.services.clock.now().getTime() + ms)
+const inService = (ms: number) => new Date(fixture.app.services.clock.now().getTime() + ms)
 
 async function standing(id: bigint): Promise<Record<string, unknown>> {
-  const { rows } = await stage.database.owner.query<Record<string, unknown>>(
+  const { rows } = await fixture.database.owner.query<Record<string, unknown>>(
     `SELECT status, failure_reason AS reason, settled_amount::int AS settled, reversed_at IS NOT NULL AS back
      FROM payout WHERE id = $1`,
     [id],
@@ -40,12 +40,12 @@ const becomes = (id: bigint, what: object, withinMs?: number) =>
 
 /** How often, and for how much, the operator paid this out, by its own book. */
 async function paidOut(id: bigint): Promise<[string, number, string][]> {
-  const { rows } = await stage.database.owner.query<{ name: string }>(
+  const { rows } = await fixture.database.owner.query<{ name: string }>(
     'SELECT correlation_id AS name FROM operator_request WHERE payout_id = $1',
     [id],
   )
   if (rows.length === 0) return []
-  const answer = await fetch(`${stage.simulator.url}/_sim/invariants?clientRef=${rows[0]?.name}`, {
+  const answer = await fetch(`${fixture.simulator.url}/_sim/invariants?clientRef=${rows[0]?.name}`, {
     headers: { 'x-control-token': controlToken },
   })
   const { executions } = (await answer.json()) as {
@@ -55,7 +55,7 @@ async function paidOut(id: bigint): Promise<[string, number, string][]> {
 }
 
 async function told(id: bigint): Promise<string[]> {
-  const { rows } = await stage.database.owner.query<{ type: string }>(
+  const { rows } = await fixture.database.owner.query<{ type: string }>(
     `SELECT type FROM event WHERE data->>'payout_id' = $1 ORDER BY id`,
     [String(id)],
   )
@@ -64,7 +64,7 @@ async function told(id: bigint): Promise<string[]> {
 
 /** How many were not sent yet, or have no answer: not even the end of their connection. */
 async function notAnswered(ids: readonly bigint[]): Promise<number> {
-  const { rows } = await stage.database.owner.query<{ n: number }>(
+  const { rows } = await fixture.database.owner.query<{ n: number }>(
     `SELECT count(*)::int AS n FROM payout p LEFT JOIN operator_request r ON r.payout_id = p.id
      WHERE p.id = ANY ($1) AND coalesce(r.state, 'sending') = 'sending'`,
     [ids],
@@ -74,7 +74,7 @@ async function notAnswered(ids: readonly bigint[]): Promise<number> {
 
 /** What takes half a minute of the machine's time, now: nothing of an earlier send can still arrive. */
 async function letFencesFall(): Promise<void> {
-  await stage.database.owner.query(
+  await fixture.database.owner.query(
     `UPDATE operator_request SET fence_until = now() - interval '1 s', query_after = NULL
      WHERE payout_id IS NOT NULL AND state <> 'settled'`,
   )
@@ -84,7 +84,7 @@ async function letFencesFall(): Promise<void> {
 async function letTimePass(ids: readonly bigint[], status: string, stepMs = 5 * second): Promise<void> {
   await eventually(async () => {
     await letFencesFall()
-    await stage.advance(stepMs)
+    await fixture.advance(stepMs)
     await new Promise((resolve) => setTimeout(resolve, 150))
     const states = await Promise.all(ids.map(standing))
     expect(states.map((state) => state['status'])).toEqual(ids.map(() => status))
@@ -105,7 +105,7 @@ test('a payout that is made is on its way at once, by each operator, and is comp
     expect(await paidOut(id)).toEqual(paidOnce)
     expect(await told(id)).toEqual(once)
     const clearing = `clearing_operator_${provider.slice(-1).toLowerCase()}`
-    expect(await movementsOf(pool, `payout:${id}`)).toEqual([
+    expect(await entriesOf(pool, `payout:${id}`)).toEqual([
       'reserve available > reserved 1000',
       `post reserved > ${clearing} 1000`,
     ])
@@ -116,7 +116,7 @@ test('one that is refused is failed, and its money is free again', async () => {
   const ids = await perOperator((provider) => payout('05', { provider }))
   for (const id of Object.values(ids)) {
     await becomes(id, { status: 'failed', reason: 'PAYEE_NOT_ALLOWED' })
-    expect(await movementsOf(pool, `payout:${id}`)).toEqual([
+    expect(await entriesOf(pool, `payout:${id}`)).toEqual([
       'reserve available > reserved 1000',
       'void reserved > available 1000',
     ])
@@ -125,12 +125,12 @@ test('one that is refused is failed, and its money is free again', async () => {
 
 test('one for a day to come is sent then: not before, and once', async () => {
   const id = await payout('00', { scheduledAt: inService(2 * hour) })
-  await stage.advance(hour)
+  await fixture.advance(hour)
   // Whoever looked now found nothing.
-  await sendDuePayouts(stage.app.services, 'OperatorA')
+  await sendDuePayouts(fixture.app.services, 'OperatorA')
   expect(await standing(id)).toMatchObject({ status: 'pending' })
-  expect(await movementsOf(pool, `payout:${id}`)).toEqual([])
-  await stage.advance(hour + second)
+  expect(await entriesOf(pool, `payout:${id}`)).toEqual([])
+  await fixture.advance(hour + second)
   await becomes(id, { status: 'completed' })
   expect(await paidOut(id)).toEqual(paidOnce)
   expect(await told(id)).toEqual(once)
@@ -143,7 +143,7 @@ test('what is not covered when it is due fails, and never leaves', async () => {
       openPayout(pool, poor, { amount, phone: customer('00'), scheduledAt: inService(hour) }),
     ),
   )
-  await stage.advance(hour + second)
+  await fixture.advance(hour + second)
   const ends = await eventually(async () => {
     const states = await Promise.all(ids.map(standing))
     expect(new Set(states.map(({ status }) => status))).toEqual(new Set(['completed', 'failed']))
@@ -160,10 +160,10 @@ test('whoever cancels and whoever sends at the same moment: each payout is one o
     Array.from({ length: 24 }, () => payoutItem(shop, { phone: customer('00'), scheduledAt: at })),
   )
   const ids = made.map(({ payoutId }) => payoutId ?? 0n)
-  await stage.advance(hour - 5)
+  await fixture.advance(hour - 5)
   await Promise.all([
-    stage.advance(second),
-    sendDuePayouts(stage.app.services, 'OperatorA'),
+    fixture.advance(second),
+    sendDuePayouts(fixture.app.services, 'OperatorA'),
     ...ids.map((id) => cancelPayout(pool, shop.merchantId, id)),
   ])
   await eventually(async () => {
@@ -177,15 +177,15 @@ test('whoever cancels and whoever sends at the same moment: each payout is one o
 })
 
 test('while an operator is known to be down payouts wait, and can be cancelled; then they go', async () => {
-  await stage.outage('OperatorB', '5xx')
+  await fixture.outage('OperatorB', '5xx')
   const begun = await Promise.all(Array.from({ length: 6 }, () => payout('00', { provider: 'OperatorB' })))
   await eventually(async () =>
-    expect(stage.app.services.operators.find('OperatorB')?.availability('disburse')).toBe('down'),
+    expect(fixture.app.services.operators.find('OperatorB')?.availability('disburse')).toBe('down'),
   )
   // A statement that was under way when the operator was found to be down may still begin one.
   const tryOne = async () => {
     const one = await payout('00', { provider: 'OperatorB' })
-    await sendDuePayouts(stage.app.services, 'OperatorB')
+    await sendDuePayouts(fixture.app.services, 'OperatorB')
     return one
   }
   let waits = await tryOne()
@@ -194,10 +194,10 @@ test('while an operator is known to be down payouts wait, and can be cancelled; 
     waits = await tryOne()
   }
   const goes = await payout('00', { provider: 'OperatorB' })
-  await sendDuePayouts(stage.app.services, 'OperatorB')
+  await sendDuePayouts(fixture.app.services, 'OperatorB')
   expect(await standing(waits)).toMatchObject({ status: 'pending' })
   expect(await cancelPayout(pool, shop.merchantId, waits)).toEqual({ moved: true, status: 'cancelled' })
-  await stage.outage('OperatorB', 'none')
+  await fixture.outage('OperatorB', 'none')
   await becomes(goes, { status: 'completed' })
   await letTimePass(begun, 'completed')
   for (const id of [...begun, goes]) expect(await paidOut(id)).toEqual(paidOnce)
@@ -222,15 +222,15 @@ test('the answer is lost, wrong or late: paid out once, as if nothing had been',
 test('41 pays less: what was paid is gone, the rest is free; 40 is given back', async () => {
   const less = await payout('41', { amount: 2_000n })
   await becomes(less, { status: 'completed', settled: 1_999 })
-  expect((await movementsOf(pool, `payout:${less}`)).slice(1)).toEqual([
+  expect((await entriesOf(pool, `payout:${less}`)).slice(1)).toEqual([
     'post reserved > clearing_operator_a 1999',
     'release reserved > available 1',
   ])
   const given = await payout('40', { provider: 'OperatorC' })
   await letTimePass([given], 'completed')
-  await stage.advance(2 * minute)
+  await fixture.advance(2 * minute)
   await becomes(given, { status: 'completed', back: true })
-  expect((await movementsOf(pool, `payout:${given}`)).at(-1)).toBe(
+  expect((await entriesOf(pool, `payout:${given}`)).at(-1)).toBe(
     'reverse clearing_operator_c > available 1000',
   )
 })
@@ -245,7 +245,7 @@ test('27 is never reachable: tried for a day, then failed, and nothing left', as
   await eventually(async () => {
     for (const id of ids) expect(await standing(id)).toMatchObject({ status: 'processing' })
   })
-  await stage.advance(day)
+  await fixture.advance(day)
   await letTimePass(ids, 'failed', minute)
   for (const id of ids) {
     expect(await standing(id)).toMatchObject({ reason: 'OPERATOR_UNAVAILABLE' })
@@ -254,13 +254,13 @@ test('27 is never reachable: tried for a day, then failed, and nothing left', as
 }, 30_000)
 
 test('51, our float is empty: tried for a day, then failed, and the money is free again', async () => {
-  const poor = await stage.merchant()
-  await stage.fund(poor, 20_000)
+  const poor = await fixture.merchant()
+  await fixture.fund(poor, 20_000)
   const { token } = poor
-  const money = async () => (await stage.rest('GET', '/balance', { token })).body.data
+  const money = async () => (await fixture.rest('GET', '/balance', { token })).body.data
   const ids = await perOperator(async (provider) => {
     const order = { payment_method: provider, destination_phone: customer('51'), amount: 5_000 }
-    const { status, body } = await stage.rest('POST', '/payouts', { token, body: order })
+    const { status, body } = await fixture.rest('POST', '/payouts', { token, body: order })
     expect(status).toBe(201)
     return BigInt(body.data.id)
   })
@@ -268,9 +268,9 @@ test('51, our float is empty: tried for a day, then failed, and the money is fre
   await eventually(async () => {
     for (const id of all) expect(await standing(id)).toMatchObject({ status: 'processing' })
   })
-  await stage.advance(23 * hour)
+  await fixture.advance(23 * hour)
   expect(await money()).toMatchObject({ available: 0, reserved: 20_000 })
-  await stage.advance(hour)
+  await fixture.advance(hour)
   await letTimePass(all, 'failed', minute)
   expect(await money()).toMatchObject({ available: 20_000, reserved: 0 })
   for (const id of all) {
@@ -284,17 +284,17 @@ test('what became due while nothing ran goes with the next start', async () => {
   const ids = await perOperator((provider: Provider) =>
     payout('00', { provider, scheduledAt: inService(day) }),
   )
-  await stage.app.close()
-  await (await openSandboxClock(stage.database.owner)).advance(2 * day)
+  await fixture.app.close()
+  await (await openSandboxClock(fixture.database.owner)).advance(2 * day)
   for (const id of Object.values(ids)) expect(await standing(id)).toMatchObject({ status: 'pending' })
-  await stage.sibling()
+  await fixture.sibling()
   await eventually(async () => expect(await notAnswered(Object.values(ids))).toBe(0))
-  await (await openSandboxClock(stage.database.owner)).advance(4 * second)
+  await (await openSandboxClock(fixture.database.owner)).advance(4 * second)
   for (const provider of providers) {
     const id = ids[provider] ?? 0n
     await becomes(id, { status: 'completed' })
     expect(await paidOut(id)).toEqual(paidOnce)
   }
-  const { reserved } = await balanceOf(stage.database.owner, shop.merchantId)
+  const { reserved } = await balanceOf(fixture.database.owner, shop.merchantId)
   expect(reserved).toBe(0n)
 })

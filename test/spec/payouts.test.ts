@@ -4,12 +4,12 @@ import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-ou
 import type { RestAnswer } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
 import { day, fieldsOf, payoutsOn } from '../kit/payouts.ts'
-import { customer, openStage } from '../kit/stage.ts'
+import { customer, openFixture } from '../kit/fixture.ts'
 
-const stage = await openStage()
-const { shop, payOut, ahead, money, record, cancel, told, written } = payoutsOn(stage)
-const { pool } = stage.database.database
-const { owner } = stage.database
+const fixture = await openFixture()
+const { shop, payOut, ahead, money, record, cancel, told, written } = payoutsOn(fixture)
+const { pool } = fixture.database.database
+const { owner } = fixture.database
 
 const nothing = { payouts: 0, reserves: 0, told: 0, requests: 0 }
 const made = ({ status, body }: RestAnswer) => {
@@ -118,8 +118,8 @@ describe('POST /payouts', () => {
 
   test('400 tells a merchant that owes what it owes', async () => {
     const merchant = await shop(0)
-    const { transaction_id: id } = await stage.paid(merchant, { customer_phone: customer('00') })
-    await eventually(async () => expect(await stage.statusOf(merchant, id)).toBe('success'))
+    const { transaction_id: id } = await fixture.paid(merchant, { customer_phone: customer('00') })
+    await eventually(async () => expect(await fixture.statusOf(merchant, id)).toBe('success'))
     made(await payOut(merchant))
     await pool.query(`SELECT reverse_many(ARRAY[$1::bigint], '{query}', ARRAY['{}'::jsonb])`, [id])
     const answer = await payOut(merchant)
@@ -170,7 +170,7 @@ describe('the reference of a payout', () => {
 
   test('is its own among payouts: a payment or another merchant may have it too', async () => {
     const [one, two] = [await shop(), await shop()]
-    await stage.paid(one, { reference: 'shared' })
+    await fixture.paid(one, { reference: 'shared' })
     for (const merchant of [one, two]) {
       made(await payOut(merchant, { reference: 'shared' }))
       expect(await written(merchant)).toMatchObject({ payouts: 1 })
@@ -194,7 +194,7 @@ describe('a payout for a day to come', () => {
   })
 
   test('400 in the past or over 366 days ahead, by the clock of the service', async () => {
-    await stage.advance(day)
+    await fixture.advance(day)
     const merchant = await shop()
     for (const at of [ahead(-1), new Date().toISOString(), ahead(366 * day + 60_000), '2020-01-01']) {
       const answer = await payOut(merchant, { scheduled_at: at })
@@ -220,7 +220,7 @@ describe('while payments out are halted', () => {
 describe('a payout to a beneficiary', () => {
   const save = async (merchant: { token: string }, more: object = {}) => {
     const body = { name: 'Awa Traoré', account: '70 00 99 01', payment_method: 'OperatorC', ...more }
-    const answer = await stage.rest('POST', '/beneficiaries', { token: merchant.token, body })
+    const answer = await fixture.rest('POST', '/beneficiaries', { token: merchant.token, body })
     expect(answer.status).toBe(201)
     return answer.body['data'].id as number
   }
@@ -231,12 +231,12 @@ describe('a payout to a beneficiary', () => {
     const data = made(await payOut(merchant, { beneficiary_id: id, scheduled_at: ahead(day) }))
     const paid = { payment_method: 'OperatorC', destination_phone: '+22370009901', beneficiary_id: id }
     expect(data).toMatchObject(paid)
-    await stage.rest('PUT', `/beneficiaries/${id}`, {
+    await fixture.rest('PUT', `/beneficiaries/${id}`, {
       token: merchant.token,
       body: { name: 'Binta', account: '70 00 99 02', payment_method: 'OperatorD' },
     })
     expect(await record(merchant, data['id'])).toMatchObject(paid)
-    const { body } = await stage.graphql(
+    const { body } = await fixture.graphql(
       '{ payouts { nodes { beneficiaryName beneficiary { databaseId name } } } }',
       {},
       merchant.token,
@@ -259,7 +259,7 @@ describe('a payout to a beneficiary', () => {
   test('400 one that is not active, or has a bank', async () => {
     const merchant = await shop()
     const id = await save(merchant)
-    await stage.rest('PUT', `/beneficiaries/${id}`, { token: merchant.token, body: { is_active: false } })
+    await fixture.rest('PUT', `/beneficiaries/${id}`, { token: merchant.token, body: { is_active: false } })
     const bank = await save(merchant, { account: 'ML013 0123', payment_method: 'BankTransfer' })
     for (const beneficiary of [id, bank]) {
       const answer = await payOut(merchant, { beneficiary_id: beneficiary })
@@ -282,8 +282,8 @@ describe('a payout to a beneficiary', () => {
     const body = { beneficiary_id: id, scheduled_at: ahead(1_000) }
     const headers = { 'Idempotency-Key': randomUUID() }
     const first = made(await payOut(merchant, body, headers))
-    await stage.rest('PUT', `/beneficiaries/${id}`, { token: merchant.token, body: { is_active: false } })
-    await stage.advance(2_000)
+    await fixture.rest('PUT', `/beneficiaries/${id}`, { token: merchant.token, body: { is_active: false } })
+    await fixture.advance(2_000)
     // The process died before it could keep the answer.
     await owner.query('UPDATE idempotency_key SET answer = NULL, locked_until = now() WHERE key = $1', [
       headers['Idempotency-Key'],
@@ -324,11 +324,11 @@ describe('where a merchant asks for approval', () => {
   test('nobody decides in seven days: it is cancelled, and the money free again', async () => {
     const merchant = await shop(30_000, { threshold: 0 })
     const { id } = made(await payOut(merchant, { amount: 10_000 }))
-    await stage.advance(7 * day - 60_000)
+    await fixture.advance(7 * day - 60_000)
     await pool.query('SELECT expire_approvals(100)')
     expect(await record(merchant, id)).toMatchObject({ status: 'pending', approval: 'pending' })
     expect(await money(merchant)).toEqual({ available: 20_000, reserved: 10_000 })
-    await stage.advance(60_000)
+    await fixture.advance(60_000)
     await pool.query('SELECT expire_approvals(100)')
     await eventually(async () =>
       expect(await record(merchant, id)).toMatchObject({ status: 'cancelled', approval: 'expired' }),
@@ -351,7 +351,7 @@ describe('cancelPayout', () => {
     expect(await told(id)).toEqual(['payout_pending', 'payout_cancelled'])
     expect(await record(merchant, id)).toMatchObject({ settled_at: expect.any(String) })
     const document = `query ($id: ID) { payout(id: $id) { ledgerEntries { step debit credit amount } } }`
-    const { body } = await stage.graphql(document, { id: String(id) }, merchant.token)
+    const { body } = await fixture.graphql(document, { id: String(id) }, merchant.token)
     expect(body['data'].payout.ledgerEntries).toEqual([
       { step: 'RESERVE', debit: 'AVAILABLE', credit: 'RESERVED', amount: 10_000 },
       { step: 'VOID', debit: 'RESERVED', credit: 'AVAILABLE', amount: 10_000 },
@@ -362,7 +362,7 @@ describe('cancelPayout', () => {
     const merchant = await shop()
     const { id } = made(await payOut(merchant, { scheduled_at: ahead(day) }))
     expect(await cancel(merchant, id)).toMatchObject({ status: 'CANCELLED' })
-    await stage.advance(2 * day)
+    await fixture.advance(2 * day)
     await pool.query(`SELECT begin_payouts('OperatorA', 512, 30000, 12000)`)
     expect(await record(merchant, id)).toMatchObject({ status: 'cancelled' })
     expect(await money(merchant)).toEqual({ available: 1_000_000, reserved: 0 })

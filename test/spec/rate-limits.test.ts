@@ -5,12 +5,12 @@ import { WebSocket } from 'ws'
 import { routes } from '../../src/http/rest/routes.ts'
 import { limits } from '../../src/shared/limits.ts'
 import type { RestAnswer, TestMerchant } from '../kit/app.ts'
-import { openStage } from '../kit/stage.ts'
+import { openFixture } from '../kit/fixture.ts'
 
 // The general limits of requests: decisions, Everywhere (429, its headers, check order).
 
 const [writes, reads, perAddress] = [5, 8, 3]
-const stage = await openStage({
+const fixture = await openFixture({
   RATE_LIMIT_WRITES: String(writes),
   RATE_LIMIT_READS: String(reads),
   RATE_LIMIT_PUBLIC: String(perAddress),
@@ -19,7 +19,7 @@ const stage = await openStage({
 
 async function tokenOf(shop: TestMerchant): Promise<string> {
   const headers = { 'X-API-Key': shop.apiKey, 'X-API-Secret': shop.apiSecret }
-  const { body } = await stage.rest('POST', '/auth', { headers, body: { scopes: ['pay'] } })
+  const { body } = await fixture.rest('POST', '/auth', { headers, body: { scopes: ['pay'] } })
   return body['data'].token as string
 }
 const fund = 'mutation { sandboxFund(amount: 1) }'
@@ -38,12 +38,12 @@ async function rush(perSecond: number, ask: () => Promise<RestAnswer>) {
 
 describe('a merchant', () => {
   test('may write so often in a second, whichever door and token', async () => {
-    const shop = await stage.merchant()
+    const shop = await fixture.merchant()
     const other = await tokenOf(shop)
     let turn = 0
     const { passed, refused, most } = await rush(writes, () => {
       turn += 1
-      return turn % 2 ? stage.pay({ token: other }) : stage.graphql(fund, {}, shop.token)
+      return turn % 2 ? fixture.pay({ token: other }) : fixture.graphql(fund, {}, shop.token)
     })
     expect(passed.length).toBeGreaterThanOrEqual(writes)
     expect(passed.length).toBeLessThanOrEqual(most)
@@ -51,10 +51,10 @@ describe('a merchant', () => {
   })
 
   test('has less with one token, and is told so; its other tokens go on', async () => {
-    const shop = await stage.merchant()
+    const shop = await fixture.merchant()
     const other = await tokenOf(shop)
-    const { passed, refused, most } = await rush(ofToken(writes), () => stage.pay(shop))
-    expect(await stage.pay({ token: other })).not.toMatchObject({ status: 429 })
+    const { passed, refused, most } = await rush(ofToken(writes), () => fixture.pay(shop))
+    expect(await fixture.pay({ token: other })).not.toMatchObject({ status: 429 })
     expect(passed.length).toBeGreaterThanOrEqual(ofToken(writes))
     expect(passed.length).toBeLessThanOrEqual(most)
     expect(refused.length).toBe(40 - passed.length)
@@ -73,11 +73,11 @@ describe('a merchant', () => {
   })
 
   test('is counted over all nodes', async () => {
-    const [shop, other] = [await stage.merchant(), await stage.sibling()]
+    const [shop, other] = [await fixture.merchant(), await fixture.sibling()]
     let turn = 0
     const { passed, refused, most } = await rush(ofToken(writes), async () => {
       turn += 1
-      if (turn % 2) return stage.pay(shop)
+      if (turn % 2) return fixture.pay(shop)
       const { status, headers } = await fetch(`${other}/merchant/api/pay`, {
         method: 'POST',
         headers: { Authorization: `Bearer ${shop.token}` },
@@ -90,43 +90,43 @@ describe('a merchant', () => {
   })
 
   test('reads on while it may not write, and its neighbour does not notice', async () => {
-    const [shop, neighbour] = [await stage.merchant(), await stage.merchant()]
+    const [shop, neighbour] = [await fixture.merchant(), await fixture.merchant()]
     const [storm] = await Promise.all([
-      rush(writes, () => stage.pay(shop)),
-      stage.paid(neighbour),
-      stage.available(shop),
+      rush(writes, () => fixture.pay(shop)),
+      fixture.paid(neighbour),
+      fixture.available(shop),
     ])
     expect(storm.refused.length).toBeGreaterThan(0)
-    const list = () => stage.rest('GET', '/transactions', { token: shop.token })
+    const list = () => fixture.rest('GET', '/transactions', { token: shop.token })
     const reading = await rush(reads, list)
     expect(reading.passed.length).toBeLessThanOrEqual(reading.most)
     expect(reading.refused.length).toBeGreaterThan(0)
   })
 
   test('hears 401 and 403 before 429, and 429 before 400; nothing of it is written', async () => {
-    const shop = await stage.merchant()
-    const narrow = await stage.rest('POST', '/auth', {
+    const shop = await fixture.merchant()
+    const narrow = await fixture.rest('POST', '/auth', {
       headers: { 'X-API-Key': shop.apiKey, 'X-API-Secret': shop.apiSecret },
       body: { scopes: ['balance'] },
     })
-    const before = await stage.rowCounts()
+    const before = await fixture.rowCounts()
     const wrong = { token: shop.token, body: { amount: 'much' } }
     const [storm, stranger, lacking] = await Promise.all([
-      rush(writes, () => stage.rest('POST', '/pay', wrong)),
-      many(10, () => stage.rest('POST', '/pay', { ...wrong, token: 'none' })),
-      many(10, () => stage.rest('POST', '/pay', { ...wrong, token: narrow.body['data'].token as string })),
+      rush(writes, () => fixture.rest('POST', '/pay', wrong)),
+      many(10, () => fixture.rest('POST', '/pay', { ...wrong, token: 'none' })),
+      many(10, () => fixture.rest('POST', '/pay', { ...wrong, token: narrow.body['data'].token as string })),
     ])
     expect(new Set(storm.passed.map(({ status }) => status))).toEqual(new Set([400]))
     expect(storm.refused.length).toBeGreaterThan(0)
     expect(new Set(stranger.map(({ status }) => status))).toEqual(new Set([401]))
     expect(new Set(lacking.map(({ status }) => status))).toEqual(new Set([403]))
-    expect(await stage.rowCounts()).toEqual(before)
+    expect(await fixture.rowCounts()).toEqual(before)
   })
 
   test('is counted on a WebSocket too', async () => {
-    const shop = await stage.merchant()
+    const shop = await fixture.merchant()
     const client = createClient({
-      url: stage.url.replace('http', 'ws') + '/graphql',
+      url: fixture.url.replace('http', 'ws') + '/graphql',
       webSocketImpl: WebSocket,
       connectionParams: { authorization: `Bearer ${shop.token}` },
     })
@@ -145,7 +145,7 @@ describe('a merchant', () => {
 
 describe('an address', () => {
   const from = (address: string, path = '/payment/status/nothing') =>
-    stage.rest('GET', path, { headers: { 'X-Forwarded-For': address } })
+    fixture.rest('GET', path, { headers: { 'X-Forwarded-For': address } })
   const statuses = (answers: RestAnswer[]) => answers.map(({ status }) => status).toSorted((a, b) => a - b)
 
   test('may ask a public route so often in a minute; another address and another route may too', async () => {
@@ -166,15 +166,15 @@ describe('an address', () => {
   })
 
   test('asks GraphQL so often without a token', async () => {
-    const ask = () => stage.graphql('{ serviceStatus { status } }')
+    const ask = () => fixture.graphql('{ serviceStatus { status } }')
     expect(statuses(await many(perAddress + 1, ask))).toEqual([200, 200, 200, 429])
   })
 })
 
 test('every answer of a limited route says how many more may come, whatever was wrong', async () => {
-  const shop = await stage.merchant()
+  const shop = await fixture.merchant()
   const headers = { 'X-API-Key': shop.apiKey, 'X-API-Secret': shop.apiSecret }
-  const none = await stage.rest('POST', '/auth', { headers, body: { scopes: ['pay'] } })
+  const none = await fixture.rest('POST', '/auth', { headers, body: { scopes: ['pay'] } })
   const narrow = none.body['data'].token as string
   const large = { headers, body: { scopes: 'x'.repeat(200_000) } }
   // Balancers ask for the status without a limit.
@@ -188,7 +188,7 @@ test('every answer of a limited route says how many more may come, whatever was 
   const silent = []
   const seen = new Set<number>()
   for (const { method, path, options } of asks) {
-    const answer = await stage.rest(method, path, options)
+    const answer = await fixture.rest(method, path, options)
     seen.add(answer.status)
     const [policy, left] = [answer.headers.get('ratelimit-policy'), answer.headers.get('ratelimit')]
     const named = (text: string | null, form: RegExp) =>

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { providers } from '../../src/shared/providers.ts'
-import { movementsOf } from '../kit/money-out.ts'
+import { entriesOf } from '../kit/money-out.ts'
 import type { TestMerchant } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
-import { customer, each, openStage, perOperator } from '../kit/stage.ts'
+import { customer, each, openFixture, perOperator } from '../kit/fixture.ts'
 
 // GraphQL `refundTransaction`. How long it waits is made shorter where it waits in vain.
 const wait = vi.hoisted(() => ({ ms: null as number | null }))
@@ -22,12 +22,12 @@ vi.mock(import('../../src/requests/schedule.ts'), async (original) =>
   (await import('../kit/quick-polls.ts')).quickPolls(await original()),
 )
 
-const stage = await openStage()
+const fixture = await openFixture()
 
 /** A payment that is paid, by one who pays at once where `body` says nothing else. @returns its id */
 async function paidOff(shop: TestMerchant, body: object = {}): Promise<number> {
-  const { transaction_id: id } = await stage.paid(shop, { customer_phone: customer('00'), ...body })
-  await eventually(async () => expect(await stage.statusOf(shop, id)).toBe('success'))
+  const { transaction_id: id } = await fixture.paid(shop, { customer_phone: customer('00'), ...body })
+  await eventually(async () => expect(await fixture.statusOf(shop, id)).toBe('success'))
   return id as number
 }
 
@@ -40,14 +40,14 @@ const document = `mutation ($id: ID!, $amount: Amount, $reason: String, $referen
     ... on Refusal { code message } } }`
 
 async function refund(shop: TestMerchant, id: unknown, more: object = {}) {
-  const { body } = await stage.graphql(document, { id: String(id), ...more }, shop.token)
+  const { body } = await fixture.graphql(document, { id: String(id), ...more }, shop.token)
   expect(body.errors).toBeUndefined()
   return body.data.refundTransaction
 }
 
 /** What a payment says of its refunds. */
 async function given(shop: TestMerchant, id: number) {
-  const { body } = await stage.graphql(
+  const { body } = await fixture.graphql(
     `query ($id: SafeInt!) { transaction(databaseId: $id) {
       status refundedAmount refunds { databaseId status amount } } }`,
     { id },
@@ -59,7 +59,7 @@ async function given(shop: TestMerchant, id: number) {
 
 test('of all of it: paid to the payer by the same operator, and the payment reversed', async () => {
   const told = await perOperator(async (operator) => {
-    const shop = await stage.merchant()
+    const shop = await fixture.merchant()
     const phone = customer('00')
     const id = await paidOff(shop, { payment_method: operator, customer_phone: phone, amount: 3_000 })
     const answer = await refund(shop, id, { reason: 'Article rendu' })
@@ -75,21 +75,21 @@ test('of all of it: paid to the payer by the same operator, and the payment reve
         requestData: { reason: 'Article rendu', refund_of: id },
       },
     })
-    expect(await stage.executionsOf(answer.databaseId)).toMatchObject([
+    expect(await fixture.executionsOf(answer.databaseId)).toMatchObject([
       { operator, kind: 'disburse', count: 1, amount: '3000' },
     ])
     expect(await given(shop, id)).toMatchObject({ status: 'REVERSED', refundedAmount: 3_000 })
-    expect(await stage.available(shop)).toBe(0)
-    return [await stage.eventsOf(id), await stage.eventsOf(answer.databaseId)]
+    expect(await fixture.available(shop)).toBe(0)
+    return [await fixture.eventsOf(id), await fixture.eventsOf(answer.databaseId)]
   })
   const events = ['payment_pending', 'payment_received', 'payment_reversed']
   expect(told).toEqual(each([events, ['deposit_processing', 'deposit_completed']]))
 })
 
 test('in parts: never more than was paid, and the last part makes it reversed', async () => {
-  const shop = await stage.merchant()
+  const shop = await fixture.merchant()
   const id = await paidOff(shop, { amount: 5_000 })
-  await stage.fund(shop, 100_000)
+  await fixture.fund(shop, 100_000)
   const first = await refund(shop, id, { amount: 2_000 })
   expect(first.status).toBe('SUCCESS')
   expect(await given(shop, id)).toMatchObject({ status: 'SUCCESS', refundedAmount: 2_000 })
@@ -105,7 +105,7 @@ test('in parts: never more than was paid, and the last part makes it reversed', 
     ],
   })
   expect(await refund(shop, id)).toMatchObject({ code: 'NOT_REFUNDABLE' })
-  const { rows } = await stage.database.owner.query(
+  const { rows } = await fixture.database.owner.query(
     `SELECT data->'refunded' AS refunded, data->'amount' AS amount FROM event
      WHERE type = 'payment_reversed' AND data->>'transaction_id' = $1`,
     [String(id)],
@@ -114,9 +114,9 @@ test('in parts: never more than was paid, and the last part makes it reversed', 
 })
 
 test('ten at once of 60 % each: one', async () => {
-  const shop = await stage.merchant()
+  const shop = await fixture.merchant()
   const id = await paidOff(shop, { amount: 10_000 })
-  await stage.fund(shop, 1_000_000)
+  await fixture.fund(shop, 1_000_000)
   const answers = await Promise.all(Array.from({ length: 10 }, () => refund(shop, id, { amount: 6_000 })))
   const types = answers.map(({ __typename: type }) => type)
   expect(types.filter((type) => type === 'PaymentInitiation')).toHaveLength(1)
@@ -125,34 +125,34 @@ test('ten at once of 60 % each: one', async () => {
 })
 
 test('that fails changes nothing, and can be tried again; one under way counts', async () => {
-  const shop = await stage.merchant()
+  const shop = await fixture.merchant()
   // Who answers only when a person says so.
-  const id = (await stage.paid(shop, { amount: 5_000 }))['transaction_id'] as number
-  await stage.answer(id, 'confirm')
-  await eventually(async () => expect(await stage.statusOf(shop, id)).toBe('success'))
+  const id = (await fixture.paid(shop, { amount: 5_000 }))['transaction_id'] as number
+  await fixture.answer(id, 'confirm')
+  await eventually(async () => expect(await fixture.statusOf(shop, id)).toBe('success'))
   wait.ms = 200
   onTestFinished(() => {
     wait.ms = null
   })
   const first = await refund(shop, id)
   expect(first.status).toBe('PROCESSING')
-  await stage.fund(shop, 5_000)
+  await fixture.fund(shop, 5_000)
   expect(await refund(shop, id)).toMatchObject({ code: 'REFUND_TOO_LARGE' })
-  await stage.answer(first.databaseId, 'decline')
-  await eventually(async () => expect(await stage.statusOf(shop, first.databaseId)).toBe('failed'))
+  await fixture.answer(first.databaseId, 'decline')
+  await eventually(async () => expect(await fixture.statusOf(shop, first.databaseId)).toBe('failed'))
   expect(await given(shop, id)).toMatchObject({ status: 'SUCCESS', refundedAmount: 0 })
-  expect(await stage.available(shop)).toBe(10_000)
-  expect(await movementsOf(stage.database.owner, `transaction:${first.databaseId}`)).toHaveLength(2)
+  expect(await fixture.available(shop)).toBe(10_000)
+  expect(await entriesOf(fixture.database.owner, `transaction:${first.databaseId}`)).toHaveLength(2)
   const second = await refund(shop, id)
-  await stage.answer(second.databaseId, 'confirm')
-  await eventually(async () => expect(await stage.statusOf(shop, id)).toBe('reversed'))
-  expect(await stage.available(shop)).toBe(5_000)
+  await fixture.answer(second.databaseId, 'confirm')
+  await eventually(async () => expect(await fixture.statusOf(shop, id)).toBe('reversed'))
+  expect(await fixture.available(shop)).toBe(5_000)
 })
 
 test('goes to who paid, where the operator says that it was another number', async () => {
-  const shop = await stage.merchant()
+  const shop = await fixture.merchant()
   const id = await paidOff(shop, { amount: 2_000, payment_method: 'OperatorD' })
-  await stage.database.owner.query(
+  await fixture.database.owner.query(
     `UPDATE operator_request SET evidence = evidence || '{"counterparty": "22370000055"}'
      WHERE transaction_id = $1`,
     [id],
@@ -163,7 +163,7 @@ test('goes to who paid, where the operator says that it was another number', asy
 
 describe('is refused', () => {
   test('below 1,000, but for all that is left', async () => {
-    const shop = await stage.merchant()
+    const shop = await fixture.merchant()
     const [small, large] = [await paidOff(shop, { amount: 500 }), await paidOff(shop, { amount: 1_500 })]
     expect(await refund(shop, large, { amount: 999 })).toMatchObject({
       code: 'INVALID_INPUT',
@@ -175,35 +175,35 @@ describe('is refused', () => {
   })
 
   test("where it is not paid, a deposit, or not the merchant's", async () => {
-    const [shop, neighbour] = [await stage.merchant(), await stage.merchant()]
-    await stage.fund(shop, 10_000)
-    const { transaction_id: pending } = await stage.paid(shop)
-    const { body } = await stage.deposit(shop, { payment_method: 'OperatorD' })
+    const [shop, neighbour] = [await fixture.merchant(), await fixture.merchant()]
+    await fixture.fund(shop, 10_000)
+    const { transaction_id: pending } = await fixture.paid(shop)
+    const { body } = await fixture.deposit(shop, { payment_method: 'OperatorD' })
     const foreign = await paidOff(neighbour)
-    const before = await stage.rowCounts()
+    const before = await fixture.rowCounts()
     const answers = []
     for (const id of [pending, body.data.transaction_id, foreign, 999_999_999, 'rubbish'])
       answers.push((await refund(shop, id)).code)
     expect(answers).toEqual(['NOT_REFUNDABLE', 'NOT_REFUNDABLE', 'NOT_FOUND', 'NOT_FOUND', 'NOT_FOUND'])
-    expect(await stage.rowCounts()).toEqual(before)
+    expect(await fixture.rowCounts()).toEqual(before)
   })
 
   test('where the balance does not cover it, or the reference is taken', async () => {
-    const shop = await stage.merchant()
+    const shop = await fixture.merchant()
     const reference = randomUUID()
     const id = await paidOff(shop, { amount: 5_000, reference })
     expect(await refund(shop, id, { reference })).toMatchObject({ code: 'DUPLICATE_REFERENCE' })
-    await stage.deposit(shop, { amount: 1_000, payment_method: 'OperatorD' })
+    await fixture.deposit(shop, { amount: 1_000, payment_method: 'OperatorD' })
     expect(await refund(shop, id)).toMatchObject({ code: 'INSUFFICIENT_BALANCE' })
   })
 })
 
 test('by its global id, and again under its Idempotency-Key, also once the payment is reversed', async () => {
-  const shop = await stage.merchant()
+  const shop = await fixture.merchant()
   const id = await paidOff(shop, { amount: 5_000, payment_method: providers[3] })
   const key = randomUUID()
   const ask = async () => {
-    const response = await fetch(`${stage.url}/graphql`, {
+    const response = await fetch(`${fixture.url}/graphql`, {
       method: 'POST',
       headers: {
         'Content-Type': 'application/json',
@@ -216,7 +216,7 @@ test('by its global id, and again under its Idempotency-Key, also once the payme
   }
   const first = await ask()
   expect(first.status).toBe('SUCCESS')
-  await stage.database.owner.query(
+  await fixture.database.owner.query(
     `UPDATE idempotency_key SET answer = NULL, locked_until = clock_timestamp() - interval '1 ms'
      WHERE key = $1`,
     [key],

@@ -3,7 +3,7 @@ import { scopes } from '../../src/identity/scopes.ts'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { type Provider, providers } from '../../src/shared/providers.ts'
-import type { TestMerchant } from '../kit/merchants.ts'
+import type { SignedInMerchant } from '../kit/merchants.ts'
 import { balanceOf, fundedMerchant } from '../kit/money.ts'
 import { openBatch } from '../kit/money-bulk.ts'
 import { openPayout } from '../kit/money-out.ts'
@@ -11,7 +11,7 @@ import { controlToken, startTestApp, type TestApp } from '../kit/app.ts'
 import { createTestDatabase } from '../kit/database.ts'
 import { operatorCalls } from '../kit/operator-calls.ts'
 import { eventually } from '../kit/eventually.ts'
-import { customer } from '../kit/stage.ts'
+import { customer } from '../kit/fixture.ts'
 
 // A restore: the database is put back, what came after the backup is lost, and merchants ask again under the
 // same references. The operators still know everything.
@@ -21,7 +21,7 @@ const environment = { SECRET_KEY: '\u0007'.repeat(32) }
 const simulator = await startSimulator({ port: 0, controlToken })
 afterAll(() => simulator.close())
 
-interface Shop extends TestMerchant {
+interface Shop extends SignedInMerchant {
   /** Made before the backup, sent after it. */
   waiting: bigint[]
   batch: number
@@ -43,7 +43,7 @@ async function backup(): Promise<{ name: string; shop: Shop }> {
 
 const restored = (template: string) => startTestApp(environment, { simulator, template })
 
-async function tokenOf(app: TestApp, { key, secret }: TestMerchant): Promise<string> {
+async function tokenOf(app: TestApp, { key, secret }: SignedInMerchant): Promise<string> {
   const headers = { 'X-API-Key': key, 'X-API-Secret': secret.reveal() }
   const { body } = await app.rest('POST', '/auth', { headers, body: { scopes } })
   return body.data.token as string
@@ -190,13 +190,13 @@ describe('after a restore the same requests', () => {
 
 describe('what an operator executed before a restore', () => {
   /** As `restore accept` does: what the operators have and this database does not. */
-  async function noteOrphans(app: TestApp): Promise<void> {
+  async function recordOrphans(app: TestApp): Promise<void> {
     const { operators, database } = app.app.services
     const day = new Date().toISOString().slice(0, 10)
     for (const provider of providers) {
       const found = await operators.find(provider)?.statement(day, {
         deadline: new Date(Date.now() + 10_000),
-        lane: 'background',
+        priority: 'background',
         record: () => undefined,
       })
       if (found?.kind !== 'statement') throw new Error(`${provider}: no statement`)
@@ -250,7 +250,7 @@ describe('what an operator executed before a restore', () => {
     await haltPaymentsOut(copy.database.pool, 'restored')
     await Promise.all([copy.database.close(), copy.owner.end()])
     const app = await restored(copy.name)
-    await noteOrphans(app)
+    await recordOrphans(app)
     await setFault('no_dedupe', 'POST')
     const calls = (await moneyCalls()).length
     await resumePaymentsOut(app.database.database.pool, 'accepted')

@@ -2,19 +2,19 @@ import { describe, expect, test } from 'vitest'
 import { limits } from '../../src/shared/limits.ts'
 import type { Provider } from '../../src/shared/providers.ts'
 import { eventually } from '../kit/eventually.ts'
-import { customer, each, hour, minute, openStage, perOperator, second } from '../kit/stage.ts'
+import { customer, each, hour, minute, openFixture, perOperator, second } from '../kit/fixture.ts'
 
 // A question every three seconds is the rule of `payment-status.test.ts`; here nobody waits for the next one.
 Object.assign(limits, { operatorQueryIntervalMs: 300 })
-const stage = await openStage()
-const shop = await stage.merchant()
+const fixture = await openFixture()
+const shop = await fixture.merchant()
 /** Operators of the push-prompt protocol; OperatorB's customer pays on a hosted page. */
 const prompting: readonly Provider[] = ['OperatorA', 'OperatorC', 'OperatorD']
 
 const start = (scenario: string, parameter?: string, among?: readonly Provider[]) =>
   perOperator(
     async (operator) =>
-      stage.paid(shop, { payment_method: operator, customer_phone: customer(scenario, parameter) }),
+      fixture.paid(shop, { payment_method: operator, customer_phone: customer(scenario, parameter) }),
     among,
   )
 
@@ -24,70 +24,70 @@ const operatorsOf = (payments: Started) => Object.keys(payments) as Provider[]
 /** Where each of the payments stands, for `toEqual(each(…))`. */
 const statuses = (payments: Started) =>
   perOperator(
-    (operator) => stage.statusOf(shop, payments[operator]?.['transaction_id']),
+    (operator) => fixture.statusOf(shop, payments[operator]?.['transaction_id']),
     operatorsOf(payments),
   )
 
 /** Waits until all stand as said; a payer's question hurries those that are polled. */
 async function become(payments: Started, status: string): Promise<void> {
   await eventually(async () => {
-    await perOperator((operator) => stage.check(payments[operator]?.['reference']), operatorsOf(payments))
+    await perOperator((operator) => fixture.check(payments[operator]?.['reference']), operatorsOf(payments))
     expect(await statuses(payments)).toEqual(each(status, operatorsOf(payments)))
   })
 }
 
 const reasons = (payments: Started) =>
   perOperator(async (operator) => {
-    const record = await stage.record(shop, payments[operator]?.['transaction_id'])
+    const record = await fixture.record(shop, payments[operator]?.['transaction_id'])
     return record['response_data'].failure?.reason as string
   }, operatorsOf(payments))
 
 describe('the customer confirms', () => {
   test('00 confirms at once: success, credited, payment_received', async () => {
-    const before = await stage.available(shop)
+    const before = await fixture.available(shop)
     const payments = await start('00')
     await become(payments, 'success')
     for (const { transaction_id: id } of Object.values(payments)) {
-      expect(await stage.creditsOf(id)).toEqual([5_000])
-      expect(await stage.eventsOf(id)).toEqual(['payment_pending', 'payment_received'])
+      expect(await fixture.creditsOf(id)).toEqual([5_000])
+      expect(await fixture.eventsOf(id)).toEqual(['payment_pending', 'payment_received'])
     }
-    expect(await stage.available(shop)).toBe(before + 20_000)
+    expect(await fixture.available(shop)).toBe(before + 20_000)
   })
 
   test('00 with PP confirms after PP s, and not before', async () => {
     const payments = await start('00', '40')
-    await stage.advance(30 * second)
-    await perOperator((operator) => stage.check(payments[operator]?.['reference']))
+    await fixture.advance(30 * second)
+    await perOperator((operator) => fixture.check(payments[operator]?.['reference']))
     expect(await statuses(payments)).toEqual(each('pending'))
-    await stage.advance(10 * second)
+    await fixture.advance(10 * second)
     await become(payments, 'success')
   })
 
   test('any other number confirms after 3 s', async () => {
     const payments = await perOperator((operator, index = Math.floor(Math.random() * 1e6)) =>
-      stage.paid(shop, {
+      fixture.paid(shop, {
         payment_method: operator,
         customer_phone: `+22376${String(index).padStart(6, '0')}`,
       }),
     )
     expect(await statuses(payments)).toEqual(each('pending'))
-    await stage.advance(3 * second)
+    await fixture.advance(3 * second)
     await become(payments, 'success')
   })
 
   test('09 a person decides: pending until then', async () => {
     const payments = await start('09')
-    await stage.advance(minute)
-    await perOperator((operator) => stage.check(payments[operator]?.['reference']))
+    await fixture.advance(minute)
+    await perOperator((operator) => fixture.check(payments[operator]?.['reference']))
     expect(await statuses(payments)).toEqual(each('pending'))
-    for (const { transaction_id: id } of Object.values(payments)) await stage.answer(id, 'confirm')
+    for (const { transaction_id: id } of Object.values(payments)) await fixture.answer(id, 'confirm')
     await become(payments, 'success')
   })
 
   test('payment_received tells the transaction, its reference and its amount', async () => {
     const { OperatorA: payment = {} } = await start('00', '00', ['OperatorA'])
     await become({ OperatorA: payment }, 'success')
-    const { rows } = await stage.database.owner.query(
+    const { rows } = await fixture.database.owner.query(
       `SELECT merchant_id, data FROM event WHERE type = 'payment_received' AND data->>'transaction_id' = $1`,
       [String(payment['transaction_id'])],
     )
@@ -116,15 +116,15 @@ describe('the customer or the operator refuses', () => {
     ['06', 'wrong PIN', 'PAYER_AUTH_FAILED'],
     ['07', 'other session open', 'PAYER_BUSY'],
   ])('%s %s: taken, then failed for that reason, nothing credited', async (scenario, _what, reason) => {
-    const before = await stage.available(shop)
+    const before = await fixture.available(shop)
     const payments = await start(scenario)
     await become(payments, 'failed')
     expect(await reasons(payments)).toEqual(each(reason))
     for (const { transaction_id: id } of Object.values(payments)) {
-      expect(await stage.eventsOf(id)).toEqual(['payment_pending', 'payment_failed'])
-      expect(await stage.creditsOf(id)).toEqual([])
+      expect(await fixture.eventsOf(id)).toEqual(['payment_pending', 'payment_failed'])
+      expect(await fixture.creditsOf(id)).toEqual([])
     }
-    expect(await stage.available(shop)).toBe(before)
+    expect(await fixture.available(shop)).toBe(before)
   })
 
   test.each([
@@ -132,12 +132,12 @@ describe('the customer or the operator refuses', () => {
     ['05', 'blocked', 'PAYER_NOT_ALLOWED'],
   ])('%s %s: 400 where the first answer says so, recorded as failed', async (scenario, _what, reason) => {
     const answers = await perOperator(async (operator) => {
-      const { status, body } = await stage.pay(shop, {
+      const { status, body } = await fixture.pay(shop, {
         payment_method: operator,
         customer_phone: customer(scenario),
       })
       const { transaction_id: id, status: said } = body['data']
-      const { status: stands, response_data: response } = await stage.record(shop, id)
+      const { status: stands, response_data: response } = await fixture.record(shop, id)
       return [status, said, stands, response.failure?.reason]
     }, prompting)
     expect(answers).toEqual(each([400, 'failed', 'failed', reason], prompting))
@@ -154,10 +154,10 @@ describe('the customer or the operator refuses', () => {
 
   test('01 with PP declines after PP s, and not before', async () => {
     const payments = await start('01', '40')
-    await stage.advance(30 * second)
-    await perOperator((operator) => stage.check(payments[operator]?.['reference']))
+    await fixture.advance(30 * second)
+    await perOperator((operator) => fixture.check(payments[operator]?.['reference']))
     expect(await statuses(payments)).toEqual(each('pending'))
-    await stage.advance(10 * second)
+    await fixture.advance(10 * second)
     await become(payments, 'failed')
   })
 })
@@ -165,33 +165,33 @@ describe('the customer or the operator refuses', () => {
 describe('nobody answers', () => {
   test('10 the prompt expires after 5 min: failed', async () => {
     const payments = await start('10')
-    await stage.advance(4 * minute)
-    await perOperator((operator) => stage.check(payments[operator]?.['reference']))
+    await fixture.advance(4 * minute)
+    await perOperator((operator) => fixture.check(payments[operator]?.['reference']))
     expect(await statuses(payments)).toEqual(each('pending'))
-    await stage.advance(minute + second)
+    await fixture.advance(minute + second)
     await become(payments, 'failed')
     expect(await reasons(payments)).toEqual(each('PAYER_TIMEOUT'))
   })
 
   test('11 expires at 24 h, after one more question to the operator, and not before', async () => {
     const payments = await start('11')
-    await stage.advance(24 * hour - 10 * minute)
-    await perOperator((operator) => stage.check(payments[operator]?.['reference']))
+    await fixture.advance(24 * hour - 10 * minute)
+    await perOperator((operator) => fixture.check(payments[operator]?.['reference']))
     expect(await statuses(payments)).toEqual(each('pending'))
 
-    const due = stage.app.services.clock.now().getTime() + 10 * minute
-    await stage.advance(10 * minute + second)
+    const due = fixture.app.services.clock.now().getTime() + 10 * minute
+    await fixture.advance(10 * minute + second)
     await eventually(async () => expect(await statuses(payments)).toEqual(each('expired')))
     const asked = await perOperator(async (operator) => {
-      const seen = await stage.seen(operator)
+      const seen = await fixture.seen(operator)
       return seen.some(({ method, at }) => method === 'GET' && Date.parse(at) >= due)
     })
     expect(asked).toEqual(each(true))
 
     for (const { transaction_id: id, reference } of Object.values(payments)) {
-      expect((await stage.check(reference)).body).toMatchObject({ state: 'failed', status: false })
-      expect(await stage.eventsOf(id)).toEqual(['payment_pending', 'payment_expired'])
-      expect(await stage.creditsOf(id)).toEqual([])
+      expect((await fixture.check(reference)).body).toMatchObject({ state: 'failed', status: false })
+      expect(await fixture.eventsOf(id)).toEqual(['payment_pending', 'payment_expired'])
+      expect(await fixture.creditsOf(id)).toEqual([])
     }
   })
 
@@ -200,30 +200,34 @@ describe('nobody answers', () => {
     // What is paid meanwhile, and what nobody ever answers.
     const [paid, silent] = [await start('12', '23', prompting), await start('11', '00', prompting)]
     const all = [paid, silent].flatMap((payments) => Object.values(payments))
-    const due = stage.app.services.clock.now().getTime() + 25 * hour
+    const due = fixture.app.services.clock.now().getTime() + 25 * hour
     const { operatorQueryDeadlineMs } = limits
     Object.assign(limits, { operatorQueryDeadlineMs: 1_000 })
-    await perOperator((operator) => stage.outage(operator, modes[operator as keyof typeof modes]), prompting)
+    await perOperator(
+      (operator) => fixture.outage(operator, modes[operator as keyof typeof modes]),
+      prompting,
+    )
     try {
-      await stage.advance(25 * hour)
+      await fixture.advance(25 * hour)
       // Asked after its end, and left without an answer that tells.
       const asked = () =>
         perOperator(async (operator) => {
-          const seen = (await stage.seen(operator)).filter(({ at }) => Date.parse(at) >= due)
+          const seen = (await fixture.seen(operator)).filter(({ at }) => Date.parse(at) >= due)
           return seen.length > 0 && seen.every(({ status }) => status === null || status === 503)
         }, prompting)
       await eventually(async () => expect(await asked()).toEqual(each(true, prompting)))
       await Promise.all(
         all.map(({ reference }) =>
-          eventually(async () => expect((await stage.check(reference)).status).toBe(500)),
+          eventually(async () => expect((await fixture.check(reference)).status).toBe(500)),
         ),
       )
-      for (const { transaction_id: id } of all) expect(await stage.eventsOf(id)).toEqual(['payment_pending'])
+      for (const { transaction_id: id } of all)
+        expect(await fixture.eventsOf(id)).toEqual(['payment_pending'])
     } finally {
       Object.assign(limits, { operatorQueryDeadlineMs })
-      await perOperator((operator) => stage.outage(operator, 'none'), prompting)
+      await perOperator((operator) => fixture.outage(operator, 'none'), prompting)
     }
-    await stage.advance(2 * minute)
+    await fixture.advance(2 * minute)
     await become(silent, 'expired')
     await become(paid, 'success')
   })
@@ -231,45 +235,48 @@ describe('nobody answers', () => {
 
 describe('late money is real', () => {
   test('12 confirms after 25 h: expired, then success, late, credited once', async () => {
-    const before = await stage.available(shop)
+    const before = await fixture.available(shop)
     const payments = await start('12')
-    await stage.advance(24 * hour + minute)
+    await fixture.advance(24 * hour + minute)
     await become(payments, 'expired')
-    expect(await stage.available(shop)).toBe(before)
+    expect(await fixture.available(shop)).toBe(before)
 
-    await stage.advance(hour)
+    await fixture.advance(hour)
     // A callback, or the hourly question, brings it; whoever paid need not ask.
     await eventually(async () => expect(await statuses(payments)).toEqual(each('success')))
-    await stage.advance(2 * hour)
+    await fixture.advance(2 * hour)
     for (const { transaction_id: id, reference } of Object.values(payments)) {
-      expect((await stage.record(shop, id))['response_data']).toMatchObject({ state: 'success', late: true })
-      expect(await stage.creditsOf(id)).toEqual([5_000])
-      expect(await stage.eventsOf(id)).toEqual(['payment_pending', 'payment_expired', 'payment_received'])
-      expect((await stage.check(reference)).body).toMatchObject({ state: 'success', status: true })
+      expect((await fixture.record(shop, id))['response_data']).toMatchObject({
+        state: 'success',
+        late: true,
+      })
+      expect(await fixture.creditsOf(id)).toEqual([5_000])
+      expect(await fixture.eventsOf(id)).toEqual(['payment_pending', 'payment_expired', 'payment_received'])
+      expect((await fixture.check(reference)).body).toMatchObject({ state: 'success', status: true })
     }
-    const { rows } = await stage.database.owner.query(
+    const { rows } = await fixture.database.owner.query(
       `SELECT DISTINCT data->'late' AS late FROM event
        WHERE type = 'payment_received' AND data->>'transaction_id' = ANY ($1)`,
       [Object.values(payments).map(({ transaction_id: id }) => String(id))],
     )
     expect(rows).toEqual([{ late: true }])
-    expect(await stage.available(shop)).toBe(before + 20_000)
+    expect(await fixture.available(shop)).toBe(before + 20_000)
   })
 
   test('12 with PP = 23: confirmed in time, and not late', async () => {
     const payments = await start('12', '23')
-    await stage.advance(23 * hour + minute)
+    await fixture.advance(23 * hour + minute)
     await become(payments, 'success')
     for (const { transaction_id: id } of Object.values(payments)) {
-      expect((await stage.record(shop, id))['response_data'].late).toBe(false)
-      expect(await stage.creditsOf(id)).toEqual([5_000])
+      expect((await fixture.record(shop, id))['response_data'].late).toBe(false)
+      expect(await fixture.creditsOf(id)).toEqual([5_000])
     }
   })
 })
 
 test('the operators’ own books add up, and hold every franc that was credited', async () => {
-  const response = await fetch(`${stage.simulator.url}/_sim/invariants`, {
-    headers: { 'x-control-token': stage.controlToken },
+  const response = await fetch(`${fixture.simulator.url}/_sim/invariants`, {
+    headers: { 'x-control-token': fixture.controlToken },
   })
   expect(await response.json()).toMatchObject({ ok: true, problems: [] })
 })

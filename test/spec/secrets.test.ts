@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createPrivateKey } from 'node:crypto'
-import { unseal } from '../../src/identity/seal.ts'
+import { decrypt } from '../../src/identity/encrypt.ts'
 import { openMasterSecret } from '../../src/identity/secrets.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { admin, call, type Home, newHome, type Running, signIn, startProgram } from '../kit/program.ts'
@@ -96,8 +96,8 @@ test('no secret and no token lies in the database, in the log or in an answer', 
   }
 
   const master = await openMasterSecret(null, home.dataDir)
-  const { rows } = await db.owner.query('SELECT kid, sealed_private FROM signing_key')
-  const der = unseal(master.sealingKey, rows[0].sealed_private, rows[0].kid)
+  const { rows } = await db.owner.query('SELECT kid, encrypted_private FROM signing_key')
+  const der = decrypt(master.encryptionKey, rows[0].encrypted_private, rows[0].kid)
   const scalar =
     createPrivateKey({ key: der, format: 'der', type: 'pkcs8' }).export({ format: 'jwk' }).d ?? ''
   const file = readFileSync(join(home.dataDir, 'secret.key'), 'utf8').trim()

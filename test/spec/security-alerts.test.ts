@@ -2,10 +2,10 @@ import { expect, test, vi } from 'vitest'
 import { limits } from '../../src/shared/limits.ts'
 import { inviteAsPlatform } from '../../src/resources/team/invite.ts'
 import { makeMember } from '../kit/members.ts'
-import { receive } from '../kit/webhooks/lane.ts'
+import { receive } from '../kit/webhooks/endpoint-queue.ts'
 import type { TestMerchant } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
-import { openStage } from '../kit/stage.ts'
+import { openFixture } from '../kit/fixture.ts'
 
 // Every kind of `security_alert` (decisions: Endpoints), each by the way on which it comes about. A webhook
 // brings them: what it gets is what a merchant hears. Callers come from the address that a proxy names.
@@ -17,9 +17,9 @@ vi.mock(import('../../src/shared/limits.ts'), async (original) => {
   return { limits: { ...module.limits, ...cheap } }
 })
 
-const stage = await openStage({ TRUSTED_PROXIES: '127.0.0.1', WEBHOOK_DISABLE_AFTER: '1' })
-const { owner } = stage.database
-const { access } = stage.app.services
+const fixture = await openFixture({ TRUSTED_PROXIES: '127.0.0.1', WEBHOOK_DISABLE_AFTER: '1' })
+const { owner } = fixture.database
+const { access } = fixture.app.services
 const password = 'le soleil de Bamako'
 const home = { 'X-Forwarded-For': '192.0.2.7' }
 const elsewhere = { 'X-Forwarded-For': '203.0.113.9' }
@@ -48,7 +48,7 @@ async function memberOf({ merchantId }: TestMerchant, role: Parameters<typeof ma
 
 /** A public mutation, from an address. @returns the name of its answer's type */
 async function ask(field: string, type: string, input: object, headers: object): Promise<string> {
-  const response = await fetch(`${stage.url}/graphql`, {
+  const response = await fetch(`${fixture.url}/graphql`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json', ...headers },
     body: JSON.stringify({
@@ -65,12 +65,12 @@ const signIn = (email: string, given: string, headers: object) =>
 /** Lets only `home` in. */
 async function closeTo(shop: TestMerchant): Promise<void> {
   const body = { ip_whitelist: ['192.0.2.7'] }
-  const answer = await stage.rest('PUT', '/settings', { token: shop.token, body, headers: home })
+  const answer = await fixture.rest('PUT', '/settings', { token: shop.token, body, headers: home })
   expect(answer.status).toBe(200)
 }
 
 test('whitelist_changed and ip_blocked: a sign-in from elsewhere is told once, as a token is', async () => {
-  const shop = await stage.merchant()
+  const shop = await fixture.merchant()
   const member = await memberOf(shop, 'finance')
   await closeTo(shop)
   for (let n = 0; n < 2; n += 1) {
@@ -90,16 +90,16 @@ test('whitelist_changed and ip_blocked: a sign-in from elsewhere is told once, a
   const balance = { token: shop.token, headers: { 'X-Forwarded-For': '203.0.113.11' } }
   // The whitelist holds within a second.
   await eventually(async () =>
-    expect(await stage.rest('GET', '/balance', balance)).toMatchObject({ status: 403 }),
+    expect(await fixture.rest('GET', '/balance', balance)).toMatchObject({ status: 403 }),
   )
   await expectAlerts(shop, [...alerts, { kind: 'ip_blocked', ip: '203.0.113.11' }])
 })
 
 test('ip_blocked: an invitation that is accepted from elsewhere is told, and stays good', async () => {
-  const shop = await stage.merchant()
+  const shop = await fixture.merchant()
   await closeTo(shop)
   const invited = { name: 'Awa', email: 'awa@shop.test', role: 'owner' } as const
-  const { proof: token } = await inviteAsPlatform(stage.app.services, shop.merchantId, invited)
+  const { token } = await inviteAsPlatform(fixture.app.services, shop.merchantId, invited)
   const accept = (headers: object) =>
     ask('acceptInvitation', 'AcceptInvitationInput', { token, password }, headers)
   expect(await accept(elsewhere)).toBe('AddressNotAllowedError')
@@ -108,7 +108,7 @@ test('ip_blocked: an invitation that is accepted from elsewhere is told, and sta
 })
 
 test('auth_failures: the tenth failure in a row', async () => {
-  const shop = await stage.merchant()
+  const shop = await fixture.merchant()
   const { email, memberId } = await memberOf(shop, 'viewer')
   for (let n = 1; n <= limits.signInAlertFailures; n += 1) {
     expect(await alertsOf(shop)).toEqual([])
@@ -119,21 +119,21 @@ test('auth_failures: the tenth failure in a row', async () => {
 })
 
 test('key_regenerated', async () => {
-  const shop = await stage.merchant()
-  const { body } = await stage.graphql('{ apiKeys { nodes { id } } }', {}, shop.token)
+  const shop = await fixture.merchant()
+  const { body } = await fixture.graphql('{ apiKeys { nodes { id } } }', {}, shop.token)
   const [{ id }] = body['data'].apiKeys.nodes
   const document = 'mutation ($id: ID!) { regenerateApiKey(id: $id) { __typename } }'
-  expect(await stage.graphql(document, { id }, shop.token)).toMatchObject({ status: 200 })
+  expect(await fixture.graphql(document, { id }, shop.token)).toMatchObject({ status: 200 })
   await expectAlerts(shop, [{ kind: 'key_regenerated', ip: '127.0.0.1' }])
 })
 
 test('role_raised reaches a webhook; one that fails is webhook_disabled', async () => {
-  const shop = await stage.merchant()
+  const shop = await fixture.merchant()
   const receiver = await receive(() => 500)
   const wanted = { url: receiver.url, events: ['security_alert'] }
-  const { body } = await stage.rest('POST', '/webhooks', { token: shop.token, body: wanted })
+  const { body } = await fixture.rest('POST', '/webhooks', { token: shop.token, body: wanted })
   const viewer = await memberOf(shop, 'viewer')
-  await stage.rest('PUT', `/team/${viewer.memberId}/role`, { token: shop.token, body: { role: 'finance' } })
+  await fixture.rest('PUT', `/team/${viewer.memberId}/role`, { token: shop.token, body: { role: 'finance' } })
   const raised = { kind: 'role_raised', team_member_id: viewer.memberId, ip: '127.0.0.1' }
   await expectAlerts(shop, [
     raised,
@@ -141,12 +141,12 @@ test('role_raised reaches a webhook; one that fails is webhook_disabled', async 
   ])
   expect(receiver.calls).toMatchObject([{ event: 'security_alert' }])
   // A lower role is no alert.
-  await stage.rest('PUT', `/team/${viewer.memberId}/role`, { token: shop.token, body: { role: 'viewer' } })
+  await fixture.rest('PUT', `/team/${viewer.memberId}/role`, { token: shop.token, body: { role: 'viewer' } })
   expect(await alertsOf(shop)).toHaveLength(2)
 })
 
 test('a member hears by letter of a sign-in from a new address, three times in an hour at most', async () => {
-  const shop = await stage.merchant('Chez Awa')
+  const shop = await fixture.merchant('Chez Awa')
   const { email } = await memberOf(shop, 'finance')
   const letters = async () => {
     const { rows } = await owner.query(
@@ -169,7 +169,7 @@ test('a member hears by letter of a sign-in from a new address, three times in a
     counts.push(await letters())
   }
   expect(counts).toEqual([1, 1, 2, 2, 2, 3, 3])
-  const read = async () => (await fetch(`${stage.url}/mail`)).text()
+  const read = async () => (await fetch(`${fixture.url}/mail`)).text()
   await eventually(async () =>
     expect(await read()).toMatch(/192\.0\.2\.2, \d+ \S+ \d{4} à \d\d:\d\d \(UTC\)/),
   )

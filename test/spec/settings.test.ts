@@ -4,21 +4,21 @@ import { WebSocket } from 'ws'
 import { makeMember } from '../kit/members.ts'
 import type { TestMerchant } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
-import { openStage } from '../kit/stage.ts'
+import { openFixture } from '../kit/fixture.ts'
 
 // Settings (decisions: Endpoints). Callers come from the address that a trusted proxy names.
-const stage = await openStage({ TRUSTED_PROXIES: '127.0.0.1' })
-const shop = await stage.merchant('Chez Awa')
+const fixture = await openFixture({ TRUSTED_PROXIES: '127.0.0.1' })
+const shop = await fixture.merchant('Chez Awa')
 
 const home = { 'X-Forwarded-For': '192.0.2.7' }
 const elsewhere = { 'X-Forwarded-For': '203.0.113.9' }
 const put = (body: unknown, { token }: { token: string } = shop, headers: Record<string, string> = home) =>
-  stage.rest('PUT', '/settings', { token, body, headers })
+  fixture.rest('PUT', '/settings', { token, body, headers })
 const settingsOf = async ({ token }: TestMerchant) =>
-  (await stage.rest('GET', '/settings', { token, headers: home })).body['data']
+  (await fixture.rest('GET', '/settings', { token, headers: home })).body['data']
 
 async function alertsOf({ merchantId }: TestMerchant): Promise<Record<string, string>[]> {
-  const { rows } = await stage.database.owner.query<{ data: Record<string, string> }>(
+  const { rows } = await fixture.database.owner.query<{ data: Record<string, string> }>(
     `SELECT data FROM event WHERE merchant_id = $1 AND type = 'security_alert' ORDER BY id`,
     [merchantId],
   )
@@ -44,7 +44,7 @@ describe('GET and PUT /settings', () => {
     expect({ status, data: body['data'] }).toEqual({ status: 200, data: { ...defaults, ...changed } })
     expect((await put({ business_name: 'Awa & Filles' })).body['data']).toMatchObject(changed)
 
-    const { body: answer } = await stage.graphql(
+    const { body: answer } = await fixture.graphql(
       `mutation ($input: UpdateSettingsInput!) { updateSettings(input: $input) { ... on Settings {
         businessName notificationEmail payoutsRequireApproval approvalThreshold
         approvalsRequired ipWhitelist locale } } }`,
@@ -63,11 +63,11 @@ describe('GET and PUT /settings', () => {
   })
 
   test('403 without the scope settings', async () => {
-    const { body } = await stage.rest('POST', '/auth', {
+    const { body } = await fixture.rest('POST', '/auth', {
       headers: { 'X-API-Key': shop.apiKey, 'X-API-Secret': shop.apiSecret, ...home },
     })
     const narrow = { token: body['data'].token as string }
-    const read = await stage.rest('GET', '/settings', { ...narrow, headers: home })
+    const read = await fixture.rest('GET', '/settings', { ...narrow, headers: home })
     for (const answer of [read, await put({ locale: 'en' }, narrow)]) {
       expect(answer).toMatchObject({ status: 403, body: { required_scopes: ['settings'] } })
     }
@@ -95,13 +95,13 @@ describe('GET and PUT /settings', () => {
   })
 
   test('payouts from the threshold on wait for a person from then on', async () => {
-    const merchant = await stage.merchant()
-    await stage.fund(merchant, 20_000)
+    const merchant = await fixture.merchant()
+    await fixture.fund(merchant, 20_000)
     await put({ payouts_require_approval: true, approval_threshold: 5_000 }, merchant)
     const payout = { destination_phone: '70000001', payment_method: 'OperatorA' }
     const approvals = []
     for (const amount of [4_999, 5_000]) {
-      const { body } = await stage.rest('POST', '/payouts', {
+      const { body } = await fixture.rest('POST', '/payouts', {
         token: merchant.token,
         body: { ...payout, amount },
       })
@@ -120,7 +120,7 @@ describe('who may loosen approvals', () => {
   ]
 
   test('an API key asks for them and for more of them, and never for less', async () => {
-    const merchant = await stage.merchant()
+    const merchant = await fixture.merchant()
     // While none are asked for, nothing is loosened.
     for (const change of [{ approvals_required: 3, approval_threshold: 9_000 }, asked]) {
       expect(await put(change, merchant)).toMatchObject({ status: 200 })
@@ -133,7 +133,7 @@ describe('who may loosen approvals', () => {
     }
     const mutation = `mutation { updateSettings(input: { payoutsRequireApproval: false }) {
       ... on ForbiddenError { code } } }`
-    const { body } = await stage.graphql(mutation, {}, merchant.token)
+    const { body } = await fixture.graphql(mutation, {}, merchant.token)
     expect(body['data'].updateSettings).toEqual({ code: 'FORBIDDEN' })
     expect(await settingsOf(merchant)).toMatchObject({ ...asked, business_name: 'Boutique' })
     for (const change of [asked, { approval_threshold: 1_000 }, { approvals_required: 3 }]) {
@@ -142,8 +142,8 @@ describe('who may loosen approvals', () => {
   })
 
   test.each(['owner', 'admin'] as const)('an %s asks for it, and others decide', async (role) => {
-    const merchant = await stage.merchant()
-    const person = await makeMember(stage.app.services.access, merchant.merchantId, role)
+    const merchant = await fixture.merchant()
+    const person = await makeMember(fixture.app.services.access, merchant.merchantId, role)
     await put(asked, merchant)
     const all = Object.assign({}, ...looser) as object
     expect(await put({ ...all, locale: 'en' }, person)).toMatchObject({
@@ -153,7 +153,7 @@ describe('who may loosen approvals', () => {
   })
 
   test('of two at once none passes the other: what it loosens is judged as it stands', async () => {
-    const merchant = await stage.merchant()
+    const merchant = await fixture.merchant()
     const answers = await Promise.all([
       put({ payouts_require_approval: true }, merchant),
       put({ approval_threshold: 9_000 }, merchant),
@@ -184,7 +184,7 @@ describe('the whitelist', () => {
   })
 
   test('entries have one spelling, and each stands there once', async () => {
-    const merchant = await stage.merchant()
+    const merchant = await fixture.merchant()
     const written = ['192.0.2.0/24', ' 198.51.100.4/32', '::ffff:192.0.2.0/120', '2001:DB8:0:0::/32']
     const { body } = await put({ ip_whitelist: written }, merchant)
     expect(body['data'].ip_whitelist).toEqual(['192.0.2.0/24', '198.51.100.4', '2001:db8::/32'])
@@ -202,8 +202,8 @@ describe('the whitelist', () => {
   })
 
   test('within a second it holds for every door of every node, and the log tells of it', async () => {
-    const merchant = await stage.merchant()
-    const other = await stage.sibling()
+    const merchant = await fixture.merchant()
+    const other = await fixture.sibling()
     const ended = socketEnd(other, merchant)
     await eventually(() => expect(ended.isOpen()).toBe(true))
     const changedAt = performance.now()
@@ -223,12 +223,12 @@ describe('the whitelist', () => {
     await eventually(async () => expect((await graphql()).status).toBe(403), 1_000)
     await eventually(
       async () =>
-        expect((await stage.rest('GET', '/balance', { token, headers: elsewhere })).status).toBe(403),
+        expect((await fixture.rest('GET', '/balance', { token, headers: elsewhere })).status).toBe(403),
       1_000,
     )
-    expect((await stage.rest('POST', '/auth', { headers: { ...pair, ...elsewhere } })).status).toBe(403)
-    expect((await stage.rest('POST', '/auth', { headers: { ...pair, ...home } })).status).toBe(200)
-    expect((await stage.rest('GET', '/balance', { token, headers: home })).status).toBe(200)
+    expect((await fixture.rest('POST', '/auth', { headers: { ...pair, ...elsewhere } })).status).toBe(403)
+    expect((await fixture.rest('POST', '/auth', { headers: { ...pair, ...home } })).status).toBe(200)
+    expect((await fixture.rest('GET', '/balance', { token, headers: home })).status).toBe(200)
 
     // However often it comes, and to which node: one address is told of once.
     await eventually(async () =>
@@ -244,12 +244,12 @@ describe('the whitelist', () => {
   })
 
   test('of many addresses ten are told', async () => {
-    const merchant = await stage.merchant()
-    const { blocked } = stage.app.services.access
-    for (let n = 0; n < 30; n += 1) blocked.note(merchant.merchantId, `198.51.100.${n}`)
+    const merchant = await fixture.merchant()
+    const { blocked } = fixture.app.services.access
+    for (let n = 0; n < 30; n += 1) blocked.record(merchant.merchantId, `198.51.100.${n}`)
     await eventually(async () => expect(await alertsOf(merchant)).toHaveLength(10))
     await eventually(async () => {
-      const { rowCount } = await stage.database.owner.query('SELECT FROM rate_limit WHERE name LIKE $1', [
+      const { rowCount } = await fixture.database.owner.query('SELECT FROM rate_limit WHERE name LIKE $1', [
         `blocked:${merchant.merchantId}:%`,
       ])
       expect(rowCount).toBe(30)

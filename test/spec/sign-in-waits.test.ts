@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest'
-import { makeProof } from '../../src/identity/proofs.ts'
+import { makeMemberToken } from '../../src/identity/member-tokens.ts'
 import { totpCode } from '../../src/identity/totp.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { fromBase32 } from '../kit/base32.ts'
 import type { TestMerchant } from '../kit/app.ts'
 import { makeMember } from '../kit/members.ts'
-import { openStage } from '../kit/stage.ts'
+import { openFixture } from '../kit/fixture.ts'
 
 // Failed sign-ins are counted by account and address, so that a stranger who knows an e-mail address does not
 // keep its owner out. Callers come from the address that a proxy names; time passes in the rows.
@@ -17,9 +17,9 @@ vi.mock(import('../../src/shared/limits.ts'), async (original) => {
   return { limits: { ...module.limits, ...cheap } }
 })
 
-const stage = await openStage({ TRUSTED_PROXIES: '127.0.0.1' })
-const { owner } = stage.database
-const { access } = stage.app.services
+const fixture = await openFixture({ TRUSTED_PROXIES: '127.0.0.1' })
+const { owner } = fixture.database
+const { access } = fixture.app.services
 const password = 'le soleil de Bamako'
 const home = '192.0.2.7'
 const thief = '203.0.113.9'
@@ -39,7 +39,7 @@ interface Owner {
 
 /** A member with a password, who signed in from `home` if anywhere. */
 async function member(from: string | null = home): Promise<Owner> {
-  const shop = await stage.merchant()
+  const shop = await fixture.merchant()
   const { memberId } = await makeMember(access, shop.merchantId, 'owner')
   const { rows } = await owner.query<{ email: string }>(
     `UPDATE member_secret s SET password_hash = $2 FROM team_member t
@@ -52,7 +52,7 @@ async function member(from: string | null = home): Promise<Owner> {
 }
 
 async function ask(document: string, variables: object, from: string, token?: string) {
-  const response = await fetch(`${stage.url}/graphql`, {
+  const response = await fetch(`${fixture.url}/graphql`, {
     method: 'POST',
     headers: {
       'Content-Type': 'application/json',
@@ -227,7 +227,7 @@ describe('a letter for a new password', () => {
     await owner.query(
       `UPDATE sign_in_wait SET failures = 100, until = now() + interval '10 minutes' WHERE failures > 0`,
     )
-    const { proof, hash } = makeProof(access.master)
+    const { token, hash } = makeMemberToken(access.master)
     await owner.query(
       `UPDATE member_secret SET reset_hash = $2, reset_expires_at = now() + interval '1 hour'
        WHERE member_id = $1`,
@@ -236,7 +236,7 @@ describe('a letter for a new password', () => {
     const [chosen, here] = ['le fleuve Niger est long', '192.0.2.99']
     expect(await signIn(email, password, here)).toMatchObject(waits)
     const reset = `mutation ($input: ResetPasswordInput!) { resetPassword(input: $input) { __typename } }`
-    expect(await ask(reset, { input: { token: proof, password: chosen } }, here)).toEqual({
+    expect(await ask(reset, { input: { token, password: chosen } }, here)).toEqual({
       __typename: 'Acknowledgement',
     })
     expect(await signIn(email, chosen, here)).toMatchObject(isIn)

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { eventually } from '../kit/eventually.ts'
 import { stepOfCode, totpCode } from '../../src/identity/totp.ts'
-import { readLetter } from '../../src/http/pages/mail.ts'
+import { readEmail } from '../../src/http/pages/mail.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 import { fromBase32 } from '../kit/base32.ts'
@@ -39,8 +39,8 @@ async function proofFor(address: string, subject: RegExp): Promise<string> {
   const find = () =>
     mail.mails
       .filter(({ to }) => to === address)
-      .map(({ data }) => readLetter(data))
-      .findLast((letter) => subject.test(letter.subject))
+      .map(({ data }) => readEmail(data))
+      .findLast((message) => subject.test(message.subject))
   await eventually(() => expect(find()).toBeTruthy(), 5_000)
   return /#(\S+)/.exec(find()?.text ?? '')?.[1] ?? ''
 }
@@ -105,9 +105,9 @@ const eventsOf = async (memberId: number) => {
 
 test('an invitation is a letter in French, accepted once; then signing in works', async () => {
   const { email, token } = await invited('viewer')
-  const letter = readLetter(mail.mails.find(({ to }) => to === email)?.data ?? '')
-  expect(letter).toMatchObject({ subject: 'Invitation : Épicerie', to: expect.stringContaining(email) })
-  expect(letter.text).toContain(`${service.url}/join?lang=fr#${token}`)
+  const message = readEmail(mail.mails.find(({ to }) => to === email)?.data ?? '')
+  expect(message).toMatchObject({ subject: 'Invitation : Épicerie', to: expect.stringContaining(email) })
+  expect(message.text).toContain(`${service.url}/join?lang=fr#${token}`)
   expect(await accept({ token, password: 'short' })).toMatchObject({ code: 'INVALID_INPUT' })
   for (const guess of [`x${email}x`, 'Épicerie-2024', 'fanta 123456', 'motdepasse2024']) {
     expect(await accept({ token, password: guess })).toMatchObject(tooEasy)
@@ -122,7 +122,7 @@ test('an invitation is a letter in French, accepted once; then signing in works'
   const told = { type: 'team_login', data: { team_member_id: member.memberId, email, ip: '127.0.0.1' } }
   const entered = { type: 'security_alert', data: expect.objectContaining({ kind: 'member_joined' }) }
   expect(await eventsOf(member.memberId)).toEqual([entered, told, told])
-  const { rows } = await service.database.owner.query('SELECT FROM mail WHERE sealed IS NOT NULL')
+  const { rows } = await service.database.owner.query('SELECT FROM mail WHERE encrypted IS NOT NULL')
   expect(rows).toHaveLength(0)
 })
 
@@ -224,12 +224,12 @@ test('a new password by letter: once, sessions end, and no answer tells of an ad
   const unknown = await requestReset({ email: 'nobody-here@shop.test' })
   expect(await requestReset({ email })).toEqual(unknown)
   expect(unknown).toEqual({ __typename: 'Acknowledgement' })
-  const proof = await proofFor(email, /mot de passe/)
-  expect(await reset({ token: proof, password: 'Chez Épicerie 1' })).toMatchObject(tooEasy)
+  const memberToken = await proofFor(email, /mot de passe/)
+  expect(await reset({ token: memberToken, password: 'Chez Épicerie 1' })).toMatchObject(tooEasy)
   const chosen = 'le fleuve Niger est long'
   const both = await Promise.all([
-    reset({ token: proof, password: chosen }),
-    reset({ token: proof, password }),
+    reset({ token: memberToken, password: chosen }),
+    reset({ token: memberToken, password }),
   ])
   expect(kinds(both)).toEqual(['Acknowledgement', 'InvalidInputError'])
   await dead(token)

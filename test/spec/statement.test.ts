@@ -2,32 +2,32 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { fundMerchant } from '../../src/resources/merchants/fund.ts'
 import type { TestMerchant } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
-import { customer, hour, openStage } from '../kit/stage.ts'
+import { customer, hour, openFixture } from '../kit/fixture.ts'
 
-const stage = await openStage()
+const fixture = await openFixture()
 let shop: TestMerchant
 /** Moments between what moved. */
 const between: Date[] = []
 let paid: number
 
-const now = () => stage.app.services.clock.now()
+const now = () => fixture.app.services.clock.now()
 const hasAvailable = (amount: number) =>
-  eventually(async () => expect(await stage.available(shop)).toBe(amount))
+  eventually(async () => expect(await fixture.available(shop)).toBe(amount))
 beforeAll(async () => {
-  shop = await stage.merchant()
-  await fundMerchant(stage.app.services, shop.merchantId, { amount: 10_000 })
-  await stage.advance(hour)
+  shop = await fixture.merchant()
+  await fundMerchant(fixture.app.services, shop.merchantId, { amount: 10_000 })
+  await fixture.advance(hour)
   between.push(now())
-  await stage.advance(hour)
-  const { transaction_id: id } = await stage.paid(shop, { amount: 2_500, customer_phone: customer('00') })
+  await fixture.advance(hour)
+  const { transaction_id: id } = await fixture.paid(shop, { amount: 2_500, customer_phone: customer('00') })
   paid = id as number
   await hasAvailable(12_500)
-  await stage.advance(hour)
+  await fixture.advance(hour)
   between.push(now())
 })
 
 const ask = async (document: string, variables: object = {}, merchant = shop) =>
-  (await stage.graphql(document, variables, merchant.token)).body
+  (await fixture.graphql(document, variables, merchant.token)).body
 const held = '{ balance available reserved receivable }'
 const lineFields = 'entry { step debit credit amount } availableChange reservedChange transactionId payoutId'
 
@@ -81,7 +81,7 @@ describe('statement', () => {
     const later = new Date(now().getTime() + hour)
     const { opening, closing, lines } = (await ask(statement, { from: later, to: later })).data.statement
     expect([opening, lines.nodes]).toEqual([closing, []])
-    const other = (await ask(statement, { from, to }, await stage.merchant())).data.statement
+    const other = (await ask(statement, { from, to }, await fixture.merchant())).data.statement
     expect([other.closing.balance, other.lines.nodes]).toEqual([0, []])
   })
 

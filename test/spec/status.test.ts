@@ -3,10 +3,10 @@ import { expect, test } from 'vitest'
 import { providers } from '../../src/shared/providers.ts'
 import { databaseUrl } from '../kit/database-url.ts'
 import { eventually } from '../kit/eventually.ts'
-import { hour, openStage } from '../kit/stage.ts'
+import { hour, openFixture } from '../kit/fixture.ts'
 
-const stage = await openStage()
-const status = () => stage.rest('GET', '/status')
+const fixture = await openFixture()
+const status = () => fixture.rest('GET', '/status')
 
 test('200 without a token: operational, with every part and every operator', async () => {
   await eventually(async () => expect((await status()).body['data'].ledger.proven_at).not.toBe(null))
@@ -37,22 +37,22 @@ test('200 without a token: operational, with every part and every operator', asy
 })
 
 test('a wrong token does not matter', async () => {
-  expect((await stage.rest('GET', '/status', { token: 'nonsense' })).status).toBe(200)
+  expect((await fixture.rest('GET', '/status', { token: 'nonsense' })).status).toBe(200)
 })
 
 test('time follows the sandbox clock', async () => {
   const before = Date.parse((await status()).body['data'].time)
-  await stage.advance(hour)
+  await fixture.advance(hour)
   const after = Date.parse((await status()).body['data'].time)
   expect(after - before).toBeGreaterThanOrEqual(hour)
   expect(after - before).toBeLessThan(hour + 60_000)
 })
 
 test('an operator that is down makes the service degraded, not down', async () => {
-  const shop = await stage.merchant()
-  await stage.outage('OperatorB', 'refuse')
-  for (let failures = 0; failures < 5; failures += 1) await stage.pay(shop, { payment_method: 'OperatorB' })
-  await stage.outage('OperatorB', 'none')
+  const shop = await fixture.merchant()
+  await fixture.outage('OperatorB', 'refuse')
+  for (let failures = 0; failures < 5; failures += 1) await fixture.pay(shop, { payment_method: 'OperatorB' })
+  await fixture.outage('OperatorB', 'none')
   const { status: code, body } = await status()
   expect(code).toBe(200)
   expect(body['data'].status).toBe('degraded')
@@ -63,7 +63,7 @@ test('an operator that is down makes the service degraded, not down', async () =
 })
 
 test('503 while the database is out of reach, and 200 when it is back', async () => {
-  const { url } = stage.database
+  const { url } = fixture.database
   const name = new URL(url).pathname.slice(1)
   const server = new pg.Client(databaseUrl(url, 'postgres'))
   await server.connect()
@@ -78,7 +78,7 @@ test('503 while the database is out of reach, and 200 when it is back', async ()
         data: { status: 'down', components: { database: 'down' } },
       })
     })
-    const pay = await stage.rest('GET', '/payment/status/any')
+    const pay = await fixture.rest('GET', '/payment/status/any')
     expect(pay.status).toBeGreaterThanOrEqual(500)
     expect(pay.body['message']).not.toContain(name)
   } finally {

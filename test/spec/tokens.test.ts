@@ -1,7 +1,7 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
-import { unseal } from '../../src/identity/seal.ts'
+import { decrypt } from '../../src/identity/encrypt.ts'
 import { openForge } from '../kit/altered-tokens.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 
@@ -22,9 +22,9 @@ beforeAll(async () => {
   const {
     kid,
     public_key: publicJwk,
-    sealed_private,
+    encrypted_private,
   } = (await owner.query('SELECT * FROM signing_key')).rows[0]
-  const der = unseal(service.app.services.access.master.sealingKey, sealed_private, kid)
+  const der = decrypt(service.app.services.access.master.encryptionKey, encrypted_private, kid)
   signing = { kid, publicJwk, ourKey: createPrivateKey({ key: der, format: 'der', type: 'pkcs8' }) }
 })
 afterAll(() => service.close())

@@ -1,14 +1,14 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { TestMerchant } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
-import { customer, openStage } from '../kit/stage.ts'
+import { customer, openFixture } from '../kit/fixture.ts'
 
-const stage = await openStage()
+const fixture = await openFixture()
 let shop: TestMerchant
 const made: { id: number; phone: string; reference: string }[] = []
 
 const list = async (query = '', merchant = shop) =>
-  stage.rest('GET', `/transactions${query}`, { token: merchant.token })
+  fixture.rest('GET', `/transactions${query}`, { token: merchant.token })
 const idsOf = async (query: string) => {
   const { status, body } = await list(query)
   expect(status).toBe(200)
@@ -16,26 +16,26 @@ const idsOf = async (query: string) => {
 }
 
 beforeAll(async () => {
-  shop = await stage.merchant()
+  shop = await fixture.merchant()
   for (let i = 0; i < 25; i += 1) {
     const phone = customer('11')
     const operator = i === 3 ? 'OperatorC' : i === 4 ? 'OperatorB' : 'OperatorA'
-    const { transaction_id: id, reference } = await stage.paid(shop, {
+    const { transaction_id: id, reference } = await fixture.paid(shop, {
       customer_phone: phone,
       payment_method: operator,
       reference: `list/${i} é`,
     })
     made.push({ id: id as number, phone, reference: String(reference) })
   }
-  await stage.rest('GET', '/balance?payment_method=OperatorA', shop)
-  await stage.pay(await stage.merchant(), { reference: 'list/0 é' })
+  await fixture.rest('GET', '/balance?payment_method=OperatorA', shop)
+  await fixture.pay(await fixture.merchant(), { reference: 'list/0 é' })
 })
 
 describe('transactions by cursor', () => {
   const pageOf = async (args: string) => {
     const document = `{ transactions(filter: { transactionType: PAY }, ${args}) {
       nodes { databaseId } pageInfo { startCursor endCursor hasNextPage hasPreviousPage } } }`
-    const { body } = await stage.graphql(document, {}, shop.token)
+    const { body } = await fixture.graphql(document, {}, shop.token)
     return body['data'].transactions
   }
   const ids = (page: { nodes: { databaseId: number }[] }) => page.nodes.map(({ databaseId }) => databaseId)
@@ -55,7 +55,7 @@ describe('transactions by cursor', () => {
   test('one that this service never gave is refused by name', async () => {
     const cursor = Buffer.from('GPC:S:mine').toString('base64')
     const document = `{ transactions(first: 1, after: "${cursor}") { nodes { id } } }`
-    const { body } = await stage.graphql(document, {}, shop.token)
+    const { body } = await fixture.graphql(document, {}, shop.token)
     expect(body['errors'][0].extensions).toMatchObject({
       code: 'INVALID_INPUT',
       problems: [{ field: 'after' }],
@@ -163,7 +163,7 @@ describe('GET /transactions', () => {
   })
 
   test('filters by created_from and created_to, both included', async () => {
-    const middle = await stage.record(shop, made[12]?.id)
+    const middle = await fixture.record(shop, made[12]?.id)
     const at = encodeURIComponent(middle['created_at'])
     const [from, to] = [
       await idsOf(`?limit=100&created_from=${at}`),
@@ -208,7 +208,7 @@ describe('GET /transactions', () => {
   })
 
   test('another merchant sees none of it', async () => {
-    const { body } = await list('', await stage.merchant())
+    const { body } = await list('', await fixture.merchant())
     expect(body['data']).toEqual({
       transactions: [],
       pagination: { total: 0, limit: 20, offset: 0, has_more: false },
@@ -219,7 +219,7 @@ describe('GET /transactions', () => {
 describe('GET /transactions/{id}', () => {
   test('200 the stored record', async () => {
     const [first] = made
-    const { status, body } = await stage.rest('GET', `/transactions/${first?.id}`, shop)
+    const { status, body } = await fixture.rest('GET', `/transactions/${first?.id}`, shop)
     expect(status).toBe(200)
     expect(body['data']).toEqual({
       id: first?.id,
@@ -249,9 +249,9 @@ describe('GET /transactions/{id}', () => {
   })
 
   test('response_data says what the operator answered last', async () => {
-    const { transaction_id: id } = await stage.paid(shop, { customer_phone: customer('00') })
+    const { transaction_id: id } = await fixture.paid(shop, { customer_phone: customer('00') })
     const record = await eventually(async () => {
-      const now = await stage.record(shop, id)
+      const now = await fixture.record(shop, id)
       expect(now['status']).toBe('success')
       return now
     })
@@ -265,30 +265,30 @@ describe('GET /transactions/{id}', () => {
 
   test('it reads the record and asks no operator', async () => {
     const [first] = made
-    const name = await stage.correlationOf(first?.id)
-    const before = (await stage.seen(name)).length
-    for (let i = 0; i < 3; i += 1) await stage.record(shop, first?.id)
-    expect((await stage.seen(name)).length).toBe(before)
+    const name = await fixture.correlationOf(first?.id)
+    const before = (await fixture.seen(name)).length
+    for (let i = 0; i < 3; i += 1) await fixture.record(shop, first?.id)
+    expect((await fixture.seen(name)).length).toBe(before)
   })
 
   test('no secret of ours or of the operator is in it', async () => {
-    const text = JSON.stringify(await stage.record(shop, made[4]?.id))
+    const text = JSON.stringify(await fixture.record(shop, made[4]?.id))
     for (const word of ['sandbox-', 'secret', 'Bearer', 'api_key', 'token', shop.apiSecret])
       expect(text.toLowerCase()).not.toContain(word.toLowerCase())
   })
 
   test('404 an id that does not exist', async () => {
     for (const id of ['999999999', '9007199254740991']) {
-      const { status, body } = await stage.rest('GET', `/transactions/${id}`, shop)
+      const { status, body } = await fixture.rest('GET', `/transactions/${id}`, shop)
       expect(status).toBe(404)
       expect(body).toMatchObject({ success: false, message: expect.any(String) })
     }
   })
 
   test('404 the transaction of another merchant, as if it did not exist', async () => {
-    const other = await stage.merchant()
-    const theirs = await stage.rest('GET', `/transactions/${made[0]?.id}`, other)
-    const nobodys = await stage.rest('GET', '/transactions/999999999', other)
+    const other = await fixture.merchant()
+    const theirs = await fixture.rest('GET', `/transactions/${made[0]?.id}`, other)
+    const nobodys = await fixture.rest('GET', '/transactions/999999999', other)
     expect(theirs.status).toBe(404)
     expect({ ...theirs.body, request_id: '' }).toEqual({ ...nobodys.body, request_id: '' })
   })
@@ -296,7 +296,7 @@ describe('GET /transactions/{id}', () => {
   test.each(['abc', '0', '-1', '1.5', '1e3', '99999999999999999999', '%00', '0x10'])(
     '400 an id that is no whole number: %s',
     async (id) => {
-      const { status, body } = await stage.rest('GET', `/transactions/${id}`, shop)
+      const { status, body } = await fixture.rest('GET', `/transactions/${id}`, shop)
       expect(status).toBe(400)
       expect(body['errors'][0].field).toBe('id')
     },

@@ -1,11 +1,11 @@
 import { afterAll, describe, expect, test, vi } from 'vitest'
-import { readLetter } from '../../src/http/pages/mail.ts'
+import { readEmail } from '../../src/http/pages/mail.ts'
 import { makeMember, type TestMember } from '../kit/members.ts'
 import type { TestMerchant } from '../kit/app.ts'
 import { type MailServer, startMailServer } from '../kit/mail-server.ts'
 import { approvalsOn, released, sentOnce } from '../kit/approvals.ts'
 import { eventually } from '../kit/eventually.ts'
-import { openStage, type Stage } from '../kit/stage.ts'
+import { openFixture, type Fixture } from '../kit/fixture.ts'
 
 // One person alone neither pays what needs an approval nor stops it from needing one (edges: F4).
 
@@ -17,16 +17,16 @@ vi.mock(import('../../src/shared/limits.ts'), async (original) => {
 })
 
 const mail: MailServer = await startMailServer()
-const stage: Stage = await openStage({ SMTP_URL: mail.url, MAIL_FROM: 'Paiements <no-reply@pay.test>' })
-const { owner } = stage.database
-const { ask, approvalOf, waiting, approve, reject, becomes, paidOut } = approvalsOn(stage)
+const fixture: Fixture = await openFixture({ SMTP_URL: mail.url, MAIL_FROM: 'Paiements <no-reply@pay.test>' })
+const { owner } = fixture.database
+const { ask, approvalOf, waiting, approve, reject, becomes, paidOut } = approvalsOn(fixture)
 afterAll(() => mail.close())
 
 const person = ({ merchantId }: Pick<TestMerchant, 'merchantId'>, role: Parameters<typeof makeMember>[2]) =>
-  makeMember(stage.app.services.access, merchantId, role)
-const put = ({ token }: { token: string }, body: object) => stage.rest('PUT', '/settings', { token, body })
+  makeMember(fixture.app.services.access, merchantId, role)
+const put = ({ token }: { token: string }, body: object) => fixture.rest('PUT', '/settings', { token, body })
 const settingsOf = async ({ token }: { token: string }) =>
-  (await stage.rest('GET', '/settings', { token })).body['data']
+  (await fixture.rest('GET', '/settings', { token })).body['data']
 
 async function alertsOf({ merchantId }: TestMerchant): Promise<Record<string, unknown>[]> {
   const { rows } = await owner.query<{ data: Record<string, unknown> }>(
@@ -39,8 +39,8 @@ const kindsOf = async (shop: TestMerchant) => (await alertsOf(shop)).map(({ kind
 
 /** A merchant with money, whose payouts of 1,000 F and more wait for people. */
 async function shopWithApprovals(required = 1): Promise<TestMerchant> {
-  const shop = await stage.merchant()
-  await stage.fund(shop, 1_000_000)
+  const shop = await fixture.merchant()
+  await fixture.fund(shop, 1_000_000)
   const settings = { payouts_require_approval: true, approval_threshold: 1_000, approvals_required: required }
   expect(await put(shop, settings)).toMatchObject({ status: 200 })
   return shop
@@ -55,13 +55,13 @@ async function join(by: { token: string }, role = 'FINANCE'): Promise<{ token: s
   await ask(by.token, inviting, { i: { name: 'Alias', email, role } })
   const token = await eventually(async () => {
     const letter = mail.mails.find(({ to }) => to === email)
-    const [, proof] = /\/join\?lang=fr#(\S+)/.exec(letter ? readLetter(letter.data).text : '') ?? []
+    const [, proof] = /\/join\?lang=fr#(\S+)/.exec(letter ? readEmail(letter.data).text : '') ?? []
     if (proof === undefined) throw new Error('no letter yet')
     return proof
   })
   const accepting = `mutation ($i: AcceptInvitationInput!) { acceptInvitation(input: $i) {
     ... on SignedIn { token memberId } } }`
-  const { body } = await stage.graphql(accepting, { i: { token, password: 'le soleil de Bamako' } })
+  const { body } = await fixture.graphql(accepting, { i: { token, password: 'le soleil de Bamako' } })
   return body['data'].acceptInvitation
 }
 
@@ -88,7 +88,7 @@ describe('a key that was shown to no known member', () => {
       'mutation ($id: ID!) { regenerateApiKey(id: $id) { ... on IssuedApiKey { key secret } } }',
       { id },
     )
-    const { body } = await stage.rest('POST', '/auth', {
+    const { body } = await fixture.rest('POST', '/auth', {
       headers: { 'X-API-Key': String(pair['key']), 'X-API-Secret': String(pair['secret']) },
       body: { scopes: ['payout'] },
     })
@@ -150,7 +150,7 @@ describe('a new approver', () => {
 
 /** A new session of a member whose role has changed. */
 async function signInAgain({ merchantId, memberId }: TestMember): Promise<string> {
-  const { access } = stage.app.services
+  const { access } = fixture.app.services
   const { rows } = await owner.query<{ id: number }>(
     `INSERT INTO session (merchant_id, member_id, expires_at)
      VALUES ($1, $2, now() + interval '12 hours') RETURNING id`,
@@ -225,7 +225,7 @@ describe('loosening approvals', () => {
     const waiter = await waits(boss, { approvals_required: 1 })
     expect(await change(one, waiter)).toMatchObject({ approval: { status: 'PENDING' } })
     expect(await change(await join(boss, 'ADMIN'), waiter)).toMatchObject({ code: 'FORBIDDEN' })
-    await stage.rest('DELETE', `/team/${one.memberId}`, { token: boss.token })
+    await fixture.rest('DELETE', `/team/${one.memberId}`, { token: boss.token })
     const two = await person(shop, 'admin')
     expect(await change(two, waiter)).toMatchObject({ approval: { status: 'PENDING' } })
     expect(await settingsOf(boss)).toMatchObject({ approvals_required: 2 })
@@ -284,7 +284,7 @@ describe('loosening approvals', () => {
 
   test('the service itself cannot loosen them past that', async () => {
     const shop = await shopWithApprovals()
-    const { pool } = stage.database.database
+    const { pool } = fixture.database.database
     for (const column of [
       'payouts_require_approval = false',
       'approval_threshold = 5000',
@@ -302,7 +302,7 @@ describe('loosening approvals', () => {
 })
 
 test('switching approvals on says what they do not cover, in the answer and in an alert', async () => {
-  const shop = await stage.merchant()
+  const shop = await fixture.merchant()
   const { body } = await put(shop, { payouts_require_approval: true, approval_threshold: 1_000 })
   const [{ id }] = (await ask(shop.token, '{ apiKeys { nodes { id: databaseId } } }'))['nodes'] as [
     { id: number },
@@ -315,5 +315,5 @@ test('switching approvals on says what they do not cover, in the answer and in a
   expect(alert).toMatchObject({ kind: 'approvals_on', ip: '127.0.0.1' })
   expect(alert?.['message']).toContain('Deposits and refunds of any amount need no approval')
   // While they are off nothing is said.
-  expect(await settingsOf(await stage.merchant())).not.toHaveProperty('approval_gaps')
+  expect(await settingsOf(await fixture.merchant())).not.toHaveProperty('approval_gaps')
 })

@@ -5,19 +5,19 @@ import { WebSocket } from 'ws'
 import { startReceiver } from '../kit/webhooks/receivers.ts'
 import type { TestMerchant } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
-import { customer, openStage } from '../kit/stage.ts'
+import { customer, openFixture } from '../kit/fixture.ts'
 
 // The log of events, what is sent of it and what can be sent again: by published clients of GraphQL.
 
-const stage = await openStage()
-const { owner } = stage.database
+const fixture = await openFixture()
+const { owner } = fixture.database
 let shop: TestMerchant
 let stranger: TestMerchant
 beforeAll(async () => {
-  shop = await stage.merchant()
-  stranger = await stage.merchant()
+  shop = await fixture.merchant()
+  stranger = await fixture.merchant()
   for (const merchant of [shop, stranger, shop, shop])
-    await stage.paid(merchant, { customer_phone: customer('00') })
+    await fixture.paid(merchant, { customer_phone: customer('00') })
   await eventually(async () => {
     const { rows } = await owner.query('SELECT count(*)::int AS n FROM event WHERE position IS NOT NULL')
     if (rows[0].n < 8) throw new Error('not all numbered')
@@ -31,7 +31,7 @@ async function run(
   { token }: { token: string } = shop,
 ): Promise<Data> {
   const client = new Client({
-    url: `${stage.url}/graphql`,
+    url: `${fixture.url}/graphql`,
     exchanges: [fetchExchange],
     preferGetMethod: false,
     fetchOptions: { headers: { Authorization: `Bearer ${token}` } },
@@ -43,7 +43,7 @@ async function run(
 }
 /** What went wrong with which field. */
 const problemsOf = async (document: string, variables: object = {}, merchant = shop): Promise<unknown[]> => {
-  const { body } = await stage.graphql(document, variables, merchant.token)
+  const { body } = await fixture.graphql(document, variables, merchant.token)
   const [error] = body.errors ?? []
   const refusal = error ? error.extensions : Object.values(body['data'])[0]
   return [refusal.code, ...(refusal.problems ?? []).map(({ field }: { field: string }) => field)]
@@ -66,9 +66,9 @@ const shown = `query ($first: Int, $after: String, $status: WebhookDeliveryStatu
 async function quietWebhook(merchant = shop): Promise<number> {
   const { token } = merchant
   const body = { url: 'https://shop.example/', events: ['payment_received', 'security_alert'] }
-  const made = await stage.rest('POST', '/webhooks', { token, body })
+  const made = await fixture.rest('POST', '/webhooks', { token, body })
   const { id } = made.body['data']
-  await stage.rest('PUT', `/webhooks/${id}`, { token, body: { is_active: false } })
+  await fixture.rest('PUT', `/webhooks/${id}`, { token, body: { is_active: false } })
   return id
 }
 
@@ -107,7 +107,7 @@ describe('events', () => {
 
   test('a subscription tells the same, and what comes; others pass over what is not theirs', async () => {
     const client = createClient({
-      url: `${stage.url.replace('http', 'ws')}/graphql`,
+      url: `${fixture.url.replace('http', 'ws')}/graphql`,
       webSocketImpl: WebSocket,
       connectionParams: { authorization: `Bearer ${stranger.token}` },
     })
@@ -129,15 +129,15 @@ describe('events', () => {
       "INSERT INTO event (merchant_id, type, data, created_at) VALUES ($1, 'security_alert', $2, now())",
       [stranger.merchantId, data],
     )
-    stage.app.services.sequencer.nudge()
+    fixture.app.services.sequencer.notify()
     const alert = await next(all)
     expect(alert).toMatchObject({ sequence: 3, type: 'SECURITY_ALERT', data: { kind: 'webhook_disabled' } })
-    await stage.fund(stranger, 5_000)
+    await fixture.fund(stranger, 5_000)
     const token = stranger.token
     const body = { amount: 1_000, destination_phone: customer('00'), payment_method: 'OperatorA' }
-    await stage.rest('POST', '/payouts', { token, body })
+    await fixture.rest('POST', '/payouts', { token, body })
     expect(await next(payouts)).toEqual({ sequence: 4, type: 'PAYOUT_PENDING' })
-    await stage.paid(stranger, { customer_phone: customer('11') })
+    await fixture.paid(stranger, { customer_phone: customer('11') })
     expect(await next(payments)).toMatchObject({ type: 'PAYMENT_PENDING' })
     expect((await next(all)).sequence).toBe(4)
     await client.dispose()
@@ -199,19 +199,19 @@ describe('replayEvents', () => {
 })
 
 test('what was paid arrives; what waited comes when enabled, and again when replayed', async () => {
-  const merchant = await stage.merchant()
+  const merchant = await fixture.merchant()
   const { token } = merchant
   let status = 200
   const receiver = await startReceiver((response) => response.writeHead(status).end('thanks'))
   const body = { url: `http://127.0.0.1:${receiver.port}/`, events: ['payment_received'] }
-  const made = await stage.rest('POST', '/webhooks', { token, body })
+  const made = await fixture.rest('POST', '/webhooks', { token, body })
   const { id } = made.body['data']
-  const pay = () => stage.paid(merchant, { customer_phone: customer('00') })
+  const pay = () => fixture.paid(merchant, { customer_phone: customer('00') })
   const told = () => receiver.arrived.map(({ body: bytes }) => JSON.parse(bytes.toString()))
-  const untilTold = (count: number) => eventually(() => expect(told()).toHaveLength(count))
-  const put = (change: object) => stage.rest('PUT', `/webhooks/${id}`, { token, body: change })
+  const untilEmitted = (count: number) => eventually(() => expect(told()).toHaveLength(count))
+  const put = (change: object) => fixture.rest('PUT', `/webhooks/${id}`, { token, body: change })
   await pay()
-  await untilTold(1)
+  await untilEmitted(1)
   const { events } = await run(page, {}, merchant)
   const { id: eventId, data } = events.nodes.find(({ type }: Data) => type === 'PAYMENT_RECEIVED')
   expect(told()[0]).toMatchObject({ id: eventId, event: 'payment_received', data, sequence: 2 })
@@ -219,7 +219,7 @@ test('what was paid arrives; what waited comes when enabled, and again when repl
   // A failure waits for its time; enabled anew it does not.
   status = 500
   await pay()
-  await untilTold(2)
+  await untilEmitted(2)
   await eventually(async () => {
     const { webhooks: shownNow } = await run(shown, {}, merchant)
     const [failed] = shownNow.nodes[0].deliveries.nodes
@@ -230,9 +230,9 @@ test('what was paid arrives; what waited comes when enabled, and again when repl
   status = 200
   await eventually(async () => expect((await run(page, {}, merchant)).events.nodes).toHaveLength(6))
   await put({ is_active: true })
-  await untilTold(4)
+  await untilEmitted(4)
   await run(replay, { webhook: id, from: 1, to: 6 }, merchant)
-  await untilTold(7)
+  await untilEmitted(7)
   const ids = told().map(({ id: one }) => one)
   expect(new Set(ids).size).toBe(3)
   expect(ids.slice(4)).toEqual([ids[0], ids[2], ids[3]])
@@ -250,8 +250,8 @@ const webhooks = {
 
 describe('webhooks with their deliveries', () => {
   test('the newest first, page by page, with every attempt and the event', async () => {
-    const merchant = await stage.merchant()
-    for (let n = 0; n < 2; n += 1) await stage.paid(merchant, { customer_phone: customer('00') })
+    const merchant = await fixture.merchant()
+    for (let n = 0; n < 2; n += 1) await fixture.paid(merchant, { customer_phone: customer('00') })
     await eventually(async () => expect((await run(page, {}, merchant)).events.nodes).toHaveLength(4))
     const webhook = await quietWebhook(merchant)
     await run(replay, { webhook, from: 1, to: 4 }, merchant)
@@ -309,7 +309,7 @@ describe('webhooks with their deliveries', () => {
     expect(await problemsOf(shown, { after: 'x' }, merchant)).toEqual(['INVALID_INPUT', 'after'])
 
     // Five endpoints at most, each delivery with its event and 16 attempts.
-    const { body } = await stage.graphql(shown, { first: 100 }, merchant.token)
+    const { body } = await fixture.graphql(shown, { first: 100 }, merchant.token)
     expect(body.extensions.cost.requested).toBe(5 + 5 * 100 * (1 + 1 + 16))
 
     const node = 'query ($id: ID!) { node(id: $id) { ... on WebhookDelivery { status } } }'

@@ -2,18 +2,18 @@ import { createHmac } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { startReceiver } from '../kit/webhooks/receivers.ts'
 import type { RestAnswer, TestMerchant } from '../kit/app.ts'
-import { hour, openStage } from '../kit/stage.ts'
+import { hour, openFixture } from '../kit/fixture.ts'
 
-const stage = await openStage()
-const { owner } = stage.database
+const fixture = await openFixture()
+const { owner } = fixture.database
 let shop: TestMerchant
 beforeEach(async () => {
-  shop = await stage.merchant()
+  shop = await fixture.merchant()
 })
 
 const wanted = { url: 'https://shop.example/hooks', events: ['payment_received', 'payout_failed'] }
 const ask = (method: string, path: string, body?: unknown, headers = {}, merchant = shop) =>
-  stage.rest(method, `/webhooks${path}`, { token: merchant.token, body, headers })
+  fixture.rest(method, `/webhooks${path}`, { token: merchant.token, body, headers })
 async function registered(body: object = {}, merchant = shop): Promise<RestAnswer['body']> {
   const answer = await ask('POST', '', { ...wanted, ...body }, {}, merchant)
   expect(answer.body).toMatchObject({ success: true })
@@ -43,7 +43,9 @@ describe('POST /webhooks', () => {
       },
     })
     expect(Object.keys(body['data'])).toEqual(['id', 'url', 'events', 'secret', 'is_active', 'created_at'])
-    const { rows } = await owner.query("SELECT encode(secret_sealed, 'escape') AS kept FROM webhook_endpoint")
+    const { rows } = await owner.query(
+      "SELECT encode(secret_encrypted, 'escape') AS kept FROM webhook_endpoint",
+    )
     for (const { kept } of rows) expect(kept).not.toContain('whsec_')
   })
 
@@ -269,7 +271,7 @@ describe('POST /webhooks/{id}/test', () => {
     const rotate = async (args = '', headers: Record<string, string> = {}) => {
       const query = `mutation { rotateWebhookSecret(id: ${id}${args}) { ... on WebhookSecret { secret
         webhook { secretOverlapsUntil } } } }`
-      const response = await fetch(`${stage.url}/graphql`, {
+      const response = await fetch(`${fixture.url}/graphql`, {
         method: 'POST',
         headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${shop.token}`, ...headers },
         body: JSON.stringify({ query }),
@@ -297,7 +299,7 @@ describe('POST /webhooks/{id}/test', () => {
     // Another one meanwhile takes the place of the new one.
     all.push((await rotate()).secret)
     expect(await signers()).toEqual([0, 2])
-    await stage.advance(24 * hour)
+    await fixture.advance(24 * hour)
     expect(await signers()).toEqual([2, -1])
     all.push((await rotate()).secret, (await rotate(', oldEndsNow: true')).secret)
     expect(await signers()).toEqual([4, -1])
@@ -307,7 +309,7 @@ describe('POST /webhooks/{id}/test', () => {
 
 test('403 without the scope, whatever is asked for', async () => {
   const { id } = await registered()
-  const { body } = await stage.rest('POST', '/auth', {
+  const { body } = await fixture.rest('POST', '/auth', {
     headers: { 'X-API-Key': shop.apiKey, 'X-API-Secret': shop.apiSecret },
     body: { scopes: ['balance', 'settings'] },
   })
@@ -315,7 +317,7 @@ test('403 without the scope, whatever is asked for', async () => {
   const paths = ['POST ', 'GET ', `GET /${id}`, `PUT /${id}`, `DELETE /${id}`, `POST /${id}/test`]
   for (const path of paths) {
     const [method = '', below = ''] = path.split(' ')
-    const told = await stage.rest(method, `/webhooks${below}`, {
+    const told = await fixture.rest(method, `/webhooks${below}`, {
       token,
       body: method === 'GET' ? undefined : wanted,
     })
@@ -330,7 +332,7 @@ test('403 without the scope, whatever is asked for', async () => {
     `mutation { replayEvents(webhookId: ${id}, from: 1, to: 2) { __typename } }`,
   ]
   for (const root of roots) {
-    const { body: told } = await stage.graphql(root, {}, token)
+    const { body: told } = await fixture.graphql(root, {}, token)
     expect(told.errors[0].extensions).toMatchObject({ code: 'FORBIDDEN', requiredScopes: ['webhooks'] })
   }
 })

@@ -4,15 +4,15 @@ import type { TestMerchant } from '../kit/app.ts'
 import { approvalsOn } from '../kit/approvals.ts'
 import { eventually } from '../kit/eventually.ts'
 import { payoutsOn } from '../kit/payouts.ts'
-import { customer, openStage } from '../kit/stage.ts'
+import { customer, openFixture } from '../kit/fixture.ts'
 
 // The whitelist is changed in the database, as another node changes it. The statement that moves money judges
 // the caller's address by it, however fresh this node believes its own picture to be.
 
-const stage = await openStage()
-const { owner } = stage.database
-const { shop, payOut, ahead } = payoutsOn(stage)
-const { ask, team, waiting } = approvalsOn(stage)
+const fixture = await openFixture()
+const { owner } = fixture.database
+const { shop, payOut, ahead } = payoutsOn(fixture)
+const { ask, team, waiting } = approvalsOn(fixture)
 
 interface Call {
   token: string
@@ -22,7 +22,7 @@ interface Call {
 }
 
 async function rest(merchant: TestMerchant, path: string, body?: object) {
-  const answer = await stage.rest('POST', path, { token: merchant.token, body })
+  const answer = await fixture.rest('POST', path, { token: merchant.token, body })
   const isAddress = answer.body.message === refusals.ADDRESS_NOT_ALLOWED.message
   return { status: answer.status, code: isAddress ? 'ADDRESS_NOT_ALLOWED' : answer.body.message }
 }
@@ -38,7 +38,10 @@ async function payout(merchant: TestMerchant, body: object): Promise<number> {
 
 async function draft(merchant: TestMerchant): Promise<number> {
   const recipients = [{ name: 'Awa', account: customer('00'), amount: 1_000, payment_method: 'OperatorA' }]
-  const { body } = await stage.rest('POST', '/bulk/batches', { token: merchant.token, body: { recipients } })
+  const { body } = await fixture.rest('POST', '/bulk/batches', {
+    token: merchant.token,
+    body: { recipients },
+  })
   return body.data.id as number
 }
 
@@ -55,8 +58,8 @@ const calls: Record<string, () => Promise<Call>> = {
   },
   async refundTransaction() {
     const merchant = await shop()
-    const { transaction_id: id } = await stage.paid(merchant, { customer_phone: customer('00') })
-    await eventually(async () => expect(await stage.statusOf(merchant, id)).toBe('success'), 30_000)
+    const { transaction_id: id } = await fixture.paid(merchant, { customer_phone: customer('00') })
+    await eventually(async () => expect(await fixture.statusOf(merchant, id)).toBe('success'), 30_000)
     const document = `mutation { refundTransaction(id: "${String(id)}") { __typename
       ... on Refusal { code } } }`
     return { ...merchant, send: () => graphql(merchant.token, document) }
@@ -99,7 +102,7 @@ async function pictureOf(merchantId: number): Promise<unknown> {
        (SELECT json_agg((status, approval) ORDER BY id) FROM payout WHERE merchant_id = $1) AS payouts,
        (SELECT json_agg((status, approval) ORDER BY id) FROM batch WHERE merchant_id = $1) AS batches,
        (SELECT count(*) FROM approval_verdict WHERE merchant_id = $1) AS verdicts,
-       (SELECT json_agg((step, amount) ORDER BY id) FROM movement WHERE merchant_id = $1) AS movements,
+       (SELECT json_agg((step, amount) ORDER BY id) FROM ledger_entry WHERE merchant_id = $1) AS entries,
        (SELECT count(*) FROM audit_entry WHERE merchant_id = $1) AS entries,
        (SELECT count(*) FROM event WHERE merchant_id = $1 AND type <> 'security_alert') AS events`,
     [merchantId],

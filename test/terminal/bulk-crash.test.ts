@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { stormBulk } from '../crash/bulk.ts'
+import { crashBulk } from '../crash/bulk.ts'
 import { startOperators } from '../crash/operator.ts'
 import { createTestDatabase } from '../kit/database.ts'
 
-// `npm run bulk-storm` is the same with 10,000 and five kills.
+// `npm run bulk-crash` is the same with 10,000 and five kills.
 
 test('300 recipients, two processes, the one that sends is killed: everybody once', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'merchant-payments-bulk-'))
@@ -14,7 +14,7 @@ test('300 recipients, two processes, the one that sends is killed: everybody onc
   const db = await createTestDatabase()
   try {
     const said: string[] = []
-    const storm = await stormBulk({
+    const storm = await crashBulk({
       databaseUrl: db.url,
       owner: db.owner,
       operators,

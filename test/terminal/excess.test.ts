@@ -29,8 +29,8 @@ test('an excess is listed, decided once with a reason, and is then gone from the
       merchant_id: merchantId,
       transaction_id: Number(transactionId),
       payment_method: 'OperatorA',
-      asked_amount: 5_000,
-      said_amount: 7_000,
+      requested_amount: 5_000,
+      confirmed_amount: 7_000,
     }),
   ])
   const id = String(excesses[0].id)

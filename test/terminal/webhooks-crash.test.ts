@@ -6,7 +6,7 @@ import { startSimulator } from '../../src/simulator/simulator.ts'
 import { makeMerchant } from '../kit/merchants.ts'
 import { randomFrom } from '../crash/plan.ts'
 import { collectMany, item, settleMany } from '../kit/money.ts'
-import { addEndpoint, receive, upTo } from '../kit/webhooks/lane.ts'
+import { addEndpoint, receive, upTo } from '../kit/webhooks/endpoint-queue.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { type Home, newHome, type Running, startProgram } from '../kit/program.ts'
 
@@ -19,7 +19,7 @@ const killsCount = 5
 const secretKey = 'of webhooks through crashes, 1234'
 
 /** A service whose database and operators live on, whatever becomes of it. */
-async function openScene(): Promise<{ home: Home; db: TestDatabase; service: Running }> {
+async function openScenario(): Promise<{ home: Home; db: TestDatabase; service: Running }> {
   const db = await createTestDatabase()
   const simulator = await startSimulator({ port: 0, controlToken: 'sandbox-control' })
   const home = await newHome({
@@ -30,26 +30,26 @@ async function openScene(): Promise<{ home: Home; db: TestDatabase; service: Run
     WEBHOOK_RETRY_SCHEDULE: '1,'.repeat(15).slice(0, -1),
     LOG_LEVEL: 'error',
   })
-  const scene = { home, db, service: await startProgram(home) }
+  const scenario = { home, db, service: await startProgram(home) }
   onTestFinished(async () => {
-    await scene.service.end('SIGTERM')
-    scene.service.destroy()
+    await scenario.service.end('SIGTERM')
+    scenario.service.destroy()
     await simulator.close()
     await db.drop()
     await home.remove()
   })
-  return scene
+  return scenario
 }
 
 test('every event arrives, through five kills and a receiver that drops three calls of ten', async () => {
   const seed = Number(process.env['CRASH_SEED'] ?? randomInt(1_000_000))
   const random = randomFrom(seed)
-  const scene = await openScene()
-  const { pool } = scene.db.database
+  const scenario = await openScenario()
+  const { pool } = scenario.db.database
   const receiver = await receive(() => (random() < 0.3 ? (response) => response.destroy() : 204))
   const merchant = await makeMerchant(pool)
   const { merchantId } = merchant
-  await addEndpoint(scene.db, new MasterSecret(Buffer.from(secretKey)), { merchantId, url: receiver.url })
+  await addEndpoint(scenario.db, new MasterSecret(Buffer.from(secretKey)), { merchantId, url: receiver.url })
 
   async function pay(count: number): Promise<void> {
     for (let paid = 0; paid < count; paid += atOnce) {
@@ -68,9 +68,9 @@ test('every event arrives, through five kills and a receiver that drops three ca
     const before = receiver.calls.length
     const enough = Math.floor(random() * 200)
     await eventually(() => receiver.calls.length - before > enough, 30_000)
-    await scene.service.end('SIGKILL')
+    await scenario.service.end('SIGKILL')
     await paying
-    scene.service = await startProgram(scene.home)
+    scenario.service = await startProgram(scenario.home)
   }
 
   const last = 2 * paymentsCount

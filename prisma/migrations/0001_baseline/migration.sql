@@ -42,14 +42,14 @@ CREATE TYPE batch_status AS ENUM ('draft', 'pending_approval', 'processing', 'co
 CREATE TYPE recipient_status AS ENUM ('pending', 'processing', 'success', 'failed', 'cancelled');
 CREATE TYPE settlement_exception_state AS ENUM ('open', 'credited', 'returned');
 -- The facts that the approval functions read of a payout, batch, deposit or change of settings.
-CREATE TYPE approval_asked AS (merchant_id integer, payout_id bigint, batch_id integer, waits boolean,
+CREATE TYPE approvable AS (merchant_id integer, payout_id bigint, batch_id integer, waits boolean,
   approval approval_status, status text, digest bytea, expires_at timestamptz, required integer, makers
   integer[], settings_change_id integer, transaction_id bigint);
 -- The part of an audit entry that names the actor, the operation and the origin of the request.
-CREATE TYPE audit_recording AS (merchant_id integer, actor text, address text, request_id uuid, door text,
+CREATE TYPE audit_recording AS (merchant_id integer, actor text, address text, request_id uuid, channel text,
   operation text);
 -- A key, and a token of it with a lower limit: the amount that each moves in a day is counted.
-CREATE TYPE key_allowance AS (api_key_id integer, token_id uuid, max_per_day bigint);
+CREATE TYPE daily_limit AS (api_key_id integer, token_id uuid, max_per_day bigint);
 
 CREATE TABLE "merchant" (
   "id" serial,
@@ -142,7 +142,7 @@ GRANT SELECT ON "credential" TO payments_service;
 CREATE TABLE "signing_key" (
   "kid" text NOT NULL,
   "public_key" jsonb NOT NULL,
-  "sealed_private" bytea NOT NULL,
+  "encrypted_private" bytea NOT NULL,
   "created_at" timestamptz(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
   "retired_at" timestamptz(3),
   CONSTRAINT "signing_key_pkey" PRIMARY KEY (kid)
@@ -263,7 +263,8 @@ CREATE INDEX transaction_payment_link ON "transaction" (payment_link_id, id) WHE
   NULL);
 -- Counts how often the links of all merchants asked a telephone number that did not pay, so that it is not
 -- asked too often.
-CREATE INDEX transaction_asked_by_link ON "transaction" (customer_phone, created_at) WHERE (payment_link_id IS
+CREATE INDEX transaction_requested_by_link ON "transaction" (customer_phone, created_at)
+  WHERE (payment_link_id IS
   NOT NULL);
 CREATE INDEX transaction_open_by_link ON "transaction" (payment_link_id, created_at) WHERE ((payment_link_id
   IS NOT NULL) AND (status = ANY (ARRAY['pending'::transaction_status, 'processing'::transaction_status])));
@@ -347,30 +348,30 @@ CREATE UNIQUE INDEX operator_callback_provider_dedupe_key_key ON "operator_callb
 GRANT INSERT, SELECT ON "operator_callback" TO payments_service;
 GRANT USAGE ON SEQUENCE "operator_callback_id_seq" TO payments_service;
 
-CREATE TABLE "movement" (
+CREATE TABLE "ledger_entry" (
   "id" bigserial,
   "merchant_id" integer NOT NULL,
-  "cause" text NOT NULL,
+  "origin" text NOT NULL,
   "step" ledger_step NOT NULL,
   "debit" ledger_account NOT NULL,
   "credit" ledger_account NOT NULL,
   "amount" bigint NOT NULL,
   "created_at" timestamptz(3) NOT NULL,
-  CONSTRAINT "movement_pkey" PRIMARY KEY (id),
-  CONSTRAINT "movement_amount" CHECK (amount > 0),
+  CONSTRAINT "ledger_entry_pkey" PRIMARY KEY (id),
+  CONSTRAINT "ledger_entry_amount" CHECK (amount > 0),
   -- No amount is larger than a JSON number holds exactly, 2^53 - 1: no balance can overflow, and every
   -- balance can be answered.
-  CONSTRAINT "movement_amount_max" CHECK (amount <= '9007199254740991'::bigint),
-  CONSTRAINT "movement_sides" CHECK (debit <> credit)
+  CONSTRAINT "ledger_entry_amount_max" CHECK (amount <= '9007199254740991'::bigint),
+  CONSTRAINT "ledger_entry_sides" CHECK (debit <> credit)
 );
-CREATE UNIQUE INDEX movement_cause_step_key ON "movement" (cause, step);
+CREATE UNIQUE INDEX ledger_entry_origin_step_key ON "ledger_entry" (origin, step);
 -- A reservation ends once: it is paid out or given back, never both.
-CREATE UNIQUE INDEX movement_reservation_end ON "movement" (cause) WHERE (step = ANY
+CREATE UNIQUE INDEX ledger_entry_reservation_end ON "ledger_entry" (origin) WHERE (step = ANY
   (ARRAY['post'::ledger_step, 'void'::ledger_step]));
-CREATE INDEX movement_merchant_id_created_at_id_idx ON "movement" (merchant_id, created_at, id);
-GRANT SELECT ON "movement" TO payments_merchant;
-GRANT SELECT ON "movement" TO payments_service;
-GRANT USAGE ON SEQUENCE "movement_id_seq" TO payments_service;
+CREATE INDEX ledger_entry_merchant_id_created_at_id_idx ON "ledger_entry" (merchant_id, created_at, id);
+GRANT SELECT ON "ledger_entry" TO payments_merchant;
+GRANT SELECT ON "ledger_entry" TO payments_service;
+GRANT USAGE ON SEQUENCE "ledger_entry_id_seq" TO payments_service;
 
 CREATE TABLE "merchant_balance" (
   "merchant_id" integer NOT NULL,
@@ -406,35 +407,35 @@ GRANT SELECT ON "event" TO payments_merchant;
 GRANT SELECT ON "event" TO payments_service;
 GRANT USAGE ON SEQUENCE "event_id_seq" TO payments_service;
 
-CREATE TABLE "stream_head" (
+CREATE TABLE "event_log_position" (
   "merchant_id" integer NOT NULL,
   "position" bigint NOT NULL,
-  CONSTRAINT "stream_head_pkey" PRIMARY KEY (merchant_id)
+  CONSTRAINT "event_log_position_pkey" PRIMARY KEY (merchant_id)
 );
-GRANT SELECT ON "stream_head" TO payments_merchant;
-GRANT SELECT ON "stream_head" TO payments_service;
+GRANT SELECT ON "event_log_position" TO payments_merchant;
+GRANT SELECT ON "event_log_position" TO payments_service;
 
 CREATE TABLE "idempotency_key" (
   "merchant_id" integer NOT NULL,
   "operation" text NOT NULL,
   "key" text NOT NULL,
   "digest" bytea NOT NULL,
-  "effect" bytea NOT NULL,
+  "operation_id" bytea NOT NULL,
   "claim" integer NOT NULL DEFAULT 1,
   "locked_until" timestamptz(3),
   "answer" bytea,
   "created_at" timestamptz(3) NOT NULL,
   CONSTRAINT "idempotency_key_pkey" PRIMARY KEY (merchant_id, operation, key),
   CONSTRAINT "idempotency_key_sizes" CHECK (length(key) >= 1 AND length(key) <= 255 AND length(digest) = 32
-    AND length(effect) = 16)
+    AND length(operation_id) = 16)
 );
 CREATE INDEX idempotency_key_created_at_idx ON "idempotency_key" (created_at);
 
 CREATE TABLE "audit_point" (
   "singleton" boolean NOT NULL DEFAULT true,
-  "movement_id" bigint NOT NULL DEFAULT 0,
+  "ledger_entry_id" bigint NOT NULL DEFAULT 0,
   "event_id" bigint NOT NULL DEFAULT 0,
-  "next_movement_id" bigint NOT NULL,
+  "next_ledger_entry_id" bigint NOT NULL,
   "next_event_id" bigint NOT NULL,
   "whole_proven_at" timestamptz(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
   "next_writers" text[] DEFAULT ARRAY[]::text[],
@@ -623,8 +624,8 @@ CREATE TABLE "webhook_endpoint" (
   "slot" smallint,
   "url" text NOT NULL,
   "events" text[],
-  "secret_sealed" bytea NOT NULL,
-  "previous_secret_sealed" bytea,
+  "secret_encrypted" bytea NOT NULL,
+  "previous_secret_encrypted" bytea,
   "previous_secret_until" timestamptz(3),
   "is_active" boolean NOT NULL DEFAULT true,
   "failure_count" integer NOT NULL DEFAULT 0,
@@ -645,7 +646,7 @@ CREATE TABLE "webhook_endpoint" (
   CONSTRAINT "webhook_endpoint_due_at" CHECK (due_at IS NULL OR is_active AND removed_at IS NULL),
   CONSTRAINT "webhook_endpoint_events" CHECK (cardinality(events) > 0),
   CONSTRAINT "webhook_endpoint_failure_count" CHECK (failure_count >= 0),
-  CONSTRAINT "webhook_endpoint_previous_secret" CHECK ((previous_secret_sealed IS NULL) =
+  CONSTRAINT "webhook_endpoint_previous_secret" CHECK ((previous_secret_encrypted IS NULL) =
     (previous_secret_until IS NULL)),
   CONSTRAINT "webhook_endpoint_slot" CHECK ((slot IS NULL) = (removed_at IS NOT NULL) AND (slot IS NULL OR
     slot >= 1 AND slot <= 5)),
@@ -752,7 +753,7 @@ CREATE TABLE "member_secret" (
   "member_id" integer NOT NULL,
   "merchant_id" integer NOT NULL,
   "password_hash" text,
-  "totp_sealed" bytea,
+  "totp_encrypted" bytea,
   "totp_step" bigint NOT NULL DEFAULT 0,
   "recovery_hashes" bytea[] DEFAULT ARRAY[]::bytea[],
   "invitation_hash" bytea,
@@ -778,7 +779,7 @@ CREATE TABLE "mail" (
   "id" uuid NOT NULL,
   "merchant_id" integer NOT NULL,
   "template" text NOT NULL,
-  "sealed" bytea,
+  "encrypted" bytea,
   "created_at" timestamptz(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
   "sent_at" timestamptz(3),
   CONSTRAINT "mail_pkey" PRIMARY KEY (id)
@@ -797,13 +798,13 @@ CREATE TABLE "key_spending" (
   CONSTRAINT "key_spending_within" CHECK (amount >= 1 AND amount <= maximum)
 );
 
-CREATE UNLOGGED TABLE "allowance" (
+CREATE UNLOGGED TABLE "rate_limit_window" (
   "key" varchar(255) NOT NULL,
   "points" integer NOT NULL DEFAULT 0,
   "expire" bigint,
-  CONSTRAINT "allowance_pkey" PRIMARY KEY (key)
+  CONSTRAINT "rate_limit_window_pkey" PRIMARY KEY (key)
 );
-GRANT DELETE, INSERT, SELECT, UPDATE ON "allowance" TO payments_service;
+GRANT DELETE, INSERT, SELECT, UPDATE ON "rate_limit_window" TO payments_service;
 
 CREATE TABLE "audit_entry" (
   "id" bigserial,
@@ -813,7 +814,7 @@ CREATE TABLE "audit_entry" (
   "target" text NOT NULL,
   "address" text,
   "request_id" uuid,
-  "door" text NOT NULL,
+  "channel" text NOT NULL,
   "is_payment" boolean NOT NULL DEFAULT false,
   "before" jsonb,
   "after" jsonb,
@@ -826,37 +827,37 @@ CREATE INDEX audit_entry_actor ON "audit_entry" (merchant_id, actor, id) WHERE (
 CREATE INDEX audit_entry_operation ON "audit_entry" (merchant_id, operation, id) WHERE (NOT is_payment);
 GRANT SELECT ON "audit_entry" TO payments_merchant;
 GRANT SELECT ON "audit_entry" TO payments_service;
-GRANT INSERT ("merchant_id", "actor", "operation", "target", "address", "request_id", "door", "is_payment",
+GRANT INSERT ("merchant_id", "actor", "operation", "target", "address", "request_id", "channel", "is_payment",
   "before", "after") ON "audit_entry" TO payments_merchant;
-GRANT INSERT ("merchant_id", "actor", "operation", "target", "address", "request_id", "door", "is_payment",
+GRANT INSERT ("merchant_id", "actor", "operation", "target", "address", "request_id", "channel", "is_payment",
   "before", "after") ON "audit_entry" TO payments_service;
 GRANT USAGE ON SEQUENCE "audit_entry_id_seq" TO payments_merchant;
 GRANT USAGE ON SEQUENCE "audit_entry_id_seq" TO payments_service;
 
-CREATE TABLE "audit_seal" (
+CREATE TABLE "audit_link" (
   "merchant_id" integer NOT NULL,
   "position" bigint NOT NULL,
   "entry_id" bigint NOT NULL,
   "hash" bytea NOT NULL,
-  CONSTRAINT "audit_seal_pkey" PRIMARY KEY (merchant_id, "position")
+  CONSTRAINT "audit_link_pkey" PRIMARY KEY (merchant_id, "position")
 );
-GRANT SELECT ON "audit_seal" TO payments_merchant;
-GRANT SELECT ON "audit_seal" TO payments_service;
+GRANT SELECT ON "audit_link" TO payments_merchant;
+GRANT SELECT ON "audit_link" TO payments_service;
 
-CREATE TABLE "audit_unsealed" (
+CREATE TABLE "audit_unchained" (
   "merchant_id" integer NOT NULL,
   "entry_id" bigint NOT NULL,
-  CONSTRAINT "audit_unsealed_pkey" PRIMARY KEY (merchant_id, entry_id)
+  CONSTRAINT "audit_unchained_pkey" PRIMARY KEY (merchant_id, entry_id)
 );
-GRANT INSERT, SELECT ON "audit_unsealed" TO payments_merchant;
-GRANT INSERT, SELECT ON "audit_unsealed" TO payments_service;
+GRANT INSERT, SELECT ON "audit_unchained" TO payments_merchant;
+GRANT INSERT, SELECT ON "audit_unchained" TO payments_service;
 
 CREATE TABLE "audit_head" (
   "merchant_id" integer NOT NULL,
   "position" bigint NOT NULL,
   "hash" bytea NOT NULL,
   "proof" bytea NOT NULL,
-  "sealed_at" timestamptz(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  "chained_at" timestamptz(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
   CONSTRAINT "audit_head_pkey" PRIMARY KEY (merchant_id)
 );
 GRANT SELECT ON "audit_head" TO payments_merchant;
@@ -922,7 +923,7 @@ CREATE TABLE "batch" (
   "added_for" text[] DEFAULT ARRAY[]::text[],
   "created_at" timestamptz(3) NOT NULL,
   "started_at" timestamptz(3),
-  "cancel_asked_at" timestamptz(3),
+  "cancel_requested_at" timestamptz(3),
   "processed_at" timestamptz(3),
   "turn_at" timestamp(6) with time zone,
   CONSTRAINT "batch_pkey" PRIMARY KEY (id),
@@ -946,14 +947,14 @@ CREATE TABLE "batch" (
   -- A batch ends when its last recipient has ended, and its status follows from how they ended.
   CONSTRAINT "batch_status" CHECK ( CASE WHEN status = ANY (ARRAY['draft'::batch_status,
     'pending_approval'::batch_status]) THEN (processing_count + succeeded_count + failed_count +
-    cancelled_count) = 0 AND started_at IS NULL AND cancel_asked_at IS NULL AND processed_at IS NULL WHEN
+    cancelled_count) = 0 AND started_at IS NULL AND cancel_requested_at IS NULL AND processed_at IS NULL WHEN
     status = 'processing'::batch_status THEN started_at IS NOT NULL AND processed_at IS NULL AND
     (succeeded_count + failed_count + cancelled_count) < recipient_count ELSE processed_at IS NOT NULL AND
     (succeeded_count + failed_count + cancelled_count) = recipient_count AND CASE status WHEN
     'completed'::batch_status THEN started_at IS NOT NULL AND succeeded_count = recipient_count WHEN
     'failed'::batch_status THEN started_at IS NOT NULL AND failed_count = recipient_count WHEN
     'partially_completed'::batch_status THEN started_at IS NOT NULL AND cancelled_count = 0 AND
-    succeeded_count > 0 AND failed_count > 0 ELSE cancel_asked_at IS NOT NULL END END),
+    succeeded_count > 0 AND failed_count > 0 ELSE cancel_requested_at IS NOT NULL END END),
   CONSTRAINT "batch_title" CHECK (char_length(title) >= 1 AND char_length(title) <= 200)
 );
 CREATE INDEX batch_merchant_id_id_idx ON "batch" (merchant_id, id);
@@ -1053,7 +1054,7 @@ GRANT USAGE ON SEQUENCE "payment_link_id_seq" TO payments_merchant;
 CREATE TABLE "audit_pass" (
   "id" serial,
   "kind" text NOT NULL,
-  "stage" text NOT NULL DEFAULT 'movement',
+  "stage" text NOT NULL DEFAULT 'ledger_entry',
   "merchant_id_done" integer NOT NULL DEFAULT 0,
   "id_done" bigint NOT NULL DEFAULT 0,
   "id_last" bigint NOT NULL DEFAULT 0,
@@ -1063,9 +1064,9 @@ CREATE TABLE "audit_pass" (
   "ended_at" timestamptz(3),
   CONSTRAINT "audit_pass_pkey" PRIMARY KEY (id),
   CONSTRAINT "audit_pass_kind" CHECK (kind = ANY (ARRAY['rolling'::text, 'command'::text])),
-  CONSTRAINT "audit_pass_stage" CHECK (stage = ANY (ARRAY['movement'::text, 'event'::text, 'position'::text,
-    'transaction'::text, 'payout'::text, 'batch'::text, 'payment_link'::text, 'payout_count'::text,
-    'done'::text]))
+  CONSTRAINT "audit_pass_stage" CHECK (stage = ANY (ARRAY['ledger_entry'::text, 'event'::text,
+    'position'::text, 'transaction'::text, 'payout'::text, 'batch'::text, 'payment_link'::text,
+    'payout_count'::text, 'done'::text]))
 );
 CREATE UNIQUE INDEX audit_pass_rolling ON "audit_pass" ((true)) WHERE ((kind = 'rolling'::text) AND (ended_at
   IS NULL));
@@ -1160,30 +1161,31 @@ CREATE TABLE "credential_change" (
 );
 GRANT SELECT ON "credential_change" TO payments_service;
 
-CREATE UNLOGGED TABLE "link_place" (
+CREATE UNLOGGED TABLE "link_slot" (
   "transaction_id" bigint NOT NULL,
   "merchant_id" integer NOT NULL,
   "payment_link_id" integer NOT NULL,
   "address" bytea NOT NULL,
   "created_at" timestamptz(3) NOT NULL,
-  CONSTRAINT "link_place_pkey" PRIMARY KEY (transaction_id)
+  CONSTRAINT "link_slot_pkey" PRIMARY KEY (transaction_id)
 );
-CREATE INDEX link_place_address_created_at_idx ON "link_place" (address, created_at);
+CREATE INDEX link_slot_address_created_at_idx ON "link_slot" (address, created_at);
 
 CREATE TABLE "settlement_exception" (
   "id" serial,
   "merchant_id" integer NOT NULL,
   "transaction_id" bigint NOT NULL,
-  "asked_amount" bigint NOT NULL,
-  "said_amount" bigint NOT NULL,
+  "requested_amount" bigint NOT NULL,
+  "confirmed_amount" bigint NOT NULL,
   "state" settlement_exception_state NOT NULL DEFAULT 'open',
   "created_at" timestamptz(3) NOT NULL,
   "decided_by" text,
   "reason" text,
   "decided_at" timestamptz(3),
   CONSTRAINT "settlement_exception_pkey" PRIMARY KEY (id),
-  CONSTRAINT "settlement_exception_amounts" CHECK (asked_amount > 0 AND said_amount > asked_amount AND
-    said_amount <= '9007199254740991'::bigint),
+  CONSTRAINT "settlement_exception_amounts" CHECK (requested_amount > 0
+    AND confirmed_amount > requested_amount AND
+    confirmed_amount <= '9007199254740991'::bigint),
   CONSTRAINT "settlement_exception_decided" CHECK ((state <> 'open'::settlement_exception_state) = (decided_at
     IS NOT NULL) AND (decided_at IS NOT NULL) = (decided_by IS NOT NULL) AND (decided_at IS NOT NULL) =
     (reason IS NOT NULL)),
@@ -1221,13 +1223,13 @@ CREATE INDEX settings_change_awaiting ON "settings_change" (approval_expires_at)
 GRANT SELECT ON "settings_change" TO payments_merchant;
 GRANT SELECT ON "settings_change" TO payments_service;
 
-CREATE TABLE "audit_letter" (
+CREATE TABLE "audit_email" (
   "merchant_id" integer NOT NULL,
   "position" bigint NOT NULL,
   "day" date NOT NULL,
-  CONSTRAINT "audit_letter_pkey" PRIMARY KEY (merchant_id)
+  CONSTRAINT "audit_email_pkey" PRIMARY KEY (merchant_id)
 );
-GRANT INSERT, SELECT, UPDATE ON "audit_letter" TO payments_service;
+GRANT INSERT, SELECT, UPDATE ON "audit_email" TO payments_service;
 
 CREATE TABLE "deposit_approval" (
   "transaction_id" bigint NOT NULL,
@@ -1260,25 +1262,25 @@ GRANT SELECT ON "deposit_approval" TO payments_service;
 -- give BYPASSRLS. A migration that makes a table with a merchant writes the same statements for it.
 DO $$
 DECLARE
-  walled text;
+  isolated text;
   merchant_column text;
 BEGIN
-  FOREACH walled IN ARRAY ARRAY['merchant', 'api_key', 'session', 'transaction', 'operator_request',
-    'operator_exchange', 'operator_callback', 'movement', 'merchant_balance', 'event', 'stream_head',
-    'idempotency_key', 'audit_proven', 'transaction_count_change', 'transaction_count',
+  FOREACH isolated IN ARRAY ARRAY['merchant', 'api_key', 'session', 'transaction', 'operator_request',
+    'operator_exchange', 'operator_callback', 'ledger_entry', 'merchant_balance', 'event',
+    'event_log_position', 'idempotency_key', 'audit_proven', 'transaction_count_change', 'transaction_count',
     'transaction_block', 'transaction_block_count', 'payout', 'payout_count', 'beneficiary',
     'webhook_endpoint', 'webhook_delivery', 'webhook_attempt', 'team_member', 'member_secret', 'mail',
-    'key_spending', 'audit_entry', 'audit_seal', 'audit_unsealed', 'audit_head', 'approval_verdict',
-    'batch', 'batch_recipient', 'payment_link', 'audit_pass_sum', 'event_gap', 'link_place',
-    'settlement_exception', 'settings_change', 'audit_letter', 'deposit_approval']
+    'key_spending', 'audit_entry', 'audit_link', 'audit_unchained', 'audit_head', 'approval_verdict',
+    'batch', 'batch_recipient', 'payment_link', 'audit_pass_sum', 'event_gap', 'link_slot',
+    'settlement_exception', 'settings_change', 'audit_email', 'deposit_approval']
   LOOP
-    merchant_column := CASE walled WHEN 'merchant' THEN 'id' ELSE 'merchant_id' END;
-    EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', walled);
-    EXECUTE format('CREATE POLICY "every_row" ON %I TO payments_owner USING (true)', walled);
-    EXECUTE format('CREATE POLICY "every_merchant" ON %I TO payments_service USING (true)', walled);
+    merchant_column := CASE isolated WHEN 'merchant' THEN 'id' ELSE 'merchant_id' END;
+    EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', isolated);
+    EXECUTE format('CREATE POLICY "every_row" ON %I TO payments_owner USING (true)', isolated);
+    EXECUTE format('CREATE POLICY "every_merchant" ON %I TO payments_service USING (true)', isolated);
     -- A scalar subquery is read once per statement, so that it can be a condition of an index.
-    EXECUTE format('CREATE POLICY "own_merchant" ON %I TO payments_merchant USING (%I =
-      (SELECT nullif(current_setting(''app.merchant'', true), '''')::int))', walled, merchant_column);
+    EXECUTE format('CREATE POLICY "tenant_isolation" ON %I TO payments_merchant USING (%I =
+      (SELECT nullif(current_setting(''app.merchant'', true), '''')::int))', isolated, merchant_column);
   END LOOP;
 END $$;
 

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { mine } from '../../identity/actor.ts'
 import { takeSlots } from '../../limits/slot.ts'
 import type { Context } from '../../context.ts'
-import { afterOthers } from '../../shared/flights.ts'
+import { afterOthers } from '../../shared/single-flight.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
 import type { FormFields } from '../rest/route.ts'
@@ -21,11 +21,11 @@ export async function readBatchForm(ctx: Context, message: IncomingMessage): Pro
   if (typeof free !== 'function') throw tooMany()
   try {
     const { texts, file } = await readForm(message)
-    const { recipients, place } = await afterOthers(ctx, 'imports', () => readRecipients(file))
+    const { recipients, locate } = await afterOthers(ctx, 'imports', () => readRecipients(file))
     const fields = ['title', 'payment_method', 'currency', 'dry_run'].map(
       (name) => [name, texts.get(name)] as const,
     )
-    return { fields: { ...Object.fromEntries(fields), recipients }, place }
+    return { fields: { ...Object.fromEntries(fields), recipients }, locate }
   } finally {
     free()
   }

@@ -2,8 +2,8 @@ import { isUtf8 } from 'node:buffer'
 import { Readable } from 'node:stream'
 import { CsvError, type Info, parse } from 'csv-parse'
 import { invalidInput } from '../../shared/input.ts'
-import { giveWay } from '../../shared/turns.ts'
-import { fileProblem, type Row } from './row.ts'
+import { yieldIfBusy } from '../../shared/yield-if-busy.ts'
+import { fileProblem, type TableRow } from './row.ts'
 
 /** Lines of a table, empty ones included, and the bytes of one. Choice: time that strangers may take. */
 const importLinesMax = 50_000
@@ -14,7 +14,7 @@ const importLineMaxBytes = 16 * 1_024
  * in UTF-8, UTF-16 or Windows-1252.
  * @throws DomainError INVALID_INPUT that names the line, or the file
  */
-export async function* csvRows(file: Buffer): AsyncGenerator<Row, void> {
+export async function* csvRows(file: Buffer): AsyncGenerator<TableRow, void> {
   const encoding = encodingOf(file)
   const head = new TextDecoder(encoding).decode(file.subarray(0, importLineMaxBytes)).trimStart()
   // What a web page calls a spreadsheet is often a page itself.
@@ -77,7 +77,7 @@ async function* piecesOf(file: Buffer, encoding: string): AsyncGenerator<string,
   for (let at = 0; at < file.length; at += pieceBytes) {
     const text = decoder.decode(file.subarray(at, at + pieceBytes), { stream: true })
     if (text !== '') yield text
-    await giveWay()
+    await yieldIfBusy()
   }
   const rest = decoder.decode()
   if (rest !== '') yield rest

@@ -1,17 +1,17 @@
 import type { FieldProblem } from '../../shared/errors.ts'
 import { invalidInput, snakeCase } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
-import { type Cell, fileProblem, type Row, type Unusable } from './row.ts'
+import { type TableCell, fileProblem, type TableRow, type Unusable } from './row.ts'
 
 /** Recipients as a table has them, not judged yet, and where each stands. */
 export interface Listed {
   recipients: readonly Recipient[]
   /** A problem in words of the table, with its column: `recipients[3].amount` → `lines[7].amount`. */
-  place: (problem: FieldProblem) => FieldProblem
+  locate: (problem: FieldProblem) => FieldProblem
 }
 
 /** A value that is no text or number is refused by whoever judges it, as any of the wrong type is. */
-type Recipient = Partial<Record<Field, Cell>>
+type Recipient = Partial<Record<Field, TableCell>>
 
 /**
  * The columns that are read, as REST calls them, and what their titles may be: accents, case and spaces do
@@ -62,11 +62,11 @@ export async function readRecipients(file: Buffer): Promise<Listed> {
   if (recipients.length === 0) {
     throw fileProblem('has no recipients: its first line names the columns, then one line for each')
   }
-  return { recipients, place: (problem) => place(problem, { recipients, lines, head }) }
+  return { recipients, locate: (problem) => locate(problem, { recipients, lines, head }) }
 }
 
 /** Loaded when they are needed first: few processes ever read a file. */
-async function rowsOf(file: Buffer): Promise<AsyncIterable<Row>> {
+async function rowsOf(file: Buffer): Promise<AsyncIterable<TableRow>> {
   const signature = file.toString('latin1', 0, 4)
   // Also what Excel locks with a password.
   if (signature === '\xd0\xcf\x11\xe0') {
@@ -77,7 +77,7 @@ async function rowsOf(file: Buffer): Promise<AsyncIterable<Row>> {
 }
 
 /** @throws DomainError INVALID_INPUT that names the columns which are missing, or stand twice */
-function readHead({ cells }: Row): Head {
+function readHead({ cells }: TableRow): Head {
   const columns = new Map<Field, Column>()
   const problems: string[] = []
   for (const [at, cell] of cells.entries()) {
@@ -106,7 +106,7 @@ function plain(title: string): string {
     .replaceAll(/[\s-]+/g, '_')
 }
 
-function recipientOf({ cells, isHidden }: Row, { columns, width }: Head): Recipient {
+function recipientOf({ cells, isHidden }: TableRow, { columns, width }: Head): Recipient {
   const recipient: Recipient = {}
   for (const [field, { at }] of columns) {
     const cell = cells[at]
@@ -121,7 +121,7 @@ function recipientOf({ cells, isHidden }: Row, { columns, width }: Head): Recipi
   return recipient
 }
 
-const readers: Readonly<Record<Field, (cell: string | number) => Cell>> = {
+const readers: Readonly<Record<Field, (cell: string | number) => TableCell>> = {
   name: oneText,
   // Excel makes a number of what looks like one, but none of these has a sign or a fraction.
   account: (cell) =>
@@ -153,7 +153,7 @@ interface Table {
   head: Head | null
 }
 
-function place({ field, message: words }: FieldProblem, { recipients, lines, head }: Table): FieldProblem {
+function locate({ field, message: words }: FieldProblem, { recipients, lines, head }: Table): FieldProblem {
   const message = words.replaceAll(/recipients\[(\d+)\]/g, (_all, index) => `lines[${lines[Number(index)]}]`)
   const [, index, name] = /^recipients\[(\d+)\](?:\.(\w+))?$/.exec(field) ?? []
   if (index === undefined) return { field: field === 'recipients' ? 'file' : field, message }
@@ -161,10 +161,10 @@ function place({ field, message: words }: FieldProblem, { recipients, lines, hea
   if (name === undefined) return { field: line, message }
   const title = snakeCase(name) as Field
   const value = recipients[Number(index)]?.[title]
-  const told = typeof value === 'object' ? value.unusable : message
+  const reason = typeof value === 'object' ? value.unusable : message
   const column = head?.columns.get(title)
   const where = column ? ` (column ${letterOf(column.at)}, ${column.title})` : ''
-  return { field: `${line}.${title}`, message: `${told}${where}` }
+  return { field: `${line}.${title}`, message: `${reason}${where}` }
 }
 
 /** 0 → A, 26 → AA: as spreadsheets call their columns. */

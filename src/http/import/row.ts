@@ -2,7 +2,7 @@ import type { DomainError } from '../../shared/errors.ts'
 import { invalidInput } from '../../shared/input.ts'
 
 /** What stands in a cell: text, a number, or why nothing may be taken from it. */
-export type Cell = string | number | Unusable
+export type TableCell = string | number | Unusable
 
 /** Nothing that can be read as what it is for: whoever judges the field refuses it, in these words. */
 export interface Unusable {
@@ -10,10 +10,10 @@ export interface Unusable {
 }
 
 /** A line of a table in which something stands, with the number that a spreadsheet shows beside it. */
-export interface Row {
+export interface TableRow {
   line: number
   /** By column; what is empty may be missing. */
-  cells: readonly (Cell | undefined)[]
+  cells: readonly (TableCell | undefined)[]
   /** People who look at the sheet do not see it. */
   isHidden: boolean
 }

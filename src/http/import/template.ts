@@ -1,23 +1,23 @@
 import { zipOf } from './zip.ts'
 
 /** Which table to begin with: in whose words, and what for. */
-export interface TemplateWish {
+export interface TemplateOptions {
   language: 'fr' | 'en'
   isSandbox: boolean
 }
 
 /** As the spreadsheets of that language open it: French ones part fields by semicolons. */
-export function csvTemplate(wish: TemplateWish): Buffer {
-  const separator = wish.language === 'fr' ? ';' : ','
-  const lines = linesOf(wish).map((cells) => `${cells.join(separator)}\r\n`)
+export function csvTemplate(options: TemplateOptions): Buffer {
+  const separator = options.language === 'fr' ? ';' : ','
+  const lines = linesOf(options).map((cells) => `${cells.join(separator)}\r\n`)
   return Buffer.from(`\ufeff${lines.join('')}`)
 }
 
-export function xlsxTemplate(wish: TemplateWish): Buffer {
+export function xlsxTemplate(options: TemplateOptions): Buffer {
   const cell = (value: string | number) =>
     typeof value === 'number' ? `<c><v>${value}</v></c>` : `<c t="inlineStr"><is><t>${value}</t></is></c>`
-  const name = wish.language === 'fr' ? 'Bénéficiaires' : 'Recipients'
-  const rows = linesOf(wish).map((cells) => `<row>${cells.map(cell).join('')}</row>`)
+  const name = options.language === 'fr' ? 'Bénéficiaires' : 'Recipients'
+  const rows = linesOf(options).map((cells) => `<row>${cells.map(cell).join('')}</row>`)
   return zipOf({
     '[Content_Types].xml': xml(
       `<Types xmlns="${ns}package/2006/content-types">` +
@@ -43,7 +43,7 @@ export function xlsxTemplate(wish: TemplateWish): Buffer {
  * The titles and two examples. Those of a sandbox can be sent as they are; elsewhere a number could be
  * somebody's: whoever forgets an example hears of it, and nobody is paid.
  */
-function linesOf({ language, isSandbox }: TemplateWish): (string | number)[][] {
+function linesOf({ language, isSandbox }: TemplateOptions): (string | number)[][] {
   const [one, two] = isSandbox ? ['70 00 00 01', '70 00 00 02'] : ['7X XX XX XX', '7X XX XX XX']
   return [
     language === 'fr'

@@ -2,10 +2,10 @@ import type { GraphQLSchema } from 'graphql'
 import type { Services } from '../../context.ts'
 import { accessRuleOf } from '../../graphql/access-plan.ts'
 import { downloadRow } from '../downloads.ts'
-import type { Row } from '../request.ts'
-import { csvTemplate, type TemplateWish, xlsxTemplate } from './template.ts'
+import type { RouteRow } from '../request.ts'
+import { csvTemplate, type TemplateOptions, xlsxTemplate } from './template.ts'
 
-const kinds: Readonly<Record<string, { contentType: string; make: (wish: TemplateWish) => Buffer }>> = {
+const kinds: Readonly<Record<string, { contentType: string; make: (options: TemplateOptions) => Buffer }>> = {
   csv: { contentType: 'text/csv; charset=utf-8; header=present', make: csvTemplate },
   xlsx: {
     contentType: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
@@ -14,7 +14,7 @@ const kinds: Readonly<Record<string, { contentType: string; make: (wish: Templat
 }
 
 /** Tables to fill in and send to `POST /bulk/batches/import`, in the reader's language. */
-export function templateRows({ config }: Services, schema: GraphQLSchema): Row[] {
+export function templateRows({ config }: Services, schema: GraphQLSchema): RouteRow[] {
   const isSandbox = config.mode === 'sandbox'
   return Object.entries(kinds).map(([extension, { contentType, make }]) =>
     downloadRow(`/bulk/batches/template.${extension}`, {

@@ -1,6 +1,6 @@
 import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
-import { type Cell, fileProblem, type Row } from './row.ts'
+import { type TableCell, fileProblem, type TableRow } from './row.ts'
 import { openParts, type Parts } from './xlsx-parts.ts'
 import { type Effort, hearXml, type Listener, readXml } from './xml.ts'
 
@@ -9,7 +9,7 @@ import { type Effort, hearXml, type Listener, readXml } from './xml.ts'
  * it gave when somebody looked last.
  * @throws DomainError INVALID_INPUT that names the file
  */
-export async function* xlsxRows(file: Buffer): AsyncGenerator<Row, void> {
+export async function* xlsxRows(file: Buffer): AsyncGenerator<TableRow, void> {
   try {
     const parts = await openParts(file)
     const effort = { usedMs: 0 }
@@ -17,7 +17,7 @@ export async function* xlsxRows(file: Buffer): AsyncGenerator<Row, void> {
     const book = { texts: await readTexts(parts, effort), dateStyles: await readDateStyles(parts, effort) }
     const sheet = parts(path)
     if (!sheet) throw new Error('no sheet')
-    const rows: Row[] = []
+    const rows: TableRow[] = []
     for await (const _ of readXml(sheet, sheetListener(rows, book), effort)) yield* rows.splice(0)
   } catch (error) {
     // A file that somebody sent: whatever is wrong with it is no fault of ours.
@@ -141,8 +141,8 @@ function showsDate(format: string): boolean {
 }
 
 /** Turns what is heard of a sheet into rows. */
-function sheetListener(rows: Row[], book: Book): Listener {
-  let row: { line: number; cells: (Cell | undefined)[]; isHidden: boolean } = emptyRow(0, false)
+function sheetListener(rows: TableRow[], book: Book): Listener {
+  let row: { line: number; cells: (TableCell | undefined)[]; isHidden: boolean } = emptyRow(0, false)
   let column = -1
   let cell: Omit<RawCell, 'text'> = { type: 'n', style: 0, isFormula: false }
   let cells = 0
@@ -181,7 +181,10 @@ interface RawCell {
 }
 
 /** What a cell shows; undefined where it is empty. @throws Error where it says what no workbook says */
-function cellOf({ type, style, isFormula, text }: RawCell, { texts, dateStyles }: Book): Cell | undefined {
+function cellOf(
+  { type, style, isFormula, text }: RawCell,
+  { texts, dateStyles }: Book,
+): TableCell | undefined {
   if (isFormula) {
     // Lines that are made ready in advance show nothing until they are used.
     return type === 'str' && text.trim() === ''

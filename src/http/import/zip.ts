@@ -13,8 +13,8 @@ export function zipOf(texts: Readonly<Record<string, string>>): Buffer {
     const facts = numbers([20, 2], [0, 2], [8, 2], [0, 2], [0x21, 2], [crc32(bytes), 4], [packed.length, 4])
     const sizes = numbers([bytes.length, 4], [name.length, 2], [0, 2])
     const entry = Buffer.concat([numbers([0x04034b50, 4]), facts, sizes, name, packed])
-    const place = numbers([0, 2], [0, 2], [0, 2], [0, 4], [at, 4])
-    directory.push(numbers([0x02014b50, 4], [20, 2]), facts, sizes, place, name)
+    const localHeader = numbers([0, 2], [0, 2], [0, 2], [0, 4], [at, 4])
+    directory.push(numbers([0x02014b50, 4], [20, 2]), facts, sizes, localHeader, name)
     entries.push(entry)
     at += entry.length
   }

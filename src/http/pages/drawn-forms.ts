@@ -1,14 +1,14 @@
-import { RecentMap } from '../../shared/recent-map.ts'
-import type { Part } from './layout.ts'
-import { type FormView, formPage, type Reader } from './payment-link-views.ts'
+import { LruMap } from '../../shared/lru-map.ts'
+import type { HtmlPart } from './layout.ts'
+import { type FormView, formPage, type PageReader } from './payment-link-views.ts'
 
 /** Forms of links that are kept as they were drawn. Choice: some megabytes at most. */
 const drawnFormsMax = 1_000
 
 /** A page: its text, or the bytes of it, each a character, which Node sends in one write with the head. */
-export type Drawn = { text: Part } | { bytes: string }
+export type Drawn = { text: HtmlPart } | { bytes: string }
 
-export async function drawForm(reader: Reader, view: FormView): Promise<Drawn> {
+export async function drawForm(reader: PageReader, view: FormView): Promise<Drawn> {
   return { text: formPage(reader, view) }
 }
 
@@ -18,15 +18,15 @@ export async function drawForm(reader: Reader, view: FormView): Promise<Drawn> {
  * has a token of its own.
  */
 export function rememberForms(): typeof drawForm {
-  const drawn = new RecentMap<string, readonly [before: string, after: string]>(drawnFormsMax)
+  const drawn = new LruMap<string, readonly [before: string, after: string]>(drawnFormsMax)
   return async (reader, view) => {
     const { link, operators, typed } = view
     const said = JSON.stringify([reader, { ...link, amount: String(link.amount) }, operators])
     const known = drawn.get(said)
     if (known) return { bytes: known[0] + typed.token + known[1] }
     const bytes = bytesOf(String(await formPage(reader, view)))
-    const place = bytes.indexOf(typed.token)
-    drawn.set(said, [bytes.slice(0, place), bytes.slice(place + typed.token.length)])
+    const tokenAt = bytes.indexOf(typed.token)
+    drawn.set(said, [bytes.slice(0, tokenAt), bytes.slice(tokenAt + typed.token.length)])
     return { bytes }
   }
 }

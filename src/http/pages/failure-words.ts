@@ -1,7 +1,7 @@
 import type { FailureReason } from '../../operators/failure-reasons.ts'
-import type { Language } from './layout.ts'
+import type { PageLanguage } from './layout.ts'
 
-type Said = Readonly<Record<Language, string>>
+type Said = Readonly<Record<PageLanguage, string>>
 
 const closed: Said = {
   fr: 'Le commerçant ne peut pas recevoir ce paiement. Prévenez-le.',

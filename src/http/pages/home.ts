@@ -7,9 +7,9 @@ import { printSdl } from '../../graphql/print.ts'
 import { apiVersion } from '../../shared/version.ts'
 import { type HttpBindings, requestIdOf } from '../request.ts'
 import { assetRoutes } from './assets.ts'
-import { type Language, languageOf, page } from './layout.ts'
+import { type PageLanguage, languageOf, page } from './layout.ts'
 import { mailPage, mayReadMail } from './mail.ts'
-import { peoplePages } from './people.ts'
+import { accountPages } from './account-pages.ts'
 
 /** Of every page that does not say otherwise: it loads its style, and nobody lists or frames it. */
 const safety = {
@@ -36,7 +36,7 @@ export function pageRoutes(services: Services, schema: GraphQLSchema): Hono<Http
     c.html(home(services, languageOf(c.req.query('lang'), c.req.header('accept-language')), c.env.incoming)),
   )
   app.route('/', assetRoutes())
-  app.route('/', peoplePages())
+  app.route('/', accountPages())
   const { folder } = services.config.mail
   if (folder !== null) app.route('/', mailPage(services, folder))
   return app
@@ -63,7 +63,7 @@ const words = {
   },
 } as const
 
-function home(services: Services, language: Language, message: IncomingMessage) {
+function home(services: Services, language: PageLanguage, message: IncomingMessage) {
   const say = words[language]
   const sandbox = services.config.mode === 'sandbox'
   const content = html`<p>${say.lead}</p>

@@ -2,25 +2,25 @@ import { html } from 'hono/html'
 import type { HtmlEscapedString } from 'hono/utils/html'
 import { assets } from './assets.ts'
 
-export type Language = 'fr' | 'en'
+export type PageLanguage = 'fr' | 'en'
 
 /**
  * What was asked for by the switch, else the first of ours that the browser wishes, else French.
- * @param wished an `Accept-Language`
+ * @param wished an `Accept-PageLanguage`
  */
-export function languageOf(asked: string | undefined, wished = ''): Language {
+export function languageOf(asked: string | undefined, requested = ''): PageLanguage {
   if (asked === 'fr' || asked === 'en') return asked
-  const wishes = wished.split(',').map((wish) => {
+  const options = requested.split(',').map((wish) => {
     const [range = '', weight = '1'] = wish.split(/;\s*q=/)
     return { language: range.trim().slice(0, 2).toLowerCase(), weight: Number(weight) }
   })
-  const ours = wishes.filter(({ language, weight }) => ['fr', 'en'].includes(language) && weight > 0)
+  const ours = options.filter(({ language, weight }) => ['fr', 'en'].includes(language) && weight > 0)
   return ours.toSorted((a, b) => b.weight - a.weight)[0]?.language === 'en' ? 'en' : 'fr'
 }
 
 const otherLanguage = { fr: 'English', en: 'Français' } as const
 
-export type Part = HtmlEscapedString | Promise<HtmlEscapedString> | ''
+export type HtmlPart = HtmlEscapedString | Promise<HtmlEscapedString> | ''
 
 /** What a page may have beside its title and its content. */
 interface More {
@@ -31,13 +31,13 @@ interface More {
   /** Before the title within the window's name. */
   warning?: string
   /** Above the title. */
-  mark?: Part
+  mark?: HtmlPart
   /** Further lines of the head. */
-  head?: Part
+  head?: HtmlPart
 }
 
 /** A page of the service: small, for telephones first, light or dark as its reader has it. */
-export function page(language: Language, title: string, content: Part, more: More = {}): Part {
+export function page(language: PageLanguage, title: string, content: HtmlPart, more: More = {}): HtmlPart {
   const { top = '', from, warning = '', mark = '', head = '' } = more
   const other = language === 'fr' ? 'en' : 'fr'
   return html`<!doctype html>

@@ -40,8 +40,8 @@ function isThisMachine(host: string): boolean {
 
 /** The host of the `Host` header as it was sent, without its port: `server.ts` writes another one. */
 function nameSent({ rawHeaders }: IncomingMessage): string {
-  const place = rawHeaders.findIndex((name, at) => at % 2 === 0 && name.toLowerCase() === 'host')
-  const url = URL.parse(`http://${rawHeaders[place + 1] ?? ''}`)
+  const index = rawHeaders.findIndex((name, at) => at % 2 === 0 && name.toLowerCase() === 'host')
+  const url = URL.parse(`http://${rawHeaders[index + 1] ?? ''}`)
   return url?.hostname.replaceAll(/[[\]]/g, '') ?? ''
 }
 
@@ -52,8 +52,8 @@ export function mailPage(services: Services, folder: string): Hono<HttpBindings>
     if (!mayReadMail(services, c.env.incoming)) return c.notFound()
     const language = languageOf(c.req.query('lang'), c.req.header('accept-language'))
     const say = words[language]
-    const letters = await readLetters(folder)
-    const shown = letters.map(
+    const emails = await readEmails(folder)
+    const shown = emails.map(
       ({ to, subject, text }) => html`<article>
 <p>${say.to}: ${to}</p>
 <h2>${subject}</h2>
@@ -66,27 +66,27 @@ export function mailPage(services: Services, folder: string): Hono<HttpBindings>
   return app
 }
 
-interface ShownLetter {
+interface ShownEmail {
   to: string
   subject: string
   text: string
 }
 
-const lettersMax = 50
+const emailsMax = 50
 
-async function readLetters(folder: string): Promise<ShownLetter[]> {
+async function readEmails(folder: string): Promise<ShownEmail[]> {
   const names = await readdir(folder).catch(() => [])
   const found = await Promise.all(
     names
       .filter((name) => name.endsWith('.eml'))
       .map(async (name) => ({ path: join(folder, name), at: (await stat(join(folder, name))).mtimeMs })),
   )
-  const newest = found.toSorted((a, b) => b.at - a.at).slice(0, lettersMax)
-  return Promise.all(newest.map(async ({ path }) => readLetter(await readFile(path, 'latin1'))))
+  const newest = found.toSorted((a, b) => b.at - a.at).slice(0, emailsMax)
+  return Promise.all(newest.map(async ({ path }) => readEmail(await readFile(path, 'latin1'))))
 }
 
 /** A letter of ours: its text is quoted-printable, and its headers may be. */
-export function readLetter(eml: string): ShownLetter {
+export function readEmail(eml: string): ShownEmail {
   const [head = '', ...body] = eml.split(/\r?\n\r?\n/)
   const headers = head.replaceAll(/\r?\n[ \t]+/g, ' ')
   const header = (name: string) => decodeWords(new RegExp(`^${name}: (.*)$`, 'im').exec(headers)?.[1] ?? '')
@@ -113,5 +113,5 @@ function decodeQuoted(text: string): string {
 function linked(text: string) {
   return text
     .split(/(https?:\/\/\S+)/)
-    .map((part, place) => (place % 2 === 1 ? html`<a href="${part}">${part}</a>` : part))
+    .map((part, index) => (index % 2 === 1 ? html`<a href="${part}">${part}</a>` : part))
 }

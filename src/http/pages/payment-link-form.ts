@@ -3,7 +3,7 @@ import { parsePhone } from '../../shared/phone.ts'
 import { type NumberRanges, suggestProvider } from '../../config/number-ranges.ts'
 import { type Provider, providers } from '../../shared/providers.ts'
 import type { PublicLink } from '../../resources/payment-links/find.ts'
-import type { Language } from './layout.ts'
+import type { PageLanguage } from './layout.ts'
 import { words } from './payment-link-words.ts'
 
 /** What somebody typed, as it was typed. */
@@ -19,7 +19,7 @@ export interface Typed {
 /** What is wrong, where it is: at a field, or above all. */
 export type Problems = Partial<Record<'amount' | 'phone' | 'operator' | 'all', string>>
 
-export interface Wish {
+export interface PaymentInput {
   amount: bigint
   customerPhone: string
   paymentMethod: Provider
@@ -45,8 +45,8 @@ export function judgeForm(
   typed: Typed,
   link: PublicLink,
   ranges: NumberRanges,
-  language: Language,
-): { wish: Wish } | { problems: Problems } {
+  language: PageLanguage,
+): { payment: PaymentInput } | { problems: Problems } {
   const say = words[language].problems
   const problems: Problems = {}
   // A fixed amount is sent along: who was shown another one hears of it.
@@ -66,7 +66,7 @@ export function judgeForm(
   if (provider === null && (phone !== null || typed.operator !== '')) problems.operator = say.operator
   if (amount === null || phone === null || provider === null || Object.keys(problems).length > 0)
     return { problems }
-  return { wish: { amount, customerPhone: phone, paymentMethod: provider } }
+  return { payment: { amount, customerPhone: phone, paymentMethod: provider } }
 }
 
 /** Francs as people write them: `5000`, `5 000`, `5.000 F CFA`. Null where it is no whole number of them. */

@@ -4,12 +4,12 @@ import { findLinkPayment, findPublicLink, type PayerPayment } from '../../resour
 import { payByLink } from '../../resources/payment-links/pay.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { type Drawn, drawForm } from './drawn-forms.ts'
-import { judgeForm, type Problems, type Typed, type Wish } from './payment-link-form.ts'
-import { closedPage, type FormView, heldPage, plainPage, type Reader } from './payment-link-views.ts'
+import { judgeForm, type Problems, type Typed, type PaymentInput } from './payment-link-form.ts'
+import { closedPage, type FormView, busyPage, plainPage, type PageReader } from './payment-link-views.ts'
 import { words } from './payment-link-words.ts'
 
 /** A page, or the way to another one. */
-export type Answer =
+export type PageAnswer =
   | ({ status: 200 | 403 | 404 | 409 | 410 | 413 | 422 | 429 | 503 } & Drawn)
   | { goTo: string }
 
@@ -20,22 +20,22 @@ interface Shown {
   status: 200 | 403 | 409 | 422 | 429 | 503
   typed: Typed
   problems?: Problems
-  draw?: (reader: Reader, view: FormView) => Promise<Drawn>
+  draw?: (reader: PageReader, view: FormView) => Promise<Drawn>
 }
 
 /** The form of a link, as it stands now; 410 in words where it takes nothing any more. */
 export async function showLink(
   ctx: Context,
-  reader: Reader,
+  reader: PageReader,
   slug: string,
   { status, typed, problems = {}, draw = drawForm }: Shown,
-): Promise<Answer> {
+): Promise<PageAnswer> {
   const link = await findPublicLink(ctx, slug)
   if (!link) return missing(reader, '../')
   if (link.availability !== 'open' && link.freeInMs !== null) {
     const retryAfterS = Math.ceil(link.freeInMs / 1_000)
     ctx.responseHeaders.set('Retry-After', String(retryAfterS))
-    return { status: 429, text: heldPage(reader, link, Math.ceil(retryAfterS / 60)) }
+    return { status: 429, text: busyPage(reader, link, Math.ceil(retryAfterS / 60)) }
   }
   if (link.availability !== 'open') return { status: 410, text: closedPage(reader, link) }
   const operators = ctx.operators
@@ -52,40 +52,45 @@ export async function showLink(
  * Asks for the money, and leads to where the attempt stands. The same form sent again leads to the same
  * attempt; whatever is wrong stands in the form, with what was typed.
  */
-export async function payByForm(ctx: Context, reader: Reader, slug: string, typed: Typed): Promise<Answer> {
+export async function payByForm(
+  ctx: Context,
+  reader: PageReader,
+  slug: string,
+  typed: Typed,
+): Promise<PageAnswer> {
   const link = await findPublicLink(ctx, slug)
   if (!link) return missing(reader, '../')
   const judged = judgeForm(typed, link, ctx.config.numberRanges, reader.language)
   if ('problems' in judged)
     return showLink(ctx, reader, slug, { status: 422, typed, problems: judged.problems })
-  const { wish } = judged
+  const { payment } = judged
   const reference = `mp_${typed.token || newToken()}`
   const goTo = `${slug}/${reference}${reader.query}`
   try {
-    await payByLink(ctx, link, wish, { reference, page: `${ctx.addresses.publicUrl}/l/${goTo}` })
+    await payByLink(ctx, link, payment, { reference, page: `${ctx.addresses.publicUrl}/l/${goTo}` })
     return { goTo }
   } catch (error) {
     if (!(error instanceof DomainError)) throw error
     if (error.code === 'PAYMENT_REFUSED') return { goTo }
     const before = await findLinkPayment(ctx, slug, reference)
-    if (before && isSame(before, wish)) return { goTo }
+    if (before && isSame(before, payment)) return { goTo }
     // The same form with something else in it, as after a step back: an attempt of its own.
     if (error.code === 'DUPLICATE_REFERENCE' && typed.token !== '')
       return payByForm(ctx, reader, slug, { ...typed, token: '' })
-    return showRefusal(ctx, reader, slug, { typed, wish, error })
+    return showRefusal(ctx, reader, slug, { typed, payment, error })
   }
 }
 
-function isSame({ amount, phone, provider }: PayerPayment, wish: Wish): boolean {
-  return amount === wish.amount && phone === wish.customerPhone && provider === wish.paymentMethod
+function isSame({ amount, phone, provider }: PayerPayment, payment: PaymentInput): boolean {
+  return amount === payment.amount && phone === payment.customerPhone && provider === payment.paymentMethod
 }
 
 function showRefusal(
   ctx: Context,
-  reader: Reader,
+  reader: PageReader,
   slug: string,
-  { typed, wish, error }: { typed: Typed; wish: Wish; error: DomainError },
-): Promise<Answer> {
+  { typed, payment, error }: { typed: Typed; payment: PaymentInput; error: DomainError },
+): Promise<PageAnswer> {
   const say = words[reader.language].problems
   const again = (status: Shown['status'], problems: Problems = {}) =>
     showLink(ctx, reader, slug, { status, typed, problems })
@@ -100,13 +105,13 @@ function showRefusal(
   // Its page says how long, unless a place has become free meanwhile.
   if (whose === 'link') return again(409)
   ctx.responseHeaders.set('Retry-After', String(retryAfterS))
-  if (code === 'OPERATOR_UNAVAILABLE') return again(503, { operator: say.down(wish.paymentMethod) })
+  if (code === 'OPERATOR_UNAVAILABLE') return again(503, { operator: say.down(payment.paymentMethod) })
   const minutes = Math.ceil(retryAfterS / 60)
   if (whose === 'telephone') return again(429, { phone: say.asked(minutes) })
   return again(429, { all: whose === 'address' ? say.nearby(minutes) : say.crowd })
 }
 
-export function missing(reader: Reader, top: string): Answer {
+export function missing(reader: PageReader, top: string): PageAnswer {
   return { status: 404, text: plainPage(reader, 'missing', top) }
 }
 

@@ -7,14 +7,14 @@ import type { NumberRanges } from '../../config/number-ranges.ts'
 import type { Provider } from '../../shared/providers.ts'
 import { assets } from './assets.ts'
 import { failureWords } from './failure-words.ts'
-import { type Language, type Part, page } from './layout.ts'
+import { type PageLanguage, type HtmlPart, page } from './layout.ts'
 import type { Problems, Typed } from './payment-link-form.ts'
 import { words } from './payment-link-words.ts'
 import { lateWatchMs } from './payment-stream.ts'
 
 /** In which language, and what of it stands in addresses: empty where the browser's wish decides. */
-export interface Reader {
-  language: Language
+export interface PageReader {
+  language: PageLanguage
   query: string
 }
 
@@ -28,7 +28,7 @@ export interface FormView {
 }
 
 /** Where somebody pays by a link. */
-export function formPage({ language, query }: Reader, view: FormView): Part {
+export function formPage({ language, query }: PageReader, view: FormView): HtmlPart {
   const { link, operators, ranges, typed, problems } = view
   const say = words[language]
   const isWrong = Object.keys(problems).length > 0
@@ -82,11 +82,11 @@ ${operators.map(({ provider, isDown }) =>
   })
 }
 
-function choice(name: string, value: string, chosen: string, note: Part, isFirst: boolean): Part {
+function choice(name: string, value: string, chosen: string, subtext: HtmlPart, isFirst: boolean): HtmlPart {
   const isChosen = value === chosen
   return html`<label class="choice"><input type="radio" name="operator" value="${value}"${
     isChosen ? html` checked` : ''
-  }${isFirst ? html` autofocus` : ''}>${name}<span class="soft">${note}</span></label>
+  }${isFirst ? html` autofocus` : ''}>${name}<span class="soft">${subtext}</span></label>
 `
 }
 
@@ -94,14 +94,14 @@ interface Field {
   name: string
   label: string
   hint: string
-  attributes: Part
+  attributes: HtmlPart
   value: string
   problem: string | undefined
   /** Of those that are wrong. */
   isFirst: boolean
 }
 
-function field({ name, label, hint, attributes, value, problem, isFirst }: Field): Part {
+function field({ name, label, hint, attributes, value, problem, isFirst }: Field): HtmlPart {
   const wrong = html` aria-invalid="true" aria-describedby="${name}-problem ${name}-hint"`
   return html`<label for="${name}">${label}</label>
 <p class="soft hint" id="${name}-hint">${hint}</p>
@@ -111,12 +111,12 @@ function field({ name, label, hint, attributes, value, problem, isFirst }: Field
 ${problemAt(name, problem)}`
 }
 
-function problemAt(name: string, problem: string | undefined): Part {
+function problemAt(name: string, problem: string | undefined): HtmlPart {
   return problem === undefined ? '' : html`<p class="problem" id="${name}-problem">${problem}</p>`
 }
 
 /** Why a link takes nothing any more. */
-export function closedPage({ language }: Reader, link: PublicLink): Part {
+export function closedPage({ language }: PageReader, link: PublicLink): HtmlPart {
   const say = words[language].closed
   const content = html`<p>${link.title}</p>
 <p>${say[link.availability]} ${say.ask(link.merchantName)}</p>`
@@ -124,7 +124,7 @@ export function closedPage({ language }: Reader, link: PublicLink): Part {
 }
 
 /** Open attempts hold all places of a link: in how many minutes to come back at the latest. */
-export function heldPage({ language, query }: Reader, link: PublicLink, minutes: number): Part {
+export function busyPage({ language, query }: PageReader, link: PublicLink, minutes: number): HtmlPart {
   const { held: say, failed } = words[language]
   const content = html`<p>${link.title}</p>
 <p>${say.text(minutes)}</p>
@@ -135,16 +135,16 @@ export function heldPage({ language, query }: Reader, link: PublicLink, minutes:
 
 /** A page that says no more than this. */
 export function plainPage(
-  { language }: Reader,
+  { language }: PageReader,
   what: 'missing' | 'many' | 'down' | 'large',
   top: string,
-): Part {
+): HtmlPart {
   const { title, text } = words[language][what]
   return page(language, title, html`<p>${text}</p>`, { top, mark: mark('bad') })
 }
 
 /** Where the page of a payment is. */
-interface Place {
+interface PageLinks {
   /** The way up to the top of the service. */
   top: string
   /** The last part of its address. */
@@ -154,15 +154,24 @@ interface Place {
 }
 
 /** Where an attempt to pay stands: what to do on the phone, the receipt, or why it did not work. */
-export function paymentPage(reader: Reader, place: Place, payment: PayerPayment, now: Date): Part {
+export function paymentPage(
+  reader: PageReader,
+  links: PageLinks,
+  payment: PayerPayment,
+  now: Date,
+): HtmlPart {
   const state = paymentState[payment.status]
-  if (state === 'pending') return waitingPage(reader, place, payment)
-  if (state === 'success') return receiptPage(reader, place, payment)
-  if (payment.status === 'reversed') return reversedPage(reader, place, payment)
-  return failedPage(reader, place, payment, lateWatchMs(payment, now) > 0)
+  if (state === 'pending') return waitingPage(reader, links, payment)
+  if (state === 'success') return receiptPage(reader, links, payment)
+  if (payment.status === 'reversed') return reversedPage(reader, links, payment)
+  return failedPage(reader, links, payment, lateWatchMs(payment, now) > 0)
 }
 
-function waitingPage({ language, query }: Reader, { top, self }: Place, payment: PayerPayment): Part {
+function waitingPage(
+  { language, query }: PageReader,
+  { top, self }: PageLinks,
+  payment: PayerPayment,
+): HtmlPart {
   const { provider, phone, paymentUrl, title } = payment
   const { waiting: say } = words[language]
   const about = html`${title === null ? '' : html`<p class="soft">${title}</p>`}${sum(payment)}`
@@ -189,7 +198,7 @@ ${refresh}`
 /** Choice: soon enough for somebody who waits, and seldom enough to read the page in between. */
 const refreshS = 8
 
-function receiptPage({ language }: Reader, { top }: Place, payment: PayerPayment): Part {
+function receiptPage({ language }: PageReader, { top }: PageLinks, payment: PayerPayment): HtmlPart {
   const { done } = words[language]
   const content = html`${sum(payment)}
 ${rows(language, payment)}
@@ -202,7 +211,7 @@ ${rows(language, payment)}
   })
 }
 
-function reversedPage({ language }: Reader, { top }: Place, payment: PayerPayment): Part {
+function reversedPage({ language }: PageReader, { top }: PageLinks, payment: PayerPayment): HtmlPart {
   const { reversed } = words[language]
   const content = html`${sum(payment)}<p>${reversed.text}</p>${rows(language, payment)}`
   return page(language, reversed.title, content, { top, from: payment.merchantName })
@@ -210,11 +219,11 @@ function reversedPage({ language }: Reader, { top }: Place, payment: PayerPaymen
 
 /** Late money is real: whoever has just read that it failed hears of it for a while, before paying again. */
 function failedPage(
-  { language, query }: Reader,
-  { top, self, again }: Place,
+  { language, query }: PageReader,
+  { top, self, again }: PageLinks,
   payment: PayerPayment,
   isWatched: boolean,
-): Part {
+): HtmlPart {
   const { failed, waiting } = words[language]
   const { merchantName: from, title, amount } = payment
   const content = html`<p>${failureWords[reasonOf(payment)][language]}</p>
@@ -243,10 +252,10 @@ function reasonOf({ status, failureReason }: PayerPayment): FailureReason {
   return status === 'expired' ? 'PAYER_TIMEOUT' : status === 'cancelled' ? 'CANCELLED' : 'UNSPECIFIED'
 }
 
-function rows(language: Language, payment: PayerPayment): Part {
+function rows(language: PageLanguage, payment: PayerPayment): HtmlPart {
   const { receipt: say } = words[language]
   const { merchantName, title, refunded, settledAt, createdAt, phone, provider } = payment
-  const told = [
+  const facts = [
     [say.merchant, merchantName],
     [say.about, title],
     [say.refunded, refunded === 0n ? null : formatXof(refunded)],
@@ -256,7 +265,7 @@ function rows(language: Language, payment: PayerPayment): Part {
     [say.operatorReference, payment.operatorReference, 'code'],
     [say.reference, payment.reference, 'code'],
   ] as const
-  return html`<dl>${told
+  return html`<dl>${facts
     .filter(([, value]) => value !== null)
     .map(
       ([name, value, kind = 'name']) => html`<div><dt>${name}</dt><dd class="${kind}">${value}</dd></div>
@@ -264,7 +273,7 @@ function rows(language: Language, payment: PayerPayment): Part {
     )}</dl>`
 }
 
-function dateOf(at: Date, language: Language): string {
+function dateOf(at: Date, language: PageLanguage): string {
   const options = { dateStyle: 'long', timeStyle: 'short', timeZone: 'Africa/Bamako' } as const
   return new Intl.DateTimeFormat(language, options).format(at)
 }
@@ -274,16 +283,16 @@ function masked(phone: string): string {
   return phone.replace(/^\+223(\d\d)\d{4}(\d\d)$/, '+223\u{a0}$1\u{a0}••\u{a0}••\u{a0}$2')
 }
 
-function sum({ amount }: PayerPayment): Part {
+function sum({ amount }: PayerPayment): HtmlPart {
   return html`<p class="sum">${formatXof(amount)}</p>`
 }
 
-function mark(kind: 'good' | 'bad'): Part {
+function mark(kind: 'good' | 'bad'): HtmlPart {
   return kind === 'good'
     ? html`<span class="mark" aria-hidden="true">✓</span>`
     : html`<span class="mark bad" aria-hidden="true">!</span>`
 }
 
-function scripted(top: string): Part {
+function scripted(top: string): HtmlPart {
   return html`<script src="${top}${assets.paymentLink.path}" defer></script>`
 }

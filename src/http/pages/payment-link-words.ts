@@ -1,8 +1,8 @@
-import type { Availability } from '../../resources/payment-links/availability.ts'
+import type { LinkAvailability } from '../../resources/payment-links/availability.ts'
 import { limits } from '../../shared/limits.ts'
 import { formatXof } from '../../shared/money.ts'
 import type { Provider } from '../../shared/providers.ts'
-import type { Language } from './layout.ts'
+import type { PageLanguage } from './layout.ts'
 
 const least = formatXof(limits.collectAmountMinXof)
 const most = formatXof(limits.amountMaxXof)
@@ -90,7 +90,7 @@ const fr = {
   },
 }
 
-type Closed = Record<Availability | 'title', string> & { ask: (merchant: string) => string }
+type Closed = Record<LinkAvailability | 'title', string> & { ask: (merchant: string) => string }
 
 const en: typeof fr = {
   amount: 'Amount in F CFA',
@@ -177,4 +177,4 @@ const en: typeof fr = {
 }
 
 /** All that payers by a link are told. Amounts are written as Mali writes them, in both languages. */
-export const words: Record<Language, typeof fr> = { fr, en }
+export const words: Record<PageLanguage, typeof fr> = { fr, en }

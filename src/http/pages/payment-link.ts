@@ -9,12 +9,12 @@ import { enter, hasRoom, skip, takesPage } from '../../enter.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
 import { apiVersion } from '../../shared/version.ts'
-import { readBody, type Row, type Serve } from '../request.ts'
+import { readBody, type RouteRow, type Serve } from '../request.ts'
 import { bytesOf, rememberForms } from './drawn-forms.ts'
 import { languageOf } from './layout.ts'
 import { readForm } from './payment-link-form.ts'
-import { type Answer, missing, nothing, payByForm, showLink } from './payment-link-pay.ts'
-import { paymentPage, plainPage, type Reader } from './payment-link-views.ts'
+import { type PageAnswer, missing, nothing, payByForm, showLink } from './payment-link-pay.ts'
+import { paymentPage, plainPage, type PageReader } from './payment-link-views.ts'
 import { sendPaymentEvents } from './payment-stream.ts'
 
 /** The body that the form of a link's page sends. */
@@ -24,7 +24,7 @@ const linkFormMaxBytes = 4 * 1_024
 interface Visit {
   ctx: Context
   message: IncomingMessage
-  reader: Reader
+  reader: PageReader
   params: Readonly<Record<string, string>>
   /** The way up to the top of the service. */
   top: '../' | '../../'
@@ -38,7 +38,7 @@ type Send = (visit: Visit, response: ServerResponse) => Promise<void>
  * and the page of each collection.
  * Nobody signs in: the slug is the credential of a link, the reference or the token that of an attempt.
  */
-export function paymentLinkRows(): Row[] {
+export function paymentLinkRows(): RouteRow[] {
   const draw = rememberForms()
   const showForm = page('view', ({ ctx, reader, params: { slug = '' } }) =>
     ctx.admission.run('read', () => showLink(ctx, reader, slug, { status: 200, typed: nothing, draw })),
@@ -53,14 +53,14 @@ export function paymentLinkRows(): Row[] {
 }
 
 /** What a page answers; it is counted as a look or as a form. */
-type Page = (visit: Visit) => Promise<Answer>
+type Page = (visit: Visit) => Promise<PageAnswer>
 
 function page(kind: 'view' | 'form', answer: Page): Send {
   return async (visit, response) => sendPage(visit, await answerInTime(visit, kind, answer), response)
 }
 
 /** Other methods are answered where no path is known. */
-function rowOf(path: string, methods: Readonly<Record<string, Send>>): Row {
+function rowOf(path: string, methods: Readonly<Record<string, Send>>): RouteRow {
   return {
     path,
     serve: (method) => {
@@ -86,7 +86,7 @@ function serving(send: Send): Serve {
   }
 }
 
-async function takeForm(visit: Visit): Promise<Answer> {
+async function takeForm(visit: Visit): Promise<PageAnswer> {
   const { ctx, message, reader, params } = visit
   const body = await readBody(message, linkFormMaxBytes)
   if (body === null) return { status: 413, text: plainPage(reader, 'large', visit.top) }
@@ -99,7 +99,7 @@ async function takeForm(visit: Visit): Promise<Answer> {
   )
 }
 
-function showAttempt(visit: Visit): Promise<Answer> {
+function showAttempt(visit: Visit): Promise<PageAnswer> {
   const { ctx, params } = visit
   const { slug = '', reference = '' } = params
   return ctx.admission.run('status', async () => {
@@ -108,7 +108,7 @@ function showAttempt(visit: Visit): Promise<Answer> {
   })
 }
 
-function showReceipt(visit: Visit): Promise<Answer> {
+function showReceipt(visit: Visit): Promise<PageAnswer> {
   const { ctx, reader, params } = visit
   return ctx.admission.run('status', async () => {
     const payment = await findPayment(visit)
@@ -123,16 +123,16 @@ function findPayment({ ctx, params: { token, slug = '', reference = '' } }: Visi
 
 function showPayment(
   { ctx, reader, top }: Visit,
-  place: { self: string; again: string | null },
+  links: { self: string; again: string | null },
   payment: PayerPayment | null,
-): Answer {
+): PageAnswer {
   if (!payment) return missing(reader, top)
   askInTheBackground(ctx, payment)
-  return { status: 200, text: paymentPage(reader, { ...place, top }, payment, ctx.clock.now()) }
+  return { status: 200, text: paymentPage(reader, { ...links, top }, payment, ctx.clock.now()) }
 }
 
-async function sendPage({ ctx, message }: Visit, shown: Answer, response: ServerResponse): Promise<void> {
-  const headers = [...alwaysTold, 'X-Request-Id', ctx.requestId]
+async function sendPage({ ctx, message }: Visit, shown: PageAnswer, response: ServerResponse): Promise<void> {
+  const headers = [...fixedHeaders, 'X-Request-Id', ctx.requestId]
   for (const [name, value] of ctx.responseHeaders) headers.push(name, value)
   if ('goTo' in shown) {
     headers.push('Location', shown.goTo, 'Content-Length', '0')
@@ -147,7 +147,7 @@ async function sendPage({ ctx, message }: Visit, shown: Answer, response: Server
 const addressIsCredential = skip('the slug, the reference or the token in the address is the credential')
 
 /** Who comes too often, or while too much is going on, is told so in words. */
-async function answerInTime(visit: Visit, kind: 'view' | 'form', answer: Page): Promise<Answer> {
+async function answerInTime(visit: Visit, kind: 'view' | 'form', answer: Page): Promise<PageAnswer> {
   const { ctx, reader, top } = visit
   try {
     await enter(ctx, {
@@ -161,14 +161,14 @@ async function answerInTime(visit: Visit, kind: 'view' | 'form', answer: Page): 
     const busy = busyRefusal(error)
     if (busy) ctx.log.warn({ err: error }, 'the database had no time')
     const refusal = busy ?? error
-    const turned = refusal instanceof DomainError ? turnedAway[refusal.code] : undefined
+    const turned = refusal instanceof DomainError ? rejectedReason[refusal.code] : undefined
     if (!(refusal instanceof DomainError) || !turned) throw error
     ctx.responseHeaders.set('Retry-After', String(refusal.detail.retryAfterS ?? 1))
     return { status: turned.status, text: plainPage(reader, turned.what, top) }
   }
 }
 
-const turnedAway: Partial<Record<string, { status: 429 | 503; what: 'many' | 'down' }>> = {
+const rejectedReason: Partial<Record<string, { status: 429 | 503; what: 'many' | 'down' }>> = {
   RATE_LIMITED: { status: 429, what: 'many' },
   OVERLOADED: { status: 503, what: 'many' },
   SERVICE_DOWN: { status: 503, what: 'down' },
@@ -186,9 +186,9 @@ const safety = {
   'X-Robots-Tag': 'noindex, nofollow',
 }
 /** Names and values in turn. */
-const alwaysTold = [...Object.entries(safety).flat(), 'Vary', 'Accept-Language']
+const fixedHeaders = [...Object.entries(safety).flat(), 'Vary', 'Accept-Language']
 
-function readerOf({ url = '', headers }: IncomingMessage): Reader {
+function readerOf({ url = '', headers }: IncomingMessage): PageReader {
   const [, query] = url.split('?', 2)
   const asked = query === undefined ? undefined : (new URLSearchParams(query).get('lang') ?? undefined)
   const language = languageOf(asked, headers['accept-language'])

@@ -12,10 +12,10 @@ import {
   idOf,
   inSchemaWords,
   largeBody,
-  pageWish,
+  pageOptions,
   query,
   type RestRequest,
-  type Route,
+  type RestRoute,
   withoutNulls,
 } from './route.ts'
 
@@ -26,7 +26,7 @@ const addInput = addRecipientsInput.extend(xof)
 /** Judged with what is in it. */
 const unjudged = z.record(z.string(), z.unknown())
 
-const create: Route = {
+const create: RestRoute = {
   method: 'POST',
   path: '/bulk/batches',
   status: 201,
@@ -46,7 +46,7 @@ const create: Route = {
 }
 
 /** The paths of bulk pay. */
-export const bulkRoutes: readonly Route[] = [
+export const bulkRoutes: readonly RestRoute[] = [
   create,
   {
     ...create,
@@ -81,7 +81,7 @@ export const bulkRoutes: readonly Route[] = [
     operation: 'BatchRecipients',
     variables: async (request) => ({
       ...idOf(request),
-      ...(await pageWish(request, recipientFilterInput)),
+      ...(await pageOptions(request, recipientFilterInput)),
     }),
     data: ({ recipients }: Recipients) => recipients.nodes.map(withoutNulls),
     list: ({ recipients }: Recipients, page: { limit: number; offset: number }) =>
@@ -141,8 +141,8 @@ function batchData(
   _variables: object,
   { form }: RestRequest,
 ): object {
-  const told = form ? warnings.map(form.place) : warnings
-  return { ...summary(dryRun ?? batch ?? {}), ...(told.length > 0 && { warnings: told }) }
+  const shownWarnings = form ? warnings.map(form.locate) : warnings
+  return { ...summary(dryRun ?? batch ?? {}), ...(shownWarnings.length > 0 && { warnings: shownWarnings }) }
 }
 
 /**

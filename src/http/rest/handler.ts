@@ -10,12 +10,19 @@ import { enter, hasRoom, mayAsk, signIn, skip, takesTurn } from '../../enter.ts'
 import { DomainError, refusals } from '../../shared/errors.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { apiVersion } from '../../shared/version.ts'
-import { anonymousContext, type Exchange, readBody, requestIdOf, type Row, type Serve } from '../request.ts'
-import { type Answer, answerOnce } from '../idempotency.ts'
+import {
+  anonymousContext,
+  type HttpExchange,
+  readBody,
+  requestIdOf,
+  type RouteRow,
+  type Serve,
+} from '../request.ts'
+import { type WriteAnswer, answerOnce } from '../idempotency.ts'
 import { accepted, type RefusalAnswer, refused } from './envelope.ts'
 import { restDocument } from './documents.ts'
 import { listHeaders } from './list-headers.ts'
-import { type RestRequest, type Route, withoutNulls } from './route.ts'
+import { type RestRequest, type RestRoute, withoutNulls } from './route.ts'
 import { routes } from './routes.ts'
 
 /** Where every REST path begins (specification: General rules). */
@@ -25,7 +32,7 @@ export const restPrefix = '/merchant/api'
  * The REST interface: a thin table of routes onto the same resolvers. Each row's document is parsed,
  * validated and planned at the start; a row that does not fit the schema stops it.
  */
-export function restRows(schema: GraphQLSchema): Row[] {
+export function restRows(schema: GraphQLSchema): RouteRow[] {
   const spoken = withDatabaseWords(schema)
   const document = checkDocument(spoken, restDocument())
   return [...Map.groupBy(routes, ({ path }) => path)].map(([path, ofPath]) => {
@@ -55,10 +62,10 @@ function sending(work: Work): Serve {
   }
 }
 
-type Work = (exchange: Exchange) => Promise<Answer>
+type Work = (exchange: HttpExchange) => Promise<WriteAnswer>
 
 /** What a row of the table does with a request. */
-function serve(route: Route, prepared: Prepared): Work {
+function serve(route: RestRoute, prepared: Prepared): Work {
   const kind = route.method === 'GET' ? 'read' : 'write'
   const priority = priorityOf(prepared.plan, kind === 'read' ? 'query' : 'mutation', 0)
   const operation = `${route.method} ${route.path}`
@@ -98,7 +105,7 @@ function serve(route: Route, prepared: Prepared): Work {
 export function notFound(services: Services, message: IncomingMessage): Response {
   const ctx = anonymousContext(services, message, requestIdOf(message), 'rest')
   const { status, headers, text } = writeRefusal(ctx, new DomainError('NOT_FOUND'))
-  const pairs = headers.flatMap((name, place) => (place % 2 ? [] : [[name, headers[place + 1] ?? '']]))
+  const pairs = headers.flatMap((name, index) => (index % 2 ? [] : [[name, headers[index + 1] ?? '']]))
   return new Response(text, { status, headers: pairs as [string, string][] })
 }
 
@@ -123,7 +130,7 @@ interface Written {
   text: string
 }
 
-const alwaysTold = [
+const fixedHeaders = [
   'Content-Type',
   'application/json; charset=utf-8',
   'Cache-Control',
@@ -133,7 +140,7 @@ const alwaysTold = [
 ]
 
 /** Every REST answer leaves here, with its envelope and its headers. */
-async function answerTo(ctx: Context, work: () => Promise<Answer>): Promise<Written> {
+async function answerTo(ctx: Context, work: () => Promise<WriteAnswer>): Promise<Written> {
   try {
     return writeAnswer(ctx, await work())
   } catch (error) {
@@ -146,19 +153,19 @@ export function writeRefusal(ctx: Context, error: unknown): Written {
   return writeAnswer(ctx, refused(ctx.requestId, refusalFrom(error, ctx)))
 }
 
-function writeAnswer(ctx: Context, answer: Answer): Written {
+function writeAnswer(ctx: Context, answer: WriteAnswer): Written {
   const text = JSON.stringify(answer.body)
   const { responseHeaders } = ctx
   // An answer that is repeated has the id of the first.
   if (!responseHeaders.has('X-Request-Id')) responseHeaders.set('X-Request-Id', ctx.requestId)
-  const headers = [...alwaysTold, 'Content-Length', String(Buffer.byteLength(text))]
+  const headers = [...fixedHeaders, 'Content-Length', String(Buffer.byteLength(text))]
   for (const [name, value] of responseHeaders) headers.push(name, value)
   return { status: answer.status, headers, text }
 }
 
 async function readRequest(
   caller: Context,
-  { route, message, params }: Pick<RestRequest, 'params'> & { route: Route; message: IncomingMessage },
+  { route, message, params }: Pick<RestRequest, 'params'> & { route: RestRoute; message: IncomingMessage },
 ): Promise<RestRequest> {
   return {
     params,
@@ -170,27 +177,27 @@ async function readRequest(
   }
 }
 
-async function readVariables(route: Route, request: RestRequest): Promise<object> {
+async function readVariables(route: RestRoute, request: RestRequest): Promise<object> {
   try {
     return await route.variables(request)
   } catch (error) {
     if (!request.form || !(error instanceof DomainError) || !error.detail.problems) throw error
-    throw invalidInput(error.detail.problems.map(request.form.place))
+    throw invalidInput(error.detail.problems.map(request.form.locate))
   }
 }
 
 async function runRoute(
-  route: Route,
+  route: RestRoute,
   prepared: Prepared,
   { variables, request }: { variables: object; request: RestRequest },
   ctx: Context,
-): Promise<Answer> {
+): Promise<WriteAnswer> {
   const root = (await execute(prepared, variables, ctx)) as Record<string, unknown> | null
   if (root === null) throw new DomainError('NOT_FOUND')
   const { __typename: _type, ...field } = root
   if ('code' in field) {
     const refusal = refusalFrom(field, ctx)
-    if (request.form && refusal.problems) throw invalidInput(refusal.problems.map(request.form.place))
+    if (request.form && refusal.problems) throw invalidInput(refusal.problems.map(request.form.locate))
     return refused(ctx.requestId, refusal)
   }
   if (route.list) {

@@ -1,10 +1,10 @@
 import { createLinkInput } from '../../resources/payment-links/create.ts'
 import { linkFilterInput } from '../../resources/payment-links/list.ts'
 import { updateLinkInput } from '../../resources/payment-links/update.ts'
-import { bareList, body, idOf, pageWish, type Route } from './route.ts'
+import { bareList, body, idOf, pageOptions, type RestRoute } from './route.ts'
 
 /** The paths of payment links. */
-export const linkRoutes: readonly Route[] = [
+export const linkRoutes: readonly RestRoute[] = [
   {
     method: 'POST',
     path: '/payment-links',
@@ -18,7 +18,7 @@ export const linkRoutes: readonly Route[] = [
     path: '/payment-links',
     status: 200,
     operation: 'PaymentLinks',
-    variables: (request) => pageWish(request, linkFilterInput),
+    variables: (request) => pageOptions(request, linkFilterInput),
     ...bareList,
   },
   {

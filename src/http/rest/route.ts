@@ -14,10 +14,10 @@ import {
 import type { ListPage } from './list-headers.ts'
 import { DomainError, type FieldProblem } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
-import { giveWay } from '../../shared/turns.ts'
+import { yieldIfBusy } from '../../shared/yield-if-busy.ts'
 
 /** A REST path, the operation of `documents.ts` that it runs, and how the two fit together. */
-export interface Route {
+export interface RestRoute {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** Below `/merchant/api`; a part in braces is a parameter. */
   path: string
@@ -65,7 +65,7 @@ export function idOf(request: RestRequest): { id: number } {
 }
 
 /** Which page of a list, and of what. @throws DomainError INVALID_INPUT */
-export async function pageWish(request: RestRequest, filterInput: z.ZodType): Promise<object> {
+export async function pageOptions(request: RestRequest, filterInput: z.ZodType): Promise<object> {
   const [page, filter] = await readTogether(
     () => query(request, pageInput),
     () => query(request, filterInput),
@@ -107,7 +107,7 @@ export interface RestRequest {
 export interface FormFields {
   fields: Readonly<Record<string, unknown>>
   /** Names a problem of a field as whoever made the file knows it. */
-  place: (problem: FieldProblem) => FieldProblem
+  locate: (problem: FieldProblem) => FieldProblem
 }
 
 /**
@@ -124,7 +124,7 @@ export async function largeBody<T extends z.ZodType>(request: RestRequest, schem
   const { json, problem } = readJson(request)
   for (let step = problem.next(); ; step = problem.next()) {
     if (step.done) return readInput(schema, fieldsOf(json, step.value))
-    const turn = giveWay()
+    const turn = yieldIfBusy()
     if (turn) await turn
   }
 }

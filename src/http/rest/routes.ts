@@ -24,16 +24,16 @@ import {
   idOf,
   inSchemaWords,
   pageOf,
-  pageWish,
+  pageOptions,
   query,
   readObject,
   type RestRequest,
-  type Route,
+  type RestRoute,
   withoutNulls,
 } from './route.ts'
 
 /** Every REST path of the service. The scope of each is that of its operation, as the schema says. */
-export const routes: readonly Route[] = [
+export const routes: readonly RestRoute[] = [
   {
     method: 'POST',
     path: '/auth',
@@ -97,7 +97,7 @@ export const routes: readonly Route[] = [
     path: '/transactions',
     status: 200,
     operation: 'Transactions',
-    variables: (request) => pageWish(request, transactionFilterInput),
+    variables: (request) => pageOptions(request, transactionFilterInput),
     data: pageOf('transactions'),
   },
   {
@@ -121,7 +121,7 @@ export const routes: readonly Route[] = [
     path: '/payouts',
     status: 200,
     operation: 'Payouts',
-    variables: (request) => pageWish(request, payoutFilterInput),
+    variables: (request) => pageOptions(request, payoutFilterInput),
     data: pageOf('payouts', payoutData),
   },
   {
@@ -146,7 +146,7 @@ export const routes: readonly Route[] = [
     path: '/beneficiaries',
     status: 200,
     operation: 'Beneficiaries',
-    variables: (request) => pageWish(request, beneficiaryFilterInput),
+    variables: (request) => pageOptions(request, beneficiaryFilterInput),
     ...bareList,
   },
   {
@@ -311,8 +311,8 @@ function settingsMessage(settings: SettingsAnswer, { input }: { input: object })
  * what is asked.
  */
 function credentials(request: RestRequest): object {
-  const [wishes, unreadable] = readWishes(request)
-  const { scopes, expiresInHours, limits } = wishes
+  const [options, unreadable] = readOptions(request)
+  const { scopes, expiresInHours, limits } = options
   return {
     input: {
       apiKey: request.headers['x-api-key'],
@@ -320,7 +320,7 @@ function credentials(request: RestRequest): object {
       scopes: wordsOf(scopes),
       // `1e999` is JSON too, and reads as Infinity.
       expiresInHours: Number.isFinite(expiresInHours) ? expiresInHours : expiresInHours == null ? null : 0,
-      limits: limits == null ? null : limitsWish(limits),
+      limits: limits == null ? null : limitsOptions(limits),
     },
     unreadable,
   }
@@ -333,7 +333,7 @@ function wordsOf(list: unknown): string[] | null {
   return list.map((entry) => (typeof entry === 'string' ? entry : JSON.stringify(entry)))
 }
 
-function limitsWish(asked: unknown): object {
+function limitsOptions(asked: unknown): object {
   const isObject = typeof asked === 'object' && !Array.isArray(asked)
   // No amount can be 0, and no list empty.
   const { maxPerPayment, maxPerDay, paymentMethods, addresses } = isObject
@@ -351,7 +351,7 @@ function limitsWish(asked: unknown): object {
   }
 }
 
-function readWishes(request: RestRequest): [ReturnType<typeof readObject>, DomainError | null] {
+function readOptions(request: RestRequest): [ReturnType<typeof readObject>, DomainError | null] {
   try {
     return [readObject(request), null]
   } catch (error) {

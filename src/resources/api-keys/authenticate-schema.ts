@@ -1,7 +1,7 @@
 import { asPlatform } from '../../database/as-platform.ts'
 import { exchangeCredentials, type ExchangeResult } from '../../identity/authenticate.ts'
 import { recordChange, recordingOf } from '../../audit/audit-log.ts'
-import { type RateLimitState, tellRateLimit } from '../../limits/window.ts'
+import { type RateLimitState, setRateLimitHeaders } from '../../limits/window.ts'
 import type { Context } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'
 import { refusals } from '../../graphql/errors.ts'
@@ -31,7 +31,7 @@ const AccessToken = builder.objectRef<ExchangeResult>('AccessToken').implement({
       type: KeyLimits,
       nullable: true,
       description: 'The limits of payments made with this token; null when it has none.',
-      resolve: ({ caps }) => caps,
+      resolve: ({ keyLimits }) => keyLimits,
     }),
   }),
 })
@@ -92,7 +92,7 @@ async function authenticate(
     limits?: unknown
   },
 ): Promise<ExchangeResult> {
-  const noteLimit = (state: RateLimitState) => tellRateLimit(ctx.responseHeaders, 'auth', state)
+  const describeLimit = (state: RateLimitState) => setRateLimitHeaders(ctx.responseHeaders, 'auth', state)
   try {
     const result = await exchangeCredentials(ctx.access, {
       key: input.apiKey ?? undefined,
@@ -102,12 +102,12 @@ async function authenticate(
       limits: input.limits,
       clientAddress: ctx.clientAddress,
     })
-    noteLimit(result.rateLimit)
+    describeLimit(result.rateLimit)
     await recordToken(ctx, result)
     return result
   } catch (error) {
     const state = error instanceof DomainError ? error.detail['rateLimit'] : undefined
-    if (state) noteLimit(state as RateLimitState)
+    if (state) describeLimit(state as RateLimitState)
     throw error
   }
 }
@@ -115,10 +115,10 @@ async function authenticate(
 /** A token that is not on record is handed to nobody. */
 function recordToken(
   ctx: Context,
-  { merchantId, apiKeyId, scopes, expiresAt, caps }: ExchangeResult,
+  { merchantId, apiKeyId, scopes, expiresAt, keyLimits }: ExchangeResult,
 ): Promise<void> {
   const recording = recordingOf(ctx, 'authenticate', { merchantId, apiKeyId, memberId: null })
-  const after = { scopes, expires_at: expiresAt, limits: caps }
+  const after = { scopes, expires_at: expiresAt, limits: keyLimits }
   const change = { target: ['api_key', apiKeyId], after } as const
   return recordChange(
     asPlatform(ctx, 'nobody is signed in yet: the API key names the merchant').pool,

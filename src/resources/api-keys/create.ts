@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { actorOf, nameOf } from '../../identity/actor.ts'
 import { createApiKey, type IssuedKey } from '../../identity/api-keys.ts'
 import { recordingOf, recordMade } from '../../audit/audit-log.ts'
-import { capsInput } from '../../identity/caps.ts'
+import { keyLimitsInput } from '../../identity/key-limits.ts'
 import { scopes } from '../../identity/scopes.ts'
 import { prefixOf } from '../../identity/secrets.ts'
 import type { Context } from '../../context.ts'
@@ -11,8 +11,8 @@ import type { ApiKeyCreatedData } from '../../events/catalogue.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { invalidInput, oneOf, readInput, text, time } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
-import { asMaker, checkGrants } from './maker.ts'
-import { noteAccess } from '../../identity/note-access.ts'
+import { asIssuer, checkGrants } from './issue.ts'
+import { recordAccess } from '../../identity/record-access.ts'
 
 /** How far ahead an API key may expire. Choice. */
 const apiKeyLifetimeMaxMs = 10 * 366 * 24 * 3_600_000
@@ -28,7 +28,7 @@ export const createApiKeyInput = z.object({
     .refine((at) => at.getTime() > Date.now(), 'must lie ahead')
     .refine((at) => at.getTime() <= Date.now() + apiKeyLifetimeMaxMs, 'must lie within ten years')
     .nullish(),
-  limits: capsInput.nullish(),
+  limits: keyLimitsInput.nullish(),
 })
 type CreateApiKeyInput = z.input<typeof createApiKeyInput>
 
@@ -36,19 +36,19 @@ type CreateApiKeyInput = z.input<typeof createApiKeyInput>
  * Gives the merchant another API key, and tells of it (`api_key_created`). It grants nothing that its maker
  * does not hold, and one that an API key makes ends no later than that.
  * @param raw.expiresAt machine time; as long as its maker, or for ever, where left out
- * @param raw.limits what its tokens are limited to, for ever (see `Caps`)
+ * @param raw.limits what its tokens are limited to, for ever (see `KeyLimitSet`)
  * @returns both halves, at the only moment when the secret one is known
  * @throws DomainError INVALID_INPUT, FORBIDDEN, STATE_CONFLICT where there are too many, UNAUTHENTICATED
  * @see decisions: Authentication
  */
 export async function createMerchantKey(ctx: Context, raw: CreateApiKeyInput): Promise<IssuedKey> {
-  const { name, limits: caps = null, ...input } = readInput(createApiKeyInput, raw)
+  const { name, limits: keyLimits = null, ...input } = readInput(createApiKeyInput, raw)
   checkGrants(ctx, input.scopes)
   const { merchantId } = actorOf(ctx)
-  return asMaker(ctx, async (tx, maker) => {
-    const expiresAt = input.expiresAt ?? maker.expiresAt
-    if (expiresAt && maker.expiresAt && expiresAt > maker.expiresAt) {
-      const message = `must not be after ${maker.expiresAt.toISOString()}, when the key that makes it ends`
+  return asIssuer(ctx, async (tx, issuer) => {
+    const expiresAt = input.expiresAt ?? issuer.expiresAt
+    if (expiresAt && issuer.expiresAt && expiresAt > issuer.expiresAt) {
+      const message = `must not be after ${issuer.expiresAt.toISOString()}, when the key that makes it ends`
       throw invalidInput([{ field: 'expiresAt', message }])
     }
     const made = await createApiKey(tx, ctx.access.master, {
@@ -56,13 +56,13 @@ export async function createMerchantKey(ctx: Context, raw: CreateApiKeyInput): P
       name,
       scopes: input.scopes,
       expiresAt,
-      caps,
-      issuedToId: maker.memberId,
-      effectId: ctx.effect?.id ?? null,
+      keyLimits,
+      issuedToId: issuer.memberId,
+      operationId: ctx.idempotentOperation?.id ?? null,
     })
     if (!made.isNew) return made
     await checkCount(tx, merchantId)
-    await tellCreated(tx, ctx, made, input.scopes)
+    await emitCreated(tx, ctx, made, input.scopes)
     await recordMade(tx, recordingOf(ctx, 'createApiKey'), ['api_key', made.apiKeyId])
     return made
   })
@@ -81,18 +81,18 @@ async function checkCount(tx: PoolClient, merchantId: number): Promise<void> {
 }
 
 /** Tells the log of a new pair. */
-export async function tellCreated(
+export async function emitCreated(
   tx: PoolClient,
   ctx: Context,
   { apiKeyId, key }: IssuedKey,
   granted: readonly string[],
 ): Promise<void> {
   const actor = actorOf(ctx)
-  const told: ApiKeyCreatedData = {
+  const data: ApiKeyCreatedData = {
     api_key_id: apiKeyId,
     prefix: prefixOf(key),
     scopes: granted,
     created_by: nameOf(actor),
   }
-  await noteAccess(tx, { merchant: actor.merchantId, kind: 'api_key_created', what: told })
+  await recordAccess(tx, { merchant: actor.merchantId, kind: 'api_key_created', what: data })
 }

@@ -1,9 +1,9 @@
-import type { Caps } from '../../identity/caps.ts'
+import type { KeyLimitSet } from '../../identity/key-limits.ts'
 import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
 import { PaymentMethod } from '../../graphql/enums.ts'
 import { refusalType } from '../../graphql/errors.ts'
-import { capsInput } from '../../identity/caps.ts'
+import { keyLimitsInput } from '../../identity/key-limits.ts'
 
 const description = {
   maxPerPayment: 'Highest amount of one deposit, refund or payout, in whole XOF.',
@@ -13,10 +13,10 @@ const description = {
   paymentMethods: 'The only operators that can be used.',
   addresses:
     'IP addresses and CIDR ranges from which it can be used. The whitelist of the account applies too.',
-} satisfies Record<keyof Caps, string>
+} satisfies Record<keyof KeyLimitSet, string>
 
 /** What a key or a token is limited to. */
-export const KeyLimits = builder.objectRef<Caps>('KeyLimits').implement({
+export const KeyLimits = builder.objectRef<KeyLimitSet>('KeyLimits').implement({
   description: 'Limits of an API key or token. A limit that is null does not apply.',
   fields: (t) => ({
     maxPerPayment: t.expose('maxPerPayment', {
@@ -40,7 +40,7 @@ export const KeyLimits = builder.objectRef<Caps>('KeyLimits').implement({
 })
 
 /** The same as a wish. */
-export const KeyLimitsInput = inputOf('KeyLimitsInput', capsInput, {
+export const KeyLimitsInput = inputOf('KeyLimitsInput', keyLimitsInput, {
   description: 'Limits for an API key or token. A limit that is left out does not apply.',
   fields: {
     maxPerPayment: description.maxPerPayment,

@@ -2,7 +2,7 @@ import { actorOf } from '../../identity/actor.ts'
 import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
 import { revokeApiKey } from '../../identity/api-keys.ts'
 import type { Context } from '../../context.ts'
-import { asMaker } from './maker.ts'
+import { asIssuer } from './issue.ts'
 
 /**
  * Ends a key and its tokens for ever: at once for money, within a second for all else. Doing it again changes
@@ -11,13 +11,13 @@ import { asMaker } from './maker.ts'
  */
 export async function revokeMerchantKey(ctx: Context, apiKeyId: number): Promise<number> {
   const { merchantId } = actorOf(ctx)
-  await asMaker(ctx, (tx) =>
+  await asIssuer(ctx, (tx) =>
     recordedChange(tx, recordingOf(ctx, 'revokeApiKey'), ['api_key', apiKeyId], () =>
       revokeApiKey(tx, { merchantId, apiKeyId }),
     ),
   )
   ctx.access.credentials.forget(apiKeyId)
   // Written down outside of the database before the caller relies on it: a restore must not revive the key.
-  await ctx.restores.note()
+  await ctx.restores.record()
   return apiKeyId
 }

@@ -1,6 +1,6 @@
 import { mine } from '../../identity/actor.ts'
 import type { IssuedKey } from '../../identity/api-keys.ts'
-import { orNone } from '../../identity/caps.ts'
+import { orNone } from '../../identity/key-limits.ts'
 import { isScope } from '../../identity/scopes.ts'
 import { prefixOf } from '../../identity/secrets.ts'
 import { builder } from '../../graphql/builder.ts'

@@ -1,6 +1,13 @@
 import { builder } from '../../graphql/builder.ts'
 import { MemberRole, stateEnum } from '../../graphql/enums.ts'
-import { type Asked, type Obstacle, obstacles, obstacleTo, type Verdict, verdictsOf } from './asked.ts'
+import {
+  type Approvable,
+  type Obstacle,
+  obstacles,
+  obstacleTo,
+  type ApprovalVerdict,
+  verdictsOf,
+} from './approvable.ts'
 import { approvalStates } from './states.ts'
 
 // What is said of everything that may wait for people, and where it is said.
@@ -13,7 +20,7 @@ export const ApprovalStatusEnum = stateEnum('ApprovalStatus', approvalStates, 'T
   rejected: 'A member rejected the request, and it was cancelled.',
 })
 
-const Approver = builder.objectRef<Verdict>('Approver').implement({
+const Approver = builder.objectRef<ApprovalVerdict>('Approver').implement({
   description: 'A team member who approved or rejected a request.',
   fields: (t) => ({
     databaseId: t.expose('memberId', { type: 'SafeInt', description: 'The id of the member in REST.' }),
@@ -21,7 +28,7 @@ const Approver = builder.objectRef<Verdict>('Approver').implement({
   }),
 })
 
-const VerdictType = builder.objectRef<Verdict>('ApprovalVerdict').implement({
+const VerdictType = builder.objectRef<ApprovalVerdict>('ApprovalVerdict').implement({
   description: 'An approval or a rejection by one member.',
   fields: (t) => ({
     member: t.field({
@@ -49,7 +56,7 @@ const ApprovalObstacle = builder.enumType('ApprovalObstacle', {
   ) as Record<Obstacle, { value: Obstacle; description: string }>,
 })
 
-const Approval = builder.objectRef<Asked>('Approval').implement({
+const Approval = builder.objectRef<Approvable>('Approval').implement({
   description: 'The state of the approval of a payout, batch, deposit or settings change.',
   fields: (t) => ({
     status: t.field({
@@ -65,19 +72,19 @@ const Approval = builder.objectRef<Asked>('Approval').implement({
     approvedBy: t.field({
       type: [VerdictType],
       description: 'The approvals that were given, oldest first.',
-      resolve: async (asked, _args, ctx) =>
-        (await verdictsOf(ctx, asked)).filter(({ verdict }) => verdict === 'approved'),
+      resolve: async (approvable, _args, ctx) =>
+        (await verdictsOf(ctx, approvable)).filter(({ verdict }) => verdict === 'approved'),
     }),
     rejectedBy: t.field({
       type: VerdictType,
       nullable: true,
       description: 'The rejection; null when it was not rejected.',
-      resolve: async (asked, _args, ctx) => rejection(await verdictsOf(ctx, asked)) ?? null,
+      resolve: async (approvable, _args, ctx) => rejection(await verdictsOf(ctx, approvable)) ?? null,
     }),
     reason: t.string({
       nullable: true,
       description: 'The reason that a member gave for the rejection; null when it was not rejected.',
-      resolve: async (asked, _args, ctx) => rejection(await verdictsOf(ctx, asked))?.reason ?? null,
+      resolve: async (approvable, _args, ctx) => rejection(await verdictsOf(ctx, approvable))?.reason ?? null,
     }),
     digest: t.string({
       nullable: true,
@@ -98,19 +105,19 @@ const Approval = builder.objectRef<Asked>('Approval').implement({
       description:
         'True when the caller may approve now: a signed-in member who did not request it, and ' +
         'who joined or got the present role at least 24 hours ago.',
-      resolve: async (asked, _args, ctx) => (await obstacleTo(ctx, asked)) === null,
+      resolve: async (approvable, _args, ctx) => (await obstacleTo(ctx, approvable)) === null,
     }),
     cannotApproveBecause: t.field({
       type: ApprovalObstacle,
       nullable: true,
       perPerson: true,
       description: 'The reason why the caller may not approve now; null when the caller may.',
-      resolve: (asked, _args, ctx) => obstacleTo(ctx, asked),
+      resolve: (approvable, _args, ctx) => obstacleTo(ctx, approvable),
     }),
   }),
 })
 
-function rejection(verdicts: readonly Verdict[]): Verdict | undefined {
+function rejection(verdicts: readonly ApprovalVerdict[]): ApprovalVerdict | undefined {
   return verdicts.find(({ verdict }) => verdict === 'rejected')
 }
 
@@ -128,7 +135,7 @@ builder.prismaObjectField('Payout', 'approval', (t) =>
     type: Approval,
     description: 'The approval of the payout.',
     select: { ...asking, makerMemberId: true },
-    resolve: ({ status, makerMemberId, ...payout }): Asked => ({
+    resolve: ({ status, makerMemberId, ...payout }): Approvable => ({
       ...payout,
       subject: 'payout',
       waits: status === 'pending' && payout.approval === 'pending',
@@ -142,7 +149,7 @@ builder.prismaObjectField('Batch', 'approval', (t) =>
     type: Approval,
     description: 'The approval of the batch.',
     select: { ...asking, makerMemberIds: true },
-    resolve: ({ id, status, makerMemberIds, ...batch }): Asked => ({
+    resolve: ({ id, status, makerMemberIds, ...batch }): Approvable => ({
       ...batch,
       subject: 'batch',
       id: BigInt(id),
@@ -158,7 +165,7 @@ builder.prismaObjectField('Transaction', 'approval', (t) =>
     nullable: true,
     description: 'The approval of a deposit or refund; null when it needed none.',
     select: { approval: true },
-    resolve: ({ approval }) => approval && depositAsked(approval),
+    resolve: ({ approval }) => approval && depositApprovable(approval),
   }),
 )
 
@@ -180,16 +187,21 @@ export const DepositApproval = builder.prismaObject('DepositApproval', {
         approvalsRequired: true,
         makerMemberId: true,
       },
-      resolve: (deposit) => depositAsked(deposit),
+      resolve: (deposit) => depositApprovable(deposit),
     }),
   }),
 })
 
-type WaitingDeposit = Omit<Asked, 'subject' | 'waits' | 'makers'> & { makerMemberId: number | null }
+type WaitingDeposit = Omit<Approvable, 'subject' | 'waits' | 'makers'> & { makerMemberId: number | null }
 
-function depositAsked(deposit: WaitingDeposit): Asked {
-  const { makerMemberId, ...asked } = deposit
-  return { ...asked, subject: 'deposit', waits: asked.approval === 'pending', makers: [makerMemberId ?? 0] }
+function depositApprovable(deposit: WaitingDeposit): Approvable {
+  const { makerMemberId, ...approvable } = deposit
+  return {
+    ...approvable,
+    subject: 'deposit',
+    waits: approvable.approval === 'pending',
+    makers: [makerMemberId ?? 0],
+  }
 }
 
 builder.prismaObjectField('SettingsChange', 'approval', (t) =>
@@ -204,7 +216,7 @@ builder.prismaObjectField('SettingsChange', 'approval', (t) =>
       approvalsRequired: true,
       makerMemberId: true,
     },
-    resolve: ({ id, makerMemberId, ...change }): Asked => ({
+    resolve: ({ id, makerMemberId, ...change }): Approvable => ({
       ...change,
       subject: 'settings',
       id: BigInt(id),

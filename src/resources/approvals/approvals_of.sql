@@ -1,6 +1,6 @@
 -- How many approvals count now: of what waits as it is, by people who may still give one and did not ask for
 -- it. None does where a person whom the service does not know asked for it, who may be any of them.
-CREATE OR REPLACE FUNCTION approvals_of(approval_asked) RETURNS int LANGUAGE sql STABLE SECURITY DEFINER
+CREATE OR REPLACE FUNCTION approvals_of(approvable) RETURNS int LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = public, pg_temp AS $$
   SELECT count(*)::int FROM approval_verdict v JOIN team_member t ON t.id = v.member_id
   WHERE (v.payout_id = $1.payout_id OR v.batch_id = $1.batch_id

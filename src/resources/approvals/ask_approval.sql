@@ -4,7 +4,7 @@ CREATE OR REPLACE FUNCTION ask_approval() RETURNS trigger LANGUAGE plpgsql SECUR
   SET search_path = public, pg_temp AS $$
 BEGIN
   NEW.approvals_required := (SELECT m.approvals_required FROM merchant m WHERE m.id = NEW.merchant_id);
-  NEW.maker_member_id := nullif(member_behind(NEW.merchant_id, NEW.maker), 0);
+  NEW.maker_member_id := nullif(acting_member(NEW.merchant_id, NEW.maker), 0);
   RETURN NEW;
 END $$;
 

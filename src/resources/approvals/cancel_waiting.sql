@@ -1,15 +1,15 @@
 -- Cancels what a person rejected; `why` goes into its event. The caller holds its row.
-CREATE OR REPLACE FUNCTION cancel_waiting(asked approval_asked, why jsonb) RETURNS void
+CREATE OR REPLACE FUNCTION cancel_waiting(item approvable, why jsonb) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-  IF asked.payout_id IS NOT NULL THEN
-    PERFORM cancel_pending(ARRAY[asked.payout_id], 'rejected', why);
-  ELSIF asked.batch_id IS NOT NULL THEN
-    PERFORM cancel_batch(asked.merchant_id, asked.batch_id, 'rejected', why);
-  ELSIF asked.settings_change_id IS NOT NULL THEN
-    PERFORM end_settings_change(asked.settings_change_id, 'rejected', why);
+  IF item.payout_id IS NOT NULL THEN
+    PERFORM cancel_pending(ARRAY[item.payout_id], 'rejected', why);
+  ELSIF item.batch_id IS NOT NULL THEN
+    PERFORM cancel_batch(item.merchant_id, item.batch_id, 'rejected', why);
+  ELSIF item.settings_change_id IS NOT NULL THEN
+    PERFORM end_settings_change(item.settings_change_id, 'rejected', why);
   ELSE
-    PERFORM cancel_deposits(ARRAY[asked.transaction_id], 'rejected', why);
+    PERFORM cancel_deposits(ARRAY[item.transaction_id], 'rejected', why);
   END IF;
 END $$;
 

@@ -9,7 +9,7 @@ import type { Context } from '../../context.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { readInput, text } from '../../shared/input.ts'
 import type { ApprovalStatus } from './states.ts'
-import type { Subject } from './subjects.ts'
+import type { ApprovalSubjectKind } from './subjects.ts'
 
 const rejectionReasonLengthMax = 200
 
@@ -30,12 +30,17 @@ const rejectInput = z.object({ reason: text({ min: 1, max: rejectionReasonLength
  *   approved by the same person)
  * @see decisions: Money and states
  */
-export async function approve(ctx: Context, subject: Subject, id: bigint, digest: string): Promise<bigint> {
+export async function approve(
+  ctx: Context,
+  subject: ApprovalSubjectKind,
+  id: bigint,
+  digest: string,
+): Promise<bigint> {
   checkApproves(subject, actorOf(ctx))
   const input = readInput(approveInput, { digest })
   const shown = Buffer.from(input.digest, 'hex')
   const approval = await decide(ctx, subject, id, { to: 'approved', shown, reason: null })
-  if (approval === 'approved') ctx.wakeJob('payouts.due')
+  if (approval === 'approved') ctx.notifyJob('payouts.due')
   return id
 }
 
@@ -47,7 +52,12 @@ export async function approve(ctx: Context, subject: Subject, id: bigint, digest
  * @throws DomainError as `approve`
  * @see decisions: Money and states
  */
-export async function reject(ctx: Context, subject: Subject, id: bigint, reason: string): Promise<bigint> {
+export async function reject(
+  ctx: Context,
+  subject: ApprovalSubjectKind,
+  id: bigint,
+  reason: string,
+): Promise<bigint> {
   checkApproves(subject, actorOf(ctx))
   const input = readInput(rejectInput, { reason })
   await decide(ctx, subject, id, { to: 'rejected', shown: null, reason: input.reason })
@@ -75,12 +85,12 @@ const kinds = {
     one: 'deposit',
     many: 'deposits',
   },
-} as const satisfies Record<Subject, object>
+} as const satisfies Record<ApprovalSubjectKind, object>
 
 /** The statement itself judges who it is and what waits: nothing that was read before it counts. */
 async function decide(
   ctx: Context,
-  subject: Subject,
+  subject: ApprovalSubjectKind,
   id: bigint,
   { to, shown, reason }: Decision,
 ): Promise<ApprovalStatus> {
@@ -104,9 +114,9 @@ async function decide(
   const { outcome, approval } = decided
   if (outcome === 'no_person') throw await whyTurnedAway(ctx)
   // A request that goes on with what it began may have done it already.
-  const isOwn = outcome === 'repeated' && ctx.effect?.isResumed === true
+  const isOwn = outcome === 'repeated' && ctx.idempotentOperation?.isResumed === true
   if (outcome !== 'counted' && !isOwn) throw refusal(outcome, subject)
-  ctx.sequencer.nudge()
+  ctx.sequencer.notify()
   return approval
 }
 
@@ -132,7 +142,7 @@ const decideWaiting = sqlFunction('decide_waiting', {
 type Problem = 'role' | 'maker' | 'over' | 'expired' | 'changed' | 'repeated' | 'unknown_maker' | 'new_member'
 
 /** Why a decision did not count. */
-function refusal(problem: Problem, subject: Subject): DomainError {
+function refusal(problem: Problem, subject: ApprovalSubjectKind): DomainError {
   const { one, many } = kinds[subject]
   switch (problem) {
     case 'role':
@@ -171,7 +181,7 @@ function refusal(problem: Problem, subject: Subject): DomainError {
 }
 
 /** Before anything of the request is judged. @throws DomainError FORBIDDEN */
-function checkApproves(subject: Subject, { role }: Actor): void {
+function checkApproves(subject: ApprovalSubjectKind, { role }: Actor): void {
   if (role === null) {
     const { many } = kinds[subject]
     throw new DomainError('FORBIDDEN', `Only somebody who signed in decides about ${many}, no API key.`)

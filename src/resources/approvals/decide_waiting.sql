@@ -12,7 +12,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
   person record;
   waiting record;
-  asked approval_asked;
+  item approvable;
   at timestamptz;
   refused text;
   is_new boolean;
@@ -28,72 +28,72 @@ BEGIN
     RETURN;
   END IF;
   SELECT * INTO waiting FROM waiting_of(subject, merchant, id);
-  asked := waiting.asked;
-  IF asked.merchant_id IS NULL THEN RETURN; END IF;
+  item := waiting.item;
+  IF item.merchant_id IS NULL THEN RETURN; END IF;
   at := service_now() + (clock_timestamp() - now());
   refused := CASE
     WHEN NOT role_approves(person.role) THEN 'role'
     -- Who asked for a change of the settings may take it back.
-    WHEN person.member_id = ANY (asked.makers) AND NOT (subject = 'settings' AND decided = 'rejected')
+    WHEN person.member_id = ANY (item.makers) AND NOT (subject = 'settings' AND decided = 'rejected')
       THEN 'maker'
-    WHEN NOT asked.waits THEN CASE WHEN EXISTS (
-        SELECT FROM approval_verdict v WHERE (v.payout_id = asked.payout_id OR v.batch_id = asked.batch_id
-          OR v.settings_change_id = asked.settings_change_id OR v.transaction_id = asked.transaction_id)
+    WHEN NOT item.waits THEN CASE WHEN EXISTS (
+        SELECT FROM approval_verdict v WHERE (v.payout_id = item.payout_id OR v.batch_id = item.batch_id
+          OR v.settings_change_id = item.settings_change_id OR v.transaction_id = item.transaction_id)
           AND v.member_id = person.member_id AND v.verdict = decided
       ) THEN 'repeated' ELSE 'over' END
-    WHEN asked.expires_at <= at THEN 'expired'
+    WHEN item.expires_at <= at THEN 'expired'
     WHEN decided = 'approved' THEN CASE
-      WHEN shown IS DISTINCT FROM asked.digest OR waiting.is_same IS NOT TRUE THEN 'changed'
-      WHEN 0 = ANY (asked.makers) THEN 'unknown_maker'
+      WHEN shown IS DISTINCT FROM item.digest OR waiting.is_same IS NOT TRUE THEN 'changed'
+      WHEN 0 = ANY (item.makers) THEN 'unknown_maker'
       WHEN NOT (SELECT counts_as_approver(t, at) FROM team_member t WHERE t.id = person.member_id)
         THEN 'new_member' END
   END;
   IF refused IS NOT NULL THEN
     IF refused = 'new_member' THEN
-      PERFORM tell_refused_approval(asked, person.member_id, format('%s %s', subject, id), at);
+      PERFORM emit_refused_approval(item, person.member_id, format('%s %s', subject, id), at);
     END IF;
-    RETURN QUERY SELECT refused, asked.approval;
+    RETURN QUERY SELECT refused, item.approval;
     RETURN;
   END IF;
   INSERT INTO approval_verdict (merchant_id, payout_id, batch_id, settings_change_id, transaction_id,
     member_id, role, verdict, digest, reason, created_at)
-  VALUES (merchant, asked.payout_id, asked.batch_id, asked.settings_change_id, asked.transaction_id,
-    person.member_id, person.role, decided, asked.digest, why, at)
+  VALUES (merchant, item.payout_id, item.batch_id, item.settings_change_id, item.transaction_id,
+    person.member_id, person.role, decided, item.digest, why, at)
   ON CONFLICT DO NOTHING;
   is_new := FOUND;
   IF decided = 'rejected' THEN
-    PERFORM cancel_waiting(asked, jsonb_build_object(
+    PERFORM cancel_waiting(item, jsonb_build_object(
       'rejected_by', person.member_id, 'rejection_reason', why));
     PERFORM record_change(recording, target, '{"approval":"pending"}', jsonb_strip_nulls(jsonb_build_object(
       'approval', 'rejected', 'verdict', decided, 'reason', why)));
     RETURN QUERY SELECT 'counted', 'rejected'::approval_status;
     RETURN;
   END IF;
-  given := approvals_of(asked);
+  given := approvals_of(item);
   -- Who approved before, and may again, is counted again.
-  IF NOT is_new AND given < asked.required THEN
-    RETURN QUERY SELECT 'repeated', asked.approval;
+  IF NOT is_new AND given < item.required THEN
+    RETURN QUERY SELECT 'repeated', item.approval;
     RETURN;
   END IF;
-  IF given >= asked.required THEN
-    PERFORM release_waiting(asked, at);
+  IF given >= item.required THEN
+    PERFORM release_waiting(item, at);
     SELECT * INTO waiting FROM waiting_of(subject, merchant, id);
-    asked := waiting.asked;
+    item := waiting.item;
   END IF;
   INSERT INTO event (merchant_id, type, data, created_at)
-  VALUES (merchant, 'approval_given', waiting.told || jsonb_build_object(
-    'approved_by', person.member_id, 'approvals', given, 'approvals_required', asked.required), at);
-  IF subject = 'batch' AND asked.status = 'processing' THEN
+  VALUES (merchant, 'approval_given', waiting.data || jsonb_build_object(
+    'approved_by', person.member_id, 'approvals', given, 'approvals_required', item.required), at);
+  IF subject = 'batch' AND item.status = 'processing' THEN
     INSERT INTO event (merchant_id, type, data, created_at)
-    VALUES (merchant, 'batch_processing', waiting.told || '{"previous_status":"pending_approval"}', at);
+    VALUES (merchant, 'batch_processing', waiting.data || '{"previous_status":"pending_approval"}', at);
   END IF;
-  IF subject = 'deposit' AND asked.approval = 'approved' THEN
+  IF subject = 'deposit' AND item.approval = 'approved' THEN
     INSERT INTO event (merchant_id, type, data, created_at)
-    VALUES (merchant, 'deposit_processing', waiting.told - 'approval' || '{"previous_status":"pending"}', at);
+    VALUES (merchant, 'deposit_processing', waiting.data - 'approval' || '{"previous_status":"pending"}', at);
   END IF;
   PERFORM record_change(recording, target, '{"approval":"pending"}', jsonb_strip_nulls(jsonb_build_object(
-    'approval', asked.approval, 'verdict', decided, 'reason', why)));
-  RETURN QUERY SELECT 'counted', asked.approval;
+    'approval', item.approval, 'verdict', decided, 'reason', why)));
+  RETURN QUERY SELECT 'counted', item.approval;
 END $$;
 
 REVOKE EXECUTE ON FUNCTION decide_waiting FROM PUBLIC;

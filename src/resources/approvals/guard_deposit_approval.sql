@@ -2,7 +2,7 @@
 CREATE OR REPLACE FUNCTION guard_deposit_approval() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 BEGIN
-  IF approvals_of(asked_of(NEW)) < NEW.approvals_required THEN
+  IF approvals_of(approvable_of(NEW)) < NEW.approvals_required THEN
     RAISE EXCEPTION 'deposit %: fewer than % people approved it', NEW.transaction_id, NEW.approvals_required
       USING ERRCODE = 'integrity_constraint_violation', CONSTRAINT = TG_NAME;
   END IF;

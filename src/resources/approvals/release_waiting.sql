@@ -1,30 +1,30 @@
 -- Lets go what has all its approvals, and enqueues what is due with it. The caller holds its row.
-CREATE OR REPLACE FUNCTION release_waiting(asked approval_asked, at timestamptz) RETURNS void
+CREATE OR REPLACE FUNCTION release_waiting(item approvable, at timestamptz) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
   one payout;
   change settings_change;
 BEGIN
-  IF asked.payout_id IS NOT NULL THEN
-    UPDATE payout p SET approval = 'approved' WHERE p.id = asked.payout_id RETURNING p.* INTO one;
+  IF item.payout_id IS NOT NULL THEN
+    UPDATE payout p SET approval = 'approved' WHERE p.id = item.payout_id RETURNING p.* INTO one;
     IF one.send_at <= at THEN
       PERFORM enqueue_each('payouts.send', 'provider', ARRAY[one.payment_method]);
     END IF;
-  ELSIF asked.batch_id IS NOT NULL THEN
+  ELSIF item.batch_id IS NOT NULL THEN
     UPDATE batch b SET approval = 'approved', status = 'processing', started_at = at
-    WHERE b.id = asked.batch_id;
+    WHERE b.id = item.batch_id;
     PERFORM enqueue_batches();
-  ELSIF asked.settings_change_id IS NOT NULL THEN
-    UPDATE settings_change c SET approval = 'approved' WHERE c.id = asked.settings_change_id
+  ELSIF item.settings_change_id IS NOT NULL THEN
+    UPDATE settings_change c SET approval = 'approved' WHERE c.id = item.settings_change_id
     RETURNING c.* INTO change;
     PERFORM apply_approvals(change.merchant_id, change.after);
-    PERFORM tell_approvals(change.merchant_id, change.before, format('member:%s, approved by others',
+    PERFORM emit_approval_settings(change.merchant_id, change.before, format('member:%s, approved by others',
       change.maker_member_id), NULL);
   ELSE
-    UPDATE deposit_approval a SET approval = 'approved' WHERE a.transaction_id = asked.transaction_id;
+    UPDATE deposit_approval a SET approval = 'approved' WHERE a.transaction_id = item.transaction_id;
     -- Nothing of it has left: the job that sends such requests takes it.
     WITH begun AS (
-      UPDATE transaction t SET status = 'processing' WHERE t.id = asked.transaction_id RETURNING t.*
+      UPDATE transaction t SET status = 'processing' WHERE t.id = item.transaction_id RETURNING t.*
     )
     INSERT INTO operator_request (merchant_id, transaction_id, provider, kind, correlation_id, amount,
       phone, state, fence_until, next_check_at, created_at)

@@ -11,8 +11,8 @@ import { connect, readPageOf } from '../../shared/page.ts'
 import { ApprovalStatusEnum, DepositApproval } from './approval-type.ts'
 import { approve, reject } from './decide.ts'
 import type { ApprovalStatus } from './states.ts'
-import { seesApprovals, type Subject, subjectsSeenBy } from './subjects.ts'
-import { countWaiting, placeOf, readWaiting } from './waiting.ts'
+import { seesApprovals, type ApprovalSubjectKind, subjectsSeenBy } from './subjects.ts'
+import { countWaiting, readCursor, readWaiting } from './waiting.ts'
 
 type Model = PrismaObjectRef<typeof builder.$inferSchemaTypes, PrismaModelTypes, object>
 
@@ -46,7 +46,7 @@ builder.queryField('approvalsWaiting', (t) =>
       after: t.arg.string({ description: 'The cursor of the last request that you have.' }),
     },
     resolve: (_root, args, ctx, info) => {
-      const page = readPageOf(args, placeOf)
+      const page = readPageOf(args, readCursor)
       const selected = {
         payout: selectedOf(ctx, info, 'Payout'),
         batch: selectedOf(ctx, info, 'Batch'),
@@ -213,16 +213,16 @@ function readChange(ctx: Context, query: object, id: bigint) {
   return ctx.database.prisma.settingsChange.findFirstOrThrow({ ...query, where })
 }
 
-type Told = LogEvent<ApprovalEventData>
+type ApprovalEvent = LogEvent<ApprovalEventData>
 
 /** What an event of approvals tells of. */
-function subjectOf({ data }: Told): Subject {
+function subjectOf({ data }: ApprovalEvent): ApprovalSubjectKind {
   if ('settings_change_id' in data) return 'settings'
   if ('transaction_id' in data) return 'deposit'
   return 'batch_id' in data ? 'batch' : 'payout'
 }
 
-const Change = builder.objectRef<Told>('ApprovalChange').implement({
+const Change = builder.objectRef<ApprovalEvent>('ApprovalChange').implement({
   description: 'A change of an approval, as it was when the change happened.',
   interfaces: [LogChange],
   scope: seesApprovals,
@@ -316,6 +316,6 @@ builder.subscriptionField('approvalsChanged', (t) =>
       const seen = subjectsSeenBy(ctx)
       return followLog(ctx, after, (event) => isApprovalEvent(event) && seen.includes(subjectOf(event)))
     },
-    resolve: (event) => event as Told,
+    resolve: (event) => event as ApprovalEvent,
   }),
 )

@@ -1,13 +1,13 @@
 import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
 import { smallIdMax } from '../../shared/ids.ts'
-import type { Page } from '../../shared/page.ts'
-import { type Subject, subjects, subjectsSeenBy } from './subjects.ts'
+import type { PageBounds } from '../../shared/page.ts'
+import { type ApprovalSubjectKind, subjects, subjectsSeenBy } from './subjects.ts'
 
 /** A place in the list of what waits. */
-export interface Place {
+export interface ApprovalCursor {
   expiresAt: Date
-  subject: Subject
+  subject: ApprovalSubjectKind
   id: bigint
 }
 
@@ -24,18 +24,23 @@ interface Row {
  */
 export async function readWaiting(
   ctx: Context,
-  selected: Readonly<Record<Subject, object>>,
-  { after: place, take }: Page<Place>,
+  selected: Readonly<Record<ApprovalSubjectKind, object>>,
+  { after: position, take }: PageBounds<ApprovalCursor>,
 ) {
   const { prisma } = ctx.database
   const page = { orderBy: [{ approvalExpiresAt: 'asc' as const }, { id: 'asc' as const }], take }
   const readers = {
-    payout: () => prisma.payout.findMany({ ...selected.payout, ...page, where: payoutsWaiting(ctx, place) }),
-    batch: () => prisma.batch.findMany({ ...selected.batch, ...page, where: batchesWaiting(ctx, place) }),
+    payout: () =>
+      prisma.payout.findMany({ ...selected.payout, ...page, where: payoutsWaiting(ctx, position) }),
+    batch: () => prisma.batch.findMany({ ...selected.batch, ...page, where: batchesWaiting(ctx, position) }),
     settings: () =>
-      prisma.settingsChange.findMany({ ...selected.settings, ...page, where: changesWaiting(ctx, place) }),
+      prisma.settingsChange.findMany({ ...selected.settings, ...page, where: changesWaiting(ctx, position) }),
     deposit: () =>
-      prisma.depositApproval.findMany({ ...selected.deposit, ...page, where: depositsWaiting(ctx, place) }),
+      prisma.depositApproval.findMany({
+        ...selected.deposit,
+        ...page,
+        where: depositsWaiting(ctx, position),
+      }),
   }
   const kinds = await Promise.all(
     subjectsSeenBy(ctx).map(async (subject) =>
@@ -62,28 +67,28 @@ export async function countWaiting(ctx: Context): Promise<number> {
   return counts.reduce((sum, count) => sum + count, 0)
 }
 
-function payoutsWaiting(ctx: Context, after: Place | null) {
+function payoutsWaiting(ctx: Context, after: ApprovalCursor | null) {
   const id = { gt: after?.id ?? 0n }
   return { ...mine(ctx), approval: 'pending', status: 'pending', ...beyond('payout', after, { id }) } as const
 }
 
-function batchesWaiting(ctx: Context, after: Place | null) {
+function batchesWaiting(ctx: Context, after: ApprovalCursor | null) {
   const id = { gt: Math.min(Number(after?.id ?? 0n), Number(smallIdMax)) }
   return { ...mine(ctx), status: 'pending_approval', ...beyond('batch', after, { id }) } as const
 }
 
-function changesWaiting(ctx: Context, after: Place | null) {
+function changesWaiting(ctx: Context, after: ApprovalCursor | null) {
   const id = { gt: Math.min(Number(after?.id ?? 0n), Number(smallIdMax)) }
   return { ...mine(ctx), approval: 'pending', ...beyond('settings', after, { id }) } as const
 }
 
-function depositsWaiting(ctx: Context, after: Place | null) {
+function depositsWaiting(ctx: Context, after: ApprovalCursor | null) {
   const id = { gt: after?.id ?? 0n }
   return { ...mine(ctx), approval: 'pending', ...beyond('deposit', after, { id }) } as const
 }
 
 /** Where what lies beyond a place is to be looked for, of one kind. */
-function beyond<Id>(subject: Subject, after: Place | null, beyondId: Id) {
+function beyond<Id>(subject: ApprovalSubjectKind, after: ApprovalCursor | null, beyondId: Id) {
   if (after === null) return {}
   const { expiresAt } = after
   if (after.subject === subject) {
@@ -100,15 +105,20 @@ function timeOf({ approvalExpiresAt }: Row): number {
   return approvalExpiresAt?.getTime() ?? 0
 }
 
-function cursorOf(subject: Subject, row: Row): string {
+function cursorOf(subject: ApprovalSubjectKind, row: Row): string {
   return `${timeOf(row)}_${letters[subject]}${row.id}`
 }
 
 /** How cursors name the kinds. */
-const letters: Readonly<Record<Subject, string>> = { payout: '', batch: 'b', settings: 's', deposit: 'd' }
+const letters: Readonly<Record<ApprovalSubjectKind, string>> = {
+  payout: '',
+  batch: 'b',
+  settings: 's',
+  deposit: 'd',
+}
 
 /** Reads a cursor; null where the service never gave it. */
-export function placeOf(cursor: string): Place | null {
+export function readCursor(cursor: string): ApprovalCursor | null {
   const [, ms, letter, id] = /^(\d{1,14})_([a-z]?)(\d{1,18})$/.exec(cursor) ?? []
   const subject = subjects.find((each) => letters[each] === letter)
   if (ms === undefined || id === undefined || subject === undefined) return null

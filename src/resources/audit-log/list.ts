@@ -3,7 +3,7 @@ import type { AuditEntry, Prisma } from '../../../prisma/generated/prisma/client
 import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
 import { invalidInput, readInput, text } from '../../shared/input.ts'
-import { type Connection, connect, edgeOf, type PageArgs, readPage } from '../../shared/page.ts'
+import { type PageConnection, connect, edgeOf, type PageArgs, readPage } from '../../shared/page.ts'
 
 const word = text({ min: 1, max: 100 })
 
@@ -28,7 +28,7 @@ interface AuditPage extends PageArgs {
 export async function listAuditLog(
   ctx: Context,
   { filter, ...args }: AuditPage,
-): Promise<Connection<AuditEntry>> {
+): Promise<PageConnection<AuditEntry>> {
   const page = readPage(args)
   const { actor, operation, target, isPayment, from, to } = readInput(auditFilterInput, filter ?? {})
   if (from && to && to <= from) throw invalidInput([{ field: 'filter.to', message: 'must lie after from' }])

@@ -1,6 +1,6 @@
 import { mine } from '../../identity/actor.ts'
-import type { Fault } from '../../audit/audit-chain.ts'
-import { type ChainVerdict, readKeptHead, verifyAuditLog } from '../../audit/audit-seal.ts'
+import type { ChainFault } from '../../audit/audit-chain.ts'
+import { type ChainVerdict, readKeptHead, verifyAuditLog } from '../../audit/verify-chain.ts'
 import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
 import { connectionType } from '../../graphql/connection.ts'
@@ -40,7 +40,7 @@ const Entry = builder.prismaObject('AuditEntry', {
       nullable: true,
       description: 'The `X-Request-Id` of the response; null when there was no request.',
     }),
-    door: t.exposeString('door', {
+    door: t.exposeString('channel', {
       description: 'The channel of the request: `rest`, `graphql`, `websocket`, `terminal` or `service`.',
     }),
     before: t.field({
@@ -75,7 +75,7 @@ const AuditLogFilter = inputOf('AuditLogFilter', auditFilterInput, {
   },
 })
 
-const FaultType = builder.objectRef<Fault>('AuditLogFault').implement({
+const FaultType = builder.objectRef<ChainFault>('AuditLogFault').implement({
   description: 'The first place where the chain of the audit log is broken.',
   fields: (t) => ({
     sequence: t.field({
@@ -120,7 +120,7 @@ const Verdict = builder.objectRef<ChainVerdict>('AuditLogVerdict').implement({
         'True when the verification reached the end of the log. Otherwise call again with ' +
         '`after: upTo`.',
     }),
-    sealedAt: t.expose('sealedAt', {
+    sealedAt: t.expose('chainedAt', {
       type: 'DateTime',
       nullable: true,
       description: 'The moment when the last entry was added to the chain; null while there is none.',

@@ -12,7 +12,7 @@ import type { Provider } from '../../shared/providers.ts'
 import { recipientsSeed } from '../../requests/identity.ts'
 import { noSuchBatch } from './create.ts'
 import { countAccounts, warnOfDuplicates } from './duplicates.ts'
-import type { BatchChange } from './forecast.ts'
+import type { BatchChange } from './preview.ts'
 import {
   findOperators,
   readRows,
@@ -49,7 +49,7 @@ export async function addRecipients(
         credential: apiKeyId,
         credentialVersion: apiKeyVersion,
         adder: nameOf(actorOf(ctx)),
-        effect: ctx.effect?.id,
+        operationId: ctx.idempotentOperation?.id,
         batch: id,
         ...recipientArguments(recipients),
         countMax: limits.batchRecipientsMax,
@@ -71,7 +71,7 @@ export async function addRecipients(
       throw tooMany(limits.batchRecipientsMax - added.recipientCount)
     case 'added':
     case 'repeated':
-      ctx.sequencer.nudge()
+      ctx.sequencer.notify()
       return { id, warnings: warnOfDuplicates(recipients, await countAccounts(ctx, id, recipients)) }
   }
 }
@@ -82,7 +82,7 @@ const append = sqlFunction('add_recipients', {
     credential: 'int',
     credentialVersion: 'int',
     adder: 'text',
-    effect: 'text?',
+    operationId: 'text?',
     batch: 'int',
     ...recipientTypes,
     countMax: 'int',

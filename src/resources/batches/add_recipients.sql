@@ -1,6 +1,6 @@
 -- Adds recipients to a draft, all or none.
 CREATE OR REPLACE FUNCTION add_recipients(
-  merchant int, credential int, credential_version int, adder text, effect text, batch int,
+  merchant int, credential int, credential_version int, adder text, operation_id text, batch int,
   names text[], accounts text[], amounts bigint[], methods provider[], count_max int,
   seed uuid DEFAULT gen_random_uuid()
 ) RETURNS TABLE (outcome text, status batch_status, recipient_count int) LANGUAGE plpgsql SECURITY DEFINER
@@ -16,17 +16,17 @@ BEGIN
   END IF;
   SELECT b.* INTO draft FROM batch b WHERE b.id = $6 AND b.merchant_id = $1 FOR UPDATE;
   IF NOT FOUND THEN RETURN; END IF;
-  refused := CASE WHEN effect = ANY (draft.added_for) THEN 'repeated' WHEN draft.status <> 'draft'
+  refused := CASE WHEN operation_id = ANY (draft.added_for) THEN 'repeated' WHEN draft.status <> 'draft'
     THEN 'conflict'
     WHEN draft.recipient_count + cardinality(amounts) > count_max THEN 'too_many' END;
   IF refused IS NULL THEN
     -- Choice: a repetition comes soon; the last hundred are known again.
-    IF effect IS NOT NULL THEN
-      UPDATE batch b SET added_for = (effect || b.added_for)[:100] WHERE b.id = $6;
+    IF operation_id IS NOT NULL THEN
+      UPDATE batch b SET added_for = (operation_id || b.added_for)[:100] WHERE b.id = $6;
     END IF;
-    draft := write_recipients($6, names, accounts, amounts, methods, member_behind(merchant, adder), seed);
+    draft := write_recipients($6, names, accounts, amounts, methods, acting_member(merchant, adder), seed);
     INSERT INTO event (merchant_id, type, data, created_at)
-    VALUES (merchant, 'batch_draft', batch_told(draft, 'draft'), service_now());
+    VALUES (merchant, 'batch_draft', batch_event_data(draft, 'draft'), service_now());
   END IF;
   RETURN QUERY SELECT coalesce(refused, 'added'), draft.status, draft.recipient_count;
 END $$;

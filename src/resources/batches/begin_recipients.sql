@@ -29,7 +29,7 @@ BEGIN
   SELECT array_agg(c.id), array_agg(DISTINCT c.batch_id), array_agg(DISTINCT c.merchant_id) INTO chosen,
     batches, merchants
   FROM recipients_due(open, rooms, busy_batches, busy_operators, batch_max) AS c
-  WHERE c.place <= c.room - cardinality(array_positions(others.operators, c.operator));
+  WHERE c.ordinal <= c.room - cardinality(array_positions(others.operators, c.operator));
   IF chosen IS NULL THEN RETURN; END IF;
   PERFORM pg_advisory_xact_lock_shared(72707373, id) FROM (SELECT id FROM unnest(merchants) AS id
     ORDER BY id) AS merchant;
@@ -45,7 +45,8 @@ BEGIN
     FROM batch b JOIN merchant m ON m.id = b.merchant_id AND m.status = 'active'
     -- Not by what is unsent: its index would be read whole, by a plan made while that was empty.
     WHERE r.id = ANY (chosen) AND r.status = 'pending'
-      AND b.id = r.batch_id AND b.id = ANY (batches) AND b.status = 'processing' AND b.cancel_asked_at IS NULL
+      AND b.id = r.batch_id AND b.id = ANY (batches) AND b.status = 'processing'
+        AND b.cancel_requested_at IS NULL
       AND NOT EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS NULL)
       AND NOT EXISTS (SELECT FROM merchant_balance o WHERE o.merchant_id = b.merchant_id AND o.receivable > 0)
     RETURNING r.*

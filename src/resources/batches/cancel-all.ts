@@ -18,7 +18,7 @@ export async function cancelBatchesOf(
 ): Promise<number> {
   const { pool } = asPlatform(services, 'an administrator names the merchant')
   const { rows: open } = await pool.query<{ id: number }>(
-    'SELECT id FROM batch WHERE merchant_id = $1 AND processed_at IS NULL AND cancel_asked_at IS NULL',
+    'SELECT id FROM batch WHERE merchant_id = $1 AND processed_at IS NULL AND cancel_requested_at IS NULL',
     [merchantId],
   )
   let cancelled = 0

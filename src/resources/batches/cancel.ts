@@ -45,12 +45,12 @@ export async function cancelBatch(ctx: Context, id: number): Promise<{ id: numbe
   const { moved, status } = cancelled
   if (moved === null) throw await whyTurnedAway(ctx)
   // A request that goes on with what it began may have done it already.
-  const isOwn = ctx.effect?.isResumed === true && ['cancelled', 'processing'].includes(status)
+  const isOwn = ctx.idempotentOperation?.isResumed === true && ['cancelled', 'processing'].includes(status)
   if (!moved && !isOwn) {
     const words = status === 'processing' ? 'is being cancelled already' : `is ${status}`
     throw new DomainError('STATE_CONFLICT', `This batch ${words}: there is nothing to cancel.`)
   }
-  ctx.sequencer.nudge()
+  ctx.sequencer.notify()
   return { id }
 }
 

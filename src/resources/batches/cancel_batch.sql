@@ -21,7 +21,7 @@ BEGIN
   SELECT b.* INTO going FROM batch b WHERE b.id = $2 AND b.merchant_id = $1 FOR UPDATE;
   IF NOT FOUND THEN RETURN; END IF;
   before := going.status;
-  IF going.processed_at IS NOT NULL OR going.cancel_asked_at IS NOT NULL THEN
+  IF going.processed_at IS NOT NULL OR going.cancel_requested_at IS NOT NULL THEN
     RETURN QUERY SELECT false, before, before;
     RETURN;
   END IF;
@@ -31,18 +31,18 @@ BEGIN
   ) SELECT count(*), sum(g.amount) INTO stopped, freed FROM gone g;
   IF before <> 'draft' AND freed > 0 THEN
     PERFORM FROM merchant_balance b WHERE b.merchant_id = $1 FOR UPDATE;
-    INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+    INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
     VALUES ($1, 'batch:' || $2, 'void', 'reserved', 'available', freed, at);
   END IF;
   UPDATE batch b
-  SET cancel_asked_at = at, cancelled_count = stopped, approval = coalesce(becomes, b.approval),
+  SET cancel_requested_at = at, cancelled_count = stopped, approval = coalesce(becomes, b.approval),
     status = CASE WHEN b.processing_count = 0 THEN 'cancelled' ELSE b.status END,
     processed_at = CASE WHEN b.processing_count = 0 THEN at END
   WHERE b.id = $2 RETURNING b.* INTO going;
   INSERT INTO event (merchant_id, type, data, created_at)
   VALUES ($1, CASE WHEN before <> 'processing' THEN 'batch_cancelled' WHEN going.processed_at IS NULL
     THEN 'batch_progress'
-    ELSE 'bulk_pay_done' END, batch_told(going, before) || why, at);
+    ELSE 'bulk_pay_done' END, batch_event_data(going, before) || why, at);
   RETURN QUERY SELECT true, before, going.status;
 END $$;
 

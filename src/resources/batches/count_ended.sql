@@ -17,7 +17,7 @@ BEGIN
     UPDATE batch b
     SET processing_count = c.processing, succeeded_count = c.succeeded, failed_count = c.failed,
       paid_amount = c.paid, status = CASE WHEN NOT c.is_last THEN b.status
-        WHEN b.cancel_asked_at IS NOT NULL THEN 'cancelled'
+        WHEN b.cancel_requested_at IS NOT NULL THEN 'cancelled'
         WHEN c.failed = 0 THEN 'completed'
         WHEN c.succeeded = 0 THEN 'failed'
         ELSE 'partially_completed' END::batch_status,
@@ -27,7 +27,7 @@ BEGIN
   )
   INSERT INTO event (merchant_id, type, data, created_at)
   SELECT c.merchant_id, CASE WHEN c.processed_at IS NULL THEN 'batch_progress' ELSE 'bulk_pay_done' END,
-    batch_told(c.self, 'processing'), at
+    batch_event_data(c.self, 'processing'), at
   FROM changed c ORDER BY c.merchant_id, c.id;
 END $$;
 

@@ -6,13 +6,13 @@ import { recordingOf, recordMade } from '../../audit/audit-log.ts'
 import { whyTurnedAway } from '../../identity/credentials.ts'
 import type { Context } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
-import { rehearse, transact } from '../../database/transact.ts'
+import { dryRun, transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { readInput, readTogether, text } from '../../shared/input.ts'
 import type { Provider } from '../../shared/providers.ts'
 import { recipientsSeed } from '../../requests/identity.ts'
 import { warnOfDuplicates } from './duplicates.ts'
-import { type BatchChange, completeForecast, foresee } from './forecast.ts'
+import { type BatchChange, completePreview, previewBatch } from './preview.ts'
 import {
   findOperators,
   readRows,
@@ -50,7 +50,7 @@ export interface CreateBatchInput {
 export async function createBatch(ctx: Context, raw: CreateBatchInput): Promise<BatchChange> {
   const draft = await readDraft(ctx, raw)
   const { id } = await transact(asPlatform(ctx, reason), (tx) => writeDraft(ctx, tx, draft))
-  ctx.sequencer.nudge()
+  ctx.sequencer.notify()
   return { id, warnings: warnOfDuplicates(draft.recipients) }
 }
 
@@ -58,12 +58,12 @@ export async function createBatch(ctx: Context, raw: CreateBatchInput): Promise<
  * Makes the draft and undoes it: what it would come to is known, and nothing was written.
  * @throws as `createBatch`
  */
-export async function rehearseCreate(ctx: Context, raw: CreateBatchInput): Promise<BatchChange> {
+export async function dryRunCreate(ctx: Context, raw: CreateBatchInput): Promise<BatchChange> {
   const draft = await readDraft(ctx, raw)
-  const outline = await rehearse(asPlatform(ctx, reason), async (tx) =>
-    foresee(ctx, tx, (await writeDraft(ctx, tx, draft)).id),
+  const base = await dryRun(asPlatform(ctx, reason), async (tx) =>
+    previewBatch(ctx, tx, (await writeDraft(ctx, tx, draft)).id),
   )
-  const forecast = await completeForecast(ctx, outline)
+  const forecast = await completePreview(ctx, base)
   return { id: null, forecast, warnings: warnOfDuplicates(draft.recipients) }
 }
 
@@ -89,7 +89,7 @@ export const insertBatch = sqlFunction('create_batch', {
     credential: 'int',
     credentialVersion: 'int',
     maker: 'text',
-    effect: 'text?',
+    operationId: 'text?',
     title: 'text?',
     method: 'provider?',
     names: 'text[]?',
@@ -113,7 +113,7 @@ export async function writeDraft(ctx: Context, tx: PoolClient, draft: Draft): Pr
     credential: apiKeyId,
     credentialVersion: apiKeyVersion,
     maker: nameOf(actorOf(ctx)),
-    effect: ctx.effect?.id,
+    operationId: ctx.idempotentOperation?.id,
     title: draft.title,
     method: draft.paymentMethod,
     ...recipientArguments(draft.recipients),

@@ -2,8 +2,9 @@
 -- that draft was cancelled before anybody was sent. Whom it paid must not be paid again, and who failed in it
 -- is in a retry of that.
 CREATE OR REPLACE FUNCTION create_batch(
-  merchant int, credential int, credential_version int, maker text, effect text, title text, method provider,
-  names text[], accounts text[], amounts bigint[], methods provider[], retried int DEFAULT NULL,
+  merchant int, credential int, credential_version int, maker text, operation_id text, title text,
+  method provider, names text[], accounts text[], amounts bigint[], methods provider[], retried int
+    DEFAULT NULL,
   seed uuid DEFAULT gen_random_uuid()
 ) RETURNS TABLE (outcome text, batch_id int) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public,
   pg_temp AS $$
@@ -17,7 +18,7 @@ BEGIN
     RETURN QUERY SELECT 'unauthenticated', NULL::int;
     RETURN;
   END IF;
-  SELECT b.* INTO made FROM batch b WHERE b.made_for = effect AND b.merchant_id = merchant;
+  SELECT b.* INTO made FROM batch b WHERE b.made_for = operation_id AND b.merchant_id = merchant;
   IF FOUND THEN
     RETURN QUERY SELECT 'repeated', made.id;
     RETURN;
@@ -41,15 +42,16 @@ BEGIN
     FROM batch_recipient r WHERE r.batch_id = retried AND r.status = 'failed';
   END IF;
   INSERT INTO batch (merchant_id, title, payment_method, maker, made_for, retry_of_id, created_at)
-  VALUES (merchant, coalesce($6, old.title), $7, $4, effect, retried, at)
+  VALUES (merchant, coalesce($6, old.title), $7, $4, operation_id, retried, at)
   ON CONFLICT (made_for, merchant_id) DO NOTHING RETURNING * INTO made;
   IF NOT FOUND THEN
-    RETURN QUERY SELECT 'repeated', b.id FROM batch b WHERE b.made_for = effect AND b.merchant_id = merchant;
+    RETURN QUERY SELECT 'repeated', b.id FROM batch b WHERE b.made_for = operation_id
+      AND b.merchant_id = merchant;
     RETURN;
   END IF;
-  made := write_recipients(made.id, names, accounts, amounts, methods, member_behind(merchant, maker), seed);
+  made := write_recipients(made.id, names, accounts, amounts, methods, acting_member(merchant, maker), seed);
   INSERT INTO event (merchant_id, type, data, created_at) VALUES (merchant, 'batch_draft',
-    batch_told(made, NULL), at);
+    batch_event_data(made, NULL), at);
   RETURN QUERY SELECT 'made', made.id;
 END $$;
 

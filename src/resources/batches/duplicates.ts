@@ -1,5 +1,5 @@
 import { mine } from '../../identity/actor.ts'
-import type { Connection } from '../../database/sql-function.ts'
+import type { SqlConnection } from '../../database/sql-function.ts'
 import { type Context, loader } from '../../context.ts'
 import type { FieldProblem } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
@@ -20,19 +20,19 @@ type Paid = readonly { account: string }[]
  *   left out where it has nothing but those
  */
 export function warnOfDuplicates(call: Paid, counts?: ReadonlyMap<string, number>): FieldProblem[] {
-  const places = Map.groupBy(call.keys(), (place) => call[place]?.account)
+  const indexes = Map.groupBy(call.keys(), (index) => call[index]?.account)
   return [...call.entries()]
-    .flatMap(([place, { account }]) => {
-      const own = places.get(account) ?? []
-      const [first = place] = own
-      if (first !== place) return [warning(place, `is the same as that of recipients[${first}]`)]
-      return (counts?.get(account) ?? 0) > own.length ? [warning(place, 'is in the batch already')] : []
+    .flatMap(([index, { account }]) => {
+      const own = indexes.get(account) ?? []
+      const [first = index] = own
+      if (first !== index) return [warning(index, `is the same as that of recipients[${first}]`)]
+      return (counts?.get(account) ?? 0) > own.length ? [warning(index, 'is in the batch already')] : []
     })
     .slice(0, limits.batchDuplicatesShown)
 }
 
-function warning(place: number, words: string): FieldProblem {
-  return { field: `recipients[${place}].account`, message: `${words}: both are paid` }
+function warning(index: number, words: string): FieldProblem {
+  return { field: `recipients[${index}].account`, message: `${words}: both are paid` }
 }
 
 /** How often a batch has the accounts of a call of which it has several. */
@@ -56,7 +56,7 @@ export function duplicatesOf(ctx: Context, id: number): Promise<Duplicate[]> {
 
 /** Those of several batches, by their ids. */
 export async function readDuplicates(
-  database: Connection,
+  database: SqlConnection,
   merchantId: number,
   ids: readonly number[],
 ): Promise<Map<number, Duplicate[]>> {

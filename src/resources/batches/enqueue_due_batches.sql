@@ -4,7 +4,7 @@ CREATE OR REPLACE FUNCTION enqueue_due_batches() RETURNS void LANGUAGE plpgsql S
 BEGIN
   IF EXISTS (
     SELECT FROM batch b
-    WHERE b.status = 'processing' AND b.cancel_asked_at IS NULL
+    WHERE b.status = 'processing' AND b.cancel_requested_at IS NULL
       AND b.processing_count + b.succeeded_count + b.failed_count + b.cancelled_count < b.recipient_count
       AND b.merchant_id NOT IN (SELECT m.id FROM merchant m WHERE m.status <> 'active')
       AND b.merchant_id NOT IN (SELECT o.merchant_id FROM merchant_balance o WHERE o.receivable > 0)

@@ -3,17 +3,17 @@ import type { PoolClient } from 'pg'
 import { actorOf, callerOf, nameOf } from '../../identity/actor.ts'
 import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
 import { whyTurnedAway } from '../../identity/credentials.ts'
-import { beyondCap } from '../../identity/caps.ts'
-import { allowanceOf, withinAllowance } from '../../identity/allowance.ts'
+import { beyondKeyLimit } from '../../identity/key-limits.ts'
+import { dailyLimitOf, withinDailyLimit } from '../../identity/daily-limit.ts'
 import type { Context } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
-import { rehearse, transact } from '../../database/transact.ts'
+import { dryRun, transact } from '../../database/transact.ts'
 import { insufficientBalance } from '../../ledger/balance.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { noSuchBatch } from './create.ts'
-import { type BatchChange, completeForecast, foresee } from './forecast.ts'
+import { type BatchChange, completePreview, previewBatch } from './preview.ts'
 import type { BatchStatus } from './states.ts'
 
 /** Why this looks past row-level security. */
@@ -28,8 +28,8 @@ const reason = 'the SQL function receives the id of the merchant'
  */
 export async function processBatch(ctx: Context, id: number): Promise<{ id: number }> {
   await transact(asPlatform(ctx, reason), (tx) => beginBatch(ctx, tx, id))
-  ctx.sequencer.nudge()
-  ctx.wakeJob('payouts.due')
+  ctx.sequencer.notify()
+  ctx.notifyJob('payouts.due')
   return { id }
 }
 
@@ -37,13 +37,13 @@ export async function processBatch(ctx: Context, id: number): Promise<{ id: numb
  * Begins it and undoes that: what it would come to is known, and nothing was written.
  * @throws as `processBatch`
  */
-export async function rehearseProcess(ctx: Context, id: number): Promise<BatchChange> {
-  const outline = await rehearse(asPlatform(ctx, reason), async (tx) => {
-    const before = await foresee(ctx, tx, id)
+export async function dryRunProcess(ctx: Context, id: number): Promise<BatchChange> {
+  const base = await dryRun(asPlatform(ctx, reason), async (tx) => {
+    const before = await previewBatch(ctx, tx, id)
     const becomes = await beginBatch(ctx, tx, id)
     return before && { ...before, approvalRequired: becomes === 'pending_approval' }
   })
-  return { id, forecast: await completeForecast(ctx, outline) }
+  return { id, forecast: await completePreview(ctx, base) }
 }
 
 /**
@@ -54,7 +54,7 @@ export async function rehearseProcess(ctx: Context, id: number): Promise<BatchCh
 export async function beginBatch(ctx: Context, tx: PoolClient, id: number): Promise<BatchStatus> {
   const { merchantId, apiKeyId, apiKeyVersion, clientAddress } = callerOf(ctx)
   const actor = actorOf(ctx)
-  const allowance = allowanceOf(actor)
+  const dailyLimit = dailyLimitOf(actor)
   const work = async () => {
     const [found] = await process(tx, {
       merchant: merchantId,
@@ -64,16 +64,16 @@ export async function beginBatch(ctx: Context, tx: PoolClient, id: number): Prom
       batch: id,
       approvalMs: limits.approvalLifetimeMs,
       connected: ctx.operators.list().map(({ provider }) => provider),
-      paymentMax: actor.caps?.maxPerPayment,
-      operators: actor.caps?.paymentMethods ?? null,
-      token: allowance?.tokenId,
-      dayMax: allowance?.maxPerDay,
+      paymentMax: actor.keyLimits?.maxPerPayment,
+      operators: actor.keyLimits?.paymentMethods ?? null,
+      token: dailyLimit?.tokenId,
+      dayMax: dailyLimit?.maxPerDay,
       address: clientAddress,
     })
     return found
   }
   const recording = recordingOf(ctx, 'processBatch')
-  const begun = await withinAllowance(recordedChange(tx, recording, ['batch', id], work))
+  const begun = await withinDailyLimit(recordedChange(tx, recording, ['batch', id], work))
   if (!begun) throw noSuchBatch()
   const { outcome, status } = begun
   switch (outcome) {
@@ -84,16 +84,16 @@ export async function beginBatch(ctx: Context, tx: PoolClient, id: number): Prom
       throw await whyTurnedAway(ctx)
     case 'conflict':
       // A request that goes on with what it began may have done it already.
-      if (ctx.effect?.isResumed && status !== 'cancelled') return status
+      if (ctx.idempotentOperation?.isResumed && status !== 'cancelled') return status
       throw new DomainError('STATE_CONFLICT', `Only a draft can be processed: this batch is ${status}.`)
     case 'empty':
       throw invalidInput([{ field: 'recipients', message: 'must not be empty: there is nobody to be paid' }])
     case 'unconnected':
       throw invalidInput([{ field: 'recipients', message: 'have an operator that is no longer connected' }])
     case 'beyond_operators':
-      throw beyondCap(actor.caps, 'paymentMethods')
+      throw beyondKeyLimit(actor.keyLimits, 'paymentMethods')
     case 'beyond_payment':
-      throw beyondCap(actor.caps, 'maxPerPayment')
+      throw beyondKeyLimit(actor.keyLimits, 'maxPerPayment')
     case 'halted':
       throw new DomainError('PAYMENTS_OUT_HALTED')
     case 'short':

@@ -10,7 +10,7 @@ CREATE OR REPLACE FUNCTION process_batch(
 DECLARE
   at timestamptz;
   draft batch;
-  asked_by int := member_behind(merchant, asker);
+  asked_by int := acting_member(merchant, asker);
   largest bigint;
   methods provider[];
   free bigint;
@@ -46,9 +46,9 @@ BEGIN
     RETURN;
   END IF;
   IF day_max IS NOT NULL THEN
-    PERFORM take_allowance(ROW (credential, token, day_max)::key_allowance, draft.total_amount);
+    PERFORM take_daily_limit(ROW (credential, token, day_max)::daily_limit, draft.total_amount);
   END IF;
-  INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+  INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
   VALUES (merchant, 'batch:' || draft.id, 'reserve', 'available', 'reserved', draft.total_amount, at);
   UPDATE batch b
   SET status = CASE WHEN asks THEN 'pending_approval' ELSE 'processing' END::batch_status,
@@ -62,7 +62,7 @@ BEGIN
     approvals_required = CASE WHEN asks THEN required ELSE 0 END
   WHERE b.id = draft.id RETURNING b.* INTO draft;
   INSERT INTO event (merchant_id, type, data, created_at)
-  VALUES (merchant, 'batch_' || draft.status, batch_told(draft, 'draft'), at);
+  VALUES (merchant, 'batch_' || draft.status, batch_event_data(draft, 'draft'), at);
   IF NOT asks THEN PERFORM enqueue_batches(); END IF;
   RETURN QUERY SELECT draft.status::text, draft.status;
 END $$;

@@ -5,7 +5,7 @@ import { mine } from '../../identity/actor.ts'
 import { type Context, loader } from '../../context.ts'
 import { oneOf, phone, provider, readInput, text } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
-import { type Connection, connect, edgeOf, type PageArgs, readPage } from '../../shared/page.ts'
+import { type PageConnection, connect, edgeOf, type PageArgs, readPage } from '../../shared/page.ts'
 import { recipientStates } from './states.ts'
 
 /** Which recipients of a batch a list shows. */
@@ -28,7 +28,7 @@ export type Counted = Pick<
 
 /** A page of the recipients of a batch and their number; neither is read before it is called for. */
 export interface RecipientsOfBatch {
-  read: () => Promise<Connection<BatchRecipient>>
+  read: () => Promise<PageConnection<BatchRecipient>>
   count: () => Promise<number> | number
 }
 
@@ -41,7 +41,7 @@ export function pageOfRecipients(ctx: Context, batch: Counted, raw: RecipientsPa
   const page = readPage(raw)
   const filter = readInput(recipientFilterInput, raw.filter ?? {})
   const { before, after, take, skip, isBackward } = page
-  const wish: Wish = {
+  const options: PageOptions = {
     ...filter,
     above: before?.toString() ?? everywhere.above,
     below: after?.toString() ?? everywhere.below,
@@ -51,7 +51,7 @@ export function pageOfRecipients(ctx: Context, batch: Counted, raw: RecipientsPa
   }
   return {
     read: async () => {
-      const rows = await loaderOf(ctx, 'rows', wish, readRows).load(batch.id)
+      const rows = await loaderOf(ctx, 'rows', options, readRows).load(batch.id)
       return connect(page, rows.map(edgeOf))
     },
     count: () => {
@@ -76,7 +76,7 @@ export function countsOf(batch: Counted) {
 }
 
 /** A page, whatever the batch. Ids as text: it names its loader. */
-interface Wish extends z.output<typeof recipientFilterInput> {
+interface PageOptions extends z.output<typeof recipientFilterInput> {
   above: string
   below: string
   take: number
@@ -87,14 +87,14 @@ interface Wish extends z.output<typeof recipientFilterInput> {
 /** All of a batch. */
 const everywhere = { above: '0', below: String(2n ** 63n - 1n), take: 0, skip: 0, isBackward: false }
 
-type Read<T> = (ctx: Context, batchIds: readonly number[], wish: Wish) => Promise<T[]>
+type Read<T> = (ctx: Context, batchIds: readonly number[], options: PageOptions) => Promise<T[]>
 
-function loaderOf<T>(ctx: Context, kind: string, wish: Wish, read: Read<T>) {
-  const name = `recipients ${kind} ${JSON.stringify(wish)}`
-  return loader<number, T>(ctx, name, (batchIds) => read(ctx, batchIds, wish))
+function loaderOf<T>(ctx: Context, kind: string, options: PageOptions, read: Read<T>) {
+  const name = `recipients ${kind} ${JSON.stringify(options)}`
+  return loader<number, T>(ctx, name, (batchIds) => read(ctx, batchIds, options))
 }
 
-/** Of which batches, and which of their recipients: see `askedOf`. */
+/** Of which batches, and which of their recipients: see `requestsOf`. */
 const filterTypes = {
   merchant: 'int',
   batches: 'int[]',
@@ -133,11 +133,11 @@ const pagesOf = sqlFunction('recipients_pages', {
   },
 })
 
-async function readRows(ctx: Context, batchIds: readonly number[], wish: Wish) {
-  const { above, below, isBackward: back, take, skip } = wish
+async function readRows(ctx: Context, batchIds: readonly number[], options: PageOptions) {
+  const { above, below, isBackward: back, take, skip } = options
   const { merchantPool } = ctx.database
   const rows = await pagesOf(merchantPool, {
-    ...askedOf(ctx, batchIds, wish),
+    ...requestsOf(ctx, batchIds, options),
     above,
     below,
     back,
@@ -153,20 +153,20 @@ const totalsOf = sqlFunction('recipients_totals', {
   gives: { batchId: 'int', n: 'int' },
 })
 
-async function countRows(ctx: Context, batchIds: readonly number[], wish: Wish) {
-  const rows = await totalsOf(ctx.database.merchantPool, askedOf(ctx, batchIds, wish))
+async function countRows(ctx: Context, batchIds: readonly number[], options: PageOptions) {
+  const rows = await totalsOf(ctx.database.merchantPool, requestsOf(ctx, batchIds, options))
   const byBatch = new Map(rows.map(({ batchId, n }) => [batchId, n]))
   return batchIds.map((id) => byBatch.get(id) ?? 0)
 }
 
-function askedOf(ctx: Context, batchIds: readonly number[], wish: Wish) {
+function requestsOf(ctx: Context, batchIds: readonly number[], options: PageOptions) {
   return {
     merchant: mine(ctx).merchantId,
     // Asked for under two names, a batch is still read once.
     batches: [...new Set(batchIds)],
-    state: wish.status,
-    method: wish.paymentMethod,
-    number: wish.account,
-    title: wish.name,
+    state: options.status,
+    method: options.paymentMethod,
+    number: options.account,
+    title: options.name,
   }
 }

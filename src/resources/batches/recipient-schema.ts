@@ -7,7 +7,7 @@ import { Failure } from '../../graphql/failure.ts'
 import { failureOf } from '../../operators/failure-reasons.ts'
 import { readId } from '../../shared/ids.ts'
 import { currency } from '../../shared/money.ts'
-import { type Asked, loadAsked } from './evidence.ts'
+import { type RecipientRequest, loadRequest } from './recipient-request.ts'
 import { loadBatch } from './load-batch.ts'
 import { pageOfRecipients, recipientFilterInput } from './recipient-pages.ts'
 import { Batch, countsSelect } from './schema.ts'
@@ -40,7 +40,7 @@ const OperatorRequestState = wordEnum(
   'The state of a request to an operator.',
 )
 
-interface Evidence extends Asked {
+interface Evidence extends RecipientRequest {
   operatorReference: string | null
   message: string | null
   source: string | null
@@ -159,7 +159,7 @@ const Recipient = builder.prismaNode('BatchRecipient', {
       nullable: true,
       description: 'The request to the operator and its answer; null until the payment is sent.',
       resolve: async (recipient, _args, ctx) => {
-        const asked = await loadAsked(ctx, recipient.id)
+        const asked = await loadRequest(ctx, recipient.id)
         const { operatorReference, failureMessage, evidenceSource, settledAt } = recipient
         return (
           asked && { ...asked, operatorReference, message: failureMessage, source: evidenceSource, settledAt }

@@ -8,7 +8,7 @@ import { limits } from '../../shared/limits.ts'
 import type { Xof } from '../../shared/money.ts'
 import { suggestProvider } from '../../config/number-ranges.ts'
 import { type Provider, providers } from '../../shared/providers.ts'
-import { giveWay } from '../../shared/turns.ts'
+import { yieldIfBusy } from '../../shared/yield-if-busy.ts'
 
 /** Problems of one call that are listed. */
 const batchProblemsShown = 100
@@ -58,15 +58,15 @@ export async function readRows(
   if (raw.length > limits.batchRecipientsMax) throw tooMany(limits.batchRecipientsMax)
   const problems: FieldProblem[] = []
   const read: Row[] = []
-  for (const [place, each] of raw.entries()) {
+  for (const [index, each] of raw.entries()) {
     const result = recipientInput.safeParse(inWords(each))
     if (result.success) read.push(result.data)
     else {
-      const found = result.error.issues.map(({ path, message }) => ({ field: fieldOf(place, path), message }))
+      const found = result.error.issues.map(({ path, message }) => ({ field: fieldOf(index, path), message }))
       problems.push(...found)
     }
     // Ten thousand of them hold up nobody else.
-    const turn = giveWay()
+    const turn = yieldIfBusy()
     if (turn) await turn
   }
   if (problems.length > 0) throw refuse(problems)
@@ -87,14 +87,14 @@ export async function findOperators(
 ): Promise<Recipient[]> {
   const methodOf = await findMethods(ctx, read, usual)
   const problems: FieldProblem[] = []
-  const recipients = read.flatMap((each, place): Recipient[] => {
+  const recipients = read.flatMap((each, index): Recipient[] => {
     const paymentMethod = methodOf(each)
     if (paymentMethod !== null && ctx.operators.find(paymentMethod)) return [{ ...each, paymentMethod }]
     const message =
       paymentMethod === null
         ? 'is required: the number suggests no operator'
         : `is ${paymentMethod}, which is not connected to this service`
-    problems.push({ field: fieldOf(place, ['paymentMethod']), message })
+    problems.push({ field: fieldOf(index, ['paymentMethod']), message })
     return []
   })
   if (problems.length > 0) throw refuse(problems)
@@ -112,8 +112,8 @@ function refuse(problems: FieldProblem[]) {
   return invalidInput(problems.slice(0, batchProblemsShown))
 }
 
-function fieldOf(place: number, path: readonly PropertyKey[]): string {
-  return [`recipients[${place}]`, ...path.map(String)].join('.')
+function fieldOf(index: number, path: readonly PropertyKey[]): string {
+  return [`recipients[${index}]`, ...path.map(String)].join('.')
 }
 
 type Unsettled = Pick<Row, 'account' | 'paymentMethod'>

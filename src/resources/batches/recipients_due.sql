@@ -3,10 +3,10 @@
 -- The planner makes it a part of the statement that asks.
 CREATE OR REPLACE FUNCTION recipients_due(
   open provider[], rooms int[], busy_batches int[], busy_operators provider[], batch_max int
-) RETURNS TABLE (id bigint, batch_id int, merchant_id int, operator provider, room int, place bigint)
+) RETURNS TABLE (id bigint, batch_id int, merchant_id int, operator provider, room int, ordinal bigint)
 LANGUAGE sql STABLE AS $$
   SELECT turn.id, turn.batch_id, turn.merchant_id, turn.operator, turn.room, row_number() OVER (
-    PARTITION BY turn.operator ORDER BY turn.nth, turn.merchant_turn_at NULLS FIRST, turn.id) AS place
+    PARTITION BY turn.operator ORDER BY turn.nth, turn.merchant_turn_at NULLS FIRST, turn.id) AS ordinal
   FROM (
     SELECT due.id, due.batch_id, due.merchant_id, due.operator, due.room,
       max(due.turn_at) OVER (PARTITION BY due.merchant_id) AS merchant_turn_at,
@@ -45,7 +45,7 @@ LANGUAGE sql STABLE AS $$
           ORDER BY r.payment_method, r.batch_id, r.id LIMIT greatest(0, least(here.room, here.share))
         ) AS next
       ) AS r
-      WHERE b.status = 'processing' AND b.cancel_asked_at IS NULL
+      WHERE b.status = 'processing' AND b.cancel_requested_at IS NULL
         AND b.merchant_id NOT IN (SELECT m.id FROM merchant m WHERE m.status <> 'active')
         AND b.merchant_id NOT IN (SELECT o.merchant_id FROM merchant_balance o WHERE o.receivable > 0)
     ) AS due

@@ -26,7 +26,7 @@ export async function retryFailed(ctx: Context, batchId: number): Promise<{ id: 
         credential: apiKeyId,
         credentialVersion: apiKeyVersion,
         maker: nameOf(actorOf(ctx)),
-        effect: ctx.effect?.id,
+        operationId: ctx.idempotentOperation?.id,
         title: null,
         method: null,
         names: null,
@@ -54,7 +54,7 @@ export async function retryFailed(ctx: Context, batchId: number): Promise<{ id: 
       throw new DomainError('STATE_CONFLICT', `Those who failed are in batch ${made.batchId} already.`)
     case 'made':
     case 'repeated':
-      ctx.sequencer.nudge()
+      ctx.sequencer.notify()
       return { id: made.batchId }
   }
 }

@@ -10,12 +10,12 @@ import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
 import { addRecipients } from './add-recipients.ts'
 import { cancelBatch } from './cancel.ts'
-import { createBatch, rehearseCreate } from './create.ts'
+import { createBatch, dryRunCreate } from './create.ts'
 import { duplicatesOf } from './duplicates.ts'
-import { BatchForecast, DuplicateAccount, InputWarning } from './forecast-schema.ts'
-import type { BatchChange } from './forecast.ts'
+import { BatchForecast, DuplicateAccount, InputWarning } from './preview-schema.ts'
+import type { BatchChange } from './preview.ts'
 import { batchesWhere, batchFilterInput } from './list.ts'
-import { processBatch, rehearseProcess } from './process.ts'
+import { processBatch, dryRunProcess } from './process.ts'
 import { countsOf } from './recipient-pages.ts'
 import { retryFailed } from './retry.ts'
 import { batchStates } from './states.ts'
@@ -241,8 +241,7 @@ builder.mutationFields((t) => ({
       }),
       dryRun: t.arg.boolean({ description: dryRunWords }),
     },
-    resolve: (_root, { input, dryRun }, ctx) =>
-      dryRun ? rehearseCreate(ctx, input) : createBatch(ctx, input),
+    resolve: (_root, { input, dryRun }, ctx) => (dryRun ? dryRunCreate(ctx, input) : createBatch(ctx, input)),
   }),
   addRecipients: t.field({
     type: BatchPayload,
@@ -283,7 +282,7 @@ builder.mutationFields((t) => ({
       dryRun: t.arg.boolean({ description: dryRunWords }),
     },
     resolve: (_root, { id, dryRun }, ctx) =>
-      dryRun ? rehearseProcess(ctx, batchId(id)) : processBatch(ctx, batchId(id)),
+      dryRun ? dryRunProcess(ctx, batchId(id)) : processBatch(ctx, batchId(id)),
   }),
   cancelBatch: t.field({
     type: BatchPayload,

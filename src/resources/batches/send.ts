@@ -1,7 +1,7 @@
 import { sqlFunction } from '../../database/sql-function.ts'
 import { asPlatform } from '../../database/as-platform.ts'
 import type { Services } from '../../context.ts'
-import { bulkLane } from '../../jobs/drain.ts'
+import { bulkQueue } from '../../jobs/drain.ts'
 import { begunRequest, type OpenRequest } from '../../requests/open-request.ts'
 import { limits } from '../../shared/limits.ts'
 import { sendBegun, sendDeadline } from '../../requests/send.ts'
@@ -10,7 +10,7 @@ import { sendBegun, sendDeadline } from '../../requests/send.ts'
 const recipientsInFlightMax = 32
 
 /** Answers that wait to be noted before further recipients are sent. */
-const recipientsUnnotedMax = 512
+const recipientsPendingMax = 512
 
 /**
  * Sends the recipients of all batches under way: of one batch `limits.batchInFlightMax` at a time, of one
@@ -20,25 +20,25 @@ const recipientsUnnotedMax = 512
  * sent again under the same identity.
  */
 export function sendDueRecipients(services: Services): Promise<void> {
-  return services.drains.batches.run(bulkLane, (run) => {
+  return services.drains.batches.run(bulkQueue, (run) => {
     /** Whose operator has not answered. */
     const calls = new Set<Begun>()
     /** Whose answer is not noted; those as well. */
-    const unnoted = new Set<bigint>()
+    const pending = new Set<bigint>()
     const send = (begun: Begun) => {
       calls.add(begun)
-      unnoted.add(begun.request.id)
-      const onAnswered = () => void (calls.delete(begun) && run.wake())
-      const onNoted = () => {
+      pending.add(begun.request.id)
+      const onAnswered = () => void (calls.delete(begun) && run.notify())
+      const onRecorded = () => {
         onAnswered()
-        unnoted.delete(begun.request.id)
-        if (unnoted.size === recipientsUnnotedMax / 2) run.wake()
+        pending.delete(begun.request.id)
+        if (pending.size === recipientsPendingMax / 2) run.notify()
       }
-      run.begin(sendBegun(services, begun.request, begun.deadline, onAnswered).finally(onNoted))
+      run.begin(sendBegun(services, begun.request, begun.deadline, onAnswered).finally(onRecorded))
     }
     return async () => {
-      if (unnoted.size > recipientsUnnotedMax) return false
-      const due = await beginDue(services, calls, unnoted)
+      if (pending.size > recipientsPendingMax) return false
+      const due = await beginDue(services, calls, pending)
       for (const begun of due) if (begun !== 'orphan') send(begun)
       // An orphan is only asked about, and leaves its place to the next one.
       return due.includes('orphan')
@@ -83,7 +83,7 @@ export const beginRecipients = sqlFunction('begin_recipients', {
 async function beginDue(
   services: Services,
   calls: ReadonlySet<Begun>,
-  unnoted: ReadonlySet<bigint>,
+  pending: ReadonlySet<bigint>,
 ): Promise<(Begun | 'orphan')[]> {
   const busy = [...calls].map(({ batchId, request: { provider } }) => ({ batchId, provider }))
   const open = services.operators.list().flatMap(({ provider }) => {
@@ -103,7 +103,7 @@ async function beginDue(
     batchMax: limits.batchInFlightMax,
     fenceMs: limits.operatorFenceMs,
     firstCheckMs: limits.firstCheckMs,
-    own: [...unnoted],
+    own: [...pending],
     callMs: limits.disburseSyncDeadlineMs,
   })
   const deadlines = new Map(open.map(({ provider, deadline }) => [provider, deadline]))

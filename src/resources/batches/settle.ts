@@ -1,5 +1,5 @@
 import { sqlFunctionOfMany, sqlType } from '../../database/sql-function.ts'
-import { outcomeTypes } from '../../requests/ending.ts'
+import { outcomeTypes } from '../../requests/outcome.ts'
 import { settlesPaymentsOut } from '../settle-payment-out.ts'
 import type { RecipientStatus } from './states.ts'
 
@@ -13,7 +13,7 @@ const recipientsSettlePaceMs = 40
 export const settleRecipients = sqlFunctionOfMany('settle_recipients', {
   each: { recipientId: 'bigint', toStatus: sqlType<RecipientStatus>('recipient_status'), ...outcomeTypes },
   takes: {},
-  gives: { place: 'int', moved: 'boolean', status: sqlType<RecipientStatus>('recipient_status') },
+  gives: { ordinal: 'int', moved: 'boolean', status: sqlType<RecipientStatus>('recipient_status') },
 })
 
 /**
@@ -21,7 +21,7 @@ export const settleRecipients = sqlFunctionOfMany('settle_recipients', {
  * the batch.
  */
 export const settleRecipient = settlesPaymentsOut<RecipientStatus>({
-  cause: 'recipient',
+  origin: 'recipient',
   becomes: { success: 'success', failed: 'failed' },
   paceMs: recipientsSettlePaceMs,
   settleMany: (pool, ended) =>

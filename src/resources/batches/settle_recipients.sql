@@ -3,7 +3,7 @@ CREATE OR REPLACE FUNCTION settle_recipients(
   recipient_ids bigint[], to_statuses recipient_status[], sources text[], amounts bigint[],
   operator_references text[], reasons text[], messages text[], evidences jsonb[], reversal_check_ms bigint[],
     attempts smallint[]
-) RETURNS TABLE (place int, moved boolean, status recipient_status) LANGUAGE plpgsql SECURITY DEFINER
+) RETURNS TABLE (ordinal int, moved boolean, status recipient_status) LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = public, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
@@ -14,7 +14,7 @@ DECLARE
   merchants int[];
   known bigint[];
   statuses recipient_status[];
-  helds bigint[];
+  sums bigint[];
   -- The last send, while its operator is not known to have it.
   sends smallint[];
   nth int;
@@ -25,7 +25,7 @@ DECLARE
 BEGIN
   PERFORM FROM batch b WHERE b.id = ANY (batches) ORDER BY b.id FOR UPDATE;
   SELECT array_agg(r.id), array_agg(r.status), array_agg(r.amount), array_agg(r.merchant_id), max(r.now)
-    INTO known, statuses, helds, merchants, at
+    INTO known, statuses, sums, merchants, at
   FROM (
     SELECT r.id, r.status, r.amount, r.merchant_id, (SELECT service_now()) AS now
     FROM batch_recipient r WHERE r.id = ANY (recipient_ids) ORDER BY r.id FOR UPDATE
@@ -47,7 +47,7 @@ BEGIN
       AND (attempts[item] IS NULL OR attempts[item] = sends[nth]) THEN
       statuses[nth] := to_statuses[item];
       ids[item] := known[nth];
-      IF to_statuses[item] = 'success' THEN settled[item] := least(amounts[item], helds[nth]); END IF;
+      IF to_statuses[item] = 'success' THEN settled[item] := least(amounts[item], sums[nth]); END IF;
     END IF;
   END LOOP;
   WITH changed AS (
@@ -60,7 +60,7 @@ BEGIN
     WHERE r.id = ANY (ids) AND r.id = i.id
     RETURNING r.*
   ), paid AS (
-    INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+    INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
     SELECT c.merchant_id, 'recipient:' || c.id, side.step, 'reserved', side.account, side.amount, at
     FROM changed c CROSS JOIN LATERAL reservation_end(c.payment_method, c.amount, c.settled_amount) AS side
     ORDER BY c.merchant_id, c.id
@@ -85,7 +85,7 @@ BEGIN
     watch_ms)
   WHERE r.recipient_id = ANY (ids) AND r.recipient_id = i.id;
   FOR item IN 1 .. cardinality(recipient_ids) LOOP
-    place := item;
+    ordinal := item;
     moved := ids[item] IS NOT NULL;
     status := statuses[array_position(known, recipient_ids[item])];
     RETURN NEXT;

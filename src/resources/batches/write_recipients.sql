@@ -9,10 +9,10 @@ BEGIN
     seed := identity_after(seed, 0);
   END LOOP;
   INSERT INTO batch_recipient (merchant_id, batch_id, name, account, amount, payment_method, correlation_id)
-  SELECT b.merchant_id, b.id, i.name, i.account, i.amount, i.method, identity_after(seed, i.place::int)
+  SELECT b.merchant_id, b.id, i.name, i.account, i.amount, i.method, identity_after(seed, i.ordinal::int)
   FROM batch b, unnest(names, accounts, amounts, methods) WITH ORDINALITY AS i (name, account, amount,
-    method, place)
-  WHERE b.id = $1 ORDER BY i.place;
+    method, ordinal)
+  WHERE b.id = $1 ORDER BY i.ordinal;
   UPDATE batch b
   SET recipient_count = b.recipient_count + cardinality(amounts),
     total_amount = b.total_amount + coalesce((SELECT sum(a) FROM unnest(amounts) AS a), 0),

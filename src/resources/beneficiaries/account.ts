@@ -5,12 +5,12 @@ import { parsePhone } from '../../shared/phone.ts'
 import { type PayoutMethod, payoutMethods } from '../../shared/providers.ts'
 
 /** Where a beneficiary is paid. */
-interface Place {
+interface Destination {
   account: string
   paymentMethod: PayoutMethod
 }
 
-export const placeFields = {
+export const destinationFields = {
   account: text({ min: 1, max: limits.bankAccountLengthMax }),
   paymentMethod: oneOf(payoutMethods),
 }
@@ -20,31 +20,31 @@ export const placeFields = {
  * is wrong with other fields.
  */
 export const fits = [
-  (place: Place) => problemOf(place) === null,
+  (destination: Destination) => problemOf(destination) === null,
   {
     path: ['account'] as PropertyKey[],
-    error: ({ input }: { input?: unknown }) => problemOf(input as Place),
+    error: ({ input }: { input?: unknown }) => problemOf(input as Destination),
     when: ({ value, issues }: { value: unknown; issues: readonly { path?: PropertyKey[] | undefined }[] }) =>
       typeof value === 'object' &&
       value !== null &&
       !issues.some(
-        ({ path }) => path === undefined || path[0] === undefined || String(path[0]) in placeFields,
+        ({ path }) => path === undefined || path[0] === undefined || String(path[0]) in destinationFields,
       ),
   },
 ] as const
 
 /** An account and its method, as they are stored: a number of an operator in E.164. */
-export const placeInput = z
-  .object(placeFields)
+export const destinationInput = z
+  .object(destinationFields)
   .refine(...fits)
   .transform(asStored)
 
-export function asStored<T extends Place>(place: T): T {
-  if (place.paymentMethod === 'BankTransfer') return place
-  return { ...place, account: parsePhone(place.account) ?? place.account }
+export function asStored<T extends Destination>(destination: T): T {
+  if (destination.paymentMethod === 'BankTransfer') return destination
+  return { ...destination, account: parsePhone(destination.account) ?? destination.account }
 }
 
-function problemOf({ account, paymentMethod }: Place): string | null {
+function problemOf({ account, paymentMethod }: Destination): string | null {
   if (paymentMethod !== 'BankTransfer')
     return parsePhone(account) === null ? 'must be a mobile number of Mali' : null
   const { bankAccountLengthMin: min, bankAccountLengthMax: max } = limits

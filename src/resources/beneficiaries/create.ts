@@ -6,7 +6,7 @@ import { transact } from '../../database/transact.ts'
 import { oneOf, readInput, text } from '../../shared/input.ts'
 import { invariant } from '../../shared/invariant.ts'
 import { limits } from '../../shared/limits.ts'
-import { asStored, fits, placeFields } from './account.ts'
+import { asStored, fits, destinationFields } from './account.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 import type { PayoutMethod } from '../../shared/providers.ts'
 
@@ -14,7 +14,7 @@ import type { PayoutMethod } from '../../shared/providers.ts'
 export const beneficiaryCategories = ['supplier', 'employee', 'partner', 'customer'] as const
 
 export const beneficiaryFields = {
-  ...placeFields,
+  ...destinationFields,
   name: text({ min: 1, max: limits.beneficiaryNameLengthMax }),
   category: oneOf(beneficiaryCategories).nullish(),
 }
@@ -28,10 +28,10 @@ const insertBeneficiary = sqlFunction('create_beneficiary', {
   takes: {
     merchant: 'int',
     called: 'text',
-    place: 'text',
+    givenAccount: 'text',
     method: sqlType<PayoutMethod>('payout_method'),
     kind: sqlType<(typeof beneficiaryCategories)[number]>('beneficiary_category'),
-    effect: 'text?',
+    operationId: 'text?',
     at: 'timestamptz',
   },
   gives: 'int?',
@@ -47,17 +47,17 @@ const insertBeneficiary = sqlFunction('create_beneficiary', {
 export async function createBeneficiary(ctx: Context, raw: CreateBeneficiaryInput): Promise<{ id: number }> {
   const { category, ...input } = readInput(createBeneficiaryInput, raw)
   const now = ctx.clock.now()
-  const madeFor = ctx.effect?.id ?? null
+  const madeFor = ctx.idempotentOperation?.id ?? null
   const { name, account, paymentMethod } = input
   const { merchantId } = mine(ctx)
   const made = await transact({ pool: ctx.database.merchantPool }, async (tx) => {
     const id = await insertBeneficiary(tx, {
       merchant: merchantId,
       called: name,
-      place: account,
+      givenAccount: account,
       method: paymentMethod,
       kind: category ?? 'customer',
-      effect: madeFor,
+      operationId: madeFor,
       at: now,
     })
     if (id !== null) await recordMade(tx, recordingOf(ctx, 'createBeneficiary'), ['beneficiary', id])
@@ -66,6 +66,6 @@ export async function createBeneficiary(ctx: Context, raw: CreateBeneficiaryInpu
   if (made !== null) return { id: made }
   // The same request made it when it was first begun.
   const known = await ctx.database.prisma.beneficiary.findFirst({ where: { ...mine(ctx), madeFor } })
-  invariant(known, 'what one effect made is there')
+  invariant(known, 'what one operation made is there')
   return known
 }

@@ -1,13 +1,14 @@
 -- Saves a beneficiary of the caller's merchant, with the rights of that merchant. @returns its id; null where
 -- the same request made it before
 CREATE OR REPLACE FUNCTION create_beneficiary(
-  merchant int, called text, place text, method payout_method, kind beneficiary_category, effect text,
-  at timestamptz
+  merchant int, called text, given_account text, method payout_method, kind beneficiary_category,
+  operation_id text, at timestamptz
 ) RETURNS int
 LANGUAGE sql SET search_path = public, pg_temp AS $$
   INSERT INTO beneficiary (merchant_id, name, account, payment_method, category, made_for, created_at,
     updated_at)
-  VALUES (merchant, called, place, method, kind, effect, at, at) ON CONFLICT DO NOTHING RETURNING id
+  VALUES (merchant, called, given_account, method, kind, operation_id, at, at) ON CONFLICT DO NOTHING
+    RETURNING id
 $$;
 
 REVOKE EXECUTE ON FUNCTION create_beneficiary FROM PUBLIC;

@@ -5,7 +5,7 @@ import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { readInput } from '../../shared/input.ts'
-import { placeInput } from './account.ts'
+import { destinationInput } from './account.ts'
 import { type beneficiaryCategories, beneficiaryFields } from './create.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 import type { PayoutMethod } from '../../shared/providers.ts'
@@ -37,11 +37,11 @@ export async function updateBeneficiary(
   for (let tries = 0; tries < triesMax; tries += 1) {
     const before = await ctx.database.prisma.beneficiary.findFirst({ where })
     if (!before) throw new DomainError('NOT_FOUND', 'There is no such beneficiary.')
-    const place = { account: before.account, paymentMethod: before.paymentMethod }
+    const destination = { account: before.account, paymentMethod: before.paymentMethod }
     const judged = input.account != null || input.paymentMethod != null
     const data: Partial<typeof before> = {
       ...given,
-      ...(judged && readInput(placeInput, { ...place, ...given })),
+      ...(judged && readInput(destinationInput, { ...destination, ...given })),
     }
     // What was judged together is written only while it is so: another change may have come in between.
     const isChanged = await transact({ pool: ctx.database.merchantPool }, (tx) =>
@@ -50,13 +50,13 @@ export async function updateBeneficiary(
           merchant: before.merchantId,
           beneficiaryId: before.id,
           called: data.name,
-          place: data.account,
+          givenAccount: data.account,
           method: data.paymentMethod,
           kind: data.category,
           active: data.isActive,
           at: ctx.clock.now(),
-          accountWas: judged ? place.account : null,
-          methodWas: judged ? place.paymentMethod : null,
+          accountWas: judged ? destination.account : null,
+          methodWas: judged ? destination.paymentMethod : null,
         }),
       ),
     )
@@ -70,7 +70,7 @@ const changeBeneficiary = sqlFunction('update_beneficiary', {
     merchant: 'int',
     beneficiaryId: 'int',
     called: 'text?',
-    place: 'text?',
+    givenAccount: 'text?',
     method: sqlType<PayoutMethod | null>('payout_method?'),
     kind: sqlType<(typeof beneficiaryCategories)[number] | null>('beneficiary_category?'),
     active: 'boolean?',

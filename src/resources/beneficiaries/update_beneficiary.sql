@@ -2,11 +2,11 @@
 -- and `method_was` are given, only while the beneficiary still has them. @returns null where nothing was
 -- changed
 CREATE OR REPLACE FUNCTION update_beneficiary(
-  merchant int, beneficiary_id int, called text, place text, method payout_method, kind beneficiary_category,
-  active boolean, at timestamptz, account_was text, method_was payout_method
+  merchant int, beneficiary_id int, called text, given_account text, method payout_method,
+  kind beneficiary_category, active boolean, at timestamptz, account_was text, method_was payout_method
 ) RETURNS boolean
 LANGUAGE sql SET search_path = public, pg_temp AS $$
-  UPDATE beneficiary SET name = coalesce(called, name), account = coalesce(place, account),
+  UPDATE beneficiary SET name = coalesce(called, name), account = coalesce(given_account, account),
     payment_method = coalesce(method, payment_method), category = coalesce(kind, category),
     is_active = coalesce(active, is_active), updated_at = at
   WHERE id = beneficiary_id AND merchant_id = merchant AND coalesce(account = account_was, true)

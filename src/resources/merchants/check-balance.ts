@@ -24,7 +24,7 @@ export async function checkBalance(ctx: Context, provider: Provider): Promise<Xo
   if (!operator) throw invalidInput([{ field: 'paymentMethod', message: 'is not connected to this service' }])
   const outcome = await operator.balance({
     deadline: new Date(Date.now() + limits.operatorQueryDeadlineMs),
-    lane: 'interactive',
+    priority: 'interactive',
     record: ({ status, error, durationMs }) =>
       ctx.log.debug({ provider, status, error, durationMs }, 'operator balance asked'),
   })

@@ -2,7 +2,7 @@ import { sqlFunction } from '../../database/sql-function.ts'
 import type { PoolClient } from 'pg'
 import { z } from 'zod'
 import { createApiKey } from '../../identity/api-keys.ts'
-import { type Door, platformRecording, recordMade } from '../../audit/audit-log.ts'
+import { type Channel, platformRecording, recordMade } from '../../audit/audit-log.ts'
 import { scopes } from '../../identity/scopes.ts'
 import type { Services } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
@@ -53,7 +53,7 @@ export async function createFirstMerchant(
     const { rows } = await tx.query('SELECT FROM merchant LIMIT 1')
     if (rows.length > 0) return null
     const made = await insertMerchant(tx, services, name, 'service')
-    await fund(tx, { merchant: made.merchantId, cause: `funding:first:${made.merchantId}`, amount: funds })
+    await fund(tx, { merchant: made.merchantId, origin: `funding:first:${made.merchantId}`, amount: funds })
     return made
   })
 }
@@ -62,11 +62,11 @@ async function insertMerchant(
   tx: PoolClient,
   { access }: Pick<Services, 'access'>,
   name: string,
-  door: Door,
+  channel: Channel,
 ): Promise<NewMerchant> {
   const merchantId = await insert(tx, { name })
   const { key, secret } = await createApiKey(tx, access.master, { merchantId, name: 'default', scopes })
-  await recordMade(tx, platformRecording(merchantId, 'merchant create', door), ['merchant', merchantId])
+  await recordMade(tx, platformRecording(merchantId, 'merchant create', channel), ['merchant', merchantId])
   return { merchantId, apiKey: key, apiSecret: secret }
 }
 

@@ -33,9 +33,9 @@ export async function fundMerchant(
   const { pool } = asPlatform(services, reason)
   const { rowCount } = await pool.query('SELECT FROM merchant WHERE id = $1', [merchantId])
   if (rowCount === 0) throw new DomainError('NOT_FOUND', `There is no merchant ${merchantId}.`)
-  const cause = `funding:${id ?? randomUUID()}`
+  const origin = `funding:${id ?? randomUUID()}`
   await transact(asPlatform(services, reason), async (tx) => {
-    if (!(await fund(tx, { merchant: merchantId, cause, amount: input.amount }))) return
+    if (!(await fund(tx, { merchant: merchantId, origin, amount: input.amount }))) return
     const by = recording ?? platformRecording(merchantId, 'merchant fund')
     await recordChange(tx, by, { target: ['merchant', merchantId], after: { funded: Number(input.amount) } })
   })

@@ -3,10 +3,10 @@ import { type Context, loader } from '../../context.ts'
 
 /** Whether somebody may begin to pay by a link, and why not (decisions: Endpoints). */
 export const availabilities = ['open', 'expired', 'exhausted', 'inactive'] as const
-export type Availability = (typeof availabilities)[number]
+export type LinkAvailability = (typeof availabilities)[number]
 
 /** Of a link, what says whether it can be paid by. */
-interface Places {
+interface LinkUse {
   isActive: boolean
   expiresAt: Date | null
   usageLimit: number | null
@@ -19,7 +19,7 @@ interface Places {
  * minutes at most.
  * @param freeInMs when a place becomes free at the latest, where open attempts hold all of them; else null
  */
-export function availabilityOf(link: Places, freeInMs: number | null, now: Date): Availability {
+export function availabilityOf(link: LinkUse, freeInMs: number | null, now: Date): LinkAvailability {
   const { isActive, expiresAt, usageLimit, usageCount } = link
   if (!isActive) return 'inactive'
   if (expiresAt !== null && expiresAt <= now) return 'expired'
@@ -28,21 +28,24 @@ export function availabilityOf(link: Places, freeInMs: number | null, now: Date)
 
 /** Of a link `l`: when a place becomes free at the latest, in ms, where open attempts hold all of them. */
 export const freeInMsSql = `CASE WHEN l.usage_count + l.open_count >= l.usage_limit THEN
-  ceil(extract(epoch FROM link_places_free_at(l.id, l.usage_limit - l.usage_count, service_now())
+  ceil(extract(epoch FROM link_slots_free_at(l.id, l.usage_limit - l.usage_count, service_now())
     - service_now()) * 1000)::int END`
 
 /** Whether a link can be paid by, for its merchant. More is read only where its places may all be held. */
-export async function readAvailability(ctx: Context, link: Places & { id: number }): Promise<Availability> {
+export async function readAvailability(
+  ctx: Context,
+  link: LinkUse & { id: number },
+): Promise<LinkAvailability> {
   const { id, usageLimit, usageCount, openCount } = link
-  const mayBeHeld = usageLimit !== null && usageCount < usageLimit && usageCount + openCount >= usageLimit
-  if (!mayBeHeld) return availabilityOf(link, null, ctx.clock.now())
+  const mayBeFull = usageLimit !== null && usageCount < usageLimit && usageCount + openCount >= usageLimit
+  if (!mayBeFull) return availabilityOf(link, null, ctx.clock.now())
   const freeInMs = await loader<number, number | null>(ctx, 'freeInMs', (ids) => readFree(ctx, ids)).load(id)
   return availabilityOf(link, freeInMs, ctx.clock.now())
 }
 
 async function readFree(ctx: Context, ids: readonly number[]): Promise<(number | null)[]> {
   const { rows } = await ctx.database.merchantPool.query<{ id: number; freeInMs: number | null }>({
-    name: 'link_places_free',
+    name: 'link_slots_free',
     text: `SELECT l.id, ${freeInMsSql} AS "freeInMs" FROM payment_link l
       WHERE l.id = ANY ($1) AND l.merchant_id = $2`,
     values: [ids, mine(ctx).merchantId],

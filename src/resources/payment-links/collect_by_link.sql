@@ -30,7 +30,7 @@ BEGIN
   can := link_availability(used, at);
   IF can = 'exhausted' AND used.usage_count < used.usage_limit THEN
     waits := 'held';
-    free_at := link_places_free_at(link, used.usage_limit - used.usage_count, at);
+    free_at := link_slots_free_at(link, used.usage_limit - used.usage_count, at);
   ELSIF can <> 'open' OR used.amount <> shown THEN
     RETURN QUERY SELECT CASE can WHEN 'open' THEN 'changed' ELSE 'closed' END, can, used.merchant_id,
       NULL::bigint, NULL::bigint, NULL::uuid, NULL::timestamptz, NULL::timestamptz, NULL::bigint, false;
@@ -38,8 +38,8 @@ BEGIN
   ELSE
     waits := 'crowded';
     free_at := (
-      SELECT p.created_at + link_place_time() FROM link_place p
-      WHERE p.address = visitor AND p.created_at > at - link_place_time()
+      SELECT p.created_at + link_slot_time() FROM link_slot p
+      WHERE p.address = visitor AND p.created_at > at - link_slot_time()
       ORDER BY p.created_at DESC LIMIT 1
       OFFSET CASE WHEN used.usage_limit IS NULL THEN 100 ELSE least(100,
         greatest(3, used.usage_limit / 10)) END - 1);
@@ -69,7 +69,7 @@ BEGIN
     at + lifetime_ms * interval '1 millisecond', at, link, identity)
   RETURNING * INTO made;
   IF visitor IS NOT NULL THEN
-    INSERT INTO link_place (transaction_id, merchant_id, payment_link_id, address, created_at)
+    INSERT INTO link_slot (transaction_id, merchant_id, payment_link_id, address, created_at)
     VALUES (made.id, made.merchant_id, link, visitor, at);
   END IF;
   INSERT INTO event (merchant_id, type, data, created_at)

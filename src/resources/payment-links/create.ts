@@ -43,7 +43,7 @@ export async function createLink(ctx: Context, raw: CreateLinkInput): Promise<{ 
   const now = ctx.clock.now()
   checkExpiry(input.expiresAt, now)
   const { merchantId } = mine(ctx)
-  const madeFor = ctx.effect?.id ?? null
+  const madeFor = ctx.idempotentOperation?.id ?? null
   try {
     const made = await transact({ pool: ctx.database.merchantPool }, async (tx) => {
       const id = await insert(tx, {
@@ -54,7 +54,7 @@ export async function createLink(ctx: Context, raw: CreateLinkInput): Promise<{ 
         slug: input.urlSlug ?? makeSlug(),
         usageLimit: input.usageLimit,
         expiresAt: input.expiresAt,
-        effect: madeFor,
+        operationId: madeFor,
         at: now,
       })
       if (id !== null) await recordMade(tx, recordingOf(ctx, 'createPaymentLink'), ['payment_link', id])
@@ -71,7 +71,7 @@ export async function createLink(ctx: Context, raw: CreateLinkInput): Promise<{ 
   }
   invariant(madeFor, 'only a request that was begun before finds its link there')
   const known = await madeBefore(ctx, madeFor)
-  invariant(known, 'what one effect made is there')
+  invariant(known, 'what one operation made is there')
   return known
 }
 
@@ -84,7 +84,7 @@ const insert = sqlFunction('create_payment_link', {
     slug: 'text',
     usageLimit: 'int?',
     expiresAt: 'timestamptz?',
-    effect: 'text?',
+    operationId: 'text?',
     at: 'timestamptz',
   },
   gives: 'int?',

@@ -6,7 +6,7 @@ import type { Xof } from '../../shared/money.ts'
 import type { Provider } from '../../shared/providers.ts'
 import { readReceipt } from '../transactions/receipt.ts'
 import type { TransactionStatus } from '../transactions/states.ts'
-import { type Availability, availabilityOf, freeInMsSql } from './availability.ts'
+import { type LinkAvailability, availabilityOf, freeInMsSql } from './availability.ts'
 import { slug as slugSchema } from './slug.ts'
 
 /** Why this looks past row-level security. */
@@ -21,7 +21,7 @@ export interface PublicLink {
   description: string | null
   /** Null: the payer types it. */
   amount: Xof | null
-  availability: Availability
+  availability: LinkAvailability
   /** Where open attempts hold all its places: when one becomes free at the latest. Null otherwise. */
   freeInMs: number | null
 }

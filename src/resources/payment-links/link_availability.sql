@@ -6,7 +6,7 @@ SET search_path = public, pg_temp AS $$
     WHEN $1.expires_at <= $2 THEN 'expired'
     WHEN $1.usage_count >= $1.usage_limit THEN 'exhausted'
     WHEN $1.usage_count + $1.open_count >= $1.usage_limit
-      AND link_places_free_at($1.id, $1.usage_limit - $1.usage_count, $2) IS NOT NULL THEN 'exhausted'
+      AND link_slots_free_at($1.id, $1.usage_limit - $1.usage_count, $2) IS NOT NULL THEN 'exhausted'
     ELSE 'open' END
 $$;
 

@@ -10,12 +10,12 @@ import { DomainError } from '../../shared/errors.ts'
 import { amount, phone, provider, readInput } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
-import { deadlineIn } from '../../operators/waiting.ts'
+import { deadlineIn } from '../../operators/call-limits.ts'
 import {
   askPayer,
   connectedOperator,
   type Initiation,
-  type Item,
+  type InitiationItem,
   type MadeCollection,
   operatorUnavailable,
   requestData,
@@ -37,7 +37,7 @@ export const payByLinkInput = z.object({
 export const prompts = { windowMs: 10 * 60_000, dayFactor: 4, dayMs: 24 * 60 * 60_000 } as const
 
 /** One press of the button, and where its payer comes back to from an operator's page. */
-export interface Attempt {
+export interface LinkAttempt {
   /** New for each form: the form sent twice is one attempt. */
   reference: string
   page: string
@@ -57,7 +57,7 @@ export async function payByLink(
   ctx: Context,
   link: Pick<PublicLink, 'id' | 'slug' | 'title'>,
   raw: z.input<typeof payByLinkInput>,
-  { reference, page }: Attempt,
+  { reference, page }: LinkAttempt,
 ): Promise<Initiation> {
   const input = readInput(payByLinkInput, raw)
   const operator = connectedOperator(ctx, input.paymentMethod)
@@ -88,7 +88,7 @@ export async function payByLink(
   await ctx.requestLimits.takePrompt(link.id)
   const deadline = deadlineIn(limits.collectDeadlineMs)
   const made = await record(ctx, link.id, item)
-  ctx.sequencer.nudge()
+  ctx.sequencer.notify()
   return askPayer(ctx, { ...item, merchantId: made.merchantId }, made, deadline)
 }
 
@@ -126,7 +126,7 @@ const collectByLink = sqlFunction('collect_by_link', {
 async function record(
   ctx: Context,
   linkId: number,
-  item: Pick<Item, 'provider' | 'phone' | 'amount' | 'reference' | 'identity' | 'request'>,
+  item: Pick<InitiationItem, 'provider' | 'phone' | 'amount' | 'reference' | 'identity' | 'request'>,
 ): Promise<MadeCollection & { merchantId: number }> {
   const { promptsPerPhone: asked } = ctx.config.pace
   const { pool } = asPlatform(ctx, 'a payer is not signed in: the slug is the credential')

@@ -14,7 +14,7 @@ DECLARE
   item record;
   merchant int;
   -- What the merchant has left.
-  rest bigint;
+  remaining bigint;
   ids bigint[];
   covered boolean[];
 BEGIN
@@ -25,12 +25,12 @@ BEGIN
   PERFORM pg_advisory_xact_lock_shared(72707373, id) FROM (SELECT id FROM unnest(merchants) AS id
     ORDER BY id) AS merchant;
   -- What somebody else begins or cancels at this moment is theirs.
-  SELECT array_agg(held.id), array_agg(DISTINCT held.merchant_id) INTO chosen, merchants
+  SELECT array_agg(locked.id), array_agg(DISTINCT locked.merchant_id) INTO chosen, merchants
   FROM (
     SELECT p.id, p.merchant_id FROM payout p
     WHERE p.id = ANY (chosen) AND p.status = 'pending' AND p.approval IN ('not_required', 'approved')
     ORDER BY p.id FOR UPDATE SKIP LOCKED
-  ) AS held;
+  ) AS locked;
   IF chosen IS NULL THEN RETURN; END IF;
   PERFORM FROM merchant_balance b WHERE b.merchant_id = ANY (merchants) ORDER BY b.merchant_id FOR UPDATE;
   -- Read after the locks: whoever waited meets a halt that came meanwhile.
@@ -51,11 +51,11 @@ BEGIN
     -- What is covered leaves less for the next.
     IF merchant IS DISTINCT FROM item.merchant_id THEN
       merchant := item.merchant_id;
-      rest := item.available;
+      remaining := item.available;
     END IF;
     ids := ids || item.id;
-    covered := covered || (NOT item.asks OR item.amount <= rest);
-    IF item.asks AND item.amount <= rest THEN rest := rest - item.amount; END IF;
+    covered := covered || (NOT item.asks OR item.amount <= remaining);
+    IF item.asks AND item.amount <= remaining THEN remaining := remaining - item.amount; END IF;
   END LOOP;
   RETURN QUERY
   WITH changed AS (
@@ -67,7 +67,7 @@ BEGIN
     FROM unnest(ids, covered) AS j (id, covered) WHERE p.id = ANY (ids) AND p.id = j.id
     RETURNING p.*, p AS self
   ), reserved AS (
-    INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+    INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
     SELECT c.merchant_id, 'payout:' || c.id, 'reserve', 'available', 'reserved', c.amount, at
     FROM changed c WHERE c.status = 'processing' AND c.scheduled_at IS NOT NULL ORDER BY c.merchant_id, c.id
   ), asked AS (
@@ -85,9 +85,9 @@ BEGIN
     ) AS orphan ON true
     WHERE c.status = 'processing' ORDER BY c.id
     RETURNING id, payout_id, correlation_id, created_at, state
-  ), told AS (
+  ), events AS (
     INSERT INTO event (merchant_id, type, data, created_at)
-    SELECT c.merchant_id, 'payout_' || c.status, payout_told(c.self, 'pending'), at
+    SELECT c.merchant_id, 'payout_' || c.status, payout_event_data(c.self, 'pending'), at
     FROM changed c ORDER BY c.merchant_id, c.id
   )
   SELECT CASE WHEN c.status <> 'processing' THEN 'short' WHEN a.state = 'accepted' THEN 'asked'

@@ -34,14 +34,14 @@ export async function cancelPayout(ctx: Context, id: bigint): Promise<{ id: bigi
   if (!found) throw noSuchPayout()
   if (found.moved === null) throw await whyTurnedAway(ctx)
   // A request that goes on with what it began may have done it already.
-  const isOwn = ctx.effect?.isResumed === true && found.status === 'cancelled'
+  const isOwn = ctx.idempotentOperation?.isResumed === true && found.status === 'cancelled'
   if (!found.moved && !isOwn) {
     throw new DomainError(
       'STATE_CONFLICT',
       `Only a payout that is pending can be cancelled: this one is ${found.status}.`,
     )
   }
-  ctx.sequencer.nudge()
+  ctx.sequencer.notify()
   return { id }
 }
 

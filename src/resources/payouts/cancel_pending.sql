@@ -17,15 +17,15 @@ BEGIN
     WHERE p.id = ANY (payout_ids) AND p.status = 'pending'
     RETURNING p.*, p AS self
   ), freed AS (
-    INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
-    SELECT c.merchant_id, held.cause, 'void', 'reserved', 'available', held.amount, at
+    INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
+    SELECT c.merchant_id, reserved.origin, 'void', 'reserved', 'available', reserved.amount, at
     FROM changed c JOIN LATERAL (
-      SELECT m.cause, m.amount FROM movement m WHERE m.cause = 'payout:' || c.id AND m.step = 'reserve'
-        LIMIT 1) AS held ON true
+      SELECT m.origin, m.amount FROM ledger_entry m WHERE m.origin = 'payout:' || c.id AND m.step = 'reserve'
+        LIMIT 1) AS reserved ON true
     ORDER BY c.merchant_id, c.id
-  ), told AS (
+  ), events AS (
     INSERT INTO event (merchant_id, type, data, created_at)
-    SELECT c.merchant_id, 'payout_cancelled', payout_told(c.self, 'pending') || why, at
+    SELECT c.merchant_id, 'payout_cancelled', payout_event_data(c.self, 'pending') || why, at
     FROM changed c ORDER BY c.merchant_id, c.id
   )
   SELECT count(*) INTO cancelled FROM changed;

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
-import { actorOf, type Caller, callerOf, mine } from '../../identity/actor.ts'
+import { actorOf, type AccountCaller, callerOf, mine } from '../../identity/actor.ts'
 import { type Recording, recordingOf } from '../../audit/audit-log.ts'
-import { checkCaps } from '../../identity/caps.ts'
+import { checkKeyLimits } from '../../identity/key-limits.ts'
 import { whyTurnedAway } from '../../identity/credentials.ts'
 import type { Context } from '../../context.ts'
 import { sqlFunctionOfMany, sqlType } from '../../database/sql-function.ts'
@@ -88,9 +88,9 @@ export async function createPayout(
 ): Promise<{ id: bigint; isNew: boolean }> {
   const caller = callerOf(ctx)
   const input = readInput(createPayoutInput, raw)
-  const named = input.reference ?? `po_${ctx.effect?.id ?? randomBytes(16).toString('hex')}`
+  const named = input.reference ?? `po_${ctx.idempotentOperation?.id ?? randomBytes(16).toString('hex')}`
   // What was made stays made, whatever became of its beneficiary or of its day since.
-  const own = ctx.effect?.isResumed && isOwn(ctx, await findExisting(ctx, named), input)
+  const own = ctx.idempotentOperation?.isResumed && isOwn(ctx, await findExisting(ctx, named), input)
   if (own) return { id: own.id, isNew: false }
   checkDay(ctx, input.scheduledAt)
   const destination = await findDestination(ctx, input)
@@ -98,7 +98,7 @@ export async function createPayout(
     throw invalidInput([{ field: 'paymentMethod', message: 'is not connected to this service' }])
   }
   const actor = actorOf(ctx)
-  checkCaps(actor, { ...destination, amount: input.amount })
+  checkKeyLimits(actor, { ...destination, amount: input.amount })
   const made = await record(ctx, {
     ...caller,
     ...destination,
@@ -111,8 +111,8 @@ export async function createPayout(
   })
   switch (made.outcome) {
     case 'made':
-      ctx.sequencer.nudge()
-      if (!input.scheduledAt) ctx.wakeJob('payouts.due')
+      ctx.sequencer.notify()
+      if (!input.scheduledAt) ctx.notifyJob('payouts.due')
       return { id: made.payoutId, isNew: true }
     case 'unauthenticated':
       throw await whyTurnedAway(ctx)
@@ -207,7 +207,8 @@ async function findExisting(ctx: Context, named: string): Promise<Existing | und
 
 /** A payout that this same request made when it was begun before, under its `Idempotency-Key`; else null. */
 function isOwn(ctx: Context, existing: Existing | undefined, input: Input): Existing | null {
-  if (!ctx.effect?.isResumed || !existing || existing.createdAt < ctx.effect.since) return null
+  if (!ctx.idempotentOperation?.isResumed || !existing || existing.createdAt < ctx.idempotentOperation.since)
+    return null
   return isDeepStrictEqual(existing.request, JSON.parse(JSON.stringify(requestData(input)))) ? existing : null
 }
 
@@ -220,7 +221,7 @@ function repeated(ctx: Context, existing: Existing | undefined, input: Input): {
   })
 }
 
-interface Item extends Caller, Destination {
+interface Item extends AccountCaller, Destination {
   recording: Recording
   amount: Xof
   reference: string

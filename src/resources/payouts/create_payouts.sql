@@ -1,13 +1,13 @@
 -- Creates payouts: one that goes at once with its money set aside, one for a day to come without; it reserves
 -- when due. Who asks is judged first, then the reference, then the halt, then the money, in order of arrival.
 -- `outcome` is `made`, `unauthenticated`, `duplicate`, `halted` or `short`; only `made` has an id, only it
--- wrote. `allowances` are of callers who are limited per day: where one is beyond it, nothing of the call
+-- wrote. `daily_limits` are of callers who are limited per day: where one is beyond it, nothing of the call
 -- stays.
 CREATE OR REPLACE FUNCTION create_payouts(
   merchant_ids int[], api_key_ids int[], api_key_versions int[], providers provider[], phones text[],
   amounts bigint[], refs text[], requests jsonb[], scheduled_ats timestamptz[], beneficiary_ids int[],
   beneficiary_names text[], identities uuid[], client_addresses text[], recordings audit_recording[],
-  allowances key_allowance[], approval_ms bigint, waits boolean
+  daily_limits daily_limit[], approval_ms bigint, waits boolean
 ) RETURNS TABLE (outcome text, payout_id bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
   SET plan_cache_mode = force_generic_plan AS $$
@@ -29,7 +29,7 @@ BEGIN
       beneficiary_ids, beneficiary_names, identities, recordings)
       WITH ORDINALITY AS i (id, merchant_id, provider, phone, amount, reference, request, scheduled,
         beneficiary_id, beneficiary_name, identity, recorded_merchant_id, actor, recorded_address, request_id,
-        door, operation, place)
+        channel, operation, ordinal)
     WHERE i.id IS NOT NULL
   ), made AS (
     -- Whoever makes payouts of a merchant holds its balance: nobody takes a reference meanwhile.
@@ -44,27 +44,27 @@ BEGIN
     FROM item ORDER BY merchant_id, id
     RETURNING payout.*, payout AS self
   ), reserved AS (
-    INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+    INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
     SELECT m.merchant_id, 'payout:' || m.id, 'reserve', 'available', 'reserved', m.amount, reserved_at
     FROM made m WHERE m.scheduled_at IS NULL ORDER BY m.merchant_id, m.id
-  ), told AS (
+  ), events AS (
     INSERT INTO event (merchant_id, type, data, created_at)
-    SELECT m.merchant_id, 'payout_pending', payout_told(m.self, NULL), at
+    SELECT m.merchant_id, 'payout_pending', payout_event_data(m.self, NULL), at
     FROM made m ORDER BY m.merchant_id, m.id
   ), entry AS (
-    INSERT INTO audit_entry (merchant_id, actor, address, request_id, door, operation, is_payment, target,
+    INSERT INTO audit_entry (merchant_id, actor, address, request_id, channel, operation, is_payment, target,
       after)
-    SELECT i.recorded_merchant_id, i.actor, i.recorded_address, i.request_id, i.door, i.operation, true,
+    SELECT i.recorded_merchant_id, i.actor, i.recorded_address, i.request_id, i.channel, i.operation, true,
       'payout:' || m.id, jsonb_build_object('amount', m.amount, 'reference', m.reference)
-    FROM made m JOIN item i ON i.id = m.id ORDER BY i.place
+    FROM made m JOIN item i ON i.id = m.id ORDER BY i.ordinal
     RETURNING merchant_id, id
   )
-  INSERT INTO audit_unsealed (merchant_id, entry_id) SELECT merchant_id, id FROM entry;
+  INSERT INTO audit_unchained (merchant_id, entry_id) SELECT merchant_id, id FROM entry;
   FOR nth IN 1 .. cardinality(merchant_ids) LOOP
     outcome := judged.outcomes[nth];
     payout_id := judged.ids[nth];
-    IF outcome = 'made' AND (allowances[nth]).api_key_id IS NOT NULL THEN
-      PERFORM take_allowance(allowances[nth], amounts[nth]);
+    IF outcome = 'made' AND (daily_limits[nth]).api_key_id IS NOT NULL THEN
+      PERFORM take_daily_limit(daily_limits[nth], amounts[nth]);
     END IF;
     RETURN NEXT;
   END LOOP;

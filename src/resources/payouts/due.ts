@@ -22,6 +22,6 @@ export async function seeToDuePayouts({ database, sequencer }: Services): Promis
   await enqueueDue(pool, {})
   const payoutsExpired = await expireApprovals(pool, { take: expiriesMax })
   const batchExpired = await expireBatch(pool, {})
-  if (payoutsExpired > 0 || batchExpired) sequencer.nudge()
+  if (payoutsExpired > 0 || batchExpired) sequencer.notify()
   return payoutsExpired === expiriesMax || batchExpired
 }

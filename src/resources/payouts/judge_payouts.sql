@@ -12,22 +12,22 @@ DECLARE
   item record;
   merchant int;
   -- What the merchant has left.
-  rest bigint;
+  remaining bigint;
 BEGIN
   ids := array_fill(NULL::bigint, ARRAY[cardinality(merchant_ids)]);
   asking := '{}';
   FOR item IN
-    SELECT i.merchant_id, i.amount, i.place, i.scheduled_at IS NOT NULL AS is_scheduled, balance.available,
+    SELECT i.merchant_id, i.amount, i.ordinal, i.scheduled_at IS NOT NULL AS is_scheduled, balance.available,
       account.id IS NOT NULL AS allowed,
       account.payouts_require_approval AND i.amount >= account.approval_threshold AS asks,
       old.found OR elsewhere.found AS found,
-      first_value(i.place) OVER (
-        PARTITION BY i.merchant_id, i.reference, account.id IS NULL ORDER BY i.place) AS first_place,
+      first_value(i.ordinal) OVER (
+        PARTITION BY i.merchant_id, i.reference, account.id IS NULL ORDER BY i.ordinal) AS first_ordinal,
       EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS NULL) AS halted
     FROM unnest(merchant_ids, api_key_ids, api_key_versions, providers, amounts, refs, scheduled_ats,
       identities, client_addresses)
       WITH ORDINALITY AS i (merchant_id, api_key_id, api_key_version, provider, amount, reference,
-        scheduled_at, identity, address, place)
+        scheduled_at, identity, address, ordinal)
     LEFT JOIN LATERAL account_of_caller(i.merchant_id, i.api_key_id, i.api_key_version, i.address)
       AS account ON true
     LEFT JOIN LATERAL (
@@ -44,25 +44,25 @@ BEGIN
     LEFT JOIN LATERAL (
       SELECT b.available FROM merchant_balance b WHERE b.merchant_id = i.merchant_id LIMIT 1
     ) AS balance ON true
-    ORDER BY i.merchant_id, i.place
+    ORDER BY i.merchant_id, i.ordinal
   LOOP
     IF merchant IS DISTINCT FROM item.merchant_id THEN
       merchant := item.merchant_id;
-      rest := item.available;
+      remaining := item.available;
     END IF;
-    outcomes[item.place] := CASE
+    outcomes[item.ordinal] := CASE
       WHEN NOT item.allowed THEN 'unauthenticated'
       WHEN item.found THEN 'duplicate'
-      WHEN item.first_place <> item.place THEN
-        CASE outcomes[item.first_place] WHEN 'made' THEN 'duplicate' ELSE outcomes[item.first_place] END
+      WHEN item.first_ordinal <> item.ordinal THEN
+        CASE outcomes[item.first_ordinal] WHEN 'made' THEN 'duplicate' ELSE outcomes[item.first_ordinal] END
       WHEN item.is_scheduled THEN 'made'
       WHEN item.halted THEN 'halted'
-      WHEN item.amount <= rest THEN 'made'
+      WHEN item.amount <= remaining THEN 'made'
       ELSE 'short' END;
-    CONTINUE WHEN outcomes[item.place] <> 'made';
-    IF NOT item.is_scheduled THEN rest := rest - item.amount; END IF;
-    ids[item.place] := nextval('payout_id_seq');
-    IF item.asks THEN asking := asking || ids[item.place]; END IF;
+    CONTINUE WHEN outcomes[item.ordinal] <> 'made';
+    IF NOT item.is_scheduled THEN remaining := remaining - item.amount; END IF;
+    ids[item.ordinal] := nextval('payout_id_seq');
+    IF item.asks THEN asking := asking || ids[item.ordinal]; END IF;
   END LOOP;
 END $$;
 

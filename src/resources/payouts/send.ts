@@ -23,8 +23,8 @@ export function sendDuePayouts(services: Services, provider: Provider): Promise<
     /** Whether the last look took all that it might. */
     let isFull = false
     const onSent = () => {
-      if (isFull && run.underWay <= payoutsInFlightMax / 2) run.wake()
-      else run.wake(payoutsPaceMs)
+      if (isFull && run.underWay <= payoutsInFlightMax / 2) run.notify()
+      else run.notify(payoutsPaceMs)
     }
     return async () => {
       const room = payoutsInFlightMax - run.underWay
@@ -58,7 +58,7 @@ async function beginDue(services: Services, provider: Provider, take: number): P
   // From before the right to send is taken: nothing may leave after the fence.
   const deadline = sendDeadline(operator, 'disburse')
   const rows = await begin(asPlatform(services, 'a job works for all merchants').pool, provider, take)
-  if (rows.length > 0) services.sequencer.nudge()
+  if (rows.length > 0) services.sequencer.notify()
   const begun = rows.filter(({ outcome }) => outcome === 'begun')
   return {
     sends: begun.map((row) => {

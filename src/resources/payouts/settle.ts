@@ -1,5 +1,5 @@
 import { sqlFunctionOfMany, sqlType } from '../../database/sql-function.ts'
-import { outcomeTypes } from '../../requests/ending.ts'
+import { outcomeTypes } from '../../requests/outcome.ts'
 import { settlesPaymentsOut } from '../settle-payment-out.ts'
 import type { PayoutStatus } from './states.ts'
 
@@ -13,12 +13,12 @@ const payoutsSettlePaceMs = 10
 export const settlePayouts = sqlFunctionOfMany('settle_payouts', {
   each: { payoutId: 'bigint', toStatus: sqlType<PayoutStatus>('payout_status'), ...outcomeTypes },
   takes: {},
-  gives: { place: 'int', moved: 'boolean', status: sqlType<PayoutStatus>('payout_status') },
+  gives: { ordinal: 'int', moved: 'boolean', status: sqlType<PayoutStatus>('payout_status') },
 })
 
 /** Ends a payout that was sent. */
 export const settlePayout = settlesPaymentsOut<PayoutStatus>({
-  cause: 'payout',
+  origin: 'payout',
   becomes: { success: 'completed', failed: 'failed' },
   paceMs: payoutsSettlePaceMs,
   settleMany: (pool, ended) =>

@@ -5,7 +5,7 @@ CREATE OR REPLACE FUNCTION settle_payouts(
   payout_ids bigint[], to_statuses payout_status[], sources text[], amounts bigint[],
   operator_references text[], reasons text[], messages text[], evidences jsonb[], reversal_check_ms bigint[],
   attempts smallint[] DEFAULT NULL
-) RETURNS TABLE (place int, moved boolean, status payout_status)
+) RETURNS TABLE (ordinal int, moved boolean, status payout_status)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
   SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
@@ -16,20 +16,21 @@ DECLARE
   known bigint[];
   statuses payout_status[];
   -- What was set aside; null where nothing may be settled.
-  helds bigint[];
+  sums bigint[];
   -- The last send, while its operator is not known to have it.
   sends smallint[];
   nth int;
   -- Whom each outcome moves, what of it was set aside, and what is paid.
   ids bigint[] := array_fill(NULL::bigint, ARRAY[cardinality(payout_ids)]);
-  held bigint[] := ids;
+  reserved bigint[] := ids;
   settled bigint[] := ids;
 BEGIN
-  SELECT array_agg(p.id), array_agg(p.status), array_agg(p.held), array_agg(p.merchant_id), max(p.now)
-    INTO known, statuses, helds, merchants, at
+  SELECT array_agg(p.id), array_agg(p.status), array_agg(p.reserved), array_agg(p.merchant_id), max(p.now)
+    INTO known, statuses, sums, merchants, at
   FROM (
     SELECT p.id, p.status, p.merchant_id, (SELECT service_now()) AS now, (
-      SELECT m.amount FROM movement m WHERE m.cause = 'payout:' || p.id AND m.step = 'reserve') AS held
+      SELECT m.amount FROM ledger_entry m WHERE m.origin = 'payout:' || p.id
+        AND m.step = 'reserve') AS reserved
     FROM payout p WHERE p.id = ANY (payout_ids) ORDER BY p.id FOR UPDATE OF p
   ) AS p;
   IF array_remove(attempts, NULL) <> '{}' THEN
@@ -45,13 +46,13 @@ BEGIN
   -- The first outcome that may move it does.
   FOR item IN 1 .. cardinality(payout_ids) LOOP
     nth := array_position(known, payout_ids[item]);
-    IF statuses[nth] = 'processing' AND helds[nth] IS NOT NULL
+    IF statuses[nth] = 'processing' AND sums[nth] IS NOT NULL
       AND to_statuses[item] IN ('completed', 'failed')
       AND (attempts[item] IS NULL OR attempts[item] = sends[nth]) THEN
       statuses[nth] := to_statuses[item];
       ids[item] := known[nth];
-      held[item] := helds[nth];
-      IF to_statuses[item] = 'completed' THEN settled[item] := least(amounts[item], held[item]); END IF;
+      reserved[item] := sums[nth];
+      IF to_statuses[item] = 'completed' THEN settled[item] := least(amounts[item], reserved[item]); END IF;
     END IF;
   END LOOP;
   WITH changed AS (
@@ -59,19 +60,19 @@ BEGIN
     SET status = i.to_status, settled_at = at, evidence_source = i.source,
       operator_reference = coalesce(i.operator_reference, p.operator_reference),
       failure_reason = i.reason, failure_message = i.message, settled_amount = i.settled
-    FROM unnest(ids, to_statuses, sources, held, settled, operator_references, reasons, messages, evidences,
-      reversal_check_ms)
-      AS i (id, to_status, source, held, settled, operator_reference, reason, message, evidence, watch_ms)
+    FROM unnest(ids, to_statuses, sources, reserved, settled, operator_references, reasons, messages,
+      evidences, reversal_check_ms)
+      AS i (id, to_status, source, reserved, settled, operator_reference, reason, message, evidence, watch_ms)
     WHERE p.id = ANY (ids) AND p.id = i.id
-    RETURNING p.*, p AS self, i.held, i.evidence, i.watch_ms
+    RETURNING p.*, p AS self, i.reserved, i.evidence, i.watch_ms
   ), paid AS (
-    INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+    INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
     SELECT c.merchant_id, 'payout:' || c.id, side.step, 'reserved', side.account, side.amount, at
-    FROM changed c CROSS JOIN LATERAL reservation_end(c.payment_method, c.held, c.settled_amount) AS side
+    FROM changed c CROSS JOIN LATERAL reservation_end(c.payment_method, c.reserved, c.settled_amount) AS side
     ORDER BY c.merchant_id, c.id
-  ), told AS (
+  ), events AS (
     INSERT INTO event (merchant_id, type, data, created_at)
-    SELECT c.merchant_id, 'payout_' || c.status, payout_told(c.self, 'processing'), at FROM changed c
+    SELECT c.merchant_id, 'payout_' || c.status, payout_event_data(c.self, 'processing'), at FROM changed c
       ORDER BY c.merchant_id, c.id
   )
   UPDATE operator_request r
@@ -81,7 +82,7 @@ BEGIN
     evidence = coalesce(c.evidence, r.evidence)
   FROM changed c WHERE r.payout_id = ANY (ids) AND r.payout_id = c.id;
   FOR item IN 1 .. cardinality(payout_ids) LOOP
-    place := item;
+    ordinal := item;
     moved := ids[item] IS NOT NULL;
     status := statuses[array_position(known, payout_ids[item])];
     RETURN NEXT;

@@ -1,7 +1,7 @@
 import { sqlFunction } from '../../database/sql-function.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
-import type { Operators } from '../../operators/registry.ts'
+import type { OperatorRegistry } from '../../operators/registry.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { listOrphans, type Orphan } from './orphans.ts'
@@ -12,7 +12,7 @@ const dayMs = 24 * 60 * 60 * 1_000
 const pollMs = 250
 
 /** What accepting a restore came to. */
-export interface Accepted {
+export interface AcceptedRestore {
   epoch: number
   reconciled: Reconciled
   orphans: Orphan[]
@@ -24,7 +24,7 @@ export interface Accepted {
 
 interface Options {
   pool: Pool
-  operators: Operators
+  operators: OperatorRegistry
   clock: Clock
   /** The platform's owner answers for it that no key was replaced or revoked after the backup. */
   keepKeys: boolean
@@ -49,7 +49,7 @@ const restoreKeys = sqlFunction('restore_keys', { takes: {}, gives: 'void' })
  * @throws DomainError STATE_CONFLICT where there is nothing to accept, Error in one sentence where an
  * operator or the service is missing; then no money leaves yet
  */
-export async function acceptRestore(options: Options): Promise<Accepted> {
+export async function acceptRestore(options: Options): Promise<AcceptedRestore> {
   const { pool, operators, clock, keepKeys, patienceMs, progress } = options
   const { epoch, since } = await findWaiting(pool)
   const reconciled = nothingReconciled()
@@ -117,8 +117,8 @@ async function untilSettled(
   }
 }
 
-async function readRest(pool: Pool): Promise<Pick<Accepted, 'suspendedKeys' | 'haltedStill'>> {
-  const { rows } = await pool.query<Pick<Accepted, 'suspendedKeys' | 'haltedStill'>>(
+async function readRest(pool: Pool): Promise<Pick<AcceptedRestore, 'suspendedKeys' | 'haltedStill'>> {
+  const { rows } = await pool.query<Pick<AcceptedRestore, 'suspendedKeys' | 'haltedStill'>>(
     `SELECT (SELECT count(*)::int FROM api_key
          WHERE suspended_at IS NOT NULL AND revoked_at IS NULL) AS "suspendedKeys",
        (SELECT reason FROM payments_out_halt WHERE lifted_at IS NULL) AS "haltedStill"`,

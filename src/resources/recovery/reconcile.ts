@@ -1,6 +1,6 @@
 import { sqlFunction, sqlFunctionOfMany, sqlType } from '../../database/sql-function.ts'
 import type { Pool } from 'pg'
-import type { StatementLine } from '../../operators/operator.ts'
+import type { OperatorStatementLine } from '../../operators/operator.ts'
 import type { Provider } from '../../shared/providers.ts'
 import { isNotBegun } from './orphans.ts'
 import type { DayOfStatement } from './statements.ts'
@@ -27,8 +27,8 @@ const linesAtOnce = 500
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /** A movement of money as a statement has it, and the identity under which we asked for it. */
-interface Movement {
-  line: StatementLine
+interface StatedTransfer {
+  line: OperatorStatementLine
   kind: 'collect' | 'disburse' | 'reverse'
   /** Of a reversal: that of the movement which it takes back. */
   identity: string | null
@@ -44,16 +44,16 @@ export async function reconcileDay(
   { provider, day, lines }: DayOfStatement,
   sum: Reconciled,
 ): Promise<void> {
-  const movements = movementsOf(lines)
-  for (let at = 0; at < movements.length; at += linesAtOnce) {
-    await reconcileSome(pool, { provider, day, movements: movements.slice(at, at + linesAtOnce) }, sum)
+  const transfers = statedTransfersOf(lines)
+  for (let at = 0; at < transfers.length; at += linesAtOnce) {
+    await reconcileSome(pool, { provider, day, transfers: transfers.slice(at, at + linesAtOnce) }, sum)
   }
 }
 
 /** Fees and transfers are none of ours. */
-function movementsOf(lines: readonly StatementLine[]): Movement[] {
+function statedTransfersOf(lines: readonly OperatorStatementLine[]): StatedTransfer[] {
   const byRef = new Map(lines.map((line) => [line.operatorRef, identityOf(line)]))
-  return lines.flatMap((line): Movement[] => {
+  return lines.flatMap((line): StatedTransfer[] => {
     if (line.type === 'collect' || line.type === 'disburse')
       return [{ line, kind: line.type, identity: identityOf(line) }]
     if (line.type !== 'reversal') return []
@@ -61,13 +61,13 @@ function movementsOf(lines: readonly StatementLine[]): Movement[] {
   })
 }
 
-function identityOf({ correlationId, clientRef }: StatementLine): string | null {
+function identityOf({ correlationId, clientRef }: OperatorStatementLine): string | null {
   const found = [correlationId, clientRef].find((text) => text !== undefined && uuid.test(text))
   return found?.toLowerCase() ?? null
 }
 
 interface Match {
-  place: number
+  index: number
   requestId: bigint | null
   state: string | null
   recorded: bigint | null
@@ -77,19 +77,19 @@ interface Match {
 
 async function reconcileSome(
   pool: Pool,
-  { provider, day, movements }: { provider: Provider; day: string; movements: readonly Movement[] },
+  { provider, day, transfers }: { provider: Provider; day: string; transfers: readonly StatedTransfer[] },
   sum: Reconciled,
 ): Promise<void> {
-  const matches = await findMatches(pool, provider, movements)
+  const matches = await findMatches(pool, provider, transfers)
   const due: bigint[] = []
-  const unknown: Movement[] = []
-  for (const [place, movement] of movements.entries()) {
-    const match = matches.get(place)
-    const { line, kind } = movement
+  const unknown: StatedTransfer[] = []
+  for (const [index, transfer] of transfers.entries()) {
+    const match = matches.get(index)
+    const { line, kind } = transfer
     if (match?.requestId == null) {
       if (match?.isNotBegun) sum.notBegun += 1
       else sum.orphans += 1
-      unknown.push(movement)
+      unknown.push(transfer)
     } else if (isKnown(match, kind)) {
       sum.known += 1
       const recorded = match.recorded ?? line.amount
@@ -101,36 +101,36 @@ async function reconcileSome(
     }
   }
   await makeDue(pool, { requestIds: due })
-  await keepOrphans(pool, { provider, day, movements: unknown })
+  await keepOrphans(pool, { provider, day, transfers: unknown })
 }
 
 const openStates: ReadonlySet<string> = new Set(['sending', 'unsent', 'accepted', 'doubt'])
 
-function isKnown({ state, isReversed }: Match, kind: Movement['kind']): boolean {
+function isKnown({ state, isReversed }: Match, kind: StatedTransfer['kind']): boolean {
   return state === 'settled' && (kind !== 'reverse' || isReversed)
 }
 
 async function findMatches(
   pool: Pool,
   provider: Provider,
-  movements: readonly Movement[],
+  transfers: readonly StatedTransfer[],
 ): Promise<ReadonlyMap<number, Match>> {
   const { rows } = await pool.query<Match>(
-    `SELECT i.place::int - 1 AS place, r.id AS "requestId", r.state,
+    `SELECT i.index::int - 1 AS index, r.id AS "requestId", r.state,
        coalesce(t.settled_amount, r.amount) AS recorded,
-       EXISTS (SELECT FROM movement m
-         WHERE m.cause = coalesce('transaction:' || r.transaction_id, 'payout:' || r.payout_id,
+       EXISTS (SELECT FROM ledger_entry m
+         WHERE m.origin = coalesce('transaction:' || r.transaction_id, 'payout:' || r.payout_id,
              'recipient:' || r.recipient_id)
            AND m.step IN ('reverse', 'shortfall')) AS "isReversed",
        r.id IS NULL AND ${isNotBegun('i.identity')} AS "isNotBegun"
-     FROM unnest($1::uuid[]) WITH ORDINALITY AS i (identity, place)
+     FROM unnest($1::uuid[]) WITH ORDINALITY AS i (identity, index)
      LEFT JOIN operator_request r ON r.correlation_id = i.identity AND r.provider = $2
      LEFT JOIN LATERAL (SELECT t.settled_amount FROM transaction t
        WHERE t.id = r.transaction_id AND t.merchant_id = r.merchant_id) t ON true
      WHERE i.identity IS NOT NULL`,
-    [movements.map(({ identity }) => identity), provider],
+    [transfers.map(({ identity }) => identity), provider],
   )
-  return new Map(rows.map((row) => [row.place, row]))
+  return new Map(rows.map((row) => [row.index, row]))
 }
 
 /** What operators say they executed is asked about next. */
@@ -138,9 +138,9 @@ const makeDue = sqlFunction('make_requests_due', { takes: { requestIds: 'bigint[
 
 async function keepOrphans(
   pool: Pool,
-  { provider, day, movements }: { provider: Provider; day: string; movements: readonly Movement[] },
+  { provider, day, transfers }: { provider: Provider; day: string; transfers: readonly StatedTransfer[] },
 ): Promise<void> {
-  const orphans = movements.map(({ kind, identity, line }) => ({
+  const orphans = transfers.map(({ kind, identity, line }) => ({
     kind,
     identity: kind === 'reverse' ? null : identity,
     operatorRef: line.operatorRef,

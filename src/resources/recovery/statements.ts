@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { StatementLine } from '../../operators/operator.ts'
-import type { Operators } from '../../operators/registry.ts'
+import type { OperatorStatementLine } from '../../operators/operator.ts'
+import type { OperatorRegistry } from '../../operators/registry.ts'
 import type { Clock } from '../../shared/clock.ts'
 import type { Provider } from '../../shared/providers.ts'
 
@@ -17,7 +17,7 @@ export interface DayOfStatement {
   provider: Provider
   /** `2026-11-21` */
   day: string
-  lines: readonly StatementLine[]
+  lines: readonly OperatorStatementLine[]
 }
 
 /**
@@ -26,7 +26,7 @@ export interface DayOfStatement {
  * @throws Error in one sentence where an operator does not give its statement
  */
 export async function* readStatements(
-  operators: Operators,
+  operators: OperatorRegistry,
   clock: Clock,
   since: Date,
 ): AsyncGenerator<DayOfStatement, void, void> {
@@ -43,16 +43,16 @@ export async function* readStatements(
 }
 
 async function readDay(
-  operators: Operators,
+  operators: OperatorRegistry,
   provider: Provider,
   day: string,
-): Promise<readonly StatementLine[]> {
+): Promise<readonly OperatorStatementLine[]> {
   let why = 'it has none'
   for (let tries = 1; tries <= triesMax; tries += 1) {
     if (tries > 1) await sleep(pauseMs * 2 ** (tries - 2))
     const found = await operators.find(provider)?.statement(day, {
       deadline: new Date(Date.now() + dayTimeoutMs),
-      lane: 'background',
+      priority: 'background',
       record: () => {},
     })
     if (found?.kind === 'statement') return found.lines

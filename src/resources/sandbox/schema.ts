@@ -27,7 +27,7 @@ builder.mutationFields((t) => ({
     resolve: (_root, { by }, ctx) => {
       if (by <= 0 || by > clockStepMs)
         throw invalidInput([{ field: 'by', message: 'must be more than nothing and at most 400 days' }])
-      return sandboxOf(ctx).advanceClock(by, ctx.effect?.id, (tx, before, after) =>
+      return sandboxOf(ctx).advanceClock(by, ctx.idempotentOperation?.id, (tx, before, after) =>
         recordChange(tx, recordingOf(ctx, 'sandboxAdvanceClock'), {
           target: ['sandbox', 'clock'],
           before: { ahead_ms: before },
@@ -48,7 +48,7 @@ builder.mutationFields((t) => ({
     },
     resolve: async (_root, { amount }, ctx) => {
       sandboxOf(ctx)
-      const options = { id: ctx.effect?.id, recording: recordingOf(ctx, 'sandboxFund') }
+      const options = { id: ctx.idempotentOperation?.id, recording: recordingOf(ctx, 'sandboxFund') }
       return (await fundMerchant(ctx, mine(ctx).merchantId, { amount }, options)).available
     },
   }),

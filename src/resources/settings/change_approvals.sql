@@ -31,7 +31,7 @@ BEGIN
     END IF;
   END IF;
   PERFORM apply_approvals(merchant, asked - ARRAY(SELECT jsonb_object_keys(looser)));
-  PERFORM tell_approvals(merchant, was, actor, address);
+  PERFORM emit_approval_settings(merchant, was, actor, address);
   outcome := 'changed';
   IF looser <> '{}' THEN
     outcome := 'waits';
@@ -43,7 +43,7 @@ BEGIN
       at + approval_ms * interval '1 millisecond', (was->>'approvals_required')::int, person.member_id, at)
     RETURNING * INTO made;
     INSERT INTO event (merchant_id, type, data, created_at) VALUES
-      (merchant, 'settings_pending_approval', settings_change_told(made), at),
+      (merchant, 'settings_pending_approval', settings_change_event_data(made), at),
       (merchant, 'security_alert', jsonb_strip_nulls(jsonb_build_object(
         'kind', 'approvals_loosening', 'message',
         format('%s asks to loosen the approvals (%s): it waits for %s approval(s).', actor, looser,

@@ -6,7 +6,8 @@ LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
     UPDATE settings_change c SET approval = becomes WHERE c.id = $1 AND c.approval = 'pending' RETURNING c.*,
       c AS self)
   INSERT INTO event (merchant_id, type, data, created_at)
-  SELECT merchant_id, 'settings_change_cancelled', settings_change_told(self) || why, service_now() FROM ended
+  SELECT merchant_id, 'settings_change_cancelled', settings_change_event_data(self) || why, service_now()
+    FROM ended
 $$;
 
 REVOKE EXECUTE ON FUNCTION end_settings_change FROM PUBLIC;

@@ -9,7 +9,7 @@ import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { amount, email, invalidInput, oneOf, readInput, text } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
-import { noteAccess } from '../../identity/note-access.ts'
+import { recordAccess } from '../../identity/record-access.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 
 /** Why this looks past row-level security. */
@@ -76,19 +76,19 @@ export async function updateSettings(ctx: Context, raw: UpdateSettingsInput): Pr
   }
   const recording = recordingOf(ctx, 'updateSettings')
   await transact(asPlatform(ctx, reason), async (tx) => {
-    const before = await tx.query<{ whitelist: string[] }>(heldSql, [actor.merchantId])
+    const before = await tx.query<{ whitelist: string[] }>(lockSql, [actor.merchantId])
     const waits = await recordedChange(tx, recording, ['merchant', actor.merchantId], async () => {
       await changeSettings(tx, changes)
       return changeApprovals(tx, ctx, input)
     })
     if (waits !== null) await recordMade(tx, recording, ['settings_change', waits])
     const was = before.rows[0]?.whitelist ?? []
-    if (ipWhitelist && ipWhitelist.join() !== was.join()) await tellChange(tx, ctx, actor, ipWhitelist)
+    if (ipWhitelist && ipWhitelist.join() !== was.join()) await emitChange(tx, ctx, actor, ipWhitelist)
   })
-  ctx.sequencer.nudge()
+  ctx.sequencer.notify()
 }
 
-const heldSql = 'SELECT ip_whitelist AS whitelist FROM merchant WHERE id = $1 FOR NO KEY UPDATE'
+const lockSql = 'SELECT ip_whitelist AS whitelist FROM merchant WHERE id = $1 FOR NO KEY UPDATE'
 
 const changeSettings = sqlFunction('change_settings', {
   takes: {
@@ -168,7 +168,7 @@ export async function approvalGaps(ctx: Context): Promise<string[]> {
   return (await findApprovalGaps(asPlatform(ctx, reason).pool, { merchant: mine(ctx).merchantId })) ?? []
 }
 
-async function tellChange(
+async function emitChange(
   tx: PoolClient,
   { clientAddress }: Context,
   actor: Actor,
@@ -181,5 +181,5 @@ async function tellChange(
     message,
     ...(clientAddress !== null && { ip: clientAddress }),
   }
-  await noteAccess(tx, { merchant: actor.merchantId, kind: 'security_alert', what: alert })
+  await recordAccess(tx, { merchant: actor.merchantId, kind: 'security_alert', what: alert })
 }

@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
-import { type Held, readBalanceAt, readPage, type StatementLine } from '../../ledger/statement.ts'
+import { type Holdings, readBalanceAt, readPage, type StatementLine } from '../../ledger/statement.ts'
 import { time } from '../../shared/input.ts'
 import { invariant } from '../../shared/invariant.ts'
 import { limits } from '../../shared/limits.ts'
 import { makeExport } from '../export.ts'
-import { checkSpan, subjectOf } from './span.ts'
+import { checkSpan, originOf } from './span.ts'
 
 const input = z.object({ from: time, to: time.nullish() })
 
@@ -16,10 +16,10 @@ interface Row {
   line: StatementLine | null
   step: string
   /** After it. */
-  held: Omit<Held, 'balance'>
+  holdings: Omit<Holdings, 'balance'>
 }
 
-/** The statement of a time: opening, every change with what was held after it, closing. */
+/** The statement of a time: opening, every change with what was holdings after it, closing. */
 export const statementExport = makeExport({
   holds: 'LedgerEntry',
   input,
@@ -27,17 +27,17 @@ export const statementExport = makeExport({
     created_at: ({ at }: Row) => at,
     entry_id: ({ line }) => line && line.id,
     step: ({ step }) => step,
-    transaction_id: ({ line }) => line && subjectOf(line.cause).transactionId,
-    payout_id: ({ line }) => line && subjectOf(line.cause).payoutId,
+    transaction_id: ({ line }) => line && originOf(line.origin).transactionId,
+    payout_id: ({ line }) => line && originOf(line.origin).payoutId,
     available_change: ({ line }) => line && line.availableChange,
     reserved_change: ({ line }) => line && line.reservedChange,
     receivable_change: ({ line }) => line && line.receivableChange,
-    available: ({ held }) => held.available,
-    reserved: ({ held }) => held.reserved,
-    receivable: ({ held }) => held.receivable,
+    available: ({ holdings }) => holdings.available,
+    reserved: ({ holdings }) => holdings.reserved,
+    receivable: ({ holdings }) => holdings.receivable,
     // Last: who reads by place finds the others where they were.
-    batch_id: ({ line }) => line && subjectOf(line.cause).batchId,
-    recipient_id: ({ line }) => line && subjectOf(line.cause).recipientId,
+    batch_id: ({ line }) => line && originOf(line.origin).batchId,
+    recipient_id: ({ line }) => line && originOf(line.origin).recipientId,
   },
   texts: [],
   pages: readStatementRows,
@@ -47,18 +47,18 @@ async function* readStatementRows(ctx: Context, wishes: z.output<typeof input>):
   const span = checkSpan(ctx, wishes)
   const { merchantId } = mine(ctx)
   const { merchantPool } = ctx.database
-  let held: Row['held'] = await readBalanceAt(merchantPool, merchantId, span.from)
-  yield [{ at: span.from, line: null, step: 'opening', held }]
+  let holdings: Row['holdings'] = await readBalanceAt(merchantPool, merchantId, span.from)
+  yield [{ at: span.from, line: null, step: 'opening', holdings }]
   let after: StatementLine | null = null
   for (;;) {
     const page = await readPage(merchantPool, merchantId, { ...span, after, take: limits.exportPageRows })
     const rows = page.lines.map((line): Row => {
-      held = {
-        available: held.available + line.availableChange,
-        reserved: held.reserved + line.reservedChange,
-        receivable: held.receivable + line.receivableChange,
+      holdings = {
+        available: holdings.available + line.availableChange,
+        reserved: holdings.reserved + line.reservedChange,
+        receivable: holdings.receivable + line.receivableChange,
       }
-      return { at: line.createdAt, line, step: line.step, held }
+      return { at: line.createdAt, line, step: line.step, holdings }
     })
     after = page.lines.at(-1) ?? after
     yield rows
@@ -66,10 +66,10 @@ async function* readStatementRows(ctx: Context, wishes: z.output<typeof input>):
     const { closing } = page
     // What came in behind the reader's back is missed by this reading: it ends without its end.
     const isWhole = (['available', 'reserved', 'receivable'] as const).every(
-      (kind) => held[kind] === closing[kind],
+      (kind) => holdings[kind] === closing[kind],
     )
     invariant(isWhole, `statement of merchant ${merchantId}: opening and lines are not the closing`)
-    yield [{ at: closing.asOf, line: null, step: 'closing', held: closing }]
+    yield [{ at: closing.asOf, line: null, step: 'closing', holdings: closing }]
     return
   }
 }

@@ -5,8 +5,8 @@ import { wordEnum } from '../../graphql/enums.ts'
 import { accounts, ledgerSteps } from '../../ledger/accounts.ts'
 import type { LedgerEntry } from '../../ledger/entries.ts'
 import {
-  type Held,
-  type LinePlace,
+  type Holdings,
+  type EntryCursor,
   readLines,
   readStatement,
   type Statement,
@@ -15,7 +15,7 @@ import {
 import { currency } from '../../shared/money.ts'
 import { connect, readPageOf } from '../../shared/page.ts'
 import { loadEntries } from './entries.ts'
-import { checkSpan, subjectOf } from './span.ts'
+import { checkSpan, originOf } from './span.ts'
 
 const LedgerAccount = wordEnum('LedgerAccount', accounts, 'An account of the merchant in the ledger.')
 const Step = wordEnum('LedgerStep', ledgerSteps, 'The reason of a ledger entry.')
@@ -72,7 +72,7 @@ builder.prismaObjectField('BatchRecipient', 'ledgerEntries', (t) =>
   }),
 )
 
-const StatementBalance = builder.objectRef<Held>('StatementBalance').implement({
+const StatementBalance = builder.objectRef<Holdings>('StatementBalance').implement({
   description: 'The balance of the merchant at one moment, in whole XOF.',
   fields: (t) => ({
     balance: t.expose('balance', {
@@ -118,13 +118,13 @@ const Line = builder.objectRef<StatementLine>('StatementLine').implement({
       type: 'SafeInt',
       nullable: true,
       description: 'The REST id of the transaction that the entry belongs to; null for other entries.',
-      resolve: ({ cause }) => subjectOf(cause).transactionId,
+      resolve: ({ origin }) => originOf(origin).transactionId,
     }),
     payoutId: t.field({
       type: 'SafeInt',
       nullable: true,
       description: 'The REST id of the payout that the entry belongs to; null for other entries.',
-      resolve: ({ cause }) => subjectOf(cause).payoutId,
+      resolve: ({ origin }) => originOf(origin).payoutId,
     }),
     batchId: t.field({
       type: 'SafeInt',
@@ -132,13 +132,13 @@ const Line = builder.objectRef<StatementLine>('StatementLine').implement({
       description:
         'The REST id of the batch whose money was reserved or released as a whole; null for ' +
         'other entries.',
-      resolve: ({ cause }) => subjectOf(cause).batchId,
+      resolve: ({ origin }) => originOf(origin).batchId,
     }),
     recipientId: t.field({
       type: 'SafeInt',
       nullable: true,
       description: 'The REST id of the batch recipient that the entry belongs to; null for other entries.',
-      resolve: ({ cause }) => subjectOf(cause).recipientId,
+      resolve: ({ origin }) => originOf(origin).recipientId,
     }),
   }),
 })
@@ -192,7 +192,7 @@ builder.queryField('statement', (t) =>
             after: t.arg.string({ description: 'The cursor of the last line that you have.' }),
           },
           resolve: async ({ from, to }, args, ctx) => {
-            const page = readPageOf(args, placeOf)
+            const page = readPageOf(args, readCursor)
             const rows = await readLines(ctx.database.merchantPool, mine(ctx).merchantId, {
               ...page,
               from,
@@ -225,11 +225,11 @@ builder.queryField('statement', (t) =>
   }),
 )
 
-function cursorOf({ createdAt, id }: LinePlace): string {
+function cursorOf({ createdAt, id }: EntryCursor): string {
   return `${createdAt.getTime()}.${id}`
 }
 
-function placeOf(cursor: string): LinePlace | null {
+function readCursor(cursor: string): EntryCursor | null {
   const [, at, id] = /^(\d{1,14})\.(\d{1,18})$/.exec(cursor) ?? []
   return at === undefined || id === undefined ? null : { createdAt: new Date(Number(at)), id: BigInt(id) }
 }

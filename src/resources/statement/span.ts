@@ -11,15 +11,15 @@ export function checkSpan(ctx: Context, { from, to }: { from: Date; to?: Date | 
 }
 
 /** What an entry is about, by its cause (`recipient:7`): the one of these that it names. */
-export interface Subject {
+export interface EntryOrigin {
   transactionId: bigint | null
   payoutId: bigint | null
   batchId: bigint | null
   recipientId: bigint | null
 }
 
-export function subjectOf(cause: string): Subject {
-  const [, kind, id = ''] = /^(transaction|payout|batch|recipient):(\d+)$/.exec(cause) ?? []
+export function originOf(origin: string): EntryOrigin {
+  const [, kind, id = ''] = /^(transaction|payout|batch|recipient):(\d+)$/.exec(origin) ?? []
   const idOf = (name: string) => (kind === name ? BigInt(id) : null)
   return {
     transactionId: idOf('transaction'),

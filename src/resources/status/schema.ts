@@ -1,7 +1,7 @@
 import type { QueryConfig } from 'pg'
 import { asPlatform } from '../../database/as-platform.ts'
 import type { Context } from '../../context.ts'
-import { shareFlight } from '../../shared/flights.ts'
+import { singleFlight } from '../../shared/single-flight.ts'
 import { builder } from '../../graphql/builder.ts'
 import { PaymentMethod, wordEnum } from '../../graphql/enums.ts'
 import { judgeProofAge, type ProofAge, proofAgeColumns } from '../../ledger/proof-age.ts'
@@ -147,7 +147,7 @@ builder.queryFields((t) => ({
     type: Status,
     scope: 'public',
     description: 'The health of the service and of its operators.',
-    resolve: (_root, _args, ctx) => shareFlight(ctx, 'status', () => readStatus(ctx)),
+    resolve: (_root, _args, ctx) => singleFlight(ctx, 'status', () => readStatus(ctx)),
   }),
   operators: t.field({
     type: [Operator],

@@ -1,14 +1,14 @@
 import { z } from 'zod'
 import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
-import { hashOfProof } from '../../identity/proofs.ts'
+import { hashOfMemberToken } from '../../identity/member-tokens.ts'
 import { openSession } from '../../identity/sessions.ts'
 import type { Context } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
 import { invalidInput, readInput } from '../../shared/input.ts'
 import { memberName } from './invite.ts'
-import { type Candidate, candidateColumns, checkAdmitted } from './judge.ts'
-import { checkPassword, chosenPassword, proofText } from './password.ts'
+import { type Candidate, candidateColumns, checkAdmitted } from './verify-credentials.ts'
+import { checkPassword, chosenPassword, memberTokenText } from './password.ts'
 import { type SignedIn, welcome } from './sign-in.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 
@@ -21,7 +21,7 @@ const join = sqlFunction('accept_invitation', {
 })
 
 export const acceptInput = z.object({
-  token: proofText,
+  token: memberTokenText,
   name: memberName.nullish(),
   password: chosenPassword,
 })
@@ -35,7 +35,7 @@ export const acceptInput = z.object({
  */
 export async function acceptInvitation(ctx: Context, raw: z.input<typeof acceptInput>): Promise<SignedIn> {
   const { token, name, password } = readInput(acceptInput, raw)
-  const hash = hashOfProof(ctx.access.master, token)
+  const hash = hashOfMemberToken(ctx.access.master, token)
   const { rows } = await asPlatform(ctx, reason).pool.query<Candidate>(
     `SELECT ${candidateColumns}
      FROM member_secret s JOIN team_member t ON t.id = s.member_id JOIN merchant m ON m.id = t.merchant_id

@@ -1,7 +1,7 @@
 -- Adds somebody to the team, with the hash of what the invitation proves. @returns the id of the new member;
 -- null where the team has a member of this address, or the same request made one before
 CREATE OR REPLACE FUNCTION add_member(
-  merchant int, called text, address text, given_role member_role, effect text, invitation bytea,
+  merchant int, called text, address text, given_role member_role, operation_id text, invitation bytea,
   lifetime_ms int
 ) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
@@ -9,7 +9,7 @@ DECLARE
   added int;
 BEGIN
   INSERT INTO team_member (merchant_id, name, email, role, made_for, created_at)
-  VALUES (merchant, called, address, given_role, effect, service_now()) ON CONFLICT DO NOTHING
+  VALUES (merchant, called, address, given_role, operation_id, service_now()) ON CONFLICT DO NOTHING
   RETURNING id INTO added;
   IF added IS NULL THEN RETURN NULL; END IF;
   INSERT INTO member_secret (member_id, merchant_id, invitation_hash, invitation_expires_at)

@@ -8,8 +8,8 @@ import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { oneOf, readInput } from '../../shared/input.ts'
 import { recordKeys } from './issued-keys.ts'
-import { checkManages, holdTeam, readMember } from './roster.ts'
-import { noteAccess } from '../../identity/note-access.ts'
+import { checkManages, lockTeam, readMember } from './team-lookup.ts'
+import { recordAccess } from '../../identity/record-access.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 
 const setRole = sqlFunction('change_member_role', {
@@ -38,7 +38,7 @@ export async function changeMemberRole(
   const { id, ended } = await transact(
     asPlatform(ctx, 'changes members of the merchant that the token names'),
     async (tx) => {
-      const { hasOwner } = await holdTeam(tx, merchantId)
+      const { hasOwner } = await lockTeam(tx, merchantId)
       const member = await readMember(tx, merchantId, memberId)
       checkManages(actor, [member.role, role], hasOwner)
       if (member.role === role) return { id: member.id, ended: [] }
@@ -49,13 +49,13 @@ export async function changeMemberRole(
         )
       })
       if (isHigher(role, member.role)) {
-        const told = {
+        const data = {
           kind: 'role_raised',
           message: `${member.email} became ${role}; before: ${member.role}.`,
           team_member_id: member.id,
           ...(ctx.clientAddress && { ip: ctx.clientAddress }),
         }
-        await noteAccess(tx, { merchant: merchantId, kind: 'security_alert', what: told })
+        await recordAccess(tx, { merchant: merchantId, kind: 'security_alert', what: data })
       }
       return { id: member.id, ended: revoked }
     },

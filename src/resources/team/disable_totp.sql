@@ -4,7 +4,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
   UPDATE team_member SET second_factor_at = NULL WHERE id = member AND second_factor_at IS NOT NULL;
   IF NOT FOUND THEN RETURN false; END IF;
-  UPDATE member_secret SET totp_sealed = NULL, recovery_hashes = '{}' WHERE member_id = member;
+  UPDATE member_secret SET totp_encrypted = NULL, recovery_hashes = '{}' WHERE member_id = member;
   RETURN true;
 END $$;
 

@@ -2,15 +2,15 @@ import type pg from 'pg'
 import { z } from 'zod'
 import { actorOf } from '../../identity/actor.ts'
 import { platformRecording, type Recording, recordingOf, recordMade } from '../../audit/audit-log.ts'
-import { makeProof } from '../../identity/proofs.ts'
+import { makeMemberToken } from '../../identity/member-tokens.ts'
 import { type Role, roleNames } from '../../identity/roles.ts'
 import type { Context, Services } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { email, oneOf, readInput, text } from '../../shared/input.ts'
-import { writeLetter } from './letters.ts'
-import { checkManages, holdTeam, type Shop } from './roster.ts'
+import { writeEmail } from './emails.ts'
+import { checkManages, lockTeam, type TeamMerchant } from './team-lookup.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 
 /** Why this looks past row-level security. */
@@ -43,9 +43,9 @@ export async function inviteMember(ctx: Context, raw: InviteMemberInput): Promis
   const input = readInput(inviteMemberInput, raw)
   const role = input.role ?? 'viewer'
   return transact(asPlatform(ctx, reason), async (tx) => {
-    const shop = await holdTeam(tx, actor.merchantId)
+    const shop = await lockTeam(tx, actor.merchantId)
     checkManages(actor, [role], shop.hasOwner)
-    const person = { ...input, role, madeFor: ctx.effect?.id ?? null }
+    const person = { ...input, role, madeFor: ctx.idempotentOperation?.id ?? null }
     const recording = recordingOf(ctx, 'inviteMember')
     const { id } = await addMember(tx, ctx, { recording, shop, person })
     return { id }
@@ -61,11 +61,11 @@ export async function inviteAsPlatform(
   services: Pick<Services, 'database' | 'access'>,
   merchantId: number,
   raw: InviteMemberInput,
-): Promise<{ id: number; role: Role; proof: string }> {
+): Promise<{ id: number; role: Role; token: string }> {
   const input = readInput(inviteMemberInput, raw)
   const role = input.role ?? 'viewer'
   return transact(asPlatform(services, reason), async (tx) => {
-    const shop = await holdTeam(tx, merchantId)
+    const shop = await lockTeam(tx, merchantId)
     const made = await addMember(tx, services, {
       recording: platformRecording(merchantId, 'member invite'),
       shop,
@@ -77,7 +77,7 @@ export async function inviteAsPlatform(
 
 interface Newcomer {
   recording: Recording
-  shop: Shop
+  shop: TeamMerchant
   person: { name: string; email: string; role: Role; madeFor: string | null }
 }
 
@@ -87,7 +87,7 @@ const insertMember = sqlFunction('add_member', {
     called: 'text',
     address: 'text',
     givenRole: sqlType<Role>('member_role'),
-    effect: 'text?',
+    operationId: 'text?',
     invitation: 'bytea',
     lifetimeMs: 'int',
   },
@@ -99,25 +99,25 @@ async function addMember(
   tx: pg.PoolClient,
   { access: { master } }: Pick<Services, 'access'>,
   { recording, shop, person }: Newcomer,
-): Promise<{ id: number; proof: string }> {
+): Promise<{ id: number; token: string }> {
   const { merchantId } = recording
   const { name, email: address, role, madeFor } = person
-  const { proof, hash } = makeProof(master)
+  const { token, hash } = makeMemberToken(master)
   const id = await insertMember(tx, {
     merchant: merchantId,
     called: name,
     address,
     givenRole: role,
-    effect: madeFor,
+    operationId: madeFor,
     invitation: hash,
     lifetimeMs: invitationLifetimeMs,
   })
-  if (id === null) return { id: await ownOf(tx, merchantId, madeFor), proof: '' }
+  if (id === null) return { id: await ownOf(tx, merchantId, madeFor), token: '' }
   const { name: merchant, locale } = shop
-  const letter = { template: 'invitation', locale, to: { name, address }, merchant, proof } as const
-  await writeLetter(tx, master, merchantId, letter)
+  const content = { template: 'invitation', locale, to: { name, address }, merchant, token } as const
+  await writeEmail(tx, master, merchantId, content)
   await recordMade(tx, recording, ['member', id])
-  return { id, proof }
+  return { id, token }
 }
 
 /** The same request made it when it was first begun. @throws DomainError ALREADY_MEMBER where it did not */

@@ -1,23 +1,24 @@
 -- Hands API keys that were shown to a member over to the member behind `actor`, before that member is
 -- removed. `outcome` is `kept`; `no_person` where no other member is behind `actor`; `unknown` where one of
--- the keys does not live or was not shown to the member, and `place` then says which of them, from 1. Only
+-- the keys does not live or was not shown to the member, and `ordinal` then says which of them, from 1. Only
 -- `kept` writes.
 CREATE OR REPLACE FUNCTION keep_keys(merchant int, member int, actor text, keys int[])
-  RETURNS TABLE (outcome text, place int, keeper int)
+  RETURNS TABLE (outcome text, ordinal int, keeper int)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
   PERFORM pg_advisory_xact_lock(72707373, merchant);
   keeper := (
     SELECT t.id FROM team_member t
-    WHERE t.id = member_behind(merchant, actor) AND t.merchant_id = merchant AND t.status = 'active'
+    WHERE t.id = acting_member(merchant, actor) AND t.merchant_id = merchant AND t.status = 'active'
       AND t.id <> member);
-  place := (
-    SELECT min(i.place) FROM unnest(keys) WITH ORDINALITY AS i (id, place)
+  ordinal := (
+    SELECT min(i.ordinal) FROM unnest(keys) WITH ORDINALITY AS i (id, ordinal)
     LEFT JOIN api_key k ON k.id = i.id AND k.merchant_id = merchant
       AND k.issued_to_id = member
       AND k.revoked_at IS NULL AND coalesce(k.expires_at > now(), true)
     WHERE k.id IS NULL);
-  outcome := CASE WHEN keeper IS NULL THEN 'no_person' WHEN place IS NOT NULL THEN 'unknown' ELSE 'kept' END;
+  outcome := CASE WHEN keeper IS NULL THEN 'no_person' WHEN ordinal IS NOT NULL THEN 'unknown'
+    ELSE 'kept' END;
   IF outcome = 'kept' THEN
     UPDATE api_key k SET issued_to_id = keeper WHERE k.id = ANY (keys);
   END IF;

@@ -1,8 +1,8 @@
 -- Keeps the hash of what the letter proves by which a member may set a new password.
-CREATE OR REPLACE FUNCTION offer_password_reset(member int, proof bytea, lifetime_ms int) RETURNS void
+CREATE OR REPLACE FUNCTION offer_password_reset(member int, token_hash bytea, lifetime_ms int) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   UPDATE member_secret
-  SET reset_hash = proof, reset_expires_at = now() + lifetime_ms * interval '1 millisecond'
+  SET reset_hash = token_hash, reset_expires_at = now() + lifetime_ms * interval '1 millisecond'
   WHERE member_id = member
 $$;
 

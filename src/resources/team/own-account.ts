@@ -4,7 +4,7 @@ import type { Context } from '../../context.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { readInput, text } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
-import { type Candidate, candidateColumns, whenProven } from './judge.ts'
+import { type Candidate, candidateColumns, withVerifiedMember } from './verify-credentials.ts'
 
 /** Of a password that is given, not chosen: any that could ever have been one. */
 export const givenPassword = text({ min: 1, max: limits.passwordLengthMax })
@@ -41,5 +41,5 @@ export async function withOwnPassword<T>(
   }
   const self = await find()
   if (!self) throw new DomainError('UNAUTHENTICATED')
-  return whenProven(ctx, { email: self.email, find: async () => self, password, code }, then)
+  return withVerifiedMember(ctx, { email: self.email, find: async () => self, password, code }, then)
 }

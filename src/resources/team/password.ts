@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { recordChange, recordingOf } from '../../audit/audit-log.ts'
 import { isGuessable } from '../../identity/guessable-passwords.ts'
 import { addressBlock } from '../../shared/ip-whitelist.ts'
-import { hashOfProof, makeProof } from '../../identity/proofs.ts'
+import { hashOfMemberToken, makeMemberToken } from '../../identity/member-tokens.ts'
 import { takeHit } from '../../limits/window.ts'
 import { forgiveAccount, isKnownAddress } from '../../limits/sign-in-waits.ts'
 import type { Context, Services } from '../../context.ts'
@@ -12,7 +12,7 @@ import { DomainError } from '../../shared/errors.ts'
 import { invalidInput, readInput, text, wholeNumber } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { memberEmail } from './invite.ts'
-import { writeLetter } from './letters.ts'
+import { writeEmail } from './emails.ts'
 import { ownAccount, withOwnPassword } from './own-account.ts'
 import { sqlFunction } from '../../database/sql-function.ts'
 
@@ -28,11 +28,11 @@ const enqueueReset = sqlFunction('request_password_reset', {
   gives: 'void',
 })
 const offerReset = sqlFunction('offer_password_reset', {
-  takes: { member: 'int', proof: 'bytea', lifetimeMs: 'int' },
+  takes: { member: 'int', tokenHash: 'bytea', lifetimeMs: 'int' },
   gives: 'void',
 })
-const setPasswordByProof = sqlFunction('reset_password', {
-  takes: { proof: 'bytea', hashedPassword: 'text', member: 'int' },
+const setPasswordByToken = sqlFunction('reset_password', {
+  takes: { tokenHash: 'bytea', hashedPassword: 'text', member: 'int' },
   gives: 'boolean',
 })
 
@@ -40,7 +40,7 @@ const setPasswordByProof = sqlFunction('reset_password', {
 const resetLifetimeMs = 3_600_000
 
 /** Teams that one request writes to. */
-const resetLettersMax = 5
+const resetEmailsMax = 5
 
 /** A password that somebody chooses: long, and otherwise free (ASVS 6.2; PCI DSS 8.3.6). */
 export const chosenPassword = text({ max: limits.passwordLengthMax }).refine(
@@ -48,7 +48,7 @@ export const chosenPassword = text({ max: limits.passwordLengthMax }).refine(
   `must have at least ${limits.passwordLengthMin} characters`,
 )
 /** What a letter proves. */
-export const proofText = text({ min: 1, max: 100 })
+export const memberTokenText = text({ min: 1, max: 100 })
 
 /** Whose password it is to be. */
 interface Chooser {
@@ -133,18 +133,18 @@ export async function sendPasswordReset(
        WHERE t.email = $1 AND t.status = 'active' AND m.status = 'active'
          AND coalesce(t.merchant_id = $2, true)
        ORDER BY t.id LIMIT $3`,
-      [email, merchantId, resetLettersMax],
+      [email, merchantId, resetEmailsMax],
     )
     for (const { id, merchantId: shop, name, merchant, locale } of rows) {
-      const { proof, hash } = makeProof(master)
-      await offerReset(tx, { member: id, proof: hash, lifetimeMs: resetLifetimeMs })
+      const { token, hash } = makeMemberToken(master)
+      await offerReset(tx, { member: id, tokenHash: hash, lifetimeMs: resetLifetimeMs })
       const to = { name, address: email }
-      await writeLetter(tx, master, shop, { template: 'password-reset', locale, to, merchant, proof })
+      await writeEmail(tx, master, shop, { template: 'password-reset', locale, to, merchant, token })
     }
   })
 }
 
-export const resetInput = z.object({ token: proofText, password: chosenPassword })
+export const resetInput = z.object({ token: memberTokenText, password: chosenPassword })
 
 /**
  * Sets a new password with the letter's token, once. Every session of the member ends; a second factor stays.
@@ -152,7 +152,7 @@ export const resetInput = z.object({ token: proofText, password: chosenPassword 
  */
 export async function resetPassword(ctx: Context, raw: z.input<typeof resetInput>): Promise<void> {
   const { token, password } = readInput(resetInput, raw)
-  const hash = hashOfProof(ctx.access.master, token)
+  const hash = hashOfMemberToken(ctx.access.master, token)
   const { rows } = await asPlatform(ctx, reason).pool.query<Chooser & { id: number; merchantId: number }>(
     `SELECT t.id, t.merchant_id AS "merchantId", t.email, t.name, m.name AS merchant
      FROM member_secret s JOIN team_member t ON t.id = s.member_id JOIN merchant m ON m.id = t.merchant_id
@@ -164,8 +164,8 @@ export async function resetPassword(ctx: Context, raw: z.input<typeof resetInput
   checkPassword(password, member)
   const passwordHash = await ctx.access.passwords.hash(password)
   await transact(asPlatform(ctx, reason), async (tx) => {
-    const isDone = await setPasswordByProof(tx, {
-      proof: hash,
+    const isDone = await setPasswordByToken(tx, {
+      tokenHash: hash,
       hashedPassword: passwordHash,
       member: member.id,
     })

@@ -11,14 +11,14 @@ import { invalidInput, readInput, wholeNumber } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { lastOwner } from './change-role.ts'
 import { recordKeys } from './issued-keys.ts'
-import { checkManages, type HeldMember, holdTeam, readMember } from './roster.ts'
-import { noteAccess } from '../../identity/note-access.ts'
+import { checkManages, type LockedMember, lockTeam, readMember } from './team-lookup.ts'
+import { recordAccess } from '../../identity/record-access.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 
 const takeOut = sqlFunction('remove_member', { takes: { member: 'int' }, gives: 'void' })
 const keepKeysOf = sqlFunction('keep_keys', {
   takes: { merchant: 'int', member: 'int', actor: 'text', keys: 'int[]' },
-  gives: { outcome: sqlType<'kept' | 'no_person' | 'unknown'>('text'), place: 'int?', keeper: 'int?' },
+  gives: { outcome: sqlType<'kept' | 'no_person' | 'unknown'>('text'), ordinal: 'int?', keeper: 'int?' },
 })
 
 const listOf = <T extends z.ZodType>(id: T) =>
@@ -54,7 +54,7 @@ export async function removeMember(
   const { id, ended } = await transact(
     asPlatform(ctx, 'removes members of the merchant that the token names'),
     async (tx) => {
-      const { hasOwner } = await holdTeam(tx, merchantId)
+      const { hasOwner } = await lockTeam(tx, merchantId)
       const member = await readMember(tx, merchantId, memberId)
       checkManages(actor, [member.role], hasOwner)
       if (member.isLastOwner) throw lastOwner()
@@ -73,7 +73,7 @@ export async function removeMember(
 async function passKeys(
   tx: pg.PoolClient,
   ctx: Context,
-  member: HeldMember,
+  member: LockedMember,
   keys: readonly number[],
 ): Promise<void> {
   const actor = actorOf(ctx)
@@ -87,7 +87,7 @@ async function passKeys(
   }
   if (kept?.outcome !== 'kept') {
     const message = 'must be an API key that works and was shown to the member who is removed'
-    throw invalidInput([{ field: `keepKeys[${(kept?.place ?? 1) - 1}]`, message }])
+    throw invalidInput([{ field: `keepKeys[${(kept?.ordinal ?? 1) - 1}]`, message }])
   }
   const ids = [...new Set(keys)].toSorted((one, other) => one - other)
   const alert = {
@@ -99,5 +99,5 @@ async function passKeys(
     api_key_ids: ids,
     ...(ctx.clientAddress !== null && { ip: ctx.clientAddress }),
   }
-  await noteAccess(tx, { merchant: merchantId, kind: 'security_alert', what: alert })
+  await recordAccess(tx, { merchant: merchantId, kind: 'security_alert', what: alert })
 }

@@ -3,7 +3,7 @@ CREATE OR REPLACE FUNCTION remove_member(member int) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   UPDATE team_member SET status = 'removed', removed_at = service_now(), second_factor_at = NULL
   WHERE id = member;
-  UPDATE member_secret SET password_hash = NULL, totp_sealed = NULL, recovery_hashes = '{}',
+  UPDATE member_secret SET password_hash = NULL, totp_encrypted = NULL, recovery_hashes = '{}',
     invitation_hash = NULL, reset_hash = NULL
   WHERE member_id = member
 $$;

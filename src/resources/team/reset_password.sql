@@ -1,10 +1,10 @@
 -- Sets the password of a member by what a letter proved, once, and ends all sessions of the member.
 -- @returns false where the letter was used, or is too old
-CREATE OR REPLACE FUNCTION reset_password(proof bytea, hashed_password text, member int) RETURNS boolean
+CREATE OR REPLACE FUNCTION reset_password(token_hash bytea, hashed_password text, member int) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
   UPDATE member_secret SET password_hash = hashed_password, reset_hash = NULL
-  WHERE reset_hash = proof AND reset_expires_at > now();
+  WHERE reset_hash = token_hash AND reset_expires_at > now();
   IF NOT FOUND THEN RETURN false; END IF;
   PERFORM end_sessions(member, NULL);
   RETURN true;

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { recordChange, recordedChange, recordingOf } from '../../audit/audit-log.ts'
-import { makeRecoveryCodes } from '../../identity/proofs.ts'
-import { seal } from '../../identity/seal.ts'
+import { makeRecoveryCodes } from '../../identity/member-tokens.ts'
+import { encrypt } from '../../identity/encrypt.ts'
 import { base32, totpUri } from '../../identity/totp.ts'
 import type { Context } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
@@ -9,14 +9,14 @@ import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { ownAccount, withOwnPassword } from './own-account.ts'
-import { provesTotp, totpPlace } from './prove.ts'
+import { verifyTotp, totpAad } from './verify-second-factor.ts'
 import { sqlFunction } from '../../database/sql-function.ts'
 
 /** Why this looks past row-level security. */
 const reason = 'no merchant may read what proves a person'
 
 const keepSecret = sqlFunction('start_totp', {
-  takes: { member: 'int', sealed: 'bytea' },
+  takes: { member: 'int', encrypted: 'bytea' },
   gives: 'text?',
 })
 const beginFactor = sqlFunction('confirm_totp', {
@@ -44,7 +44,7 @@ export async function startSecondFactor(ctx: Context, password: string): Promise
   const issuer = await transact(asPlatform(ctx, reason), async (tx) => {
     const merchant = await keepSecret(tx, {
       member: memberId,
-      sealed: seal(ctx.access.master.sealingKey, secret, totpPlace(memberId)),
+      encrypted: encrypt(ctx.access.master.encryptionKey, secret, totpAad(memberId)),
     })
     if (merchant === null) throw new DomainError('STATE_CONFLICT', 'A second factor is set up already.')
     await recordChange(tx, recordingOf(ctx, 'startTotp'), { target: ['member', memberId] })
@@ -63,7 +63,7 @@ export async function confirmSecondFactor(ctx: Context, code: string): Promise<s
   const { master } = ctx.access
   const { codes, hashes } = makeRecoveryCodes(master, memberId)
   await transact(asPlatform(ctx, reason), async (tx) => {
-    if (!(await provesTotp(tx, master, memberId, code))) throw wrongCode()
+    if (!(await verifyTotp(tx, master, memberId, code))) throw wrongCode()
     const isNew = await recordedChange(tx, recordingOf(ctx, 'confirmTotp'), ['member', memberId], () =>
       beginFactor(tx, { member: memberId, codeHashes: hashes }),
     )

@@ -1,12 +1,12 @@
 import type { Services } from '../../context.ts'
-import { openLetter, wordLetter } from './letters.ts'
+import { decryptEmail, renderEmail } from './emails.ts'
 import { asPlatform } from '../../database/as-platform.ts'
 import { sqlFunction } from '../../database/sql-function.ts'
 
 /** Why this looks past row-level security. */
 const reason = 'a job works for all merchants'
 
-const noteSent = sqlFunction('note_letter_sent', { takes: { letter: 'uuid' }, gives: 'void' })
+const recordSent = sqlFunction('record_email_sent', { takes: { email: 'uuid' }, gives: 'void' })
 
 /**
  * Sends a letter, and then forgets what it said. One that was sent and not noted goes out once more, under
@@ -17,12 +17,12 @@ export async function sendMail(
   { database, access, addresses, mailer }: Pick<Services, 'database' | 'access' | 'addresses' | 'mailer'>,
   id: string,
 ): Promise<void> {
-  const { rows } = await asPlatform({ database }, reason).pool.query<{ sealed: Buffer | null }>(
-    'SELECT sealed FROM mail WHERE id = $1',
+  const { rows } = await asPlatform({ database }, reason).pool.query<{ encrypted: Buffer | null }>(
+    'SELECT encrypted FROM mail WHERE id = $1',
     [id],
   )
-  const sealed = rows[0]?.sealed
-  if (!sealed) return
-  await mailer.send(wordLetter(id, openLetter(access.master, id, sealed), addresses.publicUrl))
-  await noteSent(asPlatform({ database }, reason).pool, { letter: id })
+  const encrypted = rows[0]?.encrypted
+  if (!encrypted) return
+  await mailer.send(renderEmail(id, decryptEmail(access.master, id, encrypted), addresses.publicUrl))
+  await recordSent(asPlatform({ database }, reason).pool, { email: id })
 }

@@ -2,7 +2,7 @@ import type { Pool, PoolClient } from 'pg'
 import { z } from 'zod'
 import { recordingOf, recordMade } from '../../audit/audit-log.ts'
 import { takeHit } from '../../limits/window.ts'
-import { isNewAddress, openSession, type ProvenMember, sessionToken } from '../../identity/sessions.ts'
+import { isNewAddress, openSession, type VerifiedMember, sessionToken } from '../../identity/sessions.ts'
 import type { IssuedToken } from '../../identity/tokens.ts'
 import type { Context } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
@@ -10,15 +10,15 @@ import { transact } from '../../database/transact.ts'
 import { readInput, text, wholeNumber } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { memberEmail } from './invite.ts'
-import { type Candidate, candidateColumns, checkAdmitted, whenProven } from './judge.ts'
-import { writeLetter } from './letters.ts'
+import { type Candidate, candidateColumns, checkAdmitted, withVerifiedMember } from './verify-credentials.ts'
+import { writeEmail } from './emails.ts'
 import { givenPassword } from './own-account.ts'
 
 /** Why this looks past row-level security. */
 const reason = 'nobody is signed in yet: the e-mail address names the member'
 
 /** Letters of sign-ins from new addresses, of one member in an hour. Choice. */
-const newAddressLettersMax = 3
+const newAddressEmailsMax = 3
 
 export const signInInput = z.object({
   email: memberEmail,
@@ -28,7 +28,7 @@ export const signInInput = z.object({
 })
 
 /** Somebody who has signed in, and the token of the session. */
-export interface SignedIn extends ProvenMember, IssuedToken {
+export interface SignedIn extends VerifiedMember, IssuedToken {
   name: string
   hasSecondFactor: boolean
 }
@@ -44,12 +44,12 @@ export interface SignedIn extends ProvenMember, IssuedToken {
 export async function signInMember(ctx: Context, raw: z.input<typeof signInInput>): Promise<SignedIn> {
   const { email, password, code, merchantId } = readInput(signInInput, raw)
   const find = () => findMember(asPlatform(ctx, reason).pool, email, merchantId ?? null)
-  return whenProven(ctx, { email, find, password, code: code ?? null }, async (member) => {
+  return withVerifiedMember(ctx, { email, find, password, code: code ?? null }, async (member) => {
     checkAdmitted(ctx, member)
     const sessionId = await transact(asPlatform(ctx, reason), async (tx) => {
       const id = await openSession(tx, member, ctx.clientAddress)
       await recordMade(tx, recordingOf(ctx, 'signIn', { ...member, apiKeyId: id }), ['session', id])
-      if (await isNewAddress(tx, member.memberId, id, ctx.clientAddress)) await tellMember(tx, ctx, member)
+      if (await isNewAddress(tx, member.memberId, id, ctx.clientAddress)) await notifyMember(tx, ctx, member)
       return id
     })
     return welcome(ctx, member, sessionId)
@@ -57,12 +57,12 @@ export async function signInMember(ctx: Context, raw: z.input<typeof signInInput
 }
 
 /** A letter to whoever it is: if it was somebody else, the member hears of it. */
-async function tellMember(tx: PoolClient, ctx: Context, member: Candidate): Promise<void> {
+async function notifyMember(tx: PoolClient, ctx: Context, member: Candidate): Promise<void> {
   const { memberId, merchantId, merchant, locale, name, email } = member
-  const policy = { max: newAddressLettersMax, windowMs: limits.resetsWindowMs }
+  const policy = { max: newAddressEmailsMax, windowMs: limits.resetsWindowMs }
   const { allowed } = await takeHit(tx, `new-address:${memberId}`, policy)
   if (!allowed) return
-  await writeLetter(tx, ctx.access.master, merchantId, {
+  await writeEmail(tx, ctx.access.master, merchantId, {
     template: 'new-address',
     locale,
     to: { name, address: email },
@@ -88,7 +88,7 @@ async function findMember(pool: Pool, address: string, merchantId: number | null
 
 /** What somebody hears whose session is committed. */
 export async function welcome(ctx: Context, member: Candidate, sessionId: number): Promise<SignedIn> {
-  ctx.sequencer.nudge()
+  ctx.sequencer.notify()
   const { memberId, merchantId, role, email, name, hasSecondFactor } = member
   const token = await sessionToken(ctx.access, member, sessionId)
   return { ...token, memberId, merchantId, role, email, name, hasSecondFactor }

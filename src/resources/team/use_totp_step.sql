@@ -1,9 +1,9 @@
 -- Uses the code of a time step up, and with it those of all steps before. @returns null where that step was
 -- used, or the shared secret is another one by now
-CREATE OR REPLACE FUNCTION use_totp_step(member int, step bigint, sealed bytea) RETURNS boolean
+CREATE OR REPLACE FUNCTION use_totp_step(member int, step bigint, encrypted bytea) RETURNS boolean
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   UPDATE member_secret SET totp_step = step
-  WHERE member_id = member AND totp_step < step AND totp_sealed = sealed RETURNING true
+  WHERE member_id = member AND totp_step < step AND totp_encrypted = encrypted RETURNING true
 $$;
 
 REVOKE EXECUTE ON FUNCTION use_totp_step FROM PUBLIC;

@@ -18,13 +18,13 @@ BEGIN
     UPDATE deposit_approval a SET approval = becomes FROM changed c
     WHERE a.transaction_id = c.id AND becomes IS NOT NULL
   ), freed AS (
-    INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+    INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
     SELECT c.merchant_id, 'transaction:' || c.id, 'void', 'reserved', 'available', c.amount, at
     FROM changed c ORDER BY c.merchant_id, c.id
-  ), told AS (
+  ), events AS (
     INSERT INTO event (merchant_id, type, data, created_at)
     SELECT c.merchant_id, 'deposit_cancelled',
-      deposit_told(c.self, 'pending', coalesce(becomes::text, 'pending')) || why, at
+      deposit_event_data(c.self, 'pending', coalesce(becomes::text, 'pending')) || why, at
     FROM changed c ORDER BY c.merchant_id, c.id
   )
   SELECT count(*) INTO cancelled FROM changed;

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { asPlatform } from '../../database/as-platform.ts'
 import type { Services } from '../../context.ts'
-import { shareFlight } from '../../shared/flights.ts'
+import { singleFlight } from '../../shared/single-flight.ts'
 import { claimOne } from '../../requests/store.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { readInput, reference as referenceField } from '../../shared/input.ts'
@@ -77,16 +77,16 @@ async function askOperator(
   services: Services,
   payment: { id: bigint; status: TransactionStatus },
 ): Promise<TransactionStatus> {
-  const flight = `check:transaction:${payment.id}`
+  const key = `check:transaction:${payment.id}`
   // Under that name flies only what was claimed: whoever joins it knows that the operator is being asked.
-  const request = services.flights.has(flight)
+  const request = services.inFlight.has(key)
     ? null
-    : await shareFlight(services, `claim:transaction:${payment.id}`, () =>
+    : await singleFlight(services, `claim:transaction:${payment.id}`, () =>
         claimOne(asPlatform(services, reason).pool, payment.id),
       )
   const checked = request
-    ? await shareFlight(services, flight, () => checkRequest(services, request))
-    : await (services.flights.get(flight) as Promise<Checked> | undefined)
+    ? await singleFlight(services, key, () => checkRequest(services, request))
+    : await (services.inFlight.get(key) as Promise<Checked> | undefined)
   // Not ours to ask now: somebody did a moment ago, and the record holds what it answered.
   if (!checked) return readStatus(services, payment.id)
   const status = checked.status as TransactionStatus

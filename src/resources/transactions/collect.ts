@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { recordingOf } from '../../audit/audit-log.ts'
 import { actorOf, callerOf } from '../../identity/actor.ts'
 import { whyTurnedAway } from '../../identity/credentials.ts'
-import { checkCaps } from '../../identity/caps.ts'
+import { checkKeyLimits } from '../../identity/key-limits.ts'
 import type { Context } from '../../context.ts'
 import { shareStatement } from '../../database/batch.ts'
 import { sqlFunctionOfMany, sqlType } from '../../database/sql-function.ts'
@@ -21,7 +21,7 @@ import {
 } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
-import { deadlineIn } from '../../operators/waiting.ts'
+import { deadlineIn } from '../../operators/call-limits.ts'
 import { identityOf } from '../../requests/identity.ts'
 import { paymentTypes } from '../record-payment.ts'
 import {
@@ -33,7 +33,7 @@ import {
   findExisting,
   type Initiation,
   isOwn,
-  type Item,
+  type InitiationItem,
   madeTypes,
   type MadeCollection,
   operatorUnavailable,
@@ -67,15 +67,15 @@ export type CollectInput = z.input<typeof collectInput>
 export async function collect(ctx: Context, raw: CollectInput): Promise<Initiation> {
   const caller = callerOf(ctx)
   const input = readInput(collectInput, raw)
-  checkCaps(actorOf(ctx), { amount: null, provider: input.paymentMethod })
+  checkKeyLimits(actorOf(ctx), { amount: null, provider: input.paymentMethod })
   const operator = connectedOperator(ctx, input.paymentMethod)
-  const item: Item = {
+  const item: InitiationItem = {
     ...caller,
     recording: recordingOf(ctx, 'collectPayment'),
     provider: input.paymentMethod,
     phone: input.customerPhone,
     amount: input.amount,
-    reference: input.reference ?? `mp_${ctx.effect?.id ?? randomBytes(16).toString('hex')}`,
+    reference: input.reference ?? `mp_${ctx.idempotentOperation?.id ?? randomBytes(16).toString('hex')}`,
     identity: await identityOf(ctx, 'collect', input.reference),
     request: requestData({
       amount: Number(input.amount),
@@ -92,7 +92,8 @@ export async function collect(ctx: Context, raw: CollectInput): Promise<Initiati
   const start = operator.canStart('collect')
   if (!start.ok) {
     // Whoever repeats a request that was taken must not hear that nothing was recorded.
-    const existing = (input.reference || ctx.effect?.isResumed) && (await findExisting(ctx, item))
+    const existing =
+      (input.reference || ctx.idempotentOperation?.isResumed) && (await findExisting(ctx, item))
     if (existing) return repeated(ctx, item, existing)
     throw operatorUnavailable(start.retryAfterMs)
   }
@@ -102,13 +103,13 @@ export async function collect(ctx: Context, raw: CollectInput): Promise<Initiati
   // The loser of a race for a reference reads in a second statement: by then the winner has committed.
   if (made.outcome === 'duplicate') return repeated(ctx, item, await findExisting(ctx, item))
   if (made.outcome === 'unauthenticated') throw await whyTurnedAway(ctx)
-  ctx.sequencer.nudge()
+  ctx.sequencer.notify()
 
   return askPayer(ctx, item, made, deadline)
 }
 
 /** @throws DomainError DUPLICATE_REFERENCE, PAYMENT_REFUSED */
-function repeated(ctx: Context, item: Item, existing: Existing | undefined): Initiation {
+function repeated(ctx: Context, item: InitiationItem, existing: Existing | undefined): Initiation {
   const { amount: asked, provider: paymentMethod, phone: payer } = item
   if (isOwn(ctx, existing, { type: 'pay', amount: asked, paymentMethod, phone: payer }))
     return answered(existing)
@@ -125,7 +126,7 @@ export const collectMany = sqlFunctionOfMany('collect_many', {
 })
 
 const collecting = shareStatement(
-  async (pool: Pool, items: readonly Item[], waits: boolean): Promise<Made[]> => {
+  async (pool: Pool, items: readonly InitiationItem[], waits: boolean): Promise<Made[]> => {
     const rows = await collectMany(pool, items, {
       lifetimeMs: limits.collectionLifetimeMs,
       fenceMs: limits.operatorFenceMs,
@@ -134,5 +135,5 @@ const collecting = shareStatement(
     })
     return rows as Made[]
   },
-  ({ merchantId }: Item) => merchantId,
+  ({ merchantId }: InitiationItem) => merchantId,
 )

@@ -27,7 +27,7 @@ CREATE OR REPLACE FUNCTION collect_many(
     FROM unnest(merchant_ids, api_key_ids, api_key_versions, providers, phones, amounts, refs, requests,
       identities, client_addresses)
       WITH ORDINALITY AS i (merchant_id, api_key_id, api_key_version, provider, phone, amount, reference,
-        request, identity, address, place)
+        request, identity, address, ordinal)
     LEFT JOIN LATERAL account_of_caller(i.merchant_id, i.api_key_id, i.api_key_version, i.address)
       AS account ON true
     LEFT JOIN LATERAL (
@@ -41,7 +41,7 @@ CREATE OR REPLACE FUNCTION collect_many(
       status, reference, request_data, expires_at, created_at, correlation_id)
     SELECT id, merchant_id, 'pay', provider, phone, amount, 'pending', reference, request,
       clock.now + lifetime_ms * interval '1 millisecond', clock.now, coalesce(identity, gen_random_uuid())
-    FROM item, clock WHERE id IS NOT NULL ORDER BY merchant_id, reference, place
+    FROM item, clock WHERE id IS NOT NULL ORDER BY merchant_id, reference, ordinal
     ON CONFLICT (reference, merchant_id) DO NOTHING
     RETURNING id, merchant_id, payment_method, customer_phone, amount, status, reference, created_at,
       correlation_id
@@ -55,24 +55,24 @@ CREATE OR REPLACE FUNCTION collect_many(
       CASE WHEN is_orphan THEN clock.now END, clock.now
     FROM made JOIN item ON item.id = made.id, clock ORDER BY made.id
     RETURNING id, transaction_id, correlation_id
-  ), told AS (
+  ), events AS (
     INSERT INTO event (merchant_id, type, data, created_at)
     SELECT merchant_id, 'payment_pending', jsonb_build_object(
       'transaction_id', id, 'reference', reference, 'amount', amount, 'currency', 'XOF', 'payment_method',
       payment_method, 'customer_phone', customer_phone, 'status', status), created_at
     FROM made ORDER BY id
   ), entry AS (
-    INSERT INTO audit_entry (merchant_id, actor, address, request_id, door, operation, is_payment, target,
+    INSERT INTO audit_entry (merchant_id, actor, address, request_id, channel, operation, is_payment, target,
       after)
-    SELECT r.merchant_id, r.actor, r.address, r.request_id, r.door, r.operation, true,
+    SELECT r.merchant_id, r.actor, r.address, r.request_id, r.channel, r.operation, true,
       'transaction:' || made.id, jsonb_build_object('amount', made.amount, 'reference', made.reference)
     FROM made JOIN item ON item.id = made.id
     JOIN unnest(recordings) WITH ORDINALITY
-      AS r (merchant_id, actor, address, request_id, door, operation, place) ON r.place = item.place
-    ORDER BY r.place
+      AS r (merchant_id, actor, address, request_id, channel, operation, ordinal) ON r.ordinal = item.ordinal
+    ORDER BY r.ordinal
     RETURNING merchant_id, id
   ), unsealed AS (
-    INSERT INTO audit_unsealed (merchant_id, entry_id) SELECT merchant_id, id FROM entry
+    INSERT INTO audit_unchained (merchant_id, entry_id) SELECT merchant_id, id FROM entry
   )
   SELECT CASE WHEN made.id IS NOT NULL THEN 'made' WHEN item.active THEN 'duplicate'
       ELSE 'unauthenticated' END,
@@ -80,7 +80,7 @@ CREATE OR REPLACE FUNCTION collect_many(
   FROM item
   LEFT JOIN made ON made.id = item.id
   LEFT JOIN asked ON asked.transaction_id = made.id
-  ORDER BY item.place
+  ORDER BY item.ordinal
 $$;
 
 REVOKE EXECUTE ON FUNCTION collect_many FROM PUBLIC;

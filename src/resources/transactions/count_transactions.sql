@@ -1,5 +1,5 @@
 -- Notes for each statement how many transactions came, changed and went, per bucket of 1,024 ids;
--- `fold_transaction_counts` adds the notes up.
+-- `compact_transaction_counts` adds the notes up.
 CREATE OR REPLACE FUNCTION count_transactions() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 BEGIN

@@ -25,8 +25,8 @@ BEGIN
     RETURN QUERY SELECT 'decided', paid.merchant_id, paid.id, NULL::bigint;
     RETURN;
   END IF;
-  amount := decided.said_amount - decided.asked_amount;
-  INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+  amount := decided.confirmed_amount - decided.requested_amount;
+  INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
   VALUES (paid.merchant_id, 'transaction:' || paid.id,
     CASE verdict WHEN 'credited' THEN 'excess_credit' ELSE 'excess_return' END::ledger_step, 'unallocated',
     CASE verdict WHEN 'credited' THEN 'available' ELSE clearing_account(paid.payment_method) END, amount, at);

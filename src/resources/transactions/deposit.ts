@@ -38,7 +38,7 @@ export async function deposit(ctx: Context, raw: DepositInput): Promise<Initiati
     provider: input.paymentMethod,
     phone: input.customerPhone,
     amount: input.amount,
-    reference: input.reference ?? `dp_${ctx.effect?.id ?? randomBytes(16).toString('hex')}`,
+    reference: input.reference ?? `dp_${ctx.idempotentOperation?.id ?? randomBytes(16).toString('hex')}`,
     identity: await identityOf(ctx, 'disburse', input.reference),
     refundOfId: null,
     request: requestData({

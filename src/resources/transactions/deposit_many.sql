@@ -1,15 +1,15 @@
--- Records deposits: the payment, its money set aside, the intent to ask the operator, the event and the
--- audit entry, all or nothing. Judged are first the credential, then the reference, then of a refund what it
--- gives back, then the halt, then the money: what is covered is made, in the order of arrival. A deposit of
--- the threshold and more, of a merchant whose approvals cover deposits, waits for people: its `outcome` is
--- `waits`, its money is set aside, and no operator is asked. `allowances` are of callers who are limited per
--- day: where one is beyond it, nothing of the call stays. `identities` are what the operators are asked
+-- Records deposits: the payment, its money set aside, the intent to ask the operator, the event and the audit
+-- entry, all or nothing. Judged are first the credential, then the reference, then of a refund what it gives
+-- back, then the halt, then the money: what is covered is made, in the order of arrival. A deposit of the
+-- threshold and more, of a merchant whose approvals cover deposits, waits for people: its `outcome` is
+-- `waits`, its money is set aside, and no operator is asked. `daily_limits` are of callers who are limited
+-- per day: where one is beyond it, nothing of the call stays. `identities` are what the operators are asked
 -- under; what an orphan of the operator has is asked about and never sent. The same reference twice in one
 -- call is judged as in two calls.
 CREATE OR REPLACE FUNCTION deposit_many(
   merchant_ids int[], api_key_ids int[], api_key_versions int[], providers provider[], phones text[],
   amounts bigint[], refs text[], requests jsonb[], refund_of_ids bigint[], identities uuid[],
-  client_addresses text[], recordings audit_recording[], allowances key_allowance[], fence_ms bigint,
+  client_addresses text[], recordings audit_recording[], daily_limits daily_limit[], fence_ms bigint,
   first_check_ms bigint, approval_ms bigint, waits boolean
 ) RETURNS TABLE (
   outcome text, transaction_id bigint, request_id bigint, correlation_id uuid,
@@ -28,7 +28,7 @@ DECLARE
   request_ids bigint[];
   correlation_ids uuid[];
   -- Money was kept for one of theirs that was not made after all.
-  misled int[];
+  wrongly_declined int[];
 BEGIN
   PERFORM share_access(merchant_ids, waits);
   -- What is given back of a collection changes under its lock only.
@@ -46,8 +46,8 @@ BEGIN
     outcome := outcomes[nth];
     IF outcome = 'made' AND recorded[nth] IS NULL THEN
       outcome := 'duplicate';
-      misled := misled || merchant_ids[nth];
-    ELSIF outcome = 'short' AND merchant_ids[nth] = ANY (misled) THEN
+      wrongly_declined := wrongly_declined || merchant_ids[nth];
+    ELSIF outcome = 'short' AND merchant_ids[nth] = ANY (wrongly_declined) THEN
       outcome := 'again';
     END IF;
     transaction_id := CASE WHEN outcome = 'made' THEN ids[nth] END;
@@ -55,8 +55,8 @@ BEGIN
     correlation_id := correlation_ids[nth];
     created_at := CASE WHEN outcome = 'made' THEN at END;
     is_orphan := coalesce(ids[nth] = ANY (orphans), false);
-    IF outcome = 'made' AND (allowances[nth]).api_key_id IS NOT NULL THEN
-      PERFORM take_allowance(allowances[nth], amounts[nth]);
+    IF outcome = 'made' AND (daily_limits[nth]).api_key_id IS NOT NULL THEN
+      PERFORM take_daily_limit(daily_limits[nth], amounts[nth]);
     END IF;
     IF outcome = 'made' AND ids[nth] = ANY (waiting) THEN outcome := 'waits'; END IF;
     RETURN NEXT;

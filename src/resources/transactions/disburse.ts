@@ -1,8 +1,8 @@
 import { actorOf } from '../../identity/actor.ts'
-import { checkCaps } from '../../identity/caps.ts'
+import { checkKeyLimits } from '../../identity/key-limits.ts'
 import { whyTurnedAway } from '../../identity/credentials.ts'
 import type { Context } from '../../context.ts'
-import { afterOthers } from '../../shared/flights.ts'
+import { afterOthers } from '../../shared/single-flight.ts'
 import { sqlFunctionOfMany, sqlType } from '../../database/sql-function.ts'
 import { awaitEvent } from '../../events/await-event.ts'
 import { isTransactionEvent, type LogEvent } from '../../events/catalogue.ts'
@@ -11,7 +11,7 @@ import type { Operator } from '../../operators/registry.ts'
 import { newRequest, type OpenRequest } from '../../requests/open-request.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
-import { sendDeadline, type Sent } from '../../requests/send.ts'
+import { sendDeadline, type SendOutcome } from '../../requests/send.ts'
 import { paymentOutTypes, recordsPaymentsOut } from '../record-payment.ts'
 import {
   answered,
@@ -21,7 +21,7 @@ import {
   findExisting,
   type Initiation,
   isOwn,
-  type Item,
+  type InitiationItem,
   madeTypes,
   notSent,
   operatorUnavailable,
@@ -29,7 +29,7 @@ import {
 } from './initiation.ts'
 
 /** A deposit, or a refund: a deposit that gives a collection back. */
-export interface DisburseItem extends Item {
+export interface DisburseItem extends InitiationItem {
   refundOfId: bigint | null
 }
 
@@ -45,14 +45,14 @@ export interface DisburseItem extends Item {
  *   failed, the money free again; `detail.initiation`), OVERLOADED
  */
 export function disburse(ctx: Context, item: DisburseItem): Promise<Initiation> {
-  checkCaps(actorOf(ctx), item)
+  checkKeyLimits(actorOf(ctx), item)
   return whileAnybodyWaits(ctx, async (until) => {
     const operator = connectedOperator(ctx, item.provider)
     // From before the fence stands, so that nothing leaves behind it.
     const deadline = sendDeadline(operator, 'disburse')
     const made = await record(ctx, operator, item)
     if ('phone' in made) return answered(await outcomeOf(ctx, made, until))
-    ctx.sequencer.nudge()
+    ctx.sequencer.notify()
     if (made.outcome === 'waits') return initiationOf(item, made, 'pending_approval')
 
     const sending = made.isOrphan
@@ -69,7 +69,7 @@ function initiationOf(
   item: DisburseItem,
   made: Pick<Extract<Made, { outcome: 'waits' }>, 'transactionId' | 'createdAt'>,
   status: Initiation['status'],
-  refusal: Sent['refusal'] = null,
+  refusal: SendOutcome['refusal'] = null,
 ): Initiation {
   return {
     transactionId: made.transactionId,

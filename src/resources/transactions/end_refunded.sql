@@ -11,7 +11,8 @@ BEGIN
     RETURNING t.*, t AS self
   )
   INSERT INTO event (merchant_id, type, data, created_at)
-  SELECT e.merchant_id, 'payment_reversed', payment_told(e.self, 'success', NULL) || '{"refunded": true}', at
+  SELECT e.merchant_id, 'payment_reversed', payment_event_data(e.self, 'success', NULL) ||
+    '{"refunded": true}', at
   FROM ended e ORDER BY e.merchant_id, e.id;
 END $$;
 

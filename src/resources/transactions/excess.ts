@@ -21,20 +21,21 @@ export interface Excess {
   reference: string
   paymentMethod: Provider
   /** Whole XOF; the excess is the difference. */
-  askedAmount: Xof
-  saidAmount: Xof
+  requestedAmount: Xof
+  confirmedAmount: Xof
   createdAt: Date
 }
 
 /** What a person decides: the excess is the merchant's, or it was given back to the payer. */
-export type Verdict = 'credited' | 'returned'
+export type ExcessVerdict = 'credited' | 'returned'
 
 /** The open excesses of every merchant, oldest first, at most 200. */
 export async function listExcesses(services: Pick<Services, 'database'>): Promise<Excess[]> {
   const { rows } = await asPlatform(services, seesAll).pool.query<Excess>({
     name: 'open_excesses',
     text: `SELECT x.id, x.merchant_id AS "merchantId", x.transaction_id AS "transactionId", t.reference,
-        t.payment_method AS "paymentMethod", x.asked_amount AS "askedAmount", x.said_amount AS "saidAmount",
+        t.payment_method AS "paymentMethod", x.requested_amount AS "requestedAmount",
+          x.confirmed_amount AS "confirmedAmount",
         x.created_at AS "createdAt"
       FROM settlement_exception x
       JOIN transaction t ON t.merchant_id = x.merchant_id AND t.id = x.transaction_id
@@ -63,7 +64,7 @@ const decisionInput = z.object({
  */
 export async function decideExcess(
   services: Pick<Services, 'database'>,
-  verdict: Verdict,
+  verdict: ExcessVerdict,
   raw: { id: string | undefined; by: string | undefined; reason: string | undefined },
 ): Promise<{ merchantId: number; transactionId: bigint; amount: Xof }> {
   const { id, by, reason } = readInput(decisionInput, raw)
@@ -84,7 +85,7 @@ export async function decideExcess(
 const decide = sqlFunction('decide_excess', {
   takes: {
     exceptionId: 'int',
-    verdict: sqlType<Verdict>('settlement_exception_state'),
+    verdict: sqlType<ExcessVerdict>('settlement_exception_state'),
     person: 'text',
     why: 'text',
   },

@@ -1,16 +1,16 @@
 import type { Recording } from '../../audit/audit-log.ts'
-import type { Caller } from '../../identity/actor.ts'
+import type { AccountCaller } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
-import { shareFlight } from '../../shared/flights.ts'
+import { singleFlight } from '../../shared/single-flight.ts'
 import { failureOf, failureReasons } from '../../operators/failure-reasons.ts'
 import type { Operator } from '../../operators/registry.ts'
-import { causeOf, newRequest, type OpenRequest } from '../../requests/open-request.ts'
+import { originOf, newRequest, type OpenRequest } from '../../requests/open-request.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import type { Xof } from '../../shared/money.ts'
 import type { Provider } from '../../shared/providers.ts'
-import { type Sent, sendRequest } from '../../requests/send.ts'
+import { type SendOutcome, sendRequest } from '../../requests/send.ts'
 import type { TransactionStatus } from './states.ts'
 
 /** The payment initiation result (specification). */
@@ -29,7 +29,7 @@ export interface Initiation {
 }
 
 /** What is to be made, and for whom. */
-export interface Item extends Caller {
+export interface InitiationItem extends AccountCaller {
   recording: Recording
   provider: Provider
   phone: string
@@ -67,7 +67,7 @@ export type Existing = Initiation & {
 /** The merchant's transaction of that reference. */
 export async function findExisting(
   ctx: Context,
-  { reference, merchantId }: Pick<Item, 'reference' | 'merchantId'>,
+  { reference, merchantId }: Pick<InitiationItem, 'reference' | 'merchantId'>,
 ): Promise<Existing | undefined> {
   const { rows } = await ctx.database.merchantPool.query<Existing>({
     name: 'existing_transaction',
@@ -91,9 +91,9 @@ export function isOwn(
   asked: Pick<Existing, 'type'> & Partial<Existing>,
 ): existing is Existing {
   return (
-    ctx.effect?.isResumed === true &&
+    ctx.idempotentOperation?.isResumed === true &&
     existing !== undefined &&
-    existing.initiatedAt >= ctx.effect.since &&
+    existing.initiatedAt >= ctx.idempotentOperation.since &&
     Object.entries(asked).every(([name, value]) => existing[name as keyof Existing] === value)
   )
 }
@@ -121,19 +121,19 @@ export async function sendOnce(
   request: OpenRequest,
   deadline: Date,
   open: TransactionStatus,
-): Promise<Sent> {
+): Promise<SendOutcome> {
   try {
-    return await shareFlight(ctx, `send:${request.id}`, () =>
+    return await singleFlight(ctx, `send:${request.id}`, () =>
       sendRequest(ctx, request, 'interactive', deadline),
     )
   } catch (error) {
-    ctx.log.error({ err: error, about: causeOf(request) }, 'an answer of an operator was not noted')
+    ctx.log.error({ err: error, about: originOf(request) }, 'an answer of an operator was not noted')
     return notSent(open)
   }
 }
 
 /** The answer about a payment of which nothing is known yet. */
-export function notSent(open: TransactionStatus): Sent {
+export function notSent(open: TransactionStatus): SendOutcome {
   return { status: open, paymentUrl: null, reached: false, refusal: null }
 }
 
@@ -162,7 +162,7 @@ export interface MadeCollection {
  */
 export async function askPayer(
   ctx: Context,
-  item: Pick<Item, 'merchantId' | 'provider' | 'amount' | 'phone' | 'reference' | 'request'>,
+  item: Pick<InitiationItem, 'merchantId' | 'provider' | 'amount' | 'phone' | 'reference' | 'request'>,
   made: MadeCollection,
   deadline: Date,
 ): Promise<Initiation> {

@@ -12,24 +12,24 @@ DECLARE
   item record;
   merchant int;
   -- What the merchant has left.
-  rest bigint;
+  remaining bigint;
   refunded bigint[];
 BEGIN
   ids := array_fill(NULL::bigint, ARRAY[cardinality(merchant_ids)]);
   orphans := '{}';
   waiting := '{}';
   FOR item IN
-    SELECT i.merchant_id, i.amount, i.refund_of_id, i.place, account.id AS account_id, old.found,
+    SELECT i.merchant_id, i.amount, i.refund_of_id, i.ordinal, account.id AS account_id, old.found,
       CASE WHEN account.payouts_require_approval AND account.approvals_cover_deposits
         THEN account.approval_threshold END AS threshold,
-      original.rest AS refundable, balance.available, orphan.provider IS NOT NULL AS is_orphan,
+      original.remaining AS refundable, balance.available, orphan.provider IS NOT NULL AS is_orphan,
       orphan.provider <> i.provider AS is_elsewhere,
       (SELECT service_now() + (clock_timestamp() - now())) AS now,
       EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS NULL) AS halted
     FROM unnest(merchant_ids, api_key_ids, api_key_versions, providers, amounts, refs, refund_of_ids,
       identities, client_addresses)
       WITH ORDINALITY AS i (merchant_id, api_key_id, api_key_version, provider, amount, reference,
-        refund_of_id, identity, address, place)
+        refund_of_id, identity, address, ordinal)
     LEFT JOIN LATERAL account_of_caller(i.merchant_id, i.api_key_id, i.api_key_version, i.address)
       AS account ON true
     LEFT JOIN LATERAL (
@@ -43,7 +43,7 @@ BEGIN
       SELECT t.settled_amount - (
         SELECT coalesce(sum(CASE WHEN r.status = 'success' THEN r.settled_amount
           WHEN r.status IN ('pending', 'processing') THEN r.amount END), 0)
-        FROM transaction r WHERE r.refund_of_id = t.id) AS rest
+        FROM transaction r WHERE r.refund_of_id = t.id) AS remaining
       FROM transaction t
       WHERE t.id = i.refund_of_id AND t.merchant_id = i.merchant_id AND t.transaction_type = 'pay'
         AND t.status = 'success'
@@ -58,28 +58,28 @@ BEGIN
       SELECT o.provider FROM operator_orphan o WHERE o.correlation_id = i.identity
         ORDER BY o.provider <> i.provider LIMIT 1
     ) AS orphan ON true
-    ORDER BY i.merchant_id, i.place
+    ORDER BY i.merchant_id, i.ordinal
   LOOP
     at := item.now::timestamptz(3);
     IF merchant IS DISTINCT FROM item.merchant_id THEN
       merchant := item.merchant_id;
-      rest := item.available;
+      remaining := item.available;
     END IF;
-    outcomes[item.place] := CASE
+    outcomes[item.ordinal] := CASE
       WHEN item.account_id IS NULL THEN 'unauthenticated'
       WHEN item.found OR item.is_elsewhere THEN 'duplicate'
       WHEN item.refund_of_id IS NOT NULL AND item.refundable IS NULL THEN 'not_refundable'
       WHEN item.amount > item.refundable THEN 'too_large'
       WHEN item.halted THEN 'halted'
       WHEN item.refund_of_id = ANY (refunded) THEN 'again'
-      WHEN item.amount <= rest THEN 'made'
+      WHEN item.amount <= remaining THEN 'made'
       ELSE 'short' END;
-    IF outcomes[item.place] = 'made' THEN
-      rest := rest - item.amount;
-      ids[item.place] := nextval('transaction_id_seq');
-      IF item.is_orphan THEN orphans := orphans || ids[item.place];
+    IF outcomes[item.ordinal] = 'made' THEN
+      remaining := remaining - item.amount;
+      ids[item.ordinal] := nextval('transaction_id_seq');
+      IF item.is_orphan THEN orphans := orphans || ids[item.ordinal];
       -- What the operator executed already is not asked about again.
-      ELSIF item.amount >= item.threshold THEN waiting := waiting || ids[item.place]; END IF;
+      ELSIF item.amount >= item.threshold THEN waiting := waiting || ids[item.ordinal]; END IF;
       IF item.refund_of_id IS NOT NULL THEN refunded := refunded || item.refund_of_id; END IF;
     END IF;
   END LOOP;

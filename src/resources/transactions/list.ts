@@ -69,11 +69,11 @@ export async function countTransactions(
   return Number(rows[0]?.n ?? 0)
 }
 
-const fold = sqlFunction('fold_transaction_counts', { takes: { take: 'int' }, gives: 'int' })
+const fold = sqlFunction('compact_transaction_counts', { takes: { take: 'int' }, gives: 'int' })
 
 /** Adds what changed in the numbers of transactions to their counts. @returns how many changes that were */
-export function foldCounts(pool: Pool): Promise<number> {
-  return fold(pool, { take: limits.countsFoldMax })
+export function compactCounts(pool: Pool): Promise<number> {
+  return fold(pool, { take: limits.countsCompactMax })
 }
 
 const transactionAt = sqlFunction('transaction_at', {

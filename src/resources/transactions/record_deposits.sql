@@ -11,7 +11,7 @@ CREATE OR REPLACE FUNCTION record_deposits(
 #variable_conflict use_column
 DECLARE
   made record;
-  place int;
+  ordinal int;
 BEGIN
   FOR made IN
     WITH made AS (
@@ -27,19 +27,19 @@ BEGIN
       RETURNING id, merchant_id, payment_method, customer_phone, amount, status, reference, refund_of_id,
         correlation_id, transaction AS self
     ), reserved AS (
-      INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+      INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
       SELECT merchant_id, 'transaction:' || id, 'reserve', 'available', 'reserved', amount, at FROM made
         ORDER BY merchant_id, id
-    ), told AS (
+    ), events AS (
       INSERT INTO event (merchant_id, type, data, created_at)
-      SELECT merchant_id, 'deposit_' || status, deposit_told(self, NULL, CASE status WHEN 'pending'
+      SELECT merchant_id, 'deposit_' || status, deposit_event_data(self, NULL, CASE status WHEN 'pending'
         THEN 'pending' END), at
       FROM made ORDER BY merchant_id, id
     ), waits AS (
       INSERT INTO deposit_approval (transaction_id, merchant_id, approval_digest, approval_expires_at,
         approvals_required, maker, maker_member_id)
       SELECT made.id, made.merchant_id, deposit_digest(self), at + approval_ms * interval '1 millisecond',
-        m.approvals_required, r.actor, nullif(member_behind(made.merchant_id, r.actor), 0)
+        m.approvals_required, r.actor, nullif(acting_member(made.merchant_id, r.actor), 0)
       FROM made JOIN merchant m ON m.id = made.merchant_id
       CROSS JOIN LATERAL (SELECT (recordings[array_position(ids, made.id)]).actor) AS r
       WHERE made.status = 'pending'
@@ -55,25 +55,25 @@ BEGIN
       FROM made WHERE status <> 'pending' ORDER BY id
       RETURNING id, transaction_id, correlation_id
     ), entry AS (
-      INSERT INTO audit_entry (merchant_id, actor, address, request_id, door, operation, is_payment, target,
-        after)
-      SELECT r.merchant_id, r.actor, r.address, r.request_id, r.door, r.operation, true,
+      INSERT INTO audit_entry (merchant_id, actor, address, request_id, channel, operation, is_payment,
+        target, after)
+      SELECT r.merchant_id, r.actor, r.address, r.request_id, r.channel, r.operation, true,
         'transaction:' || made.id, jsonb_build_object('amount', made.amount, 'reference', made.reference)
       FROM unnest(recordings, ids) WITH ORDINALITY
-        AS r (merchant_id, actor, address, request_id, door, operation, made_id, place)
+        AS r (merchant_id, actor, address, request_id, channel, operation, made_id, ordinal)
       JOIN made ON made.id = r.made_id
-      ORDER BY r.place
+      ORDER BY r.ordinal
       RETURNING merchant_id, id
     ), unsealed AS (
-      INSERT INTO audit_unsealed (merchant_id, entry_id) SELECT merchant_id, id FROM entry
+      INSERT INTO audit_unchained (merchant_id, entry_id) SELECT merchant_id, id FROM entry
     )
     SELECT made.id AS transaction_id, asked.id, asked.correlation_id
     FROM made LEFT JOIN asked ON asked.transaction_id = made.id
   LOOP
-    place := array_position(ids, made.transaction_id);
-    request_ids[place] := made.id;
-    correlation_ids[place] := made.correlation_id;
-    recorded[place] := true;
+    ordinal := array_position(ids, made.transaction_id);
+    request_ids[ordinal] := made.id;
+    correlation_ids[ordinal] := made.correlation_id;
+    recorded[ordinal] := true;
   END LOOP;
 END $$;
 

@@ -36,8 +36,8 @@ export async function refundTransaction(ctx: Context, raw: RefundInput): Promise
   const caller = callerOf(ctx)
   const input = readInput(refundInput, raw)
   const refundOfId = input.id
-  const named = input.reference ?? `rf_${ctx.effect?.id ?? randomBytes(16).toString('hex')}`
-  if (ctx.effect?.isResumed) {
+  const named = input.reference ?? `rf_${ctx.idempotentOperation?.id ?? randomBytes(16).toString('hex')}`
+  if (ctx.idempotentOperation?.isResumed) {
     // The collection looks different since: what was begun is found by its name.
     const begun = await findExisting(ctx, { reference: named, merchantId: caller.merchantId })
     const asked = input.amount == null ? {} : { amount: input.amount }

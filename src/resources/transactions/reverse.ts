@@ -3,7 +3,7 @@ import type { Pool } from 'pg'
 import { shareStatement } from '../../database/batch.ts'
 import type { Evidence } from '../../operators/operator.ts'
 import { invariant } from '../../shared/invariant.ts'
-import { proofOf } from '../../requests/ending.ts'
+import { evidenceJson } from '../../requests/outcome.ts'
 import type { RequestServices } from '../../requests/subjects.ts'
 import { type TransactionStatus, transactionStates } from './states.ts'
 
@@ -32,7 +32,7 @@ export async function reverseTransaction(
   evidence: Evidence,
 ): Promise<Reversal> {
   const reversal = await services.batches.run(reversing, { transactionId, evidence })
-  if (reversal.moved) services.sequencer.nudge()
+  if (reversal.moved) services.sequencer.notify()
   if (reversal.moved && reversal.shortfall) {
     const { shortfall } = reversal
     services.log.error({ transactionId, shortfall }, 'a merchant owes what an operator took back')
@@ -56,7 +56,7 @@ export const reverseMany = sqlFunctionOfMany('reverse_many', {
   each: { transactionId: 'bigint', source: 'text', evidence: 'jsonb' },
   takes: {},
   gives: {
-    place: 'int',
+    ordinal: 'int',
     moved: 'boolean',
     status: sqlType<TransactionStatus>('transaction_status'),
     shortfall: 'bigint?',
@@ -68,7 +68,7 @@ const reversing = shareStatement(async (pool: Pool, items: readonly Item[]): Pro
   const reversals = items.map(({ transactionId, evidence }) => ({
     transactionId,
     source: 'query',
-    evidence: { by: 'query', reversed: true, ...proofOf(evidence) },
+    evidence: { by: 'query', reversed: true, ...evidenceJson(evidence) },
   }))
   const rows = await reverseMany(pool, reversals, {})
   invariant(rows.length === items.length, 'every transaction that is reversed exists')

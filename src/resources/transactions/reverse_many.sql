@@ -2,7 +2,7 @@
 -- balance is dated when it had it, not when it began to wait for it: lines of a statement are in the order in
 -- which their money moved. Otherwise these are as before.
 CREATE OR REPLACE FUNCTION reverse_many(transaction_ids bigint[], sources text[], evidences jsonb[])
-RETURNS TABLE (place int, moved boolean, status transaction_status, shortfall bigint, amount bigint)
+RETURNS TABLE (ordinal int, moved boolean, status transaction_status, shortfall bigint, amount bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
@@ -17,23 +17,24 @@ BEGIN
   at := service_now() + (clock_timestamp() - now());
   RETURN QUERY
   WITH item AS (
-    SELECT i.*, i.ordinality::int AS place
+    SELECT i.*, i.ordinality::int AS ordinal
     FROM unnest(transaction_ids, sources, evidences) WITH ORDINALITY AS i (id, source, evidence, ordinality)
   ), chosen AS (
-    SELECT DISTINCT ON (i.id) i.* FROM item i ORDER BY i.id, i.place
+    SELECT DISTINCT ON (i.id) i.* FROM item i ORDER BY i.id, i.ordinal
   ), allowed AS (
-    SELECT c.id, c.place, c.evidence, t.merchant_id, t.status AS was, x.id AS exception_id,
+    SELECT c.id, c.ordinal, c.evidence, t.merchant_id, t.status AS was, x.id AS exception_id,
       -- What a person credited beyond what was asked goes back like the rest.
-      t.settled_amount + CASE x.state WHEN 'credited' THEN x.said_amount - x.asked_amount
+      t.settled_amount + CASE x.state WHEN 'credited' THEN x.confirmed_amount - x.requested_amount
         ELSE 0 END AS amount,
-      CASE x.state WHEN 'open' THEN x.said_amount - x.asked_amount ELSE 0 END AS unallocated
+      CASE x.state WHEN 'open' THEN x.confirmed_amount - x.requested_amount ELSE 0 END AS unallocated
     FROM chosen c
     JOIN transaction t ON t.id = ANY (transaction_ids) AND t.id = c.id AND t.transaction_type = 'pay'
     LEFT JOIN settlement_exception x ON x.merchant_id = t.merchant_id AND x.transaction_id = t.id
     WHERE c.source = 'query' AND CASE t.status
       -- Refunds gave all of it back to the payer, and the operator takes it back as well: its own way, once.
       WHEN 'reversed' THEN NOT EXISTS (
-        SELECT FROM movement m WHERE m.cause = 'transaction:' || t.id AND m.step IN ('reverse', 'shortfall'))
+        SELECT FROM ledger_entry m WHERE m.origin = 'transaction:' || t.id
+          AND m.step IN ('reverse', 'shortfall'))
       ELSE EXISTS (
         SELECT FROM lifecycle_move m
         WHERE m.lifecycle = 'transaction' AND m.from_status = t.status::text AND m.to_status = 'reversed') END
@@ -45,15 +46,15 @@ BEGIN
   ), changed AS (
     UPDATE transaction t SET status = 'reversed', evidence_source = 'query'
     FROM split s WHERE t.id = ANY (transaction_ids) AND t.id = s.id
-    RETURNING t.*, s.place, s.was, s.evidence, s.taken, s.amount - s.taken AS rest, s.unallocated,
+    RETURNING t.*, s.ordinal, s.was, s.evidence, s.taken, s.amount - s.taken AS remaining, s.unallocated,
       s.exception_id
   ), given_back AS (
-    INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+    INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
     SELECT c.merchant_id, 'transaction:' || c.id, side.step, side.account,
       clearing_account(c.payment_method), side.amount, at
     FROM changed c CROSS JOIN LATERAL (VALUES
       ('reverse'::ledger_step, 'available'::ledger_account, c.taken),
-      ('shortfall'::ledger_step, 'suspense'::ledger_account, c.rest),
+      ('shortfall'::ledger_step, 'suspense'::ledger_account, c.remaining),
       ('excess_return'::ledger_step, 'unallocated'::ledger_account, c.unallocated)
     ) AS side (step, account, amount)
     WHERE side.amount > 0 ORDER BY c.merchant_id, c.id
@@ -62,24 +63,24 @@ BEGIN
     SET state = 'returned', decided_by = 'operator', reason = 'The operator took the payment back.',
       decided_at = at
     FROM changed c WHERE x.id = c.exception_id AND x.state = 'open'
-  ), told AS (
+  ), events AS (
     INSERT INTO event (merchant_id, type, data, created_at)
     SELECT c.merchant_id, 'payment_reversed', jsonb_strip_nulls(jsonb_build_object(
-      'transaction_id', c.id, 'reference', c.reference, 'amount', c.taken + c.rest, 'currency', 'XOF',
+      'transaction_id', c.id, 'reference', c.reference, 'amount', c.taken + c.remaining, 'currency', 'XOF',
       'payment_method', c.payment_method, 'customer_phone', c.customer_phone, 'status', c.status,
-      'previous_status', c.was, 'late', c.late, 'shortfall', nullif(c.rest, 0))), at
+      'previous_status', c.was, 'late', c.late, 'shortfall', nullif(c.remaining, 0))), at
     FROM changed c ORDER BY c.merchant_id, c.id
   ), answered AS (
     UPDATE operator_request r SET next_check_at = NULL, evidence = coalesce(c.evidence, r.evidence)
     FROM changed c
     WHERE r.merchant_id = c.merchant_id AND r.transaction_id = c.id AND r.kind = 'collect'
   )
-  SELECT i.place, c.id IS NOT NULL AND c.place = i.place, coalesce(c.status, t.status), c.rest,
-    c.taken + c.rest + c.unallocated
+  SELECT i.ordinal, c.id IS NOT NULL AND c.ordinal = i.ordinal, coalesce(c.status, t.status), c.remaining,
+    c.taken + c.remaining + c.unallocated
   FROM item i
   JOIN transaction t ON t.id = ANY (transaction_ids) AND t.id = i.id
   LEFT JOIN changed c ON c.id = i.id
-  ORDER BY i.place;
+  ORDER BY i.ordinal;
 END $$;
 
 REVOKE EXECUTE ON FUNCTION reverse_many FROM PUBLIC;

@@ -1,5 +1,5 @@
 import { sqlFunctionOfMany, sqlType } from '../../database/sql-function.ts'
-import { outcomeTypes } from '../../requests/ending.ts'
+import { outcomeTypes } from '../../requests/outcome.ts'
 import { settlesPaymentsOut } from '../settle-payment-out.ts'
 import type { TransactionStatus } from './states.ts'
 
@@ -11,12 +11,12 @@ export const settleDeposits = sqlFunctionOfMany('settle_deposits', {
     ...outcomeTypes,
   },
   takes: {},
-  gives: { place: 'int', moved: 'boolean', status: sqlType<TransactionStatus>('transaction_status') },
+  gives: { ordinal: 'int', moved: 'boolean', status: sqlType<TransactionStatus>('transaction_status') },
 })
 
 /** Ends a deposit or a refund. */
 export const settleDeposit = settlesPaymentsOut<TransactionStatus>({
-  cause: 'transaction',
+  origin: 'transaction',
   becomes: { success: 'success', failed: 'failed' },
   settleMany: (pool, ended) =>
     settleDeposits(

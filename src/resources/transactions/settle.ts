@@ -3,7 +3,12 @@ import type { Pool } from 'pg'
 import { shareStatement } from '../../database/batch.ts'
 import { invariant } from '../../shared/invariant.ts'
 import { limits } from '../../shared/limits.ts'
-import { noteOtherOutcome, type Outcome, outcomeArguments, outcomeTypes } from '../../requests/ending.ts'
+import {
+  reportOtherOutcome,
+  type RequestOutcome,
+  outcomeArguments,
+  outcomeTypes,
+} from '../../requests/outcome.ts'
 import type { RequestServices } from '../../requests/subjects.ts'
 import { type TransactionStatus, transactionStates } from './states.ts'
 
@@ -23,24 +28,24 @@ export interface Settlement {
 export async function settleTransaction(
   services: RequestServices,
   transactionId: bigint,
-  outcome: Outcome,
+  outcome: RequestOutcome,
 ): Promise<Settlement> {
   const settlement = await services.batches.run(settling, { transactionId, outcome })
   if (settlement.moved) {
-    services.sequencer.nudge()
+    services.sequencer.notify()
   } else if (settlement.status !== outcome.status) {
     // Another outcome came first, in the same call; what it left may still become this one.
     if (settlement.tied && transactionStates.canMove(settlement.status, outcome.status)) {
       return settleTransaction(services, transactionId, outcome)
     }
-    noteOtherOutcome(services, `transaction:${transactionId}`, settlement.status, outcome, false)
+    reportOtherOutcome(services, `transaction:${transactionId}`, settlement.status, outcome, false)
   }
   return settlement
 }
 
 interface Item {
   transactionId: bigint
-  outcome: Outcome
+  outcome: RequestOutcome
 }
 
 /** `tied`: several outcomes for it came in one call, and this was not the first. */
@@ -50,12 +55,12 @@ type Answer = Settlement & { tied: boolean }
 export const settleMany = sqlFunctionOfMany('settle_many', {
   each: {
     transactionId: 'bigint',
-    toStatus: sqlType<Outcome['status']>('transaction_status'),
+    toStatus: sqlType<RequestOutcome['status']>('transaction_status'),
     ...outcomeTypes,
   },
   takes: { lateCheckMs: 'bigint' },
   gives: {
-    place: 'int',
+    ordinal: 'int',
     transactionId: 'bigint',
     moved: 'boolean',
     fromStatus: sqlType<TransactionStatus>('transaction_status'),
@@ -66,8 +71,8 @@ export const settleMany = sqlFunctionOfMany('settle_many', {
 
 const settling = shareStatement(async (pool: Pool, items: readonly Item[]): Promise<Answer[]> => {
   const first = new Map<bigint, number>()
-  for (const [place, item] of items.entries()) {
-    if (!first.has(item.transactionId)) first.set(item.transactionId, place)
+  for (const [index, item] of items.entries()) {
+    if (!first.has(item.transactionId)) first.set(item.transactionId, index)
   }
   const outcomes = items.map(({ transactionId, outcome }) => ({
     transactionId,
@@ -76,5 +81,5 @@ const settling = shareStatement(async (pool: Pool, items: readonly Item[]): Prom
   }))
   const rows = await settleMany(pool, outcomes, { lateCheckMs: limits.lateCheckMs })
   invariant(rows.length === items.length, 'every transaction that is settled exists')
-  return rows.map((row, place) => ({ ...row, tied: first.get(items[place]?.transactionId ?? -1n) !== place }))
+  return rows.map((row, index) => ({ ...row, tied: first.get(items[index]?.transactionId ?? -1n) !== index }))
 })

@@ -6,7 +6,7 @@ CREATE OR REPLACE FUNCTION settle_deposits(
   transaction_ids bigint[], to_statuses transaction_status[], sources text[], amounts bigint[],
   operator_references text[], reasons text[], messages text[], evidences jsonb[], reversal_check_ms bigint[],
   attempts smallint[] DEFAULT NULL
-) RETURNS TABLE (place int, moved boolean, status transaction_status)
+) RETURNS TABLE (ordinal int, moved boolean, status transaction_status)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
   SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
@@ -16,23 +16,23 @@ DECLARE
   known bigint[];
   statuses transaction_status[];
   -- What was set aside; null where nothing may be settled.
-  helds bigint[];
+  sums bigint[];
   -- The last send, while its operator is not known to have it.
   sends smallint[];
   originals bigint[];
   nth int;
   -- Whom each outcome moves, what of it was set aside, and what is paid.
   ids bigint[] := array_fill(NULL::bigint, ARRAY[cardinality(transaction_ids)]);
-  held bigint[] := ids;
+  reserved bigint[] := ids;
   settled bigint[] := ids;
 BEGIN
-  SELECT array_agg(t.id), array_agg(t.status), array_agg(t.held),
+  SELECT array_agg(t.id), array_agg(t.status), array_agg(t.reserved),
     coalesce(array_agg(t.refund_of_id) FILTER (WHERE t.refund_of_id IS NOT NULL), '{}'), max(t.now)
-    INTO known, statuses, helds, originals, at
+    INTO known, statuses, sums, originals, at
   FROM (
     SELECT t.id, t.status, t.refund_of_id, (SELECT service_now()) AS now, CASE t.transaction_type
-      WHEN 'deposit' THEN (SELECT m.amount FROM movement m
-        WHERE m.cause = 'transaction:' || t.id AND m.step = 'reserve') END AS held
+      WHEN 'deposit' THEN (SELECT m.amount FROM ledger_entry m
+        WHERE m.origin = 'transaction:' || t.id AND m.step = 'reserve') END AS reserved
     FROM transaction t
     -- What they give back of is settled with them, and was there before them.
     WHERE t.id = ANY (transaction_ids || ARRAY(
@@ -53,12 +53,12 @@ BEGIN
   -- The first outcome that may move it does.
   FOR item IN 1 .. cardinality(transaction_ids) LOOP
     nth := array_position(known, transaction_ids[item]);
-    IF statuses[nth] = 'processing' AND helds[nth] IS NOT NULL AND to_statuses[item] IN ('success', 'failed')
+    IF statuses[nth] = 'processing' AND sums[nth] IS NOT NULL AND to_statuses[item] IN ('success', 'failed')
       AND (attempts[item] IS NULL OR attempts[item] = sends[nth]) THEN
       statuses[nth] := to_statuses[item];
       ids[item] := known[nth];
-      held[item] := helds[nth];
-      IF to_statuses[item] = 'success' THEN settled[item] := least(amounts[item], held[item]); END IF;
+      reserved[item] := sums[nth];
+      IF to_statuses[item] = 'success' THEN settled[item] := least(amounts[item], reserved[item]); END IF;
     END IF;
   END LOOP;
   WITH changed AS (
@@ -66,20 +66,20 @@ BEGIN
     SET status = i.to_status, settled_at = at, evidence_source = i.source,
       operator_reference = coalesce(i.operator_reference, t.operator_reference),
       failure_reason = i.reason, failure_message = i.message, settled_amount = i.settled
-    FROM unnest(ids, to_statuses, sources, held, settled, operator_references, reasons, messages, evidences,
-      reversal_check_ms)
-      AS i (id, to_status, source, held, settled, operator_reference, reason, message, evidence, watch_ms)
+    FROM unnest(ids, to_statuses, sources, reserved, settled, operator_references, reasons, messages,
+      evidences, reversal_check_ms)
+      AS i (id, to_status, source, reserved, settled, operator_reference, reason, message, evidence, watch_ms)
     WHERE t.id = ANY (ids) AND t.id = i.id
-    RETURNING t.*, t AS self, i.held, i.evidence, i.watch_ms
+    RETURNING t.*, t AS self, i.reserved, i.evidence, i.watch_ms
   ), paid AS (
-    INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+    INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
     SELECT c.merchant_id, 'transaction:' || c.id, side.step, 'reserved', side.account, side.amount, at
-    FROM changed c CROSS JOIN LATERAL reservation_end(c.payment_method, c.held, c.settled_amount) AS side
+    FROM changed c CROSS JOIN LATERAL reservation_end(c.payment_method, c.reserved, c.settled_amount) AS side
     ORDER BY c.merchant_id, c.id
-  ), told AS (
+  ), events AS (
     INSERT INTO event (merchant_id, type, data, created_at)
     SELECT c.merchant_id, CASE c.status WHEN 'success' THEN 'deposit_completed' ELSE 'deposit_failed' END,
-      deposit_told(c.self, 'processing', NULL), at FROM changed c ORDER BY c.merchant_id, c.id
+      deposit_event_data(c.self, 'processing', NULL), at FROM changed c ORDER BY c.merchant_id, c.id
   )
   UPDATE operator_request r
   SET state = request_end(c.status = 'success', c.evidence_source),
@@ -88,7 +88,7 @@ BEGIN
     evidence = coalesce(c.evidence, r.evidence)
   FROM changed c WHERE r.transaction_id = ANY (ids) AND r.transaction_id = c.id AND r.kind = 'disburse';
   FOR item IN 1 .. cardinality(transaction_ids) LOOP
-    place := item;
+    ordinal := item;
     moved := ids[item] IS NOT NULL;
     status := statuses[array_position(known, transaction_ids[item])];
     RETURN NEXT;

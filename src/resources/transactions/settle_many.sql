@@ -12,7 +12,7 @@ CREATE OR REPLACE FUNCTION settle_many(
   operator_references text[], reasons text[], messages text[], evidences jsonb[], late_check_ms bigint,
   reversal_check_ms bigint[] DEFAULT NULL, attempts smallint[] DEFAULT NULL
 ) RETURNS TABLE (
-  place int, transaction_id bigint, moved boolean, from_status transaction_status,
+  ordinal int, transaction_id bigint, moved boolean, from_status transaction_status,
   status transaction_status, late boolean
 ) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
 SET enable_nestloop = off SET plan_cache_mode = force_generic_plan AS $$
@@ -22,10 +22,10 @@ DECLARE
   fenced bigint[] := ARRAY(SELECT i.id FROM unnest(transaction_ids, attempts) AS i (id, attempt)
     WHERE i.attempt IS NOT NULL);
 BEGIN
-  PERFORM hold_collections(transaction_ids, fenced);
+  PERFORM lock_collections(transaction_ids, fenced);
   RETURN QUERY
   WITH item AS MATERIALIZED (
-    SELECT i.*, i.ordinality::int AS place, i.attempt IS NOT NULL AND NOT EXISTS (
+    SELECT i.*, i.ordinality::int AS ordinal, i.attempt IS NOT NULL AND NOT EXISTS (
         SELECT FROM operator_request r
         WHERE r.transaction_id = ANY (fenced) AND r.transaction_id = i.id AND r.kind = 'collect'
           AND r.attempt = i.attempt AND r.state <> 'accepted') AS overtaken
@@ -33,13 +33,13 @@ BEGIN
       evidences, reversal_check_ms, attempts)
       WITH ORDINALITY AS i (id, to_status, source, amount, operator_reference, reason, message, evidence,
         watch_ms, attempt, ordinality)
-  ), held AS MATERIALIZED (
+  ), locked AS MATERIALIZED (
     SELECT t.id, t.status, t.transaction_type, t.late FROM transaction t WHERE t.id = ANY (transaction_ids)
   ), chosen AS MATERIALIZED (
     SELECT DISTINCT ON (i.id) i.*, t.status AS was, t.transaction_type AS type,
       t.status IN ('expired', 'failed', 'cancelled') AS was_over
-    FROM item i JOIN held t ON t.id = i.id AND NOT i.overtaken
-    ORDER BY i.id, i.place
+    FROM item i JOIN locked t ON t.id = i.id AND NOT i.overtaken
+    ORDER BY i.id, i.ordinal
   ), allowed AS (
     SELECT c.* FROM chosen c
     JOIN lifecycle_move m ON m.lifecycle = 'transaction' AND m.from_status = c.was::text
@@ -55,10 +55,10 @@ BEGIN
       settled_amount = CASE WHEN a.to_status = 'success' THEN least(a.amount, t.amount)
         ELSE t.settled_amount END
     FROM allowed a WHERE t.id = a.id AND t.id = ANY (transaction_ids)
-    RETURNING t.*, t AS self, a.place, a.was, a.evidence, a.watch_ms,
+    RETURNING t.*, t AS self, a.ordinal, a.was, a.evidence, a.watch_ms,
       CASE WHEN a.to_status = 'success' THEN greatest(a.amount - t.amount, 0) END AS excess
   ), credited AS (
-    INSERT INTO movement (merchant_id, cause, step, debit, credit, amount, created_at)
+    INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
     SELECT c.merchant_id, 'transaction:' || c.id, side.step, clearing_account(c.payment_method), side.account,
       side.amount, c.settled_at
     FROM changed c CROSS JOIN LATERAL (VALUES
@@ -67,14 +67,15 @@ BEGIN
     ) AS side (step, account, amount)
     WHERE c.status = 'success' AND side.amount > 0 ORDER BY c.merchant_id, c.id
   ), excepted AS (
-    INSERT INTO settlement_exception (merchant_id, transaction_id, asked_amount, said_amount, created_at)
+    INSERT INTO settlement_exception (merchant_id, transaction_id, requested_amount, confirmed_amount,
+      created_at)
     SELECT c.merchant_id, c.id, c.amount, c.amount + c.excess, c.settled_at
     FROM changed c WHERE c.status = 'success' AND c.excess > 0 ORDER BY c.merchant_id, c.id
-  ), told AS (
+  ), events AS (
     INSERT INTO event (merchant_id, type, data, created_at)
     SELECT c.merchant_id,
       CASE c.status WHEN 'success' THEN 'payment_received' ELSE 'payment_' || c.status::text END,
-      payment_told(c.self, c.was, c.excess), c.settled_at
+      payment_event_data(c.self, c.was, c.excess), c.settled_at
     FROM changed c ORDER BY c.merchant_id, c.id
   ), answered AS (
     UPDATE operator_request r
@@ -90,9 +91,9 @@ BEGIN
     WHERE r.transaction_id = c.id AND r.transaction_id = ANY (transaction_ids)
       AND r.merchant_id = c.merchant_id AND r.kind = 'collect'
   )
-  SELECT i.place, i.id, c.id IS NOT NULL AND c.place = i.place, h.status, coalesce(c.status, h.status),
+  SELECT i.ordinal, i.id, c.id IS NOT NULL AND c.ordinal = i.ordinal, h.status, coalesce(c.status, h.status),
     coalesce(c.late, h.late)
-  FROM item i JOIN held h ON h.id = i.id LEFT JOIN changed c ON c.id = i.id ORDER BY i.place;
+  FROM item i JOIN locked h ON h.id = i.id LEFT JOIN changed c ON c.id = i.id ORDER BY i.ordinal;
 END $$;
 
 REVOKE EXECUTE ON FUNCTION settle_many FROM PUBLIC;

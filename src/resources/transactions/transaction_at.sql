@@ -6,30 +6,30 @@ CREATE OR REPLACE FUNCTION transaction_at(merchant int, skip bigint) RETURNS big
 LANGUAGE plpgsql STABLE SET search_path = public, pg_temp SET plan_cache_mode = force_generic_plan
   SET enable_sort = off AS $$
 DECLARE
-  place bigint;
+  ordinal bigint;
   passed bigint;
   block bigint;
   uncounted_from bigint;
 BEGIN
   -- Counted from the oldest row on, what is not yet added to the blocks included.
-  SELECT sum(c.n), min(c.bucket) * 1024 INTO place, uncounted_from
+  SELECT sum(c.n), min(c.bucket) * 1024 INTO ordinal, uncounted_from
   FROM transaction_count_change c WHERE c.merchant_id = merchant;
-  place := coalesce(place, 0) - skip + coalesce((
+  ordinal := coalesce(ordinal, 0) - skip + coalesce((
     SELECT b.n_before + b.n FROM transaction_block b WHERE b.merchant_id = merchant ORDER BY b.first_id DESC
       LIMIT 1), 0);
-  IF place < 1 THEN RETURN NULL; END IF;
+  IF ordinal < 1 THEN RETURN NULL; END IF;
   SELECT b.first_id, b.n_before + uncounted.n INTO block, passed
   FROM transaction_block b, LATERAL (
     SELECT CASE WHEN b.first_id > uncounted_from THEN (
       SELECT coalesce(sum(c.n), 0)::bigint FROM transaction_count_change c
       WHERE c.merchant_id = merchant AND c.bucket < b.first_id / 1024) ELSE 0 END AS n
   ) AS uncounted
-  WHERE b.merchant_id = merchant AND b.n_before < place AND b.n_before + uncounted.n < place
+  WHERE b.merchant_id = merchant AND b.n_before < ordinal AND b.n_before + uncounted.n < ordinal
   ORDER BY b.n_before DESC LIMIT 1;
   IF NOT FOUND THEN block := 0; passed := 0; END IF;
   RETURN (
     SELECT t.id FROM transaction t WHERE t.merchant_id = merchant AND t.id >= block
-    ORDER BY t.id LIMIT 1 OFFSET place - passed - 1);
+    ORDER BY t.id LIMIT 1 OFFSET ordinal - passed - 1);
 END $$;
 
 REVOKE EXECUTE ON FUNCTION transaction_at FROM PUBLIC;

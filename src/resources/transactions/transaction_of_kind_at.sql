@@ -5,11 +5,11 @@ CREATE OR REPLACE FUNCTION transaction_of_kind_at(
   merchant int, type transaction_type, method provider, state transaction_status, skip bigint, take bigint
 ) RETURNS TABLE (oldest bigint, newest bigint) LANGUAGE plpgsql STABLE SET search_path = public, pg_temp AS $$
 DECLARE
-  rest bigint;
+  remaining bigint;
   block bigint;
   next_block bigint;
 BEGIN
-  SELECT min(first_id), max(first_id), skip - min(newer) INTO oldest, block, rest
+  SELECT min(first_id), max(first_id), skip - min(newer) INTO oldest, block, remaining
   FROM (
     SELECT first_id, n, (sum(n) OVER (ORDER BY first_id DESC))::bigint - n AS newer
     FROM (
@@ -28,7 +28,7 @@ BEGIN
       ) AS counted
       GROUP BY first_id HAVING sum(n) > 0
     ) AS blocks
-  ) AS placed
+  ) AS numbered
   WHERE newer < skip + take AND newer + n > skip;
   IF block IS NULL THEN RETURN; END IF;
   next_block := coalesce((
@@ -39,7 +39,7 @@ BEGIN
     WHERE t.merchant_id = merchant AND t.id >= block AND t.id < next_block
       AND (type IS NULL OR t.transaction_type = type) AND (method IS NULL OR t.payment_method = method)
       AND (state IS NULL OR t.status = state)
-    ORDER BY t.id DESC LIMIT 1 OFFSET rest);
+    ORDER BY t.id DESC LIMIT 1 OFFSET remaining);
   RETURN NEXT;
 END $$;
 

@@ -7,7 +7,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
       lead(b.first_id) OVER (PARTITION BY b.merchant_id ORDER BY b.first_id) AS next_id,
       sum(b.n) OVER (PARTITION BY b.merchant_id ORDER BY b.first_id) - b.n AS before
     FROM transaction_block b
-  ), told AS (
+  ), counted AS (
     SELECT k.merchant_id, k.first_id, k.transaction_type, k.payment_method, k.status, k.n
       FROM transaction_block_count k
     UNION ALL
@@ -23,7 +23,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
   ), difference AS (
     SELECT merchant_id, first_id, transaction_type, payment_method, status, sum(n) AS n
     FROM (
-      SELECT * FROM told
+      SELECT * FROM counted
       UNION ALL SELECT r.merchant_id, r.first_id, r.transaction_type, r.payment_method, r.status, -r.n
         FROM real r
     ) AS either

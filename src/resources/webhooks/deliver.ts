@@ -3,14 +3,17 @@ import type { EventType } from '../../events/catalogue.ts'
 import type { Run } from '../../jobs/drain.ts'
 import { limits } from '../../shared/limits.ts'
 import type { SendResult } from '../../shared/sender.ts'
-import { type LaneNotes, openLaneNotes, type Standing } from './lane-notes.ts'
+import { type AttemptLog, openAttemptLog, type EndpointState } from './attempt-log.ts'
 import { eventIdText, webhookBody } from './payload.ts'
-import { openWebhookSecret } from './secrets.ts'
+import { decryptWebhookSecret } from './secrets.ts'
 import { signedHeaders, type SigningSecrets } from './sign.ts'
 import { sqlFunction } from '../../database/sql-function.ts'
 
 /** Ends a look at a lane, and says whether more is due now. */
-const restLane = sqlFunction('rest_lane', { takes: { endpoint: 'int' }, gives: 'boolean' })
+const rescheduleEndpoint = sqlFunction('reschedule_endpoint', {
+  takes: { endpoint: 'int' },
+  gives: 'boolean',
+})
 
 /** Failures in a row after which an endpoint is only probed (decisions: Deliveries; SQL says so too). */
 const webhookProbeFrom = 5
@@ -19,7 +22,7 @@ const webhookProbeFrom = 5
 const webhookLookMs = 1_000
 
 /** A lane lets others have its place after this time. */
-const webhookLaneMs = 10_000
+const endpointTurnMs = 10_000
 
 /**
  * Sends an endpoint what is due, one after another in the order of the log, until nothing is. Of all
@@ -29,34 +32,34 @@ const webhookLaneMs = 10_000
 export function deliverDue(services: Services, endpointId: number): Promise<void> {
   return services.drains.webhooks.run(endpointId, (run) => {
     const begun = performance.now()
-    const notes = openLaneNotes(services, endpointId)
-    return async () => (await sendDue(services, endpointId, { run, notes })) && keepsPlace(services, begun)
+    const attempts = openAttemptLog(services, endpointId)
+    return async () => (await sendDue(services, endpointId, { run, attempts })) && keepsTurn(services, begun)
   })
 }
 
 /** Where others wait for a place, a lane that had one for long gives it up. */
-function keepsPlace({ drains }: Services, begun: number): boolean {
-  return drains.webhooks.size < limits.webhookLanesMax || performance.now() - begun <= webhookLaneMs
+function keepsTurn({ drains }: Services, begun: number): boolean {
+  return drains.webhooks.size < limits.endpointQueuesMax || performance.now() - begun <= endpointTurnMs
 }
 
-interface Lane {
+interface EndpointQueue {
   run: Run
-  notes: LaneNotes
+  attempts: AttemptLog
 }
 
 /** @returns whether more is due now */
-async function sendDue(services: Services, endpointId: number, lane: Lane): Promise<boolean> {
-  const { run, notes } = lane
+async function sendDue(services: Services, endpointId: number, queue: EndpointQueue): Promise<boolean> {
+  const { run, attempts } = queue
   const target = await readTarget(services, endpointId)
   run.isFailing = target !== null && target.failureCount > 0
   // It stays due: it is enqueued again where there is room.
-  if (run.isFailing && services.drains.webhooks.failing > limits.webhookFailingLanesMax) return false
+  if (run.isFailing && services.drains.webhooks.failing > limits.failingEndpointQueuesMax) return false
   const due = target ? await takeDue(services, endpointId, target.failureCount) : []
-  const isWhole = target !== null && (await sendAll(services, target, due, lane))
-  await notes.flush()
+  const isWhole = target !== null && (await sendAll(services, target, due, queue))
+  await attempts.flush()
   if (run.isOver) return false
   if (isWhole && due.length === limits.webhookTakeMax) return true
-  return restLane(services.laneHolds.pool, { endpoint: endpointId })
+  return rescheduleEndpoint(services.leases.pool, { endpoint: endpointId })
 }
 
 /**
@@ -67,7 +70,7 @@ async function sendAll(
   services: Services,
   target: Target,
   due: readonly Due[],
-  { run, notes }: Lane,
+  { run, attempts }: EndpointQueue,
 ): Promise<boolean> {
   const begun = performance.now()
   for (const delivery of due) {
@@ -78,17 +81,17 @@ async function sendAll(
     if (result.error === 'aborted') return false
     const { id, count } = delivery
     if (result.isDelivered) {
-      await notes.add({ id, count, at, result, waitMs: null })
+      await attempts.add({ id, count, at, result, waitMs: null })
     } else {
       const waitMs = waitAfter(services.config.deliveries.retryScheduleS, count, result)
-      const standing = await notes.flush({ id, count, at, result, waitMs })
-      if (!goesOn(standing, result)) return false
+      const state = await attempts.flush({ id, count, at, result, waitMs })
+      if (!goesOn(state, result)) return false
     }
   }
   return true
 }
 
-function goesOn({ isActive, failureCount }: Standing, { retryAfterMs }: SendResult): boolean {
+function goesOn({ isActive, failureCount }: EndpointState, { retryAfterMs }: SendResult): boolean {
   return isActive && failureCount < webhookProbeFrom && retryAfterMs === undefined
 }
 
@@ -122,12 +125,13 @@ interface Target {
 
 /** @returns null where nothing may be sent now: it is not active, gone, or asked to be left alone */
 async function readTarget(services: Services, id: number): Promise<Target | null> {
-  const { rows } = await services.laneHolds.pool.query<
-    Omit<Target, 'secrets'> & { sealed: Buffer; previous: Buffer | null }
+  const { rows } = await services.leases.pool.query<
+    Omit<Target, 'secrets'> & { encrypted: Buffer; previous: Buffer | null }
   >({
-    name: 'lane_target',
-    text: `SELECT merchant_id AS "merchantId", url, failure_count AS "failureCount", secret_sealed AS sealed,
-        CASE WHEN previous_secret_until > service_now() THEN previous_secret_sealed END AS previous
+    name: 'endpoint_target',
+    text: `SELECT merchant_id AS "merchantId", url, failure_count AS "failureCount",
+      secret_encrypted AS encrypted,
+        CASE WHEN previous_secret_until > service_now() THEN previous_secret_encrypted END AS previous
       FROM webhook_endpoint
       WHERE id = $1 AND is_active AND slot IS NOT NULL
         AND (paused_until IS NULL OR paused_until <= service_now())`,
@@ -135,10 +139,10 @@ async function readTarget(services: Services, id: number): Promise<Target | null
   })
   const [row] = rows
   if (!row) return null
-  const { sealed, previous, ...target } = row
+  const { encrypted, previous, ...target } = row
   const open = (bytes: Buffer) =>
-    openWebhookSecret(services.access.master, { merchantId: row.merchantId, id }, bytes)
-  return { ...target, secrets: { secret: open(sealed), previous: previous && open(previous) } }
+    decryptWebhookSecret(services.access.master, { merchantId: row.merchantId, id }, bytes)
+  return { ...target, secrets: { secret: open(encrypted), previous: previous && open(previous) } }
 }
 
 /** A delivery that is due, and its event. */
@@ -154,9 +158,9 @@ interface Due {
 }
 
 /** What is due of an endpoint, in the order of the log; of one that keeps failing the oldest, where it is. */
-async function takeDue({ laneHolds }: Services, endpointId: number, failures: number): Promise<Due[]> {
+async function takeDue({ leases }: Services, endpointId: number, failures: number): Promise<Due[]> {
   const isProbing = failures >= webhookProbeFrom
-  const { rows } = await laneHolds.pool.query<Due>({
+  const { rows } = await leases.pool.query<Due>({
     name: isProbing ? 'take_probe' : 'take_due',
     text: isProbing ? takeText(oldest, '$2') : takeText(dueNow, '$2'),
     values: [endpointId, isProbing ? 1 : limits.webhookTakeMax],

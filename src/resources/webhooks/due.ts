@@ -6,7 +6,7 @@ import { sqlFunction } from '../../database/sql-function.ts'
 /** Why this looks past row-level security. */
 const reason = 'a job works for all merchants'
 
-const enqueueLanes = sqlFunction('enqueue_due_lanes', {
+const enqueueEndpoints = sqlFunction('enqueue_due_endpoints', {
   takes: { healthyMax: 'int', failingMax: 'int' },
   gives: 'int',
 })
@@ -27,10 +27,10 @@ const webhookSweepMax = 1_000
  * Enqueues the lanes that are due and that nobody is at: retries, probes, what a process left behind.
  * @returns whether there is more to do
  */
-export async function enqueueDueLanes({ database }: Services): Promise<boolean> {
-  await enqueueLanes(asPlatform({ database }, reason).pool, {
+export async function enqueueDueEndpoints({ database }: Services): Promise<boolean> {
+  await enqueueEndpoints(asPlatform({ database }, reason).pool, {
     healthyMax: webhooksDueMax,
-    failingMax: limits.webhookFailingLanesMax,
+    failingMax: limits.failingEndpointQueuesMax,
   })
   return false
 }

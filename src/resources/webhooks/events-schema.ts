@@ -23,7 +23,7 @@ const Event = builder.prismaObject('Event', {
     sequence: t.field({
       type: 'SafeInt',
       description: "The position of the event in the merchant's log: 1, 2, 3 and so on, without a gap.",
-      resolve: ({ position }) => placed(position),
+      resolve: ({ position }) => numbered(position),
     }),
     type: t.field({
       type: EventType,
@@ -67,7 +67,7 @@ builder.queryField('events', (t) =>
         orderBy: { position: 'asc' },
         take: page.take,
       })
-      const edges = rows.map((node) => ({ cursor: String(placed(node.position)), node }))
+      const edges = rows.map((node) => ({ cursor: String(numbered(node.position)), node }))
       return connect({ ...page, after: after > 0n ? after : null }, edges)
     },
   }),
@@ -90,7 +90,7 @@ builder.subscriptionField('events', (t) =>
 )
 
 /** Only what has its place is ever read. */
-function placed(position: bigint | null): bigint {
+function numbered(position: bigint | null): bigint {
   invariant(position !== null, 'an event that is shown is numbered')
   return position
 }

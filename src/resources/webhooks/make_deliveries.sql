@@ -14,14 +14,14 @@ BEGIN
     SELECT e.merchant_id, w.id, e.position, e.type, at
     FROM (SELECT merchant_id, count(*) AS n FROM unnest(merchants) AS merchant_id GROUP BY merchant_id) AS m
     JOIN webhook_endpoint w ON w.merchant_id = m.merchant_id AND w.slot IS NOT NULL
-    JOIN stream_head h ON h.merchant_id = m.merchant_id
+    JOIN event_log_position h ON h.merchant_id = m.merchant_id
     JOIN event e ON e.merchant_id = m.merchant_id AND e.position > h.position - m.n
       AND e.type = ANY (w.events)
     ORDER BY w.id, e.position
     RETURNING endpoint_id
   )
   SELECT array_agg(DISTINCT endpoint_id) INTO endpoints FROM made;
-  IF endpoints IS NOT NULL THEN PERFORM wake_webhooks(endpoints); END IF;
+  IF endpoints IS NOT NULL THEN PERFORM schedule_webhooks(endpoints); END IF;
 END $$;
 
 REVOKE EXECUTE ON FUNCTION make_deliveries FROM PUBLIC;

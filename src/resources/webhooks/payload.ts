@@ -1,7 +1,7 @@
 import { type EventType, events } from '../../events/catalogue.ts'
 
 /** What is sent of an event; of a test, which is none, under the delivery's own id and without a place. */
-export interface Sent {
+export interface SentEvent {
   /** `evt_12`, the same on every attempt: whoever has it already has this event. */
   id: string
   type: EventType | 'test'
@@ -18,7 +18,7 @@ export interface Sent {
  * The bytes that are signed and sent: the same on every attempt, for they are made of what never changes.
  * @see specification: Webhooks; decisions: Deliveries, Event data
  */
-export function webhookBody({ id, type, data, occurredAt, merchantId, position }: Sent): Buffer {
+export function webhookBody({ id, type, data, occurredAt, merchantId, position }: SentEvent): Buffer {
   const timestamp = occurredAt.toISOString()
   const sequence = position === null ? null : Number(position)
   const body = {

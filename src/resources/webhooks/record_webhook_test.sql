@@ -3,7 +3,7 @@ CREATE OR REPLACE FUNCTION record_webhook_test(
   merchant int, endpoint int, delivery bigint, sent_at timestamptz, delivered boolean, status_code int,
   error text, duration_ms int, answer text, address text
 ) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
-  WITH told AS (
+  WITH events AS (
     UPDATE webhook_endpoint e
     SET last_success_at = CASE WHEN delivered THEN sent_at ELSE e.last_success_at END,
       last_failure_at = CASE WHEN delivered THEN e.last_failure_at ELSE sent_at END

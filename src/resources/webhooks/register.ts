@@ -10,7 +10,7 @@ import { limits } from '../../shared/limits.ts'
 import type { Secret } from '../../shared/secret.ts'
 import { checkWebhookUrl } from './address.ts'
 import { noSuchWebhook } from './find.ts'
-import { openWebhookSecret, sealWebhookSecret } from './secrets.ts'
+import { decryptWebhookSecret, encryptWebhookSecret } from './secrets.ts'
 import { newWebhookSecret } from './sign.ts'
 import { sqlFunction } from '../../database/sql-function.ts'
 
@@ -23,11 +23,11 @@ const insertWebhook = sqlFunction('register_webhook', {
     endpoint: 'int',
     address: 'text',
     names: 'text[]',
-    sealed: 'bytea',
-    effect: 'text?',
-    places: 'int',
+    encrypted: 'bytea',
+    operationId: 'text?',
+    slots: 'int',
   },
-  gives: { id: 'int?', secretSealed: 'bytea?' },
+  gives: { id: 'int?', secretEncrypted: 'bytea?' },
 })
 
 /** What an endpoint is told of: names of the catalogue, each once. */
@@ -64,25 +64,28 @@ export async function registerWebhook(ctx: Context, raw: RegisterWebhookInput): 
   // Its secret is sealed for its own row, so the row's id comes first.
   const drawn = await pool.query<{ id: number }>("SELECT nextval('webhook_endpoint_id_seq')::int AS id")
   const id = drawn.rows[0]?.id ?? -1
-  const sealed = sealWebhookSecret(master, { merchantId, id }, newWebhookSecret())
-  const effect = ctx.effect?.id ?? null
+  const encrypted = encryptWebhookSecret(master, { merchantId, id }, newWebhookSecret())
+  const operationId = ctx.idempotentOperation?.id ?? null
   const made = await transact(asPlatform(ctx, reason), async (tx) => {
     const [row] = await insertWebhook(tx, {
       merchant: merchantId,
       endpoint: id,
       address: url,
       names: input.events,
-      sealed,
-      effect,
-      places: limits.webhooksPerMerchantMax,
+      encrypted,
+      operationId,
+      slots: limits.webhooksPerMerchantMax,
     })
     if (row?.id === id) await recordMade(tx, recordingOf(ctx, 'registerWebhook'), ['webhook', id])
     return row
   })
   // Begun again, after what it had made was removed.
   if (!made) throw noSuchWebhook()
-  if (made.id === null || made.secretSealed === null) throw tooMany()
-  return { id: made.id, secret: openWebhookSecret(master, { merchantId, id: made.id }, made.secretSealed) }
+  if (made.id === null || made.secretEncrypted === null) throw tooMany()
+  return {
+    id: made.id,
+    secret: decryptWebhookSecret(master, { merchantId, id: made.id }, made.secretEncrypted),
+  }
 }
 
 function tooMany(): Error {

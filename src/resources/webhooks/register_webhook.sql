@@ -2,8 +2,8 @@
 -- makes this one look again. Begun again for the same effect it is the one that is there. Without a place
 -- there is no id.
 CREATE OR REPLACE FUNCTION register_webhook(
-  merchant int, endpoint int, address text, names text[], sealed bytea, effect text, places int
-) RETURNS TABLE (id int, secret_sealed bytea) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public,
+  merchant int, endpoint int, address text, names text[], encrypted bytea, operation_id text, slots int
+) RETURNS TABLE (id int, secret_encrypted bytea) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public,
   pg_temp AS $$
 #variable_conflict use_column
 DECLARE
@@ -11,22 +11,22 @@ DECLARE
   free smallint;
 BEGIN
   LOOP
-    RETURN QUERY SELECT e.id, e.secret_sealed FROM webhook_endpoint e
-      WHERE e.made_for = effect AND e.merchant_id = merchant AND e.removed_at IS NULL;
+    RETURN QUERY SELECT e.id, e.secret_encrypted FROM webhook_endpoint e
+      WHERE e.made_for = operation_id AND e.merchant_id = merchant AND e.removed_at IS NULL;
     IF FOUND THEN RETURN; END IF;
-    SELECT min(place) INTO free FROM generate_series(1, places) AS place
-    WHERE NOT EXISTS (SELECT FROM webhook_endpoint e WHERE e.merchant_id = merchant AND e.slot = place);
+    SELECT min(free_slot) INTO free FROM generate_series(1, slots) AS free_slot
+    WHERE NOT EXISTS (SELECT FROM webhook_endpoint e WHERE e.merchant_id = merchant AND e.slot = free_slot);
     IF free IS NULL THEN
       RETURN QUERY SELECT NULL::int, NULL::bytea;
       RETURN;
     END IF;
     RETURN QUERY INSERT INTO webhook_endpoint AS e
-        (id, merchant_id, slot, url, events, secret_sealed, made_for, created_at, updated_at)
-      VALUES (endpoint, merchant, free, address, names, sealed, effect, at, at)
-      ON CONFLICT DO NOTHING RETURNING e.id, e.secret_sealed;
+        (id, merchant_id, slot, url, events, secret_encrypted, made_for, created_at, updated_at)
+      VALUES (endpoint, merchant, free, address, names, encrypted, operation_id, at, at)
+      ON CONFLICT DO NOTHING RETURNING e.id, e.secret_encrypted;
     IF FOUND THEN RETURN; END IF;
     -- What was made for this effect was removed since: it is not made anew.
-    IF EXISTS (SELECT FROM webhook_endpoint e WHERE e.made_for = effect AND e.merchant_id = merchant
+    IF EXISTS (SELECT FROM webhook_endpoint e WHERE e.made_for = operation_id AND e.merchant_id = merchant
       AND e.removed_at IS NOT NULL) THEN
       RETURN;
     END IF;

@@ -17,9 +17,9 @@ const takeAway = sqlFunction('remove_webhook', {
  * @see specification: Webhooks
  */
 export async function removeWebhook(ctx: Context, webhookId: number): Promise<{ id: number }> {
-  const { database, effect } = ctx
+  const { database, idempotentOperation } = ctx
   // A request that goes on with what it began may have done it already.
-  const doneBefore = effect?.isResumed ? [{ removedAt: { gte: effect.since } }] : []
+  const doneBefore = idempotentOperation?.isResumed ? [{ removedAt: { gte: idempotentOperation.since } }] : []
   const found = await database.prisma.webhookEndpoint.findFirst({
     where: { ...mine(ctx), id: webhookId, OR: [{ removedAt: null }, ...doneBefore] },
     select: { id: true, merchantId: true },

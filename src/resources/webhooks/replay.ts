@@ -13,9 +13,9 @@ const makePending = sqlFunction('replay_events', {
   takes: {
     merchant: 'int',
     endpoint: 'int',
-    firstPlace: 'bigint?',
-    lastPlace: 'bigint?',
-    places: 'bigint[]?',
+    firstPosition: 'bigint?',
+    lastPosition: 'bigint?',
+    pagePositions: 'bigint[]?',
   },
   gives: 'int',
 })
@@ -38,14 +38,14 @@ const replayInput = z
       .nullish(),
   })
   .check(({ value: { from, to, ids }, issues, value }) => {
-    const tell = (field: string, message: string) =>
+    const add = (field: string, message: string) =>
       issues.push({ code: 'custom', path: [field], message, input: value })
     if ((from == null) !== (to == null))
-      tell(from == null ? 'from' : 'to', 'is required: both ends of the stretch')
-    else if ((from == null) === (ids == null)) tell('from', 'and to, or ids must be given: one of the two')
-    else if (from != null && to != null && to < from) tell('to', 'must not lie before from')
+      add(from == null ? 'from' : 'to', 'is required: both ends of the stretch')
+    else if ((from == null) === (ids == null)) add('from', 'and to, or ids must be given: one of the two')
+    else if (from != null && to != null && to < from) add('to', 'must not lie before from')
     else if (from != null && to != null && to - from >= BigInt(most))
-      tell('to', `must lie less than ${most} after from`)
+      add('to', `must lie less than ${most} after from`)
   })
 type ReplayInput = z.input<typeof replayInput>
 
@@ -69,13 +69,15 @@ export async function replayEvents(
   const change = { target: ['webhook', id], after: asked } as const
   let count = 0
   let parts = 0
-  for (const [first, last, places] of positions ? someOf(positions) : stretchesOf(from ?? 1n, to ?? 0n)) {
+  for (const [first, last, pagePositions] of positions
+    ? someOf(positions)
+    : stretchesOf(from ?? 1n, to ?? 0n)) {
     count += await transact(
       asPlatform(ctx, 'the SQL function receives the id of the merchant'),
       async (tx) => {
         // What was asked for is on record from its first part on.
         if (parts === 0) await recordChange(tx, recordingOf(ctx, 'replayEvents'), change)
-        const part = { firstPlace: first, lastPlace: last, places }
+        const part = { firstPosition: first, lastPosition: last, pagePositions }
         return makePending(tx, { merchant: merchantId, endpoint: id, ...part })
       },
     )
@@ -85,21 +87,21 @@ export async function replayEvents(
 }
 
 /** What one call asks for: a stretch of the log, or places in it. */
-type Asked = [first: bigint | null, last: bigint | null, places: readonly bigint[] | null]
+type PositionPage = [first: bigint | null, last: bigint | null, pagePositions: readonly bigint[] | null]
 
 /** Choice: a call holds the endpoint for some 40 ms, and numbering everybody's events may wait for it. */
-const placesPerCall = 500
+const positionsPerCall = 500
 
-function* stretchesOf(from: bigint, to: bigint): Generator<Asked> {
-  for (let first = from; first <= to; first += BigInt(placesPerCall)) {
-    const last = first + BigInt(placesPerCall - 1)
+function* stretchesOf(from: bigint, to: bigint): Generator<PositionPage> {
+  for (let first = from; first <= to; first += BigInt(positionsPerCall)) {
+    const last = first + BigInt(positionsPerCall - 1)
     yield [first, last < to ? last : to, null]
   }
 }
 
-function* someOf(positions: readonly bigint[]): Generator<Asked> {
-  for (let next = 0; next < positions.length; next += placesPerCall)
-    yield [null, null, positions.slice(next, next + placesPerCall)]
+function* someOf(positions: readonly bigint[]): Generator<PositionPage> {
+  for (let next = 0; next < positions.length; next += positionsPerCall)
+    yield [null, null, positions.slice(next, next + positionsPerCall)]
 }
 
 /** Events never go and never change: what was found stays true. @throws DomainError INVALID_INPUT */

@@ -1,8 +1,8 @@
 -- Makes events pending for an endpoint again, or for the first time: those between two places of the log, or
 -- at some; of the types that it names. What is pending already waits no longer; what had ended begins anew,
 -- and so do its thirty days. @returns how many
-CREATE OR REPLACE FUNCTION replay_events(merchant int, endpoint int, first_place bigint, last_place bigint,
-  places bigint[]) RETURNS int
+CREATE OR REPLACE FUNCTION replay_events(merchant int, endpoint int, first_position bigint,
+  last_position bigint, page_positions bigint[]) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
@@ -16,14 +16,15 @@ BEGIN
   SELECT v.merchant_id, endpoint, v.position, v.type, service_now()
   FROM event v
   WHERE v.merchant_id = merchant AND v.type = ANY (names)
-    AND v.position = ANY (coalesce(places, ARRAY(SELECT generate_series(first_place, last_place))))
+    AND v.position = ANY (coalesce(page_positions, ARRAY(SELECT generate_series(first_position,
+      last_position))))
   ORDER BY v.position
   ON CONFLICT (endpoint_id, position) DO UPDATE
     SET status = 'pending', next_attempt_at = NULL, ended_at = NULL,
       attempt_count = CASE WHEN d.status = 'pending' THEN d.attempt_count ELSE 0 END,
       created_at = CASE WHEN d.status = 'pending' THEN d.created_at ELSE excluded.created_at END;
   GET DIAGNOSTICS replayed = ROW_COUNT;
-  PERFORM wake_webhooks(ARRAY[endpoint]);
+  PERFORM schedule_webhooks(ARRAY[endpoint]);
   RETURN replayed;
 END $$;
 

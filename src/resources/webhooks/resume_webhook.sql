@@ -4,9 +4,9 @@
 CREATE OR REPLACE FUNCTION resume_webhook(endpoint int) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
-  lane webhook_endpoint;
+  endpoint_row webhook_endpoint;
 BEGIN
-  SELECT * INTO lane FROM webhook_endpoint w WHERE w.id = endpoint FOR NO KEY UPDATE;
+  SELECT * INTO endpoint_row FROM webhook_endpoint w WHERE w.id = endpoint FOR NO KEY UPDATE;
   UPDATE webhook_delivery d SET status = 'pending', attempt_count = 0, next_attempt_at = NULL, ended_at = NULL
   WHERE d.id = ANY (ARRAY(
     SELECT o.id FROM webhook_delivery o
@@ -15,13 +15,13 @@ BEGIN
   OR d.id = ANY (ARRAY(
     SELECT o.id FROM webhook_delivery o
     WHERE o.endpoint_id = endpoint AND o.status = 'dead' AND o.position IS NOT NULL
-      AND o.ended_at >= lane.failing_since AND o.created_at > service_now() - interval '30 days'
+      AND o.ended_at >= endpoint_row.failing_since AND o.created_at > service_now() - interval '30 days'
       AND NOT EXISTS (
         SELECT FROM webhook_attempt a WHERE a.delivery_id = o.id AND a.nth = o.attempts_total
           AND a.status_code = 410)
     ORDER BY o.position LIMIT 10000));
   UPDATE webhook_endpoint w SET failing_since = NULL WHERE w.id = endpoint;
-  PERFORM wake_webhooks(ARRAY[endpoint]);
+  PERFORM schedule_webhooks(ARRAY[endpoint]);
 END $$;
 
 REVOKE EXECUTE ON FUNCTION resume_webhook FROM PUBLIC;

@@ -4,13 +4,13 @@ import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
 import { findWebhook, noSuchWebhook } from './find.ts'
 import type { WebhookWithSecret } from './register.ts'
-import { openWebhookSecret, sealWebhookSecret } from './secrets.ts'
+import { decryptWebhookSecret, encryptWebhookSecret } from './secrets.ts'
 import { newWebhookSecret } from './sign.ts'
 import { sqlFunction } from '../../database/sql-function.ts'
 
 const replaceSecret = sqlFunction('rotate_webhook_secret', {
-  takes: { merchant: 'int', endpoint: 'int', sealed: 'bytea', effect: 'text?', overlapMs: 'bigint' },
-  gives: { secretSealed: 'bytea' },
+  takes: { merchant: 'int', endpoint: 'int', encrypted: 'bytea', operationId: 'text?', overlapMs: 'bigint' },
+  gives: { secretEncrypted: 'bytea' },
 })
 
 /** After a rotation deliveries are signed with both secrets for so long (issue: webhooks). */
@@ -31,24 +31,24 @@ export async function rotateWebhookSecret(
 ): Promise<WebhookWithSecret> {
   const { id, merchantId } = await findWebhook(ctx, webhookId)
   const { master } = ctx.access
-  const sealed = sealWebhookSecret(master, { merchantId, id }, newWebhookSecret())
+  const encrypted = encryptWebhookSecret(master, { merchantId, id }, newWebhookSecret())
   const rotated = await transact(
     asPlatform(ctx, 'no merchant may read a secret; the SQL function receives the id of the merchant'),
     async (tx) => {
       const [kept] = await replaceSecret(tx, {
         merchant: merchantId,
         endpoint: id,
-        sealed,
-        effect: ctx.effect?.id ?? null,
+        encrypted,
+        operationId: ctx.idempotentOperation?.id ?? null,
         overlapMs: oldEndsNow ? 0 : webhookOverlapMs,
       })
       const change = { target: ['webhook', id], after: { old_secret_ended: oldEndsNow } } as const
       // Another one: the same request had rotated it before.
-      if (kept?.secretSealed.equals(sealed))
+      if (kept?.secretEncrypted.equals(encrypted))
         await recordChange(tx, recordingOf(ctx, 'rotateWebhookSecret'), change)
       return kept
     },
   )
   if (!rotated) throw noSuchWebhook()
-  return { id, secret: openWebhookSecret(master, { merchantId, id }, rotated.secretSealed) }
+  return { id, secret: decryptWebhookSecret(master, { merchantId, id }, rotated.secretEncrypted) }
 }

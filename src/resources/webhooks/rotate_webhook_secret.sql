@@ -1,21 +1,22 @@
 -- Gives an endpoint a new secret, once per effect. While an old one still holds it stays the same.
-CREATE OR REPLACE FUNCTION rotate_webhook_secret(merchant int, endpoint int, sealed bytea, effect text,
-  overlap_ms bigint)
-RETURNS TABLE (secret_sealed bytea) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+CREATE OR REPLACE FUNCTION rotate_webhook_secret(merchant int, endpoint int, encrypted bytea,
+  operation_id text, overlap_ms bigint)
+RETURNS TABLE (secret_encrypted bytea) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public,
+  pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   at timestamptz := service_now();
 BEGIN
   UPDATE webhook_endpoint e
-  SET secret_sealed = sealed, rotated_for = effect, updated_at = at,
-    previous_secret_sealed = CASE
+  SET secret_encrypted = encrypted, rotated_for = operation_id, updated_at = at,
+    previous_secret_encrypted = CASE
       WHEN overlap_ms = 0 THEN NULL
-      WHEN e.previous_secret_until > at THEN e.previous_secret_sealed
-      ELSE e.secret_sealed END,
+      WHEN e.previous_secret_until > at THEN e.previous_secret_encrypted
+      ELSE e.secret_encrypted END,
     previous_secret_until = CASE WHEN overlap_ms > 0 THEN at + overlap_ms * interval '1 millisecond' END
   WHERE e.id = endpoint AND e.merchant_id = merchant AND e.removed_at IS NULL
-    AND (effect IS NULL OR e.rotated_for IS DISTINCT FROM effect);
-  RETURN QUERY SELECT e.secret_sealed FROM webhook_endpoint e
+    AND (operation_id IS NULL OR e.rotated_for IS DISTINCT FROM operation_id);
+  RETURN QUERY SELECT e.secret_encrypted FROM webhook_endpoint e
     WHERE e.id = endpoint AND e.merchant_id = merchant AND e.removed_at IS NULL;
 END $$;
 

@@ -1,13 +1,13 @@
 import { recordChange, recordingOf } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
-import { shareFlight } from '../../shared/flights.ts'
+import { singleFlight } from '../../shared/single-flight.ts'
 import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import type { SendResult } from '../../shared/sender.ts'
 import { findWebhook, noSuchWebhook } from './find.ts'
 import { webhookBody } from './payload.ts'
-import { openWebhookSecret } from './secrets.ts'
+import { decryptWebhookSecret } from './secrets.ts'
 import { signedHeaders } from './sign.ts'
 import { sqlFunction } from '../../database/sql-function.ts'
 
@@ -43,25 +43,25 @@ export interface Sample extends Pick<SendResult, 'isDelivered' | 'statusCode' | 
  * @see specification: Webhooks; decisions: Endpoints
  */
 export async function sendSample(ctx: Context, webhookId: number): Promise<Sample> {
-  const place = await findWebhook(ctx, webhookId)
-  return shareFlight(ctx, `webhook-test:${place.id}`, () => sendNow(ctx, place))
+  const webhook = await findWebhook(ctx, webhookId)
+  return singleFlight(ctx, `webhook-test:${webhook.id}`, () => sendNow(ctx, webhook))
 }
 
 interface Target {
   url: string
-  sealed: Buffer
+  encrypted: Buffer
   previous: Buffer | null
   deliveryId: bigint
   at: Date
 }
 
-async function sendNow(ctx: Context, place: { id: number; merchantId: number }): Promise<Sample> {
-  const { merchantId, id } = place
+async function sendNow(ctx: Context, webhook: { id: number; merchantId: number }): Promise<Sample> {
+  const { merchantId, id } = webhook
   const { pool } = asPlatform(ctx, reason)
   const { rows } = await pool.query<Target>({
     name: 'webhook_test_target',
-    text: `SELECT url, secret_sealed AS sealed,
-        CASE WHEN previous_secret_until > service_now() THEN previous_secret_sealed END AS previous,
+    text: `SELECT url, secret_encrypted AS encrypted,
+        CASE WHEN previous_secret_until > service_now() THEN previous_secret_encrypted END AS previous,
         nextval('webhook_delivery_id_seq') AS "deliveryId", service_now() AS at
       FROM webhook_endpoint WHERE id = $1 AND merchant_id = $2 AND removed_at IS NULL`,
     values: [id, merchantId],
@@ -69,30 +69,30 @@ async function sendNow(ctx: Context, place: { id: number; merchantId: number }):
   const [target] = rows
   if (!target) throw noSuchWebhook()
   const { url, deliveryId } = target
-  const open = (sealed: Buffer) => openWebhookSecret(ctx.access.master, place, sealed)
-  const secrets = { secret: open(target.sealed), previous: target.previous && open(target.previous) }
+  const open = (encrypted: Buffer) => decryptWebhookSecret(ctx.access.master, webhook, encrypted)
+  const secrets = { secret: open(target.encrypted), previous: target.previous && open(target.previous) }
   const event = { id: `evt_test_${deliveryId}`, type: 'test' } as const
   const data = { webhook_id: id, message: 'This is a sample: nothing has happened.' }
   const body = webhookBody({ ...event, data, merchantId, position: null, occurredAt: target.at })
   const headers = signedHeaders(event, body, secrets, new Date())
-  const told = await ctx.webhookSender.send({ url, headers, body }, ctx.ending)
-  if (told.error === 'aborted') throw new DomainError('OVERLOADED')
+  const result = await ctx.webhookSender.send({ url, headers, body }, ctx.ending)
+  if (result.error === 'aborted') throw new DomainError('OVERLOADED')
   await transact(asPlatform(ctx, reason), async (tx) => {
     await recordTest(tx, {
       merchant: merchantId,
       endpoint: id,
       delivery: deliveryId,
       sentAt: target.at,
-      delivered: told.isDelivered,
-      statusCode: told.statusCode,
-      error: told.error,
-      durationMs: told.durationMs,
-      answer: told.answer,
-      address: told.address,
+      delivered: result.isDelivered,
+      statusCode: result.statusCode,
+      error: result.error,
+      durationMs: result.durationMs,
+      answer: result.answer,
+      address: result.address,
     })
     const change = { target: ['webhook', id], after: { delivery_id: Number(deliveryId) } } as const
     await recordChange(tx, recordingOf(ctx, 'sendTestEvent'), change)
   })
-  const { isDelivered, statusCode, durationMs } = told
+  const { isDelivered, statusCode, durationMs } = result
   return { isDelivered, statusCode, durationMs, deliveryId }
 }

@@ -1,5 +1,5 @@
 import { Agent } from 'undici'
-import { RecentMap } from '../../shared/recent-map.ts'
+import { LruMap } from '../../shared/lru-map.ts'
 import {
   type Exchanged,
   exchangeOnce,
@@ -50,7 +50,7 @@ const hostsMax = 5_000
  */
 export function createSender({ deadlineMs, ca, ...rules }: SenderOptions): Sender {
   let isClosed = false
-  const addresses = new RecentMap<string, string>(hostsMax)
+  const addresses = new LruMap<string, string>(hostsMax)
   const options = { allowH2: false, timeout: connectTimeoutMs, ...(ca !== undefined && { ca }) }
   const agent = new Agent({
     pipelining: 1,
@@ -66,9 +66,9 @@ export function createSender({ deadlineMs, ca, ...rules }: SenderOptions): Sende
     async send(message, signal) {
       const startedAt = performance.now()
       const url = readStored(message.url, rules.mode)
-      const told = url && (await exchangeOnce(agent, requestTo(url, message), bounds(signal)))
+      const result = url && (await exchangeOnce(agent, requestTo(url, message), bounds(signal)))
       return {
-        ...(told ? read(told, isClosed) : nowhere),
+        ...(result ? read(result, isClosed) : nowhere),
         address: (url && addresses.get(url.origin)) ?? null,
         durationMs: Math.round(performance.now() - startedAt),
       }
@@ -101,9 +101,9 @@ function requestTo(url: URL, { headers, body }: Outgoing): ExchangeRequest {
   return { origin: url.origin, path: url.pathname + url.search, method: 'POST', headers, body }
 }
 
-type Told = Omit<SendResult, 'address' | 'durationMs'>
+type ReadResult = Omit<SendResult, 'address' | 'durationMs'>
 
-const nowhere: Told = {
+const nowhere: ReadResult = {
   isDelivered: false,
   statusCode: null,
   error: 'address_refused',
@@ -111,15 +111,15 @@ const nowhere: Told = {
   retryAfterMs: undefined,
 }
 
-function read(told: Exchanged, isClosed: boolean): Told {
-  if (!told.answer) return { ...nowhere, error: causeOf(told, isClosed) }
-  const { status, headers } = told.answer
+function read(result: Exchanged, isClosed: boolean): ReadResult {
+  if (!result.answer) return { ...nowhere, error: causeOf(result, isClosed) }
+  const { status, headers } = result.answer
   const asksToWait = status === 429 || status === 503
   return {
     isDelivered: status >= 200 && status < 300,
     statusCode: status,
     error: null,
-    answer: safeText(told.body),
+    answer: safeText(result.body),
     retryAfterMs: asksToWait ? retryAfterMs(headers, webhookRetryAfterMaxMs) : undefined,
   }
 }

@@ -1,43 +1,43 @@
 import { html } from 'hono/html'
-import type { Call, Reply } from '../http.ts'
+import type { SimulatorCall, Reply } from '../http.ts'
 import { param } from '../http.ts'
-import type { Operation } from '../model.ts'
-import type { World } from '../world.ts'
+import type { SimulatedOperation } from '../model.ts'
+import type { SimulatorContext } from '../context.ts'
 import { money, spacedNumber, timeOfDay, typedNumber } from './format.ts'
 import type { Markup } from './layout.ts'
 import { inLanguage, languageOf, redirect, render } from './layout.ts'
-import type { Language } from './words.ts'
+import type { PhoneLanguage } from './words.ts'
 import { words } from './words.ts'
 
 const pinsMax = 3
 
 /** The hosted page of a checkout session, where a payer says yes or no. */
-export function checkoutPage(world: World, call: Call): Promise<Reply> {
-  const session = sessionOf(world, call)
+export function checkoutPage(context: SimulatorContext, call: SimulatorCall): Promise<Reply> {
+  const session = sessionOf(context, call)
   return session ? show(call, session) : noSession(call)
 }
 
 /** A payer answers; a payment that went wrong leaves the page open for another try. */
-export async function answerCheckout(world: World, call: Call): Promise<Reply> {
-  const session = sessionOf(world, call)
+export async function answerCheckout(context: SimulatorContext, call: SimulatorCall): Promise<Reply> {
+  const session = sessionOf(context, call)
   if (!session?.page) return noSession(call)
   const language = languageOf(call)
   const { successUrl, errorUrl, onlyPayer } = session.page
   if (session.state !== 'pending') return show(call, session)
   const form = new URLSearchParams(call.body)
   if (form.get('answer') === 'cancel') {
-    world.engine.refuse(session, 'declined')
+    context.engine.refuse(session, 'declined')
     return redirect(errorUrl)
   }
   const payer = typedNumber(form.get('phone') ?? '')
   if (!payer || (onlyPayer !== null && payer !== onlyPayer)) {
     return show(call, session, words[language].payerMismatch)
   }
-  const after = world.engine.payCheckout(session, payer, form.get('pin') ?? '')
+  const after = context.engine.payCheckout(session, payer, form.get('pin') ?? '')
   return redirect(after.state === 'completed' ? successUrl : inLanguage(call.path, language))
 }
 
-function show(call: Call, session: Operation, problem = ''): Promise<Reply> {
+function show(call: SimulatorCall, session: SimulatedOperation, problem = ''): Promise<Reply> {
   const language = languageOf(call)
   const say = words[language]
   const sum = html`<p class="sum">${money(session.amount, language)}</p>
@@ -66,7 +66,7 @@ function show(call: Call, session: Operation, problem = ''): Promise<Reply> {
   return render(call, { title: paid ? say.paid : say.notPaid, body, alone: true })
 }
 
-function payForm(session: Operation, language: Language, problem: string): Markup {
+function payForm(session: SimulatedOperation, language: PhoneLanguage, problem: string): Markup {
   const say = words[language]
   const { pinFailures, lastError } = session
   const onlyPayer = session.page?.onlyPayer ?? null
@@ -89,17 +89,17 @@ ${phone}
 </form>`
 }
 
-function until(session: Operation, language: Language): Markup | string {
+function until(session: SimulatedOperation, language: PhoneLanguage): Markup | string {
   if (session.expiresAt === null) return ''
   return html`<p class="soft">${words[language].until} ${timeOfDay(session.expiresAt, language)}</p>`
 }
 
-function sessionOf(world: World, call: Call): Operation | undefined {
-  const session = world.store.operation(param(call, 'id'))
+function sessionOf(context: SimulatorContext, call: SimulatorCall): SimulatedOperation | undefined {
+  const session = context.store.operation(param(call, 'id'))
   return session?.page ? session : undefined
 }
 
-function noSession(call: Call): Promise<Reply> {
+function noSession(call: SimulatorCall): Promise<Reply> {
   return render(call, {
     title: words[languageOf(call)].notFound,
     body: html`<p></p>`,

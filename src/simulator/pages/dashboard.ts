@@ -1,32 +1,32 @@
 import { html } from 'hono/html'
 import { pool } from '../book.ts'
-import type { Call, Reply } from '../http.ts'
-import type { Operation } from '../model.ts'
+import type { SimulatorCall, Reply } from '../http.ts'
+import type { SimulatedOperation } from '../model.ts'
 import { operatorKeys } from '../model.ts'
 import { operators } from '../operators.ts'
 import type { Scenario } from '../scenarios.ts'
 import { scenarios } from '../scenarios.ts'
-import type { World } from '../world.ts'
+import type { SimulatorContext } from '../context.ts'
 import { money, spacedNumber, timeOfDay } from './format.ts'
 import type { Markup } from './layout.ts'
 import { inLanguage, languageOf, render } from './layout.ts'
-import type { Language } from './words.ts'
+import type { PhoneLanguage } from './words.ts'
 import { words } from './words.ts'
 
 const shownMax = 20
 
 /** What the operators hold and did last, and the numbers to try. */
-export function dashboard(world: World, call: Call): Promise<Reply> {
+export function dashboard(context: SimulatorContext, call: SimulatorCall): Promise<Reply> {
   const language = languageOf(call)
   const say = words[language]
-  const latest = world.store.recent().slice(0, shownMax)
+  const latest = context.store.recent().slice(0, shownMax)
   const body = html`
 <div class="grid">${operatorKeys.map((key) => {
-    const float = world.store.book.balance(key, pool) ?? 0n
+    const float = context.store.book.balance(key, pool) ?? 0n
     return html`<section class="card"><h2>${operators[key].name}</h2>
 <p class="soft">${say.float}</p><p class="sum">${money(float, language)}</p></section>`
   })}</div>
-<p class="soft">${world.store.pendingCount} ${say.waiting}</p>
+<p class="soft">${context.store.pendingCount} ${say.waiting}</p>
 <h2>${say.latest}</h2>
 <div class="card">${
     latest.length === 0
@@ -39,7 +39,7 @@ export function dashboard(world: World, call: Call): Promise<Reply> {
   return render(call, { title: say.dashboard, body, refreshS: 10 })
 }
 
-function operationRow(operation: Operation, language: Language): Markup {
+function operationRow(operation: SimulatedOperation, language: PhoneLanguage): Markup {
   const say = words[language]
   const { operator, kind, amount, msisdn, reference, state, refusal, changedAt } = operation
   const tone = state === 'completed' ? 'good' : state === 'pending' ? 'soft' : 'bad'
@@ -52,7 +52,7 @@ function operationRow(operation: Operation, language: Language): Markup {
 <span class="${tone}">${say.states[state]}${refusal ? ` : ${say.reasons[refusal]}` : ''}</span></li>`
 }
 
-function scenarioRow(scenario: Scenario, language: Language): Markup {
+function scenarioRow(scenario: Scenario, language: PhoneLanguage): Markup {
   const { code, parameter, since } = scenario
   const number = `+223 70 ${code} ${parameter ? 'PP' : '00'} xx`
   const soon = since === 'later' ? html` <em class="soft">(${words[language].later})</em>` : ''

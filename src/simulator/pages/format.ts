@@ -1,12 +1,12 @@
-import type { Language } from './words.ts'
+import type { PhoneLanguage } from './words.ts'
 
 /** An amount as people read it: "5 000 F CFA". */
-export function money(francs: string | bigint, language: Language): string {
+export function money(francs: string | bigint, language: PhoneLanguage): string {
   return new Intl.NumberFormat(language, { style: 'currency', currency: 'XOF' }).format(BigInt(francs))
 }
 
 /** A time of day in Mali. */
-export function timeOfDay(at: number, language: Language): string {
+export function timeOfDay(at: number, language: PhoneLanguage): string {
   const options = { dateStyle: 'medium', timeStyle: 'short', timeZone: 'Africa/Bamako' } as const
   return new Intl.DateTimeFormat(language, options).format(at)
 }

@@ -1,14 +1,14 @@
 import { html, raw } from 'hono/html'
-import type { Call, Reply } from '../http.ts'
+import type { SimulatorCall, Reply } from '../http.ts'
 import { header } from '../http.ts'
 import { style } from './style.ts'
-import type { Language } from './words.ts'
+import type { PhoneLanguage } from './words.ts'
 import { languages, words } from './words.ts'
 
 /** A piece of a page; whatever is put into one is escaped. */
 export type Markup = ReturnType<typeof html>
 
-export interface Page {
+export interface SimulatorPage {
   readonly title: string
   readonly body: Markup
   readonly status?: number
@@ -29,19 +29,19 @@ const safety = {
 } as const
 
 /** The language of a page: as its address says, else as the browser prefers, else French. */
-export function languageOf(call: Call): Language {
+export function languageOf(call: SimulatorCall): PhoneLanguage {
   const asked = languages.find((language) => language === call.query.get('lang'))
   if (asked) return asked
   return /^\s*en\b/i.test(header(call, 'accept-language')) ? 'en' : 'fr'
 }
 
 /** The same path in a language. */
-export function inLanguage(path: string, language: Language): string {
+export function inLanguage(path: string, language: PhoneLanguage): string {
   return `${path}?lang=${language}`
 }
 
 /** Renders a whole page. It needs no script. */
-export async function render(call: Call, page: Page): Promise<Reply> {
+export async function render(call: SimulatorCall, page: SimulatorPage): Promise<Reply> {
   const language = languageOf(call)
   const say = words[language]
   const other = language === 'fr' ? 'en' : 'fr'
@@ -79,7 +79,7 @@ export function redirect(location: string): Reply {
 }
 
 /** Whether a form was sent from a page of ours; callers that are no browsers say nothing and may. */
-export function isOwnForm(call: Call): boolean {
+export function isOwnForm(call: SimulatorCall): boolean {
   const site = header(call, 'sec-fetch-site')
   if (site !== '') return site === 'same-origin' || site === 'none'
   const origin = header(call, 'origin')

@@ -1,15 +1,15 @@
 import { html } from 'hono/html'
 import { wallet } from '../book.ts'
-import type { Call, Reply } from '../http.ts'
+import type { SimulatorCall, Reply } from '../http.ts'
 import { param } from '../http.ts'
-import type { Operation } from '../model.ts'
+import type { SimulatedOperation } from '../model.ts'
 import { operatorKeys } from '../model.ts'
 import { operators } from '../operators.ts'
-import type { World } from '../world.ts'
+import type { SimulatorContext } from '../context.ts'
 import { money, spacedNumber, timeOfDay, typedNumber } from './format.ts'
 import type { Markup } from './layout.ts'
 import { inLanguage, languageOf, redirect, render } from './layout.ts'
-import type { Language } from './words.ts'
+import type { PhoneLanguage } from './words.ts'
 import { words } from './words.ts'
 
 const numbersMax = 50
@@ -18,13 +18,13 @@ const messagesMax = 30
 const pinsMax = 3
 
 /** Chooses a telephone: any number, or one that rings. */
-export function phoneChooser(world: World, call: Call): Reply | Promise<Reply> {
+export function phoneChooser(context: SimulatorContext, call: SimulatorCall): Reply | Promise<Reply> {
   const language = languageOf(call)
   const say = words[language]
   const typed = call.query.get('number')
   const msisdn = typed === null ? null : typedNumber(typed)
   if (msisdn) return redirect(inLanguage(`/phone/${msisdn}`, language))
-  const ringing = ringingNumbers(world)
+  const ringing = ringingNumbers(context)
   const body = html`
 <form class="card" method="get" action="/phone">
 <input type="hidden" name="lang" value="${language}">
@@ -48,16 +48,16 @@ export function phoneChooser(world: World, call: Call): Reply | Promise<Reply> {
 }
 
 /** One telephone: what it is asked, what it was told, what its wallets hold. */
-export function phonePage(world: World, call: Call): Promise<Reply> {
+export function phonePage(context: SimulatorContext, call: SimulatorCall): Promise<Reply> {
   const language = languageOf(call)
   const say = words[language]
   const msisdn = typedNumber(param(call, 'msisdn'))
   if (!msisdn) return render(call, { title: say.notFound, body: html`<p></p>`, status: 404 })
-  const newest = world.store.ofNumber(msisdn)
+  const newest = context.store.ofNumber(msisdn)
   const waiting = newest
     .filter((row) => row.state === 'pending' && row.kind !== 'reverse')
     .slice(0, promptsMax)
-  const told = newest.filter((row) => row.state !== 'pending').slice(0, messagesMax)
+  const decided = newest.filter((row) => row.state !== 'pending').slice(0, messagesMax)
   const body = html`
 <h2>${say.requests}</h2>
 ${waiting.map((row) => prompt(row, language))}
@@ -65,35 +65,35 @@ ${waiting.length === 0 ? html`<p class="card soft">${say.noRequest}</p>` : ''}
 <p><a class="button plain" href="${inLanguage(`/phone/${msisdn}`, language)}">${say.refresh}</a></p>
 <h2>${say.messages}</h2>
 <div class="card">${
-    told.length === 0
+    decided.length === 0
       ? html`<p class="soft">${say.noMessage}</p>`
-      : html`<ul class="rows">${told.map((row) => message(row, language))}</ul>`
+      : html`<ul class="rows">${decided.map((row) => message(row, language))}</ul>`
   }</div>
 <h2>${say.balance}</h2>
-${balances(world, msisdn, language)}`
+${balances(context, msisdn, language)}`
   // A page that reloads by itself would wipe a half-typed PIN.
   const refresh = waiting.length === 0 ? { refreshS: 4 } : {}
   return render(call, { title: spacedNumber(msisdn), body, ...refresh })
 }
 
 /** A person answers a prompt. */
-export async function answerPrompt(world: World, call: Call): Promise<Reply> {
+export async function answerPrompt(context: SimulatorContext, call: SimulatorCall): Promise<Reply> {
   const language = languageOf(call)
   const msisdn = param(call, 'msisdn')
-  const operation = world.store.operation(param(call, 'id'))
+  const operation = context.store.operation(param(call, 'id'))
   if (!operation || operation.msisdn !== msisdn || operation.page) {
     return render(call, { title: words[language].notFound, body: html`<p></p>`, status: 404 })
   }
   const form = new URLSearchParams(call.body)
-  if (form.get('answer') === 'refuse') world.engine.refuse(operation, 'declined')
-  else if (operation.kind === 'disburse') world.engine.confirm(operation)
-  else world.engine.enterPin(operation, form.get('pin') ?? '')
+  if (form.get('answer') === 'refuse') context.engine.refuse(operation, 'declined')
+  else if (operation.kind === 'disburse') context.engine.confirm(operation)
+  else context.engine.enterPin(operation, form.get('pin') ?? '')
   return redirect(inLanguage(`/phone/${msisdn}`, language))
 }
 
-function ringingNumbers(world: World): [string, number][] {
+function ringingNumbers(context: SimulatorContext): [string, number][] {
   const counts = new Map<string, number>()
-  for (const { msisdn, kind } of world.store.pending()) {
+  for (const { msisdn, kind } of context.store.pending()) {
     if (msisdn === null || kind === 'reverse') continue
     counts.set(msisdn, (counts.get(msisdn) ?? 0) + 1)
     if (counts.size >= numbersMax) break
@@ -101,7 +101,7 @@ function ringingNumbers(world: World): [string, number][] {
   return [...counts]
 }
 
-function prompt(operation: Operation, language: Language): Markup {
+function prompt(operation: SimulatedOperation, language: PhoneLanguage): Markup {
   const say = words[language]
   const { id, kind, operator, amount, description, clientReference, msisdn, expiresAt, pinFailures } =
     operation
@@ -127,7 +127,7 @@ ${what}${kind === 'disburse' ? '' : pin}
 <button class="plain" name="answer" value="refuse">${say.refuse}</button></div></form>`
 }
 
-function message(operation: Operation, language: Language): Markup {
+function message(operation: SimulatedOperation, language: PhoneLanguage): Markup {
   const say = words[language]
   const { operator, kind, state, amount, reference, refusal, changedAt } = operation
   const said =
@@ -139,9 +139,9 @@ function message(operation: Operation, language: Language): Markup {
 <span class="soft">${operators[operator].name} · ${timeOfDay(changedAt, language)}</span></li>`
 }
 
-function balances(world: World, msisdn: string, language: Language): Markup {
+function balances(context: SimulatorContext, msisdn: string, language: PhoneLanguage): Markup {
   const held = operatorKeys.flatMap((key) => {
-    const francs = world.store.book.balance(key, wallet(msisdn))
+    const francs = context.store.book.balance(key, wallet(msisdn))
     return francs === null ? [] : [{ name: operators[key].name, francs }]
   })
   if (held.length === 0) return html`<p class="card soft">${words[language].noWallet}</p>`

@@ -1,7 +1,7 @@
 import type { Reason } from '../model.ts'
 
 export const languages = ['fr', 'en'] as const
-export type Language = (typeof languages)[number]
+export type PhoneLanguage = (typeof languages)[number]
 
 interface Words {
   readonly language: string
@@ -57,7 +57,7 @@ interface Words {
 }
 
 /** Every word that people read on the simulator's pages. */
-export const words: Readonly<Record<Language, Words>> = {
+export const words: Readonly<Record<PhoneLanguage, Words>> = {
   fr: {
     language: 'Français',
     other: 'English',

@@ -3,7 +3,7 @@ import { authorize, type Credentials, Stop } from '../client-program.ts'
 import type { Customer } from './customers.ts'
 
 /** A change of a payment, as the subscription tells it. */
-export interface Change {
+export interface DemoChange {
   sequence: number
   /** In the words of REST, lower case. */
   status: string
@@ -23,7 +23,7 @@ export interface Client {
   /** @param by ISO 8601, `PT24H` */
   advanceClock(by: string): Promise<void>
   /** Every change of the merchant's log from its beginning, and on, until `close`. */
-  changes(): AsyncIterable<Change>
+  changes(): AsyncIterable<DemoChange>
   close(): Promise<void>
 }
 
@@ -55,9 +55,9 @@ export async function signIn(url: string, credentials: Credentials): Promise<Cli
   }
 }
 
-async function* readChanges(socket: SocketClient): AsyncGenerator<Change> {
+async function* readChanges(socket: SocketClient): AsyncGenerator<DemoChange> {
   try {
-    const events = socket.iterate<{ transactionChanged: Change }>({ query: transactionChanged })
+    const events = socket.iterate<{ transactionChanged: DemoChange }>({ query: transactionChanged })
     for await (const { data, errors } of events) {
       if (!data) throw new Stop(`The subscription ended: ${errors?.[0]?.message}`)
       yield { ...data.transactionChanged, status: data.transactionChanged.status.toLowerCase() }

@@ -1,7 +1,7 @@
 import { styleText } from 'node:util'
 import { failureReasons } from '../../operators/failure-reasons.ts'
 import { formatXof } from '../../shared/money.ts'
-import type { Change } from './client.ts'
+import type { DemoChange } from './client.ts'
 import type { Customer } from './customers.ts'
 
 /** Where the demonstration is shown: lines, and on a terminal a progress line that stays below them. */
@@ -37,7 +37,7 @@ export function openScreen(out: NodeJS.WriteStream): Screen {
 const colours = { success: 'green', failed: 'red', expired: 'yellow' } as const
 
 /** One line: time, sequence, customer, operator, amount, status, and why in French. */
-export function changeLine(change: Change, customer: Customer): string {
+export function changeLine(change: DemoChange, customer: Customer): string {
   const colour = Object.entries(colours).find(([status]) => status === change.status)?.[1] ?? 'cyan'
   const words = [
     styleText('dim', change.occurredAt.slice(0, 19).replace('T', ' ')),
@@ -51,7 +51,7 @@ export function changeLine(change: Change, customer: Customer): string {
   return `  ${words.join('  ')}`.trimEnd()
 }
 
-function frenchOf({ status, late, failureReason }: Change): string {
+function frenchOf({ status, late, failureReason }: DemoChange): string {
   if (late) return 'Payé après expiration : crédité une seule fois.'
   if (status === 'expired') return failureReasons.PAYER_TIMEOUT.messageFr
   const known = Object.entries(failureReasons).find(([reason]) => reason === failureReason)

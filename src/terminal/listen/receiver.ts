@@ -5,7 +5,7 @@ import type { Secret } from '../../shared/secret.ts'
 import { Stop } from '../client-program.ts'
 
 /** What arrived, and what is wrong with it. Its words are fit for a terminal. */
-export interface Heard {
+export interface ReceivedEvent {
   /** Null where its signatures are good. */
   problem: string | null
   id: string
@@ -29,7 +29,7 @@ const toleranceS = 5 * 60
 export async function startReceiver(
   port: number,
   secret: () => Secret | null,
-  hear: (heard: Heard) => void,
+  hear: (heard: ReceivedEvent) => void,
 ): Promise<Server> {
   const server = createServer((request, response) => {
     receive(request, secret()).then(
@@ -47,7 +47,7 @@ export async function startReceiver(
   return server
 }
 
-async function receive(request: IncomingMessage, secret: Secret | null): Promise<Heard> {
+async function receive(request: IncomingMessage, secret: Secret | null): Promise<ReceivedEvent> {
   const chunks: Buffer[] = []
   let size = 0
   for await (const chunk of request as AsyncIterable<Buffer>) {

@@ -18,7 +18,7 @@ const tables = `
     reference text NOT NULL, correlation_id uuid NOT NULL, request_data jsonb NOT NULL,
     operator_reference text, created_at timestamptz(3) NOT NULL,
     UNIQUE (reference, merchant_id), UNIQUE (merchant_id, id));
-  CREATE TABLE limit_movement (
+  CREATE TABLE limit_entry (
     id bigserial PRIMARY KEY, merchant_id int NOT NULL, deposit_id bigint NOT NULL, step ledger_step NOT NULL,
     amount bigint NOT NULL, created_at timestamptz(3) NOT NULL, UNIQUE (deposit_id, step));
   CREATE TABLE limit_outbox (
@@ -36,7 +36,7 @@ const reserve = `
     SELECT merchant_id, $2, $3, $4, 'processing', $5, $6, $7, now() FROM covered
     RETURNING id, created_at
   ), moved AS (
-    INSERT INTO limit_movement (merchant_id, deposit_id, step, amount, created_at)
+    INSERT INTO limit_entry (merchant_id, deposit_id, step, amount, created_at)
     SELECT $1, id, 'reserve', $4, created_at FROM made
   ), told AS (
     INSERT INTO limit_outbox (merchant_id, deposit_id, data, created_at)
@@ -52,7 +52,7 @@ const settle = `
     UPDATE limit_balance b SET reserved = b.reserved - e.amount FROM ended e
     WHERE b.merchant_id = e.merchant_id
   ), moved AS (
-    INSERT INTO limit_movement (merchant_id, deposit_id, step, amount, created_at)
+    INSERT INTO limit_entry (merchant_id, deposit_id, step, amount, created_at)
     SELECT merchant_id, id, 'post', amount, now() FROM ended
   )
   INSERT INTO limit_outbox (merchant_id, deposit_id, data, created_at)

@@ -74,15 +74,15 @@ async function writeEvent(merchantId: number): Promise<number> {
       },
     ],
   })
-  services.sequencer.nudge()
+  services.sequencer.notify()
   return began
 }
 
 let onHeard: (() => void) | null = null
-const wake = services.feed.wake.bind(services.feed)
-services.feed.wake = (named) => {
+const notify = services.feed.notify.bind(services.feed)
+services.feed.notify = (named) => {
   onHeard?.()
-  wake(named)
+  notify(named)
 }
 
 async function heardOfEvent(merchantId: number): Promise<number> {

@@ -15,7 +15,7 @@ const tables = `
     correlation_id uuid NOT NULL, operator_reference text, send_at timestamptz(3) NOT NULL,
     UNIQUE (reference, merchant_id));
   CREATE INDEX ON limit_payout (send_at, id) WHERE status = 'pending';
-  CREATE TABLE limit_payout_movement (
+  CREATE TABLE limit_payout_entry (
     id bigserial PRIMARY KEY, merchant_id int NOT NULL, payout_id bigint NOT NULL, step ledger_step NOT NULL,
     amount bigint NOT NULL, created_at timestamptz(3) NOT NULL, UNIQUE (payout_id, step));
   CREATE TABLE limit_payout_outbox (
@@ -34,7 +34,7 @@ const take = `
     FROM (SELECT merchant_id, sum(amount)::bigint AS sum FROM begun GROUP BY merchant_id) s
     WHERE b.merchant_id = s.merchant_id
   ), moved AS (
-    INSERT INTO limit_payout_movement (merchant_id, payout_id, step, amount, created_at)
+    INSERT INTO limit_payout_entry (merchant_id, payout_id, step, amount, created_at)
     SELECT merchant_id, id, 'reserve', amount, now() FROM begun
   ), told AS (
     INSERT INTO limit_payout_outbox (merchant_id, payout_id, status, created_at)
@@ -50,7 +50,7 @@ const settle = `
     UPDATE limit_payout_balance b SET reserved = b.reserved - e.amount FROM ended e
     WHERE b.merchant_id = e.merchant_id
   ), moved AS (
-    INSERT INTO limit_payout_movement (merchant_id, payout_id, step, amount, created_at)
+    INSERT INTO limit_payout_entry (merchant_id, payout_id, step, amount, created_at)
     SELECT merchant_id, id, 'post', amount, now() FROM ended
   )
   INSERT INTO limit_payout_outbox (merchant_id, payout_id, status, created_at)

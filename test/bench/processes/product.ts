@@ -2,7 +2,7 @@ import { scopes } from '../../../src/identity/scopes.ts'
 import { startApp } from '../../../src/app.ts'
 import { readConfig } from '../../../src/config/config.ts'
 import type { InitiateOutcome } from '../../../src/operators/operator.ts'
-import type { Operator, Operators } from '../../../src/operators/registry.ts'
+import type { Operator, OperatorRegistry } from '../../../src/operators/registry.ts'
 import { createMerchant } from '../../../src/resources/merchants/create.ts'
 import { settleTransaction } from '../../../src/resources/transactions/settle.ts'
 import { invariant } from '../../../src/shared/invariant.ts'
@@ -70,7 +70,7 @@ const pending = async () => ({ kind: 'pending' }) as const
 /** Made once: its stack must not count. */
 const absent = new Error('no operator')
 
-function playing(collect: Operator['collect']): Operators {
+function playing(collect: Operator['collect']): OperatorRegistry {
   return {
     ...real,
     find(provider) {
@@ -80,7 +80,7 @@ function playing(collect: Operator['collect']): Operators {
   }
 }
 
-const operators: Record<OperatorKind, Operators> = {
+const operators: Record<OperatorKind, OperatorRegistry> = {
   simulator: real,
   accepts: playing(
     async ({ handle }): Promise<InitiateOutcome> => ({

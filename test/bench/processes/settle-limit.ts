@@ -11,12 +11,12 @@ const tables = `
     WITH (fillfactor = 80);
   CREATE TABLE limit_balance (
     merchant_id int PRIMARY KEY, available bigint NOT NULL CHECK (available >= 0)) WITH (fillfactor = 50);
-  CREATE TABLE limit_movement (
-    id bigserial PRIMARY KEY, merchant_id int NOT NULL, cause text NOT NULL UNIQUE,
+  CREATE TABLE limit_entry (
+    id bigserial PRIMARY KEY, merchant_id int NOT NULL, origin text NOT NULL UNIQUE,
     debit ledger_account NOT NULL, credit ledger_account NOT NULL, amount bigint NOT NULL CHECK (amount > 0),
     balance_after bigint NOT NULL,
     created_at timestamptz(3) NOT NULL);
-  CREATE INDEX ON limit_movement (merchant_id, id);
+  CREATE INDEX ON limit_entry (merchant_id, id);
   CREATE TABLE limit_event (
     id bigserial PRIMARY KEY, merchant_id int NOT NULL, data jsonb NOT NULL,
     created_at timestamptz(3) NOT NULL);
@@ -31,7 +31,7 @@ const tables = `
     IF NOT FOUND THEN RETURN false; END IF;
     UPDATE limit_balance SET available = available + paid.amount
     WHERE merchant_id = paid.merchant_id RETURNING available INTO balance;
-    INSERT INTO limit_movement (merchant_id, cause, debit, credit, amount, balance_after, created_at)
+    INSERT INTO limit_entry (merchant_id, origin, debit, credit, amount, balance_after, created_at)
     VALUES (paid.merchant_id, 'sale:' || paid.id, 'clearing_operator_a', 'available', paid.amount, balance,
       now());
     INSERT INTO limit_event (merchant_id, data, created_at) VALUES (paid.merchant_id, jsonb_build_object(

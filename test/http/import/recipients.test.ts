@@ -231,33 +231,33 @@ describe('XLSX', () => {
 
 describe('problems in the words of the table', () => {
   test('the line that a spreadsheet shows, its column, and what stands in it', async () => {
-    const { place } = await readRecipients(
+    const { locate } = await readRecipients(
       csv('', 'Note;Nom;Numéro;Montant', '', '"x\n\ny";Awa;1;5,5', ';;;', ';Awa;2;1'),
     )
-    expect(place({ field: 'recipients[0].amount', message: 'is required' })).toEqual({
+    expect(locate({ field: 'recipients[0].amount', message: 'is required' })).toEqual({
       field: 'lines[4].amount',
       message:
         'must be whole francs, such as 5000 or 5 000 F CFA, without a comma or a point (column D, Montant)',
     })
-    expect(place({ field: 'recipients[1].amount', message: 'is too small' })).toEqual({
+    expect(locate({ field: 'recipients[1].amount', message: 'is too small' })).toEqual({
       field: 'lines[6].amount',
       message: 'is too small (column D, Montant)',
     })
-    expect(place({ field: 'recipients[1].paymentMethod', message: 'is required' })).toEqual({
+    expect(locate({ field: 'recipients[1].paymentMethod', message: 'is required' })).toEqual({
       field: 'lines[6].payment_method',
       message: 'is required',
     })
-    expect(place({ field: 'recipients[1]', message: 'm' })).toEqual({ field: 'lines[6]', message: 'm' })
-    expect(place({ field: 'recipients', message: 'm' })).toEqual({ field: 'file', message: 'm' })
-    expect(place({ field: 'title', message: 'm' })).toEqual({ field: 'title', message: 'm' })
+    expect(locate({ field: 'recipients[1]', message: 'm' })).toEqual({ field: 'lines[6]', message: 'm' })
+    expect(locate({ field: 'recipients', message: 'm' })).toEqual({ field: 'file', message: 'm' })
+    expect(locate({ field: 'title', message: 'm' })).toEqual({ field: 'title', message: 'm' })
   })
 
   test('columns beyond Z', async () => {
     const book = {
       rows: `<row>${text('nom')}${text('numéro')}${text('montant', 'AAB1')}</row><row>${text('Awa')}</row>`,
     }
-    const { place } = await readRecipients(workbook(book))
-    expect(place({ field: 'recipients[0].amount', message: 'm' }).message).toBe('m (column AAB, montant)')
+    const { locate } = await readRecipients(workbook(book))
+    expect(locate({ field: 'recipients[0].amount', message: 'm' }).message).toBe('m (column AAB, montant)')
   })
 
   test.each<[string, Buffer, string[]]>([
@@ -304,6 +304,6 @@ describe('problems in the words of the table', () => {
     ['a sheet without rows', workbook({}), ['file has no recipients']],
   ])('%s', async (_what, file, words) => {
     const problems = await problemsOf(file)
-    expect(problems.map((problem, place) => problem.slice(0, words[place]?.length))).toEqual(words)
+    expect(problems.map((problem, locate) => problem.slice(0, words[locate]?.length))).toEqual(words)
   })
 })

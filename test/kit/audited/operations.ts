@@ -1,24 +1,24 @@
 import { knowHolder } from '../members.ts'
 import { totpCode } from '../../../src/identity/totp.ts'
 import { eventually } from '../eventually.ts'
-import type { Ask, Data, Ground, Person, Shop } from './ground.ts'
+import type { AuditedRequest, Data, AuditedFixture, Person, AuditedShop } from './fixture.ts'
 
 // Every mutation of the schema, so that each succeeds once, with the entry that it leaves in the audit log;
 // and something that is refused. One without a row here fails the test.
 
 export interface Case {
-  ask: Ask
+  ask: AuditedRequest
   /** Who did it, as entries name it. */
   actor: string
   /** What it was done to; where it is made by this, from the answer. */
   target: string | ((data: Data) => string)
   /** The same, to be refused; left out, as somebody who only reads. */
-  refused?: Ask
+  refused?: AuditedRequest
   /** What it takes is good once, also where it then fails. */
   isGoodOnce?: true
 }
 
-export type Prepare = (ground: Ground, shop: Shop) => Promise<Case>
+export type Prepare = (fixture: AuditedFixture, shop: AuditedShop) => Promise<Case>
 
 const wrong = 'ceci est tout à fait faux'
 export const phone = '70000000'
@@ -27,27 +27,27 @@ const somebody = { name: 'Awa', account: phone, paymentMethod: 'OperatorA' }
 export const hook = { url: 'http://127.0.0.1:1/hook', events: ['PAYMENT_RECEIVED'] }
 
 /** What an entry names: from the answer, from what was given, or the shop itself. */
-export type Named = (data: Data, given: Data, shop: Shop) => string
+export type Named = (data: Data, given: Data, shop: AuditedShop) => string
 type Given = Promise<Record<string, unknown>> | Record<string, unknown>
 
 /** A mutation of the shop's API key. */
 const byKey =
-  (variables: (ground: Ground, shop: Shop) => Given, target: Named) =>
+  (variables: (fixture: AuditedFixture, shop: AuditedShop) => Given, target: Named) =>
   (field: string): Prepare =>
-  async (ground, shop) => {
-    const given = await variables(ground, shop)
+  async (fixture, shop) => {
+    const given = await variables(fixture, shop)
     const ask = { field, variables: given, token: shop.token }
     return { ask, actor: shop.key, target: (data) => target(data, given, shop) }
   }
 
 /** A mutation by which a person sees to the own account. */
 const byPerson =
-  (variables: (ground: Ground, person: Person) => Given, wrongly: Record<string, unknown>) =>
+  (variables: (fixture: AuditedFixture, person: Person) => Given, wrongly: Record<string, unknown>) =>
   (field: string): Prepare =>
-  async (ground, shop) => {
-    const person = await ground.person(shop)
+  async (fixture, shop) => {
+    const person = await fixture.person(shop)
     const { token } = person
-    const given = await variables(ground, person)
+    const given = await variables(fixture, person)
     const who = `member:${person.memberId}`
     const refused = { field, variables: { ...given, ...wrongly }, token }
     const ask = { field, variables: given, token }
@@ -55,56 +55,56 @@ const byPerson =
   }
 
 const codeNow = (secret: string) => {
-  const bits = Array.from(secret, (letter) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(letter))
+  const bits = Array.from(secret, (mail) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(mail))
   const text = bits.map((five) => five.toString(2).padStart(5, '0')).join('')
   const bytes = (text.match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2))
   return totpCode(Buffer.from(bytes), BigInt(Math.floor(Date.now() / 30_000)))
 }
 
-async function startTotp(ground: Ground, { token, password }: Person): Promise<{ code: string }> {
-  const { secret } = await ground.done({ field: 'startTotp', variables: { password }, token })
+async function startTotp(fixture: AuditedFixture, { token, password }: Person): Promise<{ code: string }> {
+  const { secret } = await fixture.done({ field: 'startTotp', variables: { password }, token })
   return { code: codeNow(secret) }
 }
 
-async function recoveryCodes(ground: Ground, person: Person): Promise<string[]> {
-  const variables = await startTotp(ground, person)
-  const { codes } = await ground.done({ field: 'confirmTotp', variables, token: person.token })
+async function recoveryCodes(fixture: AuditedFixture, person: Person): Promise<string[]> {
+  const variables = await startTotp(fixture, person)
+  const { codes } = await fixture.done({ field: 'confirmTotp', variables, token: person.token })
   return codes
 }
 
-async function otherKey(ground: Ground, { token }: Shop): Promise<number> {
+async function otherKey(fixture: AuditedFixture, { token }: AuditedShop): Promise<number> {
   const variables = { input: { name: 'Till', scopes: ['PAY'] } }
-  const { apiKey } = await ground.done({ field: 'createApiKey', variables, token })
+  const { apiKey } = await fixture.done({ field: 'createApiKey', variables, token })
   return apiKey.databaseId
 }
 
-export async function webhook(ground: Ground, { token }: Shop): Promise<number> {
-  const made = await ground.done({ field: 'registerWebhook', variables: { input: hook }, token })
+export async function webhook(fixture: AuditedFixture, { token }: AuditedShop): Promise<number> {
+  const made = await fixture.done({ field: 'registerWebhook', variables: { input: hook }, token })
   return made['webhook'].databaseId
 }
 
-export async function beneficiary(ground: Ground, { token }: Shop): Promise<number> {
-  const made = await ground.done({ field: 'createBeneficiary', variables: { input: somebody }, token })
+export async function beneficiary(fixture: AuditedFixture, { token }: AuditedShop): Promise<number> {
+  const made = await fixture.done({ field: 'createBeneficiary', variables: { input: somebody }, token })
   return made['databaseId']
 }
 
-export async function paymentLink(ground: Ground, { token }: Shop): Promise<number> {
+export async function paymentLink(fixture: AuditedFixture, { token }: AuditedShop): Promise<number> {
   const variables = { input: { title: 'Café' } }
-  return (await ground.done({ field: 'createPaymentLink', variables, token }))['databaseId']
+  return (await fixture.done({ field: 'createPaymentLink', variables, token }))['databaseId']
 }
 
-export async function funded(ground: Ground, { token }: Shop): Promise<void> {
-  await ground.done({ field: 'sandboxFund', variables: { amount: 100_000 }, token })
+export async function funded(fixture: AuditedFixture, { token }: AuditedShop): Promise<void> {
+  await fixture.done({ field: 'sandboxFund', variables: { amount: 100_000 }, token })
 }
 
-async function collected(ground: Ground, shop: Shop): Promise<number> {
-  const { databaseId: id } = await ground.done({
+async function collected(fixture: AuditedFixture, shop: AuditedShop): Promise<number> {
+  const { databaseId: id } = await fixture.done({
     field: 'collectPayment',
     variables: { input: payment },
     token: shop.token,
   })
   await eventually(async () => {
-    const { status } = await ground.done({ path: `/transactions/${id}`, token: shop.token })
+    const { status } = await fixture.done({ path: `/transactions/${id}`, token: shop.token })
     if (status !== 'success') throw new Error(status)
   })
   return id
@@ -113,20 +113,20 @@ async function collected(ground: Ground, shop: Shop): Promise<number> {
 const recipient = { name: 'Awa', account: phone, amount: 1_000, paymentMethod: 'OperatorA' }
 
 /** A draft for somebody, of a shop that can pay it. */
-export async function draft(ground: Ground, shop: Shop, account = phone): Promise<number> {
-  await funded(ground, shop)
+export async function draft(fixture: AuditedFixture, shop: AuditedShop, account = phone): Promise<number> {
+  await funded(fixture, shop)
   const variables = { input: { recipients: [{ ...recipient, account }] } }
-  const made = await ground.done({ field: 'createBatch', variables, token: shop.token })
+  const made = await fixture.done({ field: 'createBatch', variables, token: shop.token })
   return made['batch'].databaseId
 }
 
 /** A batch whose only recipient was refused. */
-async function failedBatch(ground: Ground, shop: Shop): Promise<number> {
+async function failedBatch(fixture: AuditedFixture, shop: AuditedShop): Promise<number> {
   const { token } = shop
-  const id = await draft(ground, shop, '70020000')
-  await ground.done({ field: 'processBatch', variables: { id }, token })
+  const id = await draft(fixture, shop, '70020000')
+  await fixture.done({ field: 'processBatch', variables: { id }, token })
   await eventually(async () => {
-    const { status } = await ground.done({ path: `/bulk/batches/${id}`, token })
+    const { status } = await fixture.done({ path: `/bulk/batches/${id}`, token })
     if (status !== 'failed') throw new Error(status)
   })
   return id
@@ -146,43 +146,43 @@ export const made =
 const byApprover =
   (
     kind: string,
-    wait: (ground: Ground, shop: Shop) => Promise<Data>,
+    wait: (fixture: AuditedFixture, shop: AuditedShop) => Promise<Data>,
     more: (approval: Data) => Record<string, unknown>,
   ) =>
   (field: string): Prepare =>
-  async (ground, shop) => {
+  async (fixture, shop) => {
     const asking = { input: { payoutsRequireApproval: true } }
-    await ground.done({ field: 'updateSettings', variables: asking, token: shop.token })
-    await knowHolder(ground.service.database.owner, ground.service.app.services.access, shop.merchantId)
-    const { databaseId: id, approval } = await wait(ground, shop)
-    const { token, memberId } = await ground.member(shop, 'owner')
+    await fixture.done({ field: 'updateSettings', variables: asking, token: shop.token })
+    await knowHolder(fixture.service.database.owner, fixture.service.app.services.access, shop.merchantId)
+    const { databaseId: id, approval } = await wait(fixture, shop)
+    const { token, memberId } = await fixture.member(shop, 'owner')
     const ask = { field, variables: { id, ...more(approval) }, token }
     const refused = { ...ask, token: shop.token }
     return { ask, actor: `member:${memberId}`, target: `${kind}:${id}`, refused }
   }
-const payoutThatWaits = (ground: Ground, { token }: Shop) =>
-  ground.done({ field: 'createPayout', variables: { input: { ...payout, scheduledAt: tomorrow() } }, token })
-const batchThatWaits = async (ground: Ground, shop: Shop) => {
-  const variables = { id: await draft(ground, shop) }
-  await ground.done({ field: 'processBatch', variables, token: shop.token })
-  return ground.done({ field: 'batch', variables, token: shop.token })
+const payoutThatWaits = (fixture: AuditedFixture, { token }: AuditedShop) =>
+  fixture.done({ field: 'createPayout', variables: { input: { ...payout, scheduledAt: tomorrow() } }, token })
+const batchThatWaits = async (fixture: AuditedFixture, shop: AuditedShop) => {
+  const variables = { id: await draft(fixture, shop) }
+  await fixture.done({ field: 'processBatch', variables, token: shop.token })
+  return fixture.done({ field: 'batch', variables, token: shop.token })
 }
-const depositThatWaits = async (ground: Ground, shop: Shop) => {
+const depositThatWaits = async (fixture: AuditedFixture, shop: AuditedShop) => {
   const { token } = shop
-  await funded(ground, shop)
-  await ground.done({
+  await funded(fixture, shop)
+  await fixture.done({
     field: 'updateSettings',
     variables: { input: { approvalsCoverDeposits: true } },
     token,
   })
-  const { databaseId } = await ground.done({ field: 'deposit', variables: { input: payment }, token })
-  const record = await ground.done({ field: 'transaction', variables: { databaseId }, token })
+  const { databaseId } = await fixture.done({ field: 'deposit', variables: { input: payment }, token })
+  const record = await fixture.done({ field: 'transaction', variables: { databaseId }, token })
   return { databaseId, approval: record.approval }
 }
-const changeThatWaits = async (ground: Ground, shop: Shop) => {
-  const { token } = await ground.member(shop, 'owner')
+const changeThatWaits = async (fixture: AuditedFixture, shop: AuditedShop) => {
+  const { token } = await fixture.member(shop, 'owner')
   const body = { payouts_require_approval: false }
-  const { pending_change: pending } = await ground.done({ method: 'PUT', path: '/settings', body, token })
+  const { pending_change: pending } = await fixture.done({ method: 'PUT', path: '/settings', body, token })
   return { databaseId: pending.id, approval: pending.approval }
 }
 export const theShop: Named = (_data, _given, { merchantId }) => `merchant:${merchantId}`
@@ -191,16 +191,16 @@ export const theShop: Named = (_data, _given, { merchantId }) => `merchant:${mer
 export const mutations: Readonly<Record<string, ((field: string) => Prepare) | { exempt: string }>> = {
   requestPasswordReset: { exempt: 'anybody may ask, and nothing changes before the letter is used' },
 
-  acceptInvitation: (field) => async (ground, shop) => {
-    const { proof, memberId } = await ground.invite(shop)
-    const input = { token: proof, password: 'un mot de passe choisi' }
+  acceptInvitation: (field) => async (fixture, shop) => {
+    const { memberToken, memberId } = await fixture.invite(shop)
+    const input = { token: memberToken, password: 'un mot de passe choisi' }
     const who = `member:${memberId}`
-    const refused = { field, variables: { input: { ...input, token: `${proof}x` } } }
+    const refused = { field, variables: { input: { ...input, token: `${memberToken}x` } } }
     return { ask: { field, variables: { input } }, actor: who, target: who, refused }
   },
   authenticate:
     (field) =>
-    async (_ground, { apiKey, apiSecret, key }) => {
+    async (_fixture, { apiKey, apiSecret, key }) => {
       const input = { apiKey, apiSecret }
       const refused = {
         field,
@@ -208,43 +208,43 @@ export const mutations: Readonly<Record<string, ((field: string) => Prepare) | {
       }
       return { ask: { field, variables: { input } }, actor: key, target: key, refused }
     },
-  signIn: (field) => async (ground, shop) => {
-    const { email, password, memberId } = await ground.person(shop)
+  signIn: (field) => async (fixture, shop) => {
+    const { email, password, memberId } = await fixture.person(shop)
     const refused = { field, variables: { input: { email, password: wrong } } }
     const ask = { field, variables: { input: { email, password } } }
     return { ask, actor: `member:${memberId}`, target: 'session', refused }
   },
-  signOut: (field) => async (ground, shop) => {
-    const { token, memberId } = await ground.person(shop)
+  signOut: (field) => async (fixture, shop) => {
+    const { token, memberId } = await fixture.person(shop)
     const refused = { field, token: shop.token }
     return { ask: { field, token }, actor: `member:${memberId}`, target: 'session', refused }
   },
-  revokeSession: (field) => async (ground, shop) => {
-    const owner = await ground.member(shop, 'owner')
-    const { sessionId } = await ground.member(shop, 'viewer')
+  revokeSession: (field) => async (fixture, shop) => {
+    const owner = await fixture.member(shop, 'owner')
+    const { sessionId } = await fixture.member(shop, 'viewer')
     const { token } = owner
     const ask = { field, variables: { id: sessionId }, token }
     const refused = { field, variables: { id: 2_000_000_000 }, token }
     return { ask, actor: `member:${owner.memberId}`, target: `session:${sessionId}`, refused }
   },
-  resetPassword: (field) => async (ground, shop) => {
-    const person = await ground.person(shop)
-    const token = await ground.requestReset(person)
+  resetPassword: (field) => async (fixture, shop) => {
+    const person = await fixture.person(shop)
+    const token = await fixture.requestReset(person)
     const input = { token, password: 'encore un autre mot' }
     const who = `member:${person.memberId}`
     const refused = { field, variables: { input: { ...input, token: `${token}x` } } }
     return { ask: { field, variables: { input } }, actor: who, target: who, refused }
   },
   changePassword: byPerson(
-    (_ground, { password }) => ({ current: password, password: 'le prochain mot de passe' }),
+    (_fixture, { password }) => ({ current: password, password: 'le prochain mot de passe' }),
     { current: wrong },
   ),
-  startTotp: byPerson((_ground, { password }) => ({ password }), { password: wrong }),
+  startTotp: byPerson((_fixture, { password }) => ({ password }), { password: wrong }),
   confirmTotp: byPerson(startTotp, { code: 'abcdef' }),
   disableTotp: byPerson(
-    async (ground, person) => ({
+    async (fixture, person) => ({
       password: person.password,
-      code: (await recoveryCodes(ground, person))[0],
+      code: (await recoveryCodes(fixture, person))[0],
     }),
     { password: wrong },
   ),
@@ -254,26 +254,26 @@ export const mutations: Readonly<Record<string, ((field: string) => Prepare) | {
     made('member', ({ databaseId }) => databaseId),
   ),
   changeMemberRole: byKey(
-    async (ground, shop) => ({ id: (await ground.member(shop, 'viewer')).memberId, role: 'FINANCE' }),
+    async (fixture, shop) => ({ id: (await fixture.member(shop, 'viewer')).memberId, role: 'FINANCE' }),
     idOf('member'),
   ),
   removeMember: byKey(
-    async (ground, shop) => ({ id: (await ground.member(shop, 'viewer')).memberId }),
+    async (fixture, shop) => ({ id: (await fixture.member(shop, 'viewer')).memberId }),
     idOf('member'),
   ),
   createApiKey: byKey(
     () => ({ input: { name: 'Till', scopes: ['PAY'] } }),
     made('api_key', ({ apiKey }) => apiKey.databaseId),
   ),
-  regenerateApiKey: byKey(async (ground, shop) => ({ id: await otherKey(ground, shop) }), idOf('api_key')),
-  revokeApiKey: byKey(async (ground, shop) => ({ id: await otherKey(ground, shop) }), idOf('api_key')),
+  regenerateApiKey: byKey(async (fixture, shop) => ({ id: await otherKey(fixture, shop) }), idOf('api_key')),
+  revokeApiKey: byKey(async (fixture, shop) => ({ id: await otherKey(fixture, shop) }), idOf('api_key')),
   updateSettings: byKey(() => ({ input: { businessName: 'Chez Awa', approvalThreshold: 7 } }), theShop),
   createBeneficiary: byKey(
     () => ({ input: somebody }),
     made('beneficiary', ({ databaseId }) => databaseId),
   ),
   updateBeneficiary: byKey(
-    async (ground, shop) => ({ id: await beneficiary(ground, shop), input: { name: 'Fanta' } }),
+    async (fixture, shop) => ({ id: await beneficiary(fixture, shop), input: { name: 'Fanta' } }),
     idOf('beneficiary'),
   ),
 
@@ -282,7 +282,7 @@ export const mutations: Readonly<Record<string, ((field: string) => Prepare) | {
     made('payment_link', ({ databaseId }) => databaseId),
   ),
   updatePaymentLink: byKey(
-    async (ground, shop) => ({ id: await paymentLink(ground, shop), input: { title: 'Thé' } }),
+    async (fixture, shop) => ({ id: await paymentLink(fixture, shop), input: { title: 'Thé' } }),
     idOf('payment_link'),
   ),
 
@@ -291,14 +291,17 @@ export const mutations: Readonly<Record<string, ((field: string) => Prepare) | {
     made('webhook', (data) => data['webhook'].databaseId),
   ),
   updateWebhook: byKey(
-    async (ground, shop) => ({ id: await webhook(ground, shop), input: { isActive: false } }),
+    async (fixture, shop) => ({ id: await webhook(fixture, shop), input: { isActive: false } }),
     idOf('webhook'),
   ),
-  removeWebhook: byKey(async (ground, shop) => ({ id: await webhook(ground, shop) }), idOf('webhook')),
-  rotateWebhookSecret: byKey(async (ground, shop) => ({ id: await webhook(ground, shop) }), idOf('webhook')),
-  sendTestEvent: byKey(async (ground, shop) => ({ id: await webhook(ground, shop) }), idOf('webhook')),
+  removeWebhook: byKey(async (fixture, shop) => ({ id: await webhook(fixture, shop) }), idOf('webhook')),
+  rotateWebhookSecret: byKey(
+    async (fixture, shop) => ({ id: await webhook(fixture, shop) }),
+    idOf('webhook'),
+  ),
+  sendTestEvent: byKey(async (fixture, shop) => ({ id: await webhook(fixture, shop) }), idOf('webhook')),
   replayEvents: byKey(
-    async (ground, shop) => ({ webhookId: await webhook(ground, shop), from: 1, to: 1_200 }),
+    async (fixture, shop) => ({ webhookId: await webhook(fixture, shop), from: 1, to: 1_200 }),
     (_data, { webhookId }) => `webhook:${webhookId}`,
   ),
 
@@ -307,26 +310,26 @@ export const mutations: Readonly<Record<string, ((field: string) => Prepare) | {
     made('transaction', ({ databaseId }) => databaseId),
   ),
   deposit: byKey(
-    async (ground, shop) => {
-      await funded(ground, shop)
+    async (fixture, shop) => {
+      await funded(fixture, shop)
       return { input: payment }
     },
     made('transaction', ({ databaseId }) => databaseId),
   ),
   refundTransaction: byKey(
-    async (ground, shop) => ({ id: await collected(ground, shop), reason: 'returned' }),
+    async (fixture, shop) => ({ id: await collected(fixture, shop), reason: 'returned' }),
     made('transaction', ({ databaseId }) => databaseId),
   ),
   createPayout: byKey(
-    async (ground, shop) => {
-      await funded(ground, shop)
+    async (fixture, shop) => {
+      await funded(fixture, shop)
       return { input: payout }
     },
     made('payout', ({ databaseId }) => databaseId),
   ),
-  cancelPayout: byKey(async (ground, { token }) => {
+  cancelPayout: byKey(async (fixture, { token }) => {
     const input = { ...payout, scheduledAt: tomorrow() }
-    const { databaseId } = await ground.done({ field: 'createPayout', variables: { input }, token })
+    const { databaseId } = await fixture.done({ field: 'createPayout', variables: { input }, token })
     return { id: databaseId }
   }, idOf('payout')),
 
@@ -335,13 +338,13 @@ export const mutations: Readonly<Record<string, ((field: string) => Prepare) | {
     made('batch', ({ batch }) => batch.databaseId),
   ),
   addRecipients: byKey(
-    async (ground, shop) => ({ id: await draft(ground, shop), recipients: [recipient] }),
+    async (fixture, shop) => ({ id: await draft(fixture, shop), recipients: [recipient] }),
     idOf('batch'),
   ),
-  processBatch: byKey(async (ground, shop) => ({ id: await draft(ground, shop) }), idOf('batch')),
-  cancelBatch: byKey(async (ground, shop) => ({ id: await draft(ground, shop) }), idOf('batch')),
+  processBatch: byKey(async (fixture, shop) => ({ id: await draft(fixture, shop) }), idOf('batch')),
+  cancelBatch: byKey(async (fixture, shop) => ({ id: await draft(fixture, shop) }), idOf('batch')),
   retryFailed: byKey(
-    async (ground, shop) => ({ batchId: await failedBatch(ground, shop) }),
+    async (fixture, shop) => ({ batchId: await failedBatch(fixture, shop) }),
     made('batch', ({ batch }) => batch.databaseId),
   ),
 

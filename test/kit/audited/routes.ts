@@ -1,5 +1,5 @@
 import { formHeaders, formOf } from '../form.ts'
-import type { Ground, Shop } from './ground.ts'
+import type { AuditedFixture, AuditedShop } from './fixture.ts'
 import {
   beneficiary,
   draft,
@@ -22,11 +22,11 @@ const route =
   (
     body: object | string | undefined,
     target: Named,
-    makeId?: (ground: Ground, shop: Shop) => Promise<unknown>,
+    makeId?: (fixture: AuditedFixture, shop: AuditedShop) => Promise<unknown>,
   ) =>
   (method: string, path: string): Prepare =>
-  async (ground, shop) => {
-    const id = await makeId?.(ground, shop)
+  async (fixture, shop) => {
+    const id = await makeId?.(fixture, shop)
     const headers = typeof body === 'string' ? formHeaders : {}
     const at = path.replace('{id}', String(id))
     const ask = { method, path: at, token: shop.token, headers, ...(body && { body }) }
@@ -42,7 +42,7 @@ const rowed = { name: 'Awa', account: phone, amount: 1_000, payment_method: 'Ope
 export const restWrites: Readonly<Record<string, (method: string, path: string) => Prepare>> = {
   'POST /auth':
     (method, path) =>
-    async (_ground, { apiKey, apiSecret, key }) => {
+    async (_fixture, { apiKey, apiSecret, key }) => {
       const headers = { 'X-API-Key': apiKey, 'X-API-Secret': apiSecret }
       const badly = { ...headers, 'X-API-Secret': `${apiSecret.slice(0, -6)}aaaaaa` }
       const refused = { method, path, headers: badly }
@@ -75,12 +75,12 @@ export const restWrites: Readonly<Record<string, (method: string, path: string) 
   'PUT /team/{id}/role': route(
     { role: 'finance' },
     idOf('member'),
-    async (ground, shop) => (await ground.member(shop, 'viewer')).memberId,
+    async (fixture, shop) => (await fixture.member(shop, 'viewer')).memberId,
   ),
   'DELETE /team/{id}': route(
     undefined,
     idOf('member'),
-    async (ground, shop) => (await ground.member(shop, 'viewer')).memberId,
+    async (fixture, shop) => (await fixture.member(shop, 'viewer')).memberId,
   ),
   'PUT /settings': route({ business_name: 'Chez Fanta' }, theShop),
   // It reads, and what it asks of the operator is recorded.

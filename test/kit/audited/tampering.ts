@@ -1,5 +1,5 @@
 /** What the owner of the database could try; `at(n)` is the entry at place n. */
-const at = (n: number) => `(SELECT entry_id FROM audit_seal WHERE merchant_id = $1 AND position = ${n})`
+const at = (n: number) => `(SELECT entry_id FROM audit_link WHERE merchant_id = $1 AND position = ${n})`
 export const tampering: Readonly<Record<string, readonly [statement: string, fault: object]>> = {
   'an edit': [
     `UPDATE audit_entry SET after = '{"amount": 1}' WHERE merchant_id = $1 AND id = ${at(3)}`,
@@ -10,25 +10,25 @@ export const tampering: Readonly<Record<string, readonly [statement: string, fau
     { sequence: 2, problem: 'missing' },
   ],
   'an entry deleted with its link': [
-    `WITH link AS (DELETE FROM audit_seal WHERE merchant_id = $1 AND position = 2 RETURNING entry_id)
+    `WITH link AS (DELETE FROM audit_link WHERE merchant_id = $1 AND position = 2 RETURNING entry_id)
      DELETE FROM audit_entry WHERE merchant_id = $1 AND id IN (SELECT entry_id FROM link)`,
     { sequence: 2, problem: 'missing' },
   ],
   'an entry added': [
-    `INSERT INTO audit_entry (merchant_id, actor, operation, target, door)
+    `INSERT INTO audit_entry (merchant_id, actor, operation, target, channel)
      VALUES ($1, 'x', 'x', 'x', 'rest')`,
     { sequence: 7, problem: 'unsealed' },
   ],
   'a link repeated': [
-    `INSERT INTO audit_seal SELECT merchant_id, 8, entry_id, hash
-     FROM audit_seal WHERE merchant_id = $1 AND position = 7`,
+    `INSERT INTO audit_link SELECT merchant_id, 8, entry_id, hash
+     FROM audit_link WHERE merchant_id = $1 AND position = 7`,
     { sequence: 8, problem: 'altered' },
   ],
   'the tail cut off': [
-    'DELETE FROM audit_seal WHERE merchant_id = $1 AND position > 4',
+    'DELETE FROM audit_link WHERE merchant_id = $1 AND position > 4',
     { sequence: 5, problem: 'truncated' },
   ],
-  'all of it gone': ['DELETE FROM audit_seal WHERE merchant_id = $1', { sequence: 1, problem: 'truncated' }],
+  'all of it gone': ['DELETE FROM audit_link WHERE merchant_id = $1', { sequence: 1, problem: 'truncated' }],
   'the head gone': [
     'DELETE FROM audit_head WHERE merchant_id = $1',
     { sequence: 1, problem: 'beyond the head' },
@@ -38,7 +38,7 @@ export const tampering: Readonly<Record<string, readonly [statement: string, fau
     { sequence: 5, problem: 'head forged' },
   ],
   'two swapped': [
-    `UPDATE audit_seal SET entry_id = CASE position WHEN 2 THEN ${at(3)} ELSE ${at(2)} END
+    `UPDATE audit_link SET entry_id = CASE position WHEN 2 THEN ${at(3)} ELSE ${at(2)} END
      WHERE merchant_id = $1 AND position IN (2, 3)`,
     { sequence: 2, problem: 'altered' },
   ],

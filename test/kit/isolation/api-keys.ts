@@ -1,4 +1,4 @@
-import { graphql, type Row } from './asks.ts'
+import { graphql, type OwnedRow } from './asks.ts'
 
 // The rows of the isolation matrix about API keys.
 
@@ -7,7 +7,7 @@ const page = `{ totalCount nodes ${record} pageInfo { startCursor endCursor } }`
 const number = 'counts rows of the caller'
 const answer = '{ __typename ... on Refusal { code message } }'
 
-export const apiKeyRows: Readonly<Record<string, Row>> = {
+export const apiKeyRows: Readonly<Record<string, OwnedRow>> = {
   'Query.apiKeys(after)': {
     attack: graphql(`query ($c: String) { apiKeys(first: 50, after: $c) ${page} }`, ({ keyCursor }) => ({
       c: keyCursor,

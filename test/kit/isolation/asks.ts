@@ -4,7 +4,7 @@ import { expect } from 'vitest'
 // What a stranger knows of a merchant, and how it tries with it: the words of the isolation matrix.
 
 /** Everything that names a merchant or its things. */
-export interface Known {
+export interface KnownRows {
   apiKey: string
   apiSecret: string
   merchantId: number
@@ -93,7 +93,7 @@ export type RowKind =
   | 'noted'
   | 'change'
 
-export interface Ask {
+export interface IsolationRequest {
   /** Below `/merchant/api`, or a GraphQL document. */
   method?: string
   path?: string
@@ -107,12 +107,12 @@ export interface Ask {
 }
 
 /** @param other what is named: something of another merchant, or nothing. @param own the caller's own */
-export type Attack = (other: Known, own: Known) => Ask
+export type Probe = (other: KnownRows, own: KnownRows) => IsolationRequest
 
-export interface Row {
+export interface OwnedRow {
   /** Why naming something here tells nothing: then there is no attack. */
   harmless?: string
-  attack?: Attack
+  attack?: Probe
   /** Knowing the name is the right to ask: whoever it is hears the same. */
   isCredential?: true
   /** Somebody who signed in asks, for no API token may. */
@@ -122,21 +122,21 @@ export interface Row {
 }
 
 export const graphql =
-  (document: string, variables: (other: Known, own: Known) => object): Attack =>
+  (document: string, variables: (other: KnownRows, own: KnownRows) => object): Probe =>
   (other, own) => ({ document, variables: variables(other, own) })
 
 export const get =
-  (path: (other: Known, own: Known) => string): Attack =>
+  (path: (other: KnownRows, own: KnownRows) => string): Probe =>
   (other, own) => ({ method: 'GET', path: path(other, own) })
 
 /** An answer as it came. */
-export interface Heard {
+export interface ProbeReply {
   status: number
   text: string
 }
 
 /** An answer without what is new in every answer, and without the name that was asked for. */
-export function comparable({ status, text }: Heard, named: Known): string {
+export function comparable({ status, text }: ProbeReply, named: KnownRows): string {
   const names = [
     named.node,
     named.reference,

@@ -1,4 +1,4 @@
-import { graphql, type Row } from './asks.ts'
+import { graphql, type OwnedRow } from './asks.ts'
 
 // The rows of the isolation matrix about the audit log.
 
@@ -7,7 +7,7 @@ const filtered = (name: string) =>
   `query ($w: String) { auditLog(first: 50, filter: { ${name}: $w }) ${page} }`
 const number = 'counts rows of the caller'
 
-export const auditLogRows: Readonly<Record<string, Row>> = {
+export const auditLogRows: Readonly<Record<string, OwnedRow>> = {
   'Query.auditLog(first)': { harmless: number },
   'Query.auditLog(after)': {
     attack: graphql(`query ($c: String) { auditLog(first: 50, after: $c) ${page} }`, ({ auditCursor }) => ({

@@ -1,6 +1,6 @@
 import type { TestApp } from '../app.ts'
 import { formHeaders, formOf } from '../form.ts'
-import { type Ask, get, graphql, type Known, type Row } from './asks.ts'
+import { type IsolationRequest, get, graphql, type KnownRows, type OwnedRow } from './asks.ts'
 
 // The rows of the isolation matrix about bulk pay.
 
@@ -14,7 +14,7 @@ const decided = (call: string) => `mutation ($id: ID!) { ${call} { __typename ..
 const added = changed(
   'addRecipients(id: $id, recipients: [{ name: "Moussa", account: "70000001", amount: 1000 }])',
 )
-const created = (input: object, more: object = {}): Ask => ({
+const created = (input: object, more: object = {}): IsolationRequest => ({
   document: `mutation ($input: CreateBatchInput!) { createBatch(input: $input) { __typename
     ... on BatchPayload { batch { databaseId status recipientCount } } ... on Refusal { code message } } }`,
   variables: { input: { recipients: [{ ...moussa, ...more }], ...input } },
@@ -24,14 +24,14 @@ const list = `{ totalCount nodes ${record} }`
 const whom = `{ totalCount nodes ${person} pageInfo { startCursor endCursor } }`
 const recipients = (args: string) =>
   `query ($c: String) { batches(first: 50) { nodes { recipients(${args}) ${whom} } } }`
-const followed = (variables: object): Ask => ({
+const followed = (variables: object): IsolationRequest => ({
   document: `subscription ($batchId: ID, $after: String) { batchProgress(batchId: $batchId, after: $after) {
     sequence totalAmount batch { title } } }`,
   variables,
   isStream: true,
 })
 const moussa = { name: 'Moussa', account: '70000001', amount: 1_000 }
-const posted = (path: string, body: object = {}): Ask => ({
+const posted = (path: string, body: object = {}): IsolationRequest => ({
   method: 'POST',
   path: `/bulk/batches${path}`,
   body,
@@ -43,7 +43,7 @@ const ownBatch = 'is about the batch that is named'
 
 const waiting = `{ totalCount edges { cursor node { ... on Batch ${record} } } }`
 
-export const batchRows: Readonly<Record<string, Row>> = {
+export const batchRows: Readonly<Record<string, OwnedRow>> = {
   'Query.batch(id)': { attack: graphql(byId, ({ batchId }) => ({ id: batchId })) },
   'Query.batches(after)': {
     attack: graphql(`query ($c: String) { batches(first: 50, after: $c) ${page} }`, ({ batchCursor }) => ({
@@ -187,7 +187,7 @@ export const batchRows: Readonly<Record<string, Row>> = {
   },
 }
 
-type Batch = Pick<Known, 'batchId' | 'batchNode' | 'batchCursor' | 'recipientNode' | 'recipientCursor'>
+type Batch = Pick<KnownRows, 'batchId' | 'batchNode' | 'batchCursor' | 'recipientNode' | 'recipientCursor'>
 
 /** A draft for somebody, of more than there is, so that nothing moves it. */
 export async function batchOf(
@@ -219,7 +219,7 @@ export async function batchOf(
 
 /** The same names, of nothing. @param renamed a name with another id in it */
 export function noBatchLike(
-  known: Known,
+  known: KnownRows,
   batch: string,
   recipient: string,
   renamed: (name: string, was: string, becomes: string) => string,

@@ -1,4 +1,4 @@
-import { type Ask, get, graphql, type Row } from './asks.ts'
+import { type IsolationRequest, get, graphql, type OwnedRow } from './asks.ts'
 
 // The rows of the isolation matrix about beneficiaries.
 
@@ -7,24 +7,24 @@ const page = `{ nodes ${record} pageInfo { startCursor endCursor } }`
 const list = `{ totalCount nodes ${record} }`
 const one = `query ($id: ID!) { beneficiary(id: $id) ${record} }`
 
-const created = (input: object): Ask => ({
+const created = (input: object): IsolationRequest => ({
   document: `mutation ($input: CreateBeneficiaryInput!) { createBeneficiary(input: $input) { __typename
     ... on Beneficiary { name account isActive } ... on Refusal { code message } } }`,
   variables: { input: { name: 'Stranger', account: '70110000', paymentMethod: 'OperatorA', ...input } },
 })
-const updated = (id: string, input: object = {}): Ask => ({
+const updated = (id: string, input: object = {}): IsolationRequest => ({
   document: `mutation ($id: ID!, $input: UpdateBeneficiaryInput!) {
     updateBeneficiary(id: $id, input: $input) { __typename
       ... on Beneficiary ${record} ... on Refusal { code message } } }`,
   variables: { id, input: { name: 'Taken', isActive: false, ...input } },
 })
-const rest = (method: string, path: string, body: object): Ask => ({ method, path, body })
+const rest = (method: string, path: string, body: object): IsolationRequest => ({ method, path, body })
 const saved = { name: 'Stranger', account: '70110000', payment_method: 'OperatorA' }
 
 const text = 'is text of the caller'
 const number = 'counts rows of the caller'
 
-export const beneficiaryRows: Readonly<Record<string, Row>> = {
+export const beneficiaryRows: Readonly<Record<string, OwnedRow>> = {
   'Query.beneficiary(id)': { attack: graphql(one, ({ beneficiaryId }) => ({ id: beneficiaryId })) },
   'Query.beneficiaries(after)': {
     attack: graphql(

@@ -1,5 +1,5 @@
 import type { TestApp } from '../app.ts'
-import { type Ask, get, graphql, type Known, type Row } from './asks.ts'
+import { type IsolationRequest, get, graphql, type KnownRows, type OwnedRow } from './asks.ts'
 
 // The rows of the isolation matrix about payment links.
 
@@ -9,19 +9,23 @@ const one = `query ($id: ID!) { paymentLink(id: $id) ${record} }`
 const changed = `mutation ($id: ID!) { updatePaymentLink(id: $id, input: { title: "Taken" }) { __typename
   ... on PaymentLink ${record} ... on Refusal { code message } } }`
 const paged = (how: string) => graphql(`query ($c: String) { paymentLinks(${how}: $c) ${page} }`, cursorOf)
-const cursorOf = ({ linkCursor }: Known) => ({ c: linkCursor })
+const cursorOf = ({ linkCursor }: KnownRows) => ({ c: linkCursor })
 const paid = `query ($id: ID!, $c: String) { paymentLink(id: $id) {
   payments(first: 50, after: $c) { nodes { databaseId } } } }`
 const used = `subscription ($after: String) { paymentLinkUsed(after: $after) {
   sequence reference amount paymentLink { title } transaction { customerPhone } } }`
-const put = (id: string): Ask => ({ method: 'PUT', path: `/payment-links/${id}`, body: { title: 'Taken' } })
+const put = (id: string): IsolationRequest => ({
+  method: 'PUT',
+  path: `/payment-links/${id}`,
+  body: { title: 'Taken' },
+})
 
 const text = 'is text of the caller'
 const number = 'counts rows of the caller'
 const uses = 'is a number of the caller'
 const publicName = 'is the name of a page that everybody may open; one of each in the whole service'
 
-export const linkRows: Readonly<Record<string, Row>> = {
+export const linkRows: Readonly<Record<string, OwnedRow>> = {
   'Query.paymentLink(id)': { attack: graphql(one, ({ linkId }) => ({ id: linkId })) },
   'Query.paymentLinks(after)': { attack: paged('first: 50, after') },
   'Query.paymentLinks(before)': { attack: paged('last: 50, before') },
@@ -81,7 +85,7 @@ export const linkRows: Readonly<Record<string, Row>> = {
   'nothing: the links in REST': { attack: get(() => '/payment-links?limit=50') },
 }
 
-type Link = Pick<Known, 'linkId' | 'linkNode' | 'linkCursor'>
+type Link = Pick<KnownRows, 'linkId' | 'linkNode' | 'linkCursor'>
 
 /** A link of somebody, by which nobody pays. */
 export async function linkOf(service: TestApp, token: string, name: string): Promise<Link> {
@@ -98,7 +102,7 @@ export async function linkOf(service: TestApp, token: string, name: string): Pro
 
 /** The same names, of nothing. @param renamed a name with another id in it */
 export function noLinkLike(
-  known: Known,
+  known: KnownRows,
   id: string,
   renamed: (name: string, was: string, becomes: string) => string,
 ): Link {

@@ -11,7 +11,7 @@ import {
 } from 'graphql'
 import { restDocument } from '../../../src/http/rest/documents.ts'
 import { routes } from '../../../src/http/rest/routes.ts'
-import { type Ask, get, graphql, type Row } from './asks.ts'
+import { type IsolationRequest, get, graphql, type OwnedRow } from './asks.ts'
 import { auditLogRows } from './audit-log.ts'
 import { apiKeyRows } from './api-keys.ts'
 import { batchRows } from './batches.ts'
@@ -72,7 +72,7 @@ const list = '{ totalCount nodes { id databaseId reference amount customerPhone 
 const page = '{ nodes { id reference amount customerPhone } pageInfo { startCursor endCursor } }'
 const record = '{ id databaseId reference amount customerPhone requestData responseData }'
 
-const collected = (input: Record<string, unknown>): Ask => ({
+const collected = (input: Record<string, unknown>): IsolationRequest => ({
   document: `mutation ($input: CollectPaymentInput!) { collectPayment(input: $input) { __typename
     ... on PaymentInitiation { status amount transaction { amount customerPhone } }
     ... on Refusal { code message }
@@ -81,23 +81,23 @@ const collected = (input: Record<string, unknown>): Ask => ({
     input: { amount: 600, customerPhone: '70110000', paymentMethod: 'OperatorA', ...input },
   },
 })
-const signedIn = (input: object): Ask => ({
+const signedIn = (input: object): IsolationRequest => ({
   document: `mutation ($input: AuthenticateInput!) { authenticate(input: $input) { __typename
     ... on AccessToken { token } ... on Refusal { code message } } }`,
   variables: { input },
 })
-const pay = (body: object, headers: Record<string, string> = {}): Ask => ({
+const pay = (body: object, headers: Record<string, string> = {}): IsolationRequest => ({
   method: 'POST',
   path: '/pay',
   headers,
   body: { amount: 600, customer_phone: '70110000', payment_method: 'OperatorA', ...body },
 })
-const auth = (key: string, secret: string): Ask => ({
+const auth = (key: string, secret: string): IsolationRequest => ({
   method: 'POST',
   path: '/auth',
   headers: { 'X-API-Key': key, 'X-API-Secret': secret },
 })
-const followed = (variables: object, headers: Record<string, string> = {}): Ask => ({
+const followed = (variables: object, headers: Record<string, string> = {}): IsolationRequest => ({
   document: `subscription ($after: String) { transactionChanged(after: $after) {
     sequence reference amount transaction { customerPhone } } }`,
   variables,
@@ -114,7 +114,7 @@ const number = 'counts rows of the caller'
 const payerAsks =
   'query ($r: String!, $m: Int) { paymentStatus(reference: $r, merchantId: $m) { state message } }'
 
-export const matrix: Readonly<Record<string, Row>> = {
+export const matrix: Readonly<Record<string, OwnedRow>> = {
   'Query.node(id)': {
     attack: graphql(`query ($id: ID!) { node(id: $id) { id ... on Transaction ${record} } }`, ({ node }) => ({
       id: node,

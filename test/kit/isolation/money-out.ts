@@ -1,6 +1,6 @@
-import type { Ask, Row } from './asks.ts'
+import type { IsolationRequest, OwnedRow } from './asks.ts'
 
-const sent = (input: Record<string, unknown>): Ask => ({
+const sent = (input: Record<string, unknown>): IsolationRequest => ({
   document: `mutation ($input: DepositInput!) { deposit(input: $input) { __typename
     ... on PaymentInitiation { status amount transaction { amount customerPhone refundOf { id } } }
     ... on Refusal { code message }
@@ -9,12 +9,12 @@ const sent = (input: Record<string, unknown>): Ask => ({
     input: { amount: 1_600, customerPhone: '70000001', paymentMethod: 'OperatorD', ...input },
   },
 })
-const sentByRest = (body: object): Ask => ({
+const sentByRest = (body: object): IsolationRequest => ({
   method: 'POST',
   path: '/deposit',
   body: { amount: 1_600, customer_phone: '70000001', payment_method: 'OperatorD', ...body },
 })
-const refunded = (variables: object): Ask => ({
+const refunded = (variables: object): IsolationRequest => ({
   document: `mutation ($id: ID!, $amount: Amount, $reference: String) {
     refundTransaction(id: $id, amount: $amount, reference: $reference) { __typename
       ... on PaymentInitiation { status amount }
@@ -26,7 +26,7 @@ const refunded = (variables: object): Ask => ({
 const told = 'is told to the operator and kept with the payment'
 
 /** The inputs of deposits and refunds. */
-export const moneyOutRows: Readonly<Record<string, Row>> = {
+export const moneyOutRows: Readonly<Record<string, OwnedRow>> = {
   'Mutation.deposit(input.reference)': { isWrite: true, attack: ({ reference }) => sent({ reference }) },
   'Mutation.deposit(input.customerPhone)': {
     isWrite: true,

@@ -1,4 +1,4 @@
-import { type Ask, get, graphql, type Row } from './asks.ts'
+import { type IsolationRequest, get, graphql, type OwnedRow } from './asks.ts'
 
 // The rows of the isolation matrix about payouts.
 
@@ -10,25 +10,25 @@ const byId = `query ($id: ID) { payout(id: $id) ${record} }`
 // For a day to come: it needs no money, and nothing moves it.
 const dayMs = 86_400_000
 const tomorrow = () => new Date(Date.now() + dayMs).toISOString()
-const created = (input: object): Ask => ({
+const created = (input: object): IsolationRequest => ({
   document: `mutation ($input: CreatePayoutInput!) { createPayout(input: $input) { __typename
     ... on Payout { databaseId status amount } ... on Refusal { code message }
     ... on DuplicatePayoutError { existingPayout { databaseId } } } }`,
   variables: { input: { amount: 1_000, ...input, scheduledAt: tomorrow() } },
 })
 const toNumber = { destinationPhone: '70110000', paymentMethod: 'OperatorA' }
-const posted = (body: object): Ask => ({
+const posted = (body: object): IsolationRequest => ({
   method: 'POST',
   path: '/payouts',
   body: { amount: 1_000, ...body, scheduled_at: tomorrow() },
 })
 const inRest = { destination_phone: '70110000', payment_method: 'OperatorA' }
-const cancelled = (id: string): Ask => ({
+const cancelled = (id: string): IsolationRequest => ({
   document: `mutation ($id: ID!) { cancelPayout(id: $id) { __typename ... on Payout ${record}
     ... on Refusal { code message } } }`,
   variables: { id },
 })
-const followed = (after: string): Ask => ({
+const followed = (after: string): IsolationRequest => ({
   document: `subscription ($after: String) { payoutChanged(after: $after) {
     sequence reference amount payout { destinationPhone } } }`,
   variables: { after },
@@ -38,7 +38,7 @@ const followed = (after: string): Ask => ({
 const decided = (call: string) => `mutation ($id: ID!) { ${call} { __typename ... on Payout ${record}
   ... on Refusal { code message } } }`
 const waiting = `{ totalCount edges { cursor node { ... on Payout ${record} } } }`
-const changes = (after: string): Ask => ({
+const changes = (after: string): IsolationRequest => ({
   document: `subscription ($after: String) { approvalsChanged(after: $after) {
     sequence memberId reason payout { destinationPhone } } }`,
   variables: { after },
@@ -48,7 +48,7 @@ const changes = (after: string): Ask => ({
 const number = 'counts rows of the caller'
 const unsupported = 'is refused whatever it is'
 
-export const payoutRows: Readonly<Record<string, Row>> = {
+export const payoutRows: Readonly<Record<string, OwnedRow>> = {
   'Query.payout(id)': { attack: graphql(byId, ({ payoutId }) => ({ id: payoutId })) },
   'Query.payout(reference)': {
     attack: graphql(`query ($r: String) { payout(reference: $r) ${record} }`, ({ payoutReference }) => ({

@@ -1,4 +1,4 @@
-import { get, graphql, type Row } from './asks.ts'
+import { get, graphql, type OwnedRow } from './asks.ts'
 
 // The rows of the isolation matrix about the settings of an account: nothing of them names anything.
 
@@ -6,7 +6,7 @@ const text = 'is text of the caller'
 const number = 'counts people of the caller'
 const answer = '{ __typename ... on Refusal { code message } }'
 
-export const settingsRows: Readonly<Record<string, Row>> = {
+export const settingsRows: Readonly<Record<string, OwnedRow>> = {
   'Mutation.updateSettings(input.businessName)': { harmless: text },
   'Mutation.updateSettings(input.notificationEmail)': { harmless: text },
   'Mutation.updateSettings(input.approvalsRequired)': { harmless: number },

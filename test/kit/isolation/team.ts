@@ -1,6 +1,6 @@
 import { makeMember } from '../members.ts'
 import type { TestApp, TestMerchant } from '../app.ts'
-import { type Ask, get, graphql, type Known, type Row } from './asks.ts'
+import { type IsolationRequest, get, graphql, type KnownRows, type OwnedRow } from './asks.ts'
 
 // The rows of the isolation matrix about people.
 
@@ -10,13 +10,13 @@ const one = `query ($id: ID!) { member(id: $id) ${record} }`
 
 const changed = (field: string, given: string): string => `mutation ($id: ID!) {
   ${field}(id: $id${given}) { __typename ... on TeamMember ${record} ... on Refusal { code message } } }`
-const rest = (method: string, path: string, body: object): Ask => ({ method, path, body })
+const rest = (method: string, path: string, body: object): IsolationRequest => ({ method, path, body })
 
 const text = 'is text of the caller'
 const number = 'counts rows of the caller'
-const proof = 'is proven by what is given with it: who has that may'
+const memberToken = 'is proven by what is given with it: who has that may'
 
-export const teamRows: Readonly<Record<string, Row>> = {
+export const teamRows: Readonly<Record<string, OwnedRow>> = {
   'Query.member(id)': { attack: graphql(one, ({ memberId }) => ({ id: memberId })) },
   'Query.members(after)': {
     attack: graphql(`query ($c: String) { members(first: 50, after: $c) ${page} }`, ({ memberCursor }) => ({
@@ -65,23 +65,23 @@ export const teamRows: Readonly<Record<string, Row>> = {
       ({ sessionId }) => ({ id: sessionId }),
     ),
   },
-  'Mutation.signIn(input.email)': { harmless: proof },
-  'Mutation.signIn(input.password)': { harmless: proof },
-  'Mutation.signIn(input.code)': { harmless: proof },
-  'Mutation.signIn(input.merchantId)': { harmless: proof },
-  'Mutation.acceptInvitation(input.token)': { harmless: proof },
-  'Mutation.acceptInvitation(input.name)': { harmless: proof },
-  'Mutation.acceptInvitation(input.password)': { harmless: proof },
+  'Mutation.signIn(input.email)': { harmless: memberToken },
+  'Mutation.signIn(input.password)': { harmless: memberToken },
+  'Mutation.signIn(input.code)': { harmless: memberToken },
+  'Mutation.signIn(input.merchantId)': { harmless: memberToken },
+  'Mutation.acceptInvitation(input.token)': { harmless: memberToken },
+  'Mutation.acceptInvitation(input.name)': { harmless: memberToken },
+  'Mutation.acceptInvitation(input.password)': { harmless: memberToken },
   'Mutation.requestPasswordReset(input.email)': { harmless: 'the same answer to everybody' },
   'Mutation.requestPasswordReset(input.merchantId)': { harmless: 'the same answer to everybody' },
-  'Mutation.resetPassword(input.token)': { harmless: proof },
-  'Mutation.resetPassword(input.password)': { harmless: proof },
-  'Mutation.changePassword(current)': { harmless: proof },
-  'Mutation.changePassword(password)': { harmless: proof },
-  'Mutation.startTotp(password)': { harmless: proof },
-  'Mutation.confirmTotp(code)': { harmless: proof },
-  'Mutation.disableTotp(password)': { harmless: proof },
-  'Mutation.disableTotp(code)': { harmless: proof },
+  'Mutation.resetPassword(input.token)': { harmless: memberToken },
+  'Mutation.resetPassword(input.password)': { harmless: memberToken },
+  'Mutation.changePassword(current)': { harmless: memberToken },
+  'Mutation.changePassword(password)': { harmless: memberToken },
+  'Mutation.startTotp(password)': { harmless: memberToken },
+  'Mutation.confirmTotp(code)': { harmless: memberToken },
+  'Mutation.disableTotp(password)': { harmless: memberToken },
+  'Mutation.disableTotp(code)': { harmless: memberToken },
 
   'POST /team/invite input.name': { harmless: text },
   'POST /team/invite input.email': {
@@ -120,7 +120,7 @@ export const teamRows: Readonly<Record<string, Row>> = {
   'nothing: the team in REST': { attack: get(() => '/team') },
 }
 
-type Colleague = Pick<Known, 'memberId' | 'memberNode' | 'memberCursor' | 'memberEmail' | 'sessionId'>
+type Colleague = Pick<KnownRows, 'memberId' | 'memberNode' | 'memberCursor' | 'memberEmail' | 'sessionId'>
 
 /** Somebody of a merchant's team, signed in, by every name. */
 export async function colleagueOf(service: TestApp, shop: TestMerchant, name: string): Promise<Colleague> {
@@ -140,7 +140,7 @@ export async function colleagueOf(service: TestApp, shop: TestMerchant, name: st
 
 /** The same names, of nobody. @param renamed a name with another id in it */
 export function nobodyLike(
-  known: Known,
+  known: KnownRows,
   member: string,
   session: string,
   renamed: (name: string, was: string, becomes: string) => string,

@@ -1,5 +1,5 @@
 import type { TestApp } from '../app.ts'
-import { type Ask, get, graphql, type Row } from './asks.ts'
+import { type IsolationRequest, get, graphql, type OwnedRow } from './asks.ts'
 
 // The rows of the isolation matrix about webhooks and the log of events.
 
@@ -10,17 +10,17 @@ const list = `{ totalCount nodes ${record} }`
 const one = `query ($id: ID!) { webhook(id: $id) ${record} }`
 const refused = '... on Refusal { code message } ... on InvalidInputError { problems { field message } }'
 
-const registered = (url: string): Ask => ({
+const registered = (url: string): IsolationRequest => ({
   document: `mutation ($url: String!) { registerWebhook(input: { url: $url, events: [PAYMENT_RECEIVED] }) {
     __typename ... on WebhookSecret { secret webhook { url isActive } } ${refused} } }`,
   variables: { url },
 })
-const updated = (id: string): Ask => ({
+const updated = (id: string): IsolationRequest => ({
   document: `mutation ($id: ID!) { updateWebhook(id: $id, input: { url: "http://127.0.0.1:1/taken" }) {
     __typename ... on Webhook ${record} ${refused} } }`,
   variables: { id },
 })
-const act = (mutation: string, success: string, id: string): Ask => ({
+const act = (mutation: string, success: string, id: string): IsolationRequest => ({
   document: `mutation ($id: ID!) { ${mutation}(id: $id) { __typename ${success}
     ... on Refusal { code message } } }`,
   variables: { id },
@@ -28,7 +28,7 @@ const act = (mutation: string, success: string, id: string): Ask => ({
 const removed = (id: string) => act('removeWebhook', '... on RemovedWebhook { databaseId }', id)
 const tested = (id: string) => act('sendTestEvent', '... on SampleDelivery { delivered }', id)
 const rotated = (id: string) => act('rotateWebhookSecret', '... on WebhookSecret { secret }', id)
-const replayed = (webhook: string, which: object): Ask => ({
+const replayed = (webhook: string, which: object): IsolationRequest => ({
   document: `mutation ($webhook: ID!, $from: SafeInt, $to: SafeInt, $ids: [ID!]) {
     replayEvents(webhookId: $webhook, from: $from, to: $to, ids: $ids) { __typename
       ... on EventReplay { count webhook ${record} } ${refused} } }`,
@@ -36,18 +36,22 @@ const replayed = (webhook: string, which: object): Ask => ({
 })
 const events = `query ($after: String) {
   events(after: $after) { nodes { id sequence data } pageInfo { endCursor } } }`
-const followed = (after: string): Ask => ({
+const followed = (after: string): IsolationRequest => ({
   document: 'subscription ($after: String) { events(after: $after) { id sequence data } }',
   variables: { after },
   isStream: true,
 })
-const rest = (method: string, path: string, body?: object): Ask => ({ method, path, ...(body && { body }) })
+const rest = (method: string, path: string, body?: object): IsolationRequest => ({
+  method,
+  path,
+  ...(body && { body }),
+})
 const hooks = { url: 'http://127.0.0.1:1/taken', events: ['payment_received'] }
 
 const text = 'is text of the caller'
 const number = 'counts rows of the caller'
 
-export const webhookRows: Readonly<Record<string, Row>> = {
+export const webhookRows: Readonly<Record<string, OwnedRow>> = {
   'Query.webhook(id)': { attack: graphql(one, ({ webhookId }) => ({ id: webhookId })) },
   'Query.webhooks(after)': {
     attack: graphql(`query ($c: String) { webhooks(first: 9, after: $c) ${page} }`, ({ webhookCursor }) => ({

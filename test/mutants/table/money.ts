@@ -21,7 +21,7 @@ export const moneyMutants: readonly Mutant[] = [
   {
     name: 'a payout that moved less keeps the rest reserved',
     file: 'reservation_end()',
-    find: "'available'::ledger_account, held - paid)",
+    find: "'available'::ledger_account, reserved - paid)",
     replace: "'available'::ledger_account, 0::bigint)",
     test: 'ledger/payouts.test.ts',
     finds: 'less than asked',
@@ -29,7 +29,7 @@ export const moneyMutants: readonly Mutant[] = [
   {
     name: 'each payout of one call is covered by the whole balance',
     file: 'judge_payouts()',
-    find: '    IF NOT item.is_scheduled THEN rest := rest - item.amount; END IF;\n',
+    find: '    IF NOT item.is_scheduled THEN remaining := remaining - item.amount; END IF;\n',
     replace: '',
     test: 'ledger/payouts.test.ts',
     finds: 'shares a call in order of arrival: what is covered leaves less for the next',
@@ -37,7 +37,7 @@ export const moneyMutants: readonly Mutant[] = [
   {
     name: 'each deposit of one call is covered by the whole balance',
     file: 'judge_deposits()',
-    find: '      rest := rest - item.amount;\n',
+    find: '      remaining := remaining - item.amount;\n',
     replace: '',
     test: 'ledger/deposits.test.ts',
     finds: 'shares a call in order of arrival: what is covered leaves less for the next',
@@ -89,7 +89,7 @@ export const moneyMutants: readonly Mutant[] = [
   },
   {
     name: 'a debt is not paid from money that comes in',
-    file: 'apply_movements()',
+    file: 'apply_ledger_entries()',
     find: 'IF owing IS NOT NULL THEN',
     replace: 'IF false THEN',
     test: 'ledger/receivable.test.ts',
@@ -113,7 +113,7 @@ export const moneyMutants: readonly Mutant[] = [
   },
   {
     name: 'the day of a limited key has no end',
-    file: 'take_allowance()',
+    file: 'take_daily_limit()',
     find: 'WHERE s.amount + excluded.amount <= s.maximum',
     replace: 'WHERE excluded.amount <= s.maximum',
     test: 'spec/key-limits.test.ts',
@@ -129,7 +129,7 @@ export const moneyMutants: readonly Mutant[] = [
   },
   {
     name: 'a late payment is no use of its link',
-    file: 'note_link_use()',
+    file: 'record_link_use()',
     find: "(NEW.status = 'success')::int",
     replace: "(NEW.status = 'success' AND OLD.status = 'pending')::int",
     test: 'ledger/links.test.ts',
@@ -162,7 +162,7 @@ export const moneyMutants: readonly Mutant[] = [
   {
     name: 'a payout is made without cover',
     file: 'judge_payouts()',
-    find: '      WHEN item.amount <= rest THEN',
+    find: '      WHEN item.amount <= remaining THEN',
     replace: '      WHEN true THEN',
     test: 'ledger/payouts.test.ts',
     finds: 'that may not be made writes nothing',
@@ -172,14 +172,16 @@ export const moneyMutants: readonly Mutant[] = [
     file: 'claim_idempotency_key()',
     find:
       '    ON CONFLICT ON CONSTRAINT idempotency_key_pkey DO UPDATE\n' +
-      '    SET digest = excluded.digest, effect = excluded.effect, claim = k.claim + 1, locked_until = ' +
+      '    SET digest = excluded.digest, operation_id = excluded.operation_id, claim = k.claim + 1, ' +
+      'locked_until = ' +
       'excluded.locked_until,\n' +
       '      answer = NULL, created_at = excluded.created_at\n' +
       '    WHERE k.created_at <=',
     replace:
       '    ON CONFLICT DO NOTHING RETURNING k.* INTO kept;\n' +
       '    IF NOT FOUND THEN UPDATE idempotency_key AS k\n' +
-      '    SET digest = given_digest, effect = new_effect, claim = k.claim + 1, locked_until = lease,\n' +
+      '    SET digest = given_digest, operation_id = new_operation_id, claim = k.claim + 1, locked_until ' +
+      '= lease,\n' +
       '      answer = NULL, created_at = service_now()\n' +
       '    WHERE k.merchant_id = merchant AND k.operation = named_operation AND k.key = given_key AND ' +
       'k.created_at <=',
@@ -209,7 +211,7 @@ export const moneyMutants: readonly Mutant[] = [
     file: 'collect_by_link()',
     find: 'greatest(3, used.usage_limit / 10)',
     replace: 'used.usage_limit',
-    test: 'pages/payment-link-places.test.ts',
+    test: 'pages/payment-link-slots.test.ts',
     finds: 'one address with 40 telephones takes 4 of 40 places, and 40 others pay',
   },
 ]

@@ -37,7 +37,7 @@ export const operatorsMutants: readonly Mutant[] = [
   {
     name: 'a credited excess stays when its payment is reversed',
     file: 'reverse_many()',
-    find: "CASE x.state WHEN 'credited' THEN x.said_amount - x.asked_amount ELSE 0 END AS amount",
+    find: "CASE x.state WHEN 'credited' THEN x.confirmed_amount - x.requested_amount ELSE 0 END AS amount",
     replace: '0 AS amount',
     test: 'ledger/excess.test.ts',
     finds: 'after its excess was credited: the merchant gives both back',
@@ -117,8 +117,8 @@ export const operatorsMutants: readonly Mutant[] = [
   {
     name: 'a second send that never left proves that the first did not',
     file: 'src/requests/decide.ts',
-    find: "decided(note('doubt', { nextCheckMs: pause }), [], false)",
-    replace: "decided(note('unsent', { nextCheckMs: pause }), [], false)",
+    find: "decided(record('doubt', { nextCheckMs: pause }), [], false)",
+    replace: "decided(record('unsent', { nextCheckMs: pause }), [], false)",
     test: 'requests/decide.test.ts',
     finds: 'after a send, in every case',
   },
@@ -132,7 +132,7 @@ export const operatorsMutants: readonly Mutant[] = [
   },
   {
     name: 'a callback during a note is lost',
-    file: 'note_requests()',
+    file: 'record_requests()',
     find:
       'WHEN r.next_check_at <= service_now() + (clock_timestamp() - now()) THEN r.next_check_at\n' +
       '          -- Over',
@@ -206,10 +206,10 @@ export const operatorsMutants: readonly Mutant[] = [
   },
   {
     name: 'two processes deliver to one endpoint',
-    file: 'src/jobs/lane-holds.ts',
-    find: '      if (!rows[0]?.held) return undefined\n',
+    file: 'src/jobs/leases.ts',
+    find: '      if (!rows[0]?.taken) return undefined\n',
     replace: '',
-    test: 'resources/webhooks/lane.test.ts',
+    test: 'resources/webhooks/endpoint-queue.test.ts',
     finds: 'of two processes one is at a lane, whatever is enqueued',
   },
 ]

@@ -73,7 +73,7 @@ export const proofMutants: readonly Mutant[] = [
     file: 'audit_collection_requests()',
     find:
       '\n' +
-      "        AND coalesce((r.evidence->>'amount')::numeric = coalesce(x.said_amount, " +
+      "        AND coalesce((r.evidence->>'amount')::numeric = coalesce(x.confirmed_amount, " +
       't.settled_amount), true)',
     replace: '',
     test: 'ledger/excess.test.ts',
@@ -81,7 +81,7 @@ export const proofMutants: readonly Mutant[] = [
   },
   {
     name: 'the proof lets an excess go to any account',
-    file: 'audit_movements()',
+    file: 'audit_ledger_entries()',
     find: "m.credit = 'unallocated' AND m.debit::text LIKE",
     replace: 'm.debit::text LIKE',
     test: 'ledger/excess.test.ts',
@@ -97,10 +97,10 @@ export const proofMutants: readonly Mutant[] = [
   },
   {
     name: 'the proof passes open transactions',
-    file: 'note_proof()',
+    file: 'record_proof()',
     find: "IF NOT is_first AND point.next_writers <> '{}' THEN",
     replace: 'IF NOT is_first AND point.next_writers IS NULL THEN',
-    test: 'ledger/audit-note.test.ts',
+    test: 'ledger/audit-record.test.ts',
     finds: 'the point waits for whoever still writes below it: what commits late is proven',
   },
   {

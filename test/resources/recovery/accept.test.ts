@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Accepted, acceptRestore } from '../../../src/resources/recovery/accept.ts'
+import { type AcceptedRestore, acceptRestore } from '../../../src/resources/recovery/accept.ts'
 import { listOrphans, resolveOrphan } from '../../../src/resources/recovery/orphans.ts'
 import { eventually } from '../../kit/eventually.ts'
 import { controlToken, startTestApp, type TestApp, type TestMerchant } from '../../kit/app.ts'
@@ -28,7 +28,7 @@ async function declare(): Promise<void> {
   await pool.query('UPDATE database_epoch SET keys_handled_at = now()')
 }
 
-function accept(patienceMs = 30_000): Promise<Accepted> {
+function accept(patienceMs = 30_000): Promise<AcceptedRestore> {
   const { database, operators, clock } = app.app.services
   const { pool } = database
   return acceptRestore({ pool, operators, clock, keepKeys: false, patienceMs, progress: () => {} })
@@ -56,7 +56,7 @@ async function payOutside(identity: string): Promise<void> {
       attempt: 1,
       payee: '+22370000001',
     },
-    { deadline: new Date(Date.now() + 20_000), lane: 'background', record: () => {} },
+    { deadline: new Date(Date.now() + 20_000), priority: 'background', record: () => {} },
   )
   expect(['accepted', 'settled']).toContain(outcome?.kind)
 }

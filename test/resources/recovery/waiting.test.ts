@@ -5,17 +5,17 @@ import { limits } from '../../../src/shared/limits.ts'
 import { makeMember, type TestMember } from '../../kit/members.ts'
 import { approvalsOn } from '../../kit/approvals.ts'
 import { eventually } from '../../kit/eventually.ts'
-import { customer, minute, openStage } from '../../kit/stage.ts'
+import { customer, minute, openFixture } from '../../kit/fixture.ts'
 import type { TestMerchant } from '../../kit/app.ts'
 
 // What a backup has as waiting for people, and what was approved and paid after it: its operator knows that.
 
 // What could not be sent is looked at again soon.
 Object.assign(limits, { operatorFenceMs: 300, operatorQueryIntervalMs: 50 })
-const stage = await openStage()
-const { owner } = stage.database
-const { services } = stage.app
-const { ask } = approvalsOn(stage)
+const fixture = await openFixture()
+const { owner } = fixture.database
+const { services } = fixture.app
+const { ask } = approvalsOn(fixture)
 
 interface Shop {
   shop: TestMerchant
@@ -24,10 +24,10 @@ interface Shop {
 }
 
 async function openShop(): Promise<Shop> {
-  const shop = await stage.merchant()
-  await stage.fund(shop, 5_000_000)
+  const shop = await fixture.merchant()
+  await fixture.fund(shop, 5_000_000)
   const body = { payouts_require_approval: true, approval_threshold: 2_000, approvals_cover_deposits: true }
-  expect(await stage.rest('PUT', '/settings', { token: shop.token, body })).toMatchObject({ status: 200 })
+  expect(await fixture.rest('PUT', '/settings', { token: shop.token, body })).toMatchObject({ status: 200 })
   const [maker, other] = await Promise.all(
     [1, 2].map(() => makeMember(services.access, shop.merchantId, 'finance')),
   )
@@ -42,7 +42,7 @@ async function waits(maker: TestMember, kind: 'deposit' | 'payout') {
   const body =
     kind === 'deposit' ? { ...asked, customer_phone: phone } : { ...asked, destination_phone: phone }
   const path = kind === 'deposit' ? '/deposit' : '/payouts'
-  const { data } = (await stage.rest('POST', path, { token: maker.token, body })).body
+  const { data } = (await fixture.rest('POST', path, { token: maker.token, body })).body
   const id = (data.transaction_id ?? data.id) as number
   const table = kind === 'deposit' ? 'transaction' : 'payout'
   const { rows } = await owner.query<{ identity: string }>(
@@ -58,11 +58,11 @@ async function payLost({ identity, phone }: Awaited<ReturnType<typeof waits>>): 
     {
       handle: { correlationId: identity, clientRef: identity },
       amount: 900_000n,
-      callbackUrl: `${stage.url}/nowhere`,
+      callbackUrl: `${fixture.url}/nowhere`,
       attempt: 1,
       payee: phone,
     },
-    { deadline: new Date(Date.now() + 20_000), lane: 'background', record: () => {} },
+    { deadline: new Date(Date.now() + 20_000), priority: 'background', record: () => {} },
   )
   expect(outcome?.kind).toBe('accepted')
 }
@@ -106,18 +106,18 @@ test('a deposit that was paid after the backup, and is approved again before it 
   await declare()
   expect(await approve(other, deposit.id)).toMatchObject({ status: 'PROCESSING' })
   // A deposit that does not leave is given up after a while.
-  await stage.advance(minute)
+  await fixture.advance(minute)
   const looks = await looksAt(deposit.id)
   // Nobody knows yet what left: it is neither sent nor given up.
   await eventually(async () => {
     const isLookedAt = (await looksAt(deposit.id)) > looks + 1
-    expect([await stage.statusOf(shop, deposit.id), isLookedAt]).toEqual(['processing', true])
+    expect([await fixture.statusOf(shop, deposit.id), isLookedAt]).toEqual(['processing', true])
   })
   const { reconciled, orphans } = await accept()
   expect([reconciled.openRequestIds.length, orphans]).toEqual([1, []])
-  expect(await stage.statusOf(shop, deposit.id)).toBe('success')
-  expect(await stage.available(shop)).toBe(4_100_000)
-  expect((await stage.executionsOf(deposit.id)).map(({ count }) => count)).toEqual([1])
+  expect(await fixture.statusOf(shop, deposit.id)).toBe('success')
+  expect(await fixture.available(shop)).toBe(4_100_000)
+  expect((await fixture.executionsOf(deposit.id)).map(({ count }) => count)).toEqual([1])
 })
 
 test('what waits for people is no orphan; once it is cancelled here it is one', async () => {

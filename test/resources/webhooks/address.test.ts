@@ -145,7 +145,7 @@ test('no special address is allowed in any writing', async () => {
   ].map(([a = 0, b = 0, c = 0, d = 0, bits = 0]) => ({ from: inner([a, b, c, d]), size: 2 ** (32 - bits) }))
   const address = fc
     .tuple(fc.constantFrom(...ranges), fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }))
-    .map(([{ from, size }, place]) => from + Math.floor(place * size))
+    .map(([{ from, size }, ordinal]) => from + Math.floor(ordinal * size))
   const hex = (value: number) => value.toString(16)
   const writing = fc.constantFrom<(ip: number) => string>(
     (ip) => String(ip),

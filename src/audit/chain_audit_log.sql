@@ -1,0 +1,18 @@
+-- Adds links to the chains of merchants, and moves their heads. Whoever calls it holds the sealer's lock.
+CREATE OR REPLACE FUNCTION chain_audit_log(
+  merchants int[], ids bigint[], positions bigint[], hashes bytea[],
+  head_merchants int[], head_positions bigint[], head_hashes bytea[], proofs bytea[]
+) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp
+SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+  DELETE FROM audit_unchained u USING unnest(merchants, ids) AS s(merchant_id, entry_id)
+  WHERE u.merchant_id = s.merchant_id AND u.entry_id = s.entry_id;
+  INSERT INTO audit_link (merchant_id, entry_id, position, hash) SELECT *
+    FROM unnest(merchants, ids, positions, hashes);
+  INSERT INTO audit_head AS h (merchant_id, position, hash, proof)
+  SELECT * FROM unnest(head_merchants, head_positions, head_hashes, proofs)
+  ON CONFLICT (merchant_id) DO UPDATE
+    SET position = excluded.position, hash = excluded.hash, proof = excluded.proof, chained_at = now()
+$$;
+
+REVOKE EXECUTE ON FUNCTION chain_audit_log FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION chain_audit_log TO payments_service;

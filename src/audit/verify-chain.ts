@@ -1,0 +1,247 @@
+import type { KeyObject } from 'node:crypto'
+import type { Pool } from 'pg'
+import { transact } from '../database/transact.ts'
+import { invalidInput } from '../shared/input.ts'
+import {
+  chain,
+  chainStart,
+  type ChainedEntry,
+  type ChainFault,
+  follow,
+  type Head,
+  isProven,
+  isSame,
+  judgeEnd,
+  type Link,
+  proveHead,
+  readHead,
+  type LinkedEntry,
+  writeHead,
+} from './audit-chain.ts'
+import { locks } from '../database/locks.ts'
+import { sqlFunction } from '../database/sql-function.ts'
+
+const chainEntries = sqlFunction('chain_audit_log', {
+  takes: {
+    merchants: 'int[]',
+    ids: 'bigint[]',
+    positions: 'bigint[]',
+    hashes: 'bytea[]',
+    headMerchants: 'int[]',
+    headPositions: 'bigint[]',
+    headHashes: 'bytea[]',
+    proofs: 'bytea[]',
+  },
+  gives: 'void',
+})
+
+/** Entries of audit logs that are sealed at once. */
+const auditChainMax = 1_000
+
+const entryColumns = `e.id, e.merchant_id AS "merchantId", e.actor, e.operation, e.target, e.address,
+  e.request_id AS "requestId", e.channel, e.before::text AS before, e.after::text AS after,
+  (extract(epoch FROM e.at) * 1000)::bigint AS "atMs"`
+
+/**
+ * Chains the entries that were committed since the last time, merchant by merchant. Every process may run
+ * it: one has the turn, and whoever is killed leaves nothing half done.
+ * @param key `MasterSecret.auditKey`
+ * @returns whether there may be more
+ */
+export async function chainAuditLog(pool: Pool, key: KeyObject): Promise<boolean> {
+  // Most times there is nothing, and no turn to take.
+  const waiting = await pool.query({
+    name: 'unchained_entries',
+    text: 'SELECT FROM audit_unchained LIMIT 1',
+  })
+  if (waiting.rowCount === 0) return false
+  return transact({ pool }, async (tx) => {
+    const turn = await tx.query<{ free: boolean }>('SELECT pg_try_advisory_xact_lock($1) AS free', [
+      locks.auditChain,
+    ])
+    if (!turn.rows[0]?.free) return false
+    // A statement of its own: it sees what was sealed before the turn came.
+    const { rows } = await tx.query<ChainedEntry & { headPosition: bigint | null; headHash: Buffer | null }>({
+      name: 'entries_to_chain',
+      text: `SELECT ${entryColumns}, h.position AS "headPosition", h.hash AS "headHash"
+        FROM (SELECT * FROM audit_unchained ORDER BY merchant_id, entry_id LIMIT $1) AS u
+        JOIN audit_entry e ON e.merchant_id = u.merchant_id AND e.id = u.entry_id
+        LEFT JOIN audit_head h ON h.merchant_id = u.merchant_id ORDER BY u.merchant_id, u.entry_id`,
+      values: [auditChainMax],
+    })
+    const heads = new Map<number, Link>()
+    const links = rows.map((entry) => {
+      const { headPosition: position, headHash: hash } = entry
+      const kept = position !== null && hash !== null ? { position, hash } : chainStart
+      const link = chain(heads.get(entry.merchantId) ?? kept, entry)
+      heads.set(entry.merchantId, link)
+      return link
+    })
+    const ends = [...heads]
+    await chainEntries(tx, {
+      merchants: rows.map(({ merchantId }) => merchantId),
+      ids: rows.map(({ id }) => id),
+      positions: links.map(({ position }) => position),
+      hashes: links.map(({ hash }) => hash),
+      headMerchants: ends.map(([merchantId]) => merchantId),
+      headPositions: ends.map(([, { position }]) => position),
+      headHashes: ends.map(([, { hash }]) => hash),
+      proofs: ends.map(([merchantId, link]) => proveHead(key, merchantId, link)),
+    })
+    return rows.length === auditChainMax
+  })
+}
+
+/** What a look at a merchant's chain found. */
+export interface ChainVerdict {
+  fault: ChainFault | null
+  /** How far it was followed. */
+  upTo: bigint
+  /** Whether that is its end; else go on `after` it. */
+  isComplete: boolean
+  /** When its head was written; null where there is none. */
+  chainedAt: Date | null
+  /** The head in one line, to be kept outside the database; null where there is none. */
+  head: string | null
+}
+
+/**
+ * Follows a merchant's chain and holds its end against the head.
+ * @param pool sees at least this merchant's rows
+ * @param options.after the place of the last entry that was proven before, 0 for the whole chain
+ * @param options.most entries that are read, at most
+ * @param options.kept a head that was kept outside the database: the log must still contain it
+ */
+export async function verifyAuditLog(
+  pool: Pool,
+  key: KeyObject,
+  merchantId: number,
+  { after, most, kept = null }: { after: bigint; most: number; kept?: Head | null },
+): Promise<ChainVerdict> {
+  let head = await findHead(pool, merchantId)
+  let link = await readLink(pool, merchantId, after)
+  const verdict = (fault: ChainFault | null, isComplete: boolean): ChainVerdict => ({
+    fault,
+    upTo: link?.position ?? after,
+    isComplete,
+    chainedAt: head?.chainedAt ?? null,
+    head: head && writeHead(merchantId, head),
+  })
+  const lost = kept && (await isLost(pool, merchantId, kept)) ? kept.position : null
+  if (!link) return verdict({ position: after, entryId: null, problem: 'missing' }, true)
+  for (let left = most; left > 0; ) {
+    const entries = await readLinks(pool, merchantId, link.position, Math.min(left, pageMax))
+    const followed = follow(link, entries)
+    link = followed.link
+    if (followed.fault) return verdict(followed.fault, true)
+    if (lost !== null && entries.length === 0)
+      return verdict({ position: lost, entryId: null, problem: 'head not contained' }, true)
+    left -= entries.length
+    if (entries.length > 0) continue
+    if (link.position > (head?.position ?? 0n)) {
+      // The chain may have grown since its head was read, and again since.
+      head = await findHead(pool, merchantId)
+      left -= 1
+      if (head && head.position > link.position) continue
+    }
+    const fault = judgeEnd(key, merchantId, link, head)
+    if (fault) return verdict(fault, true)
+    const stray = await findStray(pool, merchantId)
+    if (stray !== null) return verdict({ position: link.position, entryId: stray, problem: 'unsealed' }, true)
+    const isGone = link.position === 0n && (await leftTraces(pool, merchantId))
+    return verdict(isGone ? { position: 1n, entryId: null, problem: 'missing' } : null, true)
+  }
+  return verdict(null, false)
+}
+
+/**
+ * Reads a head of an audit log that was kept outside the database: the head alone, or a log line with it.
+ * @throws DomainError INVALID_INPUT where it is none, of another merchant, or not of this installation
+ */
+export function readKeptHead(key: KeyObject, merchantId: number, text: string): Head {
+  const wrong = (message: string) => invalidInput([{ field: 'head', message }])
+  const read = text.length <= keptLengthMax ? readHead(text) : null
+  if (!read) throw wrong('must hold a head of an audit log: merchant.position.hash.proof')
+  if (read.merchantId !== merchantId) throw wrong(`is the head of merchant ${read.merchantId}`)
+  if (!isProven(key, merchantId, read.head))
+    throw wrong('was not written by this installation, or was changed')
+  return read.head
+}
+
+/** A log line with all that stands beside the head. */
+const keptLengthMax = 2_000
+const pageMax = 1_000
+
+async function findHead(pool: Pool, merchantId: number): Promise<(Head & { chainedAt: Date }) | null> {
+  const { rows } = await pool.query<Head & { chainedAt: Date }>(
+    'SELECT position, hash, proof, chained_at AS "chainedAt" FROM audit_head WHERE merchant_id = $1',
+    [merchantId],
+  )
+  return rows[0] ?? null
+}
+
+async function readLink(pool: Pool, merchantId: number, position: bigint): Promise<Link | null> {
+  if (position === 0n) return chainStart
+  const { rows } = await pool.query<Link>(
+    'SELECT position, hash FROM audit_link WHERE merchant_id = $1 AND position = $2',
+    [merchantId, position],
+  )
+  return rows[0] ?? null
+}
+
+async function readLinks(
+  pool: Pool,
+  merchantId: number,
+  after: bigint,
+  most: number,
+): Promise<LinkedEntry[]> {
+  const { rows } = await pool.query<LinkedEntry>(
+    `SELECT ${entryColumns}, s.position, s.hash, s.entry_id AS "entryId"
+     FROM audit_link s LEFT JOIN audit_entry e ON e.merchant_id = s.merchant_id AND e.id = s.entry_id
+     WHERE s.merchant_id = $1 AND s.position > $2 ORDER BY s.position LIMIT $3`,
+    [merchantId, after, most],
+  )
+  return rows
+}
+
+/** Whether the chain has another link, or none, at the place of a head that was kept outside. */
+async function isLost(pool: Pool, merchantId: number, { position, hash }: Link): Promise<boolean> {
+  const link = await readLink(pool, merchantId, position)
+  return !link || !isSame(link.hash, hash)
+}
+
+/**
+ * Whether something is there that leaves an entry when it is made: a log that is empty beside it was taken
+ * away. What waits for its seal is still to come.
+ */
+async function leftTraces(pool: Pool, merchantId: number): Promise<boolean> {
+  const { rows } = await pool.query<{ found: boolean }>(
+    `SELECT NOT EXISTS (SELECT FROM audit_unchained WHERE merchant_id = $1) AND (
+      EXISTS (SELECT FROM api_key WHERE merchant_id = $1)
+      OR EXISTS (SELECT FROM team_member WHERE merchant_id = $1)
+      OR EXISTS (SELECT FROM transaction WHERE merchant_id = $1)
+      OR EXISTS (SELECT FROM payout WHERE merchant_id = $1)) AS found`,
+    [merchantId],
+  )
+  return rows[0]?.found === true
+}
+
+/**
+ * Whether there are as many entries as links and entries that wait for theirs: somebody may have put one
+ * beside the chain.
+ * @returns one that is in no chain and does not wait
+ */
+async function findStray(pool: Pool, merchantId: number): Promise<bigint | null> {
+  const { rows } = await pool.query<{ id: bigint }>(
+    `SELECT e.id FROM audit_entry e
+     WHERE e.merchant_id = $1
+       AND (SELECT count(*) FROM audit_entry WHERE merchant_id = $1) <>
+         (SELECT count(*) FROM audit_link WHERE merchant_id = $1) +
+         (SELECT count(*) FROM audit_unchained WHERE merchant_id = $1)
+       AND NOT EXISTS (SELECT FROM audit_unchained u WHERE u.merchant_id = $1 AND u.entry_id = e.id)
+       AND NOT EXISTS (SELECT FROM audit_link s WHERE s.merchant_id = $1 AND s.entry_id = e.id)
+     ORDER BY e.id LIMIT 1`,
+    [merchantId],
+  )
+  return rows[0]?.id ?? null
+}

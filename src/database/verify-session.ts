@@ -1,0 +1,137 @@
+import { randomInt } from 'node:crypto'
+import type pg from 'pg'
+import { ownerRole } from './ownership.ts'
+
+/** What to do where something stands between the service and PostgreSQL and changes sessions. */
+const advice =
+  'Point DATABASE_URL at PostgreSQL itself, or at a pooler that passes the startup parameter "options" on ' +
+  'and gives each client a session of its own (PgBouncer: pool_mode=session, no "options" in ' +
+  'ignore_startup_parameters).'
+
+/**
+ * Proves of a new session that it acts as the role that was asked for. A pooler that drops the startup
+ * options gives sessions of the login account, which may see every merchant.
+ * @throws Error in sentences: what was found, and what to do
+ */
+export async function verifyRole(client: pg.ClientBase, role: string): Promise<void> {
+  const { rows } = await client.query<{ role: string }>('SELECT current_user AS role')
+  assertRole(rows[0]?.role, role)
+}
+
+/**
+ * The same of a session on which merchants read; and that a second statement still sees the merchant that the
+ * first one set, which a pooler in transaction mode does not promise; and that row-level security is on.
+ */
+export async function verifyTenantRls(client: pg.ClientBase, role: string): Promise<void> {
+  const probe = makeProbe()
+  await client.query(setMerchant(probe))
+  // Two statements in one message: the session is left without a merchant at no further cost.
+  const answers = (await client.query(
+    `SELECT current_user AS role, current_setting('app.merchant', true) AS merchant,
+       row_security_active(to_regclass('public.merchant')) AS "isTenantIsolated"; ${setMerchant('')}`,
+  )) as unknown as pg.QueryResult<{
+    role: string
+    merchant: string | null
+    isTenantIsolated: boolean | null
+  }>[]
+  const found = answers[0]?.rows[0]
+  assertRole(found?.role, role)
+  assertKept(found?.merchant, probe)
+  if (found?.isTenantIsolated === false) {
+    throw new Error(
+      `Row-level security is off for the database role ${role}: it would see every merchant. Let an ` +
+        `administrator run ALTER ROLE ${role} NOSUPERUSER NOBYPASSRLS; and set row_security to on.`,
+    )
+  }
+}
+
+/**
+ * Proves, once at the start, that two sessions are two sessions: each still sees its own merchant after the
+ * other one set another. A pooler in transaction mode would give both the same server session by turns, even
+ * where each alone looks right.
+ * @throws Error in sentences: what was found, and what to do
+ */
+export async function verifyOwnSessions(pool: pg.Pool): Promise<void> {
+  const first = await pool.connect()
+  try {
+    const second = await pool.connect()
+    try {
+      await compareSessions(first, second)
+      await Promise.all([first, second].map((session) => session.query(setMerchant(''))))
+    } catch (error) {
+      second.release(true)
+      throw error
+    }
+    second.release()
+  } catch (error) {
+    first.release(true)
+    throw error
+  }
+  first.release()
+}
+
+/**
+ * Proves, once at the start, that row-level security holds the owner of each table that carries a merchant
+ * too. Where it is not forced, functions and migrations work as well, and nothing else would show it.
+ * @throws Error in a sentence that names the tables and says what to run
+ */
+export async function verifyForcedRls(pool: Pick<pg.Pool, 'query'>): Promise<void> {
+  const { rows } = await pool.query<{ name: string }>(
+    `SELECT format('%I', c.relname) AS name FROM pg_class c
+     WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
+       AND NOT (c.relrowsecurity AND c.relforcerowsecurity)
+       AND (c.relname = 'merchant' OR EXISTS (SELECT FROM pg_attribute a
+         WHERE a.attrelid = c.oid AND a.attname = 'merchant_id' AND NOT a.attisdropped))
+     ORDER BY c.relname`,
+  )
+  if (rows.length === 0) return
+  const force = rows.map(
+    ({ name }) => `ALTER TABLE ${name} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;`,
+  )
+  throw new Error(
+    `Row-level security is not forced on ${rows.map(({ name }) => name).join(', ')}: the role that owns it ` +
+      `would see every merchant there without a policy. Run as the account of DATABASE_URL: ` +
+      `SET ROLE ${ownerRole}; ${force.join(' ')}`,
+  )
+}
+
+async function compareSessions(first: pg.ClientBase, second: pg.ClientBase): Promise<void> {
+  const [one, other] = [makeProbe(), makeProbe()]
+  await first.query(setMerchant(one))
+  await second.query(setMerchant(other))
+  // In this order a pooler that hands out the last server session fails at the second look, and one that
+  // hands them out by turns at the first.
+  for (const [session, probe] of [[second, other] as const, [first, one] as const]) {
+    const { rows } = await session.query<{ merchant: string | null }>(
+      `SELECT current_setting('app.merchant', true) AS merchant`,
+    )
+    assertKept(rows[0]?.merchant, probe)
+  }
+}
+
+/** No merchant has a negative id. */
+function makeProbe(): string {
+  return String(-randomInt(1, 2 ** 31))
+}
+
+function setMerchant(merchant: string): string {
+  return `SET app.merchant = '${merchant}'`
+}
+
+function assertRole(found: string | undefined, role: string): void {
+  if (found === role) return
+  throw new Error(
+    `A new database session acts as "${found}", not as "${role}": something between the service and ` +
+      `PostgreSQL drops the startup parameter "options", so no wall would stand between merchants. ` +
+      advice,
+  )
+}
+
+function assertKept(found: string | null | undefined, probe: string): void {
+  if (found === probe) return
+  throw new Error(
+    'A database session lost the merchant that it was bound to: something between the service and ' +
+      `PostgreSQL changes the server session between two statements (a pooler in transaction mode). ` +
+      advice,
+  )
+}

@@ -1,0 +1,138 @@
+import { Hono } from 'hono'
+import { html } from 'hono/html'
+import { limits } from '../../shared/limits.ts'
+import type { HttpBindings } from '../request.ts'
+import { assets } from './assets.ts'
+import { type PageLanguage, languageOf, page } from './layout.ts'
+
+interface Words {
+  title: string
+  send: string
+  done: string
+  password: string
+  again: string
+  /** What is wrong, where it is: at a field, or below all. */
+  short: string
+  easy: string
+  differ: string
+  token: string
+  broken: string
+  scriptless: string
+  /** Refusals of a right form, by their codes. */
+  refusals: Readonly<Record<string, string>>
+}
+
+/** A page that a letter leads to: somebody chooses a password. */
+interface PasswordPage {
+  path: string
+  /** The mutation that it sends, and the type of its input. */
+  mutation: string
+  input: string
+  words: Record<PageLanguage, Words>
+}
+
+const fr = {
+  password: `Mot de passe (${limits.passwordLengthMin} caractères ou plus)`,
+  again: 'Encore une fois',
+  short: `Il faut au moins ${limits.passwordLengthMin} caractères.`,
+  easy: 'Trop facile à deviner : prenez plusieurs mots qui ne vont pas ensemble.',
+  differ: 'Les deux mots de passe diffèrent.',
+  token: 'Ce lien a déjà servi, ou il est trop ancien : demandez-en un autre.',
+  broken: 'Le service ne répond pas. Réessayez dans un instant.',
+  scriptless: 'Cette page a besoin de JavaScript : le lien ne doit passer par aucun serveur.',
+  refusals: {
+    ACCOUNT_INACTIVE: 'Ce compte est fermé.',
+    ADDRESS_NOT_ALLOWED: "Ce compte n'admet pas l'adresse depuis laquelle vous l'appelez.",
+    RATE_LIMITED: 'Trop de demandes. Réessayez dans un instant.',
+    OVERLOADED: 'Trop de demandes. Réessayez dans un instant.',
+  },
+}
+const en: typeof fr = {
+  password: `Password (${limits.passwordLengthMin} characters or more)`,
+  again: 'Once more',
+  short: `It takes at least ${limits.passwordLengthMin} characters.`,
+  easy: 'Too easy to guess: take several words that do not belong together.',
+  differ: 'The two passwords differ.',
+  token: 'This link was used already, or is too old: ask for another one.',
+  broken: 'The service does not answer. Try again in a moment.',
+  scriptless: 'This page needs JavaScript: no server on the way may see the link.',
+  refusals: {
+    ACCOUNT_INACTIVE: 'This account is closed.',
+    ADDRESS_NOT_ALLOWED: 'This account does not admit the address that you call from.',
+    RATE_LIMITED: 'Too many requests. Try again in a moment.',
+    OVERLOADED: 'Too many requests. Try again in a moment.',
+  },
+}
+
+const pages: readonly PasswordPage[] = [
+  {
+    path: '/join',
+    mutation: 'acceptInvitation',
+    input: 'AcceptInvitationInput',
+    words: {
+      fr: {
+        ...fr,
+        title: "Rejoindre l'équipe",
+        send: 'Rejoindre',
+        done: "C'est fait : vous pouvez vous connecter.",
+      },
+      en: { ...en, title: 'Join the team', send: 'Join', done: 'Done: you can sign in.' },
+    },
+  },
+  {
+    path: '/reset-password',
+    mutation: 'resetPassword',
+    input: 'ResetPasswordInput',
+    words: {
+      fr: {
+        ...fr,
+        title: 'Nouveau mot de passe',
+        send: 'Enregistrer',
+        done: 'Votre mot de passe est changé.',
+      },
+      en: { ...en, title: 'New password', send: 'Save', done: 'Your password is changed.' },
+    },
+  },
+]
+
+/**
+ * The pages that letters lead to. What a letter proves stands behind the `#` and goes to GraphQL alone, which
+ * takes the steps of `enter.ts`: the page is the same for everybody, and reads nothing.
+ */
+export function accountPages(): Hono<HttpBindings> {
+  const app = new Hono<HttpBindings>()
+  for (const { path, mutation, input, words } of pages) {
+    app.get(path, (c) => {
+      const language = languageOf(c.req.query('lang'), c.req.header('accept-language'))
+      c.header('Cache-Control', 'no-store')
+      c.header('Content-Security-Policy', policy)
+      return c.html(
+        page(language, words[language].title, form(words[language], mutation, input), { head: script }),
+      )
+    })
+  }
+  return app
+}
+
+const script = html`<script src="${assets.people.path}" defer></script>`
+
+const policy =
+  "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; " +
+  "form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
+
+function form(say: Words, mutation: string, input: string) {
+  const document = `mutation ($input: ${input}!) { ${mutation}(input: $input) {
+    ... on Refusal { code message } ... on InvalidInputError { problems { field } } } }`
+  const given = JSON.stringify({ document, mutation, say, lengthMin: limits.passwordLengthMin })
+  const field = (name: string, label: string) => html`<label for="${name}">${label}</label>
+<input id="${name}" type="password" autocomplete="new-password" maxlength="${limits.passwordLengthMax}"
+  required aria-describedby="${name}-problem">
+<p class="problem" id="${name}-problem" aria-live="polite"></p>`
+  return html`<noscript><p>${say.scriptless}</p></noscript>
+<form novalidate data-given="${given}">
+${field('password', say.password)}
+${field('again', say.again)}
+<button>${say.send}</button>
+</form>
+<p role="status" tabindex="-1"></p>`
+}

@@ -1,0 +1,42 @@
+import { compositeType, type TypedSql } from '../database/sql-function.ts'
+import type { Xof } from '../shared/money.ts'
+import { beyond, type KeyLimitSet } from './key-limits.ts'
+
+/** Whose allowance of the day a payment uses: the key's, and the token's where that is narrower. */
+export interface DailyLimit {
+  apiKeyId: number
+  tokenId: string
+  maxPerDay: Xof
+}
+
+/** As an argument of an SQL function; null where the caller has no limit per day. */
+export const dailyLimitType: TypedSql<DailyLimit | null> = compositeType<DailyLimit>('daily_limit', {
+  apiKeyId: 'int',
+  tokenId: 'uuid',
+  maxPerDay: 'bigint',
+})
+
+/** @returns null where the caller has no limit per day */
+export function dailyLimitOf(actor: {
+  keyLimits: KeyLimitSet | null
+  tokenId: string
+  apiKeyId: number
+}): DailyLimit | null {
+  const { keyLimits, tokenId, apiKeyId } = actor
+  return keyLimits?.maxPerDay == null ? null : { apiKeyId, tokenId, maxPerDay: keyLimits.maxPerDay }
+}
+
+/**
+ * Waits for the statement of a payment that uses an allowance.
+ * @throws DomainError LIMIT_EXCEEDED, and whatever it throws
+ */
+export async function withinDailyLimit<T>(statement: Promise<T>): Promise<T> {
+  try {
+    return await statement
+  } catch (error) {
+    // `take_daily_limit` says how much is left.
+    const { constraint, detail } = error as { constraint?: unknown; detail?: unknown }
+    if (constraint !== 'daily_limit') throw error
+    throw beyond('maxPerDay', `has ${String(detail)} XOF left of what it is limited to on this day (UTC)`)
+  }
+}

@@ -1,0 +1,135 @@
+import { z } from 'zod'
+import { DomainError, type FieldProblem } from '../shared/errors.ts'
+import type { Xof } from '../shared/money.ts'
+import { type Provider, providers } from '../shared/providers.ts'
+import { isWithin, networkEntry } from '../shared/ip-whitelist.ts'
+
+/** Highest limit that a key can have, and its addresses. Choice: a token of them stays a small header. */
+const keyLimitMaxXof = 1_000_000_000_000
+const keyLimitAddressesMax = 20
+
+/**
+ * What an API key or a token is limited to, `limits` of the interface; null is no limit. They never change: a
+ * key that is regenerated keeps them, and a token has those of its key or narrower ones, signed.
+ */
+export interface KeyLimitSet {
+  /** Whole XOF of one deposit, refund or payout. */
+  maxPerPayment: Xof | null
+  /**
+   * Whole XOF of deposits, refunds and payouts that are asked for on one UTC day of the service's clock.
+   * Choice: what was asked for counts, a scheduled payout on the day when it is made; what fails or is
+   * cancelled later gives nothing back. A key in the wrong hands cannot try its luck for ever.
+   */
+  maxPerDay: Xof | null
+  /** The operators that it collects, pays and refunds by. */
+  paymentMethods: readonly Provider[] | null
+  /** Addresses and CIDR ranges that it is used from, on top of the account's whitelist. */
+  addresses: readonly string[] | null
+}
+
+const whole = `must be a whole number of XOF from 1 to ${keyLimitMaxXof}`
+const amount = z
+  .union([z.bigint(), z.int().transform(BigInt)], whole)
+  .refine((value) => value >= 1 && value <= keyLimitMaxXof, whole)
+
+/** `limits`, as a caller wishes them; what is left out is null, and where all of it is, all is. */
+export const keyLimitsInput = z
+  .object(
+    {
+      maxPerPayment: amount.nullish(),
+      maxPerDay: amount.nullish(),
+      paymentMethods: listOf(z.enum(providers), `must be a list of one or more of ${providers.join(', ')}`),
+      addresses: listOf(networkEntry, 'must be a list of one or more addresses and CIDR ranges').refine(
+        (entries) => (entries?.length ?? 0) <= keyLimitAddressesMax,
+        `must have at most ${keyLimitAddressesMax} entries`,
+      ),
+    },
+    'must be an object',
+  )
+  .transform(({ maxPerPayment = null, maxPerDay = null, paymentMethods = null, addresses = null }) =>
+    orNone({ maxPerPayment, maxPerDay, paymentMethods, addresses }),
+  )
+
+function listOf<T extends z.ZodType>(entry: T, words: string) {
+  const list = z.array(entry, words).min(1, words)
+  return list.transform((entries) => [...new Set(entries)]).nullish()
+}
+
+/** Limits that limit nothing are none. */
+export function orNone({
+  maxPerPayment,
+  maxPerDay,
+  paymentMethods,
+  addresses,
+}: KeyLimitSet): KeyLimitSet | null {
+  const keyLimits = { maxPerPayment, maxPerDay, paymentMethods, addresses }
+  return Object.values(keyLimits).some((cap) => cap !== null) ? keyLimits : null
+}
+
+/**
+ * The limits of a token that its caller wishes narrower than those of the key.
+ * @returns what is wider as `problems`, by fields of `limits`
+ */
+export function narrow(
+  key: KeyLimitSet,
+  options: KeyLimitSet | null,
+): { keyLimits: KeyLimitSet | null; problems: FieldProblem[] } {
+  if (!options) return { keyLimits: orNone(key), problems: [] }
+  const isOver = (asked: Xof | null, most: Xof | null) => asked !== null && most !== null && asked > most
+  const over = (most: Xof | null) => `must be at most ${most}, as the API key is limited`
+  const wider: Record<keyof KeyLimitSet, string | false> = {
+    maxPerPayment: isOver(options.maxPerPayment, key.maxPerPayment) && over(key.maxPerPayment),
+    maxPerDay: isOver(options.maxPerDay, key.maxPerDay) && over(key.maxPerDay),
+    paymentMethods:
+      options.paymentMethods?.every((method) => key.paymentMethods?.includes(method) ?? true) === false &&
+      `must be some of ${key.paymentMethods?.join(', ')}, as the API key is limited`,
+    addresses:
+      options.addresses?.every((entry) => !key.addresses || isWithin(entry, key.addresses)) === false &&
+      'must be within those that the API key is limited to',
+  }
+  const problems = Object.entries(wider).flatMap(([name, message]) =>
+    message === false ? [] : [{ field: `limits.${name}`, message }],
+  )
+  const keyLimits = orNone({
+    maxPerPayment: options.maxPerPayment ?? key.maxPerPayment,
+    maxPerDay: options.maxPerDay ?? key.maxPerDay,
+    paymentMethods: options.paymentMethods ?? key.paymentMethods,
+    addresses: options.addresses ?? key.addresses,
+  })
+  return { keyLimits, problems }
+}
+
+/**
+ * Judges a payment by the limits of its caller, but for the day's, which is judged where the money is set
+ * aside (`DailyLimit`). After the fields were judged, for it goes by what they say; before references are.
+ * @param payment.amount of money out; null where money comes in
+ * @throws DomainError LIMIT_EXCEEDED
+ */
+export function checkKeyLimits(
+  { keyLimits }: { keyLimits: KeyLimitSet | null },
+  { amount: asked, provider }: { amount: Xof | null; provider: Provider },
+): void {
+  if (keyLimits?.paymentMethods?.includes(provider) === false)
+    throw beyondKeyLimit(keyLimits, 'paymentMethods')
+  if (asked !== null && keyLimits?.maxPerPayment != null && asked > keyLimits.maxPerPayment) {
+    throw beyondKeyLimit(keyLimits, 'maxPerPayment')
+  }
+}
+
+/** What a payment is refused with that is beyond a limit of its caller. */
+export function beyondKeyLimit(
+  keyLimits: Pick<KeyLimitSet, 'maxPerPayment' | 'paymentMethods'> | null,
+  limit: 'maxPerPayment' | 'paymentMethods',
+): DomainError {
+  return beyond(
+    limit,
+    limit === 'paymentMethods'
+      ? `is limited to payments by ${keyLimits?.paymentMethods?.join(', ')}`
+      : `is limited to ${keyLimits?.maxPerPayment} XOF per payment`,
+  )
+}
+
+/** What a payment is refused with that is beyond any limit of its caller. */
+export function beyond(limit: keyof KeyLimitSet, words: string): DomainError {
+  return new DomainError('LIMIT_EXCEEDED', `This API key or token ${words}. Nothing was recorded.`, { limit })
+}

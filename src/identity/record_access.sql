@@ -1,0 +1,12 @@
+-- Tells the merchant's log of what happened to its access. Of money nothing can be told here.
+CREATE OR REPLACE FUNCTION record_access(merchant int, kind text, what jsonb) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+BEGIN
+  IF kind <> ALL (ARRAY['team_login', 'api_key_created', 'security_alert']) THEN
+    RAISE EXCEPTION '% tells of no access', kind USING ERRCODE = 'insufficient_privilege';
+  END IF;
+  INSERT INTO event (merchant_id, type, data, created_at) VALUES (merchant, kind, what, service_now());
+END $$;
+
+REVOKE EXECUTE ON FUNCTION record_access FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION record_access TO payments_service;

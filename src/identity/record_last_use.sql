@@ -1,0 +1,14 @@
+-- Notes when and from where a credential was last used, where the last note is older than `every_ms`. A
+-- session that was idle for `idle_ms` is over: a process that still believes it alive does not revive it.
+CREATE OR REPLACE FUNCTION record_last_use(credential int, address text, every_ms int, idle_ms int)
+  RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+  UPDATE api_key SET last_used_at = now(), last_used_from = address
+  WHERE id = credential AND coalesce(last_used_at < now() - every_ms * interval '1 millisecond', true);
+  UPDATE session SET last_used_at = now(), last_used_from = address
+  WHERE id = credential AND coalesce(last_used_at < now() - every_ms * interval '1 millisecond', true)
+    AND coalesce(last_used_at, created_at) >= now() - idle_ms * interval '1 millisecond'
+$$;
+
+REVOKE EXECUTE ON FUNCTION record_last_use FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION record_last_use TO payments_service;

@@ -1,0 +1,93 @@
+import type pg from 'pg'
+import type { Log } from '../telemetry/log.ts'
+import { locks } from '../database/locks.ts'
+
+/**
+ * Which lanes this process is at: of all processes one at most is at a lane. One session of this process
+ * holds a lock for each; PostgreSQL lets them go the moment that the process is gone.
+ */
+export interface Leases {
+  /** For the statements of lanes, so that receivers that hang never keep the sessions of others. */
+  readonly pool: pg.Pool
+  /**
+   * Runs `work` while the lane is held; nothing where somebody else is at it.
+   * @param work with a signal that aborts where the lane is held no longer
+   */
+  during<T>(key: number, work: (lost: AbortSignal) => Promise<T>): Promise<T | undefined>
+  close(): Promise<void>
+}
+
+/** @param pool its sessions are closed with the holds */
+export function openLeases(pool: pg.Pool, log: Log): Leases {
+  let session: Promise<LeaseSession> | null = null
+
+  async function open(): Promise<LeaseSession> {
+    const client = await pool.connect()
+    const lost = new AbortController()
+    const end = () => {
+      if (lost.signal.aborted) return
+      lost.abort()
+      session = null
+      // Ends the session, and its locks with it.
+      client.release(true)
+    }
+    client.once('end', end)
+    client.once('error', (error) => {
+      log.warn({ err: error }, 'the session that holds the lanes is lost; they begin again')
+      end()
+    })
+    let asked: Promise<unknown> = Promise.resolve()
+    const ask = (query: pg.QueryConfig) => {
+      const answer = asked.then(() => client.query<{ taken: boolean }>(query))
+      asked = answer.catch(() => {})
+      return answer
+    }
+    return { lost: lost.signal, end, ask }
+  }
+
+  async function currentSession(): Promise<LeaseSession> {
+    session ??= open()
+    try {
+      return await session
+    } catch (error) {
+      session = null
+      throw error
+    }
+  }
+
+  return {
+    pool,
+    async during(key, work) {
+      const { lost, end, ask } = await currentSession()
+      const { rows } = await ask({
+        name: 'take_lease',
+        text: 'SELECT pg_try_advisory_lock($1, $2) AS currentSession',
+        values: [locks.webhookCalls, key],
+      })
+      if (!rows[0]?.taken) return undefined
+      try {
+        return await work(lost)
+      } finally {
+        // A lock that cannot be given back goes with its session.
+        const values = [locks.webhookCalls, key]
+        await ask({
+          name: 'end_lease',
+          text: 'SELECT pg_advisory_unlock($1, $2) AS currentSession',
+          values,
+        }).catch(end)
+      }
+    },
+    async close() {
+      const last = await session?.catch(() => null)
+      last?.end()
+      await pool.end()
+    },
+  }
+}
+
+interface LeaseSession {
+  lost: AbortSignal
+  end: () => void
+  /** In turns: a session is asked one thing at a time. */
+  ask: (query: pg.QueryConfig) => Promise<pg.QueryResult<{ taken: boolean }>>
+}

@@ -1,0 +1,58 @@
+-- Notes that what was written up to here (null: to the end) was just proven, in the transaction and snapshot
+-- that proved it. To the end, the point moves on to where the end was once an earlier note knew that whoever
+-- wrote before that has ended: then this snapshot has seen all of it, and nothing appears before it any more,
+-- however long a writer or a proof takes.
+CREATE OR REPLACE FUNCTION record_proof(upto_entry bigint, upto_event bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+DECLARE
+  point audit_point;
+  is_first boolean;
+  is_end boolean := upto_entry IS NULL;
+  end_entry bigint := coalesce(pg_sequence_last_value('ledger_entry_id_seq'), 0);
+  end_event bigint := coalesce(pg_sequence_last_value('event_id_seq'), 0);
+  -- Asked after the ends: who holds an id below them is among these, or has ended.
+  writers text[] := audit_writers();
+  summed_to bigint;
+BEGIN
+  INSERT INTO audit_point (next_ledger_entry_id, next_event_id, next_writers)
+    VALUES (end_entry, end_event, writers)
+  ON CONFLICT DO NOTHING;
+  is_first := FOUND;
+  SELECT * INTO point FROM audit_point FOR UPDATE;
+  summed_to := point.ledger_entry_id;
+  IF NOT is_first AND point.next_writers <> '{}' THEN
+    UPDATE audit_point SET next_writers = ARRAY(SELECT unnest(next_writers) INTERSECT SELECT unnest(writers));
+  ELSIF NOT is_first AND (is_end OR upto_entry = point.next_ledger_entry_id
+    AND upto_event = point.next_event_id) THEN
+    UPDATE audit_point
+    SET ledger_entry_id = next_ledger_entry_id, event_id = next_event_id,
+      next_ledger_entry_id = end_entry, next_event_id = end_event, next_writers = writers
+    RETURNING * INTO point;
+  ELSIF NOT is_first THEN
+    UPDATE audit_point SET ledger_entry_id = upto_entry, event_id = upto_event RETURNING * INTO point;
+  END IF;
+  IF is_end THEN UPDATE audit_point SET proven_at = now(); END IF;
+  INSERT INTO audit_proven AS p (merchant_id, available, reserved, receivable, position)
+  SELECT merchant_id, coalesce(m.available, 0), coalesce(m.reserved, 0), coalesce(m.receivable, 0),
+    coalesce(h.position, 0)
+  FROM (
+    SELECT merchant_id,
+      sum(CASE 'available'::ledger_account WHEN credit THEN amount WHEN debit THEN -amount
+        ELSE 0 END) AS available,
+      sum(CASE 'reserved'::ledger_account WHEN credit THEN amount WHEN debit THEN -amount
+        ELSE 0 END) AS reserved,
+      sum(CASE 'suspense'::ledger_account WHEN debit THEN amount WHEN credit THEN -amount
+        ELSE 0 END) AS receivable
+    FROM ledger_entry WHERE id > summed_to AND id <= point.ledger_entry_id GROUP BY merchant_id
+  ) m FULL JOIN (
+    SELECT s.* FROM event_log_position s LEFT JOIN audit_proven a USING (merchant_id)
+    WHERE is_end AND s.position IS DISTINCT FROM a.position
+  ) h USING (merchant_id)
+  ON CONFLICT (merchant_id) DO UPDATE
+  SET available = p.available + excluded.available, reserved = p.reserved + excluded.reserved,
+    receivable = p.receivable + excluded.receivable,
+    position = greatest(p.position, excluded.position);
+END $$;
+
+REVOKE EXECUTE ON FUNCTION record_proof FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION record_proof TO payments_service;

@@ -1,0 +1,44 @@
+-- Uses what a limited key, and a token that is limited further, may still send on this UTC day; where it is
+-- too little, nothing of the whole statement stays. Called in the statement that sets the money aside, for
+-- what was made: so that of a repeated reference it is told that it exists, and keys without limits have
+-- nothing to do with it. Whoever calls it holds the balance of the key's merchant, and all rows of a key are
+-- of one merchant: nobody waits for another here. @returns what is left
+CREATE OR REPLACE FUNCTION take_daily_limit(caller daily_limit, asked bigint) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
+  SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  today date := ((service_now() + (clock_timestamp() - now())) AT TIME ZONE 'UTC')::date;
+  daily_limit record;
+  used bigint;
+  least_left bigint;
+BEGIN
+  FOR daily_limit IN
+    SELECT k.merchant_id, a.whose, a.maximum
+    FROM api_key k CROSS JOIN LATERAL (VALUES
+      ('key', k.max_per_day),
+      (caller.token_id::text, CASE WHEN k.max_per_day IS NULL OR caller.max_per_day < k.max_per_day
+        THEN caller.max_per_day END)
+    ) AS a (whose, maximum)
+    WHERE k.id = caller.api_key_id AND a.maximum IS NOT NULL
+  LOOP
+    INSERT INTO key_spending AS s (merchant_id, api_key_id, day, whose, maximum, amount)
+    SELECT daily_limit.merchant_id, caller.api_key_id, today, daily_limit.whose, daily_limit.maximum, asked
+      WHERE asked <= daily_limit.maximum
+    ON CONFLICT (api_key_id, day, whose) DO UPDATE SET amount = s.amount + excluded.amount
+    WHERE s.amount + excluded.amount <= s.maximum
+    RETURNING s.amount INTO used;
+    IF NOT FOUND THEN
+      SELECT s.amount INTO used FROM key_spending s
+      WHERE s.api_key_id = caller.api_key_id AND s.day = today AND s.whose = daily_limit.whose;
+      RAISE EXCEPTION 'the limit of the day is used up' USING ERRCODE = 'check_violation',
+        CONSTRAINT = 'daily_limit', DETAIL = daily_limit.maximum - coalesce(used, 0);
+    END IF;
+    least_left := least(least_left, daily_limit.maximum - used);
+  END LOOP;
+  -- What is over counts no more. A day longer, for a clock that is set back.
+  DELETE FROM key_spending s WHERE s.api_key_id = caller.api_key_id AND s.day < today - 1;
+  RETURN least_left;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION take_daily_limit FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION take_daily_limit TO payments_service;

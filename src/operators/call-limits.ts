@@ -1,0 +1,157 @@
+import type { CallContext, NotSent } from './operator.ts'
+
+// What a call waits for before it leaves: its deadline, a slot in its lane, and its turn in the pace.
+
+/** Rule 7 of the driver contract: a call that starts later could only make doubt. */
+const leastBudgetMs = 500
+
+/** Milliseconds of a call that may be spent on waiting before it must not be sent any more. */
+export function spareMs(ctx: CallContext): number {
+  return ctx.deadline.getTime() - Date.now() - leastBudgetMs
+}
+
+/** By the machine's own clock: the sandbox may move its time, never a timeout. */
+export function deadlineIn(ms: number): Date {
+  return new Date(Date.now() + ms)
+}
+
+/** Calls that wait for their turn: first come, first served, and none longer than its deadline allows. */
+export interface DeadlineQueue<Turn> {
+  readonly size: number
+  /** @returns the turn, when it has come */
+  wait(ctx: CallContext): Promise<Turn | NotSent>
+  /** Gives the turn to the first one. @returns false where nobody waits */
+  admit(turn: Turn): boolean
+  sendAway(answer: NotSent): void
+}
+
+export function createDeadlineQueue<Turn>(): DeadlineQueue<Turn> {
+  const waiting = new Set<(answer: Turn | NotSent) => void>()
+  return {
+    get size() {
+      return waiting.size
+    },
+    wait: (ctx) =>
+      new Promise((resolve) => {
+        const late = () => settle({ kind: 'not_sent', cause: 'deadline_before_send' })
+        const timer = setTimeout(late, Math.max(0, spareMs(ctx))).unref()
+        const settle = (answer: Turn | NotSent) => {
+          clearTimeout(timer)
+          ctx.signal?.removeEventListener('abort', late)
+          waiting.delete(settle)
+          resolve(answer)
+        }
+        ctx.signal?.addEventListener('abort', late, { once: true })
+        waiting.add(settle)
+        if (ctx.signal?.aborted) late()
+      }),
+    admit(turn) {
+      const [next] = waiting
+      next?.(turn)
+      return next !== undefined
+    },
+    sendAway(answer) {
+      for (const settle of waiting) settle(answer)
+    },
+  }
+}
+
+/** A bounded number of calls at once, and a bounded number that wait for their turn. */
+export interface Bulkhead {
+  readonly hasRoom: boolean
+  /** Enters, at once or when a place is free; whoever enters must `leave`. */
+  enter(ctx: CallContext): Promise<NotSent | null>
+  leave(): void
+  /** Sends all who wait away. */
+  sendAway(answer: NotSent): void
+  /** Lets nobody in any more. */
+  close(): void
+}
+
+export function createBulkhead(callsMax: number, waitingMax: number): Bulkhead {
+  const queue = createDeadlineQueue<null>()
+  const closed = { kind: 'not_sent', cause: 'circuit_open' } as const
+  let running = 0
+  let ended = false
+
+  return {
+    get hasRoom() {
+      return !ended && (running < callsMax || queue.size < waitingMax)
+    },
+    async enter(ctx) {
+      if (ended) return closed
+      if (running < callsMax) {
+        running += 1
+        return null
+      }
+      return queue.size < waitingMax ? queue.wait(ctx) : { kind: 'not_sent', cause: 'bulkhead_full' }
+    },
+    leave() {
+      // The place passes on without becoming free, so that nobody who comes later takes it first.
+      if (!queue.admit(null)) running -= 1
+    },
+    sendAway: (answer) => queue.sendAway(answer),
+    close() {
+      ended = true
+      queue.sendAway(closed)
+    },
+  }
+}
+
+/** How many calls an operator grants in a second. */
+export interface Rate {
+  /**
+   * Waits for a turn: whoever a customer waits for goes before all background work, also what came earlier;
+   * of each the first one first.
+   * @returns null when the turn has come; `rate_limited`, at once, where it cannot come in time
+   */
+  take(ctx: CallContext): Promise<NotSent | null>
+}
+
+/** What may leave at once after a pause. Nobody waits for background work: half is kept for who does. */
+const burstMs = { interactive: 2_000, background: 1_000 } as const satisfies Record<
+  CallContext['priority'],
+  number
+>
+
+/** A token bucket as one number, the time at which it would be full again; and who waits for it. */
+export function createRate(perSecond: number): Rate {
+  const stepMs = 1_000 / perSecond
+  const queues = { interactive: createDeadlineQueue<null>(), background: createDeadlineQueue<null>() }
+  let fullAt = 0
+  let next: NodeJS.Timeout | undefined
+
+  const pauseMs = (priority: CallContext['priority']) =>
+    Math.max(0, fullAt + stepMs - burstMs[priority] - performance.now())
+  const spend = () => void (fullAt = Math.max(fullAt, performance.now()) + stepMs)
+  /** As long as nobody comes who goes first. */
+  function waitMs(priority: CallContext['priority']): number {
+    const before = queues.interactive.size + (priority === 'background' ? queues.background.size : 0)
+    return pauseMs(priority) + before * stepMs
+  }
+
+  function serve(): void {
+    for (const priority of ['interactive', 'background'] as const)
+      while (pauseMs(priority) === 0 && queues[priority].admit(null)) spend()
+    arm()
+  }
+  function arm(): void {
+    clearTimeout(next)
+    const priority = queues.interactive.size > 0 ? 'interactive' : 'background'
+    if (queues[priority].size > 0) next = setTimeout(serve, pauseMs(priority)).unref()
+  }
+
+  return {
+    async take(ctx) {
+      const wait = waitMs(ctx.priority)
+      if (wait > spareMs(ctx)) return { kind: 'not_sent', cause: 'rate_limited', retryAfterMs: wait }
+      if (wait === 0) {
+        spend()
+        return null
+      }
+      const turn = queues[ctx.priority].wait(ctx)
+      arm()
+      return turn
+    },
+  }
+}

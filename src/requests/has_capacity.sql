@@ -1,0 +1,15 @@
+-- Whether the request of a recipient may be sent once more: of its batch fewer than `batch_max` others are
+-- under way. Whoever asks takes the place with the statement that asks, so nobody else may have it meanwhile.
+CREATE OR REPLACE FUNCTION has_capacity(request bigint, recipient bigint, fence_ms bigint, call_ms bigint,
+  batch_max int) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+DECLARE
+  own_batch int := (SELECT r.batch_id FROM batch_recipient r WHERE r.id = recipient);
+BEGIN
+  PERFORM FROM batch b WHERE b.id = own_batch FOR UPDATE;
+  RETURN batch_max > (SELECT count(*) FROM recipient_calls(fence_ms, call_ms, ARRAY[request]) AS c
+    WHERE c.batch_id = own_batch);
+END $$;
+
+REVOKE EXECUTE ON FUNCTION has_capacity FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION has_capacity TO payments_service;

@@ -1,0 +1,58 @@
+-- Notes what was learnt about requests that go on. What is over meanwhile stays over, and is asked about as
+-- late money is: after `late_ms`. What a callback made due meanwhile stays due: the answer that is noted may
+-- be older than the callback. Each note tells of one send (`attempts`), of no later one.
+-- Without `waits` a request that another session has is passed over: a caller that waits for a request holds
+-- no other one, because the others may wait, over those, for the caller. Returns those not passed over.
+CREATE OR REPLACE FUNCTION record_requests(
+  ids bigint[], attempts smallint[], states operator_request_state[], handles jsonb[], next_check_ms bigint[],
+  payment_urls text[], late_ms bigint, waits boolean
+) RETURNS bigint[]
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+  mine bigint[];
+BEGIN
+  -- Locks in the order of settling, a transaction before its request: neither waits for the other.
+  PERFORM FROM unnest(ids, payment_urls) AS n (id, payment_url)
+    JOIN operator_request r ON r.id = n.id JOIN transaction t ON t.id = r.transaction_id
+  WHERE n.payment_url IS NOT NULL ORDER BY t.id FOR UPDATE OF t;
+  IF waits THEN
+    mine := ARRAY(SELECT r.id FROM operator_request r WHERE r.id = ANY (ids) FOR NO KEY UPDATE);
+  ELSE
+    mine := ARRAY(SELECT r.id FROM operator_request r WHERE r.id = ANY (ids) FOR NO KEY UPDATE SKIP LOCKED);
+  END IF;
+
+  WITH result AS (
+    SELECT DISTINCT ON (id) *
+    FROM unnest(ids, attempts, states, handles, next_check_ms, payment_urls)
+      WITH ORDINALITY AS n (id, attempt, state, handle, next_ms, payment_url, ordinal)
+    -- Of several in one call the operator's word counts, else the last.
+    ORDER BY id, state IS NOT DISTINCT FROM 'accepted' DESC, ordinal DESC
+  ), recorded AS (
+    UPDATE operator_request r
+    SET state = CASE WHEN n.state IS NULL OR r.state IN ('refused', 'closed') THEN r.state
+          WHEN n.next_ms IS NULL THEN 'closed'
+          WHEN r.state = 'accepted' OR (n.state = 'unsent' AND n.attempt <> r.attempt) THEN r.state
+          ELSE n.state END,
+      handle = r.handle || n.handle,
+      accepted_at = coalesce(r.accepted_at, CASE WHEN n.state = 'accepted' THEN service_now() END),
+      -- Nothing of an unsent request can still arrive: it may be sent again at once.
+      fence_until = CASE WHEN n.state = 'unsent' AND n.attempt = r.attempt THEN now()
+        ELSE r.fence_until END,
+      -- By the time of this moment: the callback may have come while this statement waited.
+      next_check_at = CASE
+          WHEN r.next_check_at <= service_now() + (clock_timestamp() - now()) THEN r.next_check_at
+          -- Over, and not so at its operator: late money is real.
+          WHEN n.state IS NOT NULL AND n.next_ms IS NOT NULL AND r.state IN ('refused', 'closed')
+          THEN service_now() + late_ms * interval '1 millisecond'
+          ELSE service_now() + n.next_ms * interval '1 millisecond' END
+    FROM result n WHERE r.id = n.id AND r.state <> 'settled' AND r.id = ANY (mine)
+    RETURNING r.transaction_id, n.payment_url
+  )
+  UPDATE transaction t SET payment_url = recorded.payment_url
+  FROM recorded WHERE t.id = recorded.transaction_id AND recorded.payment_url IS NOT NULL;
+  RETURN mine;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION record_requests FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION record_requests TO payments_service;

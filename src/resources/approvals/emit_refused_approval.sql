@@ -1,0 +1,15 @@
+-- Alerts a merchant: a member who joined the team or got a higher role less than 24 hours ago tried to
+-- approve.
+CREATE OR REPLACE FUNCTION emit_refused_approval(
+  item approvable, member_id int, subject text, at timestamptz
+) RETURNS void LANGUAGE sql AS $$
+  INSERT INTO event (merchant_id, type, data, created_at)
+  VALUES (item.merchant_id, 'security_alert', jsonb_strip_nulls(jsonb_build_object(
+    'kind', 'approval_refused', 'message',
+      format('member:%s tried to approve %s, and joined the team or got a higher role '
+      || 'less than 24 hours ago: the approval was refused.', member_id, subject),
+    'team_member_id', member_id, 'payout_id', item.payout_id, 'batch_id', item.batch_id,
+    'settings_change_id', item.settings_change_id, 'transaction_id', item.transaction_id)), at)
+$$;
+
+REVOKE EXECUTE ON FUNCTION emit_refused_approval FROM PUBLIC;

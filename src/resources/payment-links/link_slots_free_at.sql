@@ -1,0 +1,14 @@
+-- When a place of a link becomes free at the latest, where open attempts hold all places that are left; null
+-- where one is free. places: what the limit leaves beside the payments that were made.
+CREATE OR REPLACE FUNCTION link_slots_free_at(link int, slots int, at timestamptz) RETURNS timestamptz
+  LANGUAGE sql STABLE
+SET search_path = public, pg_temp AS $$
+  SELECT t.created_at + link_slot_time() FROM transaction t
+  WHERE t.payment_link_id = $1 AND t.status IN ('pending', 'processing')
+    AND t.created_at > $3 - link_slot_time() AND $2 > 0
+  ORDER BY t.created_at DESC OFFSET greatest($2, 1) - 1 LIMIT 1
+$$;
+
+REVOKE EXECUTE ON FUNCTION link_slots_free_at FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION link_slots_free_at TO payments_merchant;
+GRANT EXECUTE ON FUNCTION link_slots_free_at TO payments_service;

@@ -1,0 +1,29 @@
+-- Counts an attempt of a payment link that ended: it gives its place back, or has used it, and its address
+-- is forgotten. Late money counts too, also beyond the limit: it was paid.
+CREATE OR REPLACE FUNCTION record_link_use() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = public, pg_temp AS $$
+DECLARE
+  used payment_link;
+BEGIN
+  UPDATE payment_link l
+  SET open_count = l.open_count
+      - (OLD.status IN ('pending', 'processing') AND NEW.status NOT IN ('pending', 'processing'))::int,
+    usage_count = l.usage_count + (NEW.status = 'success')::int
+  WHERE l.id = NEW.payment_link_id RETURNING l.* INTO used;
+  DELETE FROM link_slot p WHERE p.transaction_id = NEW.id;
+  IF NEW.status = 'success' THEN
+    INSERT INTO event (merchant_id, type, data, created_at)
+    VALUES (NEW.merchant_id, 'payment_link_used', jsonb_build_object(
+      'payment_link_id', used.id, 'url_slug', used.url_slug, 'transaction_id', NEW.id, 'reference',
+      NEW.reference, 'amount', NEW.settled_amount, 'currency', 'XOF', 'usage_count', used.usage_count),
+        service_now());
+  END IF;
+  RETURN NULL;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION record_link_use FROM PUBLIC;
+
+CREATE OR REPLACE TRIGGER "transaction_link_use" AFTER UPDATE OF "status" ON "transaction" FOR EACH ROW
+  WHEN (NEW.payment_link_id IS NOT NULL AND NEW.status <> OLD.status AND NEW.status
+    NOT IN ('processing', 'reversed'))
+  EXECUTE FUNCTION record_link_use();

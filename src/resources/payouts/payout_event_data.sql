@@ -1,0 +1,11 @@
+-- What the log keeps of a payout at the moment of an event.
+CREATE OR REPLACE FUNCTION payout_event_data(payout, was payout_status) RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT jsonb_strip_nulls(jsonb_build_object(
+    'payout_id', $1.id, 'reference', $1.reference, 'amount', coalesce($1.settled_amount, $1.amount),
+    'currency', 'XOF', 'payment_method', $1.payment_method, 'destination_phone', $1.destination_phone,
+    'status', $1.status, 'previous_status', was, 'approval', $1.approval, 'scheduled_at', $1.scheduled_at,
+    'failure_reason', $1.failure_reason, 'beneficiary_id', $1.beneficiary_id))
+$$;
+
+REVOKE EXECUTE ON FUNCTION payout_event_data FROM PUBLIC;

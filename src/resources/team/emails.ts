@@ -1,0 +1,225 @@
+import { randomUUID } from 'node:crypto'
+import type pg from 'pg'
+import { encrypt, decrypt } from '../../identity/encrypt.ts'
+import type { MasterSecret } from '../../identity/secrets.ts'
+import type { OutgoingMail } from '../../mail/mailer.ts'
+import { sqlFunction } from '../../database/sql-function.ts'
+
+const insertEmail = sqlFunction('write_email', {
+  takes: { email: 'uuid', merchant: 'int', namedTemplate: 'text', encryptedText: 'bytea' },
+  gives: 'void',
+})
+
+/** What a letter says, before it is put into words. */
+export type EmailContent = {
+  locale: 'fr' | 'en'
+  to: { name: string; address: string }
+  /** The merchant's name. */
+  merchant: string
+} & (
+  | {
+      template: 'invitation' | 'password-reset'
+      /** What only the receiver must have. */
+      token: string
+    }
+  | {
+      template: 'new-address'
+      /** The address that somebody signed in from, and when (ISO 8601). */
+      where: string
+      at: string
+    }
+  | {
+      template: 'audit-log-head'
+      /** The head of the audit log in one line, and how many entries lie before it. */
+      head: string
+      entries: number
+    }
+)
+
+/**
+ * Writes a letter in the transaction of what it tells of; once that is committed a job sends it
+ * (`mail.send`). It is kept sealed until it was sent: what it proves is in no other place.
+ */
+export async function writeEmail(
+  tx: pg.PoolClient,
+  master: MasterSecret,
+  merchantId: number,
+  email: EmailContent,
+): Promise<void> {
+  const id = randomUUID()
+  const encrypted = encrypt(master.encryptionKey, Buffer.from(JSON.stringify(email)), aadOf(id))
+  await insertEmail(tx, {
+    email: id,
+    merchant: merchantId,
+    namedTemplate: email.template,
+    encryptedText: encrypted,
+  })
+}
+
+/** What a sealed letter says. @throws Error where it was altered */
+export function decryptEmail(master: MasterSecret, id: string, encrypted: Uint8Array): EmailContent {
+  return JSON.parse(decrypt(master.encryptionKey, encrypted, aadOf(id)).toString()) as EmailContent
+}
+
+/** A letter in words. The proof stands behind a `#`: no server on the way writes that down. */
+export function renderEmail(id: string, email: EmailContent, publicUrl: string): OutgoingMail {
+  const { template, locale, to, merchant } = email
+  const { page, words } = templates[template]
+  const detail = ((): string => {
+    if (email.template === 'new-address') return `${email.where}, ${wordTime(email.at, locale)}`
+    if (email.template === 'audit-log-head') return email.head
+    return `${publicUrl}/${page}?lang=${locale}#${email.token}`
+  })()
+  const { subject, lines } = words[locale]({ merchant, name: to.name, detail })
+  return { id, to, subject, text: lines.join('\n') }
+}
+
+function wordTime(at: string, locale: 'fr' | 'en'): string {
+  const format = { dateStyle: 'long', timeStyle: 'short', timeZone: 'UTC' } as const
+  return `${new Date(at).toLocaleString(locale === 'fr' ? 'fr' : 'en-GB', format)} (UTC)`
+}
+
+interface Given {
+  merchant: string
+  name: string
+  /** The link, or where and when it happened, or the head of the audit log. */
+  detail: string
+}
+
+interface Words {
+  subject: string
+  lines: readonly string[]
+}
+
+interface Template {
+  /** The page that the letter leads to, if any. */
+  page: string | null
+  words: Record<'fr' | 'en', (given: Given) => Words>
+}
+
+const templates: Record<EmailContent['template'], Template> = {
+  invitation: {
+    page: 'join',
+    words: {
+      fr: ({ merchant, name, detail }) => ({
+        subject: `Invitation : ${merchant}`,
+        lines: [
+          `Bonjour ${name},`,
+          '',
+          `${merchant} vous invite à travailler avec son compte de paiements.`,
+          'Choisissez votre mot de passe à cette adresse, dans les 72 heures :',
+          '',
+          detail,
+          '',
+          "Si vous n'attendiez pas cette invitation, ne faites rien.",
+        ],
+      }),
+      en: ({ merchant, name, detail }) => ({
+        subject: `Invitation: ${merchant}`,
+        lines: [
+          `Hello ${name},`,
+          '',
+          `${merchant} invites you to work with its payments account.`,
+          'Choose your password at this address, within 72 hours:',
+          '',
+          detail,
+          '',
+          'If you did not expect this invitation, do nothing.',
+        ],
+      }),
+    },
+  },
+  'password-reset': {
+    page: 'reset-password',
+    words: {
+      fr: ({ merchant, name, detail }) => ({
+        subject: `Nouveau mot de passe : ${merchant}`,
+        lines: [
+          `Bonjour ${name},`,
+          '',
+          `Choisissez un nouveau mot de passe pour le compte de ${merchant} à cette adresse, dans l'heure :`,
+          '',
+          detail,
+          '',
+          "Si vous n'avez rien demandé, ne faites rien : votre mot de passe reste le même.",
+        ],
+      }),
+      en: ({ merchant, name, detail }) => ({
+        subject: `New password: ${merchant}`,
+        lines: [
+          `Hello ${name},`,
+          '',
+          `To choose a new password for the account of ${merchant}, open this address within an hour:`,
+          '',
+          detail,
+          '',
+          'If you asked for nothing, do nothing: your password stays as it is.',
+        ],
+      }),
+    },
+  },
+  'new-address': {
+    page: null,
+    words: {
+      fr: ({ merchant, name, detail }) => ({
+        subject: `Nouvelle connexion : ${merchant}`,
+        lines: [
+          `Bonjour ${name},`,
+          '',
+          `Une connexion à votre accès au compte de ${merchant} vient d'une adresse nouvelle :`,
+          '',
+          detail,
+          '',
+          "Si c'était vous, ne faites rien. Sinon, changez votre mot de passe et prévenez votre équipe.",
+        ],
+      }),
+      en: ({ merchant, name, detail }) => ({
+        subject: `New sign-in: ${merchant}`,
+        lines: [
+          `Hello ${name},`,
+          '',
+          `Somebody signed in as you to the account of ${merchant}, from a new address:`,
+          '',
+          detail,
+          '',
+          'If it was you, do nothing. If not, change your password and tell your team.',
+        ],
+      }),
+    },
+  },
+  'audit-log-head': {
+    page: null,
+    words: {
+      fr: ({ merchant, name, detail }) => ({
+        subject: `Journal d'audit : ${merchant}`,
+        lines: [
+          `Bonjour ${name},`,
+          '',
+          `Voici la fin du journal d'audit du compte de ${merchant}, à ce jour :`,
+          '',
+          detail,
+          '',
+          "Gardez cette lettre. La ligne montre plus tard que rien avant elle n'a été changé ni retiré :",
+          "donnez-la à verifyAuditLog (head) de l'API GraphQL.",
+        ],
+      }),
+      en: ({ merchant, name, detail }) => ({
+        subject: `Audit log: ${merchant}`,
+        lines: [
+          `Hello ${name},`,
+          '',
+          `This is the end of the audit log of the account of ${merchant}, as of today:`,
+          '',
+          detail,
+          '',
+          'Keep this letter. The line shows later that nothing before it was changed or taken away:',
+          'give it to verifyAuditLog (head) of the GraphQL API.',
+        ],
+      }),
+    },
+  },
+}
+
+function aadOf(id: string): string {
+  return `mail:${id}`
+}

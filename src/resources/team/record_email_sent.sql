@@ -1,0 +1,8 @@
+-- Notes that a letter was sent, and forgets what it said.
+CREATE OR REPLACE FUNCTION record_email_sent(email uuid) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+  UPDATE mail SET sent_at = now(), encrypted = NULL WHERE id = email
+$$;
+
+REVOKE EXECUTE ON FUNCTION record_email_sent FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION record_email_sent TO payments_service;

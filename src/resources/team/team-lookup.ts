@@ -1,0 +1,80 @@
+import type pg from 'pg'
+import type { Actor } from '../../identity/actor.ts'
+import { type Role, roles } from '../../identity/roles.ts'
+import { DomainError } from '../../shared/errors.ts'
+import { invariant } from '../../shared/invariant.ts'
+
+/** What a merchant is to its team. */
+export interface TeamMerchant {
+  name: string
+  locale: 'fr' | 'en'
+  /** Whether somebody owns the account, or was invited to. */
+  hasOwner: boolean
+}
+
+/**
+ * Holds a merchant's team until the end of the transaction: of two changes the second sees the first.
+ * @throws DomainError NOT_FOUND where there is no such merchant
+ */
+export async function lockTeam(tx: pg.PoolClient, merchantId: number): Promise<TeamMerchant> {
+  const locked = await tx.query<Pick<TeamMerchant, 'name' | 'locale'>>(
+    'SELECT name, locale FROM merchant WHERE id = $1 FOR NO KEY UPDATE',
+    [merchantId],
+  )
+  const [shop] = locked.rows
+  if (!shop) throw new DomainError('NOT_FOUND', `There is no merchant ${merchantId}.`)
+  const { rows } = await tx.query<{ has: boolean }>(
+    `SELECT EXISTS (SELECT FROM team_member
+       WHERE merchant_id = $1 AND role = 'owner' AND status <> 'removed') AS has`,
+    [merchantId],
+  )
+  invariant(rows[0], 'a row says whether')
+  return { ...shop, hasOwner: rows[0].has }
+}
+
+/**
+ * Whether the caller may give somebody a role, take one away, or remove who has it. A program with an API key
+ * is as good as an admin, and where nobody owns the account yet it names the first owner too; one that is
+ * limited gives nobody more than sight.
+ * @throws DomainError FORBIDDEN
+ */
+export function checkManages(actor: Actor, concerned: readonly Role[], hasOwner: boolean): void {
+  if (actor.keyLimits && concerned.some((role) => role !== 'viewer')) {
+    throw new DomainError('FORBIDDEN', 'A key or token that is limited manages viewers alone.')
+  }
+  const manages: readonly Role[] = roles[actor.role ?? 'admin'].manages
+  const isFirst = actor.role === null && !hasOwner
+  const beyond = concerned.find((role) => !manages.includes(role) && !(role === 'owner' && isFirst))
+  if (beyond === undefined) return
+  const who = actor.role === null ? 'An API key' : `The role ${actor.role}`
+  throw new DomainError('FORBIDDEN', `${who} does not manage members who are ${beyond}.`)
+}
+
+/** Somebody of the team, while it is held. */
+export interface LockedMember {
+  id: number
+  name: string
+  email: string
+  role: Role
+  status: 'invited' | 'active'
+  /** Nobody else owns the account. */
+  isLastOwner: boolean
+}
+
+/** @throws DomainError NOT_FOUND where the merchant has no such member, or it was removed */
+export async function readMember(
+  tx: pg.PoolClient,
+  merchantId: number,
+  memberId: number,
+): Promise<LockedMember> {
+  const { rows } = await tx.query<LockedMember>(
+    `SELECT id, name, email, role, status, role = 'owner' AND status = 'active' AND NOT EXISTS (
+       SELECT FROM team_member o WHERE o.merchant_id = m.merchant_id AND o.role = 'owner'
+         AND o.status = 'active' AND o.id <> m.id) AS "isLastOwner"
+     FROM team_member m WHERE m.id = $2 AND m.merchant_id = $1 AND m.status <> 'removed'`,
+    [merchantId, memberId],
+  )
+  const [member] = rows
+  if (!member) throw new DomainError('NOT_FOUND', 'There is no such member.')
+  return member
+}

@@ -1,0 +1,115 @@
+import { asPlatform } from '../../database/as-platform.ts'
+import { isAddressAllowed } from '../../shared/ip-whitelist.ts'
+import type { VerifiedMember } from '../../identity/sessions.ts'
+import { takeTry } from '../../limits/sign-in-waits.ts'
+import type { Context } from '../../context.ts'
+import { DomainError } from '../../shared/errors.ts'
+import { limits } from '../../shared/limits.ts'
+import { verifySecondFactor } from './verify-second-factor.ts'
+import { recordAccess } from '../../identity/record-access.ts'
+
+/** Why this looks past row-level security. */
+const reason = 'finds out who signs in, and so which merchant'
+
+/** A member as signing in judges it. */
+export interface Candidate extends VerifiedMember {
+  name: string
+  passwordHash: string | null
+  hasSecondFactor: boolean
+  /** The merchant's name. */
+  merchant: string
+  locale: 'fr' | 'en'
+  isMerchantActive: boolean
+  whitelist: readonly string[]
+}
+
+/** Columns of a candidate, of `team_member t`, `member_secret s` and `merchant m`. */
+export const candidateColumns = `t.id AS "memberId", t.merchant_id AS "merchantId", t.role, t.email, t.name,
+  s.password_hash AS "passwordHash", t.second_factor_at IS NOT NULL AS "hasSecondFactor",
+  m.name AS merchant, m.locale, m.status = 'active' AS "isMerchantActive", m.ip_whitelist AS whitelist`
+
+interface Claimed {
+  email: string
+  /** Who it would be, where there is such a member. */
+  find: () => Promise<Candidate | null>
+  password: string
+  /** What proves the second factor; `undefined` where the password alone is asked for. */
+  code?: string | null | undefined
+}
+
+/**
+ * Judges who somebody claims to be. Counted as a failure before it is judged; whoever fails hears the same
+ * words after the same work, whether there is such a member or not, and waits before the next try.
+ * @param then what is done once it is proven; where that is refused, the try counts as none
+ * @throws DomainError RATE_LIMITED, CREDENTIALS_REJECTED, SECOND_FACTOR_REQUIRED (the password is right),
+ *   OVERLOADED, and whatever `then` throws
+ */
+export async function withVerifiedMember<T>(
+  ctx: Context,
+  { email, find, password, code }: Claimed,
+  then: (member: Candidate) => Promise<T>,
+): Promise<T> {
+  const { access, database } = ctx
+  const attempt = await takeTry(asPlatform({ database }, reason).pool, email, ctx.clientAddress)
+  let isWrong = false
+  let isRight = false
+  try {
+    const member = await find()
+    const hasPassword = await access.passwords.matches(password, member?.passwordHash ?? null)
+    isWrong = !hasPassword
+    if (member && hasPassword && member.hasSecondFactor && code !== undefined) {
+      if (code === null) throw new DomainError('SECOND_FACTOR_REQUIRED')
+      await attempt.takeCode()
+      isWrong = !(await verifySecondFactor(
+        asPlatform({ database }, reason).pool,
+        access.master,
+        member.memberId,
+        code,
+      ))
+    }
+    if (!member || isWrong) throw await rejected(ctx, attempt.mustAlert, member)
+    const result = await then(member)
+    isRight = true
+    return result
+  } finally {
+    if (isRight) await attempt.succeed()
+    else if (!isWrong) await attempt.forget()
+  }
+}
+
+/**
+ * Whether somebody who is proven may come in. One who may not for its address is told to the merchant's log.
+ * @throws DomainError ACCOUNT_INACTIVE, ADDRESS_NOT_ALLOWED
+ */
+export function checkAdmitted(
+  { access, clientAddress }: Context,
+  { merchantId, isMerchantActive, whitelist }: Candidate,
+): void {
+  if (!isMerchantActive) throw new DomainError('ACCOUNT_INACTIVE')
+  if (isAddressAllowed(whitelist, clientAddress)) return
+  access.blocked.record(merchantId, clientAddress)
+  throw new DomainError('ADDRESS_NOT_ALLOWED')
+}
+
+/**
+ * The tenth failure in a row at one address, or in an hour over all of them, is told to the merchant.
+ * @returns what the caller hears
+ */
+async function rejected(ctx: Context, mustAlert: boolean, member: Candidate | null): Promise<DomainError> {
+  ctx.log.info({ clientAddress: ctx.clientAddress }, 'a sign-in was rejected')
+  if (member && mustAlert) {
+    const data = {
+      kind: 'auth_failures',
+      message: `Signing in as ${member.email} failed ${limits.signInAlertFailures} times.`,
+      team_member_id: member.memberId,
+      ...(ctx.clientAddress && { ip: ctx.clientAddress }),
+    }
+    await recordAccess(asPlatform(ctx, reason).pool, {
+      merchant: member.merchantId,
+      kind: 'security_alert',
+      what: data,
+    })
+    ctx.sequencer.notify()
+  }
+  return new DomainError('CREDENTIALS_REJECTED', 'The e-mail address, the password or the code is not valid.')
+}

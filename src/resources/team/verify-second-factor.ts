@@ -1,0 +1,53 @@
+import type { Pool, PoolClient } from 'pg'
+import { hashOfRecoveryCode } from '../../identity/member-tokens.ts'
+import { decrypt } from '../../identity/encrypt.ts'
+import type { MasterSecret } from '../../identity/secrets.ts'
+import { stepOfCode } from '../../identity/totp.ts'
+import { sqlFunction } from '../../database/sql-function.ts'
+
+const consumeRecoveryCode = sqlFunction('use_recovery_code', {
+  takes: { member: 'int', codeHash: 'bytea' },
+  gives: 'boolean?',
+})
+const consumeTotpStep = sqlFunction('use_totp_step', {
+  takes: { member: 'int', step: 'bigint', encrypted: 'bytea' },
+  gives: 'boolean?',
+})
+
+/** Whether this is a code of the application or a recovery code that was not used yet. It is used by that. */
+export async function verifySecondFactor(
+  client: Pool | PoolClient,
+  master: MasterSecret,
+  memberId: number,
+  code: string,
+): Promise<boolean> {
+  if (await verifyTotp(client, master, memberId, code)) return true
+  const codeHash = hashOfRecoveryCode(master, memberId, code)
+  return (await consumeRecoveryCode(client, { member: memberId, codeHash })) ?? false
+}
+
+/** Whether this is a code of the application. Of two who show one code at once, one has shown it. */
+export async function verifyTotp(
+  client: Pool | PoolClient,
+  master: MasterSecret,
+  memberId: number,
+  typed: string,
+): Promise<boolean> {
+  const code = typed.replaceAll(/\s/g, '')
+  if (!/^\d{6}$/.test(code)) return false
+  const { rows } = await client.query<{ encrypted: Buffer | null }>(
+    'SELECT totp_encrypted AS encrypted FROM member_secret WHERE member_id = $1',
+    [memberId],
+  )
+  const encrypted = rows[0]?.encrypted
+  const step = encrypted
+    ? stepOfCode(decrypt(master.encryptionKey, encrypted, totpAad(memberId)), code)
+    : null
+  if (!encrypted || step === null) return false
+  return (await consumeTotpStep(client, { member: memberId, step, encrypted })) ?? false
+}
+
+/** What ties the sealed secret to its member. */
+export function totpAad(memberId: number): string {
+  return `totp:${memberId}`
+}

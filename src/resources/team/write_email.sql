@@ -1,0 +1,11 @@
+-- Keeps a sealed letter, which `enqueue_mail` has sent.
+CREATE OR REPLACE FUNCTION write_email(
+  email uuid, merchant int, named_template text, encrypted_text bytea
+) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+  INSERT INTO mail (id, merchant_id, template, encrypted) VALUES (email, merchant, named_template,
+    encrypted_text)
+$$;
+
+REVOKE EXECUTE ON FUNCTION write_email FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION write_email TO payments_service;

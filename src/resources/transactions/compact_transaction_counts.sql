@@ -1,0 +1,73 @@
+-- Adds up to `take` changes to the counts, and then places the blocks that changed and those after them;
+-- one caller at a time, the others find nothing to do. A block takes the rows that come after it until it
+-- has some 2,048; then the next block begins, behind all that was counted before. A row that is committed
+-- later under a smaller id belongs to the block in whose stretch it lies.
+CREATE OR REPLACE FUNCTION compact_transaction_counts(take int) RETURNS int LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = public, pg_temp
+SET enable_nestloop = off AS $$
+DECLARE
+  folded int;
+  merchants int[];
+  changed_from bigint[];
+BEGIN
+  IF NOT pg_try_advisory_xact_lock(72707374) THEN RETURN 0; END IF;
+  WITH taken AS (
+    DELETE FROM transaction_count_change c
+    WHERE c.ctid = ANY (ARRAY(SELECT ctid FROM transaction_count_change ORDER BY merchant_id, id LIMIT take))
+    RETURNING c.*
+  ), bucket AS (
+    SELECT merchant_id, bucket * 1024 AS first_id, sum(n)::bigint AS n FROM taken GROUP BY merchant_id, bucket
+  ), last_block AS (
+    SELECT merchant.merchant_id, coalesce(b.first_id, 0) AS first_id, coalesce(b.last_id, -1) AS last_id,
+      coalesce(b.n, 0) AS n
+    FROM (SELECT DISTINCT merchant_id FROM taken) AS merchant
+    LEFT JOIN LATERAL (
+      SELECT * FROM transaction_block k WHERE k.merchant_id = merchant.merchant_id ORDER BY k.first_id DESC
+        LIMIT 1
+    ) AS b ON true
+  ), ahead AS (
+    SELECT bucket.*, l.first_id AS last_first_id,
+      div(l.n + sum(bucket.n) OVER (PARTITION BY merchant_id ORDER BY bucket.first_id) - bucket.n,
+        2048) AS nth
+    FROM bucket JOIN last_block l USING (merchant_id) WHERE bucket.first_id > l.last_id
+  ), numbered AS (
+    SELECT merchant_id, first_id, n,
+      CASE WHEN nth = 0 THEN last_first_id ELSE min(first_id)
+        OVER (PARTITION BY merchant_id, nth) END AS block
+    FROM ahead
+    UNION ALL
+    SELECT bucket.merchant_id, bucket.first_id, bucket.n, (
+      SELECT max(k.first_id) FROM transaction_block k
+      WHERE k.merchant_id = bucket.merchant_id AND k.first_id <= bucket.first_id)
+    FROM bucket JOIN last_block l USING (merchant_id) WHERE bucket.first_id <= l.last_id
+  ), blocks AS (
+    INSERT INTO transaction_block AS k (merchant_id, first_id, last_id, n, n_before)
+    SELECT merchant_id, block, max(first_id) + 1023, sum(n), 0 FROM numbered GROUP BY merchant_id, block
+    ON CONFLICT (merchant_id, first_id) DO UPDATE
+      SET last_id = greatest(k.last_id, excluded.last_id), n = k.n + excluded.n
+      WHERE excluded.n <> 0 OR excluded.last_id > k.last_id
+    RETURNING k.merchant_id, k.first_id
+  ), block_counts AS (
+    INSERT INTO transaction_block_count AS k (merchant_id, first_id, transaction_type, payment_method,
+      status, n)
+    SELECT t.merchant_id, p.block, t.transaction_type, t.payment_method, t.status, sum(t.n)
+    FROM taken t JOIN numbered p ON p.merchant_id = t.merchant_id AND p.first_id = t.bucket * 1024
+    GROUP BY 1, 2, 3, 4, 5 HAVING sum(t.n) <> 0
+    ON CONFLICT (merchant_id, first_id, transaction_type, payment_method, status) DO UPDATE
+      SET n = k.n + excluded.n
+  ), counts AS (
+    INSERT INTO transaction_count AS k (merchant_id, transaction_type, payment_method, status, n)
+    SELECT merchant_id, transaction_type, payment_method, status, sum(n) FROM taken
+    GROUP BY 1, 2, 3, 4 HAVING sum(n) <> 0
+    ON CONFLICT (merchant_id, transaction_type, payment_method, status) DO UPDATE SET n = k.n + excluded.n
+  ), changed AS (
+    SELECT merchant_id, min(first_id) AS first_id FROM blocks GROUP BY merchant_id
+  )
+  SELECT (SELECT count(*) FROM taken), array_agg(merchant_id), array_agg(first_id)
+  INTO folded, merchants, changed_from FROM changed;
+  PERFORM update_block_offsets(merchants, changed_from);
+  RETURN folded;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION compact_transaction_counts FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION compact_transaction_counts TO payments_service;

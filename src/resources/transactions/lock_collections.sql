@@ -1,0 +1,20 @@
+-- Locks collections, their payment links and of the `fenced` their requests, in the order of everything that
+-- settles: payment links and transactions, requests, balances.
+CREATE OR REPLACE FUNCTION lock_collections(ids bigint[], fenced bigint[]) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+  links int[];
+BEGIN
+  -- All are held: a condition on the link would choose which.
+  links := array_remove(ARRAY(
+    SELECT t.payment_link_id FROM transaction t WHERE t.id = ANY (ids) ORDER BY t.id FOR UPDATE), NULL);
+  IF links <> '{}' THEN
+    PERFORM FROM payment_link l WHERE l.id = ANY (links) ORDER BY l.id FOR NO KEY UPDATE;
+  END IF;
+  IF fenced <> '{}' THEN
+    PERFORM FROM operator_request r WHERE r.transaction_id = ANY (fenced) ORDER BY r.transaction_id
+      FOR NO KEY UPDATE;
+  END IF;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION lock_collections FROM PUBLIC;

@@ -1,0 +1,13 @@
+-- The data of an event of a collection: the collection as it is, the status before, and what the operator
+-- said was paid beyond what was asked.
+CREATE OR REPLACE FUNCTION payment_event_data(transaction, was transaction_status, excess bigint)
+  RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT jsonb_strip_nulls(jsonb_build_object(
+    'transaction_id', $1.id, 'reference', $1.reference, 'amount', coalesce($1.settled_amount, $1.amount),
+    'currency', 'XOF', 'payment_method', $1.payment_method, 'customer_phone', $1.customer_phone,
+    'status', $1.status, 'previous_status', was, 'late', $1.late, 'failure_reason', $1.failure_reason,
+    'excess', nullif(excess, 0)))
+$$;
+
+REVOKE EXECUTE ON FUNCTION payment_event_data FROM PUBLIC;

@@ -1,0 +1,20 @@
+-- There is something to send to these endpoints: their lanes are due, where they were not, and enqueued. What
+-- fails again and again (from the fifth time on) or asked to be left alone keeps the time that it has.
+CREATE OR REPLACE FUNCTION schedule_webhooks(endpoint_ids int[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+DECLARE
+  at timestamptz := date_trunc('milliseconds', service_now());
+  due int[];
+BEGIN
+  PERFORM FROM webhook_endpoint w WHERE w.id = ANY (endpoint_ids) ORDER BY w.id FOR NO KEY UPDATE;
+  WITH woken AS (
+    UPDATE webhook_endpoint w SET due_at = greatest(at, w.paused_until)
+    WHERE w.id = ANY (endpoint_ids) AND w.is_active AND w.slot IS NOT NULL
+      AND (w.due_at IS NULL OR w.failure_count < 5 AND w.due_at > greatest(at, w.paused_until))
+    RETURNING w.id, w.due_at
+  )
+  SELECT array_agg(id) INTO due FROM woken WHERE due_at <= at;
+  IF due IS NOT NULL THEN PERFORM enqueue_each('webhooks.deliver', 'endpointId', due); END IF;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION schedule_webhooks FROM PUBLIC;

@@ -1,0 +1,42 @@
+/** A map that keeps the `max` entries used last and forgets the others. */
+export class LruMap<K, V> {
+  readonly #entries = new Map<K, V>()
+  readonly #max: number
+
+  constructor(max: number) {
+    this.#max = max
+  }
+
+  get size(): number {
+    return this.#entries.size
+  }
+
+  /** The value, which thereby becomes the one used last. */
+  get(key: K): V | undefined {
+    const value = this.#entries.get(key)
+    if (value === undefined) return undefined
+    this.#entries.delete(key)
+    this.#entries.set(key, value)
+    return value
+  }
+
+  set(key: K, value: V): void {
+    this.#entries.delete(key)
+    this.#entries.set(key, value)
+    if (this.#entries.size <= this.#max) return
+    // A Map iterates in the order of insertion: its first key is the one unused for longest.
+    for (const oldest of this.#entries.keys()) {
+      this.#entries.delete(oldest)
+      return
+    }
+  }
+
+  /** All entries, the one unused for longest first; looking does not use them. */
+  entries(): Iterable<[K, V]> {
+    return this.#entries.entries()
+  }
+
+  delete(key: K): void {
+    this.#entries.delete(key)
+  }
+}

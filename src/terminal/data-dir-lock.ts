@@ -1,0 +1,58 @@
+import { accessSync, constants, mkdirSync } from 'node:fs'
+import pg from 'pg'
+import { addressesOf, type Config } from '../config/config.ts'
+import { ConfigError } from '../config/parse.ts'
+import { asRole } from '../database/client.ts'
+import { locks } from '../database/locks.ts'
+
+/**
+ * Makes `DATA_DIR` where it is missing, and something will be kept there.
+ * @throws ConfigError where this account cannot write there
+ */
+export function openDataDir({ dataDir, databaseUrl, masterSecret, simulator }: Config): void {
+  if (databaseUrl && masterSecret && simulator?.url !== null) return
+  try {
+    mkdirSync(dataDir, { recursive: true })
+    accessSync(dataDir, constants.W_OK | constants.X_OK)
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    throw new ConfigError(
+      `DATA_DIR: this account cannot write in ${dataDir} (${why}). ` +
+        'Open it to this account, or choose another folder: DATA_DIR=/some/folder npm start',
+    )
+  }
+}
+
+/** A service that was killed a moment ago may hold it yet. */
+const waitMs = 1_500
+
+/**
+ * Makes sure that a folder has one sandbox at a time: two, each with operators of its own, would know half of
+ * the payments each. Held by a session until this process ends, or PostgreSQL.
+ * @param connection to the embedded database of the folder
+ * @throws Error in one sentence that says where the other one is
+ */
+export async function lockDataDir(connection: pg.ClientConfig, config: Config): Promise<void> {
+  const { publicUrl } = addressesOf(config, config.port)
+  const client = new pg.Client({ ...asRole(connection, null), application_name: publicUrl })
+  client.on('error', () => {})
+  await client.connect()
+  try {
+    await client.query(`set lock_timeout = ${waitMs}`)
+    await client.query('select pg_advisory_lock($1)', [locks.sandboxOperators])
+  } catch (error) {
+    if (!(error instanceof pg.DatabaseError && error.code === '55P03')) throw error
+    const { rows } = await client.query<{ url: string }>(
+      `select application_name as url from pg_locks join pg_stat_activity using (pid)
+       where locktype = 'advisory' and granted and classid = 0 and objid = $1`,
+      [locks.sandboxOperators],
+    )
+    await client.end()
+    const where = rows[0] ? `, at ${rows[0].url}` : ''
+    throw new Error(
+      `The sandbox in ${config.dataDir} is open already${where}. End it first, ` +
+        `or open another one beside it: DATA_DIR=.data-2 PORT=${config.port + 1} npm start`,
+      { cause: error },
+    )
+  }
+}

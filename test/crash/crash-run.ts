@@ -1,0 +1,263 @@
+import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { invariants } from './invariants.ts'
+import { countOpen, type Snapshot, takeSnapshot } from './snapshot.ts'
+import { type Blow, planOf, randomFrom } from './plan.ts'
+import { StuckError } from './stuck.ts'
+import { work } from './operations.ts'
+import type { WorkloadClient } from './workload.ts'
+import { advanceClock, openSystem, type CrashSystem } from './system.ts'
+
+export interface CrashOptions {
+  seed: number
+  cycles: number
+  /** Of the service, over one database. */
+  processes: number
+  /** The source tree that the service runs from. */
+  tree: string
+  /** What must always hold is checked after every so many cycles, everything at the end. */
+  checkEvery: number
+  /** Ends the storm and all that it started. */
+  signal: AbortSignal
+  say(line: string): void
+}
+
+export interface BrokenInvariant {
+  invariant: string
+  words: string
+}
+
+/** What a storm was, in numbers. */
+export interface CrashRun {
+  seed: number
+  processes: number
+  /** Cycles that ran; where a violation was seen, its place. */
+  cycles: number
+  violations: BrokenInvariant[]
+  /** Where the service's log is; null where nothing was wrong. */
+  logPath: string | null
+  requests: number
+  /** Answers that named a transaction. */
+  acknowledged: number
+  transactions: number
+  paid: number
+  /** Operator calls beyond the first of their transaction. */
+  resends: number
+  events: number
+  resets: number
+  failedStarts: number
+  kills: Map<string, number>
+  answers: ReadonlyMap<string, number>
+  drainMs: number
+}
+
+const clientsCount = 16
+/** What is under way must become less within so long. Choice: far above every wait of `short-limits.ts`. */
+const drainStuckMs = 60_000
+/** Until a call that the storm broke has arrived or never will, and may be sent again. */
+const calmMs = 5_000
+/** Between two steps of the clock, while things come home. */
+const stepMs = 2_500
+
+/**
+ * Kills the service and its database again and again while clients work, and checks the books: after every
+ * few kills what must always hold, and at the end, when the storm is over, that everything came home. Ends at
+ * the first violation.
+ * @throws the reason of the signal, once nothing of the storm is left
+ */
+export async function crashOnce(options: CrashOptions): Promise<CrashRun> {
+  options.signal.throwIfAborted()
+  const system = await openSystem(options)
+  const run = emptyRun(options)
+  const stop = new AbortController()
+  const clients = startClients(system, options.seed, stop.signal)
+  let snapshot: Snapshot | null = null
+  async function check(isOver: boolean): Promise<boolean> {
+    snapshot = await takeSnapshot(
+      system.postgres,
+      { words: system.record.words, batchWords: system.record.batches, readers: system.readers },
+      system.operators.book,
+    )
+    run.violations = [...brokenInvariants(snapshot, isOver), ...(await strangeThings(system))]
+    return run.violations.length === 0
+  }
+  async function pass(): Promise<void> {
+    await system.operators.lie(true)
+    options.say(`seed ${options.seed}: the storm begins`)
+    for (const blow of planOf(options.seed, options.cycles)) {
+      run.cycles += 1
+      const isDue = run.cycles % options.checkEvery === 0
+      const isFine = await strike(system, blow, () => (isDue ? check(false) : Promise.resolve(true)))
+      run.kills.set(blow.victim, (run.kills.get(blow.victim) ?? 0) + 1)
+      options.say(
+        `seed ${options.seed}, cycle ${run.cycles}: ${inWords(blow)}; ${system.record.requests} requests`,
+      )
+      if (!isFine) break
+    }
+    stop.abort()
+    if (run.violations.length === 0) {
+      await clients
+      run.drainMs = await drain(system)
+      await check(true)
+    }
+  }
+  try {
+    await Promise.race([pass(), aborted(options.signal)])
+  } catch (error) {
+    if (!(error instanceof StuckError)) throw error
+    run.violations.push({
+      invariant: 'it comes back',
+      words: error.message,
+    })
+  } finally {
+    stop.abort()
+    await system.close(run.violations.length > 0)
+  }
+  return summarize(run, system, snapshot)
+}
+
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+    if (signal.aborted) reject(signal.reason)
+  })
+}
+
+/** One life and its end. @param check looks at the books while nothing runs */
+async function strike(system: CrashSystem, blow: Blow, check: () => Promise<boolean>): Promise<boolean> {
+  const { services, postgres, proxy } = system
+  const struck = services.filter((_, n) => blow.process === 'all' || n === blow.process % services.length)
+  if (blow.moment === 'starting') {
+    await Promise.all(struck.map((service) => service.kill()))
+    await Promise.all(struck.map((service) => service.startAndKill(blow.afterMs)))
+  } else {
+    proxy.reset(blow.resets)
+    await live(system, blow)
+    if (blow.victim !== 'service') postgres.kill()
+    if (blow.victim !== 'postgres') await Promise.all(struck.map((service) => service.kill()))
+    proxy.reset(false)
+  }
+  await postgres.ready()
+  const isFine = await check()
+  if (isFine && blow.victim !== 'postgres') await Promise.all(struck.map((service) => service.start()))
+  return isFine
+}
+
+/** Lets the time pass; where the machine is slow, until something was done in it. */
+async function live({ record }: CrashSystem, { afterMs, answersMin }: Blow): Promise<void> {
+  const begun = performance.now()
+  const enough = record.answered + answersMin
+  await sleep(afterMs)
+  while (record.answered < enough && performance.now() - begun < 3 * afterMs) await sleep(20)
+}
+
+/** The storm is over: what it left is brought home, in the time of the service and of the operators. */
+async function drain(system: CrashSystem): Promise<number> {
+  const begun = performance.now()
+  let least = Number.POSITIVE_INFINITY
+  let movedAt = begun
+  await system.operators.lie(false)
+  await sleep(calmMs)
+  for (;;) {
+    await advanceClock(system, 'PT15M')
+    const until = performance.now() + stepMs
+    while (performance.now() < until) {
+      const open = await countOpen(system.postgres)
+      const isOver = Object.values(open).every((count) => count === 0)
+      if (isOver && (await readersAreDone(system))) return performance.now() - begun
+      const left = open.open + open.asked + open.unnumbered
+      if (left < least) [least, movedAt] = [left, performance.now()]
+      if (performance.now() - movedAt > drainStuckMs)
+        throw new StuckError(`for ${drainStuckMs} ms nothing came to its end: ${JSON.stringify(open)}`)
+      await sleep(100)
+    }
+  }
+}
+
+async function readersAreDone({ postgres, readers }: CrashSystem): Promise<boolean> {
+  const heads = await postgres.read((client) =>
+    client.query<{ merchant_id: number; count: number }>(
+      `SELECT merchant_id, count(*)::float8 AS count FROM event
+       WHERE position IS NOT NULL AND data ? 'transaction_id' AND type <> 'payment_link_used'
+       GROUP BY merchant_id`,
+    ),
+  )
+  const ends = new Map(heads.rows.map((row) => [row.merchant_id, row.count]))
+  return readers.every(({ merchantId, noted }) => noted.length >= (ends.get(merchantId) ?? 0))
+}
+
+function startClients(system: CrashSystem, seed: number, stop: AbortSignal): Promise<void[]> {
+  let references = 0
+  return Promise.all(
+    Array.from({ length: clientsCount }, (_, index) => {
+      const merchant = system.merchants[index % system.merchants.length]
+      const service = system.services[Math.floor(index / 2) % system.services.length]
+      if (!merchant || !service) throw new Error('a storm needs a merchant')
+      const client: WorkloadClient = {
+        url: service.url,
+        random: randomFrom(seed * 100 + index),
+        merchant,
+        record: system.record,
+        newReference: () => `storm-${(references += 1)}`,
+      }
+      return work(client, service.serving, stop)
+    }),
+  )
+}
+
+const shownMax = 5
+
+function brokenInvariants(snapshot: Snapshot, isOver: boolean): BrokenInvariant[] {
+  return Object.entries(invariants).flatMap(([invariant, holds]) => {
+    const problems = holds(snapshot, isOver)
+    const more = problems.length > shownMax ? [`and ${problems.length - shownMax} more`] : []
+    return [...problems.slice(0, shownMax), ...more].map((words) => ({ invariant, words }))
+  })
+}
+
+/** What clients, readers, the operators and the service itself complain of. */
+async function strangeThings(system: CrashSystem): Promise<BrokenInvariant[]> {
+  const { record, readers, operators, logPath } = system
+  const fatal = readFileSync(logPath, 'utf8')
+    .split('\n')
+    .filter((line) => line.startsWith('{"level":60'))
+  const complaints: Readonly<Record<string, readonly string[]>> = {
+    'every answer is one that the service may give': record.strange,
+    'no reader is refused': readers.flatMap(({ strange }) => strange),
+    'the operators’ books add up': await operators.problems(),
+    'the service is not in despair': fatal,
+  }
+  return Object.entries(complaints).flatMap(([invariant, words]) =>
+    words.slice(0, shownMax).map((each) => ({ invariant, words: each })),
+  )
+}
+
+function inWords({ victim, process, moment, afterMs, resets }: Blow): string {
+  const which = victim === 'postgres' ? '' : `, process ${process},`
+  return `kill -9 of ${victim}${which} ${moment} after ${afterMs} ms${resets ? ', connections reset' : ''}`
+}
+
+function emptyRun({ seed, processes }: CrashOptions): CrashRun {
+  const counts = { cycles: 0, requests: 0, acknowledged: 0, transactions: 0, paid: 0, resends: 0, events: 0 }
+  const more = { resets: 0, failedStarts: 0, drainMs: 0, kills: new Map(), answers: new Map() }
+  return { seed, processes, violations: [], logPath: null, ...counts, ...more }
+}
+
+function summarize(run: CrashRun, system: CrashSystem, snapshot: Snapshot | null): CrashRun {
+  const { record, proxy, services, logPath } = system
+  const { transactions: moved = [], payouts = [], recipients = [] } = snapshot ?? {}
+  const transactions = [...moved, ...payouts, ...recipients]
+  return {
+    ...run,
+    logPath: run.violations.length > 0 ? logPath : null,
+    requests: record.requests,
+    acknowledged: record.words.filter(({ id }) => id !== null).length,
+    transactions: transactions.length,
+    paid: transactions.filter(({ status }) => status === 'success').length,
+    resends: transactions.reduce((sum, { attempt }) => sum + (attempt ?? 1) - 1, 0),
+    events: snapshot?.events.length ?? 0,
+    resets: proxy.count(),
+    failedStarts: services.reduce((sum, service) => sum + service.failedStarts(), 0),
+    answers: record.answers,
+  }
+}

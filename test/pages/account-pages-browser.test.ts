@@ -1,0 +1,110 @@
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { eventually } from '../kit/eventually.ts'
+import { inviteAsPlatform } from '../../src/resources/team/invite.ts'
+import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
+import { cannotLook, openBrowser, type TestBrowser } from '../kit/browser.ts'
+
+/** Somebody who got a letter, with the smallest of telephones or a keyboard alone, in real Chromium. */
+let service: TestApp
+let shop: TestMerchant
+let browser: TestBrowser
+let people = 0
+
+/** What an invitation proves, and what it was sent to. */
+async function invited() {
+  people += 1
+  const email = `awa${people}.a-very-long-name-in-front-of-the-at-sign@a-shop-with-a-long-name.test`
+  const person = { name: `Awa ${people}`, email, role: 'viewer' } as const
+  return { email, ...(await inviteAsPlatform(service.app.services, shop.merchantId, person)) }
+}
+async function open(path: string): Promise<Page> {
+  const page = await browser.context.newPage()
+  await page.goto(`${service.url}${path}`)
+  return page
+}
+const widthOf = (page: Page) => page.evaluate('document.documentElement.scrollWidth')
+const focused = (page: Page) => page.evaluate('document.activeElement.id || document.activeElement.role')
+/** Types both fields and sends them, without a mouse, from wherever the cursor is. */
+async function fill(page: Page, first: string, second: string) {
+  await page.locator('#password').focus()
+  await page.keyboard.press('ControlOrMeta+A')
+  await page.keyboard.type(first)
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('ControlOrMeta+A')
+  await page.keyboard.type(second)
+  await page.keyboard.press('Enter')
+}
+async function expectProblem(page: Page, field: string, words: string) {
+  const problem = page.locator(`#${field}-problem`)
+  await eventually(async () => expect(await problem.textContent()).toBe(words))
+  expect(await focused(page)).toBe(field)
+  const [input, place] = await Promise.all([page.locator(`#${field}`).boundingBox(), problem.boundingBox()])
+  const below = (place?.y ?? 0) - ((input?.y ?? 0) + (input?.height ?? 0))
+  expect(below).toBeGreaterThanOrEqual(0)
+  expect(below).toBeLessThan(20)
+  expect(await widthOf(page)).toBeLessThanOrEqual(320)
+}
+const statusOf = (page: Page) => page.locator('[role=status]').textContent()
+
+describe.skipIf(cannotLook)('at 320 pixels', () => {
+  beforeAll(async () => {
+    ;[service, browser] = await Promise.all([startTestApp(), openBrowser({ width: 320, javaScript: true })])
+    shop = await service.merchant("L'épicerie de la grande rue du marché de Médine")
+  }, 60_000)
+  afterAll(async () => {
+    await browser.close()
+    await service.close()
+  })
+
+  test('somebody joins by the keyboard alone, after mistakes that are told beside the fields', async () => {
+    const { token } = await invited()
+    const page = await open(`/join#${token}`)
+    expect(await page.locator('html').getAttribute('lang')).toBe('fr')
+    await page.keyboard.press('Tab')
+    expect(await focused(page)).toBe('other')
+    await page.keyboard.press('Tab')
+    expect(await focused(page)).toBe('password')
+    await fill(page, 'court', 'court')
+    await expectProblem(page, 'password', 'Il faut au moins 12 caractères.')
+    await fill(page, 'le soleil de Bamako', 'le soleil de Kayes')
+    await expectProblem(page, 'again', 'Les deux mots de passe diffèrent.')
+    await fill(page, 'motdepasse2024', 'motdepasse2024')
+    await expectProblem(
+      page,
+      'password',
+      'Trop facile à deviner : prenez plusieurs mots qui ne vont pas ensemble.',
+    )
+    await fill(page, 'le soleil de Bamako', 'le soleil de Bamako')
+    await eventually(async () =>
+      expect(await statusOf(page)).toBe("C'est fait : vous pouvez vous connecter."),
+    )
+    expect(await focused(page)).toBe('status')
+    expect(await page.locator('form').count()).toBe(0)
+    await page.close()
+  })
+
+  test('a used letter is told in words; the other language keeps what the letter proves', async () => {
+    const page = await open('/reset-password#used')
+    await page.locator('#other').press('Enter')
+    await page.waitForURL('**/reset-password?lang=en#used')
+    await fill(page, 'le soleil de Bamako', 'le soleil de Bamako')
+    await eventually(async () =>
+      expect(await statusOf(page)).toBe('This link was used already, or is too old: ask for another one.'),
+    )
+    expect(await widthOf(page)).toBeLessThanOrEqual(320)
+    await page.close()
+  })
+
+  test('the mail of the sandbox leads to where somebody joins', async () => {
+    const { email, token } = await invited()
+    const shown = async () => (await fetch(`${service.url}/mail`)).text()
+    await eventually(async () => expect(await shown()).toContain(email))
+    const page = await open('/mail')
+    expect(await widthOf(page)).toBeLessThanOrEqual(320)
+    await page.locator(`a[href$="#${token}"]`).press('Enter')
+    await page.waitForURL(`**/join?lang=fr#${token}`)
+    expect(await page.locator('h1').textContent()).toBe("Rejoindre l'équipe")
+    await page.close()
+  })
+})

@@ -1,0 +1,152 @@
+import { beforeAll, expect, test } from 'vitest'
+import { eventually } from '../kit/eventually.ts'
+import { openFixture } from '../kit/fixture.ts'
+import type { TestMerchant } from '../kit/app.ts'
+
+// A link's places, within production's limits: one stranger cannot use them up, and an attempt holds its
+// place for ten minutes at most.
+
+const fixture = await openFixture({
+  RATE_LIMIT_PUBLIC: '60',
+  RATE_LIMIT_PROMPTS: '5',
+  TRUSTED_PROXIES: '127.0.0.1',
+})
+const { owner } = fixture.database
+const minute = 60_000
+const advance = (ms: number) => fixture.app.services.sandbox?.advanceClock(ms)
+let shop: TestMerchant
+beforeAll(async () => {
+  shop = await fixture.merchant()
+})
+
+interface Link {
+  id: number
+  url: string
+}
+
+async function link(usageLimit?: number): Promise<Link> {
+  const body = { title: 'Tournoi', amount: 5_000, ...(usageLimit && { usage_limit: usageLimit }) }
+  const { body: made } = await fixture.rest('POST', '/payment-links', { token: shop.token, body })
+  return { id: made['data'].id, url: `${fixture.url}/l/${made['data'].url_slug}` }
+}
+async function availability({ id }: Link): Promise<unknown> {
+  const { body } = await fixture.rest('GET', `/payment-links/${id}`, { token: shop.token })
+  return body['data'].availability
+}
+
+async function ask(url: string, from: string, init: RequestInit = {}) {
+  const headers = { 'X-Forwarded-For': from }
+  const response = await fetch(url, { ...init, headers, redirect: 'manual' })
+  return {
+    status: response.status,
+    retryAfterS: Number(response.headers.get('retry-after')),
+    text: await response.text(),
+  }
+}
+const look = ({ url }: Link, from: string, language = 'fr') => ask(`${url}?lang=${language}`, from)
+const pay = ({ url }: Link, from: string, phone: string) =>
+  ask(url, from, { method: 'POST', body: new URLSearchParams({ amount: '5000', phone }) })
+
+let numbers = 0
+/** A telephone whose owner never answers, and one that pays at once. */
+const silent = () => `7011${String((numbers += 1)).padStart(4, '0')}`
+const paying = () => `700000${String((numbers += 1) % 100).padStart(2, '0')}`
+
+const thief = '203.0.113.9'
+let visitors = 0
+const visitor = () => `198.51.${Math.floor((visitors += 1) / 250)}.${visitors % 250}`
+const countOf = (answers: readonly { status: number }[]) => {
+  const counts: Record<number, number> = {}
+  for (const { status } of answers) counts[status] = (counts[status] ?? 0) + 1
+  return counts
+}
+const times = <T>(count: number, act: () => Promise<T>) => Promise.all(Array.from({ length: count }, act))
+
+test('one address with 40 telephones takes 4 of 40 places, and 40 others pay', async () => {
+  const forty = await link(40)
+  const tries = await times(40, () => pay(forty, thief, silent()))
+  expect(countOf(tries)).toEqual({ 303: 4, 429: 36 })
+  const refused = tries.find(({ status }) => status === 429)
+  expect(refused?.text).toContain('Depuis votre connexion, plusieurs paiements sont en cours.')
+  expect(refused?.text).toContain('ou réessayez dans 10 min.')
+  expect(refused?.retryAfterS).toBeGreaterThan(9 * 60)
+  expect(await availability(forty)).toBe('open')
+  // The form is there for everybody, the stranger too.
+  expect((await look(forty, thief)).status).toBe(200)
+  expect(countOf(await times(36, () => pay(forty, visitor(), paying())))).toEqual({ 303: 36 })
+  await eventually(async () => expect((await usesOf(forty)).used).toBe(36))
+
+  const [busy, english] = [await look(forty, visitor()), await look(forty, visitor(), 'en')]
+  expect([busy.status, english.status]).toEqual([429, 429])
+  expect(busy.text).toContain('Toutes les places sont prises en ce moment')
+  expect(busy.text).toContain('Réessayez dans 10 min.')
+  expect(english.text).toContain('All places are being used right now')
+  expect(english.text).toContain('Try again in 10 min.')
+  expect(busy.text).not.toContain('Tous les paiements prévus')
+  expect(busy.retryAfterS).toBeGreaterThan(9 * 60)
+  expect(await availability(forty)).toBe('exhausted')
+  const form = await pay(forty, visitor(), paying())
+  expect([form.status, form.text.includes('Toutes les places sont prises')]).toEqual([429, true])
+
+  await advance(10 * minute)
+  expect(await availability(forty)).toBe('open')
+  expect(countOf(await times(4, () => pay(forty, visitor(), paying())))).toEqual({ 303: 4 })
+  await eventually(async () => expect(await usesOf(forty)).toEqual({ used: 40, open: 4 }))
+  const closed = await look(forty, visitor())
+  expect([closed.status, closed.text.includes('Tous les paiements prévus ont été faits.')]).toEqual([
+    410,
+    true,
+  ])
+})
+
+async function usesOf({ id }: Link): Promise<{ used: number; open: number }> {
+  const { rows } = await owner.query<{ used: number; open: number }>(
+    'SELECT usage_count AS used, open_count AS open FROM payment_link WHERE id = $1',
+    [id],
+  )
+  return rows[0] ?? { used: -1, open: -1 }
+}
+
+test('a link without a limit asks 100 telephones of one address at a time', async () => {
+  const any = await link()
+  expect(countOf(await times(104, () => pay(any, thief, silent())))).toEqual({ 303: 100, 429: 4 })
+  expect((await pay(any, visitor(), silent())).status).toBe(303)
+  // The same people at another link are others.
+  expect((await pay(await link(), thief, silent())).status).toBe(303)
+})
+
+test('who paid or refused makes room for the next one of that address', async () => {
+  const many = await link(30)
+  for (let n = 1; n <= 6; n += 1) {
+    expect((await pay(many, thief, paying())).status).toBe(303)
+    await eventually(async () => expect((await usesOf(many)).used).toBe(n))
+  }
+  expect(countOf(await times(4, () => pay(many, thief, silent())))).toEqual({ 303: 3, 429: 1 })
+})
+
+test('a small link lets three of an address try at a time', async () => {
+  const ten = await link(10)
+  expect(countOf(await times(5, () => pay(ten, thief, silent())))).toEqual({ 303: 3, 429: 2 })
+  // Of IPv6 a network of 64 bits is one address.
+  const network = (host: number) => `2001:db8:1:2::${host}`
+  expect(countOf(await Promise.all([1, 2, 3, 4].map((host) => pay(ten, network(host), silent()))))).toEqual({
+    303: 3,
+    429: 1,
+  })
+})
+
+test('no address is kept in the clear, and none longer than it counts', async () => {
+  const one = await link(30)
+  await pay(one, '192.0.2.77', silent())
+  const kept = async () => {
+    const { rows } = await owner.query<{ row: string }>(
+      'SELECT row_to_json(p)::text AS row FROM link_slot p WHERE payment_link_id = $1',
+      [one.id],
+    )
+    return rows.map(({ row }) => row)
+  }
+  expect(await kept()).toEqual([expect.not.stringContaining('192.0.2')])
+  await advance(10 * minute)
+  await owner.query('SELECT sweep_link_slots()')
+  expect(await kept()).toEqual([])
+})
