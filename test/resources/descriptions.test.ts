@@ -1,0 +1,93 @@
+import { readFileSync } from 'node:fs'
+import {
+  buildSchema,
+  type GraphQLSchema,
+  isEnumType,
+  isInputObjectType,
+  isInterfaceType,
+  isObjectType,
+  isSpecifiedScalarType,
+} from 'graphql'
+import { expect, test } from 'vitest'
+
+/** A description shorter than this many words explains nothing that the name does not say. */
+const wordsMin = 2
+
+/** A description that opens with one of these is a clause without its main verb. */
+const openings =
+  'what|who|whose|whom|of|those|where|whether|when|why|how|that|which|as|by which|since when|under which'
+const clause = new RegExp(String.raw`^(?:${openings})\b`, 'i')
+
+/** The coordinates of a schema, each with its description: `Type`, `Type.field`, `Type.field(argument)`. */
+function descriptionsOf(schema: GraphQLSchema): [name: string, description: string | null | undefined][] {
+  return Object.values(schema.getTypeMap())
+    .filter((type) => !type.name.startsWith('__') && !isSpecifiedScalarType(type))
+    .flatMap((type): [string, string | null | undefined][] => {
+      const own: [string, string | null | undefined] = [type.name, type.description]
+      if (isEnumType(type))
+        return [own, ...type.getValues().map(({ name, description }) => member(type.name, name, description))]
+      if (isInputObjectType(type))
+        return [
+          own,
+          ...Object.values(type.getFields()).map(({ name, description }) =>
+            member(type.name, name, description),
+          ),
+        ]
+      if (!isObjectType(type) && !isInterfaceType(type)) return [own]
+      const fields = Object.values(type.getFields()).flatMap((field) => [
+        member(type.name, field.name, field.description),
+        ...field.args.map(({ name, description }) =>
+          member(type.name, `${field.name}(${name})`, description),
+        ),
+      ])
+      return [own, ...fields]
+    })
+}
+
+function member(type: string, name: string, description: string | null | undefined) {
+  return [`${type}.${name}`, description] as [string, string | null | undefined]
+}
+
+/** The descriptions that a client cannot use, each with the reason. */
+function problemsOf(schema: GraphQLSchema): string[] {
+  return descriptionsOf(schema).flatMap(([name, description]) => {
+    const text = description?.trim() ?? ''
+    const words = text.match(/[\p{L}\p{N}'`_-]+/gu) ?? []
+    const own = name.split('.').at(-1)?.replace(/\(.*/, '') ?? ''
+    const plain = (of: string) => of.replaceAll(/[^\p{L}\p{N}]|\b(?:the|an?)\b/giu, '').toLowerCase()
+    if (text === '') return [`${name}: no description`]
+    if (clause.test(text)) return [`${name}: opens with a clause: ${text}`]
+    if (plain(text) === plain(own)) return [`${name}: repeats the name: ${text}`]
+    if (words.length < wordsMin) return [`${name}: too short: ${text}`]
+    return /[.:!?]$/.test(text) ? [] : [`${name}: is no sentence: ${text}`]
+  })
+}
+
+test('schema.graphql describes everything in sentences', () => {
+  const schema = buildSchema(readFileSync('schema.graphql', 'utf8'))
+  expect(descriptionsOf(schema).length).toBeGreaterThan(1_000)
+  expect(problemsOf(schema)).toEqual([])
+})
+
+test.each([
+  ['a type', 'type Query { a: Int }', 'Query: no description'],
+  ['a field', '"A type of it." type Query { a: Int }', 'Query.a: no description'],
+  [
+    'an argument',
+    '"A type of it." type Query { "The field a." a(b: Int): Int }',
+    'Query.a(b): no description',
+  ],
+  ['a value', '"Kinds of it." enum E { A }', 'E.A: no description'],
+  ['an input field', '"An input of it." input I { a: Int }', 'I.a: no description'],
+  ['a union', '"Some type." type A { "A number." a: Int } union U = A', 'U: no description'],
+  ['a clause', '"What a client may see." enum E { "A value of it." A }', 'E: opens with a clause'],
+  ['another clause', '"Kinds of it." enum E { "Whose turn has come." A }', 'E.A: opens with a clause'],
+  ['a short word', '"Kinds." enum E { "A value of it." A }', 'E: too short'],
+  [
+    'the name again',
+    '"Kinds of it." enum PayoutKind { "The bank transfer." BANK_TRANSFER }',
+    'repeats the name',
+  ],
+])('a planted gap is found: %s', (_what, sdl, found) => {
+  expect(problemsOf(buildSchema(sdl)).join('\n')).toContain(found)
+})
