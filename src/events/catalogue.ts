@@ -49,7 +49,7 @@ interface EventKind {
  */
 export const events = {
   payment_pending: {
-    tells: 'A collection was recorded and its customer is being asked.',
+    tells: 'A collection was recorded, and the customer is asked to confirm it.',
     about: 'transaction',
     webhook: payment,
   },
@@ -59,7 +59,7 @@ export const events = {
     webhook: [...payment, 'excess'],
   },
   payment_failed: {
-    tells: 'A collection was refused or could not complete.',
+    tells: 'A collection was refused or could not be completed.',
     about: 'transaction',
     webhook: failedPayment,
   },
@@ -69,37 +69,37 @@ export const events = {
     webhook: failedPayment,
   },
   payment_expired: {
-    tells: 'Nobody confirmed a collection within 24 hours.',
+    tells: 'A collection expired because the customer did not confirm it within 24 hours.',
     about: 'transaction',
     webhook: failedPayment,
   },
   payment_reversed: {
-    tells: 'The operator took a credited collection back, or refunds gave back all of it.',
+    tells: 'A paid collection was taken back by the operator, or fully refunded.',
     about: 'transaction',
     webhook: [...payment, 'shortfall', 'refunded'],
   },
   payment_excess_credited: {
-    tells: 'What an operator was paid for a collection beyond its amount was credited, by a decision.',
+    tells: 'Money that a customer paid beyond the amount of a collection was credited to the merchant.',
     about: 'transaction',
     webhook: payment,
   },
   payment_excess_returned: {
-    tells: 'What an operator was paid for a collection beyond its amount went back to the payer.',
+    tells: 'Money that a customer paid beyond the amount of a collection was returned to the customer.',
     about: 'transaction',
     webhook: payment,
   },
   deposit_pending: {
-    tells: 'A deposit or a refund waits for people to approve it; its money is set aside.',
+    tells: 'A deposit or refund waits for approval; its money is reserved.',
     about: 'transaction',
     webhook: [...deposit, 'approval'],
   },
   deposit_cancelled: {
-    tells: 'A deposit or a refund was rejected, or nobody approved it in time: its money is free again.',
+    tells: 'A deposit or refund was rejected, or not approved in time; its money is available again.',
     about: 'transaction',
     webhook: [...deposit, 'approval', 'rejection_reason'],
   },
   deposit_processing: {
-    tells: 'A deposit or a refund was recorded, and its money set aside.',
+    tells: 'A deposit or refund was recorded, and its money was reserved.',
     about: 'transaction',
     webhook: deposit,
   },
@@ -109,27 +109,27 @@ export const events = {
     webhook: deposit,
   },
   deposit_failed: {
-    tells: 'A deposit was refused or could not complete: its money is free again.',
+    tells: 'A deposit was refused or could not be completed; its money is available again.',
     about: 'transaction',
     webhook: [...deposit, 'failure_reason'],
   },
   deposit_reversed: { tells: 'The operator gave a deposit back.', about: 'transaction', webhook: deposit },
   payout_pending: { tells: 'A payout was recorded.', about: 'payout', webhook: payout },
-  payout_processing: { tells: 'A payout is on its way to the operator.', about: 'payout', webhook: payout },
+  payout_processing: { tells: 'A payout is being sent to the operator.', about: 'payout', webhook: payout },
   payout_completed: { tells: 'A payout was paid by the operator.', about: 'payout', webhook: payout },
   payout_failed: {
-    tells: 'A payout was refused, could not complete, or was not covered when due.',
+    tells: 'A payout was refused, could not be completed, or the balance was too small when it was due.',
     about: 'payout',
     webhook: payout,
   },
   payout_cancelled: {
-    tells: 'A payout was cancelled or rejected, or nobody approved it in time.',
+    tells: 'A payout was cancelled, rejected, or not approved in time.',
     about: 'payout',
     webhook: [...payout, 'approval', 'rejection_reason'],
   },
   payout_reversed: { tells: 'The operator gave a payout back.', about: 'payout', webhook: payout },
   approval_given: {
-    tells: 'Somebody approved what waits for approval; others may have to as well.',
+    tells: 'A member approved a request; more approvals may be required.',
     about: null,
     webhook: [
       ...approved,
@@ -148,22 +148,22 @@ export const events = {
     ],
   },
   settings_pending_approval: {
-    tells: 'A change of the settings that loosens approvals waits for people to approve it.',
+    tells: 'A settings change that makes approvals less strict waits for approval.',
     about: null,
     webhook: ['settings_change_id', 'changes', 'approval'],
   },
   settings_change_cancelled: {
-    tells: 'A change of the settings was rejected, or nobody approved it in time.',
+    tells: 'A settings change was rejected, or not approved in time.',
     about: null,
     webhook: ['settings_change_id', 'changes', 'approval', 'rejection_reason'],
   },
   batch_draft: {
-    tells: 'A batch was made, or recipients were added to it.',
+    tells: 'A batch was created, or recipients were added to it.',
     about: 'batch',
     webhook: batch,
   },
   batch_pending_approval: {
-    tells: 'A batch waits for people to approve it; its money is set aside.',
+    tells: 'A batch waits for approval; its money is reserved.',
     about: 'batch',
     webhook: batch,
   },
@@ -173,27 +173,27 @@ export const events = {
     webhook: batch,
   },
   batch_progress: {
-    tells: 'Recipients of a batch are paid, failed or cancelled; others are not yet.',
+    tells: 'Some recipients of a batch reached a final status; others have not yet.',
     about: 'batch',
     webhook: [...batch, 'processing_count'],
   },
   batch_cancelled: {
-    tells: 'A batch was cancelled or rejected before anybody was paid, or nobody approved it in time.',
+    tells: 'A batch was cancelled, rejected, or not approved in time, before any recipient was paid.',
     about: 'batch',
     webhook: [...batch, 'approval', 'rejection_reason'],
   },
   bulk_pay_done: {
-    tells: 'The last recipient of a batch is paid, failed or cancelled.',
+    tells: 'A batch has ended: all its recipients have a final status.',
     about: 'batch',
     webhook: batch,
   },
   recipient_reversed: {
-    tells: 'The operator gave back what a recipient of a batch was paid.',
+    tells: 'The operator gave the payment of a batch recipient back.',
     about: null,
     webhook: ['batch_id', 'recipient_id', 'name', 'account', 'amount', 'currency', 'payment_method'],
   },
   payment_link_used: {
-    tells: 'A payment by a payment link was confirmed by the operator and credited.',
+    tells: 'A payment by a payment link was confirmed by the operator and credited to the merchant.',
     about: null,
     webhook: ['payment_link_id', 'url_slug', 'transaction_id', 'reference', 'amount', 'usage_count'],
   },
@@ -203,12 +203,12 @@ export const events = {
     webhook: ['team_member_id', 'email', 'ip'],
   },
   api_key_created: {
-    tells: 'An API key was made.',
+    tells: 'An API key was created or regenerated.',
     about: null,
     webhook: ['api_key_id', 'prefix', 'scopes', 'created_by'],
   },
   security_alert: {
-    tells: 'Something that the owner of the account should look at.',
+    tells: 'A security event that the owner of the account should check.',
     about: null,
     webhook: ['kind', 'message', 'ip'],
   },

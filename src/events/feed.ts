@@ -179,14 +179,14 @@ function assertOwn(merchantId: number): void {
 }
 
 function lostByRestore(after: bigint, last: bigint): DomainError {
-  const words = `The service was restored from a backup: events ${after + 1n} to ${last} are not on record.`
-  return new DomainError('INVALID_INPUT', `${words} Go on from the cursor ${after}.`, {
-    problems: [{ field: 'after', message: `is lost by a restore; go on from the cursor ${after}` }],
+  const words = `The service was restored from a backup: events ${after + 1n} to ${last} are lost.`
+  return new DomainError('INVALID_INPUT', `${words} Continue from the cursor ${after}.`, {
+    problems: [{ field: 'after', message: `was lost by a restore; continue from the cursor ${after}` }],
   })
 }
 
 function aheadOfLog(head: bigint): DomainError {
-  return new DomainError('INVALID_INPUT', `The log ends at ${head}: there is no such cursor yet.`, {
+  return new DomainError('INVALID_INPUT', `The log ends at ${head}: this cursor does not exist yet.`, {
     problems: [{ field: 'after', message: `must be a cursor between 0 and ${head}` }],
   })
 }

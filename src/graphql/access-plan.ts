@@ -97,7 +97,7 @@ export function checkAccess(
   }
   if (plan.changes) checkMayChange(actor)
   if (plan.payments > 1) {
-    throw new GraphQLError('An operation moves money once: send one payment at a time.', {
+    throw new GraphQLError('An operation can make one payment only. Send one payment at a time.', {
       extensions: { code: 'ONE_PAYMENT_PER_OPERATION' },
     })
   }
@@ -133,7 +133,7 @@ export function checkRule(rule: AccessRule, coordinate: string, actor: Actor | n
 /** @throws GraphQLError FORBIDDEN where the caller only reads */
 export function checkMayChange(actor: Actor | null): void {
   if (!actor?.readsOnly) return
-  throw new GraphQLError(`The role ${actor.role} reads and changes nothing.`, {
+  throw new GraphQLError(`The role ${actor.role} can only read.`, {
     extensions: { code: 'FORBIDDEN' },
   })
 }

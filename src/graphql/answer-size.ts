@@ -31,7 +31,7 @@ export function checkAnswer(data: unknown): void {
   take(data)
   if (left >= 0) return
   const max = `${graphqlAnswerMaxBytes / 1_024 / 1_024} MB`
-  throw new GraphQLError(`The answer would have more than ${max}: ask for less at a time.`, {
+  throw new GraphQLError(`The answer would have more than ${max}. Ask for less at a time.`, {
     extensions: { code: 'COST_EXCEEDED' },
   })
 }

@@ -71,10 +71,10 @@ function nameEnum<const N extends string>(
 export const PaymentMethod = nameEnum<Provider>(
   'PaymentMethod',
   {
-    OperatorA: 'Mobile money of OperatorA; the customer confirms a prompt on the phone.',
-    OperatorB: 'Mobile money of OperatorB; the customer confirms on a hosted page.',
-    OperatorC: 'Mobile money of OperatorC; the customer confirms a prompt on the phone.',
-    OperatorD: 'Mobile money of OperatorD; the customer confirms a prompt on the phone.',
+    OperatorA: 'The mobile-money operator OperatorA.',
+    OperatorB: 'The mobile-money operator OperatorB.',
+    OperatorC: 'The mobile-money operator OperatorC.',
+    OperatorD: 'The mobile-money operator OperatorD.',
   },
   'A mobile-money operator.',
 )
@@ -83,10 +83,10 @@ export const PayoutMethod = nameEnum<PayoutMethodName>(
   'PayoutMethod',
   {
     BankTransfer: 'A bank transfer. A beneficiary can be saved with it, but payouts are not supported yet.',
-    OperatorA: 'Mobile money of OperatorA.',
-    OperatorB: 'Mobile money of OperatorB.',
-    OperatorC: 'Mobile money of OperatorC.',
-    OperatorD: 'Mobile money of OperatorD.',
+    OperatorA: 'The mobile-money operator OperatorA.',
+    OperatorB: 'The mobile-money operator OperatorB.',
+    OperatorC: 'The mobile-money operator OperatorC.',
+    OperatorD: 'The mobile-money operator OperatorD.',
   },
   'A way to pay money out.',
 )

@@ -76,7 +76,7 @@ export function liveStream<T>(ctx: Context, log: EventLog<T>): LiveStream<T> {
 export function readCursor(after: string | null): bigint | null {
   if (after === null) return null
   if (/^\d{1,18}$/.test(after)) return BigInt(after)
-  throw invalidInput([{ field: 'after', message: 'must be a cursor that this service gave' }])
+  throw invalidInput([{ field: 'after', message: 'must be a cursor from an answer of this service' }])
 }
 
 /** Node's timers end after 24 days, a token after 30. */

@@ -151,9 +151,12 @@ function maySeeSchema({ config, actor }: Context): boolean {
 }
 
 function schemaHidden(): GraphQLError {
-  return new GraphQLError('The schema is shown to callers with a token; it is published as schema.graphql.', {
-    extensions: { code: 'UNAUTHENTICATED' },
-  })
+  return new GraphQLError(
+    'The schema is shown only to callers with a token. It is published as schema.graphql.',
+    {
+      extensions: { code: 'UNAUTHENTICATED' },
+    },
+  )
 }
 
 /**
@@ -163,7 +166,7 @@ function schemaHidden(): GraphQLError {
 async function takeObjects(ctx: Context, cost: number): Promise<number> {
   const { allowed, limit, remaining, resetS } = await ctx.requestLimits.takeObjects(ctx, cost + 1)
   if (allowed) return remaining
-  throw new GraphQLError(`At most ${limit} objects a minute: try again in ${resetS} s.`, {
+  throw new GraphQLError(`At most ${limit} objects can be read per minute. Try again in ${resetS} seconds.`, {
     extensions: {
       code: 'RATE_LIMITED',
       retryAfter: resetS,
@@ -174,7 +177,7 @@ async function takeObjects(ctx: Context, cost: number): Promise<number> {
 
 /** @throws GraphQLError BAD_REQUEST */
 function readRequest({ query, operationName, variables }: OperationRequest) {
-  if (typeof query !== 'string') throw badRequest('The request must carry a query, as text.')
+  if (typeof query !== 'string') throw badRequest('The request must contain a query as text.')
   if (operationName != null && typeof operationName !== 'string')
     throw badRequest('operationName must be text.')
   if (variables != null && (typeof variables !== 'object' || Array.isArray(variables))) {
@@ -217,7 +220,7 @@ async function runToEnd(operation: CheckedOperation): Promise<ExecutionResult> {
   const ms = operation.kind === 'mutation' ? graphqlMutationDeadlineMs : limits.graphqlDeadlineMs
   const timer = setTimeout(() => {
     const error = new GraphQLError(
-      `The operation took longer than ${ms / 1_000} s. What it began may go on.`,
+      `The operation took longer than ${ms / 1_000} s. Work that it started may continue.`,
       {
         extensions: { code: 'DEADLINE_EXCEEDED' },
       },

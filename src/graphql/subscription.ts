@@ -90,7 +90,7 @@ function takeKind(kinds: Map<string, number>, ctx: Context): () => void {
 async function takeOpening(openings: SharedWindow, ctx: Context): Promise<void> {
   const { allowed, resetS: retryAfter } = await openings.take(actorOf(ctx).tokenId, 1)
   if (allowed) return
-  throw new GraphQLError(`Too many subscriptions at once: try again in ${retryAfter} s.`, {
+  throw new GraphQLError(`Too many subscriptions were started at once. Try again in ${retryAfter} seconds.`, {
     extensions: { code: 'RATE_LIMITED', retryAfter },
   })
 }

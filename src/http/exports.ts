@@ -86,6 +86,6 @@ async function* textOf(
 }
 
 function tooMany(): DomainError {
-  const message = `An account fetches ${exportsPerMerchantMax} exports at a time: let one end first.`
+  const message = `An account can run ${exportsPerMerchantMax} exports at a time. Let one end first.`
   return new DomainError('RATE_LIMITED', message, { retryAfterS: limits.overloadRetryS })
 }

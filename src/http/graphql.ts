@@ -100,7 +100,7 @@ function carryOperations(operations: Operations): Plugin<GraphqlExchange, Graphq
     const { schema, document, operationName, variableValues } = operation
     const { rootFields, showsSecret } = accessPlan(schema, document, operationName)
     if (rootFields.length !== 1) {
-      throw badRequest('An Idempotency-Key names one mutation: send them one by one.')
+      throw badRequest('An Idempotency-Key belongs to one mutation. Send one mutation per request.')
     }
     const write = {
       key,
@@ -167,7 +167,7 @@ const eventHeaders = {
 function checkOrigin({ headers }: IncomingMessage): void {
   const { 'sec-fetch-site': site = 'none', 'sec-fetch-mode': mode } = headers
   if (mode !== 'navigate' && site !== 'none' && site !== 'same-origin') {
-    throw badRequest('Pages of other sites may not ask: call from your server.', 403)
+    throw badRequest('Pages of other sites cannot use this API. Call it from your server.', 403)
   }
 }
 
@@ -177,10 +177,14 @@ function checkTransport(kind: string, request: Request): void {
     throw badRequest('A mutation needs a POST request.', 405, { Allow: 'POST' })
   }
   if (kind === 'subscription' && !accepts(request, [eventType])) {
-    throw badRequest(`A subscription is answered with ${eventType}: accept it, or use a WebSocket.`, 406)
+    throw badRequest(
+      `A subscription is answered with ${eventType}. Accept that type, or use a WebSocket.`,
+      406,
+    )
   }
   // Asked before anything runs: a payment must not be made and then answered with an empty 406.
-  if (!accepts(request, answerTypes)) throw badRequest(`Answers come as ${answerTypes.join(' or ')}.`, 406)
+  if (!accepts(request, answerTypes))
+    throw badRequest(`Answers have the type ${answerTypes.join(' or ')}.`, 406)
 }
 
 const answerTypes = ['application/graphql-response+json', 'application/json', eventType]
@@ -225,7 +229,8 @@ async function paramsOfBody({ message, ctx }: GraphqlExchange): Promise<GraphQLP
   const intricacy = intricacyProblem(body)
   if (intricacy !== null) throw badRequest(`${intricacy}.`)
   const params = parseJson(body.toString('utf8'), 'The request body')
-  if (Array.isArray(params)) throw badRequest('Operations are sent one by one, not in batches.')
+  if (Array.isArray(params))
+    throw badRequest('Batches of operations are not supported. Send one operation per request.')
   const { query } = (params ?? {}) as GraphQLParams
   if (typeof query === 'string' && query.length > limits.bodyMaxBytes) throw refusal('BODY_TOO_LARGE')
   return params as GraphQLParams

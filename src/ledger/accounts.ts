@@ -6,33 +6,33 @@ import type { Provider } from '../shared/providers.ts'
  * balance; the others are sums of their movements.
  */
 export const accounts = {
-  available: 'Owed to the merchant, free to use.',
-  reserved: 'Owed to the merchant, set aside for payments under way.',
+  available: 'Money of the merchant that can be used now.',
+  reserved: 'Money of the merchant that is reserved for payments that are not final yet.',
   clearing_operator_a: 'Held at OperatorA for the merchant.',
   clearing_operator_b: 'Held at OperatorB for the merchant.',
   clearing_operator_c: 'Held at OperatorC for the merchant.',
   clearing_operator_d: 'Held at OperatorD for the merchant.',
-  fees: 'Fees taken.',
-  suspense: 'Owed by the merchant: taken back by an operator when it was spent; the next money pays it.',
-  funding: 'Money that the owner of a sandbox put in.',
-  unallocated: 'Received from an operator beyond what was asked: a person decides whose it is.',
+  fees: 'Fees that the platform took.',
+  suspense: 'Money that the merchant owes because an operator took a payment back after it was spent.',
+  funding: 'Money that was added in a sandbox.',
+  unallocated: 'Money that customers paid beyond the requested amount; the platform decides about it.',
 } as const
 export type Account = keyof typeof accounts
 
 /** Why money moves. */
 export const ledgerSteps = {
-  fund: 'The owner of a sandbox put money in.',
+  fund: 'Money was added in a sandbox.',
   credit: 'A collection was paid.',
-  reserve: 'Money was set aside for a payment.',
-  post: 'What was set aside was paid out.',
-  release: 'What was set aside and not needed came back.',
-  void: 'The payment did not take place: all of it came back.',
-  reverse: 'An operator took a payment back, in either direction.',
-  shortfall: 'The part of it that was spent already: the merchant owes it.',
-  recover: 'The merchant paid what it owed.',
-  excess: 'An operator says that more was paid than asked: the rest waits for a person.',
-  excess_credit: 'A person credited that rest to the merchant.',
-  excess_return: 'That rest went back to the operator.',
+  reserve: 'Money was reserved for a payment.',
+  post: 'Reserved money was paid out.',
+  release: 'Reserved money was not needed and became available again.',
+  void: 'A payment did not take place, and all its reserved money became available again.',
+  reverse: 'A payment was reversed by the operator or by a refund.',
+  shortfall: 'The merchant owes the part of a reversed payment that was already spent.',
+  recover: 'New money paid what the merchant owed.',
+  excess: 'A customer paid more than was requested; the rest waits for a decision of the platform.',
+  excess_credit: 'The platform credited the excess to the merchant.',
+  excess_return: 'The platform returned the excess to the customer.',
 } as const
 export type LedgerStep = keyof typeof ledgerSteps
 

@@ -32,6 +32,6 @@ export async function insufficientBalance(pool: Pool, merchantId: number): Promi
   if (receivable === 0n) return new DomainError('INSUFFICIENT_BALANCE')
   return new DomainError(
     'INSUFFICIENT_BALANCE',
-    `Nothing was recorded: this account owes ${receivable} XOF that an operator took back.`,
+    `This account owes ${receivable} XOF that an operator took back. Nothing was recorded.`,
   )
 }

@@ -79,5 +79,7 @@ export async function countFailure(
 
 function tooMany(waitMs: number): DomainError {
   const retryAfterS = Math.max(1, Math.ceil(waitMs / 1_000))
-  return new DomainError('RATE_LIMITED', `Too many failed tries: wait ${retryAfterS} s.`, { retryAfterS })
+  return new DomainError('RATE_LIMITED', `Too many failed attempts. Wait ${retryAfterS} seconds.`, {
+    retryAfterS,
+  })
 }

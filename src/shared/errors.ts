@@ -35,36 +35,36 @@ export const refusals = {
   ADDRESS_NOT_ALLOWED: {
     status: 403,
     type: 'AddressNotAllowedError',
-    message: 'This address is not on the whitelist of the account.',
+    message: 'Your IP address is not on the whitelist of this account.',
   },
   SECOND_FACTOR_REQUIRED: {
     status: 401,
     type: 'SecondFactorRequiredError',
-    message: 'Signing in takes a code of your authenticator application as well.',
+    message: 'A code of your authenticator application is required to sign in.',
   },
   FORBIDDEN: { status: 403, type: 'ForbiddenError', message: 'The token lacks a required scope.' },
   LIMIT_EXCEEDED: {
     status: 403,
     type: 'LimitExceededError',
-    message: 'This is beyond what the API key or token is limited to. Nothing was recorded.',
+    message: 'The payment exceeds a limit of the API key or token. Nothing was recorded.',
   },
   RATE_LIMITED: { status: 429, type: 'RateLimitedError', message: 'Too many requests. Try again later.' },
-  NOT_FOUND: { status: 404, type: 'NotFoundError', message: 'There is nothing here under that name.' },
+  NOT_FOUND: { status: 404, type: 'NotFoundError', message: 'Not found: this path or id does not exist.' },
   METHOD_NOT_ALLOWED: {
     status: 405,
     type: 'MethodNotAllowedError',
-    message: 'This path does not take that method.',
+    message: 'This path does not support the HTTP method.',
   },
   BODY_TOO_LARGE: { status: 413, type: 'BodyTooLargeError', message: 'The request body is too large.' },
   MALFORMED_REQUEST: {
     status: 400,
     type: 'MalformedRequestError',
-    message: 'This is no well-formed HTTP request.',
+    message: 'The HTTP request is not well-formed.',
   },
   HEADERS_TOO_LARGE: {
     status: 431,
     type: 'HeadersTooLargeError',
-    message: 'The address and headers are too large.',
+    message: 'The URL and headers of the request are too large.',
   },
   REQUEST_TIMEOUT: {
     status: 408,
@@ -79,42 +79,42 @@ export const refusals = {
   DUPLICATE_REFERENCE: {
     status: 409,
     type: 'DuplicateReferenceError',
-    message: 'A transaction with this reference exists already.',
+    message: 'A transaction with this reference already exists.',
   },
   DUPLICATE_PAYOUT: {
     status: 409,
     type: 'DuplicatePayoutError',
-    message: 'A payout with this reference exists already.',
+    message: 'A payout with this reference already exists.',
   },
   LINK_CLOSED: {
     status: 410,
     type: 'LinkClosedError',
-    message: 'This payment link takes no payment any more.',
+    message: 'This payment link no longer accepts payments.',
   },
   AMOUNT_CHANGED: {
     status: 409,
     type: 'AmountChangedError',
-    message: 'The amount of this payment link was changed meanwhile. Nothing was recorded.',
+    message: 'The amount of this payment link has changed since you opened the page. Nothing was recorded.',
   },
   SLUG_TAKEN: {
     status: 409,
     type: 'SlugTakenError',
-    message: 'Another payment link has this url_slug already.',
+    message: 'Another payment link already uses this url_slug.',
   },
   ALREADY_MEMBER: {
     status: 409,
     type: 'AlreadyMemberError',
-    message: 'Somebody with this e-mail address is in the team, or invited to it.',
+    message: 'A member or an invited person already has this e-mail address.',
   },
   AMBIGUOUS_REFERENCE: {
     status: 409,
     type: 'AmbiguousReferenceError',
-    message: 'Several merchants use this reference: name one by merchant_id.',
+    message: 'Several merchants use this reference. Add merchant_id to choose one.',
   },
   IDEMPOTENCY_KEY_REUSED: {
     status: 400,
     type: 'IdempotencyKeyReusedError',
-    message: 'This Idempotency-Key was used for another request: send a new one with a new key.',
+    message: 'This Idempotency-Key was already used for a different request. Use a new key.',
   },
   IDEMPOTENCY_KEY_BUSY: {
     status: 409,
@@ -129,17 +129,17 @@ export const refusals = {
   REFUND_TOO_LARGE: {
     status: 400,
     type: 'RefundTooLargeError',
-    message: 'This is more than what is left to give back of the payment.',
+    message: 'The amount is larger than the part of the payment that is not refunded yet.',
   },
   NOT_REFUNDABLE: {
     status: 409,
     type: 'NotRefundableError',
-    message: 'Only a payment that was paid, and was not given back since, can be refunded.',
+    message: 'Only a successful payment that has not been reversed can be refunded.',
   },
   STATE_CONFLICT: {
     status: 409,
     type: 'StateConflictError',
-    message: 'This is no longer possible: it has gone on since.',
+    message: 'The present status does not allow this operation.',
   },
   PAYMENT_REFUSED: {
     status: 400,
@@ -151,17 +151,17 @@ export const refusals = {
     status: 400,
     type: 'OperatorUnavailableError',
     message:
-      'The operator cannot be reached now. Nothing was recorded; try again later or use another method.',
+      'The operator cannot be reached now. Nothing was recorded. Try later, or use another payment method.',
   },
   OPERATOR_UNREACHABLE: {
     status: 500,
     type: 'OperatorUnreachableError',
-    message: 'The operator could not be reached. This is no failure of the payment: ask again in a moment.',
+    message: 'The operator could not be reached. The payment has not failed. Ask again in a moment.',
   },
   PAYMENTS_OUT_HALTED: {
     status: 503,
     type: 'PaymentsOutHaltedError',
-    message: 'Payments out are stopped while the books are checked. Nothing was recorded; try again later.',
+    message: 'Payments out are halted while the ledger is checked. Nothing was recorded. Try again later.',
   },
   INTERNAL: {
     status: 500,

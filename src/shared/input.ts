@@ -114,7 +114,7 @@ function amountProblem(value: unknown, { min, max }: { min: number; max: number 
 export const phone = text({ max: 32 }).transform((value, ctx) => {
   const number = parsePhone(value)
   if (number !== null) return number
-  ctx.addIssue({ code: 'custom', message: 'must be a mobile number of Mali' })
+  ctx.addIssue({ code: 'custom', message: 'must be a mobile number in Mali' })
   return z.NEVER
 })
 

@@ -63,7 +63,8 @@ export function readPageOf<Cursor>(
   const read = (field: 'after' | 'before', cursor: string | null | undefined) => {
     if (cursor == null) return null
     const position = readCursor(cursor)
-    if (position === null) problems.push({ field, message: 'must be a cursor that this service gave' })
+    if (position === null)
+      problems.push({ field, message: 'must be a cursor from an answer of this service' })
     return position
   }
   const positions = { after: read('after', after), before: read('before', before) }
@@ -79,7 +80,7 @@ function problemsOf({ first, last, offset }: PageArgs) {
     value != null && (value < 1 || value > limits.pageSizeMax)
   return [
     ...(outside(first) ? [{ field: 'first', message: size }] : []),
-    ...(first != null && last != null ? [{ field: 'last', message: 'and first exclude each other' }] : []),
+    ...(first != null && last != null ? [{ field: 'last', message: 'cannot be combined with first' }] : []),
     ...(outside(last) ? [{ field: 'last', message: size }] : []),
     ...(offset != null && (offset < 0 || offset > limits.offsetMax)
       ? [{ field: 'offset', message: `must be from 0 to ${limits.offsetMax}` }]

@@ -50,7 +50,11 @@ export function routesOf(routes: readonly SimulatorRoute[], notFound: Handler): 
       allowed.add(row.route.method)
     }
     if (allowed.size === 0) return notFound(call)
-    return json(405, { message: 'This path does not take that method.' }, { allow: [...allowed].join(', ') })
+    return json(
+      405,
+      { message: 'This path does not support the HTTP method.' },
+      { allow: [...allowed].join(', ') },
+    )
   }
 }
 

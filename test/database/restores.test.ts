@@ -200,7 +200,7 @@ test('after a restore no id, position or receipt is used again; an old cursor is
   const { feed } = restored.services
   await expect(asMerchant(merchant.id, () => feed.start(merchant.id, kept + 2n))).rejects.toMatchObject({
     code: 'INVALID_INPUT',
-    message: expect.stringContaining(`Go on from the cursor ${kept}.`),
+    message: expect.stringContaining(`Continue from the cursor ${kept}.`),
   })
   expect(await asMerchant(merchant.id, () => feed.start(merchant.id, kept))).toMatchObject({ after: kept })
 })

@@ -75,7 +75,7 @@ const known: GraphqlAttack[] = [
   {
     name: 'a batch in an array',
     request: { body: JSON.stringify(Array.from({ length: 10 }, () => ({ query: '{ __typename }' }))) },
-    refusal: bad(/not in batches/),
+    refusal: bad(/one operation per request/),
   },
   {
     name: 'a query by GET from another site',

@@ -100,7 +100,7 @@ describe('no approval is reached', () => {
     const { merchant } = await team()
     const payout = await waiting(merchant)
     for (const answer of [await approve(merchant, payout), await reject(merchant, payout)]) {
-      expect(answer).toMatchObject({ code: 'FORBIDDEN', message: expect.stringContaining('signed in') })
+      expect(answer).toMatchObject({ code: 'FORBIDDEN', message: expect.stringContaining('signed-in') })
     }
     expect(await approvalOf(merchant.token, payout.id)).toMatchObject({ canApprove: false })
   })

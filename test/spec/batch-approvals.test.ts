@@ -123,7 +123,7 @@ describe('no approval is reached', () => {
     const { merchant, person } = await team()
     const batch = await waiting(merchant)
     for (const answer of [await approve(merchant, batch), await reject(merchant, batch)]) {
-      expect(answer).toMatchObject({ code: 'FORBIDDEN', message: expect.stringContaining('signed in') })
+      expect(answer).toMatchObject({ code: 'FORBIDDEN', message: expect.stringContaining('signed-in') })
     }
     expect(await approve(await person('viewer'), batch)).toEqual({ code: 'FORBIDDEN' })
     const stranger = await (await team()).person()

@@ -127,7 +127,7 @@ describe('a refusal names the line and the column, and leaves nothing behind', (
     )
     expect(errors).toEqual([
       { field: 'lines[3].name', message: 'is required (column A, nom)' },
-      { field: 'lines[3].account', message: 'must be a mobile number of Mali (column B, numéro)' },
+      { field: 'lines[3].account', message: 'must be a mobile number in Mali (column B, numéro)' },
       {
         field: 'lines[3].amount',
         message: expect.stringMatching(/^must be whole francs, .* \(column C, montant\)$/) as string,

@@ -258,7 +258,7 @@ describe('the whitelist', () => {
   })
 })
 
-/** A live stream that comes from an address which the whitelist does not hold. */
+/** A live stream that comes from an address which is not on the whitelist. */
 function socketEnd(url: string, { token }: TestMerchant) {
   let open = false
   const code = new Promise<number>((resolve) => {

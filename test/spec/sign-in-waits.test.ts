@@ -141,7 +141,7 @@ describe('a stranger who knows an e-mail address', () => {
     const guesses = await Promise.all(strangers(12).map((from) => signIn(email, 'wrong', from)))
     expect(codesOf(guesses)).toEqual({ CREDENTIALS_REJECTED: 3, RATE_LIMITED: 9 })
     const [refused] = guesses.filter(({ code }) => code === 'RATE_LIMITED')
-    expect(refused?.['message']).toMatch(/^Too many failed tries: wait \d+ s\.$/)
+    expect(refused?.['message']).toMatch(/^Too many failed attempts. Wait \d+ seconds\.$/)
     expect(Number(refused?.['retryAfter'])).toBeGreaterThan(3_500)
     expect(await signIn(email, password, '198.51.100.1')).toMatchObject(waits)
     // A refusal counts as nothing: the address tries other accounts as before.

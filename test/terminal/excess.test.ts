@@ -52,7 +52,7 @@ test('an excess is listed, decided once with a reason, and is then gone from the
     state: 'credited',
   })
   const again = await admin(home, 'excess', 'return', '--id', id, ...why)
-  expect(again).toMatchObject({ code: 1, stderr: expect.stringMatching(/was decided before/) })
+  expect(again).toMatchObject({ code: 1, stderr: expect.stringMatching(/was already decided/) })
   const unknown = await admin(home, 'excess', 'return', '--id', '999', ...why)
   expect(unknown).toMatchObject({ code: 1, stderr: expect.stringMatching(/There is no excess 999/) })
   expect((await admin(home, 'excess', 'list')).stdout).toBe('No excess waits for a decision.\n')

@@ -32,6 +32,6 @@ export async function readBatchForm(ctx: Context, message: IncomingMessage): Pro
 }
 
 function tooMany(): DomainError {
-  const message = `An account sends ${limits.importsPerMerchantMax} files at a time: let one end first.`
+  const message = `An account can import ${limits.importsPerMerchantMax} files at a time. Let one end first.`
   return new DomainError('RATE_LIMITED', message, { retryAfterS: limits.overloadRetryS })
 }

@@ -40,7 +40,7 @@ export async function* csvRows(file: Buffer): AsyncGenerator<TableRow, void> {
   } catch (error) {
     if (!(error instanceof CsvError)) throw error
     const field = `lines[${lineOf(parser.info) + 1}]`
-    throw invalidInput([{ field, message: 'is too long, or has a quotation mark that is never closed' }])
+    throw invalidInput([{ field, message: 'is too long, or has a quotation mark that is not closed' }])
   }
 }
 
@@ -60,7 +60,7 @@ function lineOf({ records, empty_lines }: Info): number {
 /** Excel writes UTF-16 when it is asked for "Unicode text", and Windows-1252 when it is not asked. */
 function encodingOf(file: Buffer): string {
   if (file[0] === 0xff && file[1] === 0xfe) return 'utf-16le'
-  if (file.includes(0)) throw fileProblem(`is no table: ${expected}`)
+  if (file.includes(0)) throw fileProblem(`is not a table: ${expected}`)
   return isUtf8(file) ? 'utf-8' : 'windows-1252'
 }
 

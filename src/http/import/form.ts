@@ -17,7 +17,7 @@ export interface Form {
 export async function readForm(message: IncomingMessage): Promise<Form> {
   const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = message.headers
   if (!/^multipart\/form-data\s*;/i.test(type) || encoding !== 'identity') {
-    const words = 'Send a form with the file: Content-Type: multipart/form-data, with the field file.'
+    const words = 'Send the file in the field file of a form, with Content-Type: multipart/form-data.'
     throw new DomainError('UNSUPPORTED_MEDIA_TYPE', words)
   }
   if (Number(message.headers['content-length'] ?? 0) > bodyMaxBytes) throw new DomainError('BODY_TOO_LARGE')
@@ -105,5 +105,5 @@ function append(store: ArrayBuffer, part: Buffer): void {
 }
 
 function malformed(): DomainError {
-  return new DomainError('INVALID_INPUT', 'The request body is no well-formed form.')
+  return new DomainError('INVALID_INPUT', 'The request body is not a well-formed form.')
 }

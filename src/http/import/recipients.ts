@@ -84,7 +84,7 @@ function readHead({ cells }: TableRow): Head {
     const title = typeof cell === 'string' ? cell.trim() : ''
     const field = fields.find((each) => (titles[each] as readonly string[]).includes(plain(title)))
     const first = field && columns.get(field)
-    if (first) problems.push(`has two columns for one thing: ${first.title} and ${title}`)
+    if (first) problems.push(`has two columns with the same meaning: ${first.title} and ${title}`)
     else if (field) columns.set(field, { at, title })
   }
   for (const field of fields) {
@@ -116,7 +116,7 @@ function recipientOf({ cells, isHidden }: TableRow, { columns, width }: Head): R
   if (isHidden) recipient.amount = { unusable: 'is in a hidden line: show the line, or delete it' }
   else if (cells.slice(width).some((cell) => typeof cell === 'string' && cell.trim() !== '')) {
     // `1,500` without quotation marks is two fields, of which the first is another amount.
-    recipient.amount = { unusable: 'stands in a line with more fields than the first line names' }
+    recipient.amount = { unusable: 'is in a line with more fields than the first line has' }
   }
   return recipient
 }
@@ -126,7 +126,7 @@ const readers: Readonly<Record<Field, (cell: string | number) => TableCell>> = {
   // Excel makes a number of what looks like one, but none of these has a sign or a fraction.
   account: (cell) =>
     typeof cell === 'number' && !/^\d+$/.test(String(cell))
-      ? { unusable: 'must be a mobile number of Mali' }
+      ? { unusable: 'must be a mobile number in Mali' }
       : oneText(cell),
   amount: (cell) => (typeof cell === 'number' ? cell : amountOf(cell)),
   currency: (cell) => (/^(?:F ?CFA|CFA|F)$/i.test(oneText(cell)) ? 'XOF' : oneText(cell)),

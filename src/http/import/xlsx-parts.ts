@@ -25,7 +25,7 @@ export async function openParts(file: Buffer): Promise<Parts> {
     unpacked += entry.uncompressedSize
     if (unpacked > limits.importUnpackedMaxBytes) {
       const size = limits.importUnpackedMaxBytes / 1_024 ** 2
-      throw fileProblem(`unpacks into more than ${size} MiB: keep the table alone in it`)
+      throw fileProblem(`unpacks into more than ${size} MiB: keep only the table in it`)
     }
     return unpack(archive, entry)
   }

@@ -22,7 +22,7 @@ export async function* xlsxRows(file: Buffer): AsyncGenerator<TableRow, void> {
   } catch (error) {
     // A file that somebody sent: whatever is wrong with it is no fault of ours.
     if (error instanceof DomainError) throw error
-    throw fileProblem('is no XLSX workbook, or a damaged one: save it again')
+    throw fileProblem('is not an XLSX workbook, or is damaged: save it again')
   }
 }
 
@@ -77,7 +77,7 @@ async function readTexts(parts: Parts, effort: Effort): Promise<string[]> {
 }
 
 function tooMany(max: number, what: string): DomainError {
-  return fileProblem(`has more than ${max} ${what}: keep the table alone in it`)
+  return fileProblem(`has more than ${max} ${what}: keep only the table in it`)
 }
 
 /** Gathers what stands in `t` and `v`, but for how a word is pronounced. */
@@ -189,7 +189,7 @@ function cellOf(
     // Lines that are made ready in advance show nothing until they are used.
     return type === 'str' && text.trim() === ''
       ? undefined
-      : { unusable: 'is a formula: put its value in its place' }
+      : { unusable: 'is a formula: replace it by its value' }
   }
   if (type === 's') return textOf(texts[Number(text || 'none')])
   if (type === 'inlineStr' || type === 'str') return textOf(text)

@@ -37,7 +37,7 @@ export async function* readXml(
     const { user, system } = process.threadCpuUsage(before)
     effort.usedMs += (user + system) / 1_000
     if (effort.usedMs > limits.importReadMaxMs) {
-      throw fileProblem('takes too long to read: keep the table alone in it')
+      throw fileProblem('takes too long to read: keep only the table in it')
     }
     yield
   }

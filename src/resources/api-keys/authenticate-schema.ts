@@ -30,7 +30,7 @@ const AccessToken = builder.objectRef<ExchangeResult>('AccessToken').implement({
     limits: t.field({
       type: KeyLimits,
       nullable: true,
-      description: 'The limits of payments made with this token; null when it has none.',
+      description: 'The limits of the token; null when it has none.',
       resolve: ({ keyLimits }) => keyLimits,
     }),
   }),

@@ -48,7 +48,7 @@ export async function createMerchantKey(ctx: Context, raw: CreateApiKeyInput): P
   return asIssuer(ctx, async (tx, issuer) => {
     const expiresAt = input.expiresAt ?? issuer.expiresAt
     if (expiresAt && issuer.expiresAt && expiresAt > issuer.expiresAt) {
-      const message = `must not be after ${issuer.expiresAt.toISOString()}, when the key that makes it ends`
+      const message = `must not be after ${issuer.expiresAt.toISOString()}, when the creating key expires`
       throw invalidInput([{ field: 'expiresAt', message }])
     }
     const made = await createApiKey(tx, ctx.access.master, {
@@ -76,7 +76,7 @@ async function checkCount(tx: PoolClient, merchantId: number): Promise<void> {
     [merchantId, limits.apiKeysMax + 1],
   )
   if ((rowCount ?? 0) <= limits.apiKeysMax) return
-  const message = `An account has at most ${limits.apiKeysMax} API keys: revoke one first.`
+  const message = `An account can have ${limits.apiKeysMax} API keys at most. Revoke one first.`
   throw new DomainError('STATE_CONFLICT', message)
 }
 

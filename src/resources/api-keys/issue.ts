@@ -53,11 +53,10 @@ const issuerSql = `
  */
 export function checkGrants(ctx: Context, scopes: readonly string[]): void {
   const { keyLimits, scopes: granted } = actorOf(ctx)
-  if (keyLimits)
-    throw new DomainError('FORBIDDEN', 'A key or token that is limited makes and renews no API key.')
+  if (keyLimits) throw new DomainError('FORBIDDEN', 'A limited key or token cannot create or renew API keys.')
   const scopesHeld: ReadonlySet<string> = granted
   const lacking = scopes.filter((scope) => !scopesHeld.has(scope))
   if (lacking.length === 0) return
-  const message = `You do not hold what the key grants: ${lacking.join(', ')}.`
+  const message = `You do not hold these scopes of the key: ${lacking.join(', ')}.`
   throw new DomainError('FORBIDDEN', message, { requiredScopes: lacking })
 }

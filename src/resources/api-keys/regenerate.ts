@@ -25,7 +25,7 @@ export async function regenerateMerchantKey(ctx: Context, apiKeyId: number): Pro
       [merchantId, apiKeyId],
     )
     const [key] = rows
-    if (!key) throw new DomainError('NOT_FOUND', 'There is no such API key, or it has ended.')
+    if (!key) throw new DomainError('NOT_FOUND', 'This API key does not exist, or it has ended.')
     checkGrants(ctx, key.scopes)
     if (apiKeyId !== actor.apiKeyId) checkLife(issuer, key.expiresAt)
     const issuedToId = issuer.memberId
@@ -53,5 +53,5 @@ export async function regenerateMerchantKey(ctx: Context, apiKeyId: number): Pro
 /** @throws DomainError FORBIDDEN */
 function checkLife(issuer: Issuer, expiresAt: Date | null): void {
   if (!issuer.expiresAt || (expiresAt && expiresAt <= issuer.expiresAt)) return
-  throw new DomainError('FORBIDDEN', 'That key lives longer than the one that would regenerate it.')
+  throw new DomainError('FORBIDDEN', 'An API key cannot regenerate a key that expires after it.')
 }

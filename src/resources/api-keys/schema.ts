@@ -53,7 +53,7 @@ const ApiKey = builder.prismaNode('ApiKey', {
     limits: t.field({
       type: KeyLimits,
       nullable: true,
-      description: 'The limits of payments made with this key, which never change; null when it has none.',
+      description: 'The limits of the key, which never change; null when it has none.',
       select: { maxPerPayment: true, maxPerDay: true, paymentMethods: true, addresses: true },
       resolve: ({ maxPerPayment, maxPerDay, paymentMethods, addresses }) =>
         orNone({
@@ -166,8 +166,8 @@ const CreateApiKeyInput = inputOf('CreateApiKeyInput', createApiKeyInput, {
       'The moment when the key stops working, within ten years. A key created with an API key ' +
       'cannot outlive that key. Default: never.',
     limits:
-      'Limits of payments made with the key. They can never be changed, also not when the key ' +
-      'is regenerated.',
+      'Limits of the key and its tokens. They can never be changed, also not when the key is ' +
+      'regenerated.',
   },
 })
 

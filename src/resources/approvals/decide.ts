@@ -146,37 +146,37 @@ function refusal(problem: Problem, subject: ApprovalSubjectKind): DomainError {
   const { one, many } = kinds[subject]
   switch (problem) {
     case 'role':
-      return new DomainError('FORBIDDEN', `Your role decides about no ${many}.`)
+      return new DomainError('FORBIDDEN', `Your role cannot decide about ${many}.`)
     case 'maker':
       return new DomainError(
         'FORBIDDEN',
-        'Somebody else decides: you asked for it, or were shown the API key that did.',
+        'Another member must decide: you or the owner of your API key made the request.',
       )
     case 'unknown_maker':
       return new DomainError(
         'FORBIDDEN',
-        'It was asked for with an API key that was shown to no member that the service knows, so nobody ' +
-          `can approve it. Reject this ${one}, regenerate the API key as a signed-in owner or admin, and ` +
-          'ask again.',
+        'The request was made with an API key that no known member received, so nobody can approve it. ' +
+          `Reject this ${one}, regenerate the API key as a signed-in owner or admin, and ` +
+          'make the request again.',
       )
     case 'new_member':
       return new DomainError(
         'FORBIDDEN',
-        'You joined the team or got a higher role less than 24 hours ago: another member decides.',
+        'You joined the team or got a higher role less than 24 hours ago. Another member must decide.',
       )
     case 'over':
-      return new DomainError('STATE_CONFLICT', `This ${one} does not wait for approval, or no longer.`)
+      return new DomainError('STATE_CONFLICT', `This ${one} does not wait for approval.`)
     case 'expired':
-      return new DomainError('STATE_CONFLICT', `Nobody approved this ${one} in time.`)
+      return new DomainError('STATE_CONFLICT', `This ${one} was not approved in time.`)
     case 'changed':
       return new DomainError(
         'STATE_CONFLICT',
         subject === 'settings'
-          ? 'The digest is of something else, or the settings have changed since: ask for the change again.'
-          : `The digest is of something else: read the ${one} again, and what it is now.`,
+          ? 'The digest does not match, or the settings have changed since. Request the change again.'
+          : `The digest does not match. Read this ${one} again, and send its present digest.`,
       )
     case 'repeated':
-      return new DomainError('STATE_CONFLICT', `You have decided about this ${one} already.`)
+      return new DomainError('STATE_CONFLICT', `You have already decided about this ${one}.`)
   }
 }
 
@@ -184,7 +184,7 @@ function refusal(problem: Problem, subject: ApprovalSubjectKind): DomainError {
 function checkApproves(subject: ApprovalSubjectKind, { role }: Actor): void {
   if (role === null) {
     const { many } = kinds[subject]
-    throw new DomainError('FORBIDDEN', `Only somebody who signed in decides about ${many}, no API key.`)
+    throw new DomainError('FORBIDDEN', `Only a signed-in member can decide about ${many}, not an API key.`)
   }
   if (!roles[role].approves) throw refusal('role', subject)
 }

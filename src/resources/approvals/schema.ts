@@ -31,7 +31,11 @@ const SubjectType = builder.unionType('ApprovalSubject', {
   },
 })
 
-const Waiting = countedConnectionType(SubjectType, 'ApprovalsWaiting', 'A page of what waits for approval.')
+const Waiting = countedConnectionType(
+  SubjectType,
+  'ApprovalsWaiting',
+  'A page of requests that wait for approval.',
+)
 
 builder.queryField('approvalsWaiting', (t) =>
   t.field({

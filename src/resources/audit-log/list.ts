@@ -31,7 +31,8 @@ export async function listAuditLog(
 ): Promise<PageConnection<AuditEntry>> {
   const page = readPage(args)
   const { actor, operation, target, isPayment, from, to } = readInput(auditFilterInput, filter ?? {})
-  if (from && to && to <= from) throw invalidInput([{ field: 'filter.to', message: 'must lie after from' }])
+  if (from && to && to <= from)
+    throw invalidInput([{ field: 'filter.to', message: 'must be later than from' }])
   const where: Prisma.AuditEntryWhereInput = {
     ...mine(ctx),
     ...(page.after !== null && { id: { lt: page.after } }),

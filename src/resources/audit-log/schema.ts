@@ -46,13 +46,13 @@ const Entry = builder.prismaObject('AuditEntry', {
     before: t.field({
       type: 'JSONObject',
       nullable: true,
-      description: 'The changed object before the change, without secrets; null when it was created.',
+      description: 'The changed object before the change, without secrets; null when there was none.',
       resolve: ({ before }) => before as object | null,
     }),
     after: t.field({
       type: 'JSONObject',
       nullable: true,
-      description: 'The changed object after the change, without secrets; null when it was removed.',
+      description: 'The changed object after the change, without secrets; null when there is none.',
       resolve: ({ after }) => after as object | null,
     }),
     isPayment: t.exposeBoolean('isPayment', { description: 'True when the entry records a payment.' }),

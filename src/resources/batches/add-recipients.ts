@@ -65,7 +65,7 @@ export async function addRecipients(
     case 'conflict':
       throw new DomainError(
         'STATE_CONFLICT',
-        `Recipients are added to a draft only: this batch is ${added.status}.`,
+        `Recipients can be added to a draft only. This batch is ${added.status}.`,
       )
     case 'too_many':
       throw tooMany(limits.batchRecipientsMax - added.recipientCount)

@@ -47,8 +47,8 @@ export async function cancelBatch(ctx: Context, id: number): Promise<{ id: numbe
   // A request that goes on with what it began may have done it already.
   const isOwn = ctx.idempotentOperation?.isResumed === true && ['cancelled', 'processing'].includes(status)
   if (!moved && !isOwn) {
-    const words = status === 'processing' ? 'is being cancelled already' : `is ${status}`
-    throw new DomainError('STATE_CONFLICT', `This batch ${words}: there is nothing to cancel.`)
+    const words = status === 'processing' ? 'is already being cancelled' : `is ${status}`
+    throw new DomainError('STATE_CONFLICT', `This batch ${words}. There is nothing to cancel.`)
   }
   ctx.sequencer.notify()
   return { id }

@@ -87,9 +87,11 @@ export async function beginBatch(ctx: Context, tx: PoolClient, id: number): Prom
       if (ctx.idempotentOperation?.isResumed && status !== 'cancelled') return status
       throw new DomainError('STATE_CONFLICT', `Only a draft can be processed: this batch is ${status}.`)
     case 'empty':
-      throw invalidInput([{ field: 'recipients', message: 'must not be empty: there is nobody to be paid' }])
+      throw invalidInput([{ field: 'recipients', message: 'must not be empty' }])
     case 'unconnected':
-      throw invalidInput([{ field: 'recipients', message: 'have an operator that is no longer connected' }])
+      throw invalidInput([
+        { field: 'recipients', message: 'include an operator that is no longer connected' },
+      ])
     case 'beyond_operators':
       throw beyondKeyLimit(actor.keyLimits, 'paymentMethods')
     case 'beyond_payment':

@@ -49,9 +49,9 @@ export async function retryFailed(ctx: Context, batchId: number): Promise<{ id: 
     case 'open':
       throw new DomainError('STATE_CONFLICT', 'Only a batch that has ended can be retried.')
     case 'nothing':
-      throw new DomainError('STATE_CONFLICT', 'Nobody failed in this batch.')
+      throw new DomainError('STATE_CONFLICT', 'No recipient of this batch failed.')
     case 'retried':
-      throw new DomainError('STATE_CONFLICT', `Those who failed are in batch ${made.batchId} already.`)
+      throw new DomainError('STATE_CONFLICT', `The failed recipients are already in batch ${made.batchId}.`)
     case 'made':
     case 'repeated':
       ctx.sequencer.notify()

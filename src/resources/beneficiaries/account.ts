@@ -46,7 +46,7 @@ export function asStored<T extends Destination>(destination: T): T {
 
 function problemOf({ account, paymentMethod }: Destination): string | null {
   if (paymentMethod !== 'BankTransfer')
-    return parsePhone(account) === null ? 'must be a mobile number of Mali' : null
+    return parsePhone(account) === null ? 'must be a mobile number in Mali' : null
   const { bankAccountLengthMin: min, bankAccountLengthMax: max } = limits
   return Array.from(account.trim()).length < min ? `must have ${min} to ${max} characters` : null
 }

@@ -19,7 +19,11 @@ import type { Provider } from '../../shared/providers.ts'
  */
 export async function checkBalance(ctx: Context, provider: Provider): Promise<Xof> {
   const { merchantId, readsOnly } = actorOf(ctx)
-  if (readsOnly) throw new DomainError('FORBIDDEN', 'Asking an operator is recorded: your role only reads.')
+  if (readsOnly)
+    throw new DomainError(
+      'FORBIDDEN',
+      'This request is recorded as a transaction, and your role can only read.',
+    )
   const operator = ctx.operators.find(provider)
   if (!operator) throw invalidInput([{ field: 'paymentMethod', message: 'is not connected to this service' }])
   const outcome = await operator.balance({

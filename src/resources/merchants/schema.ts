@@ -140,7 +140,7 @@ builder.queryFields((t) => ({
     },
     resolve: async (_root, { paymentMethod, at }, ctx) => {
       if (paymentMethod && at)
-        throw invalidInput([{ field: 'at', message: 'and payment_method exclude each other' }])
+        throw invalidInput([{ field: 'at', message: 'cannot be combined with payment_method' }])
       const { merchantId } = mine(ctx)
       const { merchantPool } = ctx.database
       const operatorBalance = paymentMethod ? await checkBalance(ctx, paymentMethod) : null

@@ -21,7 +21,7 @@ const Availability = wordEnum<(typeof availabilities)[number]>(
       'All allowed payments were made, or payments that have started use up the limit, each ' +
       'for at most ten minutes.',
     expired: 'The expiry time of the link has passed.',
-    inactive: 'The merchant closed the link, or the account is inactive.',
+    inactive: 'The merchant closed the link.',
     open: 'The link accepts payments.',
   },
   'Tells whether a payment link accepts a payment now.',

@@ -162,11 +162,14 @@ async function findDestination(ctx: Context, input: Input): Promise<Destination>
       message: 'names a beneficiary of BankTransfer, which is not yet supported',
     },
     paymentMethod != null &&
-      paymentMethod !== provider && { field: 'paymentMethod', message: 'is not that of the beneficiary' },
+      paymentMethod !== provider && {
+        field: 'paymentMethod',
+        message: 'differs from that of the beneficiary',
+      },
     destinationPhone != null &&
       destinationPhone !== account && {
         field: 'destinationPhone',
-        message: 'is not that of the beneficiary',
+        message: 'differs from that of the beneficiary',
       },
   ]
   const found = problems.filter((problem) => problem !== false)

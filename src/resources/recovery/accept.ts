@@ -63,7 +63,10 @@ export async function acceptRestore(options: Options): Promise<AcceptedRestore> 
   const counts = { ...summaryOf(reconciled), orphans: orphans.length, keptKeys: keepKeys }
   const why = `the restore was accepted: ${JSON.stringify(counts)}`
   if (!(await accept(pool, { known: epoch, what: counts, why })))
-    throw new DomainError('STATE_CONFLICT', 'The database was restored once more meanwhile: run this again.')
+    throw new DomainError(
+      'STATE_CONFLICT',
+      'The database was restored again in the meantime. Run this command again.',
+    )
   return { epoch, reconciled, orphans, ...(await readRest(pool)) }
 }
 

@@ -26,7 +26,7 @@ builder.mutationFields((t) => ({
     },
     resolve: (_root, { by }, ctx) => {
       if (by <= 0 || by > clockStepMs)
-        throw invalidInput([{ field: 'by', message: 'must be more than nothing and at most 400 days' }])
+        throw invalidInput([{ field: 'by', message: 'must be longer than zero and at most 400 days' }])
       return sandboxOf(ctx).advanceClock(by, ctx.idempotentOperation?.id, (tx, before, after) =>
         recordChange(tx, recordingOf(ctx, 'sandboxAdvanceClock'), {
           target: ['sandbox', 'clock'],
@@ -56,6 +56,6 @@ builder.mutationFields((t) => ({
 
 /** What only a sandbox has; elsewhere it is as if it did not exist. */
 function sandboxOf(ctx: Context): Sandbox {
-  if (!ctx.sandbox) throw new DomainError('NOT_FOUND', 'There is no sandbox here.')
+  if (!ctx.sandbox) throw new DomainError('NOT_FOUND', 'This operation exists only in a sandbox.')
   return ctx.sandbox
 }

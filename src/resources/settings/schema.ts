@@ -7,7 +7,7 @@ import { approvalGaps, type locales, updateSettings, updateSettingsInput } from 
 
 const Locale = wordEnum<(typeof locales)[number]>(
   'Locale',
-  { en: 'English.', fr: 'French.' },
+  { en: 'The English language.', fr: 'The French language.' },
   'A language for e-mails and pages.',
 )
 

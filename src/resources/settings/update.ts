@@ -64,7 +64,7 @@ export async function updateSettings(ctx: Context, raw: UpdateSettingsInput): Pr
   const actor = actorOf(ctx)
   const { ipWhitelist, notificationEmail } = input
   if (ipWhitelist && !isAddressAllowed(ipWhitelist, ctx.clientAddress)) {
-    const message = `must hold the address that you call from, ${ctx.clientAddress ?? 'which is not known'}`
+    const message = `must contain your own IP address, ${ctx.clientAddress ?? 'which is not known'}`
     throw invalidInput([{ field: 'ipWhitelist', message }])
   }
   const changes = {
@@ -151,13 +151,12 @@ async function changeApprovals(
   })
   if (changed?.outcome === 'no_person') {
     const message =
-      'An API key never switches approvals off, nor asks fewer payments or fewer people for them: that ' +
-      'takes a signed-in owner or admin, and the approval of others.'
+      'An API key cannot make approvals less strict. A signed-in owner or admin must request it, and other ' +
+      'members must approve it.'
     throw new DomainError('FORBIDDEN', message)
   }
   if (changed?.outcome === 'conflict') {
-    const message =
-      'A change of the settings that loosens approvals waits already: approve or reject that one first.'
+    const message = 'Another settings change already waits for approval. Approve or reject it first.'
     throw new DomainError('STATE_CONFLICT', message)
   }
   return changed?.changeId ?? null

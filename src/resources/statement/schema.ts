@@ -142,7 +142,7 @@ const Line = builder.objectRef<StatementLine>('StatementLine').implement({
     }),
   }),
 })
-const Lines = connectionType(Line, 'StatementLine', 'A page of the lines of a statement.')
+const Lines = connectionType(Line, 'StatementLine', 'A page of statement lines.')
 
 builder.queryField('statement', (t) =>
   t.field({

@@ -6,7 +6,7 @@ import { invalidInput } from '../../shared/input.ts'
 export function checkSpan(ctx: Context, { from, to }: { from: Date; to?: Date | null | undefined }): Span {
   if (to && to < from) throw invalidInput([{ field: 'to', message: 'must not be before from' }])
   if (!to && from > ctx.clock.now())
-    throw invalidInput([{ field: 'from', message: 'must not be in the future where to is left out' }])
+    throw invalidInput([{ field: 'from', message: 'must not be in the future when to is left out' }])
   return { from, to: to ?? null }
 }
 

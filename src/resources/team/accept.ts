@@ -64,5 +64,5 @@ export async function acceptInvitation(ctx: Context, raw: z.input<typeof acceptI
 }
 
 function unusable() {
-  return invalidInput([{ field: 'token', message: 'is no invitation that can still be accepted' }])
+  return invalidInput([{ field: 'token', message: 'is not a valid invitation, or was already used' }])
 }

@@ -66,5 +66,5 @@ export async function changeMemberRole(
 
 /** An account without an owner could never be managed again. */
 export function lastOwner(): DomainError {
-  return new DomainError('STATE_CONFLICT', 'The last owner stays: make somebody else an owner first.')
+  return new DomainError('STATE_CONFLICT', 'The last owner must stay. Make another member an owner first.')
 }

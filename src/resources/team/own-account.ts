@@ -12,7 +12,7 @@ export const givenPassword = text({ min: 1, max: limits.passwordLengthMax })
 /** The person who calls. @throws DomainError UNAUTHENTICATED; FORBIDDEN where an API key calls */
 export function ownAccount(ctx: Context): { memberId: number; merchantId: number; sessionId: number } {
   const { memberId, merchantId, apiKeyId } = actorOf(ctx)
-  if (memberId === null) throw new DomainError('FORBIDDEN', 'This is for people who signed in.')
+  if (memberId === null) throw new DomainError('FORBIDDEN', 'Only a signed-in member can use this operation.')
   return { memberId, merchantId, sessionId: apiKeyId }
 }
 

@@ -61,7 +61,7 @@ interface Chooser {
 /** @throws DomainError INVALID_INPUT where it is what somebody would try first */
 export function checkPassword(password: string, { email, name, merchant }: Chooser): void {
   if (!password.toLowerCase().includes(email) && !isGuessable(password, [email, name, merchant])) return
-  const message = 'is too easy to guess: it is little more than a common word, a row of keys, or a name'
+  const message = 'is too easy to guess: it is mostly a common word, neighbouring keys or a name'
   throw invalidInput([{ field: 'password', message }])
 }
 
@@ -177,5 +177,5 @@ export async function resetPassword(ctx: Context, raw: z.input<typeof resetInput
 }
 
 function unusable(): DomainError {
-  return invalidInput([{ field: 'token', message: 'is no request that can still be answered' }])
+  return invalidInput([{ field: 'token', message: 'is not a valid reset token, or was already used' }])
 }

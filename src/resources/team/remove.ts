@@ -81,12 +81,12 @@ async function passKeys(
   const [kept] = await keepKeysOf(tx, { merchant: merchantId, member: member.id, actor: nameOf(actor), keys })
   if (kept?.outcome === 'no_person') {
     const message =
-      'API keys pass only to another member of the team: sign in as the one who is to hold them, or use an ' +
-      'API key that was shown to that member.'
+      'API keys can pass only to another member of the team. Sign in as that member, or use an API key ' +
+      'whose secret was shown to that member.'
     throw new DomainError('FORBIDDEN', message)
   }
   if (kept?.outcome !== 'kept') {
-    const message = 'must be an API key that works and was shown to the member who is removed'
+    const message = 'must be a valid API key whose secret was shown to the removed member'
     throw invalidInput([{ field: `keepKeys[${(kept?.ordinal ?? 1) - 1}]`, message }])
   }
   const ids = [...new Set(keys)].toSorted((one, other) => one - other)

@@ -57,7 +57,7 @@ const TeamMember = builder.prismaNode('TeamMember', {
 
 const idArg = { required: true, description: 'The member: its global id, or its id in REST.' } as const
 
-const TeamMembers = countedConnectionType(TeamMember, 'TeamMember', 'A page of the team.')
+const TeamMembers = countedConnectionType(TeamMember, 'TeamMember', 'A page of team members.')
 
 builder.queryFields((t) => ({
   member: t.prismaField({

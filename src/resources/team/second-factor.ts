@@ -46,7 +46,7 @@ export async function startSecondFactor(ctx: Context, password: string): Promise
       member: memberId,
       encrypted: encrypt(ctx.access.master.encryptionKey, secret, totpAad(memberId)),
     })
-    if (merchant === null) throw new DomainError('STATE_CONFLICT', 'A second factor is set up already.')
+    if (merchant === null) throw new DomainError('STATE_CONFLICT', 'Two-factor sign-in is already set up.')
     await recordChange(tx, recordingOf(ctx, 'startTotp'), { target: ['member', memberId] })
     return merchant
   })
@@ -67,7 +67,7 @@ export async function confirmSecondFactor(ctx: Context, code: string): Promise<s
     const isNew = await recordedChange(tx, recordingOf(ctx, 'confirmTotp'), ['member', memberId], () =>
       beginFactor(tx, { member: memberId, codeHashes: hashes }),
     )
-    if (!isNew) throw new DomainError('STATE_CONFLICT', 'A second factor is set up already.')
+    if (!isNew) throw new DomainError('STATE_CONFLICT', 'Two-factor sign-in is already set up.')
   })
   return codes
 }
@@ -84,12 +84,12 @@ export async function endSecondFactor(ctx: Context, password: string, code: stri
     const isEnded = await recordedChange(tx, recordingOf(ctx, 'disableTotp'), ['member', memberId], () =>
       endFactor(tx, { member: memberId }),
     )
-    if (!isEnded) throw new DomainError('STATE_CONFLICT', 'There is no second factor.')
+    if (!isEnded) throw new DomainError('STATE_CONFLICT', 'Two-factor sign-in is not set up.')
   })
 }
 
 const secretBytes = 20
 
 function wrongCode(): DomainError {
-  return invalidInput([{ field: 'code', message: 'is no valid code, or was used' }])
+  return invalidInput([{ field: 'code', message: 'is not a valid code, or was already used' }])
 }

@@ -78,7 +78,7 @@ async function endSession(ctx: Context, operation: string, id: number): Promise<
 async function checkMaySee(ctx: Context, pool: pg.Pool, memberId: number): Promise<void> {
   const actor = actorOf(ctx)
   if (!actor.scopes.has('team'))
-    throw new DomainError('FORBIDDEN', 'These are the sessions of somebody else.')
+    throw new DomainError('FORBIDDEN', 'These sessions belong to another member.')
   const { rows } = await pool.query<{ role: Role }>(
     'SELECT role FROM team_member WHERE id = $2 AND merchant_id = $1',
     [actor.merchantId, memberId],
@@ -87,7 +87,7 @@ async function checkMaySee(ctx: Context, pool: pg.Pool, memberId: number): Promi
   if (!member) throw new DomainError('NOT_FOUND', 'There is no such member.')
   const manages: readonly Role[] = roles[actor.role ?? 'admin'].manages
   if (!manages.includes(member.role))
-    throw new DomainError('FORBIDDEN', 'That member is not yours to manage.')
+    throw new DomainError('FORBIDDEN', 'Your role cannot manage this member.')
 }
 
 /** Signs out: ends the session that calls. @throws DomainError FORBIDDEN where an API key calls */

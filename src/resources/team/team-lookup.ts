@@ -40,14 +40,14 @@ export async function lockTeam(tx: pg.PoolClient, merchantId: number): Promise<T
  */
 export function checkManages(actor: Actor, concerned: readonly Role[], hasOwner: boolean): void {
   if (actor.keyLimits && concerned.some((role) => role !== 'viewer')) {
-    throw new DomainError('FORBIDDEN', 'A key or token that is limited manages viewers alone.')
+    throw new DomainError('FORBIDDEN', 'A limited key or token can manage viewers only.')
   }
   const manages: readonly Role[] = roles[actor.role ?? 'admin'].manages
   const isFirst = actor.role === null && !hasOwner
   const beyond = concerned.find((role) => !manages.includes(role) && !(role === 'owner' && isFirst))
   if (beyond === undefined) return
   const who = actor.role === null ? 'An API key' : `The role ${actor.role}`
-  throw new DomainError('FORBIDDEN', `${who} does not manage members who are ${beyond}.`)
+  throw new DomainError('FORBIDDEN', `${who} cannot manage members with the role ${beyond}.`)
 }
 
 /** Somebody of the team, while it is held. */

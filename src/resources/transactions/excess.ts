@@ -71,7 +71,7 @@ export async function decideExcess(
   return transact(asPlatform(services, seesAll), async (tx) => {
     const [made] = await decide(tx, { exceptionId: id, verdict, person: by, why: reason })
     if (made?.outcome === 'decided') {
-      throw new DomainError('STATE_CONFLICT', `Excess ${id} was decided before.`)
+      throw new DomainError('STATE_CONFLICT', `Excess ${id} was already decided.`)
     }
     if (made?.outcome !== 'done') throw new DomainError('NOT_FOUND', `There is no excess ${id}.`)
     const { merchantId, transactionId, amount } = made as Done

@@ -2,7 +2,7 @@ import { builder } from '../../graphql/builder.ts'
 import { connectionType, nodesOf, relatedConnection, relatedPage } from '../../graphql/connection.ts'
 import { Transaction, TransactionStatus } from './schema.ts'
 
-const LinkPayments = connectionType(Transaction, 'LinkPayment', 'A page of attempts to pay by a link.')
+const LinkPayments = connectionType(Transaction, 'LinkPayment', 'A page of payments by a payment link.')
 
 builder.prismaObjectField('PaymentLink', 'payments', (t) =>
   t.field({

@@ -160,7 +160,7 @@ export const Transaction = builder.prismaNode('Transaction', {
     settledAt: t.expose('settledAt', {
       type: 'DateTime',
       nullable: true,
-      description: 'The moment when the transaction was paid; null until then.',
+      description: 'The moment when the transaction reached a final status; null until then.',
     }),
     expiresAt: t.expose('expiresAt', {
       type: 'DateTime',
@@ -178,7 +178,7 @@ const TransactionFilter = inputOf('TransactionFilter', transactionFilterInput, {
   description: 'Selects transactions of a list. A transaction must match all fields that are given.',
   fields: {
     createdFrom: 'Only transactions created at or after this moment.',
-    createdTo: 'Only transactions created before this moment.',
+    createdTo: 'Only transactions created at or before this moment.',
     customerPhone: "Only transactions with this customer's mobile number, for example +223 70 00 00 00.",
     paymentMethod: 'Only transactions at this operator.',
     reference: 'Only the transaction with this reference.',
@@ -203,7 +203,9 @@ builder.queryFields((t) => ({
     },
     resolve: (query, _root, { databaseId, reference }, ctx) => {
       if ((databaseId == null) === (reference == null)) {
-        throw invalidInput([{ field: 'databaseId', message: 'or reference must be given, one of the two' }])
+        throw invalidInput([
+          { field: 'databaseId', message: 'must be given, or the reference, but not both' },
+        ])
       }
       const where =
         databaseId == null ? transactionsWhere(ctx, { reference }) : { id: databaseId, ...mine(ctx) }

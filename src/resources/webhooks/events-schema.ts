@@ -42,7 +42,7 @@ const Event = builder.prismaObject('Event', {
   }),
 })
 
-const Events = connectionType(Event, 'Event', 'A stretch of the log.')
+const Events = connectionType(Event, 'Event', 'A page of the event log.')
 
 const afterWords = 'The sequence of the last event that you have.'
 

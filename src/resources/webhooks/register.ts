@@ -89,6 +89,6 @@ export async function registerWebhook(ctx: Context, raw: RegisterWebhookInput): 
 }
 
 function tooMany(): Error {
-  const message = `would be one more than the ${limits.webhooksPerMerchantMax} that a merchant has at most`
+  const message = `exceeds the limit of ${limits.webhooksPerMerchantMax} webhook endpoints per merchant`
   return invalidInput([{ field: 'url', message }])
 }

@@ -114,7 +114,7 @@ async function positionsOf(ctx: Context, ids: readonly string[]): Promise<bigint
   })
   const positions = new Map(rows.map(({ id, position }) => [id, position]))
   const unknown: FieldProblem[] = read.flatMap((id, place) =>
-    positions.has(id) ? [] : [{ field: `ids[${place}]`, message: 'is none of your events' }],
+    positions.has(id) ? [] : [{ field: `ids[${place}]`, message: 'is not the id of one of your events' }],
   )
   if (unknown.length > 0) throw invalidInput(unknown.slice(0, problemsMax))
   return rows.flatMap(({ position }) => position ?? [])

@@ -48,7 +48,8 @@ const Webhook = builder.prismaNode('WebhookEndpoint', {
       description: 'False while nothing is sent. Events wait until the endpoint is enabled again.',
     }),
     failureCount: t.exposeInt('failureCount', {
-      description: 'Number of failed attempts since the last successful one. The endpoint is disabled at 20.',
+      description:
+        'Number of failed attempts since the last successful one. By default the endpoint is disabled at 20.',
     }),
     disabledAt: t.expose('disabledAt', {
       type: 'DateTime',

@@ -17,7 +17,7 @@ async function refusalOf(file: Buffer): Promise<string> {
 const { importReadMaxMs } = limits
 const five = '<c><v>5000</v></c>'
 const honest = workbook({ rows: titles + line(2, five) + line(3, five) })
-const damaged = 'file is no XLSX workbook, or a damaged one: save it again.'
+const damaged = 'file is not an XLSX workbook, or is damaged: save it again.'
 /** A workbook with a sheet of these rows, and what stands before it. */
 const sheetBook = (rows: string, before = '') => workbook({ sheet: before + sheetOf(rows) })
 const laugh = (n: number) => `<!ENTITY b${n} "${`&b${n - 1};`.repeat(10)}">`

@@ -276,7 +276,7 @@ describe('problems in the words of the table', () => {
     [
       'a title that stands twice',
       csv('nom,phone,montant,Amount', 'Awa,1,1,2'),
-      ['file has two columns for one thing: montant and Amount'],
+      ['file has two columns with the same meaning: montant and Amount'],
     ],
     [
       '10,001 recipients',
@@ -300,7 +300,7 @@ describe('problems in the words of the table', () => {
       Buffer.from('d0cf11e0a1b11ae1000000', 'hex'),
       ['file is an old Excel file, or has a password'],
     ],
-    ['a picture', Buffer.from('89504e470d0a1a0a0000000d', 'hex'), ['file is no table']],
+    ['a picture', Buffer.from('89504e470d0a1a0a0000000d', 'hex'), ['file is not a ta']],
     ['a sheet without rows', workbook({}), ['file has no recipients']],
   ])('%s', async (_what, file, words) => {
     const problems = await problemsOf(file)

@@ -98,9 +98,8 @@ export const accessMutants: readonly Mutant[] = [
     name: 'a limited key makes keys without limits',
     file: 'src/resources/api-keys/issue.ts',
     find:
-      "  if (keyLimits) throw new DomainError('FORBIDDEN', 'A key or token that is limited makes and " +
-      'renews ' +
-      "no API key.')\n",
+      "  if (keyLimits) throw new DomainError('FORBIDDEN', 'A limited key or token cannot create or renew " +
+      "API keys.')\n",
     replace: "  if (keyLimits === undefined) throw new DomainError('FORBIDDEN')\n",
     test: 'spec/key-limits.test.ts',
     finds: 'who is limited makes no key, renews none, and lets nobody in who is not',
