@@ -2,40 +2,41 @@ import type { z } from 'zod'
 import type { Context } from '../context.ts'
 import { limits } from '../shared/limits.ts'
 
-/** What stands in a field of a table. */
+/** The value of one cell of an exported table. */
 export type ExportCell = string | number | bigint | boolean | Date | null
 
 export interface Column {
   name: string
-  /** Whatever somebody typed can stand in it. */
+  /** True if the column holds text that a person typed, which can be any text. */
   isText: boolean
 }
 
-/** A table of what a merchant has, as long as it may be. */
+/** A table of a merchant's records for download, of any length. */
 export interface Export {
   /** The GraphQL type of its rows. Its access rule in the schema says who may fetch the table. */
   holds: string
-  /** The wishes of its address. */
+  /** The schema of the options in the query string. */
   input: z.ZodType
   columns: readonly Column[]
   /**
-   * Its rows, by pages: each is read when it is asked for, on behalf of whoever asks.
-   * @throws DomainError whatever its wishes are refused for, before the first page
+   * Reads the rows page by page, on behalf of the caller. A page is read only when the consumer asks for it.
+   * @throws DomainError before the first page, where the options are not valid
    */
   pages(ctx: Context, options: unknown): AsyncGenerator<(readonly ExportCell[])[], void>
 }
 
-/** What a table is made of. */
+/** The parts from which `makeExport` builds a table. */
 interface Making<Options, Row> {
   holds: string
   input: z.ZodType<Options>
-  /** Its columns, and how the field of a row is found. */
+  /** The columns by name, each with the function that reads its cell from a row. */
   cells: Readonly<Record<string, (row: Row) => ExportCell>>
-  /** Columns of what somebody typed. */
+  /** The names of the columns that hold text that a person typed. */
   texts: readonly string[]
   pages: (ctx: Context, options: Options) => AsyncGenerator<readonly Row[], void>
 }
 
+/** Builds a table whose cells are read from typed rows. */
 export function makeExport<Options, Row>({
   holds,
   input,
@@ -56,7 +57,7 @@ export function makeExport<Options, Row>({
   }
 }
 
-/** All rows of a list by pages, in the order in which `read` gives them. */
+/** Yields all rows of a list page by page, in the order in which `read` returns them. */
 export async function* pagesOf<Row>(
   read: (after: Row | null, take: number) => Promise<readonly Row[]>,
 ): AsyncGenerator<readonly Row[], void> {

@@ -28,45 +28,45 @@ import { compactCounts } from './transactions/list.ts'
 import { deliverDue } from './webhooks/deliver.ts'
 import { enqueueDueEndpoints, sweepWebhooks } from './webhooks/due.ts'
 
-/** Requests that one job run takes. */
+/** The number of requests that one process checks with one operator at the same time. */
 export const dueRequestsMax = 32
 
-/** A turn of the whole proof takes slices for so long. */
+/** The time for which one run of the proof of all books takes slices. */
 export const auditSliceTurnMs = 200
 
-/** All of the books are proven anew by slices, after a pause of so long. */
+/** The pause between two runs that prove slices of all books. */
 export const auditSliceEveryMs = 2_000
 
 const sweepLinkSlots = sqlFunction('sweep_link_slots', { takes: {}, gives: 'void' })
 
-/** Why this looks past row-level security. */
+/** The reason why these jobs bypass row-level security. */
 const reason = 'jobs work for all merchants'
 
-/** How often a node writes down what it has seen in the database, so that a restore of it is noticed. */
+/** How often a node records what it has seen in the database, so that it notices a restore. */
 const databaseLookEveryMs = 1_000
 
 /** How often idempotency keys that are too old are deleted. */
 const idempotencySweepMs = 3_600_000
 
-/** How often audit logs are sealed (at most 5 s behind: design). */
+/** How often new entries of audit logs are added to the chain (at most 5 s behind: design). */
 const auditChainEveryMs = 2_000
 
-/** The heads of audit logs are written outside the database so often (issue 16: at least hourly). */
+/** How often the heads of audit logs are written outside the database (issue 16: at least hourly). */
 const auditHeadsEveryMs = 3_600_000
 
-/** How often what changed in the numbers of transactions is added to their counts. */
+/** How often changes of the numbers of transactions are added to the stored counts. */
 const countsCompactMs = 1_000
 
-/** How often what is over is forgotten: sessions, letters, failures. */
+/** How often old sessions, e-mails and failed attempts to sign in are deleted. */
 const peopleSweepMs = 3_600_000
 
-/** How often lanes that are due are looked for. */
+/** How often the service looks for endpoints with deliveries that are due. */
 const webhooksDueEveryMs = 1_000
 
-/** How often deliveries that are too old are given up or deleted. */
+/** How often the service gives up or deletes deliveries that are too old. */
 const webhookSweepMs = 3_600_000
 
-/** Who does each job that is enqueued. */
+/** The function that does each kind of enqueued job. */
 export function serviceTasks(services: Services): Tasks {
   return {
     'payouts.send': ({ provider }) => sendDuePayouts(services, provider),
@@ -77,10 +77,10 @@ export function serviceTasks(services: Services): Tasks {
   }
 }
 
-/** Every periodic job of the service, and what it does. */
+/** Returns every periodic job of the service. */
 export function serviceJobs(services: Services): readonly Job[] {
   return [
-    // One lane per operator: one that hangs holds up nobody else.
+    // One job per operator: an operator that does not answer does not delay the requests to the others.
     ...services.operators.list().map(({ provider }) => {
       const dueRun: DueRun = { underWay: new Set(), isMoreDue: false }
       return {
@@ -109,7 +109,7 @@ export function serviceJobs(services: Services): readonly Job[] {
       everyMs: limits.jobsRecoverEveryMs,
       run: async () => {
         const gone = await recoverJobs(asPlatform(services, reason).pool, {})
-        if (gone > 0) services.log.warn({ gone }, 'the jobs of processes that are gone run again')
+        if (gone > 0) services.log.warn({ gone }, 'requeued the jobs of processes that ended')
         return false
       },
     },
@@ -139,7 +139,7 @@ export function serviceJobs(services: Services): readonly Job[] {
   ]
 }
 
-/** The proof of the books: what is new each minute, and all of it in the background. */
+/** Jobs that prove the books: new entries each minute, and all entries slowly in the background. */
 function auditJobs(services: Services): readonly Job[] {
   const { database, log } = services
   const recent = newPace()
@@ -156,7 +156,7 @@ function auditJobs(services: Services): readonly Job[] {
       run: async () => {
         const { problems, isEnd } = (await proveRecent(database, recent)) ?? { problems: [], isEnd: true }
         alarm(problems)
-        // A halt for the age of the proof ends at once.
+        // The new proof ends a halt that began because the last proof was too old: check that at once.
         if (isEnd && problems.length === 0) services.notifyJob(watchJob)
         return !isEnd && problems.length === 0
       },
@@ -186,7 +186,7 @@ function auditJobs(services: Services): readonly Job[] {
   ]
 }
 
-/** The audit log: its entries are chained, and its heads are written outside of the database. */
+/** Jobs of the audit log: they chain its entries, and write its heads outside the database. */
 function auditLogJobs(services: Services): readonly Job[] {
   return [
     {
@@ -210,7 +210,7 @@ function auditLogJobs(services: Services): readonly Job[] {
   ]
 }
 
-/** Deletes what has served its time, and folds what was counted. */
+/** Jobs that delete expired rows and compact the counts of transactions. */
 function sweepJobs(services: Services): readonly Job[] {
   return [
     {
@@ -254,19 +254,20 @@ export function resolveJob(provider: Provider): string {
   return `requests.resolve.${provider}`
 }
 
-/** What one process asks one operator at the same time. */
+/** The checks of one process with one operator that are running. */
 interface DueRun {
   /** Requests that are being checked, at most `dueRequestsMax`. */
   underWay: Set<bigint>
-  /** The last look found at least as many due requests as there were free places. */
+  /** True if the last look found as many due requests as it could take: more may be due. */
   isMoreDue: boolean
 }
 
 /**
- * Takes as many due requests as there are free places and checks each by itself: none waits for another.
- * A place that becomes free is filled at once while more requests are due. An operator that cannot be reached
- * is asked again only at the next regular run: without calls to wait for, waking would empty the queue.
- * @returns true where places became free during the look and more requests are due
+ * Takes as many due requests as there are free slots and checks each on its own: no check waits for another.
+ * While more requests are due, a slot that becomes free is filled at once. If the operator could not be
+ * reached, the next regular run continues: such checks end at once, so that notifying after each of them
+ * would run through the whole queue.
+ * @returns true where more requests are due and slots became free during the look
  */
 async function resolveDue(services: Services, provider: Provider, dueRun: DueRun): Promise<boolean> {
   const { underWay } = dueRun
@@ -278,7 +279,8 @@ async function resolveDue(services: Services, provider: Provider, dueRun: DueRun
     underWay.add(request.id)
     const name = `check:${originOf(request)}`
     const check = () => singleFlight(services, name, () => checkRequest(services, request))
-    // A question that is under way may be older than what made this one due: it cannot answer for it.
+    // A check that already runs may have begun before this request became due, and miss the reason: wait for
+    // it, then check again.
     const before = services.inFlight.get(name)
     const checked = before ? before.then(check, check) : check()
     const end = (reached: boolean) => {
@@ -288,7 +290,7 @@ async function resolveDue(services: Services, provider: Provider, dueRun: DueRun
     checked.then(
       ({ reached }) => end(reached),
       (error: unknown) => {
-        services.log.error({ err: error }, 'a request could not be checked')
+        services.log.error({ err: error }, 'the check of a request to an operator failed')
         end(false)
       },
     )

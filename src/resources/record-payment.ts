@@ -4,7 +4,7 @@ import { type Many, shareStatement } from '../database/batch.ts'
 import { actorOf } from '../identity/actor.ts'
 import { type DailyLimit, dailyLimitOf, dailyLimitType, withinDailyLimit } from '../identity/daily-limit.ts'
 
-/** What each payment tells the statement that records it: who asks, what for, and the audit entry. */
+/** The arguments that each payment passes to the statement that records it, with its audit entry. */
 export const paymentTypes = {
   merchantId: 'int',
   apiKeyId: 'int',
@@ -19,13 +19,14 @@ export const paymentTypes = {
   recording: recordingType,
 } as const
 
-/** What each payment out tells it: also whose limit of the day it uses. */
+/** The arguments of a payment out: those of a payment, and the daily limit that it uses. */
 export const paymentOutTypes = { ...paymentTypes, dailyLimit: dailyLimitType } as const
 
 /**
- * Makes the verb that records payments out: those that arrive together share one statement, those of callers
- * with a limit of the day another one, because it fails as a whole where one caller is beyond its limit.
- * @throws DomainError LIMIT_EXCEEDED, by the verb
+ * Makes the function that records payments out. Payments that arrive together share one statement. Payments
+ * of callers with a daily limit share another one, because that statement fails as a whole when one caller
+ * exceeds its limit.
+ * @throws DomainError LIMIT_EXCEEDED, from the function that is made
  */
 export function recordsPaymentsOut<Item extends { merchantId: number }, Made>(
   record: Many<Item & { dailyLimit: DailyLimit | null }, Made>,

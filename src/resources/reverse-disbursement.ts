@@ -8,12 +8,14 @@ import { evidenceJson } from '../requests/outcome.ts'
 import type { RequestServices } from '../requests/subjects.ts'
 
 /**
- * Takes a disbursement back that its operator gave back, on the operator's own answer: what left is available
- * again. A deposit becomes `reversed`; a payout and a recipient stay paid, and say when it came back. Status,
- * movement, event and the end of the operator request are one commit; a repetition changes nothing.
+ * Reverses a disbursement after its operator confirmed that it gave the money back: the amount becomes
+ * available again. A deposit becomes `reversed`; a payout and a recipient stay paid and get a `reversed_at`.
+ * Status, ledger entry, event and the end of the operator request are one commit; a repetition changes
+ * nothing.
  *
- * Choice: what a refund gave back of a collection stays said of it, `reversed` included, and somebody is
- * called: the payer has the money no longer, and whether it is paid once more a person decides.
+ * Choice: when the disbursement was a refund, the status of the refunded collection stays as it is, also
+ * `reversed`. The function logs an error for the people who run the service: the payer no longer has the
+ * money, and a person must decide whether to pay the refund again.
  */
 export async function reverseDisbursement(
   services: RequestServices,
@@ -31,7 +33,7 @@ export async function reverseDisbursement(
   )
   if (moved && stands.refundOf !== null) {
     services.log.error({ about, refundOf: stands.refundOf }, 'an operator took back a refund')
-  } else if (moved) services.log.warn({ about }, 'an operator gave a disbursement back')
+  } else if (moved) services.log.warn({ about }, 'an operator reversed a disbursement')
   return { moved, status: stands.status }
 }
 
@@ -40,7 +42,7 @@ interface Item {
   evidence: Evidence
 }
 
-/** Gives back what was paid out; see reverse_disbursements.sql. */
+/** Reverses many disbursements; see reverse_disbursements.sql. */
 export const reverseDisbursements = sqlFunctionOfMany('reverse_disbursements', {
   each: { origin: 'text', evidence: 'jsonb' },
   takes: {},
@@ -55,7 +57,7 @@ const reverseMany = shareStatement(async (pool: Pool, items: readonly Item[]): P
   return (await reverseDisbursements(pool, reversals, {})).map(({ moved }) => moved)
 })
 
-/** Where the status of each kind stands. */
+/** The query that reads the status of each kind of disbursement. */
 const standings = {
   deposit: 'SELECT status, refund_of_id AS "refundOf" FROM transaction WHERE id = $1',
   payout: 'SELECT status, NULL AS "refundOf" FROM payout WHERE id = $1',
@@ -73,6 +75,6 @@ async function readStatus(
     values: [id],
   })
   const [row] = rows
-  if (!row) throw new Error(`${subject} ${id} is not there`)
+  if (!row) throw new Error(`${subject} ${id} does not exist`)
   return row
 }

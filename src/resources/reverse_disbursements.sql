@@ -1,5 +1,6 @@
--- Reverses disbursements that the operator gave back, on its own answer only, once: what left is available
--- again. A deposit becomes `reversed`; a payout stays `completed`, and says when it came back.
+-- Reverses disbursements after the operator itself confirmed that it gave the money back, each once: the
+-- amount becomes available again. A deposit becomes `reversed`; a payout stays `completed` and a recipient
+-- `success`, and both get a `reversed_at`.
 CREATE OR REPLACE FUNCTION reverse_disbursements(origins text[], evidences jsonb[])
   RETURNS TABLE (ordinal int, moved boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp

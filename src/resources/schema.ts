@@ -27,10 +27,10 @@ import './transactions/money-out-schema.ts'
 import './webhooks/schema.ts'
 import './webhooks/events-schema.ts'
 
-/** All resources, one schema: the core that GraphQL, subscriptions and REST share. */
+/** The schema of all resources, which GraphQL, subscriptions and REST share. */
 export const schema = builder.toSchema({ directives: [...specifiedDirectives, ...accessDirectives] })
 
-/** The same without what only a sandbox can do: in production it does not exist. */
+/** Returns the schema without the operations of the sandbox, which do not exist in production. */
 export function productionSchema(): GraphQLSchema {
   return mapSchema(schema, {
     [MapperKind.ROOT_FIELD]: (_field, name) => (name.startsWith('sandbox') ? null : undefined),

@@ -9,14 +9,14 @@ import {
 } from '../requests/outcome.ts'
 import type { RequestServices } from '../requests/subjects.ts'
 
-/** What stands after the outcome of a payment out was brought. */
+/** The state of a payment out after an outcome was applied. */
 interface Settlement<Status> {
-  /** Whether this call moved it. */
+  /** True if this call changed the status. */
   moved: boolean
   status: Status
 }
 
-/** One payment out and its outcome, as the function that settles its kind takes it. */
+/** One payment out and its outcome, in the form that the function of its kind takes. */
 type Ended<Status> = { id: bigint; toStatus: Status } & ArgumentsOf<typeof outcomeTypes>
 
 type Settle<Status> = (
@@ -26,12 +26,13 @@ type Settle<Status> = (
 ) => Promise<Settlement<Status>>
 
 /**
- * Makes the verb that brings a payment out its outcome: the one code path that ends one, whoever learned it.
- * Paid, its money leaves what was set aside, at most that much; refused, all of it is free again. Status,
- * movements, event and the end of the operator request are one commit; a repetition changes nothing.
- * @param kind.cause what the log calls it: `payout`, of `payout:7`
- * @param kind.becomes the status that each outcome gives it
- * @param kind.paceMs outcomes that come within this time share a statement
+ * Makes the function that applies an outcome to a payment out. It is the only code path that ends one, for
+ * outcomes of a call, of a callback and of a check alike. A paid amount leaves the reserve, at most the
+ * amount that was reserved; after a refusal the whole amount is available again. Status, ledger entries,
+ * event and the end of the operator request are one commit; a repetition changes nothing.
+ * @param kind.origin the kind in the names of the ledger and the logs: `payout` in `payout:7`
+ * @param kind.becomes the status that each outcome leads to
+ * @param kind.paceMs outcomes that arrive within this time, in ms, share a statement
  */
 export function settlesPaymentsOut<Status extends string>(kind: {
   origin: string

@@ -12,8 +12,9 @@ import { settleDeposit } from './transactions/settle-deposit.ts'
 import { transactionStates } from './transactions/states.ts'
 
 /**
- * Every kind of thing that is asked of an operator (`requests/`). A disbursement is owed: it is sent until it
- * is known, whatever its age.
+ * The kinds of subject of a request to an operator, each with its rules (see `requests/`). A disbursement has
+ * no maximum age after which it is no longer sent again when the operator has no record of it: the merchant
+ * owes it.
  */
 export const subjects: Subjects = {
   collection: {

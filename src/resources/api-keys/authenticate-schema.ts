@@ -81,7 +81,7 @@ builder.mutationField('authenticate', (t) =>
   }),
 )
 
-/** Whatever comes of it, the answer's headers say how many tries are left. */
+/** Exchanges an API key for a token. The headers say how many tries are left, also when it fails. */
 async function authenticate(
   ctx: Context,
   input: {
@@ -112,7 +112,7 @@ async function authenticate(
   }
 }
 
-/** A token that is not on record is handed to nobody. */
+/** Records a new token in the audit log. The caller receives the token only after that has succeeded. */
 function recordToken(
   ctx: Context,
   { merchantId, apiKeyId, scopes, expiresAt, keyLimits }: ExchangeResult,

@@ -14,7 +14,7 @@ import { limits } from '../../shared/limits.ts'
 import { asIssuer, checkGrants } from './issue.ts'
 import { recordAccess } from '../../identity/record-access.ts'
 
-/** How far ahead an API key may expire. Choice. */
+/** The longest life of an API key: ten years. Choice. */
 const apiKeyLifetimeMaxMs = 10 * 366 * 24 * 3_600_000
 const apiKeyNameLengthMax = 100
 
@@ -33,12 +33,14 @@ export const createApiKeyInput = z.object({
 type CreateApiKeyInput = z.input<typeof createApiKeyInput>
 
 /**
- * Gives the merchant another API key, and tells of it (`api_key_created`). It grants nothing that its maker
- * does not hold, and one that an API key makes ends no later than that.
- * @param raw.expiresAt machine time; as long as its maker, or for ever, where left out
- * @param raw.limits what its tokens are limited to, for ever (see `KeyLimitSet`)
- * @returns both halves, at the only moment when the secret one is known
- * @throws DomainError INVALID_INPUT, FORBIDDEN, STATE_CONFLICT where there are too many, UNAUTHENTICATED
+ * Creates another API key for the merchant and emits `api_key_created`. The key grants no scope that its
+ * issuer does not hold. A key that an API key issues expires no later than that API key.
+ * @param raw.expiresAt real time, not the sandbox's clock; left out, the key expires with the API key that
+ *   issues it, or never
+ * @param raw.limits the limits of its tokens, which never change (see `KeyLimitSet`)
+ * @returns both halves of the key; the secret half cannot be read again later
+ * @throws DomainError INVALID_INPUT, FORBIDDEN, STATE_CONFLICT where the merchant has too many keys,
+ *   UNAUTHENTICATED
  * @see decisions: Authentication
  */
 export async function createMerchantKey(ctx: Context, raw: CreateApiKeyInput): Promise<IssuedKey> {
@@ -68,7 +70,11 @@ export async function createMerchantKey(ctx: Context, raw: CreateApiKeyInput): P
   })
 }
 
-/** Nobody else adds one at the same time. */
+/**
+ * Refuses a key beyond the maximum. The count stays exact: `asIssuer` holds the lock on the account's access,
+ * so that no other transaction adds a key at the same time.
+ * @throws DomainError STATE_CONFLICT
+ */
 async function checkCount(tx: PoolClient, merchantId: number): Promise<void> {
   const { rowCount } = await tx.query(
     `SELECT FROM api_key WHERE merchant_id = $1 AND revoked_at IS NULL
@@ -80,7 +86,7 @@ async function checkCount(tx: PoolClient, merchantId: number): Promise<void> {
   throw new DomainError('STATE_CONFLICT', message)
 }
 
-/** Tells the log of a new pair. */
+/** Emits `api_key_created` for a key that was created or regenerated. */
 export async function emitCreated(
   tx: PoolClient,
   ctx: Context,

@@ -7,18 +7,18 @@ import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { locks } from '../../database/locks.ts'
 
-/** Who makes or changes a key, as it stands at this moment. */
+/** The caller that creates or changes an API key, as the database knows it at this moment. */
 export interface Issuer {
-  /** Of an API key that expires: what it makes ends no later. Of a person always null. */
+  /** The expiry of the calling API key: no key that it issues expires later; null for a person. */
   expiresAt: Date | null
-  /** The person: who signed in, or whom the calling key was issued to. */
+  /** The member who signed in, or the member to whom the calling key was issued; null where unknown. */
   memberId: number | null
 }
 
 /**
- * Runs `work` in a transaction that begins once nobody else changes the access to the account, and in which
- * the caller still has it: whose key was taken away makes none that lives on.
- * @throws DomainError RATE_LIMITED, UNAUTHENTICATED, ACCOUNT_INACTIVE, and whatever `work` throws
+ * Runs `work` in a transaction that holds the lock on the access to the account, after checking that the
+ * caller's credential is still valid: a caller whose key was revoked cannot issue a key that stays valid.
+ * @throws DomainError RATE_LIMITED, UNAUTHENTICATED, ACCOUNT_INACTIVE, and every error of `work`
  */
 export async function asIssuer<Result>(
   ctx: Context,
@@ -29,7 +29,8 @@ export async function asIssuer<Result>(
   const done = await transact(
     asPlatform(ctx, 'changes API keys of the merchant that the token names'),
     async (tx) => {
-      // The lock of those who end access (see `end_access`): their statement before ours, or after it.
+      // The transactions that end access take the same lock (see `end_access`): each of them runs either
+      // before this one or after it.
       await tx.query('SELECT pg_advisory_xact_lock($1, $2)', [locks.access, merchantId])
       const { rows } = await tx.query<Issuer>(issuerSql, [apiKeyId, merchantId, apiKeyVersion])
       return rows[0] ? { result: await work(tx, rows[0]) } : null
@@ -47,8 +48,8 @@ const issuerSql = `
     AND coalesce(k.expires_at > now(), true) AND m.status = 'active'`
 
 /**
- * A key grants nothing that its maker does not hold. Who is limited makes none: two of them would allow twice
- * as much as one.
+ * Refuses scopes that the caller does not hold. Refuses also every caller with limits: two keys with the same
+ * limits would allow twice as much as one.
  * @throws DomainError FORBIDDEN
  */
 export function checkGrants(ctx: Context, scopes: readonly string[]): void {

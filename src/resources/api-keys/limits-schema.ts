@@ -15,7 +15,7 @@ const description = {
     'IP addresses and CIDR ranges from which it can be used. The whitelist of the account applies too.',
 } satisfies Record<keyof KeyLimitSet, string>
 
-/** What a key or a token is limited to. */
+/** The limits of an API key or token, as the API returns them. */
 export const KeyLimits = builder.objectRef<KeyLimitSet>('KeyLimits').implement({
   description: 'Limits of an API key or token. A limit that is null does not apply.',
   fields: (t) => ({
@@ -39,7 +39,7 @@ export const KeyLimits = builder.objectRef<KeyLimitSet>('KeyLimits').implement({
   }),
 })
 
-/** The same as a wish. */
+/** The same limits as input. */
 export const KeyLimitsInput = inputOf('KeyLimitsInput', keyLimitsInput, {
   description: 'Limits for an API key or token. A limit that is left out does not apply.',
   fields: {

@@ -8,10 +8,11 @@ import { asIssuer, checkGrants, type Issuer } from './issue.ts'
 import { recordAccess } from '../../identity/record-access.ts'
 
 /**
- * Replaces both halves of a key. The old pair and every token made from it are dead at once for money, and
- * within a second for all else, on every node. The log tells of it (`api_key_created`, and `security_alert`).
- * Whoever does it receives what the key grants, and so must hold it.
- * @throws DomainError NOT_FOUND where it does not live, FORBIDDEN, UNAUTHENTICATED
+ * Replaces both halves of an API key. The old pair and every token made from it become invalid at once for
+ * payments, and within a second for all other requests, on every node. The event log gets `api_key_created`
+ * and `security_alert`. The caller must hold every scope of the key, because the caller receives the new
+ * secret.
+ * @throws DomainError NOT_FOUND where the key is revoked, expired or unknown, FORBIDDEN, UNAUTHENTICATED
  * @see decisions: Authentication
  */
 export async function regenerateMerchantKey(ctx: Context, apiKeyId: number): Promise<IssuedKey> {
@@ -44,13 +45,13 @@ export async function regenerateMerchantKey(ctx: Context, apiKeyId: number): Pro
     return made
   })
   ctx.access.credentials.forget(apiKeyId)
-  // Written down outside of the database before the caller relies on it: a restore must not revive the old
-  // secret.
+  // Record the change outside the database before the caller relies on it: a restored backup must not make
+  // the old secret valid again.
   await ctx.restores.record()
   return issued
 }
 
-/** @throws DomainError FORBIDDEN */
+/** Refuses to regenerate a key that expires later than the calling key. @throws DomainError FORBIDDEN */
 function checkLife(issuer: Issuer, expiresAt: Date | null): void {
   if (!issuer.expiresAt || (expiresAt && expiresAt <= issuer.expiresAt)) return
   throw new DomainError('FORBIDDEN', 'An API key cannot regenerate a key that expires after it.')

@@ -5,8 +5,8 @@ import type { Context } from '../../context.ts'
 import { asIssuer } from './issue.ts'
 
 /**
- * Ends a key and its tokens for ever: at once for money, within a second for all else. Doing it again changes
- * nothing. Also the key that calls can be ended.
+ * Revokes an API key and its tokens for ever: at once for payments, within a second for all other requests.
+ * A repetition changes nothing. The calling key can revoke itself.
  * @throws DomainError NOT_FOUND, UNAUTHENTICATED
  */
 export async function revokeMerchantKey(ctx: Context, apiKeyId: number): Promise<number> {
@@ -17,7 +17,8 @@ export async function revokeMerchantKey(ctx: Context, apiKeyId: number): Promise
     ),
   )
   ctx.access.credentials.forget(apiKeyId)
-  // Written down outside of the database before the caller relies on it: a restore must not revive the key.
+  // Record the revocation outside the database before the caller relies on it: a restored backup must not
+  // make the key valid again.
   await ctx.restores.record()
   return apiKeyId
 }

@@ -18,7 +18,7 @@ const keyIdOf = (id: string) => readSmallId('ApiKey', id)
 
 const ApiKey = builder.prismaNode('ApiKey', {
   id: { field: 'id' },
-  // Only what is asked for: no request reads a secret's hash.
+  // Select only the requested columns: no request reads the hash of a secret.
   select: { id: true },
   findUnique: (id, ctx) => ({ ...mine(ctx), id: keyIdOf(id) }),
   nullable: true,

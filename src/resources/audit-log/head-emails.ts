@@ -6,7 +6,7 @@ import { writeEmail } from '../team/emails.ts'
 import { locks } from '../../database/locks.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 
-/** Notes up to where merchants are told, and gives what to tell them. */
+/** Takes the merchants who are due an e-mail, records it, and returns the contents; see the SQL file. */
 const takeDue = sqlFunction('take_due_audit_emails', {
   takes: { most: 'int' },
   gives: {
@@ -22,16 +22,16 @@ const takeDue = sqlFunction('take_due_audit_emails', {
 })
 
 /**
- * Writes the daily letters: each merchant whose audit log has grown since the last one is told its head, at
- * most once a day (UTC). Of a log that is new the first letter comes on the next day. It goes to the address
- * for notifications, else to every owner.
- * @returns whether more merchants wait for theirs
+ * Writes the daily e-mails with the head of the audit log: one to each merchant whose log has grown since the
+ * last e-mail, at most once a day (UTC). The first e-mail of a new log comes on the next day. An e-mail goes
+ * to the address for notifications, or else to every owner.
+ * @returns true where more merchants may be due
  */
 export async function writeHeadEmails(
   services: Pick<Services, 'database' | 'access' | 'config'>,
 ): Promise<boolean> {
   const { database, access, config } = services
-  // Letters that nobody can send would only pile up.
+  // Without a mail server or folder no e-mail can be sent: do not let them pile up.
   if (config.mail.smtpUrl === null && config.mail.folder === null) return false
   return transact(asPlatform({ database }, 'a job works for all merchants'), async (tx) => {
     const { rows } = await tx.query<{ free: boolean }>('SELECT pg_try_advisory_xact_lock($1) AS free', [

@@ -7,7 +7,7 @@ import { type PageConnection, connect, edgeOf, type PageArgs, readPage } from '.
 
 const word = text({ min: 1, max: 100 })
 
-/** Which entries a page shows. */
+/** The filter of a page of entries. */
 export const auditFilterInput = z.object({
   actor: word.nullish(),
   operation: word.nullish(),
@@ -22,7 +22,7 @@ interface AuditPage extends PageArgs {
 }
 
 /**
- * A page of the audit log of the caller's merchant, newest first.
+ * Reads a page of the audit log of the caller's merchant, newest entry first.
  * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
  */
 export async function listAuditLog(

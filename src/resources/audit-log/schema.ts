@@ -7,7 +7,7 @@ import { connectionType } from '../../graphql/connection.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { listAuditLog, auditFilterInput } from './list.ts'
 
-/** Entries that one request follows; whoever has more goes on from there. */
+/** The number of entries that one request verifies. The client continues a longer log from the last one. */
 const auditVerifyMax = 20_000
 
 const Entry = builder.prismaObject('AuditEntry', {

@@ -4,7 +4,7 @@ import { limits } from '../../shared/limits.ts'
 import { parsePhone } from '../../shared/phone.ts'
 import { type PayoutMethod, payoutMethods } from '../../shared/providers.ts'
 
-/** Where a beneficiary is paid. */
+/** The account to which a beneficiary is paid. */
 interface Destination {
   account: string
   paymentMethod: PayoutMethod
@@ -16,8 +16,8 @@ export const destinationFields = {
 }
 
 /**
- * What else an account must be, once the method is known (decisions: Endpoints). A misfit is told beside what
- * is wrong with other fields.
+ * The check that an account fits its payment method (decisions: Endpoints). It runs when both are valid on
+ * their own, so that its problem is reported together with the problems of other fields.
  */
 export const fits = [
   (destination: Destination) => problemOf(destination) === null,
@@ -33,12 +33,13 @@ export const fits = [
   },
 ] as const
 
-/** An account and its method, as they are stored: a number of an operator in E.164. */
+/** The input schema of an account and its method, which returns the stored form: mobile numbers in E.164. */
 export const destinationInput = z
   .object(destinationFields)
   .refine(...fits)
   .transform(asStored)
 
+/** Returns the destination in its stored form: a mobile number in E.164, a bank account as it was typed. */
 export function asStored<T extends Destination>(destination: T): T {
   if (destination.paymentMethod === 'BankTransfer') return destination
   return { ...destination, account: parsePhone(destination.account) ?? destination.account }

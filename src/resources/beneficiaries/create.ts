@@ -10,7 +10,7 @@ import { asStored, fits, destinationFields } from './account.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 import type { PayoutMethod } from '../../shared/providers.ts'
 
-/** What a beneficiary is to the merchant (specification: Beneficiary). */
+/** The relations of a beneficiary to the merchant (specification: Beneficiary). */
 export const beneficiaryCategories = ['supplier', 'employee', 'partner', 'customer'] as const
 
 export const beneficiaryFields = {
@@ -38,9 +38,10 @@ const insertBeneficiary = sqlFunction('create_beneficiary', {
 })
 
 /**
- * Saves somebody whom the merchant pays. Two with one account are two.
- * @param raw.account a mobile number of Mali, kept as E.164; of a bank 5 to 34 characters, kept as they are
- * @param raw.category customer where left out
+ * Saves a beneficiary of the merchant. Two beneficiaries may have the same account.
+ * @param raw.account a mobile number of Mali, stored as E.164; or a bank account of 5 to 34 characters,
+ *   stored as it is
+ * @param raw.category `customer` where left out
  * @throws DomainError INVALID_INPUT
  * @see specification: Beneficiaries
  */
@@ -64,7 +65,7 @@ export async function createBeneficiary(ctx: Context, raw: CreateBeneficiaryInpu
     return id
   })
   if (made !== null) return { id: made }
-  // The same request made it when it was first begun.
+  // An earlier try of the same request created the beneficiary.
   const known = await ctx.database.prisma.beneficiary.findFirst({ where: { ...mine(ctx), madeFor } })
   invariant(known, 'what one operation made is there')
   return known

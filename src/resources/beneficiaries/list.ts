@@ -5,7 +5,7 @@ import { oneOf, readInput, truth } from '../../shared/input.ts'
 import { payoutMethods } from '../../shared/providers.ts'
 import { beneficiaryCategories } from './create.ts'
 
-/** Which beneficiaries a list shows (specification: Beneficiaries; decisions: Endpoints). */
+/** The filter of a list of beneficiaries (specification: Beneficiaries; decisions: Endpoints). */
 export const beneficiaryFilterInput = z.object({
   category: oneOf(beneficiaryCategories).nullish(),
   paymentMethod: oneOf(payoutMethods).nullish(),
@@ -14,7 +14,7 @@ export const beneficiaryFilterInput = z.object({
 type BeneficiaryFilter = z.input<typeof beneficiaryFilterInput>
 
 /**
- * The rows that a filter means: always of the caller's merchant only.
+ * Returns the condition of a filter for Prisma. It selects only rows of the caller's merchant.
  * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
  */
 export function beneficiariesWhere(ctx: Context, raw: BeneficiaryFilter | null | undefined) {

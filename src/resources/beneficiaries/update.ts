@@ -21,9 +21,9 @@ export const updateBeneficiaryInput = z.object({
 type UpdateBeneficiaryInput = z.input<typeof updateBeneficiaryInput>
 
 /**
- * Changes what is given of a beneficiary, and leaves the rest as it is. Account and method are judged
- * together, as they will be. Payouts that were made keep what they paid.
- * @throws DomainError INVALID_INPUT, NOT_FOUND, OVERLOADED where others change it all the while
+ * Changes the given fields of a beneficiary and keeps the others. The new account and the new method are
+ * checked together, a missing one with its stored value. Existing payouts keep their account and method.
+ * @throws DomainError INVALID_INPUT, NOT_FOUND, OVERLOADED where other requests change it at every try
  * @see specification: Beneficiaries; decisions: Endpoints
  */
 export async function updateBeneficiary(
@@ -43,7 +43,8 @@ export async function updateBeneficiary(
       ...given,
       ...(judged && readInput(destinationInput, { ...destination, ...given })),
     }
-    // What was judged together is written only while it is so: another change may have come in between.
+    // The update applies only while the stored account and method are those that were checked: another
+    // request may have changed them since.
     const isChanged = await transact({ pool: ctx.database.merchantPool }, (tx) =>
       recordedChange(tx, recordingOf(ctx, 'updateBeneficiary'), ['beneficiary', before.id], () =>
         changeBeneficiary(tx, {
@@ -81,5 +82,8 @@ const changeBeneficiary = sqlFunction('update_beneficiary', {
   gives: 'boolean?',
 })
 
-/** Each try that fails means that another's change was made: as many as may be under way at once. */
+/**
+ * The maximum number of tries: as many as there may be requests at once. Each failed try means that another
+ * request changed the beneficiary.
+ */
 const triesMax = 200

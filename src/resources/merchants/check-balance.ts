@@ -11,11 +11,11 @@ import type { Xof } from '../../shared/money.ts'
 import type { Provider } from '../../shared/providers.ts'
 
 /**
- * Asks an operator for the float that it holds, and records the question as a transaction `balance_check` of
+ * Asks an operator for the float that it holds, and records the request as a transaction `balance_check` of
  * amount 0.
  * @returns whole XOF
- * @throws DomainError FORBIDDEN for whoever only reads, INVALID_INPUT where the operator is not connected,
- *   OPERATOR_UNREACHABLE (recorded as failed)
+ * @throws DomainError FORBIDDEN for a caller with a read-only role, INVALID_INPUT where the operator is not
+ *   connected, OPERATOR_UNREACHABLE (recorded as failed)
  */
 export async function checkBalance(ctx: Context, provider: Provider): Promise<Xof> {
   const { merchantId, readsOnly } = actorOf(ctx)
@@ -30,7 +30,7 @@ export async function checkBalance(ctx: Context, provider: Provider): Promise<Xo
     deadline: new Date(Date.now() + limits.operatorQueryDeadlineMs),
     priority: 'interactive',
     record: ({ status, error, durationMs }) =>
-      ctx.log.debug({ provider, status, error, durationMs }, 'operator balance asked'),
+      ctx.log.debug({ provider, status, error, durationMs }, 'asked an operator for its balance'),
   })
   const known = outcome.kind === 'ok'
   const reference = `bc_${randomBytes(16).toString('hex')}`

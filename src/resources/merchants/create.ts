@@ -14,7 +14,7 @@ import type { Xof } from '../../shared/money.ts'
 import type { Secret } from '../../shared/secret.ts'
 import { locks } from '../../database/locks.ts'
 
-/** Why this looks past row-level security. */
+/** The reason why these functions bypass row-level security. */
 const reason = 'an administrator creates merchants'
 
 export const merchantInput = z.object({ name: text({ min: 1, max: limits.merchantNameLengthMax }) })
@@ -39,9 +39,9 @@ export async function createMerchant(
 }
 
 /**
- * Opens the sandbox's first merchant and funds it, where there is none yet; of several processes that start
- * at once, one does.
- * @returns null where there are merchants already
+ * Opens and funds the first merchant of a sandbox if the sandbox has no merchant. When several processes
+ * start at once, only one of them opens it.
+ * @returns null where a merchant exists already
  */
 export async function createFirstMerchant(
   services: Pick<Services, 'database' | 'access'>,

@@ -6,8 +6,8 @@ import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 
 /**
- * Ends a merchant's access: every key and every token of it, within a second on every node. Payments under
- * way are still settled: the money is the customer's until then and the merchant's after.
+ * Ends a merchant's access: every key and token becomes invalid within a second on every node. Payments that
+ * are under way are still settled: until then the money belongs to the customer, afterwards to the merchant.
  * @throws DomainError NOT_FOUND
  */
 export async function deactivateMerchant(

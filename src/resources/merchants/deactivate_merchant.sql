@@ -1,4 +1,4 @@
--- Ends a merchant's access. False where there is no such merchant.
+-- Ends a merchant's access. @returns false where there is no such merchant
 CREATE OR REPLACE FUNCTION deactivate_merchant(merchant int) RETURNS boolean LANGUAGE sql
   SET search_path = public, pg_temp AS $$
   WITH ended AS (

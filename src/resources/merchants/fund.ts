@@ -10,7 +10,7 @@ import { DomainError } from '../../shared/errors.ts'
 import { amount, readInput } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 
-/** Why this looks past row-level security. */
+/** The reason why this function bypasses row-level security. */
 const reason = 'an administrator, or the owner of a sandbox, names the merchant'
 
 export const fundInput = z.object({ amount: amount({ min: 1, max: limits.fundAmountMaxXof }) })
@@ -18,9 +18,9 @@ export const fundInput = z.object({ amount: amount({ min: 1, max: limits.fundAmo
 /**
  * Credits a sandbox merchant through the ledger, from the account `funding`.
  * @param raw.amount whole XOF
- * @param options.id what is given under the same id is given once
- * @param options.recording who does it; left out, the platform
- * @returns the balance after it
+ * @param options.id the id of the funding: a repetition with the same id credits nothing
+ * @param options.recording the actor for the audit log; left out, the platform
+ * @returns the balance afterwards
  * @throws DomainError INVALID_INPUT, NOT_FOUND
  */
 export async function fundMerchant(

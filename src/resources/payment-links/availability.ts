@@ -1,11 +1,11 @@
 import { mine } from '../../identity/actor.ts'
 import { type Context, loader } from '../../context.ts'
 
-/** Whether somebody may begin to pay by a link, and why not (decisions: Endpoints). */
+/** The availability of a link: `open` if a payer may begin to pay, else the reason (decisions: Endpoints). */
 export const availabilities = ['open', 'expired', 'exhausted', 'inactive'] as const
 export type LinkAvailability = (typeof availabilities)[number]
 
-/** Of a link, what says whether it can be paid by. */
+/** The fields of a link that decide whether a payer may begin to pay. */
 interface LinkUse {
   isActive: boolean
   expiresAt: Date | null
@@ -15,9 +15,9 @@ interface LinkUse {
 }
 
 /**
- * As the statement that begins a payment judges (`link_availability`): an open attempt holds a place, for ten
- * minutes at most.
- * @param freeInMs when a place becomes free at the latest, where open attempts hold all of them; else null
+ * Returns the availability of a link, by the same rules as the statement that begins a payment
+ * (`link_availability`): an open attempt holds a slot for at most ten minutes.
+ * @param freeInMs ms until a slot becomes free at the latest, where open attempts hold all slots; else null
  */
 export function availabilityOf(link: LinkUse, freeInMs: number | null, now: Date): LinkAvailability {
   const { isActive, expiresAt, usageLimit, usageCount } = link
@@ -26,12 +26,15 @@ export function availabilityOf(link: LinkUse, freeInMs: number | null, now: Date
   return freeInMs !== null || (usageLimit !== null && usageCount >= usageLimit) ? 'exhausted' : 'open'
 }
 
-/** Of a link `l`: when a place becomes free at the latest, in ms, where open attempts hold all of them. */
+/** SQL for a link `l`: ms until a slot becomes free at the latest where open attempts hold all; else null. */
 export const freeInMsSql = `CASE WHEN l.usage_count + l.open_count >= l.usage_limit THEN
   ceil(extract(epoch FROM link_slots_free_at(l.id, l.usage_limit - l.usage_count, service_now())
     - service_now()) * 1000)::int END`
 
-/** Whether a link can be paid by, for its merchant. More is read only where its places may all be held. */
+/**
+ * Returns the availability of a link to its merchant. It reads the open attempts only where they may hold all
+ * slots.
+ */
 export async function readAvailability(
   ctx: Context,
   link: LinkUse & { id: number },

@@ -1,6 +1,7 @@
--- Records an attempt to pay by a link, and the intent to ask the operator: as `collect_many`, for whom the
--- link stands in for an API key. It holds a place of the link, or is not made. The amount is that of the link
--- at this moment, and frozen from then on: whoever was shown another one hears so (`changed`).
+-- Records an attempt to pay by a link, and the request to the operator, as `collect_many` does for a caller
+-- with an API key. An attempt needs a free slot of the link; without one it is not recorded. The amount is
+-- that of the link at this moment and never changes afterwards; a payer who was shown another amount gets the
+-- outcome `changed`.
 CREATE OR REPLACE FUNCTION collect_by_link(
   link int, operator provider, phone text, shown bigint, reference text, request jsonb, lifetime_ms bigint,
   fence_ms bigint, first_check_ms bigint, asked_max int[] DEFAULT '{}', asked_ms bigint[] DEFAULT '{}',
@@ -20,7 +21,7 @@ DECLARE
   waits text;
   known boolean := EXISTS (SELECT FROM operator_orphan o WHERE o.correlation_id = identity);
 BEGIN
-  -- Before all else, so that nobody waits here who holds anything.
+  -- Take these locks first: a transaction that waits here must not hold locks for which others wait.
   PERFORM pg_advisory_xact_lock(72707378, hashtext(phone));
   PERFORM pg_advisory_xact_lock_shared(72707373, l.merchant_id) FROM payment_link l WHERE l.id = link;
   SELECT l.* INTO used FROM payment_link l JOIN merchant m ON m.id = l.merchant_id AND m.status = 'active'
@@ -44,7 +45,8 @@ BEGIN
       OFFSET CASE WHEN used.usage_limit IS NULL THEN 100 ELSE least(100,
         greatest(3, used.usage_limit / 10)) END - 1);
   END IF;
-  -- In each window the oldest of as many as it lets pass: one more may come when that one has left it.
+  -- Each window allows `most` unpaid attempts. Where a window is full, the next attempt is allowed when the
+  -- oldest of the `most` newest attempts leaves the window.
   IF free_at IS NULL THEN
     waits := 'asked';
     free_at := (

@@ -11,7 +11,7 @@ import { invariant } from '../../shared/invariant.ts'
 import { limits } from '../../shared/limits.ts'
 import { makeSlug, slug } from './slug.ts'
 
-/** Texts of a payment link, and how often it may be paid (decisions: Endpoints). */
+/** The longest texts of a payment link, and its highest usage limit (decisions: Endpoints). */
 const linkTitleLengthMax = 200
 const linkDescriptionLengthMax = 1_000
 const linkUsageLimitMax = 1_000_000_000
@@ -27,14 +27,14 @@ export const linkFields = {
   expiresAt: time.nullish(),
 }
 
-/** What a payment link takes (specification: POST /payment-links). */
+/** The input of a new payment link (specification: POST /payment-links). */
 export const createLinkInput = z.object({ ...linkFields, urlSlug: slug.nullish() })
 export type CreateLinkInput = z.input<typeof createLinkInput>
 
 /**
- * Makes a page that anyone can pay on.
- * @param raw.amount whole XOF, 100 to 1,000,000; left out, the payer types it
- * @param raw.urlSlug its name in addresses, one of each in the whole service; made where left out
+ * Creates a payment link: a page on which anyone can pay the merchant.
+ * @param raw.amount whole XOF, 100 to 1,000,000; left out, the payer types the amount
+ * @param raw.urlSlug the name of the link in its address, unique in the service; generated where left out
  * @throws DomainError INVALID_INPUT, SLUG_TAKEN
  * @see specification: POST /payment-links
  */
@@ -64,7 +64,7 @@ export async function createLink(ctx: Context, raw: CreateLinkInput): Promise<{ 
   } catch (error) {
     const isTaken = error instanceof pg.DatabaseError && error.constraint === 'payment_link_url_slug_key'
     if (!isTaken) throw error
-    // Begun again, the request finds its own link, whose slug is taken by it.
+    // The slug may be taken by the link that an earlier try of this request created.
     const own = madeFor && (await madeBefore(ctx, madeFor))
     if (own) return own
     throw new DomainError('SLUG_TAKEN')
@@ -94,7 +94,7 @@ function madeBefore(ctx: Context, madeFor: string): Promise<{ id: number } | nul
   return ctx.database.prisma.paymentLink.findFirst({ where: { ...mine(ctx), madeFor }, select: { id: true } })
 }
 
-/** @throws DomainError INVALID_INPUT */
+/** Refuses an expiry that is not in the future. @throws DomainError INVALID_INPUT */
 export function checkExpiry(expiresAt: Date | null | undefined, now: Date): void {
   if (!expiresAt || expiresAt > now) return
   throw invalidInput([{ field: 'expiresAt', message: 'must be in the future' }])

@@ -1,4 +1,4 @@
--- Makes a payment link. @returns its id; null where this effect made one before
+-- Creates a payment link. @returns its id; null where an earlier try of the same request created the link
 CREATE OR REPLACE FUNCTION create_payment_link(
   merchant int, title text, description text, amount bigint, slug text, usage_limit int,
   expires_at timestamptz, operation_id text, at timestamptz

@@ -9,20 +9,20 @@ import type { TransactionStatus } from '../transactions/states.ts'
 import { type LinkAvailability, availabilityOf, freeInMsSql } from './availability.ts'
 import { slug as slugSchema } from './slug.ts'
 
-/** Why this looks past row-level security. */
+/** The reason why these functions bypass row-level security. */
 const reason = 'a payer is not signed in: the slug is the credential'
 
-/** A link as whoever is to pay by it sees it. */
+/** A payment link as its payer sees it. */
 export interface PublicLink {
   id: number
   slug: string
   merchantName: string
   title: string
   description: string | null
-  /** Null: the payer types it. */
+  /** The amount to pay; null where the payer types it. */
   amount: Xof | null
   availability: LinkAvailability
-  /** Where open attempts hold all its places: when one becomes free at the latest. Null otherwise. */
+  /** Ms until a slot becomes free at the latest, where open attempts hold all slots; else null. */
   freeInMs: number | null
 }
 
@@ -35,8 +35,9 @@ interface Row extends Omit<PublicLink, 'availability'> {
 }
 
 /**
- * The link of that name, whosever it is: null where there is none, or its merchant is no longer active. As it
- * stands after the call: who asks while others are being read waits for the next reading.
+ * Finds the link with this slug, of any merchant; null where there is none, or where its merchant is not
+ * active. The link is read after the call: a caller that arrives while the statement runs waits for the next
+ * statement.
  */
 export async function findPublicLink(ctx: Context, slug: string): Promise<PublicLink | null> {
   if (!slugSchema.safeParse(slug).success) return null
@@ -48,8 +49,8 @@ export async function findPublicLink(ctx: Context, slug: string): Promise<Public
 }
 
 /**
- * The inner SELECT hides from PostgreSQL how many there are: for one or two it would plan each reading anew,
- * which takes longer than to read.
+ * Reads many links in one statement. The inner SELECT hides the number of slugs from PostgreSQL: for one or
+ * two slugs PostgreSQL would plan every execution anew, which takes longer than the execution.
  */
 const findMany = shareStatement(async (pool: Pool, slugs: readonly string[]) => {
   const { rows } = await pool.query<Row>({
@@ -65,19 +66,19 @@ const findMany = shareStatement(async (pool: Pool, slugs: readonly string[]) => 
   return slugs.map((slug) => found.get(slug) ?? null)
 })
 
-/** An attempt to pay, as its payer sees it. */
+/** A payment as its payer sees it. */
 export interface PayerPayment {
   id: bigint
   merchantId: number
   merchantName: string
-  /** Of the link that it is paid by; null where its merchant asked for it. */
+  /** The slug of the link that it is paid by; null where its merchant requested it without a link. */
   slug: string | null
-  /** Of the link, or what the merchant wrote. */
+  /** The title of the link, or the description that the merchant wrote. */
   title: string | null
   reference: string
-  /** What was paid where it is known, else what was asked. */
+  /** The paid amount where it is known, else the requested amount. */
   amount: Xof
-  /** What refunds gave back of it. */
+  /** The sum of its refunds. */
   refunded: Xof
   provider: Provider
   phone: string
@@ -100,7 +101,7 @@ const payerPayment = `SELECT t.id, t.merchant_id AS "merchantId", m.name AS "mer
   FROM transaction t JOIN merchant m ON m.id = t.merchant_id
     LEFT JOIN payment_link l ON l.id = t.payment_link_id`
 
-/** The attempt to pay by a link of that reference: its 128 random bits are the credential. */
+/** Finds a payment by a link, by its reference: the 128 random bits of the reference are the credential. */
 export async function findLinkPayment(
   ctx: Context,
   slug: string,
@@ -115,7 +116,7 @@ export async function findLinkPayment(
   return rows[0] ?? null
 }
 
-/** The collection whose receipt has that address, however it was asked for. */
+/** Finds the collection of a receipt by the token in the receipt's address, paid by a link or not. */
 export async function findReceipt(ctx: Context, token: string): Promise<PayerPayment | null> {
   const id = readReceipt(ctx, token)
   if (id === null) return null

@@ -1,4 +1,4 @@
--- Whether somebody may begin to pay by a link, and why not. An attempt that is open holds a place.
+-- Returns `open` if a payer may begin to pay by a link, else the reason. An open attempt holds a slot.
 CREATE OR REPLACE FUNCTION link_availability(payment_link, at timestamptz DEFAULT service_now()) RETURNS text
   LANGUAGE sql STABLE
 SET search_path = public, pg_temp AS $$

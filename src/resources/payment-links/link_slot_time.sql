@@ -1,5 +1,5 @@
--- How long an open attempt holds a place of its link. It may be paid later as well: late money counts, also
--- beyond the limit.
+-- The time for which an open attempt holds a slot of its link. The payer may also pay later: such a payment
+-- counts too, even if it exceeds the limit.
 CREATE OR REPLACE FUNCTION link_slot_time() RETURNS interval
   LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT interval '10 minutes' $$;
 

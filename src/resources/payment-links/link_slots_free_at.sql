@@ -1,5 +1,5 @@
--- When a place of a link becomes free at the latest, where open attempts hold all places that are left; null
--- where one is free. places: what the limit leaves beside the payments that were made.
+-- Returns the latest moment at which a slot of a link becomes free, where open attempts hold all slots; null
+-- where a slot is free. `slots`: the usage limit less the payments that were made.
 CREATE OR REPLACE FUNCTION link_slots_free_at(link int, slots int, at timestamptz) RETURNS timestamptz
   LANGUAGE sql STABLE
 SET search_path = public, pg_temp AS $$

@@ -23,7 +23,7 @@ import {
 import type { PublicLink } from './find.ts'
 import { noSuchLink } from './update.ts'
 
-/** What somebody who pays by a link gives. */
+/** The input of a payer who pays by a link. */
 export const payByLinkInput = z.object({
   amount: amount({ min: limits.collectAmountMinXof, max: limits.amountMaxXof }),
   customerPhone: phone,
@@ -31,26 +31,28 @@ export const payByLinkInput = z.object({
 })
 
 /**
- * A telephone that links asked as often as the setting says within the window, and that did not pay, is left
- * alone until that is over; likewise a few times as often within a day. Choice: nobody is pestered.
+ * The windows that bound how often links prompt one telephone. Prompts that were paid do not count. The
+ * setting `promptsPerPhone` is the maximum in the short window; a day allows `dayFactor` times as many.
+ * Choice: strangers must not be able to bother a telephone with prompts.
  */
 export const prompts = { windowMs: 10 * 60_000, dayFactor: 4, dayMs: 24 * 60 * 60_000 } as const
 
-/** One press of the button, and where its payer comes back to from an operator's page. */
+/** One submitted payment form, and the page to which an operator's page sends the payer back. */
 export interface LinkAttempt {
-  /** New for each form: the form sent twice is one attempt. */
+  /** The reference of the form, new for each form: a form that is sent twice makes one attempt. */
   reference: string
   page: string
 }
 
 /**
- * Asks somebody who pays by a link for money, as `collect` does for a merchant: the intent is on record
- * before the operator is asked. The attempt holds a place of the link until it ends, for ten minutes at most,
- * and one address has a tenth of the places at a time (3 to 100).
- * @param raw.amount as the payer was shown it, or typed it
+ * Begins a payment by a link and asks the operator to prompt the payer, as `collect` does for a merchant: the
+ * request is recorded before the operator is asked. The attempt holds a slot of the link until it ends, for
+ * ten minutes at most. One client address may hold a tenth of the usage limit at a time (3 to 100; 100
+ * without a limit).
+ * @param raw.amount the amount that the payer was shown or typed
  * @throws DomainError INVALID_INPUT, NOT_FOUND, LINK_CLOSED, AMOUNT_CHANGED, DUPLICATE_REFERENCE,
- *   RATE_LIMITED (`whose: 'telephone'` where that was asked often and did not pay, `'link'` where open
- *   attempts hold all places, `'address'` where those of this address hold all that it may have),
+ *   RATE_LIMITED (`whose: 'telephone'` where the telephone was prompted often and did not pay, `'link'` where
+ *   open attempts hold all slots, `'address'` where the client address holds as many slots as it may),
  *   OPERATOR_UNAVAILABLE (nothing was recorded), PAYMENT_REFUSED (recorded as failed)
  */
 export async function payByLink(
@@ -122,7 +124,10 @@ const collectByLink = sqlFunction('collect_by_link', {
   },
 })
 
-/** @throws DomainError NOT_FOUND, LINK_CLOSED, AMOUNT_CHANGED, DUPLICATE_REFERENCE, RATE_LIMITED */
+/**
+ * Records the attempt, and the request to the operator.
+ * @throws DomainError NOT_FOUND, LINK_CLOSED, AMOUNT_CHANGED, DUPLICATE_REFERENCE, RATE_LIMITED
+ */
 async function record(
   ctx: Context,
   linkId: number,
@@ -158,10 +163,10 @@ async function record(
   throw new DomainError('RATE_LIMITED', undefined, { retryAfterS, whose: waitsFor[row.outcome] })
 }
 
-/** Whose turn it is not, of a refusal that ends with time. */
+/** The thing that has reached its bound, for each refusal that ends with time. */
 const waitsFor = { asked: 'telephone', held: 'link', crowded: 'address' } as const
 
-/** What the database keeps of the address of a payer while the attempt holds a place. */
+/** Returns the hash that the database stores of a payer's address while the attempt holds a slot. */
 function hashOfVisitor({ access, clientAddress }: Context, linkId: number): Buffer {
   const visitor = `link:${linkId}:${addressBlock(clientAddress)}`
   return hashSecret(visitor, access.master.pepper(currentPepperId))

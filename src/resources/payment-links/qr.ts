@@ -3,16 +3,16 @@ import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
 import { noSuchLink } from './update.ts'
 
-/** Modules around a code that stay white (ISO/IEC 18004), and dots of a picture to a module. */
+/** The white border around a code in modules (ISO/IEC 18004), and the pixels of the PNG for one module. */
 const quietModules = 4
 const scale = 8
 
-/** The page of a link. */
+/** Returns the address of the page of a link. */
 export function linkUrl({ addresses }: Pick<Context, 'addresses'>, slug: string): string {
   return `${addresses.publicUrl}/l/${slug}`
 }
 
-/** The address of a link as a code, from its id. @throws DomainError NOT_FOUND */
+/** Makes the QR code of the address of a link. @throws DomainError NOT_FOUND */
 export async function qrOfLink(ctx: Context, id: number): Promise<Qr> {
   const where = { id, ...mine(ctx) }
   const link = await ctx.database.prisma.paymentLink.findFirst({ where, select: { urlSlug: true } })
@@ -20,15 +20,15 @@ export async function qrOfLink(ctx: Context, id: number): Promise<Qr> {
   return makeQr(linkUrl(ctx, link.urlSlug))
 }
 
-/** A code that telephones read, to be shown and to be printed. */
+/** A QR code as SVG, to be shown, and as PNG, to be printed. */
 export interface Qr {
   svg: string
   png: Buffer
 }
 
-/** Writes a text as a QR code that survives the loss of 15 % of it. */
+/** Makes the QR code of a text. It can be read even if 15 % of it is damaged. */
 export async function makeQr(text: string): Promise<Qr> {
-  // Few requests need it, and none of the first.
+  // Load the library only when it is needed: few requests use it, and the start is faster without it.
   const { encode } = await import('uqr')
   const { data } = encode(text, { ecc: 'M', border: quietModules })
   return { svg: svgOf(data), png: pngOf(data) }
@@ -45,7 +45,7 @@ function svgOf(modules: Modules): string {
   )
 }
 
-/** One bit to a dot, black and white (RFC 2083). */
+/** Writes a PNG with one bit for each pixel, black and white (RFC 2083). */
 function pngOf(modules: Modules): Buffer {
   const size = modules.length * scale
   const head = Buffer.alloc(13)

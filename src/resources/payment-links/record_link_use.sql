@@ -1,5 +1,5 @@
--- Counts an attempt of a payment link that ended: it gives its place back, or has used it, and its address
--- is forgotten. Late money counts too, also beyond the limit: it was paid.
+-- Counts an ended attempt to pay by a link: its slot becomes free, or is used up by the payment, and the hash
+-- of its address is deleted. A late payment counts too, even if it exceeds the limit, because it was paid.
 CREATE OR REPLACE FUNCTION record_link_use() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 DECLARE

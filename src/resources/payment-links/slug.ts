@@ -2,10 +2,10 @@ import { randomInt } from 'node:crypto'
 import { z } from 'zod'
 import { limits } from '../../shared/limits.ts'
 
-/** Characters of a slug that the service draws. */
+/** The length of a slug that the service generates, in characters. */
 const linkSlugMadeLength = 10
 
-/** Words that an address of the service's own may need, or that would pass for one. */
+/** Words that the service may need for its own addresses, or that a payer could take for such an address. */
 const reserved: ReadonlySet<string> = new Set(
   `about account admin api app assets auth bank checkout contact demo docs graphql health help home index
   invoice legal link links login logout mail merchant new null operator operators pay payment payments
@@ -16,7 +16,7 @@ const reserved: ReadonlySet<string> = new Set(
 const { linkSlugLengthMin: min, linkSlugLengthMax: max } = limits
 const words = `must have ${min} to ${max} characters: a-z, 0-9, and dashes between them`
 
-/** The name of a link in addresses. */
+/** The input schema of a slug, the name of a link in its address. */
 export const slug = z
   .string(words)
   .refine(
@@ -25,10 +25,10 @@ export const slug = z
   )
   .refine((value) => !reserved.has(value), 'is a reserved word')
 
-/** Without letters that are taken for others. */
+/** The characters of generated slugs, without those that look like others. */
 const letters = 'abcdefghjkmnpqrstuvwxyz23456789'
 
-/** A slug that nobody guesses: 49 random bits. */
+/** Generates a slug of 49 random bits, which cannot be guessed. */
 export function makeSlug(): string {
   return Array.from({ length: linkSlugMadeLength }, () => letters[randomInt(letters.length)]).join('')
 }

@@ -1,4 +1,4 @@
--- Forgets the addresses of attempts that hold no place any more.
+-- Deletes the address hashes of attempts that no longer hold a slot.
 CREATE OR REPLACE FUNCTION sweep_link_slots() RETURNS void LANGUAGE sql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
   DELETE FROM link_slot WHERE created_at <= service_now() - link_slot_time()

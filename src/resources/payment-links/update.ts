@@ -8,7 +8,7 @@ import { DomainError } from '../../shared/errors.ts'
 import { readInput } from '../../shared/input.ts'
 import { checkExpiry, linkFields } from './create.ts'
 
-/** What changes of a link (specification: PUT /payment-links/{id}). */
+/** The input of a change of a payment link (specification: PUT /payment-links/{id}). */
 export const updateLinkInput = z.object({
   ...linkFields,
   title: linkFields.title.nullish(),
@@ -17,8 +17,8 @@ export const updateLinkInput = z.object({
 export type UpdateLinkInput = z.input<typeof updateLinkInput>
 
 /**
- * Changes what is given of a link, and leaves the rest as it is; null takes a description, an amount, a limit
- * or an expiry away. Attempts that are open keep the amount that they began with.
+ * Changes the given fields of a link and keeps the others. Null removes a description, an amount, a limit or
+ * an expiry. Open attempts keep their amount.
  * @throws DomainError INVALID_INPUT, NOT_FOUND
  * @see specification: PUT /payment-links/{id}
  */
@@ -70,7 +70,7 @@ const change = sqlFunction('update_payment_link', {
   gives: 'boolean',
 })
 
-/** A link of nobody, or of another merchant. */
+/** Returns the error for a link that does not exist or belongs to another merchant. */
 export function noSuchLink(): DomainError {
   return new DomainError('NOT_FOUND', 'There is no such payment link.')
 }

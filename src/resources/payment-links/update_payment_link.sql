@@ -1,5 +1,5 @@
--- Changes what is given of a payment link: `has_...` says of what may be taken away whether it is given.
--- False where the merchant has no such link.
+-- Changes the given fields of a payment link. For a field that can be null, `has_...` says whether it is
+-- given. @returns false where the merchant has no such link
 CREATE OR REPLACE FUNCTION update_payment_link(
   link int, merchant int, new_title text, active boolean, has_description boolean, new_description text,
   has_amount boolean, new_amount bigint, has_limit boolean, new_limit int, has_expiry boolean,
