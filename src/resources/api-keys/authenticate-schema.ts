@@ -121,7 +121,7 @@ function recordToken(
   const after = { scopes, expires_at: expiresAt, limits: keyLimits }
   const change = { target: ['api_key', apiKeyId], after } as const
   return recordChange(
-    asPlatform(ctx, 'nobody is signed in yet: the API key names the merchant').pool,
+    asPlatform(ctx, 'the caller has no token yet: the API key names the merchant').pool,
     recording,
     change,
   )

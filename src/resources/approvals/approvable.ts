@@ -4,31 +4,34 @@ import { type Context, loader } from '../../context.ts'
 import type { ApprovalStatus } from './states.ts'
 import type { ApprovalSubjectKind } from './subjects.ts'
 
-/** Who joined a team, or got a higher role, is no approver for so long; the database says so as well. */
+/**
+ * The time for which a member cannot approve after joining the team or getting a higher role. The database
+ * enforces the same time.
+ */
 const approverWaitMs = 24 * 3_600_000
 
-/** Of something that waits for people, what says who may approve it. */
+/** The fields of a payout, batch, deposit or settings change that decide who may approve it. */
 export interface Approvable {
   subject: ApprovalSubjectKind
   id: bigint
-  /** Whether it waits for people. */
+  /** True while the item waits for an approval. */
   waits: boolean
   approval: ApprovalStatus
   approvalDigest: Uint8Array | null
   approvalExpiresAt: Date | null
   approvalsRequired: number
-  /** The members who are behind it: none of them approves. 0 stands for one who is not known. */
+  /** The members who made the item: none of them may approve it. 0 stands for an unknown maker. */
   makers: readonly number[]
 }
 
-/** What a person decided about it. */
+/** The decision of one member about an item. */
 export interface ApprovalVerdict {
   memberId: number
   name: string
-  /** As it was then. */
+  /** The role of the member at the moment of the decision. */
   role: Role
   verdict: Extract<ApprovalStatus, 'approved' | 'rejected'>
-  /** Whether the person might still approve. */
+  /** True while the member may still approve. */
   counts: boolean
   reason: string | null
   at: Date
@@ -36,7 +39,7 @@ export interface ApprovalVerdict {
 
 type Named = Pick<Approvable, 'subject' | 'id'>
 
-/** The decisions about it, the first one first: one statement for all that a level asks for. */
+/** Reads the decisions about an item, oldest first. All items of one level of a query share one statement. */
 export function verdictsOf(ctx: Context, approvable: Named): Promise<ApprovalVerdict[]> {
   return loader<Named, ApprovalVerdict[]>(ctx, 'verdicts', (all) => readVerdicts(ctx, all)).load(approvable)
 }
@@ -70,12 +73,12 @@ async function readVerdicts(ctx: Context, all: readonly Named[]): Promise<Approv
 
 const approvers = Object.entries(roles).flatMap(([role, { approves }]) => (approves ? [role] : []))
 
-/** Members who joined, or got a higher role, after this moment do not count as approvers yet. */
+/** Returns the moment after which members who joined or got a higher role are not yet approvers. */
 function approverSinceMax(ctx: Context): Date {
   return new Date(ctx.clock.now().getTime() - approverWaitMs)
 }
 
-/** Why a caller cannot approve something. */
+/** The reasons why a caller cannot approve an item, with their descriptions in the schema. */
 export const obstacles = {
   NOT_WAITING: 'The request does not wait for an approval, or its time is over.',
   NO_PERSON: 'The caller is an API key. Only a signed-in member can approve.',
@@ -89,7 +92,10 @@ export const obstacles = {
 } as const
 export type Obstacle = keyof typeof obstacles
 
-/** What keeps the caller from approving it at this moment; the statement that approves judges again. */
+/**
+ * Returns the reason why the caller cannot approve the item now; null where the caller can. It is only for
+ * display: the statement that approves checks everything again.
+ */
 export async function obstacleTo(ctx: Context, approvable: Approvable): Promise<Obstacle | null> {
   const { memberId, role } = ctx.actor ?? { memberId: null, role: null }
   const { waits, approvalExpiresAt, makers } = approvable
@@ -103,7 +109,7 @@ export async function obstacleTo(ctx: Context, approvable: Approvable): Promise<
   return verdicts.some((verdict) => verdict.memberId === memberId) ? 'DECIDED' : null
 }
 
-/** Whether the approval of a member does not count yet: one statement for all that a level asks for. */
+/** True if the approval of a member does not count yet. All members of one level share one statement. */
 function isNewMember(ctx: Context, memberId: number): Promise<boolean> {
   const read = async (ids: readonly number[]) => {
     const { rows } = await ctx.database.merchantPool.query<{ id: number }>({

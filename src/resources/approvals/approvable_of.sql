@@ -1,5 +1,5 @@
--- What people are asked about a payout, a batch, a deposit or a change of the settings, in one form for
--- all (`approvable`).
+-- Returns the fields of a payout, a batch, a deposit or a change of the settings that matter for its
+-- approval, in one form for all kinds (`approvable`).
 CREATE OR REPLACE FUNCTION approvable_of(batch) RETURNS approvable LANGUAGE sql STABLE AS $$
   SELECT $1.merchant_id, NULL::bigint, $1.id, $1.status = 'pending_approval', $1.approval, $1.status::text,
     $1.approval_digest, $1.approval_expires_at, $1.approvals_required::int, $1.maker_member_ids, NULL::int,

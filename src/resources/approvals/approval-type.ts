@@ -10,7 +10,7 @@ import {
 } from './approvable.ts'
 import { approvalStates } from './states.ts'
 
-// What is said of everything that may wait for people, and where it is said.
+// The GraphQL type `Approval`, and the field `approval` of every type that may need an approval.
 
 export const ApprovalStatusEnum = stateEnum('ApprovalStatus', approvalStates, 'The status of an approval.', {
   approved: 'Enough members approved the request.',

@@ -1,5 +1,5 @@
--- How many people are asked, and who none of them is, stands with the payout from the moment it is made:
--- later changes of the settings, or of who holds a key, change nothing of what waits.
+-- Stores the number of required approvals, and the maker, with a new payout that needs an approval. Later
+-- changes of the settings, or of the holder of an API key, do not affect a waiting payout.
 CREATE OR REPLACE FUNCTION ask_approval() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 BEGIN

@@ -18,16 +18,16 @@ const approveInput = z.object({ digest: z.string(digits).regex(/^[0-9a-f]{64}$/i
 const rejectInput = z.object({ reason: text({ min: 1, max: rejectionReasonLengthMax }) })
 
 /**
- * Approves a payout, a batch, a deposit or a change of the settings that waits for people. The last
- * approval that is needed lets it go: what is due is sent, a change of the settings holds from then on.
- * Approvals count by people who may still give one when the last comes: one by a member who was removed
- * since, or got a higher role, does not.
- * @param digest of what the caller was shown
- * @returns its id
- * @throws DomainError FORBIDDEN (an API key, a viewer, whoever asked for it or added to it, whoever holds the
- *   key that did; anybody, where that key was shown to no known member; a member who joined or got a higher
- *   role within 24 hours), INVALID_INPUT, NOT_FOUND, STATE_CONFLICT (another digest, no longer waiting,
- *   approved by the same person)
+ * Approves a payout, a batch, a deposit or a change of the settings that waits for an approval. The last
+ * required approval releases it: a payment that is due is sent, a change of the settings takes effect. When
+ * the last approval comes, earlier ones count only if their members may still approve: not after they were
+ * removed or got a higher role.
+ * @param digest the digest of the item that the caller was shown
+ * @returns the id of the item
+ * @throws DomainError FORBIDDEN (an API key; a role that does not approve; a member who made the item, added
+ *   recipients to it or received the API key that did; every member, where no known member received that key;
+ *   a member who joined or got a higher role within 24 hours), INVALID_INPUT, NOT_FOUND, STATE_CONFLICT
+ *   (another digest, no longer waiting, approved before by the same member)
  * @see decisions: Money and states
  */
 export async function approve(
@@ -45,10 +45,11 @@ export async function approve(
 }
 
 /**
- * Rejects what waits for people: a payment is cancelled, and its money free again; a change of the
- * settings does not happen, and who asked for it may reject it too. One person is enough.
- * @param reason 1 to 200 characters; the log tells it
- * @returns its id
+ * Rejects an item that waits for an approval; one rejection is enough. A rejected payment is cancelled and
+ * its reserved money is available again. A rejected change of the settings does not happen; its maker may
+ * reject it too.
+ * @param reason 1 to 200 characters; the event contains it
+ * @returns the id of the item
  * @throws DomainError as `approve`
  * @see decisions: Money and states
  */
@@ -87,7 +88,7 @@ const kinds = {
   },
 } as const satisfies Record<ApprovalSubjectKind, object>
 
-/** The statement itself judges who it is and what waits: nothing that was read before it counts. */
+/** Records a decision. The statement itself checks the caller and the item, not what was read before it. */
 async function decide(
   ctx: Context,
   subject: ApprovalSubjectKind,
@@ -113,7 +114,7 @@ async function decide(
   if (!decided) throw new DomainError('NOT_FOUND', `There is no such ${one}.`)
   const { outcome, approval } = decided
   if (outcome === 'no_person') throw await whyTurnedAway(ctx)
-  // A request that goes on with what it began may have done it already.
+  // An earlier try of the same request may have recorded the decision already.
   const isOwn = outcome === 'repeated' && ctx.idempotentOperation?.isResumed === true
   if (outcome !== 'counted' && !isOwn) throw refusal(outcome, subject)
   ctx.sequencer.notify()
@@ -141,7 +142,7 @@ const decideWaiting = sqlFunction('decide_waiting', {
 
 type Problem = 'role' | 'maker' | 'over' | 'expired' | 'changed' | 'repeated' | 'unknown_maker' | 'new_member'
 
-/** Why a decision did not count. */
+/** Returns the error for a decision that did not count. */
 function refusal(problem: Problem, subject: ApprovalSubjectKind): DomainError {
   const { one, many } = kinds[subject]
   switch (problem) {
@@ -180,7 +181,10 @@ function refusal(problem: Problem, subject: ApprovalSubjectKind): DomainError {
   }
 }
 
-/** Before anything of the request is judged. @throws DomainError FORBIDDEN */
+/**
+ * Refuses a caller who never decides, before the rest of the request is checked.
+ * @throws DomainError FORBIDDEN
+ */
 function checkApproves(subject: ApprovalSubjectKind, { role }: Actor): void {
   if (role === null) {
     const { many } = kinds[subject]

@@ -1,8 +1,9 @@
--- Decides as a person about something that waits: a `payout`, a `batch`, a `deposit`, or a change of the
--- `settings`. Those who decide, cancel or let expire at once do so one after another. The last approval that
--- is needed lets it go; a rejection cancels it. `outcome` is `counted`, or why it did not count; only
--- `counted` wrote, and `new_member` an alert. No row where there is no such thing. `shown` is the digest of
--- what was approved; null of a rejection.
+-- Records a member's decision about a waiting item: a `payout`, a `batch`, a `deposit`, or a change of the
+-- `settings`. The row lock lets decisions, cancellations and expiries of one item run one after another. The
+-- last required approval releases the item; a rejection cancels it. `outcome` is `counted`, or the reason why
+-- the decision did not count. Only `counted` writes the decision; `new_member` writes an alert. No row is
+-- returned where the item does not exist. `shown` is the digest that the member approves; null for a
+-- rejection.
 CREATE OR REPLACE FUNCTION decide_waiting(
   merchant int, subject text, id bigint, credential int, credential_version int, decided approval_status,
   shown bytea, why text, recording audit_recording, address text DEFAULT ''
@@ -20,7 +21,8 @@ DECLARE
   target text := CASE subject WHEN 'settings' THEN 'settings_change' WHEN 'deposit' THEN 'transaction'
     ELSE subject END || ':' || $3;
 BEGIN
-  -- The row that is changed in the end comes first, as for everybody who changes settings.
+  -- Lock the merchant first, because the change of the settings updates it at the end: all transactions that
+  -- change settings take their locks in this order.
   IF subject = 'settings' THEN PERFORM FROM merchant m WHERE m.id = $1 FOR NO KEY UPDATE; END IF;
   SELECT * INTO person FROM person_of(merchant, credential, credential_version, address);
   IF NOT FOUND THEN
@@ -33,7 +35,7 @@ BEGIN
   at := service_now() + (clock_timestamp() - now());
   refused := CASE
     WHEN NOT role_approves(person.role) THEN 'role'
-    -- Who asked for a change of the settings may take it back.
+    -- The maker of a change of the settings may withdraw it.
     WHEN person.member_id = ANY (item.makers) AND NOT (subject = 'settings' AND decided = 'rejected')
       THEN 'maker'
     WHEN NOT item.waits THEN CASE WHEN EXISTS (
@@ -70,7 +72,8 @@ BEGIN
     RETURN;
   END IF;
   given := approvals_of(item);
-  -- Who approved before, and may again, is counted again.
+  -- An earlier approval of the same member counts again if the member may approve again: a repetition can
+  -- then complete the approvals.
   IF NOT is_new AND given < item.required THEN
     RETURN QUERY SELECT 'repeated', item.approval;
     RETURN;

@@ -1,5 +1,5 @@
--- Alerts a merchant: a member who joined the team or got a higher role less than 24 hours ago tried to
--- approve.
+-- Emits a security alert: a member who joined the team or got a higher role less than 24 hours ago tried to
+-- approve an item.
 CREATE OR REPLACE FUNCTION emit_refused_approval(
   item approvable, member_id int, subject text, at timestamptz
 ) RETURNS void LANGUAGE sql AS $$

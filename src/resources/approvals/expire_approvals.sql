@@ -1,4 +1,5 @@
--- Cancels up to `take` payouts that nobody approved in time. @returns how many
+-- Cancels payouts, deposits and changes of the settings that were not approved in time, at most `take` of
+-- each kind. @returns the number of cancelled payouts and deposits
 CREATE OR REPLACE FUNCTION expire_approvals(take int) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE

@@ -1,4 +1,4 @@
--- Nothing is approved that too few people approved, whoever says so.
+-- Refuses to mark a row as approved while it has too few approvals, for every code path.
 CREATE OR REPLACE FUNCTION guard_approval() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 BEGIN
@@ -11,8 +11,8 @@ END $$;
 
 REVOKE EXECUTE ON FUNCTION guard_approval FROM PUBLIC;
 
--- A batch leaves `pending_approval` for `processing` as approved only (its constraint), and is that by enough
--- people only.
+-- A constraint of the table allows the move from `pending_approval` to `processing` only with `approved`;
+-- this trigger allows `approved` only with enough approvals.
 CREATE OR REPLACE TRIGGER "batch_approvals" BEFORE UPDATE OF "approval" ON "batch" FOR EACH ROW
   WHEN (OLD.approval <> 'approved' AND NEW.approval = 'approved') EXECUTE FUNCTION guard_approval();
 

@@ -1,7 +1,7 @@
--- Refuses a change of what people approve, and of an approval that has ended.
+-- Refuses every change of the approved facts of a deposit, and of an approval that has ended.
 CREATE OR REPLACE FUNCTION guard_deposit_facts() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  RAISE EXCEPTION 'deposit %: what is approved never changes', OLD.transaction_id
+  RAISE EXCEPTION 'deposit %: its approved facts and an ended approval never change', OLD.transaction_id
     USING ERRCODE = 'integrity_constraint_violation';
 END $$;
 

@@ -1,4 +1,5 @@
--- Lets go what has all its approvals, and enqueues what is due with it. The caller holds its row.
+-- Releases an item that has all its approvals, and enqueues the jobs that are due with it. The caller has
+-- locked its row.
 CREATE OR REPLACE FUNCTION release_waiting(item approvable, at timestamptz) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -22,7 +23,7 @@ BEGIN
       change.maker_member_id), NULL);
   ELSE
     UPDATE deposit_approval a SET approval = 'approved' WHERE a.transaction_id = item.transaction_id;
-    -- Nothing of it has left: the job that sends such requests takes it.
+    -- The request was never sent: the job that sends `unsent` requests takes it.
     WITH begun AS (
       UPDATE transaction t SET status = 'processing' WHERE t.id = item.transaction_id RETURNING t.*
     )

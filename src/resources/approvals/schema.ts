@@ -16,7 +16,7 @@ import { countWaiting, readCursor, readWaiting } from './waiting.ts'
 
 type Model = PrismaObjectRef<typeof builder.$inferSchemaTypes, PrismaModelTypes, object>
 
-/** The type of a model, which another resource states. */
+/** Returns the GraphQL type of a model, which another resource defines. */
 function typeOf(model: 'Payout' | 'Batch' | 'SettingsChange'): Model {
   return getRefFromModel(model, builder) as Model
 }
@@ -219,7 +219,7 @@ function readChange(ctx: Context, query: object, id: bigint) {
 
 type ApprovalEvent = LogEvent<ApprovalEventData>
 
-/** What an event of approvals tells of. */
+/** Returns the kind of item that an event about an approval refers to. */
 function subjectOf({ data }: ApprovalEvent): ApprovalSubjectKind {
   if ('settings_change_id' in data) return 'settings'
   if ('transaction_id' in data) return 'deposit'

@@ -1,12 +1,12 @@
 import { defineStates } from '../../shared/states.ts'
 
-/** Whether people let something go, where its merchant asks for that (decisions: Money and states). */
+/** Lifecycle of the approval of an item, where the settings require one (decisions: Money and states). */
 export const approvalStates = defineStates('approval', 'pending', {
   not_required: {},
   pending: {
-    approved: 'somebody else than its makers approved it',
-    rejected: 'somebody rejected it',
-    expired: 'nobody decided in seven days',
+    approved: 'enough members other than its makers approved it',
+    rejected: 'a member rejected it',
+    expired: 'it was not approved within seven days',
   },
   approved: {},
   rejected: {},

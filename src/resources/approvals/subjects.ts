@@ -2,13 +2,13 @@ import { actorOf } from '../../identity/actor.ts'
 import type { Scope } from '../../identity/scopes.ts'
 import type { Context } from '../../context.ts'
 
-/** What may wait for people; what expires at one moment stands in this order. */
+/** The kinds of item that may wait for an approval. Items that expire at the same time are in this order. */
 export const subjects = ['payout', 'batch', 'settings', 'deposit'] as const
 export type ApprovalSubjectKind = (typeof subjects)[number]
 
 /**
- * The scope that shows one. A change of the settings decides which payments need an approval: who approves
- * payouts sees and decides it.
+ * The scope that shows each kind. A change of the settings decides which payments need an approval, so a
+ * caller who may see payouts may see it.
  */
 const scopes: Readonly<Record<ApprovalSubjectKind, Scope>> = {
   payout: 'payout',
@@ -18,13 +18,13 @@ const scopes: Readonly<Record<ApprovalSubjectKind, Scope>> = {
 }
 
 /**
- * Who sees what waits for people.
+ * The access rule of the list of waiting items.
  *
- * Choice: whoever may see one kind sees that one; only who may see neither is refused.
+ * Choice: a caller sees the kinds that the caller's scopes show; only a caller who may see none is refused.
  */
 export const seesApprovals = { anyOf: ['payout', 'bulk_pay', 'deposit'] } as const
 
-/** The kinds that the caller may see. @throws DomainError UNAUTHENTICATED */
+/** Returns the kinds that the caller may see. @throws DomainError UNAUTHENTICATED */
 export function subjectsSeenBy(ctx: Pick<Context, 'actor'>): readonly ApprovalSubjectKind[] {
   const { scopes: granted } = actorOf(ctx)
   return subjects.filter((subject) => granted.has(scopes[subject]))

@@ -4,7 +4,7 @@ import { smallIdMax } from '../../shared/ids.ts'
 import type { PageBounds } from '../../shared/page.ts'
 import { type ApprovalSubjectKind, subjects, subjectsSeenBy } from './subjects.ts'
 
-/** A place in the list of what waits. */
+/** A position in the list of waiting items. */
 export interface ApprovalCursor {
   expiresAt: Date
   subject: ApprovalSubjectKind
@@ -17,10 +17,10 @@ interface Row {
 }
 
 /**
- * Reads a page of what waits for people, of the kinds that the caller may see, what expires first before the
- * rest: one statement for each kind.
- * @param selected what is to be read of each kind
- * @returns at most `page.take`, each with its cursor
+ * Reads a page of the items that wait for an approval, of the kinds that the caller may see. Items that
+ * expire first come first. Each kind takes one statement.
+ * @param selected the columns to read of each kind
+ * @returns at most `take` items, each with its cursor
  */
 export async function readWaiting(
   ctx: Context,
@@ -47,14 +47,15 @@ export async function readWaiting(
       (await readers[subject]()).map((node) => ({ node, cursor: cursorOf(subject, node) })),
     ),
   )
-  // Each kind is in order, and comes before the next one where they expire at one moment.
+  // Each kind is already in order. The sort is stable: among items that expire at the same moment, the order
+  // of the kinds decides.
   return kinds
     .flat()
     .toSorted((one, other) => timeOf(one.node) - timeOf(other.node))
     .slice(0, take)
 }
 
-/** How many wait, of the kinds that the caller may see. */
+/** Counts the waiting items of the kinds that the caller may see. */
 export async function countWaiting(ctx: Context): Promise<number> {
   const { prisma } = ctx.database
   const counters = {
@@ -87,7 +88,7 @@ function depositsWaiting(ctx: Context, after: ApprovalCursor | null) {
   return { ...mine(ctx), approval: 'pending', ...beyond('deposit', after, { id }) } as const
 }
 
-/** Where what lies beyond a place is to be looked for, of one kind. */
+/** Returns the condition for the items of one kind that come after a position. */
 function beyond<Id>(subject: ApprovalSubjectKind, after: ApprovalCursor | null, beyondId: Id) {
   if (after === null) return {}
   const { expiresAt } = after
@@ -109,7 +110,7 @@ function cursorOf(subject: ApprovalSubjectKind, row: Row): string {
   return `${timeOf(row)}_${letters[subject]}${row.id}`
 }
 
-/** How cursors name the kinds. */
+/** The letters that stand for the kinds in cursors. */
 const letters: Readonly<Record<ApprovalSubjectKind, string>> = {
   payout: '',
   batch: 'b',
@@ -117,7 +118,7 @@ const letters: Readonly<Record<ApprovalSubjectKind, string>> = {
   deposit: 'd',
 }
 
-/** Reads a cursor; null where the service never gave it. */
+/** Parses a cursor; null where its form is not valid. */
 export function readCursor(cursor: string): ApprovalCursor | null {
   const [, ms, letter, id] = /^(\d{1,14})_([a-z]?)(\d{1,18})$/.exec(cursor) ?? []
   const subject = subjects.find((each) => letters[each] === letter)

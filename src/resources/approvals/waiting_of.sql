@@ -1,6 +1,6 @@
--- Locks and reads what waits for people: a `payout`, a `batch`, a `deposit` or a change of the `settings`;
--- what people are asked about it, what the log tells of it, and whether it still is what they were asked
--- about.
+-- Locks and reads an item that may wait for an approval: a `payout`, a `batch`, a `deposit` or a change of
+-- the `settings`. `item`: its fields for the approval. `data`: the data of its events. `is_same`: true if the
+-- item still is what its digest says, so that members approve what they saw.
 CREATE OR REPLACE FUNCTION waiting_of(
   subject text, merchant int, id bigint, OUT item approvable, OUT data jsonb, OUT is_same boolean
 ) LANGUAGE plpgsql AS $$
