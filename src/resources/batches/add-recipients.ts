@@ -23,15 +23,16 @@ import {
 } from './recipients.ts'
 import type { BatchStatus } from './states.ts'
 
-/** What it takes (specification: POST /bulk/batches/{id}/recipients). */
+/** The input of `addRecipients` (specification: POST /bulk/batches/{id}/recipients). */
 export const addRecipientsInput = z.object({
   recipients: z.unknown().refine((given) => given != null, 'is required'),
 })
 
 /**
- * Adds recipients to a draft, all or none. One whose account it has already is one more, and warned of.
- * @throws DomainError INVALID_INPUT that names the places, NOT_FOUND, STATE_CONFLICT where it is no draft,
- *   UNAUTHENTICATED
+ * Adds recipients to a draft, all or none. A recipient with an account that the draft already has is added
+ * too, with a warning.
+ * @throws DomainError INVALID_INPUT that names the recipients by index, NOT_FOUND, STATE_CONFLICT where the
+ *   batch is not a draft, UNAUTHENTICATED
  * @see specification: POST /bulk/batches/{id}/recipients
  */
 export async function addRecipients(
@@ -95,7 +96,7 @@ const append = sqlFunction('add_recipients', {
   },
 })
 
-/** @throws DomainError NOT_FOUND */
+/** Reads the default operator of a batch. @throws DomainError NOT_FOUND */
 async function usualMethod(ctx: Context, id: number): Promise<Provider | null> {
   const batch = await ctx.database.prisma.batch.findFirst({
     where: { id, ...mine(ctx) },

@@ -1,4 +1,4 @@
--- Adds recipients to a draft, all or none.
+-- Adds recipients to a draft, all or none. No row is returned where the merchant has no such batch.
 CREATE OR REPLACE FUNCTION add_recipients(
   merchant int, credential int, credential_version int, adder text, operation_id text, batch int,
   names text[], accounts text[], amounts bigint[], methods provider[], count_max int,
@@ -20,7 +20,7 @@ BEGIN
     THEN 'conflict'
     WHEN draft.recipient_count + cardinality(amounts) > count_max THEN 'too_many' END;
   IF refused IS NULL THEN
-    -- Choice: a repetition comes soon; the last hundred are known again.
+    -- Choice: keep the ids of the last hundred operations, because a repetition comes soon after its request.
     IF operation_id IS NOT NULL THEN
       UPDATE batch b SET added_for = (operation_id || b.added_for)[:100] WHERE b.id = $6;
     END IF;

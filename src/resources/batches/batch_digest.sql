@@ -1,4 +1,4 @@
--- SHA-256 of what is approved: who is paid what, and how.
+-- Returns the SHA-256 of the approved facts of a batch: each recipient's operator, account, amount and name.
 CREATE OR REPLACE FUNCTION batch_digest(batch) RETURNS bytea LANGUAGE sql STABLE SET search_path = public,
   pg_temp AS $$
   SELECT sha256(convert_to(format('batch:v1|%s|%s|%s|%s', $1.merchant_id, $1.id, $1.recipient_count,

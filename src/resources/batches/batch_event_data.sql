@@ -1,4 +1,4 @@
--- What the log tells of a batch.
+-- Returns the data of an event of a batch. `was`: its previous status.
 CREATE OR REPLACE FUNCTION batch_event_data(batch, was batch_status) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT jsonb_strip_nulls(jsonb_build_object(

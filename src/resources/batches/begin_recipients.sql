@@ -1,9 +1,9 @@
--- Takes recipients whose turn it is, of each merchant and of each of its batches in turn, and writes what
--- their operators are to be asked: of the operators that can be asked now (`open`) as many as each has room
--- for. Of one batch so many at most that `batch_max` are under way, with the calls that are already: those of
--- whoever asks (`busy`), and those of others, all but the requests in `own`. Its operators share these, so
--- that none holds up another. Nobody is taken ahead of the call: who waits is `pending`, so that a cancel or
--- a halt still meets them.
+-- Takes the recipients that are next, and writes the request to the operator of each. Merchants take turns,
+-- and so do the batches of one merchant. Only operators in `open` are asked, each for as many recipients as
+-- it has room for (`rooms`). One batch has at most `batch_max` running calls: those of the calling process
+-- (`busy_...`), those of other processes (every call that is not in `own`), and the new ones. The operators
+-- of a batch share these, so that a slow operator does not delay the others. A recipient is taken only when
+-- its call can begin; until then it stays `pending`, so that a cancellation or a halt still stops it.
 CREATE OR REPLACE FUNCTION begin_recipients(
   open provider[], rooms int[], busy_batches int[], busy_operators provider[], batch_max int,
   fence_ms bigint, first_check_ms bigint, own bigint[], call_ms bigint
@@ -34,16 +34,19 @@ BEGIN
   PERFORM pg_advisory_xact_lock_shared(72707373, id) FROM (SELECT id FROM unnest(merchants) AS id
     ORDER BY id) AS merchant;
   PERFORM FROM batch b WHERE b.id = ANY (batches) ORDER BY b.id FOR UPDATE;
-  -- What was sent again meanwhile has its place, and the next look sees it.
+  -- Another process sent a request again while this one waited for the locks: that call takes a slot of its
+  -- batch. Take no recipients now; the next run counts it.
   IF (SELECT count(*) FROM recipient_calls(fence_ms, call_ms, own) AS c WHERE c.batch_id = ANY (batches)) >
     (SELECT count(*) FROM unnest(others.batches) AS o (batch_id) WHERE o.batch_id = ANY (batches))
       THEN RETURN; END IF;
   RETURN QUERY
   WITH changed AS (
     UPDATE batch_recipient r SET status = 'processing', sent_at = at
-    -- Read after the locks and in the statement that takes: whoever waited meets what came meanwhile.
+    -- These conditions are read after the locks, in the statement that takes the recipients: they see every
+    -- change that was committed while this transaction waited.
     FROM batch b JOIN merchant m ON m.id = b.merchant_id AND m.status = 'active'
-    -- Not by what is unsent: its index would be read whole, by a plan made while that was empty.
+    -- Do not add `sent_at IS NULL`: a plan made while the index of unsent recipients was empty would read the
+    -- whole index.
     WHERE r.id = ANY (chosen) AND r.status = 'pending'
       AND b.id = r.batch_id AND b.id = ANY (batches) AND b.status = 'processing'
         AND b.cancel_requested_at IS NULL
@@ -60,7 +63,7 @@ BEGIN
       CASE WHEN orphan.found THEN at END, at
     FROM changed c
     LEFT JOIN LATERAL (
-      -- What the operator did before a restore is only asked about.
+      -- The operator executed this payment before the database was restored: ask about it, do not send it.
       SELECT true AS found FROM operator_orphan o WHERE o.correlation_id = c.correlation_id LIMIT 1
     ) AS orphan ON true
     ORDER BY c.id

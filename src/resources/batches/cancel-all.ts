@@ -5,12 +5,13 @@ import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
 
 /**
- * Cancels what was not sent of all batches of a deactivated merchant, drafts too: what was set aside for them
- * is free again. What is at an operator ends as that says, and its batch with the last of it. Of a merchant
- * that is active, or not there, nothing is cancelled.
+ * Cancels the unsent recipients of all batches of a deactivated merchant, drafts too: their reserved money is
+ * available again. A payment that an operator already has ends as the operator says, and the batch ends with
+ * the last of them. The function does nothing for a merchant that is active or does not exist.
  *
- * Choice: a command of the platform's owner, as with payouts. Nothing begins meanwhile.
- * @returns how many were cancelled
+ * Choice: a person of the platform runs this command, as with payouts. No payment of the merchant begins
+ * meanwhile, because the merchant is not active.
+ * @returns the number of cancelled batches
  */
 export async function cancelBatchesOf(
   services: Pick<Services, 'database'>,

@@ -10,15 +10,17 @@ import { noSuchBatch } from './create.ts'
 import type { BatchStatus } from './states.ts'
 
 /**
- * Cancels what was not sent of a batch: all of a draft, or of what waits for approval; of one that is
- * processed those whose turn has not come. What was set aside for them is free again. Those at their
- * operators end as these say, and the batch with the last of them; whom no operator was reached for fails.
- * @throws DomainError NOT_FOUND, STATE_CONFLICT where it has ended or is being cancelled
+ * Cancels the unsent recipients of a batch: all recipients of a draft or of a batch that waits for approval,
+ * and the recipients of a processing batch that are still `pending`. Their reserved money is available again.
+ * Payments that operators already have end as the operators say, and the batch ends with the last of them; a
+ * payment that provably reached no operator fails.
+ * @throws DomainError NOT_FOUND, STATE_CONFLICT where the batch has ended or is being cancelled
  * @see specification: POST /bulk/batches/{id}/cancel
  */
 export async function cancelBatch(ctx: Context, id: number): Promise<{ id: number }> {
   const { merchantId, apiKeyId, apiKeyVersion, clientAddress } = callerOf(ctx)
-  // Row-level security sees to it as well that it is theirs; the function that cancels stands above it.
+  // The function that cancels bypasses row-level security. This query does not: with it, row-level security
+  // also checks that the batch belongs to the merchant.
   const theirs = await ctx.database.merchantPool.query({
     name: 'own_batch',
     text: 'SELECT FROM batch WHERE id = $1 AND merchant_id = $2',
@@ -44,7 +46,7 @@ export async function cancelBatch(ctx: Context, id: number): Promise<{ id: numbe
   if (!cancelled) throw noSuchBatch()
   const { moved, status } = cancelled
   if (moved === null) throw await whyTurnedAway(ctx)
-  // A request that goes on with what it began may have done it already.
+  // An earlier try of the same request may have cancelled the batch already.
   const isOwn = ctx.idempotentOperation?.isResumed === true && ['cancelled', 'processing'].includes(status)
   if (!moved && !isOwn) {
     const words = status === 'processing' ? 'is already being cancelled' : `is ${status}`

@@ -1,5 +1,7 @@
--- Cancels what was not sent of a batch, whoever asks: nothing of it, or the rest of it. What is set aside for
--- them is free again, in one movement; what is at its operator ends as that says, and the batch with it.
+-- Cancels the unsent recipients of a batch, for every kind of caller. Their reserved money is available
+-- again, by one ledger entry. Payments that operators already have end as the operators say, and the batch
+-- ends with the last of them. `credential`: checked where it is not null. @returns `moved`: true if this call
+-- began the cancellation; null where the credential is not valid
 CREATE OR REPLACE FUNCTION cancel_batch(
   merchant int, batch int, becomes approval_status DEFAULT NULL, why jsonb DEFAULT '{}', credential int
     DEFAULT NULL,

@@ -1,4 +1,5 @@
--- Cancels what was not sent of a batch of a merchant that is not active. False where nothing moved.
+-- Cancels the unsent recipients of a batch of a merchant that is not active. @returns false where nothing
+-- changed
 CREATE OR REPLACE FUNCTION cancel_batch_of_inactive(merchant int, batch int) RETURNS boolean LANGUAGE sql
   SET search_path = public, pg_temp AS $$
   SELECT coalesce((

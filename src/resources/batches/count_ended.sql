@@ -1,5 +1,5 @@
--- Adds what ended to the counts of batches that the caller has locked; the last one ends its batch, and the
--- log tells it.
+-- Adds ended recipients to the counts of batches that the caller has locked. The last recipient ends its
+-- batch. Each batch gets one event.
 CREATE OR REPLACE FUNCTION count_ended(batch_ids int[], succeeded int[], failed int[], paid bigint[],
   at timestamptz) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp

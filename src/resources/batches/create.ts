@@ -22,12 +22,12 @@ import {
   recipientMethod,
 } from './recipients.ts'
 
-/** Why this looks past row-level security. */
+/** The reason why these functions bypass row-level security. */
 const reason = 'the SQL function receives the id of the merchant'
 
 const batchTitleLengthMax = 200
 
-/** What a batch takes beside its recipients (specification: POST /bulk/batches). */
+/** The input of a new batch; `readRows` checks its recipients (specification: POST /bulk/batches). */
 export const createBatchInput = z.object({
   title: text({ min: 1, max: batchTitleLengthMax }).nullish(),
   paymentMethod: recipientMethod.nullish(),
@@ -36,15 +36,15 @@ export const createBatchInput = z.object({
 
 export interface CreateBatchInput {
   title?: string | null | undefined
-  /** Of those that bring none of their own. */
+  /** The operator of recipients that name none. */
   paymentMethod?: Provider | null | undefined
   recipients?: readonly RecipientInput[] | null | undefined
 }
 
 /**
- * Makes a draft with the recipients that are known by now, all or none. Two with one account are two, and are
- * warned of.
- * @throws DomainError INVALID_INPUT that names the places, UNAUTHENTICATED
+ * Creates a draft with the given recipients, all or none. Recipients with the same account are all kept, with
+ * a warning.
+ * @throws DomainError INVALID_INPUT that names the recipients by index, UNAUTHENTICATED
  * @see specification: POST /bulk/batches
  */
 export async function createBatch(ctx: Context, raw: CreateBatchInput): Promise<BatchChange> {
@@ -55,7 +55,7 @@ export async function createBatch(ctx: Context, raw: CreateBatchInput): Promise<
 }
 
 /**
- * Makes the draft and undoes it: what it would come to is known, and nothing was written.
+ * Creates the draft in a transaction that is rolled back, and returns the preview: nothing is written.
  * @throws as `createBatch`
  */
 export async function dryRunCreate(ctx: Context, raw: CreateBatchInput): Promise<BatchChange> {
@@ -73,7 +73,7 @@ export interface Draft {
   recipients: readonly Recipient[]
 }
 
-/** @throws DomainError INVALID_INPUT */
+/** Parses the input of a draft and finds the operator of each recipient. @throws DomainError INVALID_INPUT */
 export async function readDraft(ctx: Context, raw: CreateBatchInput): Promise<Draft> {
   const [{ title = null, paymentMethod = null }, rows] = await readTogether(
     () => readInput(createBatchInput, raw),
@@ -82,7 +82,7 @@ export async function readDraft(ctx: Context, raw: CreateBatchInput): Promise<Dr
   return { title, paymentMethod, recipients: await findOperators(ctx, rows, paymentMethod) }
 }
 
-/** Writes a draft: of the recipients that are given, or of those who failed in the batch that is retried. */
+/** Writes a draft with the given recipients, or with the failed recipients of the batch that is retried. */
 export const insertBatch = sqlFunction('create_batch', {
   takes: {
     merchant: 'int',
@@ -126,7 +126,7 @@ export async function writeDraft(ctx: Context, tx: PoolClient, draft: Draft): Pr
   return { id }
 }
 
-/** A batch of nobody, or of another merchant. */
+/** Returns the error for a batch that does not exist or belongs to another merchant. */
 export function noSuchBatch(): DomainError {
   return new DomainError('NOT_FOUND', 'There is no such batch.')
 }

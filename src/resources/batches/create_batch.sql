@@ -1,6 +1,7 @@
--- Makes a draft. With `retried` it has those who failed in that batch, and no arrays: once, or again where
--- that draft was cancelled before anybody was sent. Whom it paid must not be paid again, and who failed in it
--- is in a retry of that.
+-- Creates a draft. With `retried`, the draft gets the failed recipients of that batch, and the arrays are
+-- null. A batch has one retry; a second one is allowed only where the first was cancelled before any of its
+-- recipients was paid or failed. Otherwise a recipient could be paid twice. Recipients that fail in a retry
+-- are retried by a retry of that retry.
 CREATE OR REPLACE FUNCTION create_batch(
   merchant int, credential int, credential_version int, maker text, operation_id text, title text,
   method provider, names text[], accounts text[], amounts bigint[], methods provider[], retried int

@@ -15,9 +15,9 @@ export interface Duplicate {
 type Paid = readonly { account: string }[]
 
 /**
- * Names the places of a call whose account stands somewhere before them, in the call or in the draft.
- * @param counts how often the batch has the accounts of which it has several, those of the call included;
- *   left out where it has nothing but those
+ * Warns of each recipient of a call with an account that an earlier recipient of the call or the draft has.
+ * @param counts how often the batch has each account that it has more than once, the recipients of the call
+ *   included; left out where the batch has no other recipients
  */
 export function warnOfDuplicates(call: Paid, counts?: ReadonlyMap<string, number>): FieldProblem[] {
   const indexes = Map.groupBy(call.keys(), (index) => call[index]?.account)
@@ -35,7 +35,7 @@ function warning(index: number, words: string): FieldProblem {
   return { field: `recipients[${index}].account`, message: `${words}: both are paid` }
 }
 
-/** How often a batch has the accounts of a call of which it has several. */
+/** Counts the recipients of a batch for each account of a call that the batch has more than once. */
 export async function countAccounts(ctx: Context, id: number, call: Paid): Promise<Map<string, number>> {
   const { rows } = await ctx.database.merchantPool.query<{ account: string; count: number }>({
     name: 'count_accounts',
@@ -46,7 +46,7 @@ export async function countAccounts(ctx: Context, id: number, call: Paid): Promi
   return new Map(rows.map(({ account, count }) => [account, count]))
 }
 
-/** The accounts that a batch has more than once, in the order in which they came: the first hundred. */
+/** Reads the first 100 accounts that a batch has more than once, in the order of their first recipients. */
 export function duplicatesOf(ctx: Context, id: number): Promise<Duplicate[]> {
   return loader<number, Duplicate[]>(ctx, 'duplicates', async (ids) => {
     const found = await readDuplicates(ctx.database.merchantPool, mine(ctx).merchantId, ids)
@@ -54,7 +54,7 @@ export function duplicatesOf(ctx: Context, id: number): Promise<Duplicate[]> {
   }).load(id)
 }
 
-/** Those of several batches, by their ids. */
+/** Reads the duplicate accounts of several batches, by the id of the batch. */
 export async function readDuplicates(
   database: SqlConnection,
   merchantId: number,

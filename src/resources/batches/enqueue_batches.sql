@@ -1,4 +1,5 @@
--- Recipients are sent by one job, whatever their batch (`resources/batches/send.ts`).
+-- Enqueues the one job that sends the recipients of all batches (`resources/batches/send.ts`), unless it is
+-- already waiting to run.
 CREATE OR REPLACE FUNCTION enqueue_batches() RETURNS void LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 BEGIN

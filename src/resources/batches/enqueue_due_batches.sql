@@ -1,4 +1,5 @@
--- What waits for its turn is enqueued: also what became due while nothing ran.
+-- Enqueues the job that sends recipients if a batch has recipients to send, also if they became due while no
+-- process ran.
 CREATE OR REPLACE FUNCTION enqueue_due_batches() RETURNS void LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 BEGIN

@@ -1,5 +1,5 @@
--- Cancels a batch that nobody approved in time: one, for it may have very many recipients. Whether there was
--- one.
+-- Cancels one batch that was not approved in time: only one, because it may have very many recipients.
+-- @returns true where there was one
 CREATE OR REPLACE FUNCTION expire_batch() RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 DECLARE

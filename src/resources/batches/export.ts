@@ -30,7 +30,7 @@ const select = {
 } as const
 type Row = Awaited<ReturnType<typeof readRows>>[number]
 
-/** The recipients of a batch and what became of each, in the order in which they were added. */
+/** The table of the recipients of a batch and the outcome of each, in the order in which they were added. */
 export const recipientsExport = makeExport({
   holds: 'BatchRecipient',
   input,

@@ -1,4 +1,5 @@
--- A name as it is looked for, without capitals and accents, whatever the locale of the database.
+-- Returns a name in the form for searches, without capitals and accents, independent of the locale of the
+-- database.
 CREATE OR REPLACE FUNCTION folded(name text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT translate(lower($1), 'ÀÂÄÇÈÉÊËÎÏÔÖÙÛÜŸàâäçèéêëîïôöùûüÿƐƆƝŊ', 'aaaceeeeiioouuuyaaaceeeeiioouuuyɛɔɲŋ')
 $$;

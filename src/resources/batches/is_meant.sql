@@ -1,4 +1,4 @@
--- Whether a recipient is one of those that a list shows; null asks nothing.
+-- Returns true if a recipient matches a filter. A null argument matches every recipient.
 CREATE OR REPLACE FUNCTION is_meant(batch_recipient, recipient_status, provider, account text, name text)
   RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$

@@ -8,7 +8,7 @@ export const batchFilterInput = z.object({ status: oneOf(batchStates.statuses).n
 type BatchFilter = z.input<typeof batchFilterInput>
 
 /**
- * The batches that a filter means: always of the caller's merchant only.
+ * Returns the condition of a filter for Prisma. It selects only batches of the caller's merchant.
  * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
  */
 export function batchesWhere(ctx: Context, raw: BatchFilter | null | undefined) {

@@ -4,8 +4,8 @@ import { type Context, loader } from '../../context.ts'
 import { noSuchBatch } from './create.ts'
 
 /**
- * A batch of the merchant, as a plan of Prisma's asks for it. What one operation asks for at a time by equal
- * plans is one statement.
+ * Loads a batch of the merchant with the selection of a Prisma query. Loads of one operation at the same time
+ * with equal queries share one statement.
  */
 export function loadBatch(ctx: Context, query: object, id: number): Promise<Batch> {
   return loader<number, Batch>(ctx, `batch ${nameOf(query)}`, async (ids) => {
@@ -16,7 +16,7 @@ export function loadBatch(ctx: Context, query: object, id: number): Promise<Batc
   }).load(id)
 }
 
-/** The same text for equal plans. */
+/** Returns a text that is the same for equal queries. */
 function nameOf(query: object): string {
   return JSON.stringify(query, (_key, value: unknown) => (typeof value === 'bigint' ? `${value}n` : value))
 }

@@ -3,14 +3,17 @@ import type { BatchEventData } from '../../events/catalogue.ts'
 interface Pace {
   /** Recipients that have not ended. */
   open: number
-  /** Of all recipients those that have: 0 to 100. */
+  /** The share of recipients that have ended, in percent: 0 to 100. */
   percentage: number
-  /** Recipients paid or failed in a second; null where nobody is yet. */
+  /** Recipients paid or failed per second; null while there is none. */
   rate: number | null
   estimatedEnd: Date | null
 }
 
-/** How fast a batch was at the moment of an event. @param at left out, as if it had not begun */
+/**
+ * Computes the progress of a batch at the moment of an event.
+ * @param at the moment of the event; left out, the rate and the end are null
+ */
 export function paceOf(data: BatchEventData, at?: Date): Pace {
   const sent = data.succeeded_count + data.failed_count
   const open = data.recipient_count - sent - data.cancelled_count

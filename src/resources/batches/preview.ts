@@ -11,58 +11,59 @@ import type { Provider } from '../../shared/providers.ts'
 import { type Duplicate, readDuplicates } from './duplicates.ts'
 
 /**
- * Numbers that a dry run asks an operator about at once, and how long it waits. Choice: what a person waits
- * for; the operator's questions about payments keep most of their lane.
+ * The number of lookups that a dry run sends to one operator at once, and the time for which it waits, in ms.
+ * Choice: a person waits for the answer, and most of the operator's bulkhead stays free for checks of
+ * payments.
  */
 const dryRunLookupsAtOnce = 4
 const dryRunLookupMs = 3_000
 
-/** What a call did to a batch, or would do. */
+/** The result of a call that changed a batch, or of its dry run. */
 export interface BatchChange {
-  /** Null where there is none: the call was a dry run. */
+  /** The id of the batch; null after the dry run of a creation, which leaves no batch. */
   id: number | null
-  /** What of the call is taken, and may be a mistake. */
+  /** Accepted input that may be a mistake. */
   warnings?: readonly FieldProblem[]
-  /** Of a dry run. */
+  /** The result of a dry run; absent otherwise. */
   forecast?: BatchPreview
 }
 
-/** What a batch would come to, as the database knows it. */
+/** The part of a preview that comes from the database. */
 interface PreviewBase {
   recipientCount: number
   totalAmount: Xof
   fees: Xof
   availableNow: Xof
-  /** Below 0 by what is short. */
+  /** The available balance after the reservation; negative where the balance is too low. */
   availableAfter: Xof
   approvalRequired: boolean
   operators: readonly OperatorShare[]
   duplicates: readonly Duplicate[]
 }
 
-/** What a batch would come to. */
+/** The preview of a batch: its result if it were processed now. */
 export interface BatchPreview extends PreviewBase {
-  /** Numbers that their operator has no account of. */
+  /** Numbers for which the operator has no account. */
   unknownNumbers: readonly string[]
-  /** How many numbers were asked about and answered. */
+  /** The number of lookups that the operators answered. */
   numbersChecked: number
-  /** Its operators that nobody can ask about numbers. */
+  /** Operators of the batch that offer no lookup of numbers. */
   operatorsWithoutLookup: readonly Provider[]
-  /** Its operators that would be sent nothing now. */
+  /** Operators of the batch that cannot take payments now. */
   operatorsDown: readonly Provider[]
 }
 
-/** What one operator would pay. */
+/** The recipients of a batch that one operator would pay. */
 export interface OperatorShare {
   paymentMethod: Provider
   recipientCount: number
   totalAmount: Xof
-  /** Its numbers, each once, in the order in which they came: the first hundred. */
+  /** The distinct numbers in the order in which they were added: at most `limits.dryRunLookupsMax`. */
   accounts: readonly string[]
 }
 
 /**
- * Reads what a draft comes to, in a transaction that may have just made it.
+ * Reads the preview of a draft in the caller's transaction, which may have just created the draft.
  * @returns null where the merchant has no such batch
  */
 export async function previewBatch(ctx: Context, tx: PoolClient, id: number): Promise<PreviewBase | null> {
@@ -95,9 +96,9 @@ export async function previewBatch(ctx: Context, tx: PoolClient, id: number): Pr
   return { ...summary, fees, availableAfter: availableNow - totalAmount - fees, operators, duplicates }
 }
 
-/** Adds what the operators say. After the transaction: they are asked over the network. */
+/** Adds the operators' answers to a preview. It runs after the transaction, because it calls operators. */
 export async function completePreview(ctx: Context, base: PreviewBase | null): Promise<BatchPreview> {
-  invariant(base, 'what was rehearsed is there')
+  invariant(base, 'the dry run found its batch')
   const operatorsWithoutLookup: Provider[] = []
   const operatorsDown: Provider[] = []
   const lookups: Promise<Lookups>[] = []
@@ -122,7 +123,7 @@ interface Lookups {
   checked: number
 }
 
-/** Asks an operator about numbers, a few at once, for as long as somebody waits. */
+/** Asks an operator about numbers, a few at once, until `dryRunLookupMs` has passed or the service ends. */
 async function lookUp(
   ctx: Context,
   ask: NonNullable<OperatorDriver['lookupParty']>,
@@ -140,7 +141,8 @@ async function lookUp(
       if (kind === 'absent') found.unknown.push(account)
     }
   }
-  // Begun in time, a question has its usual time: that somebody is impatient is no fault of the operator's.
+  // A lookup keeps its usual deadline, also if the dry run stops waiting earlier: a short deadline would
+  // count as a failure of the operator.
   const callContext = (): CallContext => ({
     deadline: new Date(Date.now() + limits.operatorQueryDeadlineMs),
     priority: 'background',

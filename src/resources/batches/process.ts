@@ -16,14 +16,16 @@ import { noSuchBatch } from './create.ts'
 import { type BatchChange, completePreview, previewBatch } from './preview.ts'
 import type { BatchStatus } from './states.ts'
 
-/** Why this looks past row-level security. */
+/** The reason why these functions bypass row-level security. */
 const reason = 'the SQL function receives the id of the merchant'
 
 /**
- * Pays the recipients of a draft. Its whole total is set aside first, or nothing happens; then they are sent
- * (`batches/send.ts`), or people decide first where the settings ask for that.
- * @throws DomainError NOT_FOUND, STATE_CONFLICT where it is no draft, INVALID_INPUT where it has nobody,
- *   LIMIT_EXCEEDED, PAYMENTS_OUT_HALTED, INSUFFICIENT_BALANCE (it stays a draft), UNAUTHENTICATED
+ * Begins to pay the recipients of a draft. It reserves the whole total first, or fails and changes nothing.
+ * Then the recipients are sent (`batches/send.ts`), or the batch waits for approvals where the settings
+ * require them.
+ * @throws DomainError NOT_FOUND, STATE_CONFLICT where the batch is not a draft, INVALID_INPUT where it has no
+ *   recipient or one with an operator that is not connected, LIMIT_EXCEEDED, PAYMENTS_OUT_HALTED,
+ *   INSUFFICIENT_BALANCE (the batch stays a draft), UNAUTHENTICATED
  * @see specification: POST /bulk/batches/{id}/process
  */
 export async function processBatch(ctx: Context, id: number): Promise<{ id: number }> {
@@ -34,7 +36,7 @@ export async function processBatch(ctx: Context, id: number): Promise<{ id: numb
 }
 
 /**
- * Begins it and undoes that: what it would come to is known, and nothing was written.
+ * Begins the batch in a transaction that is rolled back, and returns the preview: nothing is written.
  * @throws as `processBatch`
  */
 export async function dryRunProcess(ctx: Context, id: number): Promise<BatchChange> {
@@ -47,8 +49,8 @@ export async function dryRunProcess(ctx: Context, id: number): Promise<BatchChan
 }
 
 /**
- * Does so in a transaction of the caller's, with its entry in the audit log.
- * @returns what becomes of it
+ * Begins a batch in the transaction of the calling function, with its entry in the audit log.
+ * @returns the new status of the batch
  * @throws as `processBatch`
  */
 export async function beginBatch(ctx: Context, tx: PoolClient, id: number): Promise<BatchStatus> {
@@ -83,7 +85,7 @@ export async function beginBatch(ctx: Context, tx: PoolClient, id: number): Prom
     case 'unauthenticated':
       throw await whyTurnedAway(ctx)
     case 'conflict':
-      // A request that goes on with what it began may have done it already.
+      // An earlier try of the same request may have begun the batch already.
       if (ctx.idempotentOperation?.isResumed && status !== 'cancelled') return status
       throw new DomainError('STATE_CONFLICT', `Only a draft can be processed: this batch is ${status}.`)
     case 'empty':

@@ -1,5 +1,6 @@
--- Sets the money of a draft aside, in one movement, and lets it go, or has people asked first. What is beyond
--- the limits of whoever asks is refused; `day_max` is what its token may spend in a day, null for no limit.
+-- Reserves the money of a draft by one ledger entry, and starts the batch or lets it wait for approvals. A
+-- batch that exceeds the limits of the caller is refused. `day_max`: the daily limit of the token; null for
+-- no limit.
 CREATE OR REPLACE FUNCTION process_batch(
   merchant int, credential int, credential_version int, asker text, batch int, approval_ms bigint,
   connected provider[], payment_max bigint, operators provider[], token uuid, day_max bigint, address text
@@ -37,7 +38,7 @@ BEGIN
     WHEN NOT methods <@ connected THEN 'unconnected'
     WHEN NOT methods <@ operators THEN 'beyond_operators'
     WHEN largest > payment_max THEN 'beyond_payment'
-    -- Read after the locks: whoever waited meets a halt that came meanwhile.
+    -- Read this after taking the locks: a halt that began while this transaction waited counts.
     WHEN EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS NULL) THEN 'halted'
     WHEN draft.total_amount > free THEN 'short'
   END;

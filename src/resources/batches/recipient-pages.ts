@@ -8,7 +8,7 @@ import { limits } from '../../shared/limits.ts'
 import { type PageConnection, connect, edgeOf, type PageArgs, readPage } from '../../shared/page.ts'
 import { recipientStates } from './states.ts'
 
-/** Which recipients of a batch a list shows. */
+/** The filter of a list of recipients. */
 export const recipientFilterInput = z.object({
   status: oneOf(recipientStates.statuses).nullish(),
   paymentMethod: provider.nullish(),
@@ -20,21 +20,21 @@ interface RecipientsPage extends PageArgs {
   filter?: z.input<typeof recipientFilterInput> | null | undefined
 }
 
-/** What a batch knows of its recipients without looking at them. */
+/** The counts of recipients that the row of a batch stores. */
 export type Counted = Pick<
   Batch,
   'id' | 'recipientCount' | 'processingCount' | 'succeededCount' | 'failedCount' | 'cancelledCount'
 >
 
-/** A page of the recipients of a batch and their number; neither is read before it is called for. */
+/** A page of the recipients of a batch, and their number. Each is read only when its function is called. */
 export interface RecipientsOfBatch {
   read: () => Promise<PageConnection<BatchRecipient>>
   count: () => Promise<number> | number
 }
 
 /**
- * A page of the recipients of a batch, newest first, and how many there are. The same page of all batches
- * that one operation asks for is one statement.
+ * Returns readers for a page of the recipients of a batch, newest first, and for their number. The same page
+ * of several batches in one operation shares one statement.
  * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
  */
 export function pageOfRecipients(ctx: Context, batch: Counted, raw: RecipientsPage): RecipientsOfBatch {
@@ -63,7 +63,7 @@ export function pageOfRecipients(ctx: Context, batch: Counted, raw: RecipientsPa
   }
 }
 
-/** How many recipients of a batch stand where. */
+/** Returns the number of recipients of a batch in each status. */
 export function countsOf(batch: Counted) {
   const { recipientCount, processingCount, succeededCount, failedCount, cancelledCount } = batch
   return {
@@ -75,7 +75,7 @@ export function countsOf(batch: Counted) {
   }
 }
 
-/** A page, whatever the batch. Ids as text: it names its loader. */
+/** The options of a page, the same for every batch. Ids are text because the JSON of it names the loader. */
 interface PageOptions extends z.output<typeof recipientFilterInput> {
   above: string
   below: string
@@ -84,7 +84,7 @@ interface PageOptions extends z.output<typeof recipientFilterInput> {
   isBackward: boolean
 }
 
-/** All of a batch. */
+/** The bounds that select all recipients of a batch. */
 const everywhere = { above: '0', below: String(2n ** 63n - 1n), take: 0, skip: 0, isBackward: false }
 
 type Read<T> = (ctx: Context, batchIds: readonly number[], options: PageOptions) => Promise<T[]>
@@ -94,7 +94,7 @@ function loaderOf<T>(ctx: Context, kind: string, options: PageOptions, read: Rea
   return loader<number, T>(ctx, name, (batchIds) => read(ctx, batchIds, options))
 }
 
-/** Of which batches, and which of their recipients: see `requestsOf`. */
+/** The arguments that select batches and filter their recipients: see `requestsOf`. */
 const filterTypes = {
   merchant: 'int',
   batches: 'int[]',
@@ -162,7 +162,7 @@ async function countRows(ctx: Context, batchIds: readonly number[], options: Pag
 function requestsOf(ctx: Context, batchIds: readonly number[], options: PageOptions) {
   return {
     merchant: mine(ctx).merchantId,
-    // Asked for under two names, a batch is still read once.
+    // A query may contain the same batch under two aliases: read it once.
     batches: [...new Set(batchIds)],
     state: options.status,
     method: options.paymentMethod,

@@ -2,13 +2,16 @@ import type { OperatorRequest } from '../../../prisma/generated/prisma/client.ts
 import { mine } from '../../identity/actor.ts'
 import { type Context, loader } from '../../context.ts'
 
-/** What an operator was asked about a recipient, without what it was asked with. */
+/** The state of the request to an operator for one recipient, without the data that was sent. */
 export type RecipientRequest = Pick<
   OperatorRequest,
   'state' | 'correlationId' | 'attempt' | 'checkCount' | 'acceptedAt' | 'createdAt'
 >
 
-/** What the operator was asked; null before a recipient's turn. One statement for all of them. */
+/**
+ * Reads the request to the operator for a recipient; null before the recipient is sent. All recipients of one
+ * level of a query share one statement.
+ */
 export function loadRequest(ctx: Context, recipientId: bigint): Promise<RecipientRequest | null> {
   return loader<bigint, RecipientRequest | null>(ctx, 'asked', (ids) => readRequests(ctx, ids)).load(
     recipientId,

@@ -92,7 +92,7 @@ const OperatorEvidence = builder.objectRef<Evidence>('OperatorEvidence').impleme
   }),
 })
 
-// Its rows come from a statement of their own (`pageOfRecipients`): no field is planned.
+// `pageOfRecipients` reads the rows with its own SQL, so that no field here has a Prisma selection.
 const Recipient = builder.prismaNode('BatchRecipient', {
   id: { resolve: ({ id }) => id },
   findUnique: (id, ctx) => ({ id_merchantId: { ...mine(ctx), id: readId('BatchRecipient', id) } }),

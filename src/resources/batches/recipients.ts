@@ -10,10 +10,10 @@ import { suggestProvider } from '../../config/number-ranges.ts'
 import { type Provider, providers } from '../../shared/providers.ts'
 import { yieldIfBusy } from '../../shared/yield-if-busy.ts'
 
-/** Problems of one call that are listed. */
+/** The maximum number of problems that an error of one call lists. */
 const batchProblemsShown = 100
 
-/** By which operator people are paid. */
+/** The input schema of the operator of a recipient. */
 export const recipientMethod = z.enum(providers, {
   error: ({ input }) =>
     input === 'BankTransfer' ? 'BankTransfer is not yet supported' : `must be one of ${providers.join(', ')}`,
@@ -34,7 +34,7 @@ export const recipientInput = z
 export type RecipientInput = z.input<typeof recipientInput>
 type Row = z.output<typeof recipientInput>
 
-/** Somebody to be paid, whose operator is known. */
+/** A recipient with a known operator. */
 export interface Recipient {
   name: string
   /** E.164 */
@@ -44,9 +44,9 @@ export interface Recipient {
 }
 
 /**
- * Reads the recipients of a call by their fields alone, all or none.
- * @param inWords brings one under the names of the schema
- * @throws DomainError INVALID_INPUT that names the places, `recipients[3].amount`: the first hundred
+ * Parses the recipients of a call, all or none. It checks only their fields, not their operators.
+ * @param inWords converts a row to the field names of the schema
+ * @throws DomainError INVALID_INPUT that names the first hundred problems by path: `recipients[3].amount`
  * @see decisions: Endpoints
  */
 export async function readRows(
@@ -65,7 +65,7 @@ export async function readRows(
       const found = result.error.issues.map(({ path, message }) => ({ field: fieldOf(index, path), message }))
       problems.push(...found)
     }
-    // Ten thousand of them hold up nobody else.
+    // A call may have ten thousand rows: let other requests run in between.
     const turn = yieldIfBusy()
     if (turn) await turn
   }
@@ -74,10 +74,10 @@ export async function readRows(
 }
 
 /**
- * Finds by which operators they are paid. Where neither a recipient nor the batch says so, it is that of the
+ * Finds the operator of each recipient: the recipient's own, else that of the batch, else that of the
  * merchant's saved beneficiary with this account, else the one that the number suggests.
- * @param usual of those that bring none of their own
- * @throws DomainError INVALID_INPUT that names the places: the first hundred
+ * @param usual the operator of the batch, for recipients that name none
+ * @throws DomainError INVALID_INPUT that names the first hundred recipients without a connected operator
  * @see decisions: Endpoints
  */
 export async function findOperators(
@@ -101,7 +101,7 @@ export async function findOperators(
   return recipients
 }
 
-/** What a batch is given beyond what it has room for. */
+/** Returns the error for a call with more recipients than the batch has room for. */
 export function tooMany(left: number) {
   const most = limits.batchRecipientsMax
   const message = `must have at most ${most} entries in one batch: there is room for ${left}`
@@ -140,7 +140,7 @@ async function findMethods(
     paymentMethod ?? usual ?? saved.get(account) ?? suggestProvider(numberRanges, account)
 }
 
-/** Recipients, as arguments of the functions that write them: an array of each column. */
+/** The types of the arguments by which SQL functions receive recipients: one array for each column. */
 export const recipientTypes = {
   names: 'text[]',
   accounts: 'text[]',
@@ -148,7 +148,7 @@ export const recipientTypes = {
   methods: 'provider[]',
 } as const
 
-/** The arguments of `recipientTypes`. */
+/** Converts recipients to the arguments of `recipientTypes`. */
 export function recipientArguments(recipients: readonly Recipient[]): ArgumentsOf<typeof recipientTypes> {
   return {
     names: recipients.map(({ name }) => name),

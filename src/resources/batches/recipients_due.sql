@@ -1,6 +1,6 @@
--- The recipients whose turn it is, with the place of each among those of its operator: of each merchant and
--- of each of its batches in turn, and of each batch no more than are free beside the calls that are busy.
--- The planner makes it a part of the statement that asks.
+-- Returns the recipients that are next, each with its position among those of its operator (`ordinal`).
+-- Merchants take turns, and so do the batches of one merchant. A batch gets no more than its free slots:
+-- `batch_max` less its running calls. PostgreSQL inlines this function into the calling statement.
 CREATE OR REPLACE FUNCTION recipients_due(
   open provider[], rooms int[], busy_batches int[], busy_operators provider[], batch_max int
 ) RETURNS TABLE (id bigint, batch_id int, merchant_id int, operator provider, room int, ordinal bigint)
@@ -21,13 +21,13 @@ LANGUAGE sql STABLE AS $$
         SELECT count(*)::int AS n FROM unnest(busy_batches) AS u (id) WHERE u.id = b.id
       ) AS going
       CROSS JOIN LATERAL (
-        -- The operators with somebody to be sent; each has an equal share.
+        -- The operators for which the batch has unsent recipients; each gets an equal share.
         SELECT o.operator, o.room, batch_max / (count(*) OVER ())::int - (
             SELECT count(*) FROM unnest(busy_batches, busy_operators) AS u (id, operator)
             WHERE u.id = b.id AND u.operator = o.operator)::int AS share
         FROM unnest(open, rooms) AS o (operator, room)
-        -- Of each the first one, by the index: what EXISTS asks, a plan made while it was empty reads whole
-        -- for each batch.
+        -- Read the first unsent recipient by the index. EXISTS would be slow: a plan made while the index was
+        -- empty reads the whole index for each batch.
         WHERE (
           SELECT r.id FROM batch_recipient r
           WHERE (r.payment_method, r.batch_id) BETWEEN (o.operator, b.id) AND (o.operator, b.id)
@@ -37,8 +37,8 @@ LANGUAGE sql STABLE AS $$
       CROSS JOIN LATERAL (
         SELECT next.id, row_number() OVER (ORDER BY next.id) AS nth
         FROM (
-          -- Said so, only the index of what is unsent can answer, whatever the planner believes of the
-          -- others.
+          -- Only the index of unsent recipients can answer a query of this form, so that the planner cannot
+          -- choose another index.
           SELECT r.id FROM batch_recipient r
           WHERE (r.payment_method, r.batch_id) BETWEEN (here.operator, b.id) AND (here.operator, b.id)
             AND r.sent_at IS NULL

@@ -1,6 +1,6 @@
--- A page of the recipients of a batch between two ids, newest first or, for a page from behind (`back`),
--- oldest first. Written and set so, only the index of the batch can answer, in its order, whatever the
--- planner believes of the others.
+-- Returns a page of the recipients of a batch between two ids, newest first; or oldest first for a page that
+-- is read backwards (`back`). With this form and these settings only the index of the batch can answer, in
+-- its order, so that the planner cannot choose another index.
 CREATE OR REPLACE FUNCTION recipients_page(
   merchant int, batch int, status recipient_status, method provider, account text, name text, above bigint,
   below bigint, back boolean, take int, skip int

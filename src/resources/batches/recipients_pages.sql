@@ -1,4 +1,4 @@
--- The same page of the recipients of each of several batches: see recipients_page.
+-- Returns the same page of the recipients of each of several batches: see recipients_page.
 CREATE OR REPLACE FUNCTION recipients_pages(
   merchant int, batches int[], state recipient_status, method provider, number text, title text, above bigint,
   below bigint, back boolean, take int, skip int

@@ -1,4 +1,4 @@
--- How many recipients of a batch a list would show.
+-- Counts the recipients of a batch that match a filter.
 CREATE OR REPLACE FUNCTION recipients_total(
   merchant int, batch int, status recipient_status, method provider, account text, name text
 ) RETURNS int LANGUAGE sql STABLE SET search_path = public, pg_temp AS $$

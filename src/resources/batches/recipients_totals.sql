@@ -1,4 +1,4 @@
--- How many recipients each of several batches has that are meant: see recipients_total.
+-- Counts the recipients that match a filter for each of several batches: see recipients_total.
 CREATE OR REPLACE FUNCTION recipients_totals(
   merchant int, batches int[], state recipient_status, method provider, number text, title text
 ) RETURNS TABLE (batch_id int, n int) LANGUAGE sql STABLE SET search_path = public, pg_temp AS $$

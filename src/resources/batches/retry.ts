@@ -9,12 +9,14 @@ import { recipientsSeed } from '../../requests/identity.ts'
 import { insertBatch, noSuchBatch } from './create.ts'
 
 /**
- * Makes a draft of those who failed in a batch that has ended: who, how much and by which operator as there.
+ * Creates a draft with the failed recipients of a batch that has ended, with the same names, accounts,
+ * amounts and operators.
  *
- * Choice: one such draft, or another where it was cancelled before anybody was sent, so that nobody is
- * paid twice by two people who retry. Of one that was cancelled later those who failed are retried as of any
- * batch.
- * @throws DomainError NOT_FOUND, STATE_CONFLICT (not ended, nobody failed, retried already), UNAUTHENTICATED
+ * Choice: a batch has one such draft, and another one only where the first was cancelled before any of its
+ * recipients was paid or failed. So two people who retry cannot pay a recipient twice. A retry that was
+ * cancelled later is itself a batch that has ended: its failed recipients can be retried from it.
+ * @throws DomainError NOT_FOUND, STATE_CONFLICT (the batch has not ended, has no failed recipient, or was
+ *   retried already), UNAUTHENTICATED
  */
 export async function retryFailed(ctx: Context, batchId: number): Promise<{ id: number }> {
   const { merchantId, apiKeyId, apiKeyVersion } = callerOf(ctx)

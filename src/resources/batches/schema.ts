@@ -33,7 +33,7 @@ export const BatchStatus = stateEnum('BatchStatus', batchStates, 'The status of 
   processing: 'The recipients are being paid.',
 })
 
-/** What `countsOf` reads. */
+/** The columns that `countsOf` reads. */
 export const countsSelect = {
   id: true,
   recipientCount: true,
@@ -119,7 +119,7 @@ export const Batch = builder.prismaNode('Batch', {
   }),
 })
 
-/** The batch that a client names; -1 where it names none. */
+/** Converts a client's id to the id of a batch; -1 where it is not an id of a batch. */
 export const batchId = (id: string): number => readSmallId('Batch', id)
 
 const BatchFilter = inputOf('BatchFilter', batchFilterInput, {
@@ -167,7 +167,7 @@ const BatchPayload = builder.objectRef<BatchChange>('BatchPayload').implement({
       nullable: true,
       description: 'The present state of the batch; null after a dry run of `createBatch`.',
       resolve: (query, { id }, _args, ctx) => {
-        // Looked at in any case: the library warns of what nobody looks at.
+        // Read `query` in any case: the library warns when a resolver does not use it.
         const asked = { ...query }
         return id === null ? null : readBatch(ctx, asked, id)
       },

@@ -6,24 +6,24 @@ import { begunRequest, type OpenRequest } from '../../requests/open-request.ts'
 import { limits } from '../../shared/limits.ts'
 import { sendBegun, sendDeadline } from '../../requests/send.ts'
 
-/** Recipients that one process sends to one operator at a time. */
+/** The number of recipients that one process sends to one operator at the same time. */
 const recipientsInFlightMax = 32
 
-/** Answers that wait to be noted before further recipients are sent. */
+/** The number of requests without a recorded outcome above which no further recipients are sent. */
 const recipientsPendingMax = 512
 
 /**
- * Sends the recipients of all batches under way: of one batch `limits.batchInFlightMax` at a time, of one
- * operator `recipientsInFlightMax`, of all merchants in turn. One process at a time does, so that this
- * holds over all of them. What an operator that is down would be asked stays where it is. Whatever
- * becomes of this process: what was begun and is not sent is asked about (`requests/check.ts`), and
- * sent again under the same identity.
+ * Sends the recipients of all processing batches: at most `limits.batchInFlightMax` of one batch and
+ * `recipientsInFlightMax` of one operator at the same time. Merchants take turns. One process at a time runs
+ * this, so that the bounds hold for all processes together. Recipients of an operator that is down stay
+ * `pending`. If this process dies, the requests that it began are checked with the operator
+ * (`requests/check.ts`) and, if necessary, sent again under the same identity.
  */
 export function sendDueRecipients(services: Services): Promise<void> {
   return services.drains.batches.run(bulkQueue, (run) => {
-    /** Whose operator has not answered. */
+    /** Calls that the operator has not answered. */
     const calls = new Set<Begun>()
-    /** Whose answer is not noted; those as well. */
+    /** Requests without a recorded outcome; includes those of `calls`. */
     const pending = new Set<bigint>()
     const send = (begun: Begun) => {
       calls.add(begun)
@@ -40,20 +40,20 @@ export function sendDueRecipients(services: Services): Promise<void> {
       if (pending.size > recipientsPendingMax) return false
       const due = await beginDue(services, calls, pending)
       for (const begun of due) if (begun !== 'orphan') send(begun)
-      // An orphan is only asked about, and leaves its place to the next one.
+      // An orphan is not sent, only asked about: its slot is free for the next recipient.
       return due.includes('orphan')
     }
   })
 }
 
-/** A recipient that was taken, to be sent before its deadline. */
+/** A recipient that was taken and must be sent before its deadline. */
 interface Begun {
   batchId: number
   request: OpenRequest
   deadline: Date
 }
 
-/** Takes recipients whose turn it is. `isOrphan`: the operator executed it before a restore. */
+/** Takes the recipients that are next. `isOrphan`: the operator executed the payment before a restore. */
 export const beginRecipients = sqlFunction('begin_recipients', {
   takes: {
     open: 'provider[]',
@@ -90,7 +90,7 @@ async function beginDue(
     const operator = services.operators.find(provider)
     const room = recipientsInFlightMax - busy.filter((call) => call.provider === provider).length
     if (!operator || room <= 0 || !operator.canStart('disburse', 'background').ok) return []
-    // From before the right to send is taken: nothing may leave after the fence.
+    // Compute the deadline before the statement takes the right to send: no call may leave after the fence.
     return [{ provider, room, deadline: sendDeadline(operator, 'disburse') }]
   })
   if (open.length === 0) return []

@@ -4,12 +4,12 @@ import { settlesPaymentsOut } from '../settle-payment-out.ts'
 import type { RecipientStatus } from './states.ts'
 
 /**
- * What recipients led to within this time is one statement, and one event of each batch. Nobody waits for a
- * recipient as a caller waits for a deposit.
+ * Outcomes of recipients that arrive within this time, in ms, share one statement and one event for each
+ * batch. No caller waits for a recipient, as a caller does for a deposit.
  */
 const recipientsSettlePaceMs = 40
 
-/** Status, movements, event and the end of the operator request, in one commit. */
+/** Settles recipients: status, ledger entries, event and the end of the operator request in one commit. */
 export const settleRecipients = sqlFunctionOfMany('settle_recipients', {
   each: { recipientId: 'bigint', toStatus: sqlType<RecipientStatus>('recipient_status'), ...outcomeTypes },
   takes: {},
@@ -17,8 +17,8 @@ export const settleRecipients = sqlFunctionOfMany('settle_recipients', {
 })
 
 /**
- * Ends a recipient that was sent. The same commit changes the counts of its batch; the last recipient ends
- * the batch.
+ * Applies an outcome to a recipient that was sent. The same commit changes the counts of its batch; the last
+ * recipient ends the batch.
  */
 export const settleRecipient = settlesPaymentsOut<RecipientStatus>({
   origin: 'recipient',

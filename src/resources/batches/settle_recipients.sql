@@ -1,4 +1,4 @@
--- Brings recipients that were sent their outcomes, each once; see `settle_payouts`.
+-- Applies outcomes to recipients that were sent, each once; see `settle_payouts`.
 CREATE OR REPLACE FUNCTION settle_recipients(
   recipient_ids bigint[], to_statuses recipient_status[], sources text[], amounts bigint[],
   operator_references text[], reasons text[], messages text[], evidences jsonb[], reversal_check_ms bigint[],
@@ -15,10 +15,10 @@ DECLARE
   known bigint[];
   statuses recipient_status[];
   sums bigint[];
-  -- The last send, while its operator is not known to have it.
+  -- The number of the last send of each recipient, while the operator is not known to have accepted it.
   sends smallint[];
   nth int;
-  -- Whom each outcome moves, and what is paid.
+  -- The recipient that each outcome changes, and the amount that it settles.
   ids bigint[] := array_fill(NULL::bigint, ARRAY[cardinality(recipient_ids)]);
   settled bigint[] := ids;
   counted record;
@@ -40,7 +40,7 @@ BEGIN
     END LOOP;
   END IF;
   PERFORM FROM merchant_balance b WHERE b.merchant_id = ANY (merchants) ORDER BY b.merchant_id FOR UPDATE;
-  -- The first outcome that may move it does.
+  -- Where a recipient has several outcomes, the first one that may change it applies.
   FOR item IN 1 .. cardinality(recipient_ids) LOOP
     nth := array_position(known, recipient_ids[item]);
     IF statuses[nth] = 'processing' AND to_statuses[item] IN ('success', 'failed')

@@ -1,24 +1,24 @@
 import { defineStates } from '../../shared/states.ts'
 
 /**
- * Lifecycle of a batch (specification: States and transitions; decisions: Endpoints). It ends when the last
- * of its recipients has.
+ * Lifecycle of a batch (specification: States and transitions; decisions: Endpoints). The batch ends when its
+ * last recipient ends.
  */
 export const batchStates = defineStates('batch', 'draft', {
   draft: {
-    pending_approval: 'it is to be processed, its money is set aside, and people decide',
-    processing: 'it is to be processed, and its money is set aside',
+    pending_approval: 'its merchant processed it, its money is reserved, and it needs approvals',
+    processing: 'its merchant processed it, and its money is reserved',
     cancelled: 'its merchant cancelled it',
   },
   pending_approval: {
     processing: 'enough people approved it',
-    cancelled: 'its merchant cancelled it, somebody rejected it, or nobody approved it',
+    cancelled: 'its merchant cancelled it, a member rejected it, or it was not approved in time',
   },
   processing: {
-    completed: 'all were paid',
-    partially_completed: 'some were paid',
-    failed: 'nobody was paid',
-    cancelled: 'its merchant cancelled what was not sent, and the rest has ended',
+    completed: 'all recipients were paid',
+    partially_completed: 'some recipients were paid',
+    failed: 'no recipient was paid',
+    cancelled: 'its merchant cancelled the unsent recipients, and the others have ended',
   },
   completed: {},
   partially_completed: {},
@@ -26,11 +26,14 @@ export const batchStates = defineStates('batch', 'draft', {
   cancelled: {},
 })
 
-/** Lifecycle of a recipient of a batch. What is `processing` may have left: it never goes back. */
+/**
+ * Lifecycle of a recipient of a batch. A `processing` recipient never becomes `pending` again: its request
+ * may have reached the operator.
+ */
 export const recipientStates = defineStates('recipient', 'pending', {
   pending: {
     processing: 'it is sent to the operator',
-    cancelled: 'its batch was cancelled before',
+    cancelled: 'its batch was cancelled before it was sent',
   },
   processing: { success: 'the operator confirmed it', failed: 'the operator refused it' },
   success: {},
