@@ -67,6 +67,6 @@ export async function createBeneficiary(ctx: Context, raw: CreateBeneficiaryInpu
   if (made !== null) return { id: made }
   // An earlier try of the same request created the beneficiary.
   const known = await ctx.database.prisma.beneficiary.findFirst({ where: { ...mine(ctx), madeFor } })
-  invariant(known, 'what one operation made is there')
+  invariant(known, 'the row that the operation made exists')
   return known
 }

@@ -69,9 +69,9 @@ export async function createLink(ctx: Context, raw: CreateLinkInput): Promise<{ 
     if (own) return own
     throw new DomainError('SLUG_TAKEN')
   }
-  invariant(madeFor, 'only a request that was begun before finds its link there')
+  invariant(madeFor, 'a link exists already only for a request with an idempotency key')
   const known = await madeBefore(ctx, madeFor)
-  invariant(known, 'what one operation made is there')
+  invariant(known, 'the row that the operation made exists')
   return known
 }
 
