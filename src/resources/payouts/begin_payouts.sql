@@ -1,5 +1,6 @@
--- Begins the payouts that are due. Whether each is covered is judged row by row, which is cheap for one. What
--- an orphan of the operator has is asked about and never sent: its outcome is `asked`.
+-- Begins the payouts that are due. A loop checks row by row whether the balance covers each payout, which is
+-- cheap for one row. A payout that the operator executed before a restore (an orphan) is only asked about
+-- and never sent: its outcome is `asked`.
 CREATE OR REPLACE FUNCTION begin_payouts(operator provider, take int, fence_ms bigint, first_check_ms bigint)
 RETURNS TABLE (
   outcome text, payout_id bigint, request_id bigint, correlation_id uuid, merchant_id int, amount bigint,
@@ -13,7 +14,7 @@ DECLARE
   merchants int[];
   item record;
   merchant int;
-  -- What the merchant has left.
+  -- The available amount of the merchant that is left for its next payouts.
   remaining bigint;
   ids bigint[];
   covered boolean[];
@@ -24,7 +25,7 @@ BEGIN
   IF chosen IS NULL THEN RETURN; END IF;
   PERFORM pg_advisory_xact_lock_shared(72707373, id) FROM (SELECT id FROM unnest(merchants) AS id
     ORDER BY id) AS merchant;
-  -- What somebody else begins or cancels at this moment is theirs.
+  -- SKIP LOCKED leaves out payouts that another transaction begins or cancels at this moment.
   SELECT array_agg(locked.id), array_agg(DISTINCT locked.merchant_id) INTO chosen, merchants
   FROM (
     SELECT p.id, p.merchant_id FROM payout p
@@ -33,7 +34,7 @@ BEGIN
   ) AS locked;
   IF chosen IS NULL THEN RETURN; END IF;
   PERFORM FROM merchant_balance b WHERE b.merchant_id = ANY (merchants) ORDER BY b.merchant_id FOR UPDATE;
-  -- Read after the locks: whoever waited meets a halt that came meanwhile.
+  -- Read the halt after the locks: a halt may have come while this transaction waited.
   FOR item IN
     SELECT p.id, p.merchant_id, p.amount, p.scheduled_at IS NOT NULL AS asks, balance.available,
       (SELECT service_now() + (clock_timestamp() - now())) AS now
@@ -48,7 +49,7 @@ BEGIN
     ORDER BY p.merchant_id, p.send_at, p.id
   LOOP
     at := item.now;
-    -- What is covered leaves less for the next.
+    -- A covered payout leaves less for the next one of the same merchant.
     IF merchant IS DISTINCT FROM item.merchant_id THEN
       merchant := item.merchant_id;
       remaining := item.available;
@@ -80,7 +81,7 @@ BEGIN
       CASE WHEN orphan.found THEN at END, at
     FROM changed c
     LEFT JOIN LATERAL (
-      -- What the operator did before a restore is only asked about.
+      -- The operator executed this payout before a restore: it is only asked about.
       SELECT true AS found FROM operator_orphan o WHERE o.correlation_id = c.correlation_id LIMIT 1
     ) AS orphan ON true
     WHERE c.status = 'processing' ORDER BY c.id

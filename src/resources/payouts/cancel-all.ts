@@ -7,17 +7,17 @@ import { DomainError } from '../../shared/errors.ts'
 
 const cancelSome = sqlFunction('cancel_payouts_of', { takes: { merchant: 'int', take: 'int' }, gives: 'int' })
 
-/** Payouts that one statement cancels. */
+/** Most payouts, and most waiting deposits, that one statement cancels. */
 const stepMax = 500
 
 /**
- * Cancels all payouts of a deactivated merchant that have not begun, however far their day: what was set
- * aside for them is free again, and each tells its `payout_cancelled`. What has begun ends as its operator
- * says.
+ * Cancels all payouts and all waiting deposits of a deactivated merchant that have not begun, whatever their
+ * date. Their reserved money becomes available again, and each one emits its cancelled event. Payouts that
+ * have begun are not touched: the answer of their operator ends them.
  *
- * Choice: a command of the platform's owner, and no part of deactivating: whether who was promised money gets
- * it all the same is for a person to find out first. Nothing begins meanwhile.
- * @returns how many were cancelled
+ * Choice: this is a command of the platform's owner and not a part of the deactivation, because a person must
+ * first find out whether the payees get their money in another way. Nothing begins in the meantime.
+ * @returns the number of cancelled payouts and deposits
  * @throws DomainError NOT_FOUND, STATE_CONFLICT where the merchant is active
  */
 export async function cancelPayoutsOf(

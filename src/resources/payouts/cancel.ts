@@ -8,14 +8,15 @@ import { DomainError } from '../../shared/errors.ts'
 import type { PayoutStatus } from './states.ts'
 
 /**
- * Cancels a payout that has not begun; what was set aside for it is free again. Whoever begins it at the same
- * moment decides by the row.
+ * Cancels a payout that has not begun and makes its reserved money available again. If the payout begins at
+ * the same moment, the lock on its row decides which of the two comes first.
  * @returns the payout, `cancelled`
  * @throws DomainError NOT_FOUND, STATE_CONFLICT where it has begun or ended
  */
 export async function cancelPayout(ctx: Context, id: bigint): Promise<{ id: bigint }> {
   const { merchantId, apiKeyId, apiKeyVersion, clientAddress } = callerOf(ctx)
-  // Row-level security sees to it as well that it is theirs; the function that cancels stands above it.
+  // This query under row-level security is a second check that the payout belongs to the caller's merchant:
+  // `cancel_payout` itself runs as its owner, above row-level security.
   const theirs = await ctx.database.merchantPool.query({
     name: 'own_payout',
     text: 'SELECT FROM payout WHERE id = $1 AND merchant_id = $2',
@@ -33,7 +34,7 @@ export async function cancelPayout(ctx: Context, id: bigint): Promise<{ id: bigi
   })
   if (!found) throw noSuchPayout()
   if (found.moved === null) throw await whyTurnedAway(ctx)
-  // A request that goes on with what it began may have done it already.
+  // A resumed request may have cancelled the payout already, before it was interrupted.
   const isOwn = ctx.idempotentOperation?.isResumed === true && found.status === 'cancelled'
   if (!found.moved && !isOwn) {
     throw new DomainError(

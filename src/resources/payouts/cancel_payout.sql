@@ -1,5 +1,6 @@
--- Cancels a payout of a merchant that has not begun; whoever begins it at the same moment decides by the row.
--- `status` is what stands; no row where there is none.
+-- Cancels a payout of a merchant that has not begun. If the payout begins at the same moment, the row lock
+-- decides which of the two comes first. `status` is the status afterwards; there is no row where the
+-- merchant has no such payout, and `moved` is null where the credential is refused.
 CREATE OR REPLACE FUNCTION cancel_payout(
   merchant int, payout bigint, recording audit_recording, credential int DEFAULT NULL,
   credential_version int DEFAULT NULL, address text DEFAULT ''

@@ -1,4 +1,4 @@
--- Cancels payouts that wait, of which the caller holds the rows: what was set aside for them is free again.
+-- Cancels pending payouts, whose rows the caller has locked: their reserved money is available again.
 CREATE OR REPLACE FUNCTION cancel_pending(payout_ids bigint[], becomes approval_status DEFAULT NULL,
   why jsonb DEFAULT '{}') RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp

@@ -1,5 +1,5 @@
--- How many there are of each kind, exactly and at once: whoever writes a merchant's payouts holds its
--- balance, and so is alone at its numbers.
+-- Keeps exact counts of payouts by merchant, method and status. Each writer of a merchant's payouts holds the
+-- lock on its balance, so no other transaction changes the same counts at the same time.
 CREATE OR REPLACE FUNCTION count_payouts() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 BEGIN

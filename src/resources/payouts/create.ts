@@ -18,7 +18,7 @@ import { identityOf } from '../../requests/identity.ts'
 import { paymentOutTypes, recordsPaymentsOut } from '../record-payment.ts'
 import type { PayoutStatus } from './states.ts'
 
-/** Furthest day that a payout is scheduled for (decisions: Endpoints). */
+/** Largest time between now and the scheduled day of a payout (decisions: Endpoints). */
 const payoutScheduleMaxMs = 366 * 24 * 3_600_000
 
 const method = z
@@ -28,10 +28,10 @@ const method = z
         ? 'BankTransfer is not yet supported'
         : `must be one of ${providers.join(', ')}`,
   })
-  // A client may send BankTransfer, and hears that it is not supported yet.
+  // The GraphQL enum contains BankTransfer: a client that sends it gets the message above.
   .meta({ graphql: payoutMethods })
 
-/** A destination needs its method and its number, unless a beneficiary brings them. */
+/** Requires a field of the destination, unless the payout names a beneficiary, who brings both fields. */
 const given = (field: 'paymentMethod' | 'destinationPhone') =>
   [
     (payout: { beneficiaryId?: number | null | undefined; [field: string]: unknown }) =>
@@ -52,7 +52,7 @@ const given = (field: 'paymentMethod' | 'destinationPhone') =>
     },
   ] as const
 
-/** What a payout takes (specification: POST /payouts). */
+/** The input of a new payout (specification: POST /payouts). */
 export const createPayoutInput = z
   .object({
     amount: amount({ min: limits.disburseAmountMinXof, max: limits.payoutAmountMaxXof }),
@@ -72,11 +72,12 @@ export const createPayoutInput = z
 export type CreatePayoutInput = z.input<typeof createPayoutInput>
 
 /**
- * Withdraws part of the merchant's balance to a mobile-money number, at once or on a day to come. What goes
- * at once has its money set aside here; what is scheduled when it is due.
+ * Withdraws part of the merchant's balance to a mobile-money number, at once or on a later day. A payout that
+ * goes at once reserves its money here; a scheduled payout reserves its money when it is due.
  * @param raw.amount whole XOF, 1,000 to 100,000,000
- * @param raw.beneficiaryId whom to pay, instead of method and number; the payout keeps both as they are now
- * @returns the payout; `isNew` is false where the same request had made it before
+ * @param raw.beneficiaryId the beneficiary to pay, instead of method and number; the payout keeps the present
+ *   values of both
+ * @returns the payout; `isNew` is false where the same request had created it before
  * @throws DomainError INVALID_INPUT, NOT_FOUND (the beneficiary), LIMIT_EXCEEDED,
  *   DUPLICATE_PAYOUT (with the existing one), PAYMENTS_OUT_HALTED, INSUFFICIENT_BALANCE, OVERLOADED; nothing
  *   was recorded
@@ -89,7 +90,8 @@ export async function createPayout(
   const caller = callerOf(ctx)
   const input = readInput(createPayoutInput, raw)
   const named = input.reference ?? `po_${ctx.idempotentOperation?.id ?? randomBytes(16).toString('hex')}`
-  // What was made stays made, whatever became of its beneficiary or of its day since.
+  // Look first for a payout that this request has created: it stays valid even if its beneficiary or its day
+  // would be refused by now.
   const own = ctx.idempotentOperation?.isResumed && isOwn(ctx, await findExisting(ctx, named), input)
   if (own) return { id: own.id, isNew: false }
   checkDay(ctx, input.scheduledAt)
@@ -117,7 +119,7 @@ export async function createPayout(
     case 'unauthenticated':
       throw await whyTurnedAway(ctx)
     case 'duplicate':
-      // The loser of a race for a reference reads in a second statement: by then the winner has committed.
+      // The loser of a race for a reference reads it in a second statement: by then the winner has committed.
       return repeated(ctx, await findExisting(ctx, named), input)
     case 'halted':
       throw new DomainError('PAYMENTS_OUT_HALTED')
@@ -128,7 +130,7 @@ export async function createPayout(
 
 type Input = z.output<typeof createPayoutInput>
 
-/** @throws DomainError INVALID_INPUT, by the clock of the service */
+/** Checks the scheduled day by the clock of the service. @throws DomainError INVALID_INPUT */
 function checkDay(ctx: Context, scheduledAt: Date | null | undefined): void {
   if (!scheduledAt) return
   const ahead = scheduledAt.getTime() - ctx.clock.now().getTime()
@@ -144,7 +146,10 @@ interface Destination {
   beneficiaryName: string | null
 }
 
-/** @throws DomainError NOT_FOUND, INVALID_INPUT */
+/**
+ * Reads the number and the operator from the input or from the beneficiary.
+ * @throws DomainError NOT_FOUND, INVALID_INPUT
+ */
 async function findDestination(ctx: Context, input: Input): Promise<Destination> {
   const { paymentMethod, destinationPhone } = input
   if (input.beneficiaryId == null) {
@@ -177,7 +182,7 @@ async function findDestination(ctx: Context, input: Input): Promise<Destination>
   return { provider, phone: account, beneficiaryId: id, beneficiaryName: name }
 }
 
-/** What the merchant asked, in the words of REST, without what it left out. */
+/** The fields that the merchant sent, with their names in REST, without those that it left out. */
 function requestData(input: Input): Record<string, unknown> {
   const asked = {
     amount: Number(input.amount),
@@ -208,14 +213,16 @@ async function findExisting(ctx: Context, named: string): Promise<Existing | und
   return rows[0]
 }
 
-/** A payout that this same request made when it was begun before, under its `Idempotency-Key`; else null. */
+/**
+ * The payout, if this same request created it in an earlier run under its `Idempotency-Key`; otherwise null.
+ */
 function isOwn(ctx: Context, existing: Existing | undefined, input: Input): Existing | null {
   if (!ctx.idempotentOperation?.isResumed || !existing || existing.createdAt < ctx.idempotentOperation.since)
     return null
   return isDeepStrictEqual(existing.request, JSON.parse(JSON.stringify(requestData(input)))) ? existing : null
 }
 
-/** @throws DomainError DUPLICATE_PAYOUT for everybody but the request that made it */
+/** Answers a request whose reference is taken. @throws DomainError DUPLICATE_PAYOUT unless it is its own */
 function repeated(ctx: Context, existing: Existing | undefined, input: Input): { id: bigint; isNew: false } {
   const own = isOwn(ctx, existing, input)
   if (own) return { id: own.id, isNew: false }
@@ -238,7 +245,7 @@ type Made =
   | { outcome: 'made'; payoutId: bigint }
   | { outcome: 'unauthenticated' | 'duplicate' | 'halted' | 'short' }
 
-/** One statement for all that arrived together: who is covered, and what each of them sets aside. */
+/** Creates all payouts that arrived together in one statement, which decides which of them are covered. */
 export const createPayouts = sqlFunctionOfMany('create_payouts', {
   each: {
     ...paymentOutTypes,

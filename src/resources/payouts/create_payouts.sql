@@ -1,8 +1,8 @@
--- Creates payouts: one that goes at once with its money set aside, one for a day to come without; it reserves
--- when due. Who asks is judged first, then the reference, then the halt, then the money, in order of arrival.
--- `outcome` is `made`, `unauthenticated`, `duplicate`, `halted` or `short`; only `made` has an id, only it
--- wrote. `daily_limits` are of callers who are limited per day: where one is beyond it, nothing of the call
--- stays.
+-- Creates payouts. A payout that goes at once reserves its money here; a scheduled payout reserves it when it
+-- is due. The checks are, in this order: the caller, the reference, the halt, the money; payouts are checked
+-- in order of arrival. `outcome` is `made`, `unauthenticated`, `duplicate`, `halted` or `short`; only `made`
+-- has an id and writes rows. `daily_limits` belong to callers with a daily limit: if one caller exceeds its
+-- limit, the whole call is undone.
 CREATE OR REPLACE FUNCTION create_payouts(
   merchant_ids int[], api_key_ids int[], api_key_versions int[], providers provider[], phones text[],
   amounts bigint[], refs text[], requests jsonb[], scheduled_ats timestamptz[], beneficiary_ids int[],
@@ -13,7 +13,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
   SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
-  -- As the columns keep it: what goes at once is due at once.
+  -- Rounded to milliseconds, as the columns keep it: a payout that goes at once must be due at once.
   at timestamptz := date_trunc('milliseconds', service_now());
   reserved_at timestamptz;
   judged record;
@@ -32,7 +32,7 @@ BEGIN
         channel, operation, ordinal)
     WHERE i.id IS NOT NULL
   ), made AS (
-    -- Whoever makes payouts of a merchant holds its balance: nobody takes a reference meanwhile.
+    -- The lock on the balance keeps other calls from taking the same reference of a merchant meanwhile.
     INSERT INTO payout (id, merchant_id, payment_method, destination_phone, amount, reference, scheduled_at,
       send_at, approval, approval_digest, approval_expires_at, maker, beneficiary_id, beneficiary_name,
       request_data, created_at, correlation_id)

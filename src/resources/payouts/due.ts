@@ -2,10 +2,10 @@ import { sqlFunction } from '../../database/sql-function.ts'
 import { asPlatform } from '../../database/as-platform.ts'
 import type { Services } from '../../context.ts'
 
-/** Why this looks past row-level security. */
+/** The reason to read without row-level security. */
 const reason = 'a job works for all merchants'
 
-/** Payouts whose approval one run ends. */
+/** Most payouts and deposits whose approvals one run expires. */
 const expiriesMax = 100
 
 const enqueueDue = sqlFunction('enqueue_due', { takes: {}, gives: 'void' })
@@ -13,8 +13,8 @@ const expireApprovals = sqlFunction('expire_approvals', { takes: { take: 'int' }
 const expireBatch = sqlFunction('expire_batch', { takes: {}, gives: 'boolean' })
 
 /**
- * Sees to the payouts and batches whose time has come: what is due is enqueued (what was scheduled, approved
- * or held up; also what became due while nothing ran), what nobody approved in time is cancelled.
+ * Enqueues the payouts and batches that are due (scheduled, approved or delayed ones, also those that became
+ * due while no process ran), and cancels those that were not approved in time.
  * @returns whether there is more to do
  */
 export async function seeToDuePayouts({ database, sequencer }: Services): Promise<boolean> {

@@ -1,4 +1,5 @@
--- Enqueues what may begin; one that is due tells enough of an operator. It read all of them.
+-- Enqueues each operator that has at least one payout that may begin now. One due payout is enough: the
+-- LIMIT avoids a read of all due payouts.
 CREATE OR REPLACE FUNCTION enqueue_due_payouts() RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
   SET plan_cache_mode = force_generic_plan AS $$

@@ -1,4 +1,4 @@
--- A payout that goes at once is enqueued in the transaction that makes it.
+-- Enqueues a payout that goes at once, in the transaction that creates it.
 CREATE OR REPLACE FUNCTION enqueue_made() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 BEGIN

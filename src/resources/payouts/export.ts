@@ -24,7 +24,7 @@ const select = {
 } as const
 type Row = Awaited<ReturnType<typeof readRows>>[number]
 
-/** All payouts that a filter of the list means, oldest first. */
+/** The export of all payouts that match a filter of the list, oldest first. */
 export const payoutsExport = makeExport({
   holds: 'Payout',
   input: payoutFilterInput,

@@ -1,4 +1,4 @@
--- A payout moves along its lifecycles only, and what it is about never changes.
+-- Keeps the facts of a payout (merchant, amount, destination, reference, ...) from ever changing.
 CREATE OR REPLACE FUNCTION guard_payout() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   RAISE EXCEPTION 'payout %: what it is about never changes', OLD.id

@@ -1,8 +1,10 @@
--- Judges the payouts of one call, for `create_payouts`, which holds the balances: first the credential, then
--- the reference, then the halt, then the money, in the order of arrival. What is covered leaves less for the
--- next; what is scheduled takes nothing yet. Of equal references in one call the first is judged. A function
--- of its own reads after the locks: a payout that waited for them meets a halt that came meanwhile. `ids` are
--- of the payouts that are `made`, `asking` are those of them that wait for people.
+-- Decides the outcome of each payout of one call of `create_payouts`, which holds the locks on the balances.
+-- The checks are, in this order: the credential, the reference, the halt, the money; payouts are checked in
+-- order of arrival. A covered payout leaves less for the next; a scheduled payout takes nothing yet. If
+-- several payouts of a call have the same reference, the first one is checked and the others repeat it. This
+-- is a function of its own so that its statement reads after the locks: a payout that waited for the locks
+-- sees a halt that came meanwhile. `ids` has the ids of the `made` payouts; `asking` those that wait for
+-- approval.
 CREATE OR REPLACE FUNCTION judge_payouts(
   merchant_ids int[], api_key_ids int[], api_key_versions int[], providers provider[], amounts bigint[],
   refs text[], scheduled_ats timestamptz[], identities uuid[], client_addresses text[],
@@ -11,7 +13,7 @@ CREATE OR REPLACE FUNCTION judge_payouts(
 DECLARE
   item record;
   merchant int;
-  -- What the merchant has left.
+  -- The available amount of the merchant that is left for its next payouts.
   remaining bigint;
 BEGIN
   ids := array_fill(NULL::bigint, ARRAY[cardinality(merchant_ids)]);
@@ -31,13 +33,14 @@ BEGIN
     LEFT JOIN LATERAL account_of_caller(i.merchant_id, i.api_key_id, i.api_key_version, i.address)
       AS account ON true
     LEFT JOIN LATERAL (
-      -- Said so, only the index that identifies it can answer, whatever the planner believes of the others.
+      -- Written with BETWEEN, only the unique index on (reference, merchant_id) can answer this, whatever the
+      -- planner estimates for the other indexes.
       SELECT true AS found FROM payout p
       WHERE (p.reference, p.merchant_id) BETWEEN (i.reference, i.merchant_id)
         AND (i.reference, i.merchant_id) LIMIT 1
     ) AS old ON true
     LEFT JOIN LATERAL (
-      -- Another operator executed it before a restore.
+      -- Another operator executed this payout before a restore.
       SELECT true AS found FROM operator_orphan o WHERE o.correlation_id = i.identity
         AND o.provider <> i.provider LIMIT 1
     ) AS elsewhere ON true

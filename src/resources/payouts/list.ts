@@ -6,7 +6,7 @@ import { oneOf, readInput, reference } from '../../shared/input.ts'
 import { payoutMethods } from '../../shared/providers.ts'
 import { payoutStates } from './states.ts'
 
-/** Which payouts a list shows (specification: GET /payouts). */
+/** The filter of a list of payouts (specification: GET /payouts). */
 export const payoutFilterInput = z.object({
   status: oneOf(payoutStates.statuses).nullish(),
   paymentMethod: oneOf(payoutMethods).nullish(),
@@ -16,7 +16,8 @@ export const payoutFilterInput = z.object({
 type PayoutFilter = z.input<typeof payoutFilterInput>
 
 /**
- * The rows that a filter means: always of the caller's merchant only. By bank there are none yet.
+ * Turns a filter into a condition on rows, always of the caller's merchant only. For BankTransfer the
+ * condition matches no row: there are no payouts by bank yet.
  * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
  */
 export function payoutsWhere(ctx: Context, raw: PayoutFilter | null | undefined) {
@@ -31,8 +32,8 @@ export function payoutsWhere(ctx: Context, raw: PayoutFilter | null | undefined)
 }
 
 /**
- * How many payouts a filter means, exactly. Method and status are counted as they change; for anything else
- * the rows are counted.
+ * Counts the payouts that match a filter, exactly. The counts by method and status are kept up to date in a
+ * table; for any other filter this counts the rows.
  * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
  */
 export async function countPayouts(ctx: Context, raw: PayoutFilter | null | undefined): Promise<number> {

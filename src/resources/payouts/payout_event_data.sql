@@ -1,4 +1,4 @@
--- What the log keeps of a payout at the moment of an event.
+-- The data of a payout that the event log keeps, as they are at the moment of the event.
 CREATE OR REPLACE FUNCTION payout_event_data(payout, was payout_status) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT jsonb_strip_nulls(jsonb_build_object(

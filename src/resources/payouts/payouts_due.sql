@@ -1,5 +1,5 @@
--- The payouts of an operator whose turn it is: among the 512 that are due longest the merchants take turns.
--- The planner makes it a part of the statement that asks.
+-- Selects the payouts of an operator that begin next: among the 512 that have been due longest, the merchants
+-- take turns. The planner inlines this function into the calling statement.
 CREATE OR REPLACE FUNCTION payouts_due(operator provider, at timestamptz, take int)
 RETURNS TABLE (id bigint, merchant_id int) LANGUAGE sql STABLE AS $$
   SELECT turn.id, turn.merchant_id

@@ -233,7 +233,7 @@ builder.mutationFields((t) => ({
         ...query,
         where: { id, ...mine(ctx) },
       })
-      // As it was made: it may be on its way by now, and the answer tells what was recorded.
+      // Answer with the payout as it was created: a job may have begun to send it by now.
       return isNew ? { ...payout, ...asMade } : payout
     },
   }),

@@ -7,20 +7,23 @@ import { limits } from '../../shared/limits.ts'
 import type { Provider } from '../../shared/providers.ts'
 import { sendBegun, sendDeadline } from '../../requests/send.ts'
 
-/** Payouts that one process sends to one operator at a time. */
+/** Most payouts that one process sends to one operator at a time. */
 const payoutsInFlightMax = 32
 
-/** Places that become free within this time are filled by one statement, unless half of them are. */
+/**
+ * Time to wait for more free slots, so that one statement fills them together. There is no wait once half of
+ * the slots are free.
+ */
 const payoutsPaceMs = 20
 
 /**
- * Begins the payouts of an operator that are due and sends them, `payoutsInFlightMax` at a time.
- * Begins nothing while the operator is known to be down or the service ends; what was begun and is not sent
- * is asked about (`requests/check.ts`), and sent again under the same identity.
+ * Begins the due payouts of an operator and sends them, at most `payoutsInFlightMax` at a time. Begins
+ * nothing while the operator is known to be down or the service is ending. If a payout has begun but was not
+ * sent, `requests/check.ts` asks the operator about it and sends it again under the same identity.
  */
 export function sendDuePayouts(services: Services, provider: Provider): Promise<void> {
   return services.drains.payouts.run(provider, (run) => {
-    /** Whether the last look took all that it might. */
+    /** Whether the last statement took as many payouts as it was allowed to. */
     let isFull = false
     const onSent = () => {
       if (isFull && run.underWay <= payoutsInFlightMax / 2) run.notify()
@@ -37,15 +40,15 @@ export function sendDuePayouts(services: Services, provider: Provider): Promise<
 }
 
 interface Begun {
-  /** To be sent now, each by whoever took it. */
+  /** Requests to send now; each belongs to this process alone. */
   sends: OpenRequest[]
-  /** How many were due and are not sent: not covered, or executed by their operator before a restore. */
+  /** Number of due payouts that are not sent: not covered, or executed by their operator before a restore. */
   ended: number
   deadline: Date
 }
 
 interface PayoutRow extends BegunRow {
-  /** `asked`: the operator executed it before a restore, so that it is only asked about. */
+  /** `asked`: the operator executed the payout before a restore, so the service only asks about it. */
   outcome: 'begun' | 'short' | 'asked'
   payoutId: bigint
   request: OpenRequest['request']
@@ -55,7 +58,7 @@ async function beginDue(services: Services, provider: Provider, take: number): P
   const operator = services.operators.find(provider)
   if (take === 0 || !operator?.canStart('disburse', 'background').ok)
     return { sends: [], ended: 0, deadline: services.clock.now() }
-  // From before the right to send is taken: nothing may leave after the fence.
+  // Compute the deadline before the database grants the right to send: nothing may leave after the fence.
   const deadline = sendDeadline(operator, 'disburse')
   const rows = await begin(asPlatform(services, 'a job works for all merchants').pool, provider, take)
   if (rows.length > 0) services.sequencer.notify()

@@ -4,12 +4,12 @@ import { settlesPaymentsOut } from '../settle-payment-out.ts'
 import type { PayoutStatus } from './states.ts'
 
 /**
- * What payouts led to within this time is one statement. Nobody waits for a payout as a caller waits for a
- * deposit.
+ * Time to collect outcomes of payouts for one statement. It may be longer than for a deposit, because no
+ * caller waits for the outcome of a payout.
  */
 const payoutsSettlePaceMs = 10
 
-/** Status, movements, event and the end of the operator request, in one commit. */
+/** Writes status, ledger entries, event and the end of the operator request in one commit. */
 export const settlePayouts = sqlFunctionOfMany('settle_payouts', {
   each: { payoutId: 'bigint', toStatus: sqlType<PayoutStatus>('payout_status'), ...outcomeTypes },
   takes: {},

@@ -1,6 +1,7 @@
--- Settles payouts: the one way in which one that was sent ends, once, whoever learned the outcome; its money
--- as a deposit's. Of several outcomes for one payout in a call the first is tried. `moved` is false where the
--- payout had ended or was not begun; `status` is then what stands, null where there is none.
+-- Settles payouts. A payout that was sent ends only here and only once, wherever its outcome came from; its
+-- money moves as for a deposit. If a call has several outcomes for one payout, the first that may apply is
+-- applied. `moved` is false where the payout had ended or had not begun; `status` is then its present
+-- status, null where there is no such payout.
 CREATE OR REPLACE FUNCTION settle_payouts(
   payout_ids bigint[], to_statuses payout_status[], sources text[], amounts bigint[],
   operator_references text[], reasons text[], messages text[], evidences jsonb[], reversal_check_ms bigint[],
@@ -15,12 +16,12 @@ DECLARE
   merchants int[];
   known bigint[];
   statuses payout_status[];
-  -- What was set aside; null where nothing may be settled.
+  -- The reserved amounts; null where the payout has no reservation and may not be settled.
   sums bigint[];
-  -- The last send, while its operator is not known to have it.
+  -- The number of the last send; null where the operator is known to have accepted the request.
   sends smallint[];
   nth int;
-  -- Whom each outcome moves, what of it was set aside, and what is paid.
+  -- For each outcome: the payout that it ends, its reserved amount, and the amount that is paid.
   ids bigint[] := array_fill(NULL::bigint, ARRAY[cardinality(payout_ids)]);
   reserved bigint[] := ids;
   settled bigint[] := ids;
@@ -43,7 +44,7 @@ BEGIN
     END LOOP;
   END IF;
   PERFORM FROM merchant_balance b WHERE b.merchant_id = ANY (merchants) ORDER BY b.merchant_id FOR UPDATE;
-  -- The first outcome that may move it does.
+  -- Apply the first outcome of each payout that may end it.
   FOR item IN 1 .. cardinality(payout_ids) LOOP
     nth := array_position(known, payout_ids[item]);
     IF statuses[nth] = 'processing' AND sums[nth] IS NOT NULL

@@ -1,8 +1,8 @@
 import { defineStates } from '../../shared/states.ts'
 
 /**
- * Lifecycle of a payout (specification: States and transitions; decisions: Money and states). What is
- * `processing` may have left: it never goes back.
+ * The lifecycle of a payout (specification: States and transitions; decisions: Money and states). A payout in
+ * `processing` may have reached the operator, so it never goes back to `pending`.
  */
 export const payoutStates = defineStates('payout', 'pending', {
   pending: {
