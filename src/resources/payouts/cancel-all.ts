@@ -11,9 +11,9 @@ const cancelSome = sqlFunction('cancel_payouts_of', { takes: { merchant: 'int', 
 const stepMax = 500
 
 /**
- * Cancels all payouts and all waiting deposits of a deactivated merchant that have not begun, whatever their
- * date. Their reserved money becomes available again, and each one emits its cancelled event. Payouts that
- * have begun are not touched: the answer of their operator ends them.
+ * Cancels all payouts and all waiting deposits of a deactivated merchant that have not begun, also those with
+ * a later date. Their reserved money becomes available again, and each one emits its cancelled event. Payouts
+ * that have begun are not touched: the answer of their operator ends them.
  *
  * Choice: this is a command of the platform's owner and not a part of the deactivation, because a person must
  * first find out whether the payees get their money in another way. Nothing begins in the meantime.

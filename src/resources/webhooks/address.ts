@@ -9,36 +9,36 @@ import type { Config } from '../../config/config.ts'
 import { invalidInput, readInput, webAddress } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 
-/** Registering resolves the name. Choice: whoever registers waits for it. */
+/** Longest wait for the DNS at registration. Choice: the caller waits for this check. */
 const webhookResolveMs = 2_000
 
-// Whoever registers an endpoint has us send requests from inside our network: what an address may lead to is
-// decided here, at registration and again for every connection.
+// A merchant that registers an endpoint makes the service send requests from inside its own network. This
+// file decides which addresses are allowed, at registration and again for every connection.
 
-/** All addresses of a host name. @throws Error where it has none */
+/** A function that finds all addresses of a host name. @throws Error where the name has none */
 export type Resolve = (hostname: string) => Promise<readonly string[]>
 
-/** What addresses are judged by. */
+/** The settings that decide which addresses are allowed. */
 export interface AddressRules {
   mode: Config['mode']
-  /** The DNS where it is left out. */
+  /** Default: the DNS. */
   resolve?: Resolve | undefined
 }
 
-/** An address that we do not send to; `message` goes on after the name of the field. */
+/** The error for an address that the service does not send to; `message` continues the name of the field. */
 export class AddressRefused extends Error {
   override readonly name = 'AddressRefused'
 }
 
-/** A name that leads nowhere now. */
+/** The error for a host name that has no address now. */
 export class NameNotFound extends Error {
   override readonly name = 'NameNotFound'
 }
 
 /**
- * Judges the address that an endpoint shall have, its name resolved. Waits for the DNS: call it outside of
- * transactions.
- * @returns the address as it is kept: in its usual writing, without a fragment
+ * Checks the address of a new or changed endpoint, also the addresses that its name resolves to. This waits
+ * for the DNS: call it outside of transactions.
+ * @returns the address as it is stored: normalized, without a fragment
  * @throws DomainError INVALID_INPUT that names `url`
  */
 export async function checkWebhookUrl(text: string, rules: AddressRules): Promise<string> {
@@ -57,8 +57,8 @@ export async function checkWebhookUrl(text: string, rules: AddressRules): Promis
 }
 
 /**
- * A name that is not there yet, or whose servers are silent, is no reason to refuse it: it is judged again at
- * every delivery.
+ * Refuses a host with a forbidden address. A host name that does not exist yet, or a DNS server that does not
+ * answer, is no reason to refuse: the name is checked again at every delivery.
  * @throws AddressRefused
  */
 async function lookThrough(host: string, rules: AddressRules): Promise<void> {
@@ -74,7 +74,7 @@ async function lookThrough(host: string, rules: AddressRules): Promise<void> {
 }
 
 /**
- * Reads an address by all that its text tells.
+ * Parses an address and checks everything that its text alone shows.
  * @throws AddressRefused
  */
 export function readWebhookUrl(text: string, mode: AddressRules['mode']): URL {
@@ -89,15 +89,15 @@ export function readWebhookUrl(text: string, mode: AddressRules['mode']): URL {
     if (port !== 443 && port < 1_024) throw new AddressRefused('must have port 443, or 1024 and above')
   }
   url.hash = ''
-  // `localhost.` is localhost, and no certificate names a host with its last dot.
+  // Remove a last dot: `localhost.` is localhost, and no certificate names a host with a last dot.
   url.hostname = url.hostname.replace(/\.$/, '')
   return url
 }
 
 /**
- * Connects to what an address leads to at this moment: its name is resolved once, every address that it has
- * must be allowed, and one of these is connected to, under the name that was asked for.
- * @param connected is told where each attempt goes to
+ * Makes a connector that resolves a name once, requires every address of the name to be allowed, and connects
+ * to one of them, under the original name.
+ * @param connected gets the address of each attempt
  */
 export function guardedConnector(
   rules: AddressRules,
@@ -125,7 +125,7 @@ function dial(target: buildConnector.Options, options: buildConnector.BuildOptio
   })
 }
 
-/** The same answer to whoever asks, in both forms of node's `lookup`. */
+/** Makes a `lookup` function of node that always answers these addresses, in both forms of the callback. */
 function pinned(addresses: readonly string[]): LookupFunction {
   const records = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
   const [first = { address: '', family: 4 }] = records
@@ -136,7 +136,7 @@ function pinned(addresses: readonly string[]): LookupFunction {
 const elsewhere = 'must lead to an address of the public internet'
 
 /**
- * All addresses that a host has now, each of them allowed.
+ * Finds all present addresses of a host and requires each of them to be allowed.
  * @throws AddressRefused where one is not
  * @throws NameNotFound
  */
@@ -152,21 +152,21 @@ async function addressesOf(host: string, { mode, resolve = resolveByDns }: Addre
   return addresses
 }
 
-/** Names that mean this machine wherever they are asked for (RFC 6761). */
+/** Whether a name means this machine for every client (RFC 6761). */
 function isLoopbackName(name: string): boolean {
   return name === 'localhost' || name.endsWith('.localhost')
 }
 
-/** What no table of special ranges knows: the inner door of a cloud, within its owner's public range. */
+/** Addresses that no table of special ranges has: Azure's platform address, which is in a public range. */
 const innerAddresses: ReadonlySet<string> = new Set(['168.63.129.16'])
 
-/** The part of IPv6 that is given out (RFC 4291). Outside of it lie `::127.0.0.1` and what nobody has yet. */
+/** The part of IPv6 that is allocated (RFC 4291). `::127.0.0.1` and unallocated addresses lie outside. */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3')
 
-/** Whether an address is of the public internet; a sandbox also reaches its own machine. */
+/** Whether an address may be connected to: public internet, or the own machine for a sandbox. */
 function isAllowed(address: string, mode: AddressRules['mode']): boolean {
   if (!ipaddr.isValid(address)) return false
-  // An IPv4 address in the clothes of IPv6 is what it is inside.
+  // An IPv4 address that is mapped into IPv6 is judged as IPv4.
   const ip = ipaddr.process(address)
   const range = ip.range()
   if (range === 'loopback') return mode === 'sandbox'
@@ -175,8 +175,8 @@ function isAllowed(address: string, mode: AddressRules['mode']): boolean {
 }
 
 /**
- * Asks the DNS itself. Not `dns.lookup`: it takes one of four threads that all of the process share, and a
- * name whose servers are silent would hold up the names of operators.
+ * Asks the DNS server itself. `dns.lookup` would take one of four threads that the whole process shares, and
+ * a name whose DNS server does not answer would delay the look-up of operators' names.
  */
 async function resolveByDns(name: string): Promise<string[]> {
   const resolver = new Resolver({ timeout: 1_500, tries: 2 })

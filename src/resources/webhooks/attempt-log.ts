@@ -3,39 +3,40 @@ import { limits } from '../../shared/limits.ts'
 import type { SendResult } from '../../shared/sender.ts'
 import { sqlFunctionOfMany } from '../../database/sql-function.ts'
 
-/** An attempt is noted within this time. */
+/** Longest time until a successful attempt is written. */
 const attemptPendingMs = 50
 
-/** One call, and what came of it. */
+/** One attempt and its result. */
 export interface AttemptRecord {
-  /** Of the delivery. */
+  /** Id of the delivery. */
   id: bigint
-  /** Attempts of its run before this one. */
+  /** Attempts of the delivery's present run before this one. */
   count: number
-  /** When it began, service time. */
+  /** The time when the attempt began, by the clock of the service. */
   at: Date
   result: SendResult
-  /** Until the next attempt; null where there is none. */
+  /** Milliseconds until the next attempt; null where there is none. */
   waitMs: number | null
 }
 
-/** How an endpoint stands after what was noted. */
+/** The state of an endpoint after its attempts were written. */
 export interface EndpointState {
   isActive: boolean
   failureCount: number
 }
 
 /**
- * What came of the calls of one lane, noted in their order. Successes share a statement: a receiver that is
- * quick never waits for our disk. What a process that dies has not noted is sent again.
+ * The log that writes the results of one endpoint's attempts, in their order. Several successes share one
+ * statement, so that a fast receiver never waits for the disk. If the process dies, events with unwritten
+ * results are sent again.
  */
 export interface AttemptLog {
   /**
-   * Notes a success soon. Waits only where too much is not noted yet.
-   * @throws Error what noting failed with
+   * Adds a successful attempt, which is written soon. Waits only where too many attempts are not written yet.
+   * @throws Error of an earlier write that failed
    */
   add(attempt: AttemptRecord): Promise<void>
-  /** Notes all of it, a failure last. @returns how the endpoint stands */
+  /** Writes all attempts, a failure last. @returns the state of the endpoint after it */
   flush(failure?: AttemptRecord): Promise<EndpointState>
 }
 
@@ -46,7 +47,7 @@ export function openAttemptLog(services: Services, endpointId: number): AttemptL
   let timer: NodeJS.Timeout | undefined
   let state: EndpointState = { isActive: true, failureCount: 0 }
 
-  /** Never throws: whoever adds or flushes next is told. */
+  /** Writes the waiting attempts. Never throws: the next `add` or `flush` throws its error. */
   function write(): Promise<void> {
     clearTimeout(timer)
     timer = undefined
@@ -127,8 +128,8 @@ async function writeAttempts(
     pauseMs: attempts.at(-1)?.result.retryAfterMs ?? null,
     disableAfter: services.config.deliveries.disableAfter,
   })
-  if (row?.isDisabled) {
-    services.log.warn({ endpointId }, 'a webhook failed too often and is disabled')
+    services.log.warn({ endpointId }, 'webhook endpoint disabled after too many failures in a row')
+        services.log.warn({ endpointId }, 'webhook endpoint disabled after too many failures in a row')
     services.sequencer.notify()
   }
   return { isActive: row?.isActive ?? false, failureCount: row?.failureCount ?? 0 }

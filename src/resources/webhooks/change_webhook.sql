@@ -1,4 +1,4 @@
--- Changes what is not null. An endpoint that is enabled, or has another address, begins anew.
+-- Changes the fields that are not null. An endpoint that is enabled, or gets another address, begins anew.
 -- @returns whether the merchant has the endpoint
 CREATE OR REPLACE FUNCTION change_webhook(merchant int, endpoint int, address text, names text[],
   active boolean) RETURNS boolean

@@ -9,7 +9,7 @@ import { decryptWebhookSecret } from './secrets.ts'
 import { signedHeaders, type SigningSecrets } from './sign.ts'
 import { sqlFunction } from '../../database/sql-function.ts'
 
-/** Ends a look at a lane, and says whether more is due now. */
+/** Ends one pass over an endpoint's queue. @returns whether another delivery is due now */
 const rescheduleEndpoint = sqlFunction('reschedule_endpoint', {
   takes: { endpoint: 'int' },
   gives: 'boolean',
@@ -18,16 +18,17 @@ const rescheduleEndpoint = sqlFunction('reschedule_endpoint', {
 /** Failures in a row after which an endpoint is only probed (decisions: Deliveries; SQL says so too). */
 const webhookProbeFrom = 5
 
-/** What a lane took before is looked at again: its endpoint may have been changed or removed. */
+/** Longest use of deliveries that were read: the endpoint may have been changed or removed meanwhile. */
 const webhookLookMs = 1_000
 
-/** A lane lets others have its place after this time. */
+/** Time after which a queue leaves its slot to other queues that wait. */
 const endpointTurnMs = 10_000
 
 /**
- * Sends an endpoint what is due, one after another in the order of the log, until nothing is. Of all
- * processes one at a time does. From the fifth failure in a row on only the oldest delivery is tried, at its
- * time. A process that dies may have sent what is not noted: it is sent again, under the same id.
+ * Sends the due events of an endpoint one by one, in the order of the log, until no more are due. Only one
+ * process at a time does this for an endpoint. After five failures in a row, only the oldest delivery is
+ * tried, when it is due. A process that dies may have sent events without recording it: they are sent again,
+ * under the same id.
  */
 export function deliverDue(services: Services, endpointId: number): Promise<void> {
   return services.drains.webhooks.run(endpointId, (run) => {
@@ -37,7 +38,7 @@ export function deliverDue(services: Services, endpointId: number): Promise<void
   })
 }
 
-/** Where others wait for a place, a lane that had one for long gives it up. */
+/** Whether the queue may keep its slot: always if others are free, else for `endpointTurnMs`. */
 function keepsTurn({ drains }: Services, begun: number): boolean {
   return drains.webhooks.size < limits.endpointQueuesMax || performance.now() - begun <= endpointTurnMs
 }
@@ -47,12 +48,12 @@ interface EndpointQueue {
   attempts: AttemptLog
 }
 
-/** @returns whether more is due now */
+/** Takes due deliveries and sends them. @returns whether more are due now */
 async function sendDue(services: Services, endpointId: number, queue: EndpointQueue): Promise<boolean> {
   const { run, attempts } = queue
   const target = await readTarget(services, endpointId)
   run.isFailing = target !== null && target.failureCount > 0
-  // It stays due: it is enqueued again where there is room.
+  // Too many failing endpoints are in work: this one stays due, and is enqueued again when there is room.
   if (run.isFailing && services.drains.webhooks.failing > limits.failingEndpointQueuesMax) return false
   const due = target ? await takeDue(services, endpointId, target.failureCount) : []
   const isWhole = target !== null && (await sendAll(services, target, due, queue))
@@ -63,8 +64,9 @@ async function sendDue(services: Services, endpointId: number, queue: EndpointQu
 }
 
 /**
- * What is changed or removed meanwhile gets nothing of a long row that was read before.
- * @returns false where the endpoint is to be looked at again before anything further is sent
+ * Sends the deliveries in order. Stops after a second, so that a changed or removed endpoint does not get all
+ * of a long list that was read before the change.
+ * @returns false where the endpoint must be read again before the next event is sent
  */
 async function sendAll(
   services: Services,
@@ -77,7 +79,7 @@ async function sendAll(
     if (run.isOver || performance.now() - begun > webhookLookMs) return false
     const at = services.clock.now()
     const result = await send(services, target, delivery, run.stop)
-    // It says nothing of the receiver.
+    // The service stopped this request itself: the attempt says nothing about the receiver.
     if (result.error === 'aborted') return false
     const { id, count } = delivery
     if (result.isDelivered) {
@@ -95,7 +97,10 @@ function goesOn({ isActive, failureCount }: EndpointState, { retryAfterMs }: Sen
   return isActive && failureCount < webhookProbeFrom && retryAfterMs === undefined
 }
 
-/** Until the next attempt; null where there is none. A tenth of chance: retries come in no waves. */
+/**
+ * Computes the ms until the next attempt; null where there is none. Ten percent of random variation up or
+ * down keep retries from coming in waves.
+ */
 function waitAfter(scheduleS: readonly number[], count: number, result: SendResult): number | null {
   const waitS = scheduleS[count]
   if (waitS === undefined || result.statusCode === gone) return null
@@ -103,7 +108,7 @@ function waitAfter(scheduleS: readonly number[], count: number, result: SendResu
   return Math.round(Math.max(waitMs, result.retryAfterMs ?? 0))
 }
 
-/** The receiver wants this event no more. */
+/** Status code of a receiver that no longer wants this event. */
 const gone = 410
 
 function send(services: Services, target: Target, delivery: Due, stop: AbortSignal): Promise<SendResult> {
@@ -115,7 +120,7 @@ function send(services: Services, target: Target, delivery: Due, stop: AbortSign
   return services.webhookSender.send({ url, headers, body }, stop)
 }
 
-/** Where a lane leads. */
+/** The endpoint that events are sent to. */
 interface Target {
   merchantId: number
   url: string
@@ -123,7 +128,10 @@ interface Target {
   secrets: SigningSecrets
 }
 
-/** @returns null where nothing may be sent now: it is not active, gone, or asked to be left alone */
+/**
+ * Reads the endpoint and its secrets.
+ * @returns null where nothing may be sent now: it is inactive, removed, or its receiver asked to wait
+ */
 async function readTarget(services: Services, id: number): Promise<Target | null> {
   const { rows } = await services.leases.pool.query<
     Omit<Target, 'secrets'> & { encrypted: Buffer; previous: Buffer | null }
@@ -157,7 +165,10 @@ interface Due {
   occurredAt: Date
 }
 
-/** What is due of an endpoint, in the order of the log; of one that keeps failing the oldest, where it is. */
+/**
+ * Reads the due deliveries of an endpoint in the order of the log; of an endpoint that keeps failing, only
+ * the oldest delivery, and only if it is due.
+ */
 async function takeDue({ leases }: Services, endpointId: number, failures: number): Promise<Due[]> {
   const isProbing = failures >= webhookProbeFrom
   const { rows } = await leases.pool.query<Due>({
@@ -169,7 +180,7 @@ async function takeDue({ leases }: Services, endpointId: number, failures: numbe
 }
 
 const pending = `SELECT * FROM webhook_delivery WHERE endpoint_id = $1 AND status = 'pending'`
-// A statement for each index: what is due at once, and what waits, by its time or in order.
+// Each index has a statement of its own: new deliveries without a time, and retries by time or by position.
 const dueNow = `
   (${pending} AND next_attempt_at IS NULL ORDER BY position LIMIT $2)
   UNION ALL

@@ -3,7 +3,7 @@ import { limits } from '../../shared/limits.ts'
 import { asPlatform } from '../../database/as-platform.ts'
 import { sqlFunction } from '../../database/sql-function.ts'
 
-/** Why this looks past row-level security. */
+/** The reason to read without row-level security. */
 const reason = 'a job works for all merchants'
 
 const enqueueEndpoints = sqlFunction('enqueue_due_endpoints', {
@@ -15,17 +15,18 @@ const sweep = sqlFunction('sweep_webhooks', {
   gives: 'int',
 })
 
-/** Lanes that are begun at once. */
+/** Most endpoints without failures that one run enqueues. */
 const webhooksDueMax = 500
 
-/** What waited so long is given up; what is done with is kept for so long (design: reliability). */
+/** Days after which a pending delivery is given up, and an ended one is deleted (design: reliability). */
 const webhookKeptDays = 30
 const webhookSweptDays = 90
 const webhookSweepMax = 1_000
 
 /**
- * Enqueues the lanes that are due and that nobody is at: retries, probes, what a process left behind.
- * @returns whether there is more to do
+ * Enqueues the endpoints that have due deliveries and that no process works on: retries, probes, and
+ * endpoints that a dead process has left.
+ * @returns whether there is more to do: always false, the next run takes the rest
  */
 export async function enqueueDueEndpoints({ database }: Services): Promise<boolean> {
   await enqueueEndpoints(asPlatform({ database }, reason).pool, {
@@ -36,8 +37,8 @@ export async function enqueueDueEndpoints({ database }: Services): Promise<boole
 }
 
 /**
- * Gives up what waited for `webhookKeptDays`, and forgets what was done with `webhookSweptDays`
- * ago, in small steps.
+ * Gives up deliveries that have been pending for `webhookKeptDays`, and deletes those that ended
+ * `webhookSweptDays` ago, in small steps.
  * @returns whether there is more to do
  */
 export async function sweepWebhooks({ database }: Services): Promise<boolean> {
@@ -46,6 +47,6 @@ export async function sweepWebhooks({ database }: Services): Promise<boolean> {
     keptDays: webhookKeptDays,
     sweptDays: webhookSweptDays,
   })
-  // A step takes few of each endpoint: only one that finds nothing was the last.
+  // One step takes only a few deliveries of each endpoint: the work is done when a step finds none.
   return swept > 0
 }

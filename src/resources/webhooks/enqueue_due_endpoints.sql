@@ -1,6 +1,6 @@
--- The lanes that are due and that nobody is at (each holds the session lock 72707376 of its endpoint),
--- enqueued: retries, probes, and what a process left behind. Of those that fail only so many, so that they
--- never fill all places.
+-- Enqueues the endpoints that have due deliveries (retries, probes, queues of a dead process) and that no
+-- process works on: a process that does holds the session lock 72707376 of the endpoint. At most
+-- `failing_max` of them may be failing, so that failing endpoints never fill all slots.
 CREATE OR REPLACE FUNCTION enqueue_due_endpoints(healthy_max int, failing_max int) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE

@@ -89,7 +89,7 @@ builder.subscriptionField('events', (t) =>
   }),
 )
 
-/** Only what has its place is ever read. */
+/** Asserts that an event has its position in the log: only such events are ever read. */
 function numbered(position: bigint | null): bigint {
   invariant(position !== null, 'an event that is shown is numbered')
   return position

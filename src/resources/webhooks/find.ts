@@ -2,13 +2,14 @@ import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
 import { DomainError } from '../../shared/errors.ts'
 
-/** The endpoints that a merchant has: those that were removed are kept, and gone. */
+/** Makes the condition for the endpoints of the caller's merchant, without the removed ones. */
 export function webhooksWhere(ctx: Context): { merchantId: number; removedAt: null } {
   return { ...mine(ctx), removedAt: null }
 }
 
 /**
- * Finds an endpoint of the caller's within the walls; what writes to it stands above them.
+ * Finds an endpoint of the caller's merchant under row-level security. Call this before a function that
+ * writes to the endpoint: such functions run above row-level security.
  * @throws DomainError NOT_FOUND
  */
 export async function findWebhook(ctx: Context, id: number): Promise<{ id: number; merchantId: number }> {

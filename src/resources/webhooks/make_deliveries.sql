@@ -1,5 +1,5 @@
--- Makes the deliveries of what was numbered last, of which the merchant of each is given: one for each
--- endpoint that names its type. Also for those that are not active: what happens meanwhile waits.
+-- Makes the deliveries of the events that were numbered last. `merchants` has the merchant of each event.
+-- endpoint that names the event's type gets a delivery. For inactive endpoints too: their deliveries wait.
 CREATE OR REPLACE FUNCTION make_deliveries(merchants int[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
 SET enable_hashjoin = off SET enable_mergejoin = off AS $$

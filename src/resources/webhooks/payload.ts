@@ -1,21 +1,24 @@
 import { type EventType, events } from '../../events/catalogue.ts'
 
-/** What is sent of an event; of a test, which is none, under the delivery's own id and without a place. */
+/**
+ * The event as it is sent. A test is not in the event log: it has its delivery's own id and no position.
+ */
 export interface SentEvent {
-  /** `evt_12`, the same on every attempt: whoever has it already has this event. */
+  /** `evt_12`, the same on every attempt, so that a receiver can detect a repetition. */
   id: string
   type: EventType | 'test'
-  /** As the log keeps it, frozen at the event. */
+  /** The data that the log keeps, frozen at the time of the event. */
   data: object
   /** Service time. */
   occurredAt: Date
   merchantId: number
-  /** Place in the merchant's log; null of a test. */
+  /** Position in the merchant's log; null for a test. */
   position: bigint | null
 }
 
 /**
- * The bytes that are signed and sent: the same on every attempt, for they are made of what never changes.
+ * Makes the bytes that are signed and sent. They are the same on every attempt, because they depend only on
+ * data that never changes.
  * @see specification: Webhooks; decisions: Deliveries, Event data
  */
 export function webhookBody({ id, type, data, occurredAt, merchantId, position }: SentEvent): Buffer {
@@ -32,7 +35,7 @@ export function webhookBody({ id, type, data, occurredAt, merchantId, position }
   return Buffer.from(JSON.stringify(body))
 }
 
-/** What a webhook says of an event: the fields that its row of the catalogue names, where they are there. */
+/** Selects the fields of an event that its entry of the catalogue names for webhooks, if they exist. */
 export function webhookData(type: EventType | 'test', data: object): object {
   const fields = type === 'test' ? testFields : events[type].webhook
   return Object.fromEntries(
@@ -45,7 +48,7 @@ export function webhookData(type: EventType | 'test', data: object): object {
 
 const testFields = ['webhook_id', 'message']
 
-/** The id of an event for those outside: `evt_12`. */
+/** Formats the id of an event as merchants see it: `evt_12`. */
 export function eventIdText(id: bigint): string {
   return `evt_${id}`
 }

@@ -1,4 +1,4 @@
--- Records a sample that was sent, and what came of it; it says nothing for or against the endpoint.
+-- Records a sample event and its result, which counts neither for nor against the endpoint.
 CREATE OR REPLACE FUNCTION record_webhook_test(
   merchant int, endpoint int, delivery bigint, sent_at timestamptz, delivered boolean, status_code int,
   error text, duration_ms int, answer text, address text

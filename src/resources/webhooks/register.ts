@@ -14,7 +14,7 @@ import { decryptWebhookSecret, encryptWebhookSecret } from './secrets.ts'
 import { newWebhookSecret } from './sign.ts'
 import { sqlFunction } from '../../database/sql-function.ts'
 
-/** Why this looks past row-level security. */
+/** The reason to write without row-level security. */
 const reason = 'the SQL function receives the id of the merchant'
 
 const insertWebhook = sqlFunction('register_webhook', {
@@ -30,7 +30,7 @@ const insertWebhook = sqlFunction('register_webhook', {
   gives: { id: 'int?', secretEncrypted: 'bytea?' },
 })
 
-/** What an endpoint is told of: names of the catalogue, each once. */
+/** The types of events that an endpoint gets: names of the catalogue, each once. */
 const eventNames = z
   .array(oneOf(Object.keys(events) as EventType[]), {
     error: ({ input }) => (input == null ? 'is required' : 'must be a list of names of events'),
@@ -42,16 +42,17 @@ export const webhookFields = { url: webAddress, events: eventNames }
 export const registerWebhookInput = z.object(webhookFields)
 type RegisterWebhookInput = z.input<typeof registerWebhookInput>
 
-/** An endpoint, and the secret that its deliveries are signed with: shown where it is made, never again. */
+/** An endpoint with its signing secret, which is shown only when it is made. */
 export interface WebhookWithSecret {
   id: number
   secret: Secret
 }
 
 /**
- * Registers an address that events are sent to. The database decides who gets the last of five places.
- * @param raw.url judged by all that it leads to now, and again at each delivery
- * @returns the secret too; begun again under its `Idempotency-Key`, the same one
+ * Registers an address that events are sent to. If two requests want the last free of the five slots, the
+ * database decides which one gets it.
+ * @param raw.url checked now with all addresses that it resolves to, and again at each delivery
+ * @returns the endpoint with its secret; a repetition under the same `Idempotency-Key` gets the same one
  * @throws DomainError INVALID_INPUT
  * @see specification: Webhooks; decisions: Endpoints
  */
@@ -61,7 +62,7 @@ export async function registerWebhook(ctx: Context, raw: RegisterWebhookInput): 
   const url = await checkWebhookUrl(input.url, ctx.config)
   const { pool } = asPlatform(ctx, reason)
   const { master } = ctx.access
-  // Its secret is sealed for its own row, so the row's id comes first.
+  // The secret is encrypted for its own row, so the id of the row is needed first.
   const drawn = await pool.query<{ id: number }>("SELECT nextval('webhook_endpoint_id_seq')::int AS id")
   const id = drawn.rows[0]?.id ?? -1
   const encrypted = encryptWebhookSecret(master, { merchantId, id }, newWebhookSecret())
@@ -79,7 +80,7 @@ export async function registerWebhook(ctx: Context, raw: RegisterWebhookInput): 
     if (row?.id === id) await recordMade(tx, recordingOf(ctx, 'registerWebhook'), ['webhook', id])
     return row
   })
-  // Begun again, after what it had made was removed.
+  // A resumed request: the endpoint that it made before was removed meanwhile.
   if (!made) throw noSuchWebhook()
   if (made.id === null || made.secretEncrypted === null) throw tooMany()
   return {

@@ -1,6 +1,6 @@
--- Registers an endpoint in the first of the merchant's free places; whoever else takes it at the same moment
--- makes this one look again. Begun again for the same effect it is the one that is there. Without a place
--- there is no id.
+-- Registers an endpoint in the first free slot of the merchant. If another call takes the slot at the same
+-- moment, this call looks for a free slot again. A repetition of the same operation returns the endpoint that
+-- it made before. Where no slot is free, the id is null.
 CREATE OR REPLACE FUNCTION register_webhook(
   merchant int, endpoint int, address text, names text[], encrypted bytea, operation_id text, slots int
 ) RETURNS TABLE (id int, secret_encrypted bytea) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public,
@@ -25,7 +25,7 @@ BEGIN
       VALUES (endpoint, merchant, free, address, names, encrypted, operation_id, at, at)
       ON CONFLICT DO NOTHING RETURNING e.id, e.secret_encrypted;
     IF FOUND THEN RETURN; END IF;
-    -- What was made for this effect was removed since: it is not made anew.
+    -- This operation's endpoint was removed since: the repetition does not make a new one.
     IF EXISTS (SELECT FROM webhook_endpoint e WHERE e.made_for = operation_id AND e.merchant_id = merchant
       AND e.removed_at IS NOT NULL) THEN
       RETURN;

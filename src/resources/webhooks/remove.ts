@@ -12,13 +12,13 @@ const takeAway = sqlFunction('remove_webhook', {
 })
 
 /**
- * Removes an endpoint: nothing is sent there any more, and its place is free.
+ * Removes an endpoint: the service sends no more events to it, and its slot is free again.
  * @throws DomainError NOT_FOUND
  * @see specification: Webhooks
  */
 export async function removeWebhook(ctx: Context, webhookId: number): Promise<{ id: number }> {
   const { database, idempotentOperation } = ctx
-  // A request that goes on with what it began may have done it already.
+  // A resumed request may have removed the endpoint already, before it was interrupted.
   const doneBefore = idempotentOperation?.isResumed ? [{ removedAt: { gte: idempotentOperation.since } }] : []
   const found = await database.prisma.webhookEndpoint.findFirst({
     where: { ...mine(ctx), id: webhookId, OR: [{ removedAt: null }, ...doneBefore] },

@@ -1,5 +1,5 @@
--- Takes an endpoint away from its merchant; its deliveries stay on record, and what was pending is sent no
--- more. @returns null where the merchant has no such endpoint
+-- Removes an endpoint of a merchant. Its deliveries stay on record, but pending ones are no longer sent.
+-- @returns null where the merchant has no such endpoint
 CREATE OR REPLACE FUNCTION remove_webhook(merchant int, endpoint int) RETURNS boolean
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   UPDATE webhook_endpoint

@@ -20,13 +20,13 @@ const makePending = sqlFunction('replay_events', {
   gives: 'int',
 })
 
-/** Events that one call sends again. Choice: more than a busy day of one merchant has. */
+/** Most events that one call sends again. Choice: more than a merchant has on a busy day. */
 const webhookReplayMax = 10_000
 
 const most = webhookReplayMax
 const sequence = z.bigint().min(1n, 'must be at least 1').nullish()
 
-/** Which events are sent again: a stretch of the log, or some by their ids. */
+/** The input of a replay: a range of positions in the log, or the ids of some events. */
 const replayInput = z
   .object({
     from: sequence,
@@ -50,11 +50,11 @@ const replayInput = z
 type ReplayInput = z.input<typeof replayInput>
 
 /**
- * Sends events to an endpoint again, or for the first time where they are older than it: in the order of the
- * log, under the ids that they had. Of a type that it does not name none is sent.
- * @param raw.from and raw.to: places in the log, both included; at most 10,000 events
+ * Sends events to an endpoint again, or for the first time if they are older than the endpoint: in the order
+ * of the log and under their old ids. Events of types that the endpoint does not name are left out.
+ * @param raw.from and raw.to: positions in the log, both included; at most 10,000 events
  * @param raw.ids of events, `evt_12`
- * @returns how many are sent, or wait to be
+ * @returns the number of events that are sent or will be sent
  * @throws DomainError INVALID_INPUT, also where an id is none of the merchant's events; NOT_FOUND
  */
 export async function replayEvents(
@@ -75,7 +75,7 @@ export async function replayEvents(
     count += await transact(
       asPlatform(ctx, 'the SQL function receives the id of the merchant'),
       async (tx) => {
-        // What was asked for is on record from its first part on.
+        // The first part writes the whole request into the audit log.
         if (parts === 0) await recordChange(tx, recordingOf(ctx, 'replayEvents'), change)
         const part = { firstPosition: first, lastPosition: last, pagePositions }
         return makePending(tx, { merchant: merchantId, endpoint: id, ...part })
@@ -86,10 +86,10 @@ export async function replayEvents(
   return { id, count }
 }
 
-/** What one call asks for: a stretch of the log, or places in it. */
+/** The events of one statement: a range of positions, or a list of positions. */
 type PositionPage = [first: bigint | null, last: bigint | null, pagePositions: readonly bigint[] | null]
 
-/** Choice: a call holds the endpoint for some 40 ms, and numbering everybody's events may wait for it. */
+/** Choice: one call locks the endpoint for some 40 ms, and the numbering of events may wait for that lock. */
 const positionsPerCall = 500
 
 function* stretchesOf(from: bigint, to: bigint): Generator<PositionPage> {
@@ -104,7 +104,10 @@ function* someOf(positions: readonly bigint[]): Generator<PositionPage> {
     yield [null, null, positions.slice(next, next + positionsPerCall)]
 }
 
-/** Events never go and never change: what was found stays true. @throws DomainError INVALID_INPUT */
+/**
+ * Finds the positions of events by their ids. The result stays true: events never go and never change.
+ * @throws DomainError INVALID_INPUT
+ */
 async function positionsOf(ctx: Context, ids: readonly string[]): Promise<bigint[]> {
   const read = ids.map((id) => BigInt(/^evt_(\d{1,18})$/.exec(id)?.[1] ?? -1))
   const rows = await ctx.database.prisma.event.findMany({

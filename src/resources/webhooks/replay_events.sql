@@ -1,6 +1,6 @@
--- Makes events pending for an endpoint again, or for the first time: those between two places of the log, or
--- at some; of the types that it names. What is pending already waits no longer; what had ended begins anew,
--- and so do its thirty days. @returns how many
+-- Makes events pending for an endpoint, again or for the first time: those between two positions of the log,
+-- or at the given positions, if the endpoint names their type. A pending delivery becomes due at once. An
+-- ended delivery begins a new run, and its thirty days begin anew. @returns how many
 CREATE OR REPLACE FUNCTION replay_events(merchant int, endpoint int, first_position bigint,
   last_position bigint, page_positions bigint[]) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$

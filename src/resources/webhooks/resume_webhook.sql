@@ -1,6 +1,6 @@
--- Its merchant enables an endpoint again (the caller has it active by now): what waits begins anew, at once
--- and in order, also what was given up since it began to fail, unless the receiver asked for that (410). Of
--- the oldest ten thousand.
+-- Resumes the deliveries of an endpoint that its merchant enabled (the caller has set it active): the pending
+-- ones are sent at once and in order, and so are those that were given up since the endpoint began to fail,
+-- unless the receiver no longer wants the event (410). At most the oldest ten thousand of each.
 CREATE OR REPLACE FUNCTION resume_webhook(endpoint int) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE

@@ -13,15 +13,15 @@ const replaceSecret = sqlFunction('rotate_webhook_secret', {
   gives: { secretEncrypted: 'bytea' },
 })
 
-/** After a rotation deliveries are signed with both secrets for so long (issue: webhooks). */
+/** Time after a rotation in which deliveries are signed with both secrets (issue: webhooks). */
 const webhookOverlapMs = 24 * 3_600_000
 
 /**
- * Gives an endpoint a new secret. For 24 hours its deliveries are signed with the old one too, unless that
- * ends now. Rotated again in that time, the old one stays the same: whoever lost the new one before its
- * receiver had it asks for another.
- * @param oldEndsNow where the old one leaked
- * @returns the new secret; begun again under its `Idempotency-Key`, the same one
+ * Gives an endpoint a new secret. For 24 hours its deliveries are also signed with the old secret, unless the
+ * caller ends that now. A second rotation in this time keeps the same old secret, because its caller may have
+ * lost the new one before the receiver got it.
+ * @param oldEndsNow true if the old secret leaked
+ * @returns the new secret; a repetition under the same `Idempotency-Key` gets the same one
  * @throws DomainError NOT_FOUND
  */
 export async function rotateWebhookSecret(
@@ -43,7 +43,7 @@ export async function rotateWebhookSecret(
         overlapMs: oldEndsNow ? 0 : webhookOverlapMs,
       })
       const change = { target: ['webhook', id], after: { old_secret_ended: oldEndsNow } } as const
-      // Another one: the same request had rotated it before.
+      // The stored secret differs if this same request had rotated it before: then this run records nothing.
       if (kept?.secretEncrypted.equals(encrypted))
         await recordChange(tx, recordingOf(ctx, 'rotateWebhookSecret'), change)
       return kept

@@ -1,4 +1,4 @@
--- Gives an endpoint a new secret, once per effect. While an old one still holds it stays the same.
+-- Gives an endpoint a new secret, once per operation. An old secret that is still valid stays the old one.
 CREATE OR REPLACE FUNCTION rotate_webhook_secret(merchant int, endpoint int, encrypted bytea,
   operation_id text, overlap_ms bigint)
 RETURNS TABLE (secret_encrypted bytea) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public,

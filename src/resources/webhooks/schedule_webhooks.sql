@@ -1,5 +1,5 @@
--- There is something to send to these endpoints: their lanes are due, where they were not, and enqueued. What
--- fails again and again (from the fifth time on) or asked to be left alone keeps the time that it has.
+-- Makes these endpoints due and enqueues their queues, because there are new deliveries. An endpoint that has
+-- failed five times or more in a row, or that asked to wait, keeps its time.
 CREATE OR REPLACE FUNCTION schedule_webhooks(endpoint_ids int[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE

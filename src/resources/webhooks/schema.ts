@@ -29,7 +29,7 @@ const webhookId = (id: string) => readSmallId('Webhook', id)
 const Webhook = builder.prismaNode('WebhookEndpoint', {
   name: 'Webhook',
   id: { field: 'id' },
-  // Only what is asked for: no request reads a secret.
+  // Read only the requested columns: no request reads a secret.
   select: { id: true },
   findUnique: (id, ctx) => ({ ...webhooksWhere(ctx), id: webhookId(id) }),
   nullable: true,
@@ -138,7 +138,7 @@ builder.queryFields((t) => ({
   }),
 }))
 
-/** What is left of an endpoint after a mutation: the same as a query shows. */
+/** Makes the condition that reads an endpoint after a mutation, the same as a query uses. */
 const theWebhook = (ctx: Context, id: number) => ({ ...webhooksWhere(ctx), id })
 
 const WithSecret = builder.objectRef<WebhookWithSecret>('WebhookSecret').implement({

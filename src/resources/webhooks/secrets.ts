@@ -2,18 +2,21 @@ import type { MasterSecret } from '../../identity/secrets.ts'
 import { encrypt, decrypt } from '../../identity/encrypt.ts'
 import { Secret } from '../../shared/secret.ts'
 
-/** The row that a secret belongs to: moved to another it does not open. */
+/** The row that a secret belongs to. In another row the secret cannot be decrypted. */
 interface EndpointKey {
   merchantId: number
   id: number
 }
 
-/** What the database keeps of an endpoint's secret: it must be read again, to sign with. */
+/** Encrypts an endpoint's secret for the database. A hash is not enough: the service signs with the secret. */
 export function encryptWebhookSecret(master: MasterSecret, endpoint: EndpointKey, secret: Secret): Buffer {
   return encrypt(master.encryptionKey, Buffer.from(secret.reveal()), nameOf(endpoint))
 }
 
-/** @throws Error where it was altered, or sealed for another row or under another key */
+/**
+ * Decrypts an endpoint's secret.
+ * @throws Error where it was altered, or encrypted for another row or with another key
+ */
 export function decryptWebhookSecret(
   master: MasterSecret,
   endpoint: EndpointKey,

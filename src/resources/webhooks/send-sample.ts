@@ -11,7 +11,7 @@ import { decryptWebhookSecret } from './secrets.ts'
 import { signedHeaders } from './sign.ts'
 import { sqlFunction } from '../../database/sql-function.ts'
 
-/** Why this looks past row-level security. */
+/** The reason to work without row-level security. */
 const reason = 'no merchant may read a secret; the SQL function receives the id of the merchant'
 
 const recordTest = sqlFunction('record_webhook_test', {
@@ -30,15 +30,15 @@ const recordTest = sqlFunction('record_webhook_test', {
   gives: 'void',
 })
 
-/** What a receiver made of a sample event. */
+/** The result of a sample event. */
 export interface Sample extends Pick<SendResult, 'isDelivered' | 'statusCode' | 'durationMs'> {
   deliveryId: bigint
 }
 
 /**
- * Sends the sample event `test` to an endpoint, whether it is active or not, and records what came of it: a
- * delivery like any other, but that it says nothing for or against the endpoint. Those that are asked for
- * while one is under way get the outcome of that.
+ * Sends the sample event `test` to an endpoint, active or not, and records the result as a delivery. Unlike
+ * other deliveries, it counts neither as a success nor as a failure of the endpoint. Calls that come while a
+ * sample is under way share its result.
  * @throws DomainError NOT_FOUND, OVERLOADED where the service ends before the receiver answers
  * @see specification: Webhooks; decisions: Endpoints
  */

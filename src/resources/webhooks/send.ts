@@ -18,35 +18,35 @@ import {
   readWebhookUrl,
 } from './address.ts'
 
-/** Of an answer so much is read, and its beginning kept for the merchant to see. */
+/** Bytes of an answer that are read, and bytes of its beginning that are kept for the merchant to see. */
 const webhookAnswerMaxBytes = 64 * 1_024
 const webhookAnswerKeptBytes = 2 * 1_024
 
-/** No receiver may push us further away than this. Choice: the longest wait of the schedule. */
+/** Longest wait that a receiver may ask for. Choice: the longest wait of the schedule. */
 const webhookRetryAfterMaxMs = 24 * 3_600_000
 
-/** Connections, as TLS wants them in tests, and the deadline of one exchange. */
+/** The options of a sender: allowed addresses, certificates for tests, and the deadline of one exchange. */
 export interface SenderOptions extends AddressRules {
   deadlineMs?: number
-  /** Certificates (PEM) that are believed instead of the well-known ones. */
+  /** Certificates (PEM) that are trusted instead of the well-known ones. */
   ca?: string
 }
 
-/** Choice: leaves time for the request itself where the first of several addresses is silent. */
+/** Choice: leaves time for the request itself if the first of several addresses does not answer. */
 const connectTimeoutMs = 5_000
 /**
- * Choice: events of a busy endpoint follow each other faster; a connection that was idle for longer may be
- * closed by its other end in the very moment in which we write.
+ * Choice: a busy endpoint gets its next event sooner than this. The other end may close a connection that has
+ * been idle for longer at the very moment when the service writes to it.
  */
 const keepAliveMs = 1_000
 const keepAliveMaxMs = 4_000
 
-/** Hosts whose last address is remembered. */
+/** Most hosts for which the last address is remembered. */
 const hostsMax = 5_000
 
 /**
- * Makes the only way to receivers: to addresses that are allowed, over connections that are kept while events
- * follow each other, no redirects, one deadline over all of it.
+ * Makes the sender, the only way to receivers. It connects only to allowed addresses, keeps connections while
+ * events follow each other, follows no redirects, and has one deadline for the whole exchange.
  */
 export function createSender({ deadlineMs, ca, ...rules }: SenderOptions): Sender {
   let isClosed = false
@@ -57,7 +57,7 @@ export function createSender({ deadlineMs, ca, ...rules }: SenderOptions): Sende
     allowH2: false,
     keepAliveTimeout: keepAliveMs,
     keepAliveMaxTimeout: keepAliveMaxMs,
-    // One deadline over the whole exchange replaces both: they do not see a server that drips.
+    // One deadline for the whole exchange replaces both timeouts: they do not stop a server that drips bytes.
     headersTimeout: 0,
     bodyTimeout: 0,
     connect: guardedConnector(rules, options, (origin, address) => addresses.set(origin, address)),
@@ -87,7 +87,7 @@ export function createSender({ deadlineMs, ca, ...rules }: SenderOptions): Sende
   }
 }
 
-/** What was registered in a sandbox need not be allowed where the same database serves production. */
+/** Parses a stored address; null if it was allowed in a sandbox and the database now serves production. */
 function readStored(text: string, mode: AddressRules['mode']): URL | null {
   try {
     return readWebhookUrl(text, mode)
@@ -133,7 +133,7 @@ function causeOf({ isSent, error, stoppedBy }: Exchanged, isClosed: boolean): Se
   return isUnreadable(error) ? 'malformed' : 'reset'
 }
 
-/** The first 2 KiB as text: whole characters, and none that the database cannot keep. */
+/** Takes the first 2 KiB as text, with whole characters only and without the NUL that PostgreSQL refuses. */
 function safeText(body: Buffer): string {
   const kept = body.subarray(0, webhookAnswerKeptBytes)
   const isCut = kept.length < body.length

@@ -5,23 +5,24 @@ import { apiVersion } from '../../shared/version.ts'
 /** The secrets of an endpoint, as the text that its merchant got. */
 export interface SigningSecrets {
   secret: Secret
-  /** The one that a rotation replaced, as long as it still holds. */
+  /** The old secret that a rotation replaced, as long as it is still valid. */
   previous?: Secret | null
 }
 
 const prefix = 'whsec_'
 const secretBytes = 32
 
-/** A new secret: 256 random bits in the form of Standard Webhooks. */
+/** Makes a new secret: 256 random bits in the form of Standard Webhooks. */
 export function newWebhookSecret(): Secret {
   return new Secret(prefix + randomBytes(secretBytes).toString('base64'))
 }
 
 /**
- * The headers of one attempt. `X-Service-Signature` is the specification's: hex, over the body, keyed with
- * the text of the secret. `webhook-...` are those of Standard Webhooks, which cover id and time too. While a
- * rotation lasts, the first stays with the old secret and the others have both.
- * @param at real time: receivers compare it with their own clock, a sandbox's may be moved
+ * Makes the headers of one attempt. `X-Service-Signature` is the specification's: hex, over the body, with
+ * the text of the secret as the key. The headers `webhook-...` are those of Standard Webhooks, which also
+ * cover id and time. During a rotation `X-Service-Signature` uses the old secret,
+ * `X-Service-Signature-Next` the new one, and `webhook-signature` has a signature of each.
+ * @param at real time: receivers compare it with their own clock, while a sandbox's clock may be moved
  * @see specification: Delivery
  */
 export function signedHeaders(
@@ -54,13 +55,13 @@ function standardSignature(prolog: string, body: Uint8Array, secret: Secret): st
 }
 
 interface Keys {
-  /** The text as it is, for the specification's header. */
+  /** The text of the secret as it is, for the specification's header. */
   text: KeyObject
-  /** The bytes that it stands for, for Standard Webhooks. */
+  /** The bytes that the text encodes, for Standard Webhooks. */
   bytes: KeyObject
 }
 
-/** Made once of each secret: a key made of bytes anew costs six times as much as the signature. */
+/** The keys of each secret, made once: making a key from bytes costs six times as much as a signature. */
 const keys = new WeakMap<Secret, Keys>()
 
 function keysOf(secret: Secret): Keys {

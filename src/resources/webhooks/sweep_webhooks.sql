@@ -1,7 +1,8 @@
--- One step of forgetting: what waited for `kept_days` is given up, what was done with `swept_days` ago goes,
--- with its attempts. Among the oldest `take` rows: what is younger is looked at when it is among them. Only
--- what is still as it was found, and never while somebody else holds it: a replay at that moment keeps what
--- it makes pending. @returns how many rows went or were given up
+-- Does one step of the clean-up: gives up deliveries that have been pending for `kept_days`, and deletes
+-- those that ended `swept_days` ago, with their attempts. Looks only at the oldest rows, about `take` of
+-- them: younger rows come later. Skips rows that another transaction has locked and checks each row again
+-- under its lock, so a replay at the same moment keeps its pending deliveries. @returns how many rows were
+-- given up or deleted
 CREATE OR REPLACE FUNCTION sweep_webhooks(take int, kept_days int, swept_days int) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE

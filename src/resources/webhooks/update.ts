@@ -22,9 +22,9 @@ export const updateWebhookInput = z.object({
 type UpdateWebhookInput = z.input<typeof updateWebhookInput>
 
 /**
- * Changes what is given of an endpoint, and leaves the rest as it is. Enabled, or with a new address, it
- * begins anew: its failures are forgotten, and what waited is sent at once, in order. While it is not active
- * what happens waits for it.
+ * Changes the given fields of an endpoint and leaves the others as they are. An endpoint that is enabled or
+ * gets a new address begins anew: its failures are forgotten, and waiting events are sent at once, in order.
+ * While an endpoint is inactive, new events wait for it.
  * @throws DomainError INVALID_INPUT, NOT_FOUND
  * @see specification: Webhooks; decisions: Endpoints
  */
