@@ -199,7 +199,7 @@ describe('40 the operator takes back what it paid', () => {
     expect([await fixture.available(shop), await fixture.available(spender)]).toEqual([before, 0])
     expect(alarm).toHaveBeenCalledWith(
       expect.objectContaining({ shortfall: 4_000n }),
-      'a merchant owes what an operator took back',
+      'a merchant owes money after a reversal by the operator',
     )
     alarm.mockRestore()
     for (const { transaction_id: id, reference } of Object.values(payments)) {

@@ -8,7 +8,7 @@ export const payoutStates = defineStates('payout', 'pending', {
   pending: {
     processing: 'it is sent to the operator',
     failed: 'it was due, and not covered',
-    cancelled: 'its merchant cancelled it, or nobody approved it',
+    cancelled: 'its merchant cancelled it, or it was not approved in time',
   },
   processing: { completed: 'the operator confirmed it', failed: 'the operator refused it' },
   completed: {},

@@ -1,4 +1,4 @@
--- Cancels deposits that wait, of which the caller holds the rows: what was set aside for them is free again.
+-- Cancels waiting deposits, whose rows the caller has locked: their reserved money is available again.
 CREATE OR REPLACE FUNCTION cancel_deposits(ids bigint[], becomes approval_status DEFAULT NULL, why jsonb
   DEFAULT '{}') RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp

@@ -8,17 +8,17 @@ import { readInput, reference as referenceField } from '../../shared/input.ts'
 import { type Checked, checkRequest } from '../../requests/check.ts'
 import type { TransactionStatus } from './states.ts'
 
-/** Why this looks past row-level security. */
+/** The reason to read without row-level security. */
 const reason = 'a payer is not signed in: the reference is the credential'
 
-/** What a payer's browser may know: never an amount or a phone number. */
+/** The state of a payment as a payer's browser may see it: never with an amount or a phone number. */
 export interface PaymentStatus {
   state: 'success' | 'failed' | 'pending'
 }
 
 const referenceInput = z.object({ reference: referenceField })
 
-/** What each status means for a payer (decisions: Money and states). */
+/** The state that a payer sees for each status (decisions: Money and states). */
 export const paymentState = {
   success: 'success',
   failed: 'failed',
@@ -29,7 +29,7 @@ export const paymentState = {
   processing: 'pending',
 } as const satisfies Record<TransactionStatus, PaymentStatus['state']>
 
-/** What a payer is told. */
+/** The text that a payer sees for each state. */
 export const paymentWords = {
   fr: {
     success: 'Le paiement est effectué.',
@@ -44,10 +44,10 @@ export const paymentWords = {
 } as const
 
 /**
- * Asks the operator about a payment and settles it where the answer is final. A payment that is over answers
- * from the record. Each payment is asked about once in three seconds, whoever asks; in between the record
- * answers.
- * @param merchantId tells merchants apart that use the same reference
+ * Asks the operator about an open payment and settles it if the answer is final. A payment that is over is
+ * answered from the database. The operator is asked about each payment at most once in three seconds, for all
+ * callers together; calls in between are answered from the database.
+ * @param merchantId the merchant, because two merchants may use the same reference; null where unknown
  * @throws DomainError INVALID_INPUT, NOT_FOUND, AMBIGUOUS_REFERENCE, OPERATOR_UNREACHABLE (nothing changed;
  *   ask again)
  * @see specification: GET /payment/status/{reference}
@@ -78,7 +78,8 @@ async function askOperator(
   payment: { id: bigint; status: TransactionStatus },
 ): Promise<TransactionStatus> {
   const key = `check:transaction:${payment.id}`
-  // Under that name flies only what was claimed: whoever joins it knows that the operator is being asked.
+  // This key is used only for a request that was claimed: a caller that joins it knows that the operator is
+  // being asked.
   const request = services.inFlight.has(key)
     ? null
     : await singleFlight(services, `claim:transaction:${payment.id}`, () =>
@@ -87,7 +88,7 @@ async function askOperator(
   const checked = request
     ? await singleFlight(services, key, () => checkRequest(services, request))
     : await (services.inFlight.get(key) as Promise<Checked> | undefined)
-  // Not ours to ask now: somebody did a moment ago, and the record holds what it answered.
+  // The request was not free to claim: another process asked a moment ago and stored the answer.
   if (!checked) return readStatus(services, payment.id)
   const status = checked.status as TransactionStatus
   if (!checked.reached && paymentState[status] === 'pending') throw new DomainError('OPERATOR_UNREACHABLE')

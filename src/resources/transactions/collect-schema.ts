@@ -23,7 +23,7 @@ const InitiationStatus = wordEnum(
   'The status of a payment that was just requested.',
 )
 
-/** A payment that was just asked for, in or out. */
+/** A payment, in or out, that was just requested. */
 export const PaymentInitiation = builder.objectRef<Initiation>('PaymentInitiation').implement({
   description: 'A payment that was just requested.',
   fields: (t) => ({

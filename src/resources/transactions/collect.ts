@@ -40,7 +40,7 @@ import {
   requestData,
 } from './initiation.ts'
 
-/** What a collection takes (specification: POST /pay). */
+/** The input of a collection (specification: POST /pay). */
 export const collectInput = z.object({
   amount: amount({ min: limits.collectAmountMinXof, max: limits.amountMaxXof }),
   customerPhone: phone,
@@ -60,8 +60,8 @@ export type CollectInput = z.input<typeof collectInput>
  * @param raw.amount whole XOF, 100 to 1,000,000
  * @returns the initiation, `pending`, or already `success` where the operator settles at once
  * @throws DomainError INVALID_INPUT, LIMIT_EXCEEDED, DUPLICATE_REFERENCE (with the existing transaction),
- *   OPERATOR_UNAVAILABLE (nothing
- * recorded), PAYMENT_REFUSED (recorded as failed; `detail.initiation`), OVERLOADED
+ *   OPERATOR_UNAVAILABLE (nothing recorded), PAYMENT_REFUSED (recorded as failed; `detail.initiation`),
+ *   OVERLOADED
  * @see specification: POST /pay
  */
 export async function collect(ctx: Context, raw: CollectInput): Promise<Initiation> {
@@ -91,7 +91,7 @@ export async function collect(ctx: Context, raw: CollectInput): Promise<Initiati
   }
   const start = operator.canStart('collect')
   if (!start.ok) {
-    // Whoever repeats a request that was taken must not hear that nothing was recorded.
+    // A repetition of a request that was recorded must not get the answer that nothing was recorded.
     const existing =
       (input.reference || ctx.idempotentOperation?.isResumed) && (await findExisting(ctx, item))
     if (existing) return repeated(ctx, item, existing)
@@ -100,7 +100,7 @@ export async function collect(ctx: Context, raw: CollectInput): Promise<Initiati
 
   const deadline = deadlineIn(limits.collectDeadlineMs)
   const made = await ctx.batches.run(collecting, item)
-  // The loser of a race for a reference reads in a second statement: by then the winner has committed.
+  // The loser of a race for a reference reads it in a second statement: by then the winner has committed.
   if (made.outcome === 'duplicate') return repeated(ctx, item, await findExisting(ctx, item))
   if (made.outcome === 'unauthenticated') throw await whyTurnedAway(ctx)
   ctx.sequencer.notify()
@@ -108,7 +108,7 @@ export async function collect(ctx: Context, raw: CollectInput): Promise<Initiati
   return askPayer(ctx, item, made, deadline)
 }
 
-/** @throws DomainError DUPLICATE_REFERENCE, PAYMENT_REFUSED */
+/** Answers a request whose reference is taken. @throws DomainError DUPLICATE_REFERENCE, PAYMENT_REFUSED */
 function repeated(ctx: Context, item: InitiationItem, existing: Existing | undefined): Initiation {
   const { amount: asked, provider: paymentMethod, phone: payer } = item
   if (isOwn(ctx, existing, { type: 'pay', amount: asked, paymentMethod, phone: payer }))
@@ -118,7 +118,7 @@ function repeated(ctx: Context, item: InitiationItem, existing: Existing | undef
 
 type Made = ({ outcome: 'made' } & MadeCollection) | { outcome: 'duplicate' } | { outcome: 'unauthenticated' }
 
-/** One insert for all that arrived together; a reference that is taken gives no row. */
+/** Records all collections that arrived together with one insert; a taken reference gives no row. */
 export const collectMany = sqlFunctionOfMany('collect_many', {
   each: paymentTypes,
   takes: { lifetimeMs: 'bigint', fenceMs: 'bigint', firstCheckMs: 'bigint', waits: 'boolean' },

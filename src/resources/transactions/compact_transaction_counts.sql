@@ -1,7 +1,7 @@
--- Adds up to `take` changes to the counts, and then places the blocks that changed and those after them;
--- one caller at a time, the others find nothing to do. A block takes the rows that come after it until it
--- has some 2,048; then the next block begins, behind all that was counted before. A row that is committed
--- later under a smaller id belongs to the block in whose stretch it lies.
+-- Adds up to `take` changes to the counts, then updates the offsets of the changed blocks and of those after
+-- them. Only one caller at a time does this; the others return 0 at once. The last block takes the rows that
+-- follow it until it has about 2,048; then a new block begins, after all rows that were counted before. A row
+-- that is committed later with a smaller id belongs to the block whose range of ids contains it.
 CREATE OR REPLACE FUNCTION compact_transaction_counts(take int) RETURNS int LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp
 SET enable_nestloop = off AS $$

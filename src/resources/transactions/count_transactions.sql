@@ -1,5 +1,5 @@
--- Notes for each statement how many transactions came, changed and went, per bucket of 1,024 ids;
--- `compact_transaction_counts` adds the notes up.
+-- Records for each statement how many transactions it added, changed and removed, per bucket of 1,024 ids;
+-- `compact_transaction_counts` adds these changes to the counts.
 CREATE OR REPLACE FUNCTION count_transactions() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 BEGIN

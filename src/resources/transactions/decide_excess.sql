@@ -1,5 +1,5 @@
--- Decides whose the excess of a payment is, once: `credited` gives it to the merchant, `returned` says that a
--- person gave it back to the payer through the operator. @returns `unknown` where there is no such exception,
+-- Decides once who gets the excess of a payment: `credited` gives it to the merchant, `returned` states that a
+-- person gave it back to the payer through the operator. @returns `unknown` where there is no such excess,
 -- `decided` where another call decided it before, else `done`
 CREATE OR REPLACE FUNCTION decide_excess(exception_id int, verdict settlement_exception_state, person text,
   why text)
@@ -11,7 +11,7 @@ DECLARE
   paid transaction;
   decided settlement_exception;
 BEGIN
-  -- The transaction is locked first, as the functions do that settle and reverse it.
+  -- Lock the transaction first, in the same order as the functions that settle and reverse it.
   SELECT t.* INTO paid FROM transaction t
   WHERE (t.merchant_id, t.id) IN (
     SELECT x.merchant_id, x.transaction_id FROM settlement_exception x WHERE x.id = exception_id) FOR UPDATE;

@@ -10,7 +10,7 @@ import { identityOf } from '../../requests/identity.ts'
 import { disburse } from './disburse.ts'
 import { type Initiation, requestData } from './initiation.ts'
 
-/** What a deposit takes (specification: POST /deposit). */
+/** The input of a deposit (specification: POST /deposit). */
 export const depositInput = z.object({
   amount: amount({ min: limits.disburseAmountMinXof, max: limits.amountMaxXof }),
   customerPhone: phone,
@@ -24,9 +24,9 @@ export type DepositInput = z.input<typeof depositInput>
 /**
  * Sends money to a customer's mobile-money number, out of the merchant's balance.
  * @param raw.amount whole XOF, 1,000 to 1,000,000
- * @returns the initiation: `success`, `processing` where the operator's word is not here after 20 s, or
- *   `pending_approval` where it waits for people
- * @throws DomainError INVALID_INPUT, and what `disburse` throws
+ * @returns the initiation: `success`, `processing` where the outcome is not known after 20 s, or
+ *   `pending_approval` where it waits for an approval
+ * @throws DomainError INVALID_INPUT, and the errors of `disburse`
  * @see specification: POST /deposit
  */
 export async function deposit(ctx: Context, raw: DepositInput): Promise<Initiation> {

@@ -1,4 +1,4 @@
--- What is approved: who is paid what, how, and which collection it gives back.
+-- The digest that a person approves: merchant, operator, number, amount, refunded collection and reference.
 CREATE OR REPLACE FUNCTION deposit_digest(transaction) RETURNS bytea
   LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT sha256(convert_to(format('deposit:v1|%s|%s|%s|%s|%s|%s', $1.merchant_id, $1.payment_method,

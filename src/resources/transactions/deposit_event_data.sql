@@ -1,4 +1,4 @@
--- The data of an event of a deposit: the deposit as it is, the status before, and how its approval stands.
+-- The data of a deposit's event: the deposit as it is, the status before, and the state of its approval.
 CREATE OR REPLACE FUNCTION deposit_event_data(transaction, was text, approval text) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT jsonb_strip_nulls(jsonb_build_object(

@@ -1,11 +1,11 @@
--- Records deposits: the payment, its money set aside, the intent to ask the operator, the event and the audit
--- entry, all or nothing. Judged are first the credential, then the reference, then of a refund what it gives
--- back, then the halt, then the money: what is covered is made, in the order of arrival. A deposit of the
--- threshold and more, of a merchant whose approvals cover deposits, waits for people: its `outcome` is
--- `waits`, its money is set aside, and no operator is asked. `daily_limits` are of callers who are limited
--- per day: where one is beyond it, nothing of the call stays. `identities` are what the operators are asked
--- under; what an orphan of the operator has is asked about and never sent. The same reference twice in one
--- call is judged as in two calls.
+-- Records deposits: the payment, its reservation, the request to the operator, the event and the audit entry,
+-- all or nothing. The checks are, in this order: the credential, the reference, the refundable amount (of a
+-- refund), the halt, the money; deposits are checked in order of arrival and made if the balance covers them.
+-- If the merchant's approvals cover deposits, a deposit of at least the threshold waits for approval: its
+-- `outcome` is `waits`, its money is reserved, and no operator is asked. `daily_limits` belong to callers with
+-- a daily limit: if one caller exceeds its limit, the whole call is undone. `identities` are the identities of
+-- the requests to operators; a payment that the operator executed before a restore (an orphan) is only asked
+-- about and never sent. The same reference twice in one call has the same result as in two calls.
 CREATE OR REPLACE FUNCTION deposit_many(
   merchant_ids int[], api_key_ids int[], api_key_versions int[], providers provider[], phones text[],
   amounts bigint[], refs text[], requests jsonb[], refund_of_ids bigint[], identities uuid[],
@@ -18,7 +18,7 @@ CREATE OR REPLACE FUNCTION deposit_many(
   SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
-  -- What `judge_deposits` and `record_deposits` give, by the places of the call.
+  -- The results of `judge_deposits` and `record_deposits`, by the ordinals of the call.
   outcomes text[];
   ids bigint[];
   orphans bigint[];
@@ -27,11 +27,11 @@ DECLARE
   recorded boolean[];
   request_ids bigint[];
   correlation_ids uuid[];
-  -- Money was kept for one of theirs that was not made after all.
+  -- Merchants for which money was counted for a deposit that was then not made.
   wrongly_declined int[];
 BEGIN
   PERFORM share_access(merchant_ids, waits);
-  -- What is given back of a collection changes under its lock only.
+  -- Lock the collections: only the holder of this lock may change how much of them is given back.
   IF array_remove(refund_of_ids, NULL) <> '{}' THEN
     PERFORM FROM transaction t WHERE t.id = ANY (refund_of_ids) ORDER BY t.id FOR UPDATE;
   END IF;

@@ -28,27 +28,27 @@ import {
   sendOnce,
 } from './initiation.ts'
 
-/** A deposit, or a refund: a deposit that gives a collection back. */
+/** The input of a deposit or of a refund, which is a deposit that gives a collection back. */
 export interface DisburseItem extends InitiationItem {
   refundOfId: bigint | null
 }
 
 /**
- * Pays a customer. Sets the money aside and records the intent to ask, commits, asks the operator, and then
- * waits for the outcome: on whatever node and in whatever way it becomes known, the log tells of it. After 20
- * s, or when the service ends, the answer is that it is under way; it then ends by itself.
- * Where the merchant's approvals cover deposits, one of the threshold and more waits for people instead, with
- * its money set aside; once they approved it, it is sent by the job that sends what was not sent.
+ * Pays a customer. Reserves the money and records the intent to ask, commits, asks the operator, and then
+ * waits for the outcome: it reads the event log, so the node that learns the outcome does not matter. After
+ * 20 s, or when the service ends, the answer is `processing`; the deposit then ends by itself.
+ * If the merchant's approvals cover deposits, a deposit of at least the threshold waits for approval instead,
+ * with its money reserved. After the approval, the job that sends unsent requests sends it.
  * @returns the initiation, `success`, `processing` or `pending_approval`
  * @throws DomainError LIMIT_EXCEEDED, DUPLICATE_REFERENCE, OPERATOR_UNAVAILABLE, PAYMENTS_OUT_HALTED,
  *   INSUFFICIENT_BALANCE, NOT_REFUNDABLE, REFUND_TOO_LARGE (nothing recorded), PAYMENT_REFUSED (recorded as
- *   failed, the money free again; `detail.initiation`), OVERLOADED
+ *   failed, the money available again; `detail.initiation`), OVERLOADED
  */
 export function disburse(ctx: Context, item: DisburseItem): Promise<Initiation> {
   checkKeyLimits(actorOf(ctx), item)
   return whileAnybodyWaits(ctx, async (until) => {
     const operator = connectedOperator(ctx, item.provider)
-    // From before the fence stands, so that nothing leaves behind it.
+    // Compute the deadline before the database sets the fence, so that nothing leaves after the fence.
     const deadline = sendDeadline(operator, 'disburse')
     const made = await record(ctx, operator, item)
     if ('phone' in made) return answered(await outcomeOf(ctx, made, until))
@@ -85,14 +85,17 @@ function initiationOf(
 }
 
 /**
- * A deposit that was begun already, for whoever goes on with the request that began it.
+ * Answers a resumed request with the outcome of the deposit that it had recorded before.
  * @throws DomainError PAYMENT_REFUSED
  */
 export function resumeDeposit(ctx: Context, existing: Existing): Promise<Initiation> {
   return whileAnybodyWaits(ctx, async (until) => answered(await outcomeOf(ctx, existing, until)))
 }
 
-/** @returns what was made; what the same request had made before, where it goes on with that */
+/**
+ * Records a deposit.
+ * @returns the new deposit, or the one that this same request recorded in an earlier run
+ */
 async function record(
   ctx: Context,
   operator: Operator,
@@ -100,20 +103,20 @@ async function record(
 ): Promise<Extract<Made, { outcome: 'made' | 'waits' }> | Existing> {
   const start = operator.canStart('disburse')
   if (!start.ok) {
-    // Whoever repeats a request that was taken must not hear that nothing was recorded.
+    // A repetition of a request that was recorded must not get the answer that nothing was recorded.
     const existing = await findExisting(ctx, item)
     if (existing) return repeated(ctx, item, existing)
     throw operatorUnavailable(start.retryAfterMs)
   }
   for (let tries = 0; tries < limits.batchSizeMax; tries += 1) {
     const run = () => recordDeposit(ctx, item)
-    // Of several refunds of one collection in a statement only the first is judged: they go one by one.
+    // A statement accepts only the first of several refunds of one collection: they go one by one.
     const made = await (item.refundOfId === null ? run() : afterOthers(ctx, `refund:${item.refundOfId}`, run))
     switch (made.outcome) {
       case 'made':
       case 'waits':
         return made
-      // The loser of a race for a reference reads in a second statement: by then the winner has committed.
+      // The loser of a race for a reference reads it in a second statement: by then the winner has committed.
       case 'duplicate':
         return repeated(ctx, item, await findExisting(ctx, item))
       case 'unauthenticated':
@@ -133,7 +136,7 @@ async function record(
   throw new DomainError('OVERLOADED', undefined, { retryAfterS: limits.overloadRetryS })
 }
 
-/** @throws DomainError DUPLICATE_REFERENCE */
+/** Returns the deposit of this same request. @throws DomainError DUPLICATE_REFERENCE for any other one */
 function repeated(ctx: Context, item: DisburseItem, existing: Existing | undefined): Existing {
   const { amount, provider: paymentMethod, phone, refundOfId } = item
   if (isOwn(ctx, existing, { type: 'deposit', amount, paymentMethod, phone, refundOfId })) return existing
@@ -141,16 +144,16 @@ function repeated(ctx: Context, item: DisburseItem, existing: Existing | undefin
 }
 
 /**
- * How a deposit ended; how it stands where that is not known in time. What goes wrong here changes nothing of
- * it: it is on record and under way.
+ * Waits for the outcome of a deposit, and returns its present state if the wait ends first. An error here is
+ * only logged and does not change the deposit: it is recorded and under way.
  */
 async function outcomeOf(ctx: Context, known: Initiation, until: AbortSignal): Promise<Initiation> {
-  // A deposit is pending only while it waits for people.
+  // A deposit is `pending` only while it waits for approval.
   if (known.status === 'pending') return { ...known, status: 'pending_approval' }
   if (known.status !== 'processing') return known
   const { transactionId, reference } = known
   const { merchantId } = actorOf(ctx)
-  // That it is under way may be told only after the look at the log.
+  // `deposit_processing` is no outcome, and may come after the position in the log was read.
   const isOutcome = (event: LogEvent) =>
     isTransactionEvent(event) &&
     event.type !== 'deposit_processing' &&
@@ -162,12 +165,12 @@ async function outcomeOf(ctx: Context, known: Initiation, until: AbortSignal): P
     const event = await awaitEvent(ctx.feed, merchantId, after, isOutcome, until)
     return (event && (await findExisting(ctx, { reference, merchantId }))) ?? known
   } catch (error) {
-    ctx.log.error({ err: error, transactionId }, 'the outcome of a deposit was not awaited')
+    ctx.log.error({ err: error, transactionId }, 'waiting for the outcome of a deposit failed')
     return known
   }
 }
 
-/** Runs work with a signal that aborts once a caller has waited long enough, or the service ends. */
+/** Runs work with a signal that aborts after the longest wait of a caller, or when the service ends. */
 async function whileAnybodyWaits<T>(ctx: Context, work: (until: AbortSignal) => Promise<T>): Promise<T> {
   const over = new AbortController()
   const end = () => over.abort()
@@ -204,7 +207,7 @@ type Made =
       outcome: 'unauthenticated' | 'duplicate' | 'not_refundable' | 'too_large' | 'halted' | 'short' | 'again'
     }
 
-/** One statement for all that arrived together: who is covered, and what each of them sets aside. */
+/** Records all deposits that arrived together in one statement, which decides which of them are covered. */
 export const depositMany = sqlFunctionOfMany('deposit_many', {
   each: { ...paymentOutTypes, refundOfId: 'bigint?' },
   takes: { fenceMs: 'bigint', firstCheckMs: 'bigint', approvalMs: 'bigint', waits: 'boolean' },

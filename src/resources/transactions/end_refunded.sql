@@ -1,4 +1,5 @@
--- Ends the collections, whose rows the caller holds, that refunds gave back whole, and tells it.
+-- Sets collections that refunds have given back in full to `reversed`, and writes their events. The caller has
+-- locked their rows.
 CREATE OR REPLACE FUNCTION end_refunded(ids bigint[], at timestamptz) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN

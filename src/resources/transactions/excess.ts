@@ -10,26 +10,29 @@ import { DomainError } from '../../shared/errors.ts'
 import { readInput, text, wholeNumber } from '../../shared/input.ts'
 import type { Xof } from '../../shared/money.ts'
 
-/** Why this looks past row-level security. */
+/** The reason to read without row-level security. */
 const seesAll = 'an administrator sees all merchants'
 
-/** What an operator says was paid for a collection beyond what was asked, and nobody decided about yet. */
+/**
+ * An excess: the operator reports a larger payment for a collection than was requested, and a person has yet
+ * to decide about the difference.
+ */
 export interface Excess {
   id: number
   merchantId: number
   transactionId: bigint
   reference: string
   paymentMethod: Provider
-  /** Whole XOF; the excess is the difference. */
+  /** The requested amount in whole XOF; the excess is the difference to `confirmedAmount`. */
   requestedAmount: Xof
   confirmedAmount: Xof
   createdAt: Date
 }
 
-/** What a person decides: the excess is the merchant's, or it was given back to the payer. */
+/** The decision of a person: the merchant gets the excess, or it was given back to the payer. */
 export type ExcessVerdict = 'credited' | 'returned'
 
-/** The open excesses of every merchant, oldest first, at most 200. */
+/** Lists the open excesses of all merchants, oldest first, at most 200. */
 export async function listExcesses(services: Pick<Services, 'database'>): Promise<Excess[]> {
   const { rows } = await asPlatform(services, seesAll).pool.query<Excess>({
     name: 'open_excesses',
@@ -45,7 +48,7 @@ export async function listExcesses(services: Pick<Services, 'database'>): Promis
   return rows
 }
 
-/** Choice: a person works through fewer at a time. */
+/** Choice: more than a person works through at a time. */
 const listMax = 200
 
 const decisionInput = z.object({
@@ -55,9 +58,9 @@ const decisionInput = z.object({
 })
 
 /**
- * Decides once whose an excess is. `credited` moves it from `unallocated` to `available`; `returned` moves it
- * to the operator's clearing account, after a person has given it back to the payer there. State, movement,
- * event and the audit entry of the merchant are one commit.
+ * Decides once who gets an excess. `credited` moves it from `unallocated` to `available`; `returned` moves it
+ * to the operator's clearing account, after a person has given it back to the payer there. State, ledger
+ * entry, event and the merchant's audit entry are written in one commit.
  * @param raw.by the person who decides, 1 to 200 characters; `raw.reason` says why, 1 to 1,000 characters
  * @returns the merchant, the transaction and the excess in whole XOF
  * @throws DomainError INVALID_INPUT, NOT_FOUND, STATE_CONFLICT where it was decided before

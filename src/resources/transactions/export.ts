@@ -21,7 +21,7 @@ const select = {
 } as const
 type Row = Awaited<ReturnType<typeof readRows>>[number]
 
-/** All transactions that a filter of the list means, oldest first. */
+/** The export of all transactions that match a filter of the list, oldest first. */
 export const transactionsExport = makeExport({
   holds: 'Transaction',
   input: transactionFilterInput,

@@ -1,4 +1,4 @@
--- A transaction moves along its lifecycle only, and what it is about never changes.
+-- Keeps the facts of a transaction (merchant, amount, number, reference, ...) from ever changing.
 CREATE OR REPLACE FUNCTION guard_transaction() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   RAISE EXCEPTION 'transaction %: what it is about never changes', OLD.id

@@ -1,10 +1,10 @@
--- A deposit that waits is let go by people only.
+-- Lets a waiting deposit go on only after its approval.
 CREATE OR REPLACE FUNCTION guard_waiting_deposit() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 BEGIN
   IF EXISTS (SELECT FROM deposit_approval a WHERE a.transaction_id = NEW.id AND a.approval = 'approved')
     THEN RETURN NEW; END IF;
-  RAISE EXCEPTION 'deposit %: nobody approved it', NEW.id USING ERRCODE = 'integrity_constraint_violation';
+    RAISE EXCEPTION 'deposit %: it is not approved', NEW.id USING ERRCODE = 'integrity_constraint_violation';
 END $$;
 
 REVOKE EXECUTE ON FUNCTION guard_waiting_deposit FROM PUBLIC;

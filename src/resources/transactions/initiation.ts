@@ -13,13 +13,13 @@ import type { Provider } from '../../shared/providers.ts'
 import { type SendOutcome, sendRequest } from '../../requests/send.ts'
 import type { TransactionStatus } from './states.ts'
 
-/** The payment initiation result (specification). */
+/** The result of a payment that was just requested (specification). */
 export interface Initiation {
   transactionId: bigint
   reference: string
   amount: Xof
   paymentMethod: Provider
-  /** `pending_approval` while people have yet to approve it: the transaction itself is then `pending`. */
+  /** `pending_approval` while it waits for approval: the transaction itself is then `pending`. */
   status: TransactionStatus | 'pending_approval'
   /** Hosted page of a checkout operator. */
   paymentUrl: string | null
@@ -28,7 +28,7 @@ export interface Initiation {
   initiatedAt: Date
 }
 
-/** What is to be made, and for whom. */
+/** The payment to record and its caller. */
 export interface InitiationItem extends AccountCaller {
   recording: Recording
   provider: Provider
@@ -40,14 +40,14 @@ export interface InitiationItem extends AccountCaller {
   request: OpenRequest['request']
 }
 
-/** @throws DomainError INVALID_INPUT where the service does not talk to it */
+/** Finds the driver of an operator. @throws DomainError INVALID_INPUT where the service has none for it */
 export function connectedOperator(ctx: Context, provider: Provider): Operator {
   const operator = ctx.operators.find(provider)
   if (!operator) throw invalidInput([{ field: 'paymentMethod', message: 'is not connected to this service' }])
   return operator
 }
 
-/** @throws DomainError PAYMENT_REFUSED where the payment was */
+/** Passes an initiation on, unless the payment failed. @throws DomainError PAYMENT_REFUSED then */
 export function answered(initiation: Initiation): Initiation {
   const { status, failureReason } = initiation
   if (status !== 'failed') return initiation
@@ -64,7 +64,7 @@ export type Existing = Initiation & {
   refundOfId: bigint | null
 }
 
-/** The merchant's transaction of that reference. */
+/** Finds the merchant's transaction with a reference. */
 export async function findExisting(
   ctx: Context,
   { reference, merchantId }: Pick<InitiationItem, 'reference' | 'merchantId'>,
@@ -82,8 +82,9 @@ export async function findExisting(
 }
 
 /**
- * Whether a request that goes on with what was begun under its `Idempotency-Key` finds its own there. Then
- * it is answered as the first time; anybody else hears that the reference is taken.
+ * Whether an existing transaction was made by an earlier run of this same request, under its
+ * `Idempotency-Key`. Such a request gets its first answer again; any other request is refused because the
+ * reference is taken.
  */
 export function isOwn(
   ctx: Context,
@@ -104,7 +105,7 @@ export function duplicateReference(existing: Existing | undefined): DomainError 
   })
 }
 
-/** Nothing was recorded, and a moment later the operator may be there again. */
+/** Makes the refusal while an operator is down: nothing was recorded, and a retry may soon succeed. */
 export function operatorUnavailable(retryAfterMs: number | undefined): DomainError {
   return new DomainError('OPERATOR_UNAVAILABLE', undefined, {
     retryAfterS: Math.ceil((retryAfterMs ?? 1_000) / 1_000),
@@ -112,9 +113,9 @@ export function operatorUnavailable(retryAfterMs: number | undefined): DomainErr
 }
 
 /**
- * Sends what is on record. From here on the payment is under way whatever happens to us: what could not be
- * noted is asked about later, and the merchant is told the truth, that it is open.
- * @param open the status of what is under way
+ * Sends a recorded request. From here on the payment is under way even if this process fails: an answer that
+ * could not be recorded is asked for again later, and until then the merchant sees the payment as open.
+ * @param open the status of a payment that is under way
  */
 export async function sendOnce(
   ctx: Context,
@@ -127,18 +128,17 @@ export async function sendOnce(
       sendRequest(ctx, request, 'interactive', deadline),
     )
   } catch (error) {
-    ctx.log.error({ err: error, about: originOf(request) }, 'an answer of an operator was not noted')
+    ctx.log.error({ err: error, about: originOf(request) }, 'an answer of an operator was not recorded')
     return notSent(open)
   }
 }
 
-/** The answer about a payment of which nothing is known yet. */
+/** Makes the answer about a payment with no known outcome. */
 export function notSent(open: TransactionStatus): SendOutcome {
   return { status: open, paymentUrl: null, reached: false, refusal: null }
 }
 
-/** A collection that was recorded just now. */
-/** What the statement that records transactions says of each; null where it was not made. */
+/** The columns of the statement that records transactions; null where a transaction was not recorded. */
 export const madeTypes = {
   transactionId: 'bigint?',
   requestId: 'bigint?',
@@ -195,7 +195,7 @@ export async function askPayer(
   })
 }
 
-/** What the merchant asked, in the words of REST, without what it left out. */
+/** The fields that the merchant sent, with their names in REST, without those that it left out. */
 export function requestData(asked: Record<string, unknown>): OpenRequest['request'] {
   return Object.fromEntries(Object.entries(asked).filter(([, value]) => value != null))
 }

@@ -1,8 +1,9 @@
--- Judges the deposits of one call, for `deposit_many`, which holds the locks: first the credential, then the
--- reference, then of a refund what it gives back, then the halt, then the money, in the order of arrival.
--- What is covered leaves less for the next. A function of its own reads after those locks: the deposit that
--- waited for them meets a halt that came meanwhile. `ids` are of the deposits that are `made`; `orphans` and
--- `waiting` are those of them that an operator executed before a restore, and that wait for people.
+-- Decides the outcome of each deposit of one call of `deposit_many`, which holds the locks. The checks are, in
+-- this order: the credential, the reference, the refundable amount (of a refund), the halt, the money;
+-- deposits are checked in order of arrival. A covered deposit leaves less for the next. This is a function of
+-- its own so that its statement reads after the locks: a deposit that waited for the locks sees a halt that
+-- came meanwhile. `ids` has the ids of the `made` deposits; `orphans` those that an operator executed before a
+-- restore, `waiting` those that wait for approval.
 CREATE OR REPLACE FUNCTION judge_deposits(
   merchant_ids int[], api_key_ids int[], api_key_versions int[], providers provider[], amounts bigint[],
   refs text[], refund_of_ids bigint[], identities uuid[], client_addresses text[],
@@ -11,7 +12,7 @@ CREATE OR REPLACE FUNCTION judge_deposits(
 DECLARE
   item record;
   merchant int;
-  -- What the merchant has left.
+  -- The available amount of the merchant that is left for its next deposits.
   remaining bigint;
   refunded bigint[];
 BEGIN
@@ -33,12 +34,13 @@ BEGIN
     LEFT JOIN LATERAL account_of_caller(i.merchant_id, i.api_key_id, i.api_key_version, i.address)
       AS account ON true
     LEFT JOIN LATERAL (
-      -- Said so, only the index that identifies it can answer, whatever the planner believes of the others.
+      -- Written with BETWEEN, only the unique index on (reference, merchant_id) can answer this, even if the
+      -- planner's estimates prefer another index.
       SELECT true AS found FROM transaction t
       WHERE (t.reference, t.merchant_id) BETWEEN (i.reference, i.merchant_id)
         AND (i.reference, i.merchant_id) LIMIT 1
     ) AS old ON true
-    -- What is left of a collection: paid, less what was given back and what is on its way.
+    -- The refundable amount of a collection: the paid amount, less refunds that are paid or under way.
     LEFT JOIN LATERAL (
       SELECT t.settled_amount - (
         SELECT coalesce(sum(CASE WHEN r.status = 'success' THEN r.settled_amount
@@ -53,8 +55,8 @@ BEGIN
       SELECT b.available FROM merchant_balance b WHERE b.merchant_id = i.merchant_id LIMIT 1
     ) AS balance ON true
     LEFT JOIN LATERAL (
-      -- What the operator did before a restore is only asked about. One operator executed it, so no other one
-      -- is asked for it.
+      -- The operator that executed this payment before a restore is only asked about it. No other operator is
+      -- asked, because that one has executed it.
       SELECT o.provider FROM operator_orphan o WHERE o.correlation_id = i.identity
         ORDER BY o.provider <> i.provider LIMIT 1
     ) AS orphan ON true
@@ -78,7 +80,7 @@ BEGIN
       remaining := remaining - item.amount;
       ids[item.ordinal] := nextval('transaction_id_seq');
       IF item.is_orphan THEN orphans := orphans || ids[item.ordinal];
-      -- What the operator executed already is not asked about again.
+      -- A deposit that the operator has executed already needs no approval.
       ELSIF item.amount >= item.threshold THEN waiting := waiting || ids[item.ordinal]; END IF;
       IF item.refund_of_id IS NOT NULL THEN refunded := refunded || item.refund_of_id; END IF;
     END IF;

@@ -7,13 +7,13 @@ import { oneOf, phone, provider, readInput, reference, time } from '../../shared
 import { limits } from '../../shared/limits.ts'
 import { transactionStates } from './states.ts'
 
-/** Rows that are passed over without asking the counts where the page lies. */
+/** Most rows that a page skips one by one, without a look at the counts. */
 export const offsetNearMax = 1_000
 
-/** What a transaction can be (specification: Transaction). */
+/** The types of a transaction (specification: Transaction). */
 export const transactionTypes = ['pay', 'deposit', 'balance_check'] as const
 
-/** Which transactions a list shows (decisions: GET /transactions). */
+/** The filter of a list of transactions (decisions: GET /transactions). */
 export const transactionFilterInput = z.object({
   transactionType: oneOf(transactionTypes).nullish(),
   paymentMethod: provider.nullish(),
@@ -26,7 +26,7 @@ export const transactionFilterInput = z.object({
 export type TransactionFilter = z.input<typeof transactionFilterInput>
 
 /**
- * The rows that a filter means: always of the caller's merchant only.
+ * Turns a filter into a condition on rows, always of the caller's merchant only.
  * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
  */
 export function transactionsWhere(ctx: Context, raw: TransactionFilter | null | undefined) {
@@ -48,8 +48,8 @@ export function transactionsWhere(ctx: Context, raw: TransactionFilter | null | 
 }
 
 /**
- * How many transactions a filter means, exactly. Type, method and status are counted as they change; for
- * anything else the rows are counted.
+ * Counts the transactions that match a filter, exactly. The counts by type, method and status are kept up to
+ * date in tables; for any other filter this counts the rows.
  * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
  */
 export async function countTransactions(
@@ -71,7 +71,7 @@ export async function countTransactions(
 
 const fold = sqlFunction('compact_transaction_counts', { takes: { take: 'int' }, gives: 'int' })
 
-/** Adds what changed in the numbers of transactions to their counts. @returns how many changes that were */
+/** Adds pending changes to the counts of transactions. @returns how many changes were added */
 export function compactCounts(pool: Pool): Promise<number> {
   return fold(pool, { take: limits.countsCompactMax })
 }
@@ -92,16 +92,16 @@ const transactionOfKindAt = sqlFunction('transaction_of_kind_at', {
   gives: { oldest: 'bigint?', newest: 'bigint?' },
 })
 
-/** Where a page lies: at or below an id, or behind some rows that are passed over one by one. */
+/** The place of a page: rows with ids between two bounds, or rows after `skip` others. */
 export interface PageWindow {
   id?: { gte?: bigint; lte: bigint }
   skip: number
 }
 
 /**
- * Where the page behind `skip` rows of a list lies, newest first, at the same cost however deep it is.
- * @param page.skip rows before it, over the whole list
- * @param page.take its rows
+ * Finds the page after `skip` rows of a list, newest first, at the same cost for every depth.
+ * @param page.skip rows before the page, counted over the whole list
+ * @param page.take rows of the page
  * @returns null where the list has no such rows
  */
 export async function findPage(
@@ -117,7 +117,7 @@ export async function findPage(
   if (isEvery && skip < offsetNearMax) return { skip }
   const { merchantPool } = ctx.database
   const [type, method, state] = kinds
-  // Some rows more: one that another status took away meanwhile must not end the list.
+  // Ask for some extra rows: a row that left the status in the meantime must not end the list.
   const asked = { merchant, type, method, state, skip, take: take + limits.pageSizeMax }
   const [found] = isEvery
     ? [{ oldest: null, newest: await transactionAt(merchantPool, { merchant, skip }) }]
@@ -131,7 +131,7 @@ const isOfKind = `merchant_id = $1 AND ($2::transaction_type IS NULL OR transact
 
 type Kind = [merchantId: number, type: string | null, method: string | null, status: string | null]
 
-/** The counted kind that a filter means; null where it asks for more than that. */
+/** Reads the counted kind from a filter; null where the filter has other conditions. */
 function kindOf(ctx: Context, raw: TransactionFilter | null | undefined): Kind | null {
   const filter = readInput(transactionFilterInput, raw ?? {})
   const { transactionType: type, paymentMethod: method, status, ...others } = filter

@@ -1,11 +1,11 @@
--- Locks collections, their payment links and of the `fenced` their requests, in the order of everything that
--- settles: payment links and transactions, requests, balances.
+-- Locks collections, their payment links, and the requests of the collections in `fenced`. The order is the
+-- same in every function that settles: transactions and payment links, requests, balances.
 CREATE OR REPLACE FUNCTION lock_collections(ids bigint[], fenced bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
   links int[];
 BEGIN
-  -- All are held: a condition on the link would choose which.
+  -- No condition on the link here: it would leave some of the transactions unlocked.
   links := array_remove(ARRAY(
     SELECT t.payment_link_id FROM transaction t WHERE t.id = ANY (ids) ORDER BY t.id FOR UPDATE), NULL);
   IF links <> '{}' THEN

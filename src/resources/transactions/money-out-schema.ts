@@ -8,7 +8,7 @@ import { refundTransaction } from './refund.ts'
 import { refundedAmount } from './refunded.ts'
 import { PaymentInitiation } from './collect-schema.ts'
 
-/** What both may be refused with. */
+/** The refusals that deposits and refunds have in common. */
 const moneyOut = [
   'INVALID_INPUT',
   'LIMIT_EXCEEDED',

@@ -1,5 +1,5 @@
--- The data of an event of a collection: the collection as it is, the status before, and what the operator
--- said was paid beyond what was asked.
+-- The data of a collection's event: the collection as it is, the status before, and the excess that the
+-- operator reported beyond the requested amount.
 CREATE OR REPLACE FUNCTION payment_event_data(transaction, was transaction_status, excess bigint)
   RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE AS $$

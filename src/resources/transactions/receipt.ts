@@ -1,17 +1,18 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { Services } from '../../context.ts'
 
-/** 132 bits of a keyed digest: nobody guesses it, and nothing is kept. */
+/** Characters of a keyed digest, 132 bits: it cannot be guessed, and no table has to keep it. */
 const macLength = 22
 
-/** Where the customer of a collection sees how it stands and, once it is paid, the receipt. */
+/** Makes the address where the customer of a collection sees its state and, once it is paid, the receipt. */
 export function receiptUrl(services: Pick<Services, 'access' | 'addresses'>, id: bigint): string {
   return `${services.addresses.publicUrl}/r/${id}.${evidenceJson(services, String(id))}`
 }
 
 /**
- * Reads the last part of such an address, in a time that does not depend on how much of a forgery is right.
- * @returns the transaction that it was made for, or null where we never made it
+ * Reads the last part of such an address. The time of the comparison does not depend on how much of a forged
+ * address is right.
+ * @returns the id of its transaction, or null where the service never made this address
  */
 export function readReceipt(services: Pick<Services, 'access'>, token: string): bigint | null {
   const [, id = '', mac = ''] = /^([1-9]\d{0,17})\.([\w-]{22})$/.exec(token) ?? []

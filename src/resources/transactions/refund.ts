@@ -14,7 +14,7 @@ import { identityOf } from '../../requests/identity.ts'
 import { disburse, resumeDeposit } from './disburse.ts'
 import { findExisting, type Initiation, isOwn, requestData } from './initiation.ts'
 
-/** What a refund takes. */
+/** The input of a refund. */
 const refundInput = z.object({
   id: z.bigint(),
   amount: amount({ min: 1, max: limits.amountMaxXof }).nullish(),
@@ -24,13 +24,14 @@ const refundInput = z.object({
 export type RefundInput = z.input<typeof refundInput>
 
 /**
- * Gives a collection back to its payer, all of it or a part: a deposit by the same operator, linked to it.
- * Refunds that are done and under way never exceed what was paid; one that completes it makes the collection
- * `reversed`.
+ * Gives a collection back to its payer, all of it or a part: a deposit by the same operator, linked to the
+ * collection. Refunds that are paid or under way never exceed the paid amount; the refund that completes it
+ * makes the collection `reversed`.
  * @param raw.id the collection
- * @param raw.amount whole XOF, at least 1,000 or all that is left; left out, all that is left
- * @returns the initiation of the deposit, `success` or `processing`
- * @throws DomainError INVALID_INPUT, NOT_FOUND, NOT_REFUNDABLE, REFUND_TOO_LARGE, and what `disburse` throws
+ * @param raw.amount whole XOF, at least 1,000 or all that is left; default: all that is left
+ * @returns the initiation of the deposit: `success`, `processing` or `pending_approval`
+ * @throws DomainError INVALID_INPUT, NOT_FOUND, NOT_REFUNDABLE, REFUND_TOO_LARGE, and the errors of
+ *   `disburse`
  */
 export async function refundTransaction(ctx: Context, raw: RefundInput): Promise<Initiation> {
   const caller = callerOf(ctx)
@@ -38,7 +39,8 @@ export async function refundTransaction(ctx: Context, raw: RefundInput): Promise
   const refundOfId = input.id
   const named = input.reference ?? `rf_${ctx.idempotentOperation?.id ?? randomBytes(16).toString('hex')}`
   if (ctx.idempotentOperation?.isResumed) {
-    // The collection looks different since: what was begun is found by its name.
+    // Look by its reference for a refund that this request has begun, before the checks: the collection has
+    // changed since then.
     const begun = await findExisting(ctx, { reference: named, merchantId: caller.merchantId })
     const asked = input.amount == null ? {} : { amount: input.amount }
     if (isOwn(ctx, begun, { type: 'deposit', refundOfId, ...asked })) return resumeDeposit(ctx, begun)
@@ -67,7 +69,10 @@ export async function refundTransaction(ctx: Context, raw: RefundInput): Promise
   })
 }
 
-/** @throws DomainError REFUND_TOO_LARGE, INVALID_INPUT; the statement that records it judges again */
+/**
+ * Checks the amount of a refund; the statement that records it checks again, under a lock.
+ * @throws DomainError REFUND_TOO_LARGE, INVALID_INPUT
+ */
 function assertRefundable(sum: Xof, left: Xof): void {
   if (sum > left || sum === 0n) throw new DomainError('REFUND_TOO_LARGE')
   if (sum >= limits.disburseAmountMinXof || sum === left) return
@@ -77,13 +82,13 @@ function assertRefundable(sum: Xof, left: Xof): void {
 
 interface Original {
   provider: Provider
-  /** E.164 of who paid it, where the operator says so; else of who was asked. */
+  /** E.164 number of the payer, if the operator reported it; otherwise the number that was asked to pay. */
   payer: string
-  /** Paid, less what was given back and what is on its way. */
+  /** The paid amount, less refunds that are paid or under way. */
   left: Xof
 }
 
-/** @throws DomainError NOT_FOUND, NOT_REFUNDABLE */
+/** Reads the collection to refund. @throws DomainError NOT_FOUND, NOT_REFUNDABLE */
 async function findOriginal(ctx: Context, id: bigint): Promise<Original> {
   const { merchantId } = mine(ctx)
   const { rows } = await ctx.database.merchantPool.query<
@@ -103,7 +108,7 @@ async function findOriginal(ctx: Context, id: bigint): Promise<Original> {
   const [row] = rows
   if (!row) throw new DomainError('NOT_FOUND')
   if (!row.isPaid) throw new DomainError('NOT_REFUNDABLE')
-  // What the operator said stands with its request, which merchants do not read.
+  // The operator's report about the payer is stored with its request, which merchants cannot read.
   const paid = await asPlatform(
     ctx,
     "what the operator said about the payer; the payment was found as the merchant's",

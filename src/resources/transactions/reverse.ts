@@ -7,24 +7,24 @@ import { evidenceJson } from '../../requests/outcome.ts'
 import type { RequestServices } from '../../requests/subjects.ts'
 import { type TransactionStatus, transactionStates } from './states.ts'
 
-/** What stands after a reversal was brought. */
+/** The state of a transaction after a reversal was applied. */
 interface Reversal {
-  /** Whether this call moved it. */
+  /** Whether this call changed the transaction. */
   moved: boolean
   status: TransactionStatus
-  /** What the merchant had spent already, and owes now, in XOF; null where nothing moved. */
+  /** XOF that the merchant had already spent and now owes; null where nothing changed. */
   shortfall: bigint | null
-  /** What the operator took back in all, in XOF, as our books have it; null where nothing moved. */
+  /** XOF that the operator took back in all, by the ledger; null where nothing changed. */
   amount: bigint | null
 }
 
 /**
- * Takes a credited collection back, on the operator's answer that it took it back itself. Status, movement,
- * event and the end of the operator request are one commit; a repetition changes nothing.
+ * Takes the credit of a collection back after the operator reported that it reversed the payment. Status,
+ * ledger entries, event and the end of the operator request are one commit; a repetition changes nothing.
  *
- * Choice: the merchant's free balance pays as far as it reaches. The rest is written as the merchant's debt
- * (`suspense`), and somebody is called: money that is spent cannot be fetched by a program, and a balance
- * below zero would refuse what comes next.
+ * Choice: the merchant's available balance pays as much as it can. The rest is recorded as the merchant's
+ * debt (`suspense`), and an error is logged for the platform: no program can get spent money back, and a negative
+ * balance would refuse the merchant's next payments.
  */
 export async function reverseTransaction(
   services: RequestServices,
@@ -35,14 +35,14 @@ export async function reverseTransaction(
   if (reversal.moved) services.sequencer.notify()
   if (reversal.moved && reversal.shortfall) {
     const { shortfall } = reversal
-    services.log.error({ transactionId, shortfall }, 'a merchant owes what an operator took back')
+    services.log.error({ transactionId, shortfall }, 'a merchant owes money after a reversal by the operator')
   }
   if (reversal.moved && reversal.amount !== evidence.amount) {
     const line = { transactionId, paid: reversal.amount, said: evidence.amount }
     services.log.error(line, 'alarm: an operator took back another amount than was paid')
   }
   if (transactionStates.canMove(reversal.status, 'reversed'))
-    services.log.warn({ transactionId, stands: reversal.status }, 'a reversal moved nothing')
+    services.log.warn({ transactionId, stands: reversal.status }, 'a reversal was not applied')
   return reversal
 }
 

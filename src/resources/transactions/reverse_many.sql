@@ -1,6 +1,7 @@
--- What takes back locks in the order of what settles: subjects, their requests, balances. What it takes of a
--- balance is dated when it had it, not when it began to wait for it: lines of a statement are in the order in
--- which their money moved. Otherwise these are as before.
+-- Takes back the credit of collections that their operator reversed. Its locks have the same order as those of
+-- the functions that settle: transactions, requests, balances. Its ledger entries have the time at which it
+-- got the locks on the balances, not the time at which it began to wait: the lines of a statement are in the
+-- order in which the money moved.
 CREATE OR REPLACE FUNCTION reverse_many(transaction_ids bigint[], sources text[], evidences jsonb[])
 RETURNS TABLE (ordinal int, moved boolean, status transaction_status, shortfall bigint, amount bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
@@ -23,7 +24,7 @@ BEGIN
     SELECT DISTINCT ON (i.id) i.* FROM item i ORDER BY i.id, i.ordinal
   ), allowed AS (
     SELECT c.id, c.ordinal, c.evidence, t.merchant_id, t.status AS was, x.id AS exception_id,
-      -- What a person credited beyond what was asked goes back like the rest.
+      -- An excess that a person credited to the merchant is taken back too.
       t.settled_amount + CASE x.state WHEN 'credited' THEN x.confirmed_amount - x.requested_amount
         ELSE 0 END AS amount,
       CASE x.state WHEN 'open' THEN x.confirmed_amount - x.requested_amount ELSE 0 END AS unallocated
@@ -31,7 +32,7 @@ BEGIN
     JOIN transaction t ON t.id = ANY (transaction_ids) AND t.id = c.id AND t.transaction_type = 'pay'
     LEFT JOIN settlement_exception x ON x.merchant_id = t.merchant_id AND x.transaction_id = t.id
     WHERE c.source = 'query' AND CASE t.status
-      -- Refunds gave all of it back to the payer, and the operator takes it back as well: its own way, once.
+      -- Refunds paid all of it back to the payer, and the operator reversed the payment as well: book that once.
       WHEN 'reversed' THEN NOT EXISTS (
         SELECT FROM ledger_entry m WHERE m.origin = 'transaction:' || t.id
           AND m.step IN ('reverse', 'shortfall'))

@@ -328,7 +328,7 @@ builder.subscriptionField('transactionChanged', (t) =>
   }),
 )
 
-/** The failure of a transaction in the words of REST; nothing where there was none. */
+/** Explains the failure of a transaction with the field names of REST; empty where it did not fail. */
 function failureWords({
   failureReason,
   failureMessage,

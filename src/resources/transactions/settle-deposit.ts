@@ -3,7 +3,7 @@ import { outcomeTypes } from '../../requests/outcome.ts'
 import { settlesPaymentsOut } from '../settle-payment-out.ts'
 import type { TransactionStatus } from './states.ts'
 
-/** Status, movements, event and the end of the operator request, in one commit. */
+/** Writes status, ledger entries, event and the end of the operator request in one commit. */
 export const settleDeposits = sqlFunctionOfMany('settle_deposits', {
   each: {
     transactionId: 'bigint',

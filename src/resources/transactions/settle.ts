@@ -12,18 +12,19 @@ import {
 import type { RequestServices } from '../../requests/subjects.ts'
 import { type TransactionStatus, transactionStates } from './states.ts'
 
-/** What stands after an outcome was brought. */
+/** The state of a transaction after an outcome was applied. */
 export interface Settlement {
-  /** Whether this call moved it. */
+  /** Whether this call changed the transaction. */
   moved: boolean
   status: TransactionStatus
   late: boolean
 }
 
 /**
- * Brings a transaction its outcome: the one code path that settles, whoever learned it (callback, status
- * check, schedule, first answer). Status, credit, event and the end of the operator request are one commit; a
- * repetition or a move that the lifecycle does not know changes nothing.
+ * Applies the outcome of a collection. This is the only code that settles collections, for outcomes from a
+ * callback, a status check, a scheduled check or the first answer. Status, credit, event and the end of the
+ * operator request are one commit. A repetition, or a change that the lifecycle does not allow, changes
+ * nothing.
  */
 export async function settleTransaction(
   services: RequestServices,
@@ -34,7 +35,7 @@ export async function settleTransaction(
   if (settlement.moved) {
     services.sequencer.notify()
   } else if (settlement.status !== outcome.status) {
-    // Another outcome came first, in the same call; what it left may still become this one.
+    // An earlier outcome of the same call came first; from the status that it set, this one may still apply.
     if (settlement.tied && transactionStates.canMove(settlement.status, outcome.status)) {
       return settleTransaction(services, transactionId, outcome)
     }
@@ -48,10 +49,10 @@ interface Item {
   outcome: RequestOutcome
 }
 
-/** `tied`: several outcomes for it came in one call, and this was not the first. */
+/** `tied`: several outcomes for the transaction came in one call, and this was not the first. */
 type Answer = Settlement & { tied: boolean }
 
-/** Status, credit, event and the end of the operator request, in one commit. */
+/** Writes status, credit, event and the end of the operator request in one commit. */
 export const settleMany = sqlFunctionOfMany('settle_many', {
   each: {
     transactionId: 'bigint',

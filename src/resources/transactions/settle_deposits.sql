@@ -1,7 +1,8 @@
--- Settles deposits: each ends here, once. What the operator paid leaves the reservation, at most what was
--- set aside, and the rest is free again. A refund that completes what was given back of a collection ends
--- that one too. Of several outcomes for one deposit the first is tried. `moved` is false where the deposit
--- had ended; `status` is then what stands, null where there is none.
+-- Settles deposits: each deposit ends only here and only once. The paid amount leaves the reservation, at most
+-- the reserved amount, and the rest is available again. A refund that completes the refunds of a collection
+-- ends that collection too. If a call has several outcomes for one deposit, the first that may apply is
+-- applied. `moved` is false where the deposit had ended; `status` is then its present status, null where there
+-- is no such deposit.
 CREATE OR REPLACE FUNCTION settle_deposits(
   transaction_ids bigint[], to_statuses transaction_status[], sources text[], amounts bigint[],
   operator_references text[], reasons text[], messages text[], evidences jsonb[], reversal_check_ms bigint[],
@@ -15,13 +16,13 @@ DECLARE
   request record;
   known bigint[];
   statuses transaction_status[];
-  -- What was set aside; null where nothing may be settled.
+  -- The reserved amounts; null where the deposit has no reservation and may not be settled.
   sums bigint[];
-  -- The last send, while its operator is not known to have it.
+  -- The number of the last send; null where the operator is known to have accepted the request.
   sends smallint[];
   originals bigint[];
   nth int;
-  -- Whom each outcome moves, what of it was set aside, and what is paid.
+  -- For each outcome: the deposit that it ends, its reserved amount, and the amount that is paid.
   ids bigint[] := array_fill(NULL::bigint, ARRAY[cardinality(transaction_ids)]);
   reserved bigint[] := ids;
   settled bigint[] := ids;
@@ -34,7 +35,7 @@ BEGIN
       WHEN 'deposit' THEN (SELECT m.amount FROM ledger_entry m
         WHERE m.origin = 'transaction:' || t.id AND m.step = 'reserve') END AS reserved
     FROM transaction t
-    -- What they give back of is settled with them, and was there before them.
+    -- Lock the refunded collections too: they may end here, and have smaller ids than their refunds.
     WHERE t.id = ANY (transaction_ids || ARRAY(
       SELECT r.refund_of_id FROM transaction r WHERE r.id = ANY (transaction_ids)
         AND r.refund_of_id IS NOT NULL))
@@ -50,7 +51,7 @@ BEGIN
       sends[array_position(known, request.transaction_id)] := request.attempt;
     END LOOP;
   END IF;
-  -- The first outcome that may move it does.
+  -- Apply the first outcome of each deposit that may end it.
   FOR item IN 1 .. cardinality(transaction_ids) LOOP
     nth := array_position(known, transaction_ids[item]);
     IF statuses[nth] = 'processing' AND sums[nth] IS NOT NULL AND to_statuses[item] IN ('success', 'failed')

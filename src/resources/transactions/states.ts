@@ -1,8 +1,8 @@
 import { defineStates } from '../../shared/states.ts'
 
 /**
- * Lifecycle of a transaction (specification: States and transitions; decisions: Money and states).
- * What ended unpaid may still turn out to be paid: late money is real.
+ * The lifecycle of a transaction (specification: States and transitions; decisions: Money and states). A
+ * transaction that ended unpaid may still become `success`, because an operator may report a late payment.
  */
 export const transactionStates = defineStates('transaction', 'pending', {
   pending: {
@@ -10,7 +10,7 @@ export const transactionStates = defineStates('transaction', 'pending', {
     success: 'the operator confirmed it',
     failed: 'the operator refused it',
     cancelled: 'cancelled before it completed',
-    expired: 'nobody confirmed it within 24 hours',
+    expired: 'not confirmed within 24 hours',
   },
   processing: { success: 'the operator confirmed it', failed: 'the operator refused it' },
   success: { reversed: 'the operator took it back' },

@@ -1,7 +1,8 @@
--- The id of the row behind `skip` others of a merchant's list, newest first; null where the list ends before
--- it. Rows and counts are read as of one moment, the calling statement's (that is what STABLE means), so the
--- place is exact whatever is written meanwhile; and with the caller's own rights, so that the walls hold.
--- Behind a wall an index takes bare values only, no expressions of them. One plan does for every depth.
+-- Returns the id of the row after `skip` others of a merchant's list, newest first; null where the list is
+-- shorter. STABLE makes this function read rows and counts in the snapshot of the calling statement, so the
+-- result is exact despite concurrent writes. It runs with the caller's own rights, so that row-level security
+-- holds. Under row-level security an index can be used only with plain values, not with expressions. One plan
+-- is good for every depth.
 CREATE OR REPLACE FUNCTION transaction_at(merchant int, skip bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE SET search_path = public, pg_temp SET plan_cache_mode = force_generic_plan
   SET enable_sort = off AS $$
@@ -11,7 +12,7 @@ DECLARE
   block bigint;
   uncounted_from bigint;
 BEGIN
-  -- Counted from the oldest row on, what is not yet added to the blocks included.
+  -- Count from the oldest row on, with the changes that are not yet added to the blocks.
   SELECT sum(c.n), min(c.bucket) * 1024 INTO ordinal, uncounted_from
   FROM transaction_count_change c WHERE c.merchant_id = merchant;
   ordinal := coalesce(ordinal, 0) - skip + coalesce((

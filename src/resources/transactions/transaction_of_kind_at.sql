@@ -1,6 +1,6 @@
--- Between which ids a page of rows of a kind lies, newest first: after `skip` rows the next `take`. Rows
--- of a kind come and go anywhere, so their blocks are counted down from the newest one. `oldest` is at
--- most the id of the `take`-th row of the page.
+-- Returns ids between which a page of rows of one kind lies, newest first: the next `take` rows after `skip`
+-- rows. Rows of a kind come and go at every place of the list, so the blocks are counted from the newest one
+-- down. `oldest` is at most the id of the last row of the page.
 CREATE OR REPLACE FUNCTION transaction_of_kind_at(
   merchant int, type transaction_type, method provider, state transaction_status, skip bigint, take bigint
 ) RETURNS TABLE (oldest bigint, newest bigint) LANGUAGE plpgsql STABLE SET search_path = public, pg_temp AS $$

@@ -1,5 +1,5 @@
--- Says to each of these merchants' blocks, from the given one on, how many rows come before it.
--- Few blocks of many: they are joined by their keys, whatever the statistics say.
+-- Sets for each of these merchants' blocks, from the given one on, the number of rows before it. The blocks
+-- are joined by their keys, because they are few of many, even where the statistics suggest another join.
 CREATE OR REPLACE FUNCTION update_block_offsets(merchants int[], changed_from bigint[]) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp SET enable_hashjoin = off
   SET enable_mergejoin = off AS $$

@@ -1,5 +1,5 @@
--- Proves counts and blocks, and where each block says that it lies, against the transactions themselves,
--- in one snapshot. No row means that they agree.
+-- Compares the counts, the blocks and their offsets with the transactions themselves, in one snapshot. No row
+-- means that they agree.
 CREATE OR REPLACE FUNCTION verify_transaction_counts() RETURNS TABLE (merchant_id int, problem text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
   WITH stretch AS (

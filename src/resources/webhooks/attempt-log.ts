@@ -128,8 +128,8 @@ async function writeAttempts(
     pauseMs: attempts.at(-1)?.result.retryAfterMs ?? null,
     disableAfter: services.config.deliveries.disableAfter,
   })
+  if (row?.isDisabled) {
     services.log.warn({ endpointId }, 'webhook endpoint disabled after too many failures in a row')
-        services.log.warn({ endpointId }, 'webhook endpoint disabled after too many failures in a row')
     services.sequencer.notify()
   }
   return { isActive: row?.isActive ?? false, failureCount: row?.failureCount ?? 0 }

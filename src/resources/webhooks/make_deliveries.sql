@@ -1,5 +1,5 @@
 -- Makes the deliveries of the events that were numbered last. `merchants` has the merchant of each event.
--- endpoint that names the event's type gets a delivery. For inactive endpoints too: their deliveries wait.
+-- Each endpoint that names the type of an event gets a delivery of it. Deliveries of inactive endpoints wait.
 CREATE OR REPLACE FUNCTION make_deliveries(merchants int[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
 SET enable_hashjoin = off SET enable_mergejoin = off AS $$

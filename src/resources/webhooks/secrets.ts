@@ -8,7 +8,7 @@ interface EndpointKey {
   id: number
 }
 
-/** Encrypts an endpoint's secret for the database. A hash is not enough: the service signs with the secret. */
+/** Encrypts an endpoint's secret for the database. A hash is not enough: the secret signs deliveries. */
 export function encryptWebhookSecret(master: MasterSecret, endpoint: EndpointKey, secret: Secret): Buffer {
   return encrypt(master.encryptionKey, Buffer.from(secret.reveal()), nameOf(endpoint))
 }
