@@ -1,5 +1,5 @@
--- Decides once who gets the excess of a payment: `credited` gives it to the merchant, `returned` states that a
--- person gave it back to the payer through the operator. @returns `unknown` where there is no such excess,
+-- Decides once who gets the excess of a payment: `credited` gives it to the merchant, `returned` states that
+-- a person gave it back to the payer through the operator. @returns `unknown` where there is no such excess,
 -- `decided` where another call decided it before, else `done`
 CREATE OR REPLACE FUNCTION decide_excess(exception_id int, verdict settlement_exception_state, person text,
   why text)

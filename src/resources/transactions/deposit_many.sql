@@ -2,10 +2,11 @@
 -- all or nothing. The checks are, in this order: the credential, the reference, the refundable amount (of a
 -- refund), the halt, the money; deposits are checked in order of arrival and made if the balance covers them.
 -- If the merchant's approvals cover deposits, a deposit of at least the threshold waits for approval: its
--- `outcome` is `waits`, its money is reserved, and no operator is asked. `daily_limits` belong to callers with
--- a daily limit: if one caller exceeds its limit, the whole call is undone. `identities` are the identities of
--- the requests to operators; a payment that the operator executed before a restore (an orphan) is only asked
--- about and never sent. The same reference twice in one call has the same result as in two calls.
+-- `outcome` is `waits`, its money is reserved, and no operator is asked. `daily_limits` belong to callers
+-- with a daily limit: if one caller exceeds its limit, the whole call is undone. `identities` are the
+-- identities of the requests to operators; a payment that the operator executed before a restore (an orphan)
+-- is only asked about and never sent. The same reference twice in one call has the same result as in two
+-- calls.
 CREATE OR REPLACE FUNCTION deposit_many(
   merchant_ids int[], api_key_ids int[], api_key_versions int[], providers provider[], phones text[],
   amounts bigint[], refs text[], requests jsonb[], refund_of_ids bigint[], identities uuid[],

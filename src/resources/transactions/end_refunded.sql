@@ -1,5 +1,5 @@
--- Sets collections that refunds have given back in full to `reversed`, and writes their events. The caller has
--- locked their rows.
+-- Sets collections that refunds have given back in full to `reversed`, and writes their events. The caller
+-- has locked their rows.
 CREATE OR REPLACE FUNCTION end_refunded(ids bigint[], at timestamptz) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN

@@ -4,7 +4,7 @@ CREATE OR REPLACE FUNCTION guard_waiting_deposit() RETURNS trigger LANGUAGE plpg
 BEGIN
   IF EXISTS (SELECT FROM deposit_approval a WHERE a.transaction_id = NEW.id AND a.approval = 'approved')
     THEN RETURN NEW; END IF;
-    RAISE EXCEPTION 'deposit %: it is not approved', NEW.id USING ERRCODE = 'integrity_constraint_violation';
+  RAISE EXCEPTION 'deposit %: it is not approved', NEW.id USING ERRCODE = 'integrity_constraint_violation';
 END $$;
 
 REVOKE EXECUTE ON FUNCTION guard_waiting_deposit FROM PUBLIC;

@@ -1,9 +1,9 @@
--- Decides the outcome of each deposit of one call of `deposit_many`, which holds the locks. The checks are, in
--- this order: the credential, the reference, the refundable amount (of a refund), the halt, the money;
+-- Decides the outcome of each deposit of one call of `deposit_many`, which holds the locks. The checks are,
+-- in this order: the credential, the reference, the refundable amount (of a refund), the halt, the money;
 -- deposits are checked in order of arrival. A covered deposit leaves less for the next. This is a function of
 -- its own so that its statement reads after the locks: a deposit that waited for the locks sees a halt that
--- came meanwhile. `ids` has the ids of the `made` deposits; `orphans` those that an operator executed before a
--- restore, `waiting` those that wait for approval.
+-- came meanwhile. `ids` has the ids of the `made` deposits; `orphans` those that an operator executed before
+-- a restore, `waiting` those that wait for approval.
 CREATE OR REPLACE FUNCTION judge_deposits(
   merchant_ids int[], api_key_ids int[], api_key_versions int[], providers provider[], amounts bigint[],
   refs text[], refund_of_ids bigint[], identities uuid[], client_addresses text[],

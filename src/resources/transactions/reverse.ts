@@ -23,8 +23,8 @@ interface Reversal {
  * ledger entries, event and the end of the operator request are one commit; a repetition changes nothing.
  *
  * Choice: the merchant's available balance pays as much as it can. The rest is recorded as the merchant's
- * debt (`suspense`), and an error is logged for the platform: no program can get spent money back, and a negative
- * balance would refuse the merchant's next payments.
+ * debt (`suspense`), and an error is logged for the platform: no program can get spent money back, and a
+ * negative balance would refuse the merchant's next payments.
  */
 export async function reverseTransaction(
   services: RequestServices,

@@ -1,7 +1,7 @@
--- Takes back the credit of collections that their operator reversed. Its locks have the same order as those of
--- the functions that settle: transactions, requests, balances. Its ledger entries have the time at which it
--- got the locks on the balances, not the time at which it began to wait: the lines of a statement are in the
--- order in which the money moved.
+-- Takes back the credit of collections that their operator reversed. Its locks have the same order as those
+-- of the functions that settle: transactions, requests, balances. Its ledger entries have the time at which
+-- it got the locks on the balances, not the time at which it began to wait: the lines of a statement are in
+-- the order in which the money moved.
 CREATE OR REPLACE FUNCTION reverse_many(transaction_ids bigint[], sources text[], evidences jsonb[])
 RETURNS TABLE (ordinal int, moved boolean, status transaction_status, shortfall bigint, amount bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
@@ -32,7 +32,8 @@ BEGIN
     JOIN transaction t ON t.id = ANY (transaction_ids) AND t.id = c.id AND t.transaction_type = 'pay'
     LEFT JOIN settlement_exception x ON x.merchant_id = t.merchant_id AND x.transaction_id = t.id
     WHERE c.source = 'query' AND CASE t.status
-      -- Refunds paid all of it back to the payer, and the operator reversed the payment as well: book that once.
+      -- Refunds paid all of it back to the payer, and the operator reversed the payment as well: book that
+      -- once.
       WHEN 'reversed' THEN NOT EXISTS (
         SELECT FROM ledger_entry m WHERE m.origin = 'transaction:' || t.id
           AND m.step IN ('reverse', 'shortfall'))
