@@ -12,8 +12,8 @@ import { checkPassword, chosenPassword, memberTokenText } from './password.ts'
 import { type SignedIn, welcome } from './sign-in.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 
-/** Why this looks past row-level security. */
-const reason = 'nobody is signed in yet: the invitation is the credential'
+/** The reason to work without row-level security. */
+const reason = 'no member is signed in yet: the invitation is the credential'
 
 const join = sqlFunction('accept_invitation', {
   takes: { invitation: 'bytea', hashedPassword: 'text', member: 'int', called: 'text?' },
@@ -28,8 +28,8 @@ export const acceptInput = z.object({
 
 /**
  * Accepts an invitation, once, and signs in.
- * @param raw.token of the letter
- * @param raw.name where it was written wrongly
+ * @param raw.token the token of the invitation e-mail
+ * @param raw.name the corrected name, if the invitation had a wrong one
  * @throws DomainError INVALID_INPUT (also: the token is unknown, used, or older than 72 hours),
  *   ACCOUNT_INACTIVE, ADDRESS_NOT_ALLOWED, OVERLOADED
  */

@@ -15,7 +15,7 @@ import { listSessions, type LiveSession, revokeSession, signOut } from './sessio
 import { type SignedIn, signInMember, signInInput } from './sign-in.ts'
 import { readSmallId } from '../../shared/ids.ts'
 
-// How a person comes in, leaves, and keeps its own account. Whoever only reads may do all of it too.
+// Sign-in, sign-out and the own account of a member. A member with read rights only may do all of it too.
 
 const Done = builder.objectRef<{ done: true }>('Acknowledgement').implement({
   description: 'Confirms that the service accepted the request; it has no other data.',

@@ -1,5 +1,5 @@
--- Adds somebody to the team, with the hash of what the invitation proves. @returns the id of the new member;
--- null where the team has a member of this address, or the same request made one before
+-- Adds a member to the team, with the hash of the invitation's token. @returns the id of the new member; null
+-- where the team has a member with this address, or the same request added one before
 CREATE OR REPLACE FUNCTION add_member(
   merchant int, called text, address text, given_role member_role, operation_id text, invitation bytea,
   lifetime_ms int

@@ -20,9 +20,9 @@ const setRole = sqlFunction('change_member_role', {
 export const changeRoleInput = z.object({ role: oneOf(roleNames) })
 
 /**
- * Gives a member another role. Every session of the member ends with it, within a second and everywhere, and
- * so does every API key that was shown to the member and grants more than the new role:
- * `security_alert` (`keys_revoked`) tells which. A higher role is told to the merchant's log.
+ * Gives a member another role. This ends every session of the member within a second on all nodes, and every
+ * API key that was shown to the member and grants more than the new role; `security_alert` (`keys_revoked`)
+ * names these keys. A higher role writes an event to the merchant's log.
  * @throws DomainError INVALID_INPUT, NOT_FOUND, FORBIDDEN, STATE_CONFLICT (the last owner)
  * @see specification: Team; decisions: Endpoints
  */
@@ -64,7 +64,7 @@ export async function changeMemberRole(
   return { id }
 }
 
-/** An account without an owner could never be managed again. */
+/** Makes the refusal to take the last owner away: an account without an owner can never be managed again. */
 export function lastOwner(): DomainError {
   return new DomainError('STATE_CONFLICT', 'The last owner must stay. Make another member an owner first.')
 }

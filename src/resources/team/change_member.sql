@@ -1,8 +1,9 @@
--- Follows a change of the role or the standing of a member. Every session of the member ends in the same
--- transaction, and with it every token; that waits for the money that these sessions are moving
--- (`end_access`). API keys that were shown to the member and grant more than the role are revoked. One who
--- joins or rises begins to be an approver anew, and the owners are told. A last owner stays: the
--- merchant's row is held, so that of two owners who leave at once the second sees that it is the last.
+-- Applies the consequences of a change of a member's role or status. Every session and every token of the
+-- member ends in the same transaction, which first waits for payments that these sessions are making. API
+-- keys that were shown to the member and grant more than the new role are revoked. A member who joins or gets
+-- a higher role becomes an approver only from now on. A new member and revoked keys write a security alert.
+-- The last owner cannot leave: the row of the merchant is locked, so if two owners leave at once the second
+-- call sees that it is the last one.
 CREATE OR REPLACE FUNCTION change_member() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 DECLARE
@@ -21,7 +22,7 @@ BEGIN
         USING ERRCODE = 'integrity_constraint_violation', CONSTRAINT = 'team_member_last_owner';
     END IF;
   END IF;
-  -- The roles are in order, the highest first.
+  -- The enum lists the highest role first, so a smaller value is a higher role.
   IF NEW.role < OLD.role OR (OLD.status, NEW.status) = ('invited', 'active') THEN
     NEW.approver_since := service_now();
   END IF;

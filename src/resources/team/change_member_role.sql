@@ -1,4 +1,4 @@
--- Gives a member another role; `change_member` sees to what follows from it.
+-- Gives a member another role; the trigger `change_member` applies the consequences.
 CREATE OR REPLACE FUNCTION change_member_role(member int, new_role member_role) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   UPDATE team_member SET role = new_role WHERE id = member

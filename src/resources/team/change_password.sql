@@ -1,4 +1,4 @@
--- Sets the password of a member, and ends the member's sessions but for `kept`.
+-- Sets the password of a member, and ends the member's sessions except `kept`.
 CREATE OR REPLACE FUNCTION change_password(member int, hashed_password text, kept int) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   UPDATE member_secret SET password_hash = hashed_password, reset_hash = NULL WHERE member_id = member;

@@ -1,5 +1,5 @@
--- Makes the second factor count from now on, with these recovery codes. @returns whether there was none
--- before
+-- Activates the second factor, with these recovery codes. @returns false where the member has an active one
+-- already
 CREATE OR REPLACE FUNCTION confirm_totp(member int, code_hashes bytea[]) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN

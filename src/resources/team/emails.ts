@@ -10,7 +10,7 @@ const insertEmail = sqlFunction('write_email', {
   gives: 'void',
 })
 
-/** What a letter says, before it is put into words. */
+/** The content of an e-mail, before it is rendered as text. */
 export type EmailContent = {
   locale: 'fr' | 'en'
   to: { name: string; address: string }
@@ -19,12 +19,12 @@ export type EmailContent = {
 } & (
   | {
       template: 'invitation' | 'password-reset'
-      /** What only the receiver must have. */
+      /** The secret token, which only the receiver may see. */
       token: string
     }
   | {
       template: 'new-address'
-      /** The address that somebody signed in from, and when (ISO 8601). */
+      /** The address of the new sign-in, and its time (ISO 8601). */
       where: string
       at: string
     }
@@ -37,8 +37,8 @@ export type EmailContent = {
 )
 
 /**
- * Writes a letter in the transaction of what it tells of; once that is committed a job sends it
- * (`mail.send`). It is kept sealed until it was sent: what it proves is in no other place.
+ * Writes an e-mail in the transaction that it is about; after the commit a job sends it (`mail.send`). It is
+ * stored encrypted until it is sent, because its token is stored nowhere else.
  */
 export async function writeEmail(
   tx: pg.PoolClient,
@@ -56,12 +56,12 @@ export async function writeEmail(
   })
 }
 
-/** What a sealed letter says. @throws Error where it was altered */
+/** Decrypts the content of an e-mail. @throws Error where it was altered */
 export function decryptEmail(master: MasterSecret, id: string, encrypted: Uint8Array): EmailContent {
   return JSON.parse(decrypt(master.encryptionKey, encrypted, aadOf(id)).toString()) as EmailContent
 }
 
-/** A letter in words. The proof stands behind a `#`: no server on the way writes that down. */
+/** Renders an e-mail as text. The token stands behind a `#`, so that no server on the way logs it. */
 export function renderEmail(id: string, email: EmailContent, publicUrl: string): OutgoingMail {
   const { template, locale, to, merchant } = email
   const { page, words } = templates[template]
@@ -82,7 +82,7 @@ function wordTime(at: string, locale: 'fr' | 'en'): string {
 interface Given {
   merchant: string
   name: string
-  /** The link, or where and when it happened, or the head of the audit log. */
+  /** The link, or the place and time of a sign-in, or the head of the audit log. */
   detail: string
 }
 
@@ -92,7 +92,7 @@ interface Words {
 }
 
 interface Template {
-  /** The page that the letter leads to, if any. */
+  /** The page that the e-mail links to, if any. */
   page: string | null
   words: Record<'fr' | 'en', (given: Given) => Words>
 }

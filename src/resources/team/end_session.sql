@@ -1,4 +1,4 @@
--- Ends a session of the merchant. Doing it again changes nothing.
+-- Ends a session of the merchant. A repetition changes nothing.
 CREATE OR REPLACE FUNCTION end_session(merchant int, session_id int) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   UPDATE session SET revoked_at = now()

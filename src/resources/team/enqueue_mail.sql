@@ -1,5 +1,5 @@
--- A letter is sent once the transaction that wrote it is committed, and tried again for two days. Letters
--- leave one after another: a mail server that hangs keeps no other job from its place.
+-- Enqueues an e-mail: a job sends it once the transaction that wrote it is committed, and tries again for two
+-- days. E-mails are sent one after another, so that a mail server that hangs takes only one slot of the jobs.
 CREATE OR REPLACE FUNCTION enqueue_mail() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 BEGIN

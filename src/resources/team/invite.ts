@@ -13,16 +13,16 @@ import { writeEmail } from './emails.ts'
 import { checkManages, lockTeam, type TeamMerchant } from './team-lookup.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 
-/** Why this looks past row-level security. */
+/** The reason to work without row-level security. */
 const reason = 'the token, or an administrator, names the merchant'
 
 const memberNameLengthMax = 200
 
-/** The link of an invitation works for so long. */
+/** Time for which the link of an invitation works. */
 const invitationLifetimeMs = 72 * 3_600_000
 
 export const memberName = text({ min: 1, max: memberNameLengthMax })
-/** One person has one address, however it was typed. */
+/** An e-mail address in lower case, so that one person has one address in every spelling. */
 export const memberEmail = email.transform((address) => address.toLowerCase())
 
 export const inviteMemberInput = z.object({
@@ -33,8 +33,8 @@ export const inviteMemberInput = z.object({
 type InviteMemberInput = z.input<typeof inviteMemberInput>
 
 /**
- * Invites somebody to the team: a letter says where to choose a password, within 72 hours.
- * @param raw.role viewer where left out
+ * Invites a person to the team: an e-mail links to the page to choose a password, within 72 hours.
+ * @param raw.role default: viewer
  * @throws DomainError INVALID_INPUT, FORBIDDEN (a role that the caller does not manage), ALREADY_MEMBER
  * @see specification: Team; decisions: Endpoints
  */
@@ -53,8 +53,8 @@ export async function inviteMember(ctx: Context, raw: InviteMemberInput): Promis
 }
 
 /**
- * Invites somebody on behalf of the platform, for instance the first owner of an account.
- * @returns what the letter proves, for a platform that sends no letters
+ * Invites a person on behalf of the platform, for instance the first owner of an account.
+ * @returns also the token of the e-mail, for a platform that sends no e-mails
  * @throws DomainError INVALID_INPUT, NOT_FOUND, ALREADY_MEMBER
  */
 export async function inviteAsPlatform(
@@ -94,7 +94,7 @@ const insertMember = sqlFunction('add_member', {
   gives: 'int?',
 })
 
-/** @throws DomainError ALREADY_MEMBER */
+/** Adds a member and writes the e-mail of the invitation. @throws DomainError ALREADY_MEMBER */
 async function addMember(
   tx: pg.PoolClient,
   { access: { master } }: Pick<Services, 'access'>,
@@ -120,7 +120,7 @@ async function addMember(
   return { id, token }
 }
 
-/** The same request made it when it was first begun. @throws DomainError ALREADY_MEMBER where it did not */
+/** Finds the member that this same request added before. @throws DomainError ALREADY_MEMBER without one */
 async function ownOf(tx: pg.PoolClient, merchantId: number, madeFor: string | null): Promise<number> {
   const { rows } = await tx.query<{ id: number }>(
     'SELECT id FROM team_member WHERE made_for = $2 AND merchant_id = $1',

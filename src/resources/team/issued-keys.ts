@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { type Recording, recordChange } from '../../audit/audit-log.ts'
 import { locks } from '../../database/locks.ts'
 
-/** What the audit log shows of an API key whose holder changes. */
+/** An API key as the audit log shows it when its holder changes. */
 interface IssuedKey {
   id: number
   issued_to_id: number | null
@@ -10,8 +10,8 @@ interface IssuedKey {
 }
 
 /**
- * Makes a change of a member, and writes the audit entry of each API key that was shown to the member and
- * that the change revokes (`change_member` does that) or hands over.
+ * Runs a change of a member, and writes the audit entry of each API key that was shown to the member and that
+ * the change revokes (`change_member` does that) or hands over.
  * @returns the ids of the keys that were revoked
  */
 export async function recordKeys(
@@ -20,7 +20,7 @@ export async function recordKeys(
   memberId: number,
   work: () => Promise<void>,
 ): Promise<number[]> {
-  // No key is issued or ended meanwhile.
+  // This lock keeps other transactions from issuing or revoking a key meanwhile.
   await tx.query('SELECT pg_advisory_xact_lock($1, $2)', [locks.access, recording.merchantId])
   const before = await tx.query<IssuedKey>(
     `SELECT id, issued_to_id, revoked_at FROM api_key

@@ -1,7 +1,7 @@
 import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
 
-/** Who is in the team or invited to it: of the caller's merchant only, and nobody who was removed. */
+/** Makes the condition for the active and invited members of the caller's team. */
 export function listedMembers(ctx: Context) {
   return { ...mine(ctx), status: { not: 'removed' as const } }
 }

@@ -1,4 +1,4 @@
--- Keeps the hash of what the letter proves by which a member may set a new password.
+-- Stores the hash of the token with which a member may set a new password.
 CREATE OR REPLACE FUNCTION offer_password_reset(member int, token_hash bytea, lifetime_ms int) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   UPDATE member_secret

@@ -6,10 +6,10 @@ import { readInput, text } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { type Candidate, candidateColumns, withVerifiedMember } from './verify-credentials.ts'
 
-/** Of a password that is given, not chosen: any that could ever have been one. */
+/** A password that is checked, not chosen: any text that could ever have been a password. */
 export const givenPassword = text({ min: 1, max: limits.passwordLengthMax })
 
-/** The person who calls. @throws DomainError UNAUTHENTICATED; FORBIDDEN where an API key calls */
+/** Returns the person who calls. @throws DomainError UNAUTHENTICATED; FORBIDDEN where an API key calls */
 export function ownAccount(ctx: Context): { memberId: number; merchantId: number; sessionId: number } {
   const { memberId, merchantId, apiKeyId } = actorOf(ctx)
   if (memberId === null) throw new DomainError('FORBIDDEN', 'Only a signed-in member can use this operation.')
@@ -17,10 +17,11 @@ export function ownAccount(ctx: Context): { memberId: number; merchantId: number
 }
 
 /**
- * Does what takes the password again: whoever finds an open session must not keep the account.
- * @param given.code where a second factor has to be proven as well
+ * Runs an action that needs the password again, so that a stranger with an open session cannot take over the
+ * account.
+ * @param given.code the code of the second factor, where the action needs it too
  * @throws DomainError UNAUTHENTICATED, FORBIDDEN, INVALID_INPUT, RATE_LIMITED, CREDENTIALS_REJECTED,
- *   OVERLOADED, and whatever `then` throws
+ *   OVERLOADED, and every error of `then`
  */
 export async function withOwnPassword<T>(
   ctx: Context,
@@ -31,7 +32,7 @@ export async function withOwnPassword<T>(
   const { password, code } = given
   readInput(givenPassword, password)
   const find = async () => {
-    const { rows } = await asPlatform(ctx, 'no merchant may read what proves a person').pool.query<Candidate>(
+    const { rows } = await asPlatform(ctx, 'no merchant may read the secrets of a member').pool.query<Candidate>(
       `SELECT ${candidateColumns}
        FROM team_member t JOIN member_secret s ON s.member_id = t.id JOIN merchant m ON m.id = t.merchant_id
        WHERE t.id = $1 AND t.status = 'active'`,

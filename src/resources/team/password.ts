@@ -16,8 +16,8 @@ import { writeEmail } from './emails.ts'
 import { ownAccount, withOwnPassword } from './own-account.ts'
 import { sqlFunction } from '../../database/sql-function.ts'
 
-/** Why this looks past row-level security. */
-const reason = 'no merchant may read what proves a person; the letter or the session names the person'
+/** The reason to work without row-level security. */
+const reason = 'no merchant may read the secrets of a member; the e-mail or the session names the member'
 
 const setPassword = sqlFunction('change_password', {
   takes: { member: 'int', hashedPassword: 'text', kept: 'int' },
@@ -36,21 +36,21 @@ const setPasswordByToken = sqlFunction('reset_password', {
   gives: 'boolean',
 })
 
-/** The link for a new password works for so long. */
+/** Time for which the link to set a new password works. */
 const resetLifetimeMs = 3_600_000
 
-/** Teams that one request writes to. */
+/** Most teams whose members of one e-mail address get an e-mail for one request. */
 const resetEmailsMax = 5
 
-/** A password that somebody chooses: long, and otherwise free (ASVS 6.2; PCI DSS 8.3.6). */
+/** A password that a member chooses: long, and otherwise free (ASVS 6.2; PCI DSS 8.3.6). */
 export const chosenPassword = text({ max: limits.passwordLengthMax }).refine(
   (value) => Array.from(value).length >= limits.passwordLengthMin,
   `must have at least ${limits.passwordLengthMin} characters`,
 )
-/** What a letter proves. */
+/** The token of an e-mail. */
 export const memberTokenText = text({ min: 1, max: 100 })
 
-/** Whose password it is to be. */
+/** The member who chooses a password. */
 interface Chooser {
   email: string
   name: string
@@ -58,7 +58,7 @@ interface Chooser {
   merchant: string
 }
 
-/** @throws DomainError INVALID_INPUT where it is what somebody would try first */
+/** Refuses a password that is easy to guess. @throws DomainError INVALID_INPUT */
 export function checkPassword(password: string, { email, name, merchant }: Chooser): void {
   if (!password.toLowerCase().includes(email) && !isGuessable(password, [email, name, merchant])) return
   const message = 'is too easy to guess: it is mostly a common word, neighbouring keys or a name'
@@ -66,7 +66,7 @@ export function checkPassword(password: string, { email, name, merchant }: Choos
 }
 
 /**
- * Changes the own password. The member's other sessions end.
+ * Changes the password of the caller and ends the member's other sessions.
  * @throws DomainError INVALID_INPUT, UNAUTHENTICATED, FORBIDDEN (no person), CREDENTIALS_REJECTED,
  *   RATE_LIMITED, OVERLOADED
  */
@@ -89,9 +89,9 @@ export const resetRequestInput = z.object({
 })
 
 /**
- * Asks for a letter by which a new password can be chosen. Whether there is such a member is looked up by a
- * job: the answer, and its time, are the same. An address from which the member signed in before has a count
- * of its own: strangers who ask do not use it up.
+ * Requests an e-mail with a link to set a new password. A job looks up whether there is such a member, so
+ * that neither the answer nor its time shows it. An address from which the member has signed in before has a
+ * limit of its own, which requests of strangers do not use up.
  * @throws DomainError INVALID_INPUT, RATE_LIMITED
  */
 export async function requestPasswordReset(
@@ -114,7 +114,7 @@ export async function requestPasswordReset(
   await enqueueReset(pool, { email, merchant: merchantId ?? null })
 }
 
-/** Writes the letter that `requestPasswordReset` asked for, to each such member; the last one is good. */
+/** Writes the e-mail of a requested reset to each member with this address; only its last token is valid. */
 export async function sendPasswordReset(
   { database, access: { master } }: Pick<Services, 'database' | 'access'>,
   email: string,
@@ -147,7 +147,8 @@ export async function sendPasswordReset(
 export const resetInput = z.object({ token: memberTokenText, password: chosenPassword })
 
 /**
- * Sets a new password with the letter's token, once. Every session of the member ends; a second factor stays.
+ * Sets a new password with the token of the e-mail, once. Ends every session of the member; a second factor
+ * stays.
  * @throws DomainError INVALID_INPUT (also: the token is unknown, used, or older than an hour), OVERLOADED
  */
 export async function resetPassword(ctx: Context, raw: z.input<typeof resetInput>): Promise<void> {

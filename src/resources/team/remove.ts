@@ -32,13 +32,13 @@ export const removeMemberInput = z.object({ keepKeys: listOf(wholeNumber(1, Numb
 const keptInput = z.object({ keepKeys: listOf(z.number()) })
 
 /**
- * Removes a member from the team. The sessions of the member end with it, and the API keys that were shown to
- * the member are revoked: `security_alert` (`keys_revoked`) tells which. The row stays, because records name
- * it. The e-mail address may be invited again.
- * @param raw.keepKeys of these keys, those that go on working, for programs that use them: global ids or
- *   ids. They pass to the person who removes the member. The removed member still knows their secrets, as
- *   `security_alert` (`keys_kept`) says, until they are regenerated.
- * @throws DomainError INVALID_INPUT (a key that does not live or was not shown to the member), NOT_FOUND,
+ * Removes a member from the team. This ends the sessions of the member and revokes the API keys that were
+ * shown to the member; `security_alert` (`keys_revoked`) names these keys. The row of the member stays,
+ * because other records refer to it. The e-mail address may be invited again.
+ * @param raw.keepKeys the keys that keep working, for programs that use them: global ids or ids. They pass to
+ *   the person who removes the member. The removed member still knows their secrets, as `security_alert`
+ *   (`keys_kept`) says, until they are regenerated.
+ * @throws DomainError INVALID_INPUT (a key that is not valid or was not shown to the member), NOT_FOUND,
  *   FORBIDDEN (also: no other member would hold the kept keys), STATE_CONFLICT (the last owner)
  * @see specification: Team; decisions: Endpoints
  */
@@ -69,7 +69,7 @@ export async function removeMember(
   return { id }
 }
 
-/** Hands keys of a member over to the person who acts, and tells that person. */
+/** Hands API keys of a member over to the person who calls, and writes a security alert about it. */
 async function passKeys(
   tx: pg.PoolClient,
   ctx: Context,

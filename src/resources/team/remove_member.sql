@@ -1,4 +1,4 @@
--- Removes a member from the team and forgets what proved who it is; `change_member` sees to what follows.
+-- Removes a member from the team and deletes the member's secrets; the trigger `change_member` does the rest.
 CREATE OR REPLACE FUNCTION remove_member(member int) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   UPDATE team_member SET status = 'removed', removed_at = service_now(), second_factor_at = NULL

@@ -1,5 +1,5 @@
--- Somebody wants a new password. Whether there is such a member is looked up by the job: who asks hears
--- nothing of it, also not by the time that the answer takes.
+-- Enqueues the request for a new password. The job looks up whether there is such a member, so that neither
+-- the answer nor its time shows that to the caller.
 CREATE OR REPLACE FUNCTION request_password_reset(email text, merchant int) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN

@@ -1,5 +1,5 @@
--- Sets the password of a member by what a letter proved, once, and ends all sessions of the member.
--- @returns false where the letter was used, or is too old
+-- Sets the password of a member with the token of an e-mail, once, and ends all sessions of the member.
+-- @returns false where the token was used, or is too old
 CREATE OR REPLACE FUNCTION reset_password(token_hash bytea, hashed_password text, member int) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN

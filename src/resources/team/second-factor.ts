@@ -12,8 +12,8 @@ import { ownAccount, withOwnPassword } from './own-account.ts'
 import { verifyTotp, totpAad } from './verify-second-factor.ts'
 import { sqlFunction } from '../../database/sql-function.ts'
 
-/** Why this looks past row-level security. */
-const reason = 'no merchant may read what proves a person'
+/** The reason to work without row-level security. */
+const reason = 'no merchant may read the secrets of a member'
 
 const keepSecret = sqlFunction('start_totp', {
   takes: { member: 'int', encrypted: 'bytea' },
@@ -25,16 +25,17 @@ const beginFactor = sqlFunction('confirm_totp', {
 })
 const endFactor = sqlFunction('disable_totp', { takes: { member: 'int' }, gives: 'boolean' })
 
-/** What an authenticator application is set up with; shown while it is set up, and never again. */
+/** The data to set up an authenticator application; shown only once, while it is set up. */
 export interface TotpSetup {
-  /** In base 32, to be typed. */
+  /** The secret in base 32, for typing. */
   secret: string
   /** `otpauth://…`, for a QR code. */
   uri: string
 }
 
 /**
- * Begins to set up a second factor (RFC 6238): it counts once `confirmSecondFactor` has seen a code of it.
+ * Begins to set up a second factor (RFC 6238). The factor is needed only after `confirmSecondFactor` has
+ * accepted a code of it.
  * @throws DomainError INVALID_INPUT, FORBIDDEN (no person), CREDENTIALS_REJECTED, RATE_LIMITED,
  *   STATE_CONFLICT (there is one)
  */
@@ -54,8 +55,8 @@ export async function startSecondFactor(ctx: Context, password: string): Promise
 }
 
 /**
- * Ends the setting up with a code of the application: from now on signing in takes one.
- * @returns ten recovery codes, each good once; shown now and never again
+ * Completes the set-up with a code of the application: from now on a sign-in needs a code.
+ * @returns ten recovery codes, each valid once; they are shown only now
  * @throws DomainError FORBIDDEN (no person), INVALID_INPUT (no valid code), STATE_CONFLICT (there is one)
  */
 export async function confirmSecondFactor(ctx: Context, code: string): Promise<string[]> {
@@ -73,8 +74,8 @@ export async function confirmSecondFactor(ctx: Context, code: string): Promise<s
 }
 
 /**
- * Ends the second factor: signing in takes the password alone again.
- * @param code of the application, or a recovery code
+ * Removes the second factor: a sign-in needs only the password again.
+ * @param code a code of the application, or a recovery code
  * @throws DomainError INVALID_INPUT, FORBIDDEN (no person), CREDENTIALS_REJECTED (password or code),
  *   RATE_LIMITED, STATE_CONFLICT (there is none)
  */

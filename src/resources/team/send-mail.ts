@@ -3,15 +3,15 @@ import { decryptEmail, renderEmail } from './emails.ts'
 import { asPlatform } from '../../database/as-platform.ts'
 import { sqlFunction } from '../../database/sql-function.ts'
 
-/** Why this looks past row-level security. */
+/** The reason to read without row-level security. */
 const reason = 'a job works for all merchants'
 
 const recordSent = sqlFunction('record_email_sent', { takes: { email: 'uuid' }, gives: 'void' })
 
 /**
- * Sends a letter, and then forgets what it said. One that was sent and not noted goes out once more, under
- * the same id.
- * @throws Error where the mail server does not take it: the job is tried again
+ * Sends an e-mail, and then deletes its content. If the process dies after it sent the e-mail and before it
+ * recorded that, the e-mail is sent once more, under the same id.
+ * @throws Error where the mail server does not accept it: the job is tried again
  */
 export async function sendMail(
   { database, access, addresses, mailer }: Pick<Services, 'database' | 'access' | 'addresses' | 'mailer'>,

@@ -10,7 +10,7 @@ import { limits } from '../../shared/limits.ts'
 import { ownAccount } from './own-account.ts'
 import { sqlFunction } from '../../database/sql-function.ts'
 
-/** Why this looks past row-level security. */
+/** The reason to write without row-level security. */
 const reason = 'ends sessions of the merchant that the token names'
 
 const closeSession = sqlFunction('end_session', {
@@ -18,7 +18,7 @@ const closeSession = sqlFunction('end_session', {
   gives: 'void',
 })
 
-/** A session that lives, as lists show it. */
+/** A session that has not ended, as lists show it. */
 export interface LiveSession {
   id: number
   memberId: number
@@ -29,9 +29,9 @@ export interface LiveSession {
 }
 
 /**
- * The living sessions of a member: the caller's own, or those of somebody whom the caller manages.
- * @param givenId of the member; null: the caller
- * @throws DomainError FORBIDDEN
+ * Lists the open sessions of a member: of the caller, or of a member whom the caller manages.
+ * @param givenId id of the member; null: the caller
+ * @throws DomainError FORBIDDEN, NOT_FOUND
  */
 export async function listSessions(ctx: Context, givenId: number | null): Promise<LiveSession[]> {
   const memberId = givenId ?? ownAccount(ctx).memberId
@@ -49,7 +49,7 @@ export async function listSessions(ctx: Context, givenId: number | null): Promis
 }
 
 /**
- * Ends a session: an own one, or one of somebody whom the caller manages. Doing it again changes nothing.
+ * Ends a session of the caller, or of a member whom the caller manages. A repetition changes nothing.
  * @throws DomainError NOT_FOUND, FORBIDDEN
  */
 export async function revokeSession(ctx: Context, id: number): Promise<void> {
@@ -74,7 +74,7 @@ async function endSession(ctx: Context, operation: string, id: number): Promise<
   )
 }
 
-/** @throws DomainError NOT_FOUND, FORBIDDEN */
+/** Refuses a caller who does not manage the member. @throws DomainError NOT_FOUND, FORBIDDEN */
 async function checkMaySee(ctx: Context, pool: pg.Pool, memberId: number): Promise<void> {
   const actor = actorOf(ctx)
   if (!actor.scopes.has('team'))
@@ -90,7 +90,7 @@ async function checkMaySee(ctx: Context, pool: pg.Pool, memberId: number): Promi
     throw new DomainError('FORBIDDEN', 'Your role cannot manage this member.')
 }
 
-/** Signs out: ends the session that calls. @throws DomainError FORBIDDEN where an API key calls */
+/** Signs out: ends the session of this call. @throws DomainError FORBIDDEN where an API key calls */
 export async function signOut(ctx: Context): Promise<void> {
   const { sessionId } = ownAccount(ctx)
   await endSession(ctx, 'signOut', sessionId)

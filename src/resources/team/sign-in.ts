@@ -14,10 +14,10 @@ import { type Candidate, candidateColumns, checkAdmitted, withVerifiedMember } f
 import { writeEmail } from './emails.ts'
 import { givenPassword } from './own-account.ts'
 
-/** Why this looks past row-level security. */
-const reason = 'nobody is signed in yet: the e-mail address names the member'
+/** The reason to work without row-level security. */
+const reason = 'no member is signed in yet: the e-mail address names the member'
 
-/** Letters of sign-ins from new addresses, of one member in an hour. Choice. */
+/** Choice: most e-mails about sign-ins from new addresses that one member gets in an hour. */
 const newAddressEmailsMax = 3
 
 export const signInInput = z.object({
@@ -27,16 +27,16 @@ export const signInInput = z.object({
   merchantId: wholeNumber(1, 2_147_483_647).nullish(),
 })
 
-/** Somebody who has signed in, and the token of the session. */
+/** A member who has signed in, with the token of the session. */
 export interface SignedIn extends VerifiedMember, IssuedToken {
   name: string
   hasSecondFactor: boolean
 }
 
 /**
- * Signs a member in with the password, and with a code where a second factor is set up. From an address that
- * is new for the member, the member is told by a letter.
- * @param raw.merchantId where the address belongs to several teams: which; left out, the oldest of them
+ * Signs a member in with the password, and with a code where a second factor is set up. If the client address
+ * is new for the member, the member gets an e-mail about it.
+ * @param raw.merchantId the team, if the e-mail address belongs to several; default: the oldest of them
  * @throws DomainError INVALID_INPUT, RATE_LIMITED, CREDENTIALS_REJECTED, SECOND_FACTOR_REQUIRED (the password
  *   is right), ACCOUNT_INACTIVE, ADDRESS_NOT_ALLOWED, OVERLOADED
  * @see design: reliability, section 7
@@ -56,7 +56,7 @@ export async function signInMember(ctx: Context, raw: z.input<typeof signInInput
   })
 }
 
-/** A letter to whoever it is: if it was somebody else, the member hears of it. */
+/** Writes an e-mail to the member about a sign-in from a new address, which may be a stranger's. */
 async function notifyMember(tx: PoolClient, ctx: Context, member: Candidate): Promise<void> {
   const { memberId, merchantId, merchant, locale, name, email } = member
   const policy = { max: newAddressEmailsMax, windowMs: limits.resetsWindowMs }
@@ -72,7 +72,7 @@ async function notifyMember(tx: PoolClient, ctx: Context, member: Candidate): Pr
   })
 }
 
-/** By the e-mail address: of several teams the one that is named, or the oldest. */
+/** Finds a member by e-mail address, in the named team or else in the oldest active one. */
 async function findMember(pool: Pool, address: string, merchantId: number | null): Promise<Candidate | null> {
   const { rows } = await pool.query<Candidate>({
     name: 'find-member',
@@ -86,7 +86,7 @@ async function findMember(pool: Pool, address: string, merchantId: number | null
   return rows[0] ?? null
 }
 
-/** What somebody hears whose session is committed. */
+/** Makes the answer to a sign-in after its session is committed. */
 export async function welcome(ctx: Context, member: Candidate, sessionId: number): Promise<SignedIn> {
   ctx.sequencer.notify()
   const { memberId, merchantId, role, email, name, hasSecondFactor } = member

@@ -1,5 +1,5 @@
--- Forgets sessions a month after their end, letters after three months, failures of yesterday, and
--- addresses from which an account did not sign in for 90 days. @returns how many rows
+-- Deletes sessions a month after their end, e-mails after three months, failed sign-ins of yesterday, and
+-- client addresses from which an account did not sign in for 90 days. @returns how many rows
 CREATE OR REPLACE FUNCTION sweep_people() RETURNS int LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 DECLARE
@@ -13,7 +13,7 @@ BEGIN
   GET DIAGNOSTICS sessions = ROW_COUNT;
   DELETE FROM mail WHERE id IN (SELECT id FROM mail WHERE created_at < now() - interval '90 days' LIMIT 1000);
   GET DIAGNOSTICS mails = ROW_COUNT;
-  -- Asked twice: a row that begins to count again meanwhile stays.
+  -- The condition stands twice: a row that a failed sign-in renews in the meantime stays.
   DELETE FROM sign_in_wait WHERE until < now() - interval '1 day' AND name IN (
     SELECT name FROM sign_in_wait WHERE until < now() - interval '1 day' LIMIT 1000);
   GET DIAGNOSTICS waits = ROW_COUNT;

@@ -4,16 +4,16 @@ import { type Role, roles } from '../../identity/roles.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { invariant } from '../../shared/invariant.ts'
 
-/** What a merchant is to its team. */
+/** The data of a merchant that its team needs. */
 export interface TeamMerchant {
   name: string
   locale: 'fr' | 'en'
-  /** Whether somebody owns the account, or was invited to. */
+  /** Whether the account has an owner, or an invited one. */
   hasOwner: boolean
 }
 
 /**
- * Holds a merchant's team until the end of the transaction: of two changes the second sees the first.
+ * Locks a merchant's team until the end of the transaction, so that the second of two changes sees the first.
  * @throws DomainError NOT_FOUND where there is no such merchant
  */
 export async function lockTeam(tx: pg.PoolClient, merchantId: number): Promise<TeamMerchant> {
@@ -33,9 +33,9 @@ export async function lockTeam(tx: pg.PoolClient, merchantId: number): Promise<T
 }
 
 /**
- * Whether the caller may give somebody a role, take one away, or remove who has it. A program with an API key
- * is as good as an admin, and where nobody owns the account yet it names the first owner too; one that is
- * limited gives nobody more than sight.
+ * Refuses a caller who may not give a role, take it away, or remove a member who has it. An unlimited API key
+ * without a member counts as an admin, and may also name the first owner of an account that has none. A key
+ * with limits manages viewers only.
  * @throws DomainError FORBIDDEN
  */
 export function checkManages(actor: Actor, concerned: readonly Role[], hasOwner: boolean): void {
@@ -50,18 +50,18 @@ export function checkManages(actor: Actor, concerned: readonly Role[], hasOwner:
   throw new DomainError('FORBIDDEN', `${who} cannot manage members with the role ${beyond}.`)
 }
 
-/** Somebody of the team, while it is held. */
+/** A member of the team, while the team is locked. */
 export interface LockedMember {
   id: number
   name: string
   email: string
   role: Role
   status: 'invited' | 'active'
-  /** Nobody else owns the account. */
+  /** True if no other active member is an owner. */
   isLastOwner: boolean
 }
 
-/** @throws DomainError NOT_FOUND where the merchant has no such member, or it was removed */
+/** Reads a member. @throws DomainError NOT_FOUND where the merchant has no such member, or it was removed */
 export async function readMember(
   tx: pg.PoolClient,
   merchantId: number,

@@ -8,10 +8,10 @@ import { limits } from '../../shared/limits.ts'
 import { verifySecondFactor } from './verify-second-factor.ts'
 import { recordAccess } from '../../identity/record-access.ts'
 
-/** Why this looks past row-level security. */
+/** The reason to read without row-level security. */
 const reason = 'finds out who signs in, and so which merchant'
 
-/** A member as signing in judges it. */
+/** A member with the data that the checks of a sign-in need. */
 export interface Candidate extends VerifiedMember {
   name: string
   passwordHash: string | null
@@ -30,19 +30,20 @@ export const candidateColumns = `t.id AS "memberId", t.merchant_id AS "merchantI
 
 interface Claimed {
   email: string
-  /** Who it would be, where there is such a member. */
+  /** Finds the member that the caller claims to be; null if there is none. */
   find: () => Promise<Candidate | null>
   password: string
-  /** What proves the second factor; `undefined` where the password alone is asked for. */
+  /** A code of the second factor; null if it is missing, `undefined` where the password alone is enough. */
   code?: string | null | undefined
 }
 
 /**
- * Judges who somebody claims to be. Counted as a failure before it is judged; whoever fails hears the same
- * words after the same work, whether there is such a member or not, and waits before the next try.
- * @param then what is done once it is proven; where that is refused, the try counts as none
+ * Checks the password and the second factor of a member. Each try is counted as a failure before it is
+ * checked, and its caller waits before the next try. A failed try gets the same answer after the same work,
+ * whether there is such a member or not.
+ * @param then the action after the check; if it is refused, the try is not counted
  * @throws DomainError RATE_LIMITED, CREDENTIALS_REJECTED, SECOND_FACTOR_REQUIRED (the password is right),
- *   OVERLOADED, and whatever `then` throws
+ *   OVERLOADED, and every error of `then`
  */
 export async function withVerifiedMember<T>(
   ctx: Context,
@@ -78,7 +79,8 @@ export async function withVerifiedMember<T>(
 }
 
 /**
- * Whether somebody who is proven may come in. One who may not for its address is told to the merchant's log.
+ * Refuses a verified member whose account is inactive or whose client address is not allowed. The latter is
+ * recorded as a blocked address in the merchant's log.
  * @throws DomainError ACCOUNT_INACTIVE, ADDRESS_NOT_ALLOWED
  */
 export function checkAdmitted(
@@ -92,8 +94,9 @@ export function checkAdmitted(
 }
 
 /**
- * The tenth failure in a row at one address, or in an hour over all of them, is told to the merchant.
- * @returns what the caller hears
+ * Logs a rejected sign-in. After ten failures in a row from one address, or ten in an hour from all
+ * addresses, the merchant gets a security alert.
+ * @returns the refusal for the caller
  */
 async function rejected(ctx: Context, mustAlert: boolean, member: Candidate | null): Promise<DomainError> {
   ctx.log.info({ clientAddress: ctx.clientAddress }, 'a sign-in was rejected')

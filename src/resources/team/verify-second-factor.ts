@@ -14,7 +14,7 @@ const consumeTotpStep = sqlFunction('use_totp_step', {
   gives: 'boolean?',
 })
 
-/** Whether this is a code of the application or a recovery code that was not used yet. It is used by that. */
+/** Whether this is a code of the application, or a recovery code that is not used yet; uses the code up. */
 export async function verifySecondFactor(
   client: Pool | PoolClient,
   master: MasterSecret,
@@ -26,7 +26,7 @@ export async function verifySecondFactor(
   return (await consumeRecoveryCode(client, { member: memberId, codeHash })) ?? false
 }
 
-/** Whether this is a code of the application. Of two who show one code at once, one has shown it. */
+/** Whether this is a code of the application. If two calls present the same code at once, only one wins. */
 export async function verifyTotp(
   client: Pool | PoolClient,
   master: MasterSecret,
@@ -47,7 +47,7 @@ export async function verifyTotp(
   return (await consumeTotpStep(client, { member: memberId, step, encrypted })) ?? false
 }
 
-/** What ties the sealed secret to its member. */
+/** The associated data that ties the encrypted secret to its member. */
 export function totpAad(memberId: number): string {
   return `totp:${memberId}`
 }

@@ -1,4 +1,4 @@
--- Keeps a sealed letter, which `enqueue_mail` has sent.
+-- Stores an encrypted e-mail; the trigger `enqueue_mail` enqueues the job that sends it.
 CREATE OR REPLACE FUNCTION write_email(
   email uuid, merchant int, named_template text, encrypted_text bytea
 ) RETURNS void
