@@ -11,14 +11,14 @@ import { readStatements } from './statements.ts'
 const dayMs = 24 * 60 * 60 * 1_000
 const pollMs = 250
 
-/** What accepting a restore came to. */
+/** The result of accepting a restore. */
 export interface AcceptedRestore {
   epoch: number
   reconciled: Reconciled
   orphans: Orphan[]
-  /** Keys whose secret is refused until they are regenerated. */
+  /** Number of keys whose secrets are refused until they are regenerated. */
   suspendedKeys: number
-  /** Why no money leaves all the same; null where it does. */
+  /** The reason why money still may not leave; null where it may. */
   haltedStill: string | null
 }
 
@@ -26,11 +26,10 @@ interface Options {
   pool: Pool
   operators: OperatorRegistry
   clock: Clock
-  /** The platform's owner answers for it that no key was replaced or revoked after the backup. */
+  /** True if the platform's owner guarantees that no key was replaced or revoked after the backup. */
   keepKeys: boolean
   /**
-   * How long requests that operators say they executed may take to be settled by the service without any
-   * progress.
+   * Longest time without progress that the service may need to settle the requests that operators executed.
    */
   patienceMs: number
   progress: (words: string) => void
@@ -43,11 +42,12 @@ const accept = sqlFunction('accept_restore', {
 const restoreKeys = sqlFunction('restore_keys', { takes: {}, gives: 'void' })
 
 /**
- * Accepts a restore of the database: asks every operator what it did since the backup and a day before it,
- * has the service ask about what is open here, names what the records lack, and only then lets money leave
- * again. It may be broken off and run again at any point.
+ * Accepts a restore of the database. Reads the statements of all operators from one day before the backup on,
+ * waits until the service has settled the requests that are open here, records the transfers that the
+ * database lacks as orphans, and only then lets money leave again. It may be stopped and run again at any
+ * point.
  * @throws DomainError STATE_CONFLICT where there is nothing to accept, Error in one sentence where an
- * operator or the service is missing; then no money leaves yet
+ * operator or the service does not answer; then no money leaves yet
  */
 export async function acceptRestore(options: Options): Promise<AcceptedRestore> {
   const { pool, operators, clock, keepKeys, patienceMs, progress } = options
@@ -55,7 +55,7 @@ export async function acceptRestore(options: Options): Promise<AcceptedRestore> 
   const reconciled = nothingReconciled()
   for await (const day of readStatements(operators, clock, new Date(since.getTime() - dayMs))) {
     await reconcileDay(pool, day, reconciled)
-    progress(`${day.provider}, ${day.day}: ${day.lines.length} movements`)
+    progress(`${day.provider}, ${day.day}: ${day.lines.length} lines`)
   }
   await untilSettled(pool, reconciled.openRequestIds, { patienceMs, progress })
   if (keepKeys) await restoreKeys(pool, {})
@@ -74,7 +74,7 @@ function summaryOf({ known, openRequestIds, notBegun, differing }: Reconciled) {
   return { known, settled: openRequestIds.length, notBegun, differing: differing.length }
 }
 
-/** @throws DomainError STATE_CONFLICT */
+/** Finds the restore that waits to be accepted. @throws DomainError STATE_CONFLICT */
 async function findWaiting(pool: Pool): Promise<{ epoch: number; since: Date }> {
   const { rows } = await pool.query<{ epoch: number; since: Date; areKeysHandled: boolean }>(
     `SELECT i.epoch, coalesce(min(e.data_until), min(e.began_at)) AS since,
@@ -92,7 +92,7 @@ async function findWaiting(pool: Pool): Promise<{ epoch: number; since: Date }> 
   return waiting
 }
 
-/** Waits for the service to settle what operators say they executed. @throws Error where nothing goes on */
+/** Waits until the service has settled these requests. @throws Error where there is no progress */
 async function untilSettled(
   pool: Pool,
   requestIds: readonly bigint[],

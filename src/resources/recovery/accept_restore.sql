@@ -1,5 +1,5 @@
--- Ends the time after a restore: money may leave again, unless it was halted for another reason before. False
--- where nothing waits to be accepted, or the epoch is another one by now.
+-- Accepts a restore: money may leave again, unless it was halted for another reason before. @returns false
+-- where no restore waits to be accepted, or the epoch has changed meanwhile
 CREATE OR REPLACE FUNCTION accept_restore(known int, what jsonb, why text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN

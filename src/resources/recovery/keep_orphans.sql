@@ -1,4 +1,5 @@
--- Keeps what an operator moved in our name and our records lack; what is known already stays as it is.
+-- Stores transfers that an operator made for this service and that the database lacks; known ones stay as
+-- they are.
 CREATE OR REPLACE FUNCTION keep_orphans(
   kinds text[], identities uuid[], operator_refs text[], client_refs text[], amounts bigint[],
   counterparties text[], posted_ats timestamptz[], operator provider, statement_day date

@@ -1,4 +1,4 @@
--- Makes requests due that their operators executed, whatever our records say of them.
+-- Makes requests due that their operators executed, in every state that they have in this database.
 CREATE OR REPLACE FUNCTION make_requests_due(request_ids bigint[]) RETURNS void LANGUAGE sql
   SET search_path = public, pg_temp AS $$
   WITH mine AS MATERIALIZED (

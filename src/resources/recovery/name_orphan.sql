@@ -1,4 +1,5 @@
--- An operator that repeats only our reference repeats the identity there: we send it as both.
+-- Takes the identity from the client reference: the service sends it as both, and some operators repeat only
+-- the reference.
 CREATE OR REPLACE FUNCTION name_orphan() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NEW.client_ref ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'

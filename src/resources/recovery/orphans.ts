@@ -3,26 +3,26 @@ import type { Pool } from 'pg'
 import { DomainError } from '../../shared/errors.ts'
 import type { Provider } from '../../shared/providers.ts'
 
-/** Money that an operator moved in our name, and that our records lack. */
+/** A transfer of money that an operator made for this service and that the database lacks. */
 export interface Orphan {
   id: bigint
   provider: Provider
   kind: 'collect' | 'disburse' | 'reverse'
   amount: bigint
-  /** The other side's number, where the operator says it. */
+  /** The other side's number, where the operator reports it. */
   counterparty: string | null
   operatorRef: string
-  /** The identity that we asked under, where the operator repeats it. */
+  /** The identity under which the operator was asked, where the operator repeats it. */
   correlationId: string | null
   postedAt: Date
 }
 
-/** Choice: more are a matter for `--json` and a table. */
+/** Choice: a longer list is a task for `--json` and a table. */
 const orphansMax = 10_000
 
 /**
- * SQL for whether a payment out that has not begun here has an identity: once it begins it is asked about,
- * and never sent. One that was cancelled since never begins.
+ * SQL for whether a payment out with this identity exists here and has not begun. Once it begins, its
+ * operator is only asked about it, and it is never sent. A cancelled payment never begins.
  */
 export const isNotBegun = (identity: string) => `(
   EXISTS (SELECT FROM payout p WHERE p.correlation_id = ${identity} AND p.status = 'pending')
@@ -31,8 +31,9 @@ export const isNotBegun = (identity: string) => `(
     WHERE a.approval = 'pending' AND t.correlation_id = ${identity} AND t.status = 'pending'))`
 
 /**
- * The orphans that no person has resolved and no payment was made of since, oldest first. One whose merchant
- * asked again under the same reference is settled by what its operator says, and is none any more.
+ * Lists the orphans that no person has resolved and that no payment here has, oldest first. If a merchant
+ * repeats the payment under the same reference, the operator's answer settles it, and it is no orphan any
+ * more.
  */
 export async function listOrphans(pool: Pool): Promise<Orphan[]> {
   const { rows } = await pool.query<Orphan>(
@@ -49,7 +50,7 @@ export async function listOrphans(pool: Pool): Promise<Orphan[]> {
 }
 
 /**
- * Notes what a person did about an orphan.
+ * Records how a person resolved an orphan.
  * @throws DomainError NOT_FOUND where no such orphan is open
  */
 export async function resolveOrphan(pool: Pool, id: bigint, resolution: string): Promise<void> {

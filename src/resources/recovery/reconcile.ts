@@ -5,17 +5,17 @@ import type { Provider } from '../../shared/providers.ts'
 import { isNotBegun } from './orphans.ts'
 import type { DayOfStatement } from './statements.ts'
 
-/** What comparing the operators' statements with the records found. */
+/** The result of the comparison of the operators' statements with the database. */
 export interface Reconciled {
-  /** Lines that our records have, and have ended as. */
+  /** Number of lines whose requests are settled in the database. */
   known: number
-  /** Lines of requests that are open here: they are asked about, and waited for. */
+  /** Open requests that have a line: the service asks about them, and accepting the restore waits for that. */
   openRequestIds: bigint[]
-  /** Lines of payments out that have not begun here: they are asked about then, and never sent. */
+  /** Number of lines of payments out that have not begun here: they will be asked about, and never sent. */
   notBegun: number
-  /** Lines that our records do not have. */
+  /** Number of lines that the database lacks. */
   orphans: number
-  /** Lines whose amount is another one than on record. */
+  /** Lines with another amount than in the database. */
   differing: { provider: Provider; operatorRef: string; said: bigint; recorded: bigint }[]
 }
 
@@ -26,18 +26,18 @@ export function nothingReconciled(): Reconciled {
 const linesAtOnce = 500
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-/** A movement of money as a statement has it, and the identity under which we asked for it. */
+/** A transfer of money in a statement, with the identity under which the operator was asked for it. */
 interface StatedTransfer {
   line: OperatorStatementLine
   kind: 'collect' | 'disburse' | 'reverse'
-  /** Of a reversal: that of the movement which it takes back. */
+  /** The identity; for a reversal that of the transfer which it takes back. */
   identity: string | null
 }
 
 /**
- * Compares a day of a statement with the records, and adds what it finds to `sum`. A request that is open
- * here becomes `accepted` and due: the operator has it, so it is asked about and never sent again. What the
- * records lack becomes an orphan, once, however often a day is read.
+ * Compares a day of a statement with the database, and adds the result to `sum`. An open request becomes
+ * `accepted` and due: the operator has it, so the service asks about it and never sends it again. A transfer
+ * that the database lacks becomes an orphan, once, however often a day is read.
  */
 export async function reconcileDay(
   pool: Pool,
@@ -50,7 +50,7 @@ export async function reconcileDay(
   }
 }
 
-/** Fees and transfers are none of ours. */
+/** Selects the payments and reversals of a statement, without its fees and other transfers. */
 function statedTransfersOf(lines: readonly OperatorStatementLine[]): StatedTransfer[] {
   const byRef = new Map(lines.map((line) => [line.operatorRef, identityOf(line)]))
   return lines.flatMap((line): StatedTransfer[] => {
@@ -133,7 +133,7 @@ async function findMatches(
   return new Map(rows.map((row) => [row.index, row]))
 }
 
-/** What operators say they executed is asked about next. */
+/** Makes the requests due that operators executed, so that the service asks about them next. */
 const makeDue = sqlFunction('make_requests_due', { takes: { requestIds: 'bigint[]' }, gives: 'void' })
 
 async function keepOrphans(

@@ -1,4 +1,4 @@
--- Notes what a person did about an orphan. False where no such orphan is open.
+-- Records how a person resolved an orphan. @returns false where no such orphan is open
 CREATE OR REPLACE FUNCTION resolve_orphan(orphan bigint, resolution text) RETURNS boolean LANGUAGE sql
   SET search_path = public, pg_temp AS $$
   WITH resolved AS (

@@ -1,4 +1,4 @@
--- Lets the keys work again that a restore suspended.
+-- Makes the keys work again that a restore suspended.
 CREATE OR REPLACE FUNCTION restore_keys() RETURNS void LANGUAGE sql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
   UPDATE api_key SET suspended_at = NULL WHERE suspended_at IS NOT NULL

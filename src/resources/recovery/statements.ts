@@ -5,14 +5,14 @@ import type { Clock } from '../../shared/clock.ts'
 import type { Provider } from '../../shared/providers.ts'
 
 const dayMs = 24 * 60 * 60 * 1_000
-/** Choice: who accepts a restore of an older backup has lost more than operators can tell. */
+/** Choice: after the loss of more days than this, the statements of operators are not enough. */
 const daysMax = 400
 const triesMax = 4
 const pauseMs = 1_000
-/** Choice: of a day with a million movements, page by page. */
+/** Choice: enough for a day with a million lines, page by page. */
 const dayTimeoutMs = 15 * 60 * 1_000
 
-/** A day of an operator's statement. */
+/** The lines of one day of an operator's statement. */
 export interface DayOfStatement {
   provider: Provider
   /** `2026-11-21` */
@@ -21,8 +21,8 @@ export interface DayOfStatement {
 }
 
 /**
- * Reads what the operators did since a time, day by day.
- * @param since service time; the day that holds it is read whole
+ * Reads the statements of the operators since a time, day by day.
+ * @param since service time; its day is read as a whole
  * @throws Error in one sentence where an operator does not give its statement
  */
 export async function* readStatements(

@@ -54,7 +54,7 @@ builder.mutationFields((t) => ({
   }),
 }))
 
-/** What only a sandbox has; elsewhere it is as if it did not exist. */
+/** Returns the sandbox. @throws DomainError NOT_FOUND where the service is none, as for an unknown path */
 function sandboxOf(ctx: Context): Sandbox {
   if (!ctx.sandbox) throw new DomainError('NOT_FOUND', 'This operation exists only in a sandbox.')
   return ctx.sandbox

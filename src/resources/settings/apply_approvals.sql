@@ -1,4 +1,4 @@
--- Sets the approval settings of a merchant that `changes` names; the others stay.
+-- Sets the approval settings of a merchant that are in `changes`; the others stay.
 CREATE OR REPLACE FUNCTION apply_approvals(merchant int, changes jsonb) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   UPDATE merchant m SET

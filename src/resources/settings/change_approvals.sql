@@ -1,7 +1,8 @@
--- Changes the settings of approvals: of `asked`, in the words of REST, what tightens them at once; what
--- loosens them, while they are on, waits as a `settings_change` for as many people as they ask for. The
--- caller holds the merchant's row. `outcome` is `changed`, `waits` with the id of what waits, `no_person`
--- where an API key would loosen them, or `conflict` where a change waits already. The last two wrote nothing.
+-- Changes approval settings. `asked` has the new values, with their names in REST. A change that tightens
+-- approvals applies at once. A change that loosens active approvals waits as a `settings_change` for the
+-- approvals that the present settings require. The caller has locked the merchant's row. `outcome` is
+-- `changed`, `waits` with the id of the waiting change, `no_person` where an API key would loosen approvals,
+-- or `conflict` where another change waits already. The last two write nothing.
 CREATE OR REPLACE FUNCTION change_approvals(
   merchant int, credential int, credential_version int, actor text, asked jsonb, approval_ms bigint,
     address text

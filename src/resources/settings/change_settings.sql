@@ -1,5 +1,5 @@
--- Changes what is not null of the settings that hold at once. An empty address removes the one that is
--- notified.
+-- Changes the settings that are not null; they apply at once. An empty address removes the notification
+-- address.
 CREATE OR REPLACE FUNCTION change_settings(
   merchant int, business_name text, address text, whitelist text[], language locale
 ) RETURNS void

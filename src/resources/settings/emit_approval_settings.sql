@@ -1,4 +1,4 @@
--- Tells the owner that the settings of approvals changed. Nothing where they did not.
+-- Writes a security alert if the approvals were switched on, loosened or switched off; otherwise nothing.
 CREATE OR REPLACE FUNCTION emit_approval_settings(merchant int, was jsonb, actor text, address text)
   RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$

@@ -1,4 +1,4 @@
--- Ends a change of the settings that waits: it was rejected, or nobody decided in time.
+-- Ends a waiting change of the settings that was rejected, or not approved in time.
 CREATE OR REPLACE FUNCTION end_settings_change(id int, becomes approval_status, why jsonb DEFAULT '{}')
   RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$

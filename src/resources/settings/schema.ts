@@ -11,7 +11,7 @@ const Locale = wordEnum<(typeof locales)[number]>(
   'A language for e-mails and pages.',
 )
 
-/** What a change sets; null of what it leaves as it is. */
+/** The settings that a change sets; settings without a value stay as they are. */
 interface Changes {
   payouts_require_approval?: boolean
   approval_threshold?: number

@@ -1,4 +1,4 @@
--- The digest of a change of the settings: what a member approves.
+-- The digest of a change of the settings, which a member approves.
 CREATE OR REPLACE FUNCTION settings_change_digest(merchant int, id int, before jsonb, after jsonb)
   RETURNS bytea
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$

@@ -12,19 +12,19 @@ import { limits } from '../../shared/limits.ts'
 import { recordAccess } from '../../identity/record-access.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 
-/** Why this looks past row-level security. */
+/** The reason to write without row-level security. */
 const reason = 'changes the merchant that the token names'
 
-/** Highest amount from which on payouts wait for a person. Choice: above any batch. */
+/** Highest threshold from which payouts need approval. Choice: above any batch. */
 const approvalThresholdMaxXof = 1_000_000_000_000
 
-/** People who must approve one thing, at most (issue 6). */
+/** Most approvals that one payment or change may require (issue 6). */
 const approvalsRequiredMax = 3
 
-/** Entries of an address whitelist (design: reliability, section 7). */
+/** Most entries of an address whitelist (design: reliability, section 7). */
 const ipWhitelistMax = 50
 
-/** What people of an account are written to in. */
+/** The languages of e-mails to the members of an account. */
 export const locales = ['fr', 'en'] as const
 
 const people = `must be a whole number from 1 to ${approvalsRequiredMax}`
@@ -46,15 +46,16 @@ export const updateSettingsInput = z.object({
 type UpdateSettingsInput = z.input<typeof updateSettingsInput>
 
 /**
- * Changes what is given of the account's settings, and leaves the rest as it is. A whitelist holds on every
- * node within a second, for open sockets too, and for money at once: the statements that move it judge the
- * address themselves. The log tells of the change. Approvals are asked of payments that are made from then
- * on: what waits keeps waiting as it was asked. What loosens approvals that are on waits as a
- * `SettingsChange` for as many people as they ask for; the rest holds at once.
- * @param raw.notificationEmail empty removes it
+ * Changes the given settings of the account and leaves the others as they are. A new whitelist applies on
+ * every node within a second, also to open sockets, and to payments at once, because the statements that
+ * record payments check the address themselves. It writes a security alert. New approval settings apply to
+ * payments made from then on; waiting payments keep their old terms. A change that loosens active approvals
+ * waits as a `SettingsChange` for the approvals that the present settings require; other changes apply at
+ * once.
+ * @param raw.notificationEmail an empty text removes it
  * @param raw.approvalThreshold whole XOF
  * @param raw.approvalsRequired 1 to 3 people
- * @param raw.ipWhitelist addresses and ranges, kept in their one spelling; none lets all in
+ * @param raw.ipWhitelist addresses and ranges, stored in normalized form; an empty list allows all addresses
  * @throws DomainError INVALID_INPUT, also where the whitelist would shut out the caller; FORBIDDEN where an
  *   API key would loosen approvals; STATE_CONFLICT where another change that loosens them waits already
  * @see decisions: Settings
@@ -116,7 +117,7 @@ const changeApprovalSettings = sqlFunction('change_approvals', {
 
 const findApprovalGaps = sqlFunction('approval_gaps', { takes: { merchant: 'int' }, gives: 'text[]?' })
 
-/** The settings of approvals that a request names, in the words of REST. */
+/** Selects the approval settings of a request, with their names in REST. */
 function approvalsIn(input: z.output<typeof updateSettingsInput>): Record<string, boolean | number> {
   const { payoutsRequireApproval, approvalThreshold, approvalsRequired, approvalsCoverDeposits } = input
   return {
@@ -128,7 +129,8 @@ function approvalsIn(input: z.output<typeof updateSettingsInput>): Record<string
 }
 
 /**
- * @returns the id of the change that waits for people, or null where nothing waits
+ * Changes the approval settings that the request names.
+ * @returns the id of the change that waits for approval, or null where none waits
  * @throws DomainError FORBIDDEN, STATE_CONFLICT
  */
 async function changeApprovals(
@@ -162,7 +164,7 @@ async function changeApprovals(
   return changed?.changeId ?? null
 }
 
-/** What approvals do not keep one person from doing, in sentences; none while they are off. */
+/** Lists in sentences the gaps of the caller's approvals (see approval_gaps.sql); empty while they are off. */
 export async function approvalGaps(ctx: Context): Promise<string[]> {
   return (await findApprovalGaps(asPlatform(ctx, reason).pool, { merchant: mine(ctx).merchantId })) ?? []
 }

@@ -3,8 +3,8 @@ import { type Context, loader } from '../../context.ts'
 import { type LedgerEntry, readEntries } from '../../ledger/entries.ts'
 
 /**
- * The ledger entries of a cause (`transaction:12`), oldest first. All that one operation asks for at a time
- * is one statement.
+ * Loads the ledger entries of an origin (`transaction:12`), oldest first. One statement reads all entries
+ * that an operation needs at the same time.
  */
 export function loadEntries(ctx: Context, origin: string): Promise<LedgerEntry[]> {
   const { merchantId } = mine(ctx)

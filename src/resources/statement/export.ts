@@ -12,14 +12,14 @@ const input = z.object({ from: time, to: time.nullish() })
 
 interface Row {
   at: Date
-  /** Null at both ends. */
+  /** Null in the opening and in the closing row. */
   line: StatementLine | null
   step: string
-  /** After it. */
+  /** The balances after the row. */
   holdings: Omit<Holdings, 'balance'>
 }
 
-/** The statement of a time: opening, every change with what was holdings after it, closing. */
+/** The export of a statement: opening balances, each entry with the balances after it, closing balances. */
 export const statementExport = makeExport({
   holds: 'LedgerEntry',
   input,
@@ -35,7 +35,7 @@ export const statementExport = makeExport({
     available: ({ holdings }) => holdings.available,
     reserved: ({ holdings }) => holdings.reserved,
     receivable: ({ holdings }) => holdings.receivable,
-    // Last: who reads by place finds the others where they were.
+    // These columns stand last, so that a program that reads columns by number finds the others as before.
     batch_id: ({ line }) => line && originOf(line.origin).batchId,
     recipient_id: ({ line }) => line && originOf(line.origin).recipientId,
   },
@@ -64,7 +64,8 @@ async function* readStatementRows(ctx: Context, wishes: z.output<typeof input>):
     yield rows
     if (!page.closing) continue
     const { closing } = page
-    // What came in behind the reader's back is missed by this reading: it ends without its end.
+    // An entry that was committed behind the position of this reading is missing from the rows: then the
+    // export fails and has no closing row.
     const isWhole = (['available', 'reserved', 'receivable'] as const).every(
       (kind) => holdings[kind] === closing[kind],
     )

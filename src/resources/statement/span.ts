@@ -2,7 +2,7 @@ import type { Context } from '../../context.ts'
 import type { Span } from '../../ledger/statement.ts'
 import { invalidInput } from '../../shared/input.ts'
 
-/** The time of a statement; one without an end goes to now. @throws DomainError INVALID_INPUT */
+/** Checks the time span of a statement; without an end it goes to now. @throws DomainError INVALID_INPUT */
 export function checkSpan(ctx: Context, { from, to }: { from: Date; to?: Date | null | undefined }): Span {
   if (to && to < from) throw invalidInput([{ field: 'to', message: 'must not be before from' }])
   if (!to && from > ctx.clock.now())
@@ -10,7 +10,7 @@ export function checkSpan(ctx: Context, { from, to }: { from: Date; to?: Date | 
   return { from, to: to ?? null }
 }
 
-/** What an entry is about, by its cause (`recipient:7`): the one of these that it names. */
+/** The subject of an entry, from its origin (`recipient:7`): only one of these ids is set. */
 export interface EntryOrigin {
   transactionId: bigint | null
   payoutId: bigint | null

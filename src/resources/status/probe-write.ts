@@ -1,12 +1,13 @@
 import type pg from 'pg'
 
-/** Choice: a monitor that asks every few seconds learns it with its next question. */
+/** Choice: a monitor that asks every few seconds gets the news with its next question. */
 const probeEveryMs = 3_000
 const answerMs = 2_000
 
 /**
- * Writes about 300 kB to a temporary file on the database's disk and asks whether the server takes writes.
- * Nothing of it stays, and it needs no log. An update of a row would not tell: it finds room in its page.
+ * SQL that writes about 300 kB to a temporary file on the database's disk and reads whether the server
+ * accepts writes. It leaves no data and needs no write-ahead log. An update of a row would not show a full
+ * disk, because it finds room in its page.
  */
 const probe = `SET LOCAL work_mem = '64kB';
   SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean AS "isReadOnly", count(*)
@@ -19,7 +20,7 @@ interface Probe {
 
 const last = new WeakMap<pg.Pool, Probe>()
 
-/** Whether the database takes writes now. All callers share one look, at most every three seconds. */
+/** Whether the database accepts writes now. All callers share one probe, at most every three seconds. */
 export function takesWrites(pool: pg.Pool): Promise<boolean> {
   const before = last.get(pool)
   if (before && performance.now() - before.at < probeEveryMs) return before.takesWrites

@@ -166,7 +166,7 @@ const booksQuestion = `SELECT CASE
   ${proofAgeColumns} FROM (VALUES (true)) AS one LEFT JOIN audit_point ON true`
 
 async function readStatus(ctx: Context): Promise<ServiceStatus> {
-  // A database that does not answer is as good as none.
+  // A database that does not answer in time counts as down.
   const question: QueryConfig & { query_timeout: number } = {
     text: booksQuestion,
     query_timeout: databaseAnswerMs,

@@ -32,7 +32,10 @@ export async function withOwnPassword<T>(
   const { password, code } = given
   readInput(givenPassword, password)
   const find = async () => {
-    const { rows } = await asPlatform(ctx, 'no merchant may read the secrets of a member').pool.query<Candidate>(
+    const { rows } = await asPlatform(
+      ctx,
+      'no merchant may read the secrets of a member',
+    ).pool.query<Candidate>(
       `SELECT ${candidateColumns}
        FROM team_member t JOIN member_secret s ON s.member_id = t.id JOIN merchant m ON m.id = t.merchant_id
        WHERE t.id = $1 AND t.status = 'active'`,
