@@ -9,7 +9,7 @@ import type { DayOfStatement } from './statements.ts'
 export interface Reconciled {
   /** Number of lines whose requests are settled in the database. */
   known: number
-  /** Open requests that have a line: the service asks about them, and accepting the restore waits for that. */
+  /** Open requests that have a line: the service asks about them, and the acceptance waits for that. */
   openRequestIds: bigint[]
   /** Number of lines of payments out that have not begun here: they will be asked about, and never sent. */
   notBegun: number

@@ -164,7 +164,7 @@ async function changeApprovals(
   return changed?.changeId ?? null
 }
 
-/** Lists in sentences the gaps of the caller's approvals (see approval_gaps.sql); empty while they are off. */
+/** Lists in sentences the gaps of the caller's approvals (see approval_gaps.sql); empty if they are off. */
 export async function approvalGaps(ctx: Context): Promise<string[]> {
   return (await findApprovalGaps(asPlatform(ctx, reason).pool, { merchant: mine(ctx).merchantId })) ?? []
 }

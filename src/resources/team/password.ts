@@ -39,7 +39,7 @@ const setPasswordByToken = sqlFunction('reset_password', {
 /** Time for which the link to set a new password works. */
 const resetLifetimeMs = 3_600_000
 
-/** Most teams whose members of one e-mail address get an e-mail for one request. */
+/** Most members with the same e-mail address, each of another team, that one request writes to. */
 const resetEmailsMax = 5
 
 /** A password that a member chooses: long, and otherwise free (ASVS 6.2; PCI DSS 8.3.6). */

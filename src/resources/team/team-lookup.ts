@@ -28,7 +28,7 @@ export async function lockTeam(tx: pg.PoolClient, merchantId: number): Promise<T
        WHERE merchant_id = $1 AND role = 'owner' AND status <> 'removed') AS has`,
     [merchantId],
   )
-  invariant(rows[0], 'a row says whether')
+  invariant(rows[0], 'the query returns one row')
   return { ...shop, hasOwner: rows[0].has }
 }
 

@@ -92,7 +92,7 @@ const transactionOfKindAt = sqlFunction('transaction_of_kind_at', {
   gives: { oldest: 'bigint?', newest: 'bigint?' },
 })
 
-/** The place of a page: rows with ids between two bounds, or rows after `skip` others. */
+/** The location of a page: rows with ids between two bounds, or rows after `skip` others. */
 export interface PageWindow {
   id?: { gte?: bigint; lte: bigint }
   skip: number
