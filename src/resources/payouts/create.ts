@@ -222,7 +222,11 @@ function isOwn(ctx: Context, existing: Existing | undefined, input: Input): Exis
   return isDeepStrictEqual(existing.request, JSON.parse(JSON.stringify(requestData(input)))) ? existing : null
 }
 
-/** Answers a request whose reference is taken. @throws DomainError DUPLICATE_PAYOUT unless it is its own */
+/**
+ * Answers a request for a reference that is taken already.
+ * @returns the payout, if this same request created it
+ * @throws DomainError DUPLICATE_PAYOUT otherwise
+ */
 function repeated(ctx: Context, existing: Existing | undefined, input: Input): { id: bigint; isNew: false } {
   const own = isOwn(ctx, existing, input)
   if (own) return { id: own.id, isNew: false }

@@ -13,7 +13,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
   SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
-  -- Rounded to milliseconds, as the columns keep it: a payout that goes at once must be due at once.
+  -- Truncated to milliseconds, as the columns keep it: a payout that goes at once must be due at once.
   at timestamptz := date_trunc('milliseconds', service_now());
   reserved_at timestamptz;
   judged record;

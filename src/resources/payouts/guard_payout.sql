@@ -1,7 +1,7 @@
 -- Keeps the facts of a payout (merchant, amount, destination, reference, ...) from ever changing.
 CREATE OR REPLACE FUNCTION guard_payout() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  RAISE EXCEPTION 'payout %: what it is about never changes', OLD.id
+  RAISE EXCEPTION 'payout %: its merchant, amount and other facts never change', OLD.id
     USING ERRCODE = 'integrity_constraint_violation';
 END $$;
 

@@ -108,7 +108,11 @@ export async function collect(ctx: Context, raw: CollectInput): Promise<Initiati
   return askPayer(ctx, item, made, deadline)
 }
 
-/** Answers a request whose reference is taken. @throws DomainError DUPLICATE_REFERENCE, PAYMENT_REFUSED */
+/**
+ * Answers a request for a reference that is taken already.
+ * @returns the first answer, if this same request recorded the collection
+ * @throws DomainError DUPLICATE_REFERENCE otherwise; PAYMENT_REFUSED
+ */
 function repeated(ctx: Context, item: InitiationItem, existing: Existing | undefined): Initiation {
   const { amount: asked, provider: paymentMethod, phone: payer } = item
   if (isOwn(ctx, existing, { type: 'pay', amount: asked, paymentMethod, phone: payer }))

@@ -1,7 +1,7 @@
 -- Keeps the facts of a transaction (merchant, amount, number, reference, ...) from ever changing.
 CREATE OR REPLACE FUNCTION guard_transaction() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  RAISE EXCEPTION 'transaction %: what it is about never changes', OLD.id
+  RAISE EXCEPTION 'transaction %: its merchant, amount and other facts never change', OLD.id
     USING ERRCODE = 'integrity_constraint_violation';
 END $$;
 
