@@ -6,7 +6,7 @@ import { readInput, text } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { type Candidate, candidateColumns, withVerifiedMember } from './verify-credentials.ts'
 
-/** A password that is checked, not chosen: any text that could ever have been a password. */
+/** The present password of a member: any text that could ever have been a password. */
 export const givenPassword = text({ min: 1, max: limits.passwordLengthMax })
 
 /** Returns the person who calls. @throws DomainError UNAUTHENTICATED; FORBIDDEN where an API key calls */

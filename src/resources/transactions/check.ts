@@ -88,7 +88,7 @@ async function askOperator(
   const checked = request
     ? await singleFlight(services, key, () => checkRequest(services, request))
     : await (services.inFlight.get(key) as Promise<Checked> | undefined)
-  // The request was not free to claim: another process asked a moment ago and stored the answer.
+  // The request was not free to claim: another call asked a moment ago and stored the answer.
   if (!checked) return readStatus(services, payment.id)
   const status = checked.status as TransactionStatus
   if (!checked.reached && paymentState[status] === 'pending') throw new DomainError('OPERATOR_UNREACHABLE')
