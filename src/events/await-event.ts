@@ -2,10 +2,10 @@ import type { LogEvent } from './catalogue.ts'
 import type { Feed } from './feed.ts'
 
 /**
- * Waits for an event of a merchant's log, on whatever node it comes about. So that none is missed: take
- * `after` from `feed.start`, then read the record that the event would change, and only then wait.
+ * Waits for an event of a merchant's log, on any node. So as not to miss the event, first take `after` from
+ * `feed.start`, then read the record that the event would change, and only then wait.
  * @param until ends the wait
- * @returns null where it did not come in time
+ * @returns null where the event did not come in time
  */
 export async function awaitEvent(
   feed: Feed,

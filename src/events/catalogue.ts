@@ -32,19 +32,19 @@ const batch = [
   'paid_amount',
 ]
 
-/** What the log tells of one kind of event. */
+/** The description of one kind of event. */
 interface EventKind {
-  /** One sentence. */
+  /** A description in one sentence. */
   tells: string
-  /** What it is about: `null` where that is none of these. */
+  /** The kind of thing that the event is about; `null`: another kind. */
   about: 'transaction' | 'payout' | 'batch' | null
-  /** What a webhook says of it: these fields of its data, where they are there. */
+  /** The fields of the event's data that a webhook sends, where the data has them. */
   webhook: readonly string[]
 }
 
 /**
- * Every event of the log, each written in the transaction of the change it tells of. The log feeds the live
- * subscriptions and the webhooks, and its position is the one sequence that every reader counts by.
+ * Every kind of event of the log. Each event is written in the transaction of the change that it reports. The
+ * log feeds the live subscriptions and the webhooks, and every reader counts by its positions.
  * @see decisions: Event data
  */
 export const events = {
@@ -215,9 +215,7 @@ export const events = {
 } as const satisfies Record<string, EventKind>
 export type EventType = keyof typeof events
 
-/**
- * What the log keeps of a transaction at the moment of an event; frozen, whatever becomes of the transaction.
- */
+/** The data of a transaction at the moment of an event; later changes of the transaction do not alter it. */
 export interface TransactionEventData {
   transaction_id: number
   reference: string
@@ -229,22 +227,22 @@ export interface TransactionEventData {
   previous_status?: string
   late?: boolean
   failure_reason?: string
-  /** Of a reversal: what the merchant no longer had, and owes. */
+  /** For a reversal: the amount that the merchant no longer had, and now owes. */
   shortfall?: number
-  /** Of a payment: what the operator was paid beyond `amount`; it waits for a decision of the platform. */
+  /** For a payment: the amount paid beyond `amount`; it waits for a decision of the platform. */
   excess?: number
-  /** Of a reversal: refunds gave it back, not the operator. */
+  /** For a reversal: true if refunds gave the money back, not the operator. */
   refunded?: boolean
-  /** Of a refund: the collection that it gives back. */
+  /** For a refund: the collection that it gives back. */
   refund_of?: number
-  /** Of a deposit that waits, or waited, for people. */
+  /** For a deposit that needed approval: the state of its approval. */
   approval?: string
-  /** Of one that a member rejected: the id of the member, and what they said. */
+  /** For a rejected deposit: the id of the member, and the member's reason. */
   rejected_by?: number
   rejection_reason?: string
 }
 
-/** What the log keeps of a payout at the moment of an event; frozen, whatever becomes of the payout. */
+/** The data of a payout at the moment of an event; later changes of the payout do not alter it. */
 export interface PayoutEventData {
   payout_id: number
   reference: string
@@ -258,12 +256,12 @@ export interface PayoutEventData {
   scheduled_at?: string
   failure_reason?: string
   beneficiary_id?: number
-  /** Of one that somebody rejected: the id of the member, and what they said. */
+  /** For a rejected payout: the id of the member, and the member's reason. */
   rejected_by?: number
   rejection_reason?: string
 }
 
-/** What the log keeps of a payment by a payment link. */
+/** The data of a payment by a payment link. */
 export interface LinkEventData {
   payment_link_id: number
   url_slug: string
@@ -271,11 +269,11 @@ export interface LinkEventData {
   reference: string
   amount: number
   currency: string
-  /** Payments that had succeeded by it, this one with them. */
+  /** The number of payments by the link that succeeded, including this one. */
   usage_count: number
 }
 
-/** What the log keeps of a batch at the moment of an event; frozen, whatever becomes of the batch. */
+/** The data of a batch at the moment of an event; later changes of the batch do not alter it. */
 export interface BatchEventData {
   batch_id: number
   title?: string
@@ -284,46 +282,46 @@ export interface BatchEventData {
   approval: string
   currency: string
   recipient_count: number
-  /** At their operators at that moment. */
+  /** The number of recipients whose payments were at their operators at that moment. */
   processing_count: number
   succeeded_count: number
   failed_count: number
   cancelled_count: number
   total_amount: number
   paid_amount: number
-  /** Since when its recipients are sent their money. */
+  /** When the service began to pay the recipients. */
   started_at?: string
-  /** Of one that somebody rejected: the id of the member, and what they said. */
+  /** For a rejected batch: the id of the member, and the member's reason. */
   rejected_by?: number
   rejection_reason?: string
 }
 
-/** What the log keeps of a change of the settings that loosens approvals, and waits for people. */
+/** The data of a settings change that loosens approvals and waits for approval. */
 export interface SettingsChangeEventData {
   settings_change_id: number
   approval: string
   /** The new values, in the words of REST. */
   changes: Record<string, boolean | number>
-  /** Of one that a member rejected: the id of the member, and what they said. */
+  /** For a rejected change: the id of the member, and the member's reason. */
   rejected_by?: number
   rejection_reason?: string
 }
 
-/** What the log keeps of something that waits for people, and of what they decided about it. */
+/** The data of an event about something that waits for approval, or about the decision on it. */
 export type ApprovalEventData = (
   | PayoutEventData
   | BatchEventData
   | SettingsChangeEventData
   | (TransactionEventData & { approval: string })
 ) & {
-  /** Of an approval: the id of the member. */
+  /** For an approval: the id of the member. */
   approved_by?: number
-  /** Of an approval: so many count, of so many. */
+  /** For an approval: the number of approvals given, and the number required. */
   approvals?: number
   approvals_required?: number
 }
 
-/** What the log keeps of a new pair of an API key. */
+/** The data of an event about a new pair of an API key. */
 export interface ApiKeyCreatedData {
   api_key_id: number
   prefix: string
@@ -331,7 +329,7 @@ export interface ApiKeyCreatedData {
   created_by: string
 }
 
-/** One line of a merchant's log. */
+/** One event of a merchant's log. */
 export interface LogEvent<
   Data =
     | TransactionEventData
@@ -341,7 +339,7 @@ export interface LogEvent<
     | LinkEventData
     | SecurityAlertData,
 > {
-  /** Its own, over all merchants. */
+  /** The event's id, unique over all merchants. */
   id: bigint
   /** 1, 2, 3, ... per merchant, without a gap. */
   position: bigint
@@ -350,22 +348,22 @@ export interface LogEvent<
   occurredAt: Date
 }
 
-/** Whether an event tells of a payout. */
+/** Whether an event is about a payout. */
 export function isPayoutEvent(event: LogEvent): event is LogEvent<PayoutEventData> {
   return events[event.type].about === 'payout'
 }
 
-/** Whether an event tells of a batch. */
+/** Whether an event is about a batch. */
 export function isBatchEvent(event: LogEvent): event is LogEvent<BatchEventData> {
   return events[event.type].about === 'batch'
 }
 
-/** Whether an event tells of a payment by a payment link. */
+/** Whether an event is about a payment by a payment link. */
 export function isLinkEvent(event: LogEvent): event is LogEvent<LinkEventData> {
   return event.type === 'payment_link_used'
 }
 
-/** Whether an event tells of a collection or a deposit. */
+/** Whether an event is about a collection or a deposit. */
 export function isTransactionEvent(event: LogEvent): event is LogEvent<TransactionEventData> {
   return events[event.type].about === 'transaction'
 }
@@ -381,7 +379,7 @@ const approvalMoves: ReadonlySet<EventType> = new Set([
   'deposit_cancelled',
 ])
 
-/** Whether an event tells of a change of what waits for approval: it came, was approved, or was let go. */
+/** Whether an event changes the list of things that wait for approval: added, approved, or removed. */
 export function isApprovalEvent(event: LogEvent): event is LogEvent<ApprovalEventData> {
   if (event.type === 'approval_given') return true
   if (!approvalMoves.has(event.type) || !('approval' in event.data)) return false

@@ -8,10 +8,10 @@ import type { Log } from '../telemetry/log.ts'
 import type { LogEvent } from './catalogue.ts'
 import { type Stream, createStream } from './stream.ts'
 
-/** A look at the log that failed is repeated after this time. */
+/** The pause after a failed read of the log. */
 export const eventRetryMs = 100
 
-/** Longest pause after a look at the log that failed; it doubles each time. */
+/** The longest pause after failed reads of the log; the pause doubles each time. */
 const eventRetryMaxMs = 2_000
 
 export interface Subscription {
@@ -22,31 +22,32 @@ export interface Subscription {
 }
 
 /**
- * The live side of the events log: replay and live are one loop over the same rows, so nothing is lost or
- * doubled.
+ * The live side of the event log. Replay and live reading are one loop over the same rows, so no event is
+ * lost or read twice.
  */
 export interface Feed {
   /**
-   * Where a reader begins: after its cursor, or without one after all that has happened by now, the `head`.
+   * Returns where a reader begins: after its cursor, or without a cursor after the newest event, the `head`.
    * @throws DomainError INVALID_INPUT where the cursor lies ahead of the log, or a restore lost its event
    */
   start(merchantId: number, cursor: bigint | null): Promise<{ after: bigint; head: bigint }>
   /**
-   * Every event after a position, in order, without end, also while the database is away. It is pulled: a
-   * slow reader waits in the log, not in memory.
+   * Yields every event after a position, in order, without end, also across outages of the database. The
+   * reader pulls: for a slow reader, events wait in the log, not in memory.
    */
   subscribe(subscription: Subscription): AsyncGenerator<LogEvent, void, void>
   /**
-   * Events of these merchants were numbered; `*` means any. A hint: what is missed comes with the next poll.
+   * Says that events of these merchants were numbered; `*` means any merchant. This is a hint: the next poll
+   * finds the events of a lost hint.
    */
   notify(merchants: string): void
   close(): void
 }
 
 /**
- * Opens the feed. One reader per merchant fills a ring that all its subscribers share. It serves every
- * merchant from one pool and one memory, which row-level security cannot divide: so it looks itself on whose
- * behalf a log is read.
+ * Opens the feed. One reader per merchant fills a ring buffer that all subscribers of the merchant share. The
+ * feed serves every merchant from one pool and one memory, which row-level security cannot divide: so the
+ * feed itself checks that a log is read on behalf of its own merchant.
  */
 export function openFeed(pool: Pool, log: Log): Feed {
   const streams = new Map<number, { stream: Stream; readers: number }>()
@@ -62,8 +63,9 @@ export function openFeed(pool: Pool, log: Log): Feed {
   }
 
   /**
-   * A database that does not answer ends no reader: it is asked again, less and less often.
-   * @returns nothing once the reader has left
+   * Reads a page, and retries with growing pauses while the database does not answer, so that an outage ends
+   * no reader.
+   * @returns an empty page once the reader has left
    */
   async function readPatiently({ merchantId, signal }: Subscription, after: bigint): Promise<LogEvent[]> {
     for (let pauseMs: number = eventRetryMs; ; pauseMs = Math.min(pauseMs * 2, eventRetryMaxMs)) {
@@ -135,7 +137,8 @@ export function openFeed(pool: Pool, log: Log): Feed {
     try {
       let cursor = after
       while (!signal.aborted) {
-        // Taken before reading: what comes between the read and the wait ends the wait at once.
+        // The version is taken before the read: an event that arrives between the read and the wait ends the
+        // wait at once.
         const version = stream.version()
         const page = stream.since(cursor) ?? (await readPatiently(subscription, cursor))
         for (const event of page) {

@@ -1,7 +1,8 @@
--- An event is added unnumbered and gets its position once; nothing else about it changes.
+-- Refuses every change of an event except one: an event is inserted without a position, and gets its position
+-- once.
 CREATE OR REPLACE FUNCTION guard_event() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  RAISE EXCEPTION 'event %: it happened, and never changes', OLD.id
+  RAISE EXCEPTION 'event %: an event cannot be changed', OLD.id
     USING ERRCODE = 'integrity_constraint_violation';
 END $$;
 

@@ -4,12 +4,12 @@ import type { Pool } from 'pg'
 import type { Log } from '../telemetry/log.ts'
 import { limits } from '../shared/limits.ts'
 
-/** Events are numbered at most this often. Choice: nobody notices, and every run is a commit. */
+/** The shortest pause between two runs. Choice: clients do not notice 20 ms, and every run costs a commit. */
 const eventPaceMs = 20
 
 /** Gives committed events their positions soon after the commit. */
 export interface Sequencer {
-  /** Something was committed: number it soon. Cheap; calls that come together share one run. */
+  /** Says that an event was committed. Cheap: calls that come together share one run. */
   notify(): void
   close(): Promise<void>
 }
@@ -19,8 +19,9 @@ const batchMax = 1_000
 const sequenceEvents = sqlFunction('sequence_events', { takes: { take: 'int' }, gives: 'int' })
 
 /**
- * Numbers events after each nudge, and once a poll interval for what another process left behind when it
- * died. Every process may run one: the database lets them take turns.
+ * Starts the sequencer. It numbers events after each `notify`, and once a poll interval, because a process
+ * that died may have left events without numbers. Every process may run one: a lock in the database lets one
+ * run at a time.
  */
 export function startSequencer(pool: Pool, log: Log): Sequencer {
   let running: Promise<void> | null = null
@@ -30,7 +31,7 @@ export function startSequencer(pool: Pool, log: Log): Sequencer {
 
   async function run(): Promise<void> {
     do {
-      // A first event is numbered at once; of many, those of one pace share a run and its commit.
+      // A first event is numbered at once; further events within 20 ms share one run and its commit.
       const early = begun + eventPaceMs - performance.now()
       if (early > 0 && !closed) await sleep(early)
       again = false

@@ -1,16 +1,16 @@
 import { limits } from '../shared/limits.ts'
 import type { LogEvent } from './catalogue.ts'
 
-/** Newest events of a merchant that a stream keeps at hand. */
+/** The number of newest events of a merchant that a stream keeps in memory. */
 export const eventRingMax = 1_000
 
-/** The recent end of one merchant's log, kept in memory for all its subscribers. */
+/** The newest part of one merchant's log, kept in memory for all its subscribers. */
 export interface Stream {
-  /** The log now ends at `head`: reads what is new, once, and wakes the subscribers. */
+  /** Reads the new events up to `head`, once, and notifies the subscribers. */
   advance(head: bigint): Promise<void>
-  /** Events after a position; null where memory does not reach back that far (read the table). */
+  /** Returns events after a position; null where memory does not reach back that far (read the table). */
   since(position: bigint): readonly LogEvent[] | null
-  /** Counts the changes; give it to `changed` to wait for the next one. */
+  /** Returns a counter of the changes; pass it to `changed` to wait for the next change. */
   version(): number
   /** Resolves when the version is no longer `version`, or when `signal` aborts. */
   changed(version: number, signal: AbortSignal): Promise<void>
@@ -25,8 +25,8 @@ export function createStream(readPage: (after: bigint) => Promise<LogEvent[]>): 
   const waiting = new Set<() => void>()
 
   async function catchUp(head: bigint): Promise<void> {
-    // The first look only notes where the log ends: what came before is read from the table by those who want
-    // it.
+    // The first read only records where the log ends: a reader that wants earlier events reads them from the
+    // table.
     if (tail === null) tail = head
     while (tail < head) {
       const page = await readPage(tail)
@@ -53,8 +53,8 @@ export function createStream(readPage: (after: bigint) => Promise<LogEvent[]>): 
       if (position >= tail) return []
       const first = ring[0]
       if (!first || first.position > position + 1n) return null
-      // Positions are dense but for the gap of a restore, behind which an event stands earlier than its
-      // number says.
+      // Positions have no gaps except after a restore; after such a gap an event stands earlier in the ring
+      // than its position suggests.
       let from = Math.min(ring.length, Number(position - first.position) + 1)
       while (from > 0 && (ring[from - 1]?.position ?? 0n) > position) from -= 1
       return ring.slice(from, from + limits.eventPageMax)

@@ -1,21 +1,21 @@
 import type { Provider } from '../shared/providers.ts'
 
 /**
- * Every job that is enqueued, and what it carries. SQL enqueues them by these names, in the transaction that
- * makes the work; what is to be done stands in the rows, so that a job that runs twice does nothing twice.
+ * The payload of every kind of job. SQL functions enqueue jobs by these names, in the transaction that makes
+ * the work. The work itself is stored in the rows, so a job that runs twice does nothing twice.
  */
 export interface JobPayloads {
-  /** Payouts of an operator are due (`enqueue_each`). */
+  /** Sends the due payouts of an operator (`enqueue_each`). */
   'payouts.send': { provider: Provider }
-  /** Recipients of batches are to be sent their money (`enqueue_batches`). */
+  /** Pays recipients of batches (`enqueue_batches`). */
   'batches.send': Record<string, never>
-  /** There may be something to send to an endpoint (`enqueue_each`). */
+  /** Sends waiting events to an endpoint (`enqueue_each`). */
   'webhooks.deliver': { endpointId: number }
-  /** A letter was written. */
+  /** Sends an e-mail that was written. */
   'mail.send': { mailId: string }
-  /** Somebody wants a new password (`request_password_reset`). */
+  /** Makes a password reset that a person requested (`request_password_reset`). */
   'members.reset-password': { email: string; merchantId: number | null }
 }
 
-/** Who does each job. The compiler refuses a missing row. */
+/** The function that does each job. The compiler refuses a missing one. */
 export type Tasks = { readonly [Name in keyof JobPayloads]: (payload: JobPayloads[Name]) => Promise<void> }

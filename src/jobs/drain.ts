@@ -2,57 +2,57 @@ import { limits } from '../shared/limits.ts'
 import type { Provider } from '../shared/providers.ts'
 import type { Leases } from './leases.ts'
 
-/** The work that is drained lane by lane; each kind has lanes of its own. */
+/** The queues that this process drains, by kind of work. */
 export interface Drains {
-  /** Payouts, a lane for each operator. Every process may drain one: each payout is taken once. */
+  /** Payouts: one queue for each operator. Every process may drain one: each payout is taken once. */
   payouts: Drain<Provider>
-  /** Recipients of batches, in one lane that one process at a time drains. */
+  /** Recipients of batches: one queue, which one process at a time drains. */
   batches: Drain<typeof bulkQueue>
-  /** Webhooks, a lane for each endpoint, by its id; one process at a time drains it. */
+  /** Webhooks: one queue for each endpoint, by its id; one process at a time drains it. */
   webhooks: Drain<number>
 }
 
-/** The lane of batches among the lanes that are held; the ids of webhook endpoints begin at 1. */
+/** The lease key of the batch queue; the ids of webhook endpoints begin at 1. */
 export const bulkQueue = 0
 
-/** The lanes of one kind of work that this process drains. */
+/** The queues of one kind of work that this process drains. */
 export interface Drain<Key> {
   /**
-   * Drains a lane until nothing is due and nothing under way. Where this process drains the lane already,
-   * that run looks once more; where another process holds it, nothing happens. No look begins once the
-   * service ends. What a process that dies has taken is found again by its rows.
-   * @param open begins a run; called again where the lane is held anew
+   * Drains a queue until nothing is due and nothing is under way. Where this process drains the queue
+   * already, that run looks once more; where another process has the lease, nothing happens. No look begins
+   * after the service begins to end. Work that a dead process had taken is found again in its rows.
+   * @param open begins a run; called again each time the lease is taken
    */
   run(key: Key, open: (run: Run) => Look): Promise<void>
-  /** How many lanes run here. */
+  /** The number of queues that run in this process. */
   readonly size: number
-  /** How many of them have a receiver that failed last time. */
+  /** The number of them with a receiver that failed last time. */
   readonly failing: number
 }
 
-/** Takes what is due and begins it. @returns true where the next look follows at once */
+/** Takes due work and begins it. @returns true where the next look follows at once */
 export type Look = () => Promise<boolean>
 
-/** One lane while this process holds it. */
+/** One queue while this process has its lease. */
 export interface Run {
-  /** The service ends, or another process may be at the lane. */
+  /** True if the service ends, or this process lost the lease. */
   readonly isOver: boolean
-  /** Aborts a moment after the service began to end: what is under way is given up. */
+  /** Aborts a moment after the service began to end: work that is still under way is given up. */
   readonly stop: AbortSignal
-  /** How much of what this run began has not ended. */
+  /** The number of works that this run began and that have not ended. */
   readonly underWay: number
-  /** The receiver of the lane failed last time. */
+  /** Whether the receiver of the queue failed last time. */
   isFailing: boolean
   /**
-   * Counts `work`, which never throws, as under way. The run looks again when the last of it has ended.
-   * @param onEnd called at the end of any other
+   * Counts `work`, which must never throw, as under way. The run looks again when the last work has ended.
+   * @param onEnd called at the end of each work but the last
    */
   begin(work: Promise<unknown>, onEnd?: () => void): void
-  /** Looks again, at once or after a pause; the first look ends all pauses. */
+  /** Makes the run look again, at once or after a pause; the first look ends all pauses. */
   notify(afterMs?: number): void
 }
 
-/** Holds a lane against other processes during `work`. */
+/** Takes a lease against other processes during `work`. */
 type TakeLease<Key> = (key: Key, work: (lost: AbortSignal) => Promise<void>) => Promise<unknown>
 
 /** @param ending aborted when the service begins to end; every run ends with it */
@@ -106,7 +106,7 @@ function openRun(ending: AbortSignal, stop: AbortSignal) {
   let resume = () => {}
   let pause: NodeJS.Timeout | undefined
   const opened = {
-    /** Something was added since the last look. */
+    /** True if work was added since the last look. */
     again: false,
     isFailing: false,
     underWay: 0,
@@ -140,7 +140,7 @@ function openRun(ending: AbortSignal, stop: AbortSignal) {
       try {
         do {
           opened.again = false
-          // A wake during the look counts too.
+          // A `notify` during the look counts too.
           if (!opened.isOver && (await look())) opened.again = true
           const waits = !opened.again && opened.underWay > 0 && !opened.isOver
           if (waits) await new Promise<void>((resolve) => (resume = resolve))

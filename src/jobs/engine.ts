@@ -8,35 +8,36 @@ import type { Log } from '../telemetry/log.ts'
 import type { Tasks } from './catalogue.ts'
 import { showAlive } from './liveness.ts'
 
-/** Behind the notification that wakes it. */
+/** The poll interval, for notifications that were lost. */
 const pollMs = 1_000
 /** Choice: loading the library takes 90 ms of the processor, and the first requests need none of it. */
 const beginAfterMs = 200
 const restartMs = { first: 200, max: 5_000 }
-/** What does not end by then is left to itself. */
+/** The longest wait for sessions and locks to end; after it they are abandoned. */
 const endMaxMs = 2_000
 
 export interface JobEngine {
-  /** False while it has stopped by itself and is not up again. */
+  /** False while the engine has stopped by itself and is not running again. */
   healthy(): boolean
-  /** No further job begins; resolves when those under way have ended, within `limits.drainMs`. */
+  /** Begins no further job; resolves when the running jobs have ended, within `limits.drainMs`. */
   close(): Promise<void>
 }
 
 export interface EngineOptions {
   connection: pg.ClientConfig
   role: string
-  /** The jobs that it runs; others are left to other engines. */
+  /** The jobs that this engine runs; other engines run the others. */
   tasks: Partial<Tasks>
   jobsAtOnce: number
-  /** One session listens, one shows that the engine lives; the others are opened when they are needed. */
+  /** One session listens, and one shows that the engine is alive; the others open when needed. */
   sessionsMax: number
   log: Log
 }
 
 /**
- * Runs jobs (graphile-worker): what transactions enqueued, on whichever node takes it first. Begins a moment
- * later; where it stops by itself, after the loss of its connections for instance, it is started again.
+ * Runs the jobs that transactions enqueued (graphile-worker), each on the first node that takes it. The
+ * engine begins a moment later. Where it stops by itself, for instance after the loss of its connections, it
+ * starts again.
  */
 export function startEngine(options: EngineOptions): JobEngine {
   const { log } = options
@@ -74,8 +75,8 @@ export function startEngine(options: EngineOptions): JobEngine {
 }
 
 /**
- * Runs until it is told to end, or ends by itself. Its sessions are its own: what it holds where it never
- * comes to its end is missing from no other run.
+ * Runs one engine until `closing` aborts or the engine ends by itself. Each run has a pool of its own:
+ * sessions that a run never gives back are then not missing in the next run.
  */
 async function runOnce(options: EngineOptions, closing: AbortSignal, onUp: () => void): Promise<void> {
   const { connection, role, sessionsMax, log } = options
@@ -104,7 +105,7 @@ async function runOn(
   events.on('pool:create', ({ workerPool }: { workerPool: WorkerPool }) => {
     alive.push(showAlive(pool, workerPool.id, log))
   })
-  // By itself: the end of a job could not be noted, for instance.
+  // The library stopped by itself, for instance because it could not record the end of a job.
   events.on('pool:gracefulShutdown', () => {
     if (!closing.aborted) broken.abort()
   })
@@ -133,7 +134,7 @@ async function runOn(
     const over = AbortSignal.any([closing, broken.signal])
     over.addEventListener('abort', stop, { once: true })
     if (over.aborted) stop()
-    // One that broke may wait long for its own end; jobs of its that run on do nothing twice.
+    // A broken engine may wait long for its own end; its jobs that still run do nothing twice.
     const gone = new Promise((resolve) => broken.signal.addEventListener('abort', resolve, { once: true }))
     await Promise.race([runner.promise, gone.then(() => sleep(endMaxMs, undefined, { ref: false }))])
   } finally {
@@ -142,13 +143,17 @@ async function runOn(
   }
 }
 
-/** How the library begins to warn of fewer sessions than jobs. Meant so: jobs have their own. */
+/**
+ * The beginning of the library's warning about fewer sessions than jobs. This is intended: jobs have sessions
+ * of their own.
+ */
 const fewSessions = 'WARNING: having maxPoolSize'
 
 /**
- * What the library says of its work is for whoever looks for a fault; at the end it complains of the end.
- * @param onBroken it could not fetch: it keeps for good how its first look at its tables failed
- *   (`taskIdentifiers.js` of 0.18.0), so only a new one goes on for certain
+ * Makes the library's logger. The library's messages about its work are logged at level debug, for fault
+ * finding; when the service ends, all of them are.
+ * @param onBroken called when the library could not fetch jobs: the library keeps the failure of its first
+ * read of its tables for ever (`taskIdentifiers.js` of 0.18.0), so only a new engine works for certain
  */
 function openLogger(log: Log, closing: AbortSignal, onBroken: () => void): LogFunctionFactory {
   return () => (level, message, meta) => {
@@ -160,8 +165,9 @@ function openLogger(log: Log, closing: AbortSignal, onBroken: () => void): LogFu
 }
 
 /**
- * The library gives the session on which it listens back twice where that breaks while it ends (`main.js` of
- * 0.18.0), and nobody waits for the second time: its refusal would end the process.
+ * Makes a second release of one session harmless. The library releases its listening session twice where that
+ * session breaks while the engine ends (`main.js` of 0.18.0). The pool throws at the second release, no code
+ * catches that, and the process would end.
  */
 function takeBackOnce(pool: pg.Pool): pg.Pool {
   const connect = pool.connect.bind(pool)

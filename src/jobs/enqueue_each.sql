@@ -1,6 +1,6 @@
--- Enqueues a job of this task for each value, in the caller's transaction, where no job of it waits for its
--- turn already: one that runs may have looked before. One that failed waits no longer. The job finds its
--- value under `name` in its payload. @returns how many were enqueued
+-- Enqueues a job of this task for each value, in the caller's transaction, unless such a job waits already. A
+-- running job does not count, because it may have looked for work before; a failed job does not count either.
+-- The job finds its value under `name` in its payload. @returns how many were enqueued
 CREATE OR REPLACE FUNCTION enqueue_each(task text, name text, these anyarray) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
@@ -11,7 +11,7 @@ DECLARE
     WHERE NOT EXISTS (
       SELECT FROM graphile_worker._private_jobs j
       WHERE j.key = task || ':' || one AND j.is_available AND j.run_at <= now())
-    -- In one order, so that two that enqueue at once wait for each other at most.
+    -- One order for all callers, so that two callers that enqueue at once cannot deadlock.
     ORDER BY one);
 BEGIN
   IF cardinality(specs) > 0 THEN PERFORM graphile_worker.add_jobs(specs); END IF;

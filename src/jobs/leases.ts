@@ -3,21 +3,24 @@ import type { Log } from '../telemetry/log.ts'
 import { locks } from '../database/locks.ts'
 
 /**
- * Which lanes this process is at: of all processes one at most is at a lane. One session of this process
- * holds a lock for each; PostgreSQL lets them go the moment that the process is gone.
+ * The leases of this process: of all processes, at most one has the lease of a queue. One session of this
+ * process holds an advisory lock for each lease; PostgreSQL releases them when the process dies.
  */
 export interface Leases {
-  /** For the statements of lanes, so that receivers that hang never keep the sessions of others. */
+  /**
+   * The pool for the statements of these queues, so that receivers that hang never block the sessions of
+   * others.
+   */
   readonly pool: pg.Pool
   /**
-   * Runs `work` while the lane is held; nothing where somebody else is at it.
-   * @param work with a signal that aborts where the lane is held no longer
+   * Runs `work` under the lease; does nothing where another process has the lease.
+   * @param work gets a signal that aborts when the lease is lost
    */
   during<T>(key: number, work: (lost: AbortSignal) => Promise<T>): Promise<T | undefined>
   close(): Promise<void>
 }
 
-/** @param pool its sessions are closed with the holds */
+/** @param pool its sessions are closed with the leases */
 export function openLeases(pool: pg.Pool, log: Log): Leases {
   let session: Promise<LeaseSession> | null = null
 
@@ -28,12 +31,12 @@ export function openLeases(pool: pg.Pool, log: Log): Leases {
       if (lost.signal.aborted) return
       lost.abort()
       session = null
-      // Ends the session, and its locks with it.
+      // Ends the session, and so releases its locks.
       client.release(true)
     }
     client.once('end', end)
     client.once('error', (error) => {
-      log.warn({ err: error }, 'the session that holds the lanes is lost; they begin again')
+      log.warn({ err: error }, 'the session that holds the queue leases is lost; the queues start again')
       end()
     })
     let asked: Promise<unknown> = Promise.resolve()
@@ -68,7 +71,7 @@ export function openLeases(pool: pg.Pool, log: Log): Leases {
       try {
         return await work(lost)
       } finally {
-        // A lock that cannot be given back goes with its session.
+        // A lock that cannot be released ends with its session.
         const values = [locks.webhookCalls, key]
         await ask({
           name: 'end_lease',
@@ -88,6 +91,6 @@ export function openLeases(pool: pg.Pool, log: Log): Leases {
 interface LeaseSession {
   lost: AbortSignal
   end: () => void
-  /** In turns: a session is asked one thing at a time. */
+  /** Sends one statement after the other: a session runs one at a time. */
   ask: (query: pg.QueryConfig) => Promise<pg.QueryResult<{ taken: boolean }>>
 }

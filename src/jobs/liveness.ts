@@ -6,8 +6,8 @@ import { locks } from '../database/locks.ts'
 const retryMs = 200
 
 /**
- * Shows that an engine lives: a session of its own holds a lock that bears its id, and PostgreSQL lets it go
- * the moment that the process is gone. Taken again after a connection that was lost.
+ * Shows that an engine is alive: a session of its own holds an advisory lock on the engine's id, and
+ * PostgreSQL releases the lock when the process dies. After a lost connection the lock is taken again.
  */
 export function showAlive(pool: pg.Pool, engineId: string, log: Log): { close(): Promise<void> } {
   const closing = new AbortController()
@@ -32,11 +32,11 @@ async function keepHolding(pool: pg.Pool, engineId: string, log: Log, closing: A
         await client.query('SELECT pg_advisory_lock($1, hashtext($2))', [locks.jobEngine, engineId])
         if (!closing.aborted) await over.promise
       } finally {
-        // Ends the session, and the lock with it.
+        // Ends the session, and so releases the lock.
         client.release(true)
       }
     } catch (error) {
-      log.warn({ err: error }, 'the job engine cannot show that it lives; trying again')
+      log.warn({ err: error }, 'the job engine cannot take its liveness lock; trying again')
     }
     await sleep(retryMs, undefined, { signal: closing }).catch(() => {})
   }

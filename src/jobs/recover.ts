@@ -1,4 +1,4 @@
 import { sqlFunction } from '../database/sql-function.ts'
 
-/** Gives the jobs of engines that are gone to those that live. @returns how many engines were gone */
+/** Gives the jobs of dead engines to living ones. @returns how many engines were dead */
 export const recoverJobs = sqlFunction('recover_jobs', { takes: {}, gives: 'int' })

@@ -1,6 +1,6 @@
--- Takes back the jobs of engines that are gone: each holds the session lock (72707375, hash of its id) while
--- it lives, and a moment passes before a new one has it. What is used up and nobody runs goes: what is left
--- to do stands in our rows. @returns how many engines were gone
+-- Unlocks the jobs of dead engines. Each engine holds the session lock (72707375, hash of its id) while it is
+-- alive; a new engine takes its lock within a moment. Also deletes jobs that have used all their attempts:
+-- the remaining work is stored in our rows. @returns how many engines were dead
 CREATE OR REPLACE FUNCTION recover_jobs() RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE

@@ -2,14 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { limits } from '../shared/limits.ts'
 import type { Log } from '../telemetry/log.ts'
 
-/**
- * Work that is done again and again. What there is to do stands in the database, so a missed run loses
- * nothing.
- */
+/** A job that runs again and again. The database stores the work to do, so a missed run loses nothing. */
 export interface Job {
   name: string
   everyMs: number
-  /** @returns true where there is more to do at once */
+  /** @returns true where more work is due at once */
   run(): Promise<boolean>
 }
 
@@ -18,7 +15,7 @@ export interface Schedule {
   notify(name: string): void
   /** False where a run takes far longer than its pause. */
   healthy(): boolean
-  /** No further run begins; resolves when those under way have ended. */
+  /** Begins no further run; resolves when the running ones have ended. */
   close(): Promise<void>
 }
 
@@ -53,7 +50,7 @@ function startLoop(job: Job, log: Log) {
       begun = performance.now()
       try {
         const more = await job.run()
-        // Woken meanwhile counts too: read `again` only now.
+        // A `notify` during the run counts too, so read `again` only after the run.
         again ||= more
       } catch (error) {
         log.error({ err: error, job: job.name }, 'a job failed; it will run again')
@@ -81,7 +78,7 @@ function startLoop(job: Job, log: Log) {
     async close() {
       closed = true
       clearTimeout(timer)
-      // A long reading may be cut off: what a job must not lose stands in the database.
+      // A long read may be cut off: the database stores all work that must not be lost.
       await Promise.race([running, sleep(limits.drainOperatorsMs, undefined, { ref: false })])
     },
   }

@@ -6,17 +6,17 @@ import { act, operatorOf, sendAgain, logLines } from './send.ts'
 import { claimSend, exchangeRecorder } from './store.ts'
 import type { RequestServices } from './subjects.ts'
 
-/** What asking about a request led to. */
+/** The result of asking an operator about a request. */
 export interface Checked {
-  /** Of what the request is for. */
+  /** The status of the request's subject (transaction, payout or recipient). */
   status: string
   /** Whether the operator answered. */
   reached: boolean
 }
 
 /**
- * Asks the operator about a request that the caller has claimed, and does what its answer means
- * (`decide.ts`). What provably never left is not asked about: it is sent, or given up.
+ * Asks the operator about a request that the caller has claimed, and carries out the decision on the answer
+ * (`decide.ts`). A request that provably never left is not asked about: the service sends it, or gives it up.
  */
 export async function checkRequest(services: RequestServices, request: OpenRequest): Promise<Checked> {
   const { kind, handle, state, subject } = request
@@ -41,7 +41,7 @@ export async function checkRequest(services: RequestServices, request: OpenReque
   return { status: status ?? request.status, reached }
 }
 
-/** @returns `status`: null where what the request is for was not touched */
+/** @returns `status`: null where the step did not touch the subject of the request */
 async function carryOut(
   services: RequestServices,
   request: OpenRequest,
@@ -54,7 +54,8 @@ async function carryOut(
     return { status: sent.status, reached: reached || sent.reached }
   }
   if (action.do === 'give up') {
-    // Also giving up takes the right to send: whoever lost it knows nothing any more.
+    // Giving up takes the right to send, too: a caller that lost the right knows an old state, and must not
+    // end the request.
     const attempt = await claimSend(services.database.pool, request, { givesUp: true })
     if (attempt === null) return carryOut(services, request, action.otherwise)
     const { refusal } = action

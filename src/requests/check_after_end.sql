@@ -1,6 +1,7 @@
--- When a request that ended at `at` is asked about again; null asks no more. A callback that came meanwhile
--- and claims something else than was answered has its own question. What was paid may be taken back: some
--- operators tell that only when they are asked. The planner makes it a part of the statement that asks.
+-- Returns when the service asks again about a request that ended at `at`; null: never again. Where a callback
+-- came meanwhile and claims another outcome than the answer, the callback's own question stays due. An
+-- operator may take paid money back, and some operators report that only when they are asked. The planner
+-- inlines this function into the calling statement.
 CREATE OR REPLACE FUNCTION check_after_end(
   is_paid boolean, due timestamptz, claimed text, at timestamptz, watch_ms bigint
 ) RETURNS timestamptz

@@ -1,6 +1,6 @@
--- Takes requests that are to be asked about, each with what it is for: those of an operator that are due,
--- oldest first; or, where `only_transaction` is given, the open one of that transaction. For `pause_ms` no
--- other caller takes them. A caller that dies leaves them due again after `fence_ms`.
+-- Claims requests that the service will ask their operators about, each with its subject: the due requests of
+-- one operator, oldest first; or, where `only_transaction` is given, the open request of that transaction.
+-- For `pause_ms` no other caller can claim them. Where the caller dies, they are due again after `fence_ms`.
 CREATE OR REPLACE FUNCTION claim_requests(
   only_provider provider, only_transaction bigint, take int, pause_ms bigint, fence_ms bigint
 ) RETURNS TABLE (

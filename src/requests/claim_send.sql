@@ -1,12 +1,13 @@
--- The fence: gives the right to send a request once more, to one caller, and only after the time in which an
--- earlier send may still arrive. Without it two nodes that both see "no record" would both send. While
--- payments out are halted nobody sends a disbursement, nor one of a batch of which enough are under way.
--- What an orphan of the operator has (`operator_orphan`) is neither sent nor given up: it becomes `accepted`,
--- so that it is only asked about.
--- `known_attempt` is the attempt that the caller knows of, `known_at` when it came to know. With `gives_up`
--- the right is taken so that nobody sends: also while payments out are halted, but not of a disbursement
--- while a restore waits to be accepted, because it may have been sent after the backup.
--- Returns the number of this attempt; null where another caller has the right, or nobody now.
+-- The fence: gives one caller the right to send a request once more, and only after the time in which an
+-- earlier send may still arrive. Without the fence, two nodes that both see "no record" would both send.
+-- While payments out are halted, no disbursement is sent; while a batch has enough calls under way, no
+-- further request of that batch is sent. A request that matches an orphan of the operator (`operator_orphan`)
+-- is neither sent nor given up: it becomes `accepted`, so that the service only asks about it.
+-- `known_attempt` is the attempt that the caller knows, `known_at` the time from which it knows it. With
+-- `gives_up` the caller takes the right in order to end the request unsent: that is allowed while payments
+-- out are halted, but not for a disbursement while a restore waits to be accepted, because the disbursement
+-- may have been sent after the backup. Returns the number of this attempt; null where another caller has the
+-- right, or no caller may send now.
 CREATE OR REPLACE FUNCTION claim_send(
   of_request bigint, known_attempt int, known_at timestamptz, gives_up boolean, fence_ms bigint,
   call_ms bigint, batch_max int
@@ -20,7 +21,7 @@ BEGIN
   SET state = CASE WHEN orphan.found THEN 'accepted' ELSE 'sending' END::operator_request_state,
     attempt = attempt + 1, fence_until = now() + fence_ms * interval '1 millisecond',
     accepted_at = CASE WHEN orphan.found THEN service_now() END,
-    -- What an earlier send met says nothing of this one.
+    -- Why an earlier send was rejected says nothing about this send.
     handle = handle - 'rejectedReason',
     next_check_at = CASE WHEN orphan.found THEN date_trunc('milliseconds', service_now())
       ELSE next_check_at END
@@ -33,7 +34,7 @@ BEGIN
     AND (kind = 'collect' OR CASE WHEN gives_up
       THEN NOT EXISTS (SELECT FROM installation i WHERE i.restored_at IS NOT NULL)
       ELSE NOT EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS NULL) END)
-    -- What people approved does not begin while its merchant owes money, as a payout does not.
+    -- An approved deposit does not begin while its merchant owes money; a payout does not either.
     AND (state <> 'unsent' OR gives_up OR NOT EXISTS (
       SELECT FROM deposit_approval a JOIN merchant_balance b ON b.merchant_id = a.merchant_id
       WHERE a.transaction_id = r.transaction_id AND b.receivable > 0))

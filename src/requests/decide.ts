@@ -21,26 +21,27 @@ import type { RequestRecord } from './store.ts'
 import type { SubjectRules } from './subjects.ts'
 
 /**
- * Somebody is called about a disbursement that its operator gives no account of for so long, or that is out
- * of reach, and at each question from then on: one an hour at most. Choice: it never fails by its age, for
- * it may have been paid, and its money stays set aside; only the operator's word ends it.
+ * The age at which a disbursement that its operator gives no account of, or cannot be asked about, raises an
+ * alarm, at each question (one an hour at most). Choice: it never fails by its age, because it may have been
+ * paid. Its money stays set aside; only the operator's answer ends it.
  */
 const disbursementAlarmMs = 24 * 3_600_000
 
-// What an operator's answer means for a request: pure, so that every case can be tested in a table.
+// This file decides the meaning of an operator's answer. Its functions are pure, so that a table can test
+// every case.
 
-/** What a decision depends on, beside the operator's answer. */
+/** The facts that a decision depends on, beside the operator's answer. */
 export interface DecisionInput {
   request: OpenRequest
   rules: SubjectRules
   operator: Pick<DriverCapabilities, 'callbacks' | 'createIsIdempotent' | 'disburseIsSynchronous'>
   /** The service's time. */
   now: Date
-  /** From 0 to 1; spreads questions that would all be asked at one moment. */
+  /** From 0 to 1; spreads questions that would otherwise all be asked at one moment. */
   random: number
 }
 
-/** Writes down what was learnt, and when the operator is asked next. */
+/** Records the result, and when the operator is asked next. */
 export type RecordAction = { do: 'note' } & Pick<
   RequestRecord,
   'state' | 'handle' | 'nextCheckMs' | 'paymentUrl'
@@ -50,25 +51,25 @@ export type RecordAction = { do: 'note' } & Pick<
 export type Step =
   | { do: 'nothing' }
   | RecordAction
-  /** Says when a request that is settled is asked about again. */
+  /** Sets when a settled request is asked about again. */
   | { do: 'watch'; nextMs: number | null }
-  /** The operator gave back what was paid. */
+  /** Reverses the payment: the operator took the money back. */
   | { do: 'reverse'; evidence: Evidence }
-  /** Nobody confirmed it in time. */
+  /** Expires the subject: its payer did not confirm it in time. */
   | { do: 'expire'; expiry: Expiry }
-  /** Brings an outcome; then `ifPaid` or `ifNot`, by what stands afterwards. */
+  /** Applies an outcome; then does `ifPaid` or `ifNot`, by the status afterwards. */
   | { do: 'settle'; finalOutcome: FinalOutcome; ifPaid?: Step; ifNot?: Step }
 
 /**
- * What is done next. Sending again and giving up need the right to send: where another caller has it, or an
- * earlier send may still arrive, `otherwise` is done instead.
+ * The next action. Sending again and giving up need the right to send: where another caller has the right, or
+ * an earlier send may still arrive, the service does `otherwise` instead.
  */
 export type Action =
   | Step
   | { do: 'resend'; otherwise: Decision<Step> }
   | { do: 'give up'; refusal: Pick<Refusal, 'reason' | 'code' | 'message'>; otherwise: Decision<Step> }
 
-/** A line for the log; whoever carries the decision out adds what the request is about. */
+/** One log line; the caller that carries the decision out adds the origin of the request. */
 export interface LogLine {
   level: 'info' | 'warn' | 'error'
   words: string
@@ -77,12 +78,12 @@ export interface LogLine {
 
 export interface Decision<Of = Action> {
   action: Of
-  /** Whether the operator answered, or may have. */
+  /** True if the operator answered, or may have the request. */
   reached: boolean
   log: readonly LogLine[]
 }
 
-/** Decides what the answer to a send means. An answer that does not come is never a failure. */
+/** Decides the meaning of the answer to a send. A missing answer is never a failure. */
 export function decideSent(known: DecisionInput, outcome: InitiateOutcome): Decision<Step> {
   const { request } = known
   switch (outcome.kind) {
@@ -106,9 +107,9 @@ export function decideSent(known: DecisionInput, outcome: InitiateOutcome): Deci
 }
 
 /**
- * Decides what the answer to a question means. The operator is asked before anything expires; while it is out
- * of reach nothing changes.
- * @param outcome null where nothing was asked, because the request provably never left
+ * Decides the meaning of the answer to a question. The operator is asked before a subject expires; while the
+ * operator is out of reach, nothing changes.
+ * @param outcome null where the service asked nothing, because the request provably never left
  */
 export function decideAsked(known: DecisionInput, outcome: QueryOutcome | null): Decision {
   if (outcome === null) return decideUnsent(known)
@@ -117,11 +118,11 @@ export function decideAsked(known: DecisionInput, outcome: QueryOutcome | null):
   return { action, reached, log: [...contradictions(known.request, outcome), ...log] }
 }
 
-/** What provably never left: sent until nobody waits for it any more, then it failed. */
+/** Decides on a request that provably never left: the service sends it, or gives it up after its time. */
 function decideUnsent(known: DecisionInput): Decision {
   const { request, random } = known
   if (waitedEnough(known)) return giveUp(request, decided({ do: 'nothing' }, [], false))
-  // Of a batch others may have their turn; theirs comes soon.
+  // Other requests of the batch may be under way; this request gets its turn soon.
   const otherwise =
     request.subject === 'recipient'
       ? record(null, { nextCheckMs: nextUnknownCheckMs(request.checkCount, random) })
@@ -137,8 +138,8 @@ function decideOpen(known: DecisionInput, outcome: QueryOutcome): Decision {
       return decided({ do: 'settle', finalOutcome, ifNot: askNoMore }, log)
     }
     case 'reversed': {
-      // Paid and taken back before anybody asked: both happened, in this order. They are two commits: until
-      // the second, which asks no more, it is due.
+      // The operator took the money back before any question. Both steps are recorded, in this order, in two
+      // commits: until the second commit, which ends the questions, the request is due.
       const { finalOutcome, log } = paid(known, 'query', outcome.evidence)
       const ifPaid = { do: 'reverse', evidence: outcome.evidence } as const
       return decided(
@@ -161,7 +162,7 @@ function decideOpen(known: DecisionInput, outcome: QueryOutcome): Decision {
   }
 }
 
-/** The operator has no record. Where an answer ever said that it had one, it is not sent again. */
+/** Decides on a request that the operator has no record of. An accepted request is not sent again. */
 function decideAbsent(known: DecisionInput, absent: Extract<QueryOutcome, { kind: 'absent' }>): Decision {
   const { request, rules, operator } = known
   const otherwise = keepAsking(known, absent)
@@ -169,13 +170,13 @@ function decideAbsent(known: DecisionInput, absent: Extract<QueryOutcome, { kind
     const words = 'the operator lost a request that it had accepted'
     return { ...otherwise, log: [{ level: 'warn', words, facts: {} }, ...otherwise.log] }
   }
-  // Its last send was turned away, and nothing is known of any other: it never left.
+  // The operator rejected the last send, and has no record of any other: the request never left.
   if (request.rejectedReason && waitedEnough(known)) return giveUp(request, otherwise)
   const isYoung = request.ageMs < rules.resendAbsentForMs
   return isYoung && operator.createIsIdempotent ? decided({ do: 'resend', otherwise }) : otherwise
 }
 
-/** Nothing was learnt: also a callback about what is over waits until the operator can be asked. */
+/** Decides on a question without an answer. A callback about an ended request waits too. */
 function decideUnreachable(
   known: DecisionInput,
   { cause, retryAfterMs }: Extract<QueryOutcome, { kind: 'unreachable' }>,
@@ -184,24 +185,26 @@ function decideUnreachable(
   const { request, random } = known
   const pause = log.length > 0 ? regularMs(known, 'absent') : nextUnknownCheckMs(request.checkCount, random)
   const action = record(null, { nextCheckMs: Math.max(retryAfterMs ?? 0, pause) })
-  // The operator answered: the payment is open until an answer names an amount that can be read.
+  // The operator answered with an unreadable amount: the payment stays open until an answer names a readable
+  // one.
   return decided(action, log, cause === 'unreadable_amount')
 }
 
 /**
- * What was paid may be taken back: only that moves it. Any other answer leaves it as it stands, and is asked
- * for again on a sparse schedule where the operator tells nothing by itself, or told just this.
+ * Decides on a settled request: only the answer `reversed` changes it. After any other answer the service
+ * asks again on a sparse schedule where the operator does not report reversals, or where it reported one.
  */
 function decideWatched({ request, operator, random }: DecisionInput, outcome: QueryOutcome): Decision<Step> {
   if (outcome.kind === 'reversed') return decided({ do: 'reverse', evidence: outcome.evidence })
   const reached = outcome.kind !== 'unreachable'
   const isDisowned = outcome.kind === 'refused' || outcome.kind === 'absent'
   const words = 'the operator disowns a payment'
-  // As of the claim, just before the question: the answer may have taken long to arrive.
+  // The times are as of the claim, just before the question, because the answer may have taken long to
+  // arrive.
   const sincePaidMs = request.sinceSettledMs
   const sinceNotifiedMs = request.claimed === 'reversed' ? request.sinceNotifiedMs : null
   const sinceMs = Math.min(sincePaidMs, sinceNotifiedMs ?? sincePaidMs)
-  // Only an answer ends the watch: what was taken back while it was out of reach would be lost.
+  // Only an answer ends the watch: otherwise a reversal during an outage would be missed.
   const nextMs = reached
     ? nextReversalCheckMs(reportsReversals(request, operator), sinceMs)
     : nextUnknownCheckMs(request.checkCount, random)
@@ -209,7 +212,10 @@ function decideWatched({ request, operator, random }: DecisionInput, outcome: Qu
   return decided({ do: 'watch', nextMs }, log, reached)
 }
 
-/** Not decided yet: expires when its time is over (it was asked just now), else is asked again later. */
+/**
+ * Decides on an open request: it expires if its time is over (it was asked about just now), or is asked again
+ * later.
+ */
 function keepAsking(
   known: DecisionInput,
   outcome: Extract<QueryOutcome, { kind: 'pending' | 'absent' }>,
@@ -219,7 +225,7 @@ function keepAsking(
   if (leftMs <= 0 && rules.states.canMove(request.status, 'expired'))
     return decided({ do: 'expire', expiry: { status: 'expired', source: 'service' } })
   const log = outcome.kind === 'absent' ? alarmWhereOwed(known, outcome.kind) : []
-  // What never ends has no end to keep the last question for.
+  // A subject that never expires has no end for which to save the last question.
   const before = request.leftMs === null ? undefined : request.handle.pollsLeft
   const pollsLeft = before === undefined ? undefined : Math.max(0, before - 1)
   const regular = regularMs(known, outcome.kind)
@@ -236,7 +242,7 @@ function keepAsking(
   return decided(action, log)
 }
 
-/** The operator has the request: its customer is asked, or the money is on its way. */
+/** Records that the operator has the request: its customer is asked, or the money is on its way. */
 function recordAccepted(
   known: DecisionInput,
   outcome: Extract<InitiateOutcome, { kind: 'accepted' }>,
@@ -251,19 +257,19 @@ function recordAccepted(
   return record('accepted', {
     handle: { ...outcome.handle, pollsLeft: pollLimit },
     paymentUrl: action.type === 'redirect' ? action.url : null,
-    // A duplicate was executed before: only a question tells what became of it.
+    // The operator has executed a duplicate before: only a question tells the outcome.
     nextCheckMs: outcome.duplicate ? 0 : next,
   })
 }
 
-/** The send is refused. It ends nothing where it was sent again meanwhile: the operator may have that one. */
+/** Applies a refusal to one send. It ends nothing where a later send exists: the operator may have that. */
 function refuseSend({ attempt }: OpenRequest, refusal: Refusal): Step {
   return { do: 'settle', finalOutcome: { status: 'failed', source: 'initiate', refusal, attempt } }
 }
 
 /**
- * Proof that nothing left holds for this attempt; an earlier one may have. What an empty float turned away
- * after the operator had no record of it never left at all.
+ * Decides on a send that provably did not leave. The proof holds for this attempt only; an earlier attempt
+ * may have left. Where the float was empty and the operator had no record before, no attempt left at all.
  */
 function decideNotSent(known: DecisionInput, { retryAfterMs, refusal }: NotSent): Decision<Step> {
   const { request, rules, random } = known
@@ -279,12 +285,12 @@ function decideNotSent(known: DecisionInput, { retryAfterMs, refusal }: NotSent)
   const soon = retryAfterMs ?? nextUnknownCheckMs(request.checkCount, random)
   const pause = Math.min(soon, limits.resendForMs)
   if (!nothingLeft(request)) return decided(record('doubt', { nextCheckMs: pause }), [], false)
-  // It is given up on time.
+  // The next check is no later than the time to give the request up.
   const leftMs = Math.max(0, unsentForMs(known) - request.ageMs)
   return decided(record('unsent', { nextCheckMs: Math.min(pause, leftMs) }), [], false)
 }
 
-/** The operator paid, or was paid: its word, and when it is asked whether it took that back. */
+/** Returns the outcome of a payment, and when the operator is asked whether it took the money back. */
 function paid(
   { request, operator }: DecisionInput,
   source: 'initiate' | 'query',
@@ -298,13 +304,13 @@ function paid(
   return { finalOutcome, log: [{ level: 'error', words, facts: { asked: amount, evidence } }] }
 }
 
-/** The excess of a collection waits for a person: `npm run admin -- excess list`. */
+/** The excess of a collection waits for a decision of the platform: `npm run admin -- excess list`. */
 const saysMore = {
   collect: 'alarm: an operator says that more was paid than asked',
   disburse: 'alarm: an operator paid out too much',
 } as const satisfies Record<OpenRequest['kind'], string>
 
-/** What never left failed, for the reason that its operator gave, if it gave one. */
+/** Gives up a request that never left; the reason is the operator's, if the operator gave one. */
 function giveUp({ rejectedReason }: OpenRequest, otherwise: Decision<Step>): Decision {
   const refusal = rejectedReason
     ? { reason: rejectedReason, code: 'not_sent' }
@@ -316,7 +322,7 @@ function giveUp({ rejectedReason }: OpenRequest, otherwise: Decision<Step>): Dec
   return decided({ do: 'give up', refusal, otherwise }, [], otherwise.reached)
 }
 
-/** The operator's answer counts; that its callback said otherwise is worth a look. */
+/** Returns a warning where the operator's callback claimed another final outcome; the answer counts. */
 function contradictions({ claimed }: OpenRequest, outcome: QueryOutcome): LogLine[] {
   const isFinal = outcome.kind === 'settled' || outcome.kind === 'refused'
   if (claimed === null || claimed === 'pending' || !isFinal || claimed === outcome.kind) return []
@@ -325,8 +331,8 @@ function contradictions({ claimed }: OpenRequest, outcome: QueryOutcome): LogLin
 }
 
 /**
- * Calls somebody, each time it is asked, about a disbursement that its operator gives no account of for
- * `disbursementAlarmMs`: no question ends that, and its money stays set aside.
+ * Returns an alarm, at each question, about a disbursement that its operator gives no account of for
+ * `disbursementAlarmMs`: no question ends it, and its money stays set aside.
  */
 function alarmWhereOwed({ request, rules }: DecisionInput, answered: string): LogLine[] {
   const isOpen = request.kind === 'disburse' && request.status === rules.open
@@ -335,17 +341,20 @@ function alarmWhereOwed({ request, rules }: DecisionInput, answered: string): Lo
   return [{ level: 'error', words: 'alarm: an operator gives no account of a disbursement', facts }]
 }
 
-/** Whether nobody waits any more for what never left. */
+/** True if the time to send a request that never left is over, or its batch is being cancelled. */
 function waitedEnough(known: DecisionInput): boolean {
   return known.request.cancelRequested === true || known.request.ageMs >= unsentForMs(known)
 }
 
-/** What people approved is tried as long as a payout is: they are not asked again for a short outage. */
+/**
+ * Returns how long an unsent request is tried: an approved one as long as a payout, to spare a second
+ * approval.
+ */
 function unsentForMs({ request, rules }: DecisionInput): number {
   return request.isApproved ? limits.payoutUnsentForMs : rules.unsentForMs
 }
 
-/** The pause before the next question, as the schedule has it. */
+/** Returns the regular pause before the next question. */
 function regularMs({ request, operator, random }: DecisionInput, heard: 'pending' | 'absent'): number {
   const notify = callsBack(operator, request.kind) ? 'callback' : 'polling'
   return request.kind === 'collect' || heard === 'absent'
@@ -354,8 +363,8 @@ function regularMs({ request, operator, random }: DecisionInput, heard: 'pending
 }
 
 /**
- * What may have to be sent again is asked about soon: once at least between the end of its fence and the
- * moment when the customer is gone.
+ * Returns a short pause for a request that the service may have to send again: it is asked about at least
+ * once between the end of its fence and the moment when the customer is gone.
  */
 function soonMs({ request, random }: DecisionInput, regular: number): number {
   if (request.ageMs >= limits.resendForMs) return regular
@@ -364,20 +373,20 @@ function soonMs({ request, random }: DecisionInput, regular: number): number {
 }
 
 /**
- * Whether the operator tells by itself that it took money back. One that called to say so, and whose books
- * lag behind, calls no second time: it is asked like one that never calls.
+ * True if the operator reports that it took money back. One that reported it, and whose books do not show it
+ * yet, sends no second callback: it is asked like an operator that sends none.
  */
 function reportsReversals({ claimed, kind }: OpenRequest, operator: DecisionInput['operator']): boolean {
   return claimed !== 'reversed' && callsBack(operator, kind)
 }
 
-/** Whether the operator tells by itself what becomes of a request. */
+/** True if the operator reports the outcome of a request by a callback. */
 function callsBack(operator: DecisionInput['operator'], kind: OpenRequest['kind']): boolean {
-  // Of what is answered at once it keeps no address.
+  // The driver sends no callback address with a synchronous disbursement.
   return operator.callbacks !== 'none' && !(kind === 'disburse' && operator.disburseIsSynchronous)
 }
 
-/** It was over already, and now nothing more can come. */
+/** Ends the questions: the request was over already, and no further outcome can come. */
 const askNoMore = record('accepted', { nextCheckMs: null })
 
 function record(

@@ -1,5 +1,5 @@
--- The first identity after `candidate`, itself included, that no row has. An identity derived from an
--- `Idempotency-Key` may be taken: 30 days after its first use the key may be used for another payment.
+-- Returns the first identity, from `candidate` on, that no row has. An identity derived from an
+-- `Idempotency-Key` may be in use: 30 days after its first use the key may be used for another payment.
 CREATE OR REPLACE FUNCTION free_identity(candidate uuid) RETURNS uuid LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = public, pg_temp AS $$
 BEGIN

@@ -1,5 +1,6 @@
--- Whether the request of a recipient may be sent once more: of its batch fewer than `batch_max` others are
--- under way. Whoever asks takes the place with the statement that asks, so nobody else may have it meanwhile.
+-- Whether the request of a recipient may be sent once more: fewer than `batch_max` other requests of its
+-- batch are under way. The function locks the batch, so no other caller can take the same capacity before the
+-- calling statement commits.
 CREATE OR REPLACE FUNCTION has_capacity(request bigint, recipient bigint, fence_ms bigint, call_ms bigint,
   batch_max int) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$

@@ -6,7 +6,7 @@ import { type Actor, actorOf } from '../identity/actor.ts'
 import type { Access } from '../identity/authenticate.ts'
 import { operatorIdentity } from '../identity/operator-identities.ts'
 
-/** Who asks for a new request, and within which effect of an `Idempotency-Key`. */
+/** The caller of a new request, and its idempotent operation if an `Idempotency-Key` came with it. */
 interface Asking {
   actor: Actor | null
   idempotentOperation: IdempotentOperation | null
@@ -17,10 +17,11 @@ interface Asking {
 const freeIdentity = sqlFunction('free_identity', { takes: { candidate: 'uuid' }, gives: 'uuid' })
 
 /**
- * The identity under which an operator is asked for a new collection, deposit or payout. It is derived from
- * the merchant's reference; without a reference from the request that came with an `Idempotency-Key`, so that
- * a repeat after a restore asks under the same identity. Else it is drawn at random: one derived from the
- * row's id would be given to another payment when ids are used again after a restore.
+ * Returns the identity under which an operator is asked for a new collection, deposit or payout. It is
+ * derived from the merchant's reference. Without a reference it is derived from the request that came with an
+ * `Idempotency-Key`, so that a repetition after a restore uses the same identity. Otherwise it is random: an
+ * identity derived from the row's id could be given to another payment, because ids are used again after a
+ * restore.
  * @param reference as the merchant gave it; null where the service makes one
  */
 export async function identityOf(
@@ -42,7 +43,10 @@ export async function identityOf(
   return freeIdentity(ctx.database.pool, { candidate: derived })
 }
 
-/** What the identities of a batch's new recipients are derived from, each by its place in the request. */
+/**
+ * Returns the seed of the identities of a batch's new recipients; each identity adds its index in the
+ * request.
+ */
 export function recipientsSeed(ctx: Asking): string {
   if (!ctx.idempotentOperation) return randomUUID()
   const { merchantId } = actorOf(ctx)

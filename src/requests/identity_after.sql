@@ -1,5 +1,6 @@
--- Derives an identity from another one and a number: the same for the same, also in another copy of the
--- database. It has the form of a random UUID (version 4), because operators accept no other.
+-- Derives an identity from another identity and a number. The same input gives the same result, also in
+-- another copy of the database. The result has the form of a random UUID (version 4), because operators
+-- accept no other form.
 CREATE OR REPLACE FUNCTION identity_after(identity uuid, step int) RETURNS uuid
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
   SELECT (substr(h, 1, 12) || '4' || substr(h, 14, 3) || substr('89ab',

@@ -1,4 +1,4 @@
--- Keeps what went over the wire for requests.
+-- Stores the HTTP exchanges that requests to operators caused.
 CREATE OR REPLACE FUNCTION keep_exchanges(
   merchant_ids int[], request_ids bigint[], operations text[], methods text[], paths text[],
   statuses smallint[], request_bodies text[], response_bodies text[], errors text[], duration_ms int[],

@@ -1,7 +1,8 @@
--- Whoever asks an operator holds a question that is due again unless its answer is noted. An older word that
--- settles meanwhile leaves it due: what the younger one heard (that the money was taken back) would be gone
--- with its process. The evidence of a word names the question that it answers, counted as the request counts
--- them.
+-- Keeps a later question due when the answer to an earlier question settles the request. A process that asks
+-- an operator leaves its question due until it has recorded the answer. Without this trigger, an earlier
+-- answer that settles the request would clear a question that is still open, and the later answer (for
+-- instance that the operator took the money back) would be lost if its process died. The evidence of an
+-- answer holds the number of its question (`check_count`).
 CREATE OR REPLACE FUNCTION keep_question() RETURNS trigger LANGUAGE plpgsql SET search_path = public,
   pg_temp AS $$
 BEGIN

@@ -3,12 +3,10 @@ import type { CallbackHint, OperationKind, OperatorHandle } from '../operators/o
 import type { Xof } from '../shared/money.ts'
 import type { Provider } from '../shared/providers.ts'
 
-/** What a request is for: a transaction, of one who pays or is paid, a payout, or a batch's recipient. */
+/** The kind of row that a request is for: a collection, a deposit, a payout, or a recipient of a batch. */
 export type Subject = 'collection' | 'deposit' | 'payout' | 'recipient'
 
-/**
- * A request to an operator that is not known to be over. Its identity was stored before the first byte left.
- */
+/** A request to an operator that may still be open. Its identity was stored before its first byte left. */
 export interface OpenRequest {
   id: bigint
   merchantId: number
@@ -21,40 +19,43 @@ export interface OpenRequest {
   /** E.164 */
   phone: string
   handle: OperatorHandle
-  /** `sending`: it may have left. `unsent`: it provably did not. `doubt`: asked for and not understood. */
+  /** `sending`: it may have left. `unsent`: it provably did not leave. `doubt`: the operator may have it. */
   state: 'sending' | 'unsent' | 'accepted' | 'doubt' | 'settled' | 'refused' | 'closed'
   attempt: number
-  /** When it was taken to be asked about, by the database's clock; what is heard of it is no older. */
+  /** The time of the claim, by the database's clock; every answer about the request is at least as new. */
   claimedAt?: Date
   checkCount: number
-  // Times as of the claim, computed by the database: a process whose clock is wrong decides nothing by it.
-  /** Since it was recorded, in service time. */
+  // The database computes these times as of the claim, so that a wrong clock of this process decides nothing.
+  /** Time since the request was recorded, in service time. */
   ageMs: number
-  /** Until what it is for ends unpaid, in service time; null: never. */
+  /** Time until the subject expires unpaid, in service time; null: it never expires. */
   leftMs: number | null
-  /** Since that end, or since it ended without one, in service time; negative before. */
+  /**
+   * Time since that expiry, or since the subject settled if it never expires, in service time; negative
+   * before.
+   */
   sinceOverMs: number
-  /** Since what it is for ended, or was paid after its end; while open, since it was recorded. */
+  /** Time since the subject settled; while it is open, time since the request was recorded. */
   sinceSettledMs: number
-  /** Since it was sent last, in real time. */
+  /** Time since the last send, in real time. */
   sinceSentMs?: number
-  /** What the merchant asked, as stored with what it is for. */
+  /** The merchant's options, as stored with the subject. */
   request: { description?: string; return_url?: string; cancel_url?: string }
-  /** The status of what it is for. */
+  /** The status of the subject. */
   status: string
-  /** Why its operator turned its last send away at the door, so that it may be sent again. */
+  /** Why the operator rejected the last send before execution, so that the service may send again. */
   rejectedReason?: FailureReason | null
-  /** Whether the merchant wants no more of it than was sent: its batch is being cancelled. */
+  /** True if the merchant wants no further send: the batch of the recipient is being cancelled. */
   cancelRequested?: boolean
-  /** Whether people approved it: then no caller waits for its outcome. */
+  /** True if people approved the subject: then no caller waits for its outcome. */
   isApproved?: boolean
-  /** What its last callback said. */
+  /** The outcome that the last callback claimed. */
   claimed: CallbackHint['says'] | null
-  /** Since it said so, in service time. */
+  /** Time since that callback, in service time. */
   sinceNotifiedMs?: number | null
 }
 
-/** What a request is for, as the ledger names it. */
+/** Returns the name of a request's subject in the ledger. */
 export function originOf({
   subject,
   subjectId,
@@ -64,18 +65,18 @@ export function originOf({
     : `transaction:${subjectId}`
 }
 
-/** What the statement that records a request tells of it. */
+/** The row that the statement which records a request returns. */
 export interface Recorded
   extends Pick<
     OpenRequest,
     'id' | 'merchantId' | 'subject' | 'subjectId' | 'provider' | 'amount' | 'phone' | 'request' | 'status'
   > {
   correlationId: string
-  /** Until what it is for ends unpaid; null: never. */
+  /** Time until the subject expires unpaid; null: it never expires. */
   leftMs: number | null
 }
 
-/** A request that was recorded just now, to be sent for the first time. */
+/** Returns a request that was recorded just now, ready for its first send. */
 export function newRequest({ correlationId, ...recorded }: Recorded): OpenRequest {
   return {
     ...recorded,
@@ -91,18 +92,18 @@ export function newRequest({ correlationId, ...recorded }: Recorded): OpenReques
   }
 }
 
-/** Provably no send of this request reached its operator before the present one. */
+/** True if provably no earlier send of this request reached its operator. */
 export function nothingLeft(request: OpenRequest): boolean {
   return request.attempt === 1 || request.state === 'unsent'
 }
 
-/** A disbursement that was begun just now, as the statement that began it tells of it. */
+/** A disbursement that was begun just now, as the statement that began it returns it. */
 export interface BegunRow extends Pick<OpenRequest, 'merchantId' | 'amount' | 'phone'> {
   requestId: bigint
   correlationId: string
 }
 
-/** The request of what was begun just now, to be sent for the first time. */
+/** Returns the request of a disbursement that was begun just now, ready for its first send. */
 export function begunRequest(
   { requestId: id, merchantId, amount, phone, correlationId }: BegunRow,
   about: Pick<OpenRequest, 'subject' | 'subjectId' | 'provider' | 'request'>,

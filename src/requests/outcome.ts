@@ -3,35 +3,43 @@ import type { Evidence, Refusal } from '../operators/operator.ts'
 import type { FailureReason } from '../operators/failure-reasons.ts'
 import type { Log } from '../telemetry/log.ts'
 
-/** How what an operator was asked for ends, and whose word that is. */
+/** The final outcome of a request to an operator, with its source. */
 export type FinalOutcome =
   | {
       status: 'success'
       source: 'initiate' | 'query'
       evidence: Evidence
-      /** Until the operator is asked whether it took the money back; null where it tells by itself. */
+      /**
+       * Time until the operator is asked whether it took the money back; null where the operator reports that
+       * itself.
+       */
       watchMs: number | null
-      /** The question that it answers, as its request counts them: what was asked later is still open. */
+      /**
+       * The number of the question that this answers, as its request counts them: later questions stay open.
+       */
       question?: number
     }
   | {
       status: 'failed'
       source: 'initiate' | 'query' | 'service'
       refusal: Pick<Refusal, 'reason' | 'code' | 'message'>
-      /** The one send that it tells of: it ends nothing once there is another, or this one was taken. */
+      /**
+       * The one send that this outcome is about: it ends nothing once there is a later send, or this one was
+       * accepted.
+       */
       attempt?: number
     }
 
-/** That nobody confirmed it in time. */
+/** The expiry of a collection that its payer did not confirm in time. */
 export interface Expiry {
   status: 'expired'
   source: 'service'
 }
 
-/** How it ends, by anybody's word or by its age. */
+/** The outcome of a request: final, or expired by its age. */
 export type RequestOutcome = FinalOutcome | Expiry
 
-/** What an outcome tells the functions that settle, as their arguments. */
+/** The argument types that carry an outcome to the SQL functions that settle. */
 export const outcomeTypes = {
   source: sqlType<RequestOutcome['source']>('text'),
   amount: 'bigint?',
@@ -39,13 +47,13 @@ export const outcomeTypes = {
   reason: sqlType<FailureReason | null>('text?'),
   message: 'text?',
   evidence: 'jsonb',
-  /** The pause before it is asked about reversals. */
+  /** The pause before the operator is asked about reversals. */
   reversalCheckMs: 'bigint?',
-  /** The one send that it tells of. */
+  /** The one send that the outcome is about. */
   attempt: 'smallint?',
 } as const
 
-/** What an outcome tells, as `outcomeTypes` has it. */
+/** Returns an outcome as arguments, as `outcomeTypes` lists them. */
 export function outcomeArguments(outcome: RequestOutcome): ArgumentsOf<typeof outcomeTypes> {
   const success = outcome.status === 'success' ? outcome : null
   const failed = outcome.status === 'failed' ? outcome : null
@@ -61,7 +69,7 @@ export function outcomeArguments(outcome: RequestOutcome): ArgumentsOf<typeof ou
   }
 }
 
-/** What is kept as proof, as JSON. */
+/** Returns the evidence that is stored for an outcome, as JSON. */
 function evidenceOf(outcome: RequestOutcome): object {
   if (outcome.status === 'expired') return { by: outcome.source }
   if (outcome.status === 'failed') return { by: outcome.source, ...outcome.refusal }
@@ -69,7 +77,7 @@ function evidenceOf(outcome: RequestOutcome): object {
   return { by: outcome.source, question, ...evidenceJson(outcome.evidence) }
 }
 
-/** The operator's word, as JSON. */
+/** Returns the operator's evidence as JSON. */
 export function evidenceJson({ settledAt, ...evidence }: Evidence): object {
   const words = { ...evidence, settled_at: settledAt }
   return Object.fromEntries(
@@ -78,9 +86,9 @@ export function evidenceJson({ settledAt, ...evidence }: Evidence): object {
 }
 
 /**
- * Says that what stands is not what an outcome says. Of a disbursement that failed its money was given back,
- * or is spent by now: one that its operator did pay all the same is for a person.
- * @param about the cause, `payout:7`
+ * Logs that an outcome contradicts the recorded status. The money of a failed disbursement was given back to
+ * the merchant and may be spent: where the operator paid it after all, a person must decide.
+ * @param about the origin, such as `payout:7`
  */
 export function reportOtherOutcome(
   { log }: { log: Log },

@@ -16,20 +16,21 @@ const record = sqlFunction('record_callback', {
   gives: { isNew: 'boolean', requestId: 'bigint?' },
 })
 
-/** A callback that names a request of ours. */
+/** A callback that names a request of this service. */
 export interface CallbackRecord {
   provider: Provider
   dedupeKey: string
   body: string
-  /** The request's id from the address; null where `correlationId` names it. */
+  /** The request's id, from the callback address; null where `correlationId` names the request. */
   requestId: bigint | null
   correlationId: string | null
   says: CallbackHint['says']
 }
 
 /**
- * Keeps a callback, once, and makes its request due: only a query decides what it meant.
- * @returns whether it was new, and the request that is due now (null where it names none of ours)
+ * Stores a callback once and makes its request due; only a query decides what the callback means.
+ * @returns whether the callback was new, and the request that is due now (null where it names no request of
+ * this service)
  */
 export async function recordCallback(
   pool: Pool,

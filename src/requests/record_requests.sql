@@ -1,8 +1,9 @@
--- Notes what was learnt about requests that go on. What is over meanwhile stays over, and is asked about as
--- late money is: after `late_ms`. What a callback made due meanwhile stays due: the answer that is noted may
--- be older than the callback. Each note tells of one send (`attempts`), of no later one.
--- Without `waits` a request that another session has is passed over: a caller that waits for a request holds
--- no other one, because the others may wait, over those, for the caller. Returns those not passed over.
+-- Records results about requests that go on. A request that ended meanwhile stays ended, and is asked about
+-- after `late_ms`, because late money is real. A request that a callback made due meanwhile stays due,
+-- because the recorded answer may be older than the callback. Each result is about one send (`attempts`), and
+-- about no later send. Without `waits` the function skips a request that another session has locked: a caller
+-- that waits for one row lock must hold no other, otherwise two callers could deadlock. Returns the ids that
+-- were not skipped.
 CREATE OR REPLACE FUNCTION record_requests(
   ids bigint[], attempts smallint[], states operator_request_state[], handles jsonb[], next_check_ms bigint[],
   payment_urls text[], late_ms bigint, waits boolean
@@ -12,7 +13,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
   mine bigint[];
 BEGIN
-  -- Locks in the order of settling, a transaction before its request: neither waits for the other.
+  -- Locks rows in the same order as settling does, the transaction before its request: no deadlock.
   PERFORM FROM unnest(ids, payment_urls) AS n (id, payment_url)
     JOIN operator_request r ON r.id = n.id JOIN transaction t ON t.id = r.transaction_id
   WHERE n.payment_url IS NOT NULL ORDER BY t.id FOR UPDATE OF t;
@@ -26,7 +27,7 @@ BEGIN
     SELECT DISTINCT ON (id) *
     FROM unnest(ids, attempts, states, handles, next_check_ms, payment_urls)
       WITH ORDINALITY AS n (id, attempt, state, handle, next_ms, payment_url, ordinal)
-    -- Of several in one call the operator's word counts, else the last.
+    -- Where one call has several results for a request, `accepted` counts, otherwise the last.
     ORDER BY id, state IS NOT DISTINCT FROM 'accepted' DESC, ordinal DESC
   ), recorded AS (
     UPDATE operator_request r
@@ -36,13 +37,13 @@ BEGIN
           ELSE n.state END,
       handle = r.handle || n.handle,
       accepted_at = coalesce(r.accepted_at, CASE WHEN n.state = 'accepted' THEN service_now() END),
-      -- Nothing of an unsent request can still arrive: it may be sent again at once.
+      -- No byte of an unsent request can still arrive: the service may send it again at once.
       fence_until = CASE WHEN n.state = 'unsent' AND n.attempt = r.attempt THEN now()
         ELSE r.fence_until END,
-      -- By the time of this moment: the callback may have come while this statement waited.
+      -- Uses the present time, because a callback may have come while this statement waited for its locks.
       next_check_at = CASE
           WHEN r.next_check_at <= service_now() + (clock_timestamp() - now()) THEN r.next_check_at
-          -- Over, and not so at its operator: late money is real.
+          -- The request has ended here, and the operator still has it: late money is real.
           WHEN n.state IS NOT NULL AND n.next_ms IS NOT NULL AND r.state IN ('refused', 'closed')
           THEN service_now() + late_ms * interval '1 millisecond'
           ELSE service_now() + n.next_ms * interval '1 millisecond' END

@@ -4,15 +4,15 @@ const second = 1_000
 const minute = 60 * second
 const hour = 60 * minute
 
-/** How often an open collection is asked about, by its age: until `age`, every `pause`. */
+/** One age range of the polling schedule: up to age `untilMs`, the service asks every `everyMs`. */
 interface Stage {
   untilMs: number
   everyMs: number
 }
 
 /**
- * An operator that calls back is asked rarely; one that does not, often at first. (design: operators, section
- * 2.5)
+ * The polling schedules. An operator that sends callbacks is asked rarely; one that sends none is asked often
+ * at first. (design: operators, section 2.5)
  */
 const stages = {
   callback: [
@@ -31,11 +31,11 @@ const stages = {
   ],
 } as const satisfies Record<string, readonly Stage[]>
 
-/** After an outcome that nobody knows: soon, then less and less often. */
+/** Pauses after an unknown outcome: short at first, then longer. */
 const unknownPausesMs = [2 * second, 4 * second, 8 * second, 15 * second, 30 * second, 1 * minute] as const
 
 /**
- * Milliseconds until an open operation is asked about again, with 20 % jitter.
+ * Returns the milliseconds until an open operation is asked about again, with 20 % jitter.
  * @param ageMs since the operation began
  * @param random from 0 to 1
  */
@@ -49,8 +49,8 @@ export function nextCheckMs(
 }
 
 /**
- * The same of a disbursement, whose caller may wait for it: at first every three seconds, whoever calls back,
- * however old it was when it was sent.
+ * Returns the same pause for a disbursement. Its caller may wait for the answer, so the service asks every
+ * three seconds for the first 30 seconds after a send, even where the operator sends callbacks.
  */
 export function nextDisburseCheckMs(
   notify: 'callback' | 'polling',
@@ -66,19 +66,19 @@ export function nextDisburseCheckMs(
 
 const freshMs = 30 * second
 
-/** What an operator says of the questions that it wants. */
+/** The hints of an operator about the questions that it accepts. */
 export interface PollHints {
-  /** No question before this. */
+  /** The shortest pause before the next question. */
   pollAfterMs?: number | undefined
-  /** So many questions more. */
+  /** The number of questions that the operator still accepts. */
   pollsLeft?: number | undefined
-  /** When the prompt or page ends by itself: then there is an answer. */
+  /** When the prompt or page expires: after that the operator has an answer. */
   expiresAt?: Date | undefined
 }
 
 /**
- * The regular pause, as the operator wants it: not before the time it names, soon after its prompt ends, and
- * where one question is left, that one at the end of the operation's own time.
+ * Returns the regular pause, adjusted to the operator's hints: not before the time that the operator names,
+ * soon after its prompt expires, and a single remaining question only at the end of the operation.
  * @param endMs until the end of the operation
  */
 export function politeCheckMs(regularMs: number, asked: PollHints, now: Date, endMs: number): number {
@@ -88,23 +88,29 @@ export function politeCheckMs(regularMs: number, asked: PollHints, now: Date, en
   return Math.min(Math.max(pauseMs, asked.pollAfterMs ?? 0), Math.max(endMs, 0))
 }
 
-/** Choice: an operator closes what ran out within a second. */
+/** Choice: an operator closes an expired prompt within a second. */
 const promptGraceMs = second
 
-/** Milliseconds until an operation in doubt, or an operator out of reach, is asked again. */
+/**
+ * Returns the milliseconds until the service asks again about an operation in doubt, or at an unreachable
+ * operator.
+ */
 export function nextUnknownCheckMs(checks: number, random: number = Math.random()): number {
   return jitter(unknownPausesMs[Math.min(checks, unknownPausesMs.length - 1)] ?? minute, random)
 }
 
-/** Milliseconds until a payout is sent again that our empty float turned away, with 20 % jitter. */
+/**
+ * Returns the milliseconds until a payout that the operator rejected for our empty float is sent again, with
+ * 20 % jitter.
+ */
 export function nextFloatCheckMs(checks: number, random: number = Math.random()): number {
   return jitter(Math.min(30 * second * 2 ** Math.min(checks, 30), 15 * minute), random)
 }
 
 /**
- * Milliseconds until the operator is asked whether it took back what was paid; null: no more, or never where
- * the operator tells by itself.
- * @param ageMs since it was paid
+ * Returns the milliseconds until the operator is asked whether it took paid money back; null: never again, or
+ * never because the operator reports that itself.
+ * @param ageMs since the payment
  */
 export function nextReversalCheckMs(reports: boolean, ageMs: number): number | null {
   const next = reports ? undefined : limits.reversalChecksMs.find((atMs) => atMs > ageMs)

@@ -11,23 +11,23 @@ import { originOf, nothingLeft, type OpenRequest } from './open-request.ts'
 import { claimSend, exchangeRecorder, recordRequest, watchRequest } from './store.ts'
 import type { RequestServices } from './subjects.ts'
 
-/** What sending a request led to. */
+/** The result of sending a request. */
 export interface SendOutcome {
-  /** Of what it is for, a transaction or a payout. */
+  /** The status of the request's subject. */
   status: string
   paymentUrl: string | null
-  /** Whether the operator answered, or may have. */
+  /** True if the operator answered, or may have the request. */
   reached: boolean
-  /** With the words that a merchant is told. */
+  /** The refusal, with the words for the merchant. */
   refusal: (Pick<Refusal, 'reason' | 'code' | 'message'> & { words: string }) | null
 }
 
 /**
- * Sends a request to its operator and does what the answer means (`decide.ts`). The intent is on record
- * before; an answer that does not come, or that nobody understands, is never a failure: the request is asked
- * about until it is known.
- * @param deadline from before the right to send was taken: nothing leaves after it
- * @param onAnswered called when the operator has answered or will not, before that is noted
+ * Sends a request to its operator and carries out the decision on the answer (`decide.ts`). The intent is
+ * recorded before. A missing or unreadable answer is never a failure: the service asks until it knows the
+ * outcome.
+ * @param deadline set before the right to send was taken: nothing leaves after it
+ * @param onAnswered called when the operator has answered or will not, before the result is recorded
  */
 export async function sendRequest(
   services: RequestServices,
@@ -54,7 +54,7 @@ export async function sendRequest(
   logLines(services, request, log)
   const status = (await act(services, request, action)) ?? rules.open
   const paymentUrl = action.do === 'note' ? action.paymentUrl : null
-  // Where it was sent again meanwhile it is open: the operator may have that one, and is asked.
+  // Where the request was sent again meanwhile, it is still open: the operator may have the later send.
   const refusal = action.do === 'settle' && status === 'failed' ? refusalOf(action.finalOutcome) : null
   return { status, paymentUrl, reached, refusal }
 }
@@ -77,7 +77,7 @@ function start(
     amount,
     description,
     callbackUrl: operator.callbackUrl(request.id),
-    // What never left is sent for the first time: a refusal of it is one.
+    // A request that never left counts as a first send, so a refusal is final.
     attempt: nothingLeft(request) ? 1 : request.attempt,
   }
   if (request.kind === 'disburse') return operator.disburse({ ...initiation, payee: phone }, ctx)
@@ -87,7 +87,10 @@ function start(
   return operator.collect({ ...initiation, ...pages, searchesFirst, payer: phone }, ctx)
 }
 
-/** Sends what was begun just now. Never throws: an answer that could not be noted is asked for. */
+/**
+ * Sends a request that was begun just now. Never throws: where its answer could not be recorded, the service
+ * asks for the answer later.
+ */
 export async function sendBegun(
   services: RequestServices,
   request: OpenRequest,
@@ -100,16 +103,20 @@ export async function sendBegun(
     )
   } catch (error) {
     const about = originOf(request)
-    services.log.error({ err: error, about }, 'an answer of an operator was not noted')
+    services.log.error({ err: error, about }, 'an answer of an operator was not recorded; the service asks again')
   }
 }
 
-/** Sends a request once more. Null where somebody else may, or an earlier send may still arrive. */
+/**
+ * Sends a request once more. Returns null where another caller has the right to send, or an earlier send may
+ * still arrive.
+ */
 export async function sendAgain(
   services: RequestServices,
   request: OpenRequest,
 ): Promise<SendOutcome | null> {
-  // Counted from before the claim, so that a process that stalls in between cannot send beyond its fence.
+  // The deadline counts from before the claim, so that a process that stalls in between cannot send beyond
+  // its fence.
   const deadline = sendDeadline(operatorOf(services, request), request.kind)
   const attempt = await claimSend(services.database.pool, request)
   return attempt === null ? null : sendRequest(services, { ...request, attempt }, 'background', deadline)
@@ -122,7 +129,7 @@ export function operatorOf(services: RequestServices, request: OpenRequest): Ope
   return operator
 }
 
-/** When the answer to a send must have come. */
+/** Returns the deadline for the answer to a send. */
 export function sendDeadline({ capabilities }: Operator, kind: OpenRequest['kind']): Date {
   if (kind === 'collect') return deadlineIn(limits.collectDeadlineMs)
   return deadlineIn(
@@ -131,8 +138,8 @@ export function sendDeadline({ capabilities }: Operator, kind: OpenRequest['kind
 }
 
 /**
- * Carries out one step that was decided about a request.
- * @returns the status of what the request is for; null where the step does not touch it
+ * Carries out one decided step.
+ * @returns the status of the request's subject; null where the step does not touch the subject
  */
 export async function act(
   services: RequestServices,
@@ -154,7 +161,7 @@ export async function act(
       return null
     case 'reverse': {
       const { moved, status } = await reverse(services, subjectId, step.evidence)
-      // It was reversed already, or cannot be: nobody asks any more.
+      // The payment was reversed already, or cannot be reversed: no further question.
       if (!moved) await watchRequest(services.database.pool, id, null)
       return status
     }
@@ -169,7 +176,7 @@ export async function act(
   }
 }
 
-/** Writes what was noticed about a request to the log. */
+/** Writes the log lines of a decision, with the origin of the request. */
 export function logLines({ log }: RequestServices, request: OpenRequest, lines: readonly LogLine[]): void {
   const about = originOf(request)
   for (const { level, words, facts } of lines) log[level]({ about, ...facts }, words)

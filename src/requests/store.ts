@@ -9,8 +9,8 @@ import type { OpenRequest, Subject } from './open-request.ts'
 import type { Log } from '../telemetry/log.ts'
 
 /**
- * What went over the wire is kept at most this often. Choice: nobody waits for it, and a payment that is
- * alone shares its commit with nobody.
+ * The pause between two writes of wire exchanges. Choice: no caller waits for them, and one write shares its
+ * commit among the exchanges of 50 ms.
  */
 const exchangesPaceMs = 50
 
@@ -52,16 +52,16 @@ const claimRequests = sqlFunction('claim_requests', {
 })
 
 /**
- * Takes requests that are due to be asked about, oldest first. Until `limits.operatorQueryIntervalMs` have
- * passed nobody else takes them, on whatever node; a taker that dies leaves them due again.
+ * Claims requests that are due to be asked about, oldest first. For `limits.operatorQueryIntervalMs` no other
+ * caller on any node can claim them; where the caller dies, they are due again.
  */
 export function claimDue(pool: Pool, provider: Provider, take: number): Promise<OpenRequest[]> {
   return claimRequests(pool, { onlyProvider: provider, onlyTransaction: null, take, ...claimPauses() })
 }
 
 /**
- * Takes the request of one transaction now. Null where it is over, or somebody asked less than three seconds
- * ago.
+ * Claims the request of one transaction now. Returns null where the request has ended, or another caller
+ * asked less than `limits.operatorQueryIntervalMs` ago.
  */
 export async function claimOne(pool: Pool, transactionId: bigint): Promise<OpenRequest | null> {
   const only = { onlyProvider: null, onlyTransaction: transactionId, take: null }
@@ -69,7 +69,7 @@ export async function claimOne(pool: Pool, transactionId: bigint): Promise<OpenR
   return request ?? null
 }
 
-/** Read at each call: tests shorten them. */
+/** Reads the limits at each call, because tests shorten them. */
 function claimPauses() {
   return { pauseMs: limits.operatorQueryIntervalMs, fenceMs: limits.operatorFenceMs }
 }
@@ -88,14 +88,15 @@ const claimTurn = sqlFunction('claim_send', {
 })
 
 /**
- * The fence: gives the right to send a request once more, to one caller, and only after the time in which an
+ * The fence: gives one caller the right to send a request once more, and only after the time in which an
  * earlier send may still arrive (`claim_send.sql`).
- * @param request `attempt`, as the caller knows it: what it knows is worth nothing once there is another;
- *   `claimedAt`, when it came to know, by the database's clock: what was heard behind the fence says nothing
- *   of a send that arrived after
- * @param options.givesUp takes the right so that nobody sends: also while payments out are halted, but not of
- *   a disbursement while a restore waits to be accepted, because it may have been sent after the backup
- * @returns the number of this attempt; null where somebody else has the right, or nobody now
+ * @param request `attempt`: the attempt that the caller knows; once there is a later one, the right is
+ * refused. `claimedAt`: when the caller read the request, by the database's clock; an answer from before the
+ * end of the fence says nothing about a send that arrived later
+ * @param options.givesUp takes the right in order to end the request unsent: allowed while payments out are
+ * halted, but not for a disbursement while a restore waits to be accepted, because the disbursement may have
+ * been sent after the backup
+ * @returns the number of this attempt; null where another caller has the right, or no caller may send now
  */
 export function claimSend(
   pool: Pool,
@@ -113,15 +114,17 @@ export function claimSend(
   })
 }
 
-/** What was learnt about a request that goes on. */
+/** The result of a send or a question, about a request that goes on. */
 export interface RequestRecord {
   id: bigint
-  /** The send that it tells of; proof that an earlier one never left says nothing of a later one. */
+  /**
+   * The send that this result is about; proof that an earlier send never left says nothing about a later one.
+   */
   attempt: number
-  /** Null where nothing was learnt. */
+  /** Null where the state is not known better than before. */
   state: 'unsent' | 'accepted' | 'doubt' | null
   handle: Partial<OperatorHandle> & { rejectedReason?: FailureReason }
-  /** Until it is asked about, in service time; null asks no more. */
+  /** Time until the service asks about the request, in service time; null: never again. */
   nextCheckMs: number | null
   paymentUrl: string | null
 }
@@ -140,8 +143,9 @@ const recordRequests = sqlFunctionOfMany('record_requests', {
 })
 
 /**
- * Notes what was learnt. What is over meanwhile stays over, and is asked about as late money is. What a
- * callback made due meanwhile stays due: the answer noted here may be older than the callback.
+ * Records a result. A request that ended meanwhile stays ended, and is asked about later, because late money
+ * is real. A request that a callback made due meanwhile stays due, because this answer may be older than the
+ * callback.
  */
 export function recordRequest(batches: Batches, record: RequestRecord): Promise<void> {
   return batches.run(recordMany, record)
@@ -153,8 +157,7 @@ const recordMany = shareStatement(async (pool: Pool, records: readonly RequestRe
   if (missed.size > 1) {
     for (const id of await recordRequests(pool, records, { lateMs, waits: false })) missed.delete(id)
   }
-  // Whoever waits for a request holds no other one: those who have it may wait, over others, for who waits
-  // for those.
+  // Lock one request at a time: two callers that each hold one row and wait for the other would deadlock.
   await Promise.all(Array.from(missed.values(), (own) => recordRequests(pool, own, { lateMs, waits: true })))
   return records.map(() => undefined)
 })
@@ -165,8 +168,8 @@ const watch = sqlFunction('watch_request', {
 })
 
 /**
- * Says when a request that is settled is asked about again; null asks no more. What a callback made due
- * meanwhile stays due, and what was reversed is over.
+ * Sets when the service asks again about a settled request; null: never again. A request that a callback made
+ * due meanwhile stays due, and a reversed payment is not asked about again.
  */
 export function watchRequest(pool: Pool, id: bigint, nextMs: number | null): Promise<void> {
   return watch(pool, { ofRequest: id, nextMs })
@@ -178,8 +181,8 @@ interface Kept extends OperatorExchange {
 }
 
 /**
- * Keeps what went over the wire for a request, beside the payment's own path: nobody waits for it, and what
- * the process had not written when it died is missing from this record only.
+ * Stores the HTTP exchanges of a request, apart from the payment's own path: no caller waits for the write,
+ * and where the process dies before it, only this record is missing.
  */
 export function exchangeRecorder(
   batches: Batches,
@@ -225,7 +228,9 @@ async function keep(pool: Pool, kept: readonly Kept[]): Promise<void[]> {
   return kept.map(() => undefined)
 }
 
-/** What went over the wire within a moment is one statement, with one commit beside those of the payments. */
+/**
+ * Stores the exchanges of a short time in one statement, with one commit, apart from the commits of payments.
+ */
 const keepMany = shareStatement(keep, undefined, exchangesPaceMs)
 
 /** PostgreSQL stores no zero characters and no halves of characters. */

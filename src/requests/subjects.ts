@@ -13,7 +13,7 @@ import type { Log } from '../telemetry/log.ts'
 import type { FinalOutcome, Expiry } from './outcome.ts'
 import type { Subject } from './open-request.ts'
 
-/** What this engine, and the rows that are handed to it, need of the service. */
+/** The services that this engine and the subject handlers need. */
 export interface RequestServices {
   log: Log
   clock: Clock
@@ -28,37 +28,40 @@ export interface RequestServices {
   subjects: Subjects
 }
 
-/** What decides how a request for one kind of subject is sent, asked about and ended. */
+/** The rules that decide how a request for one kind of subject is sent, asked about and ended. */
 export interface SubjectRules {
   states: Pick<States<string>, 'canMove'>
-  /** Its status while its outcome is awaited, and once the money moved. */
+  /** The subject's status while its outcome is awaited (`open`), and after the money moved (`success`). */
   open: string
   success: string
-  /** What provably never left is sent again for so long after it was recorded. */
+  /** How long after recording a request that provably never left is sent again. */
   unsentForMs: number
-  /** Whether it waits where our own float at the operator is empty; else it failed. */
+  /** True if the request waits while our own float at the operator is empty; otherwise it fails. */
   waitsForFloat: boolean
-  /** What the operator has no record of is sent again for so long. */
+  /** How long after recording a request that the operator has no record of is sent again. */
   resendAbsentForMs: number
 }
 
-/** What stands after an outcome was brought, and whether this call moved it. */
+/** The status after an outcome was applied, and whether this call changed it. */
 interface AppliedOutcome {
   moved: boolean
   status: string
 }
 
-/** One kind of subject: its rules, and the verbs that end it. */
+/** One kind of subject: its rules, and the functions that end it. */
 export interface SubjectRow extends SubjectRules {
-  /** Brings it its outcome, once, whoever learned it. */
+  /** Applies a final outcome to the subject, at most once, from any source. */
   settle: (services: RequestServices, id: bigint, outcome: FinalOutcome) => Promise<AppliedOutcome>
-  /** Ends it unpaid after its time; absent where nothing ends by its age. */
+  /** Ends the subject unpaid after its time; absent where subjects of this kind do not expire. */
   expire?: (services: RequestServices, id: bigint, expiry: Expiry) => Promise<AppliedOutcome>
-  /** Takes back what was paid, on the operator's answer that it did so. */
+  /** Reverses a payment after the operator answered that it took the money back. */
   reverse: (services: RequestServices, id: bigint, evidence: Evidence) => Promise<AppliedOutcome>
-  /** Where the customer of a hosted page comes back to, unless the merchant says otherwise. */
+  /** The page to which the customer returns from a hosted page, unless the merchant names another. */
   pageOf?: (services: RequestServices, id: bigint) => string
 }
 
-/** Every kind of subject. The resources hand this table in, so that the engine imports none of them. */
+/**
+ * The handlers of every kind of subject. The resources pass this table in, so that the engine imports no
+ * resource.
+ */
 export type Subjects = Readonly<Record<Subject, SubjectRow>>

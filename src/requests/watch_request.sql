@@ -1,5 +1,5 @@
--- Says when a request that is settled is asked about again; null asks no more. What a callback made due
--- meanwhile stays due, and what was reversed is over.
+-- Sets when the service asks again about a settled request; null: never again. A request that a callback made
+-- due meanwhile stays due, and a reversed payment is not asked about again.
 CREATE OR REPLACE FUNCTION watch_request(of_request bigint, next_ms bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
