@@ -1,9 +1,10 @@
 import type pg from 'pg'
 
 /**
- * Looks past row-level security: a pool that sees the rows of every merchant. Answers to requests get it here
- * and nowhere else (`test/style.test.ts`). What a merchant reads goes through `merchantPool` or Prisma.
- * @param _reason why the caller's own merchant is not enough, in a few words; the reader of the call needs it
+ * Returns a pool without row-level security: it sees the rows of every merchant. Request handlers get such a
+ * pool only here (`test/style.test.ts`). A merchant's own data is read through `merchantPool` or Prisma.
+ * @param _reason why the rows of the caller's own merchant are not enough, in a few words, for the reader of
+ * the call
  */
 export function asPlatform(
   { database: { pool } }: { database: { readonly pool: pg.Pool } },

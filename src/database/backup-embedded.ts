@@ -18,7 +18,10 @@ import {
 import { readPostmaster } from './embedded-address.ts'
 import { bundledMajor, clusterOwner } from './embedded-cluster.ts'
 
-/** Folders of PostgreSQL whose content belongs to a running server, or is copied apart (the log). */
+/**
+ * The folders of PostgreSQL that a backup leaves empty: their content belongs to a running server, or is
+ * copied separately (the write-ahead log).
+ */
 const emptied: ReadonlySet<string> = new Set([
   'pg_dynshmem',
   'pg_notify',
@@ -34,22 +37,22 @@ const leftOut =
 const clusterName = 'cluster'
 const stepLock = 'restore-under-way.json'
 
-/** What one backup or restore works with. */
+/** The settings of one backup or restore. */
 interface BackupOptions {
   /** `DATA_DIR`. */
   dataDir: string
   folder: string
   /** Whether the master secret is the file in `DATA_DIR`. */
   withSecret: boolean
-  /** `false` only in tests: a crash of the machine may then damage the copy. */
+  /** `false` only in tests: a crash of the machine could then damage the copy. */
   durable: boolean
   say: (line: string) => void
 }
 
 /**
- * Copies the embedded database, beside the service or without it, with the part of its log that makes the
- * copy consistent, and the master secret. A copy that was broken off has no manifest, and is refused by a
- * restore.
+ * Copies the embedded database, while the service runs or not, with the part of the write-ahead log that
+ * makes the copy consistent, and the master secret. An interrupted copy has no manifest, and a restore
+ * refuses it.
  * @param connection to that database, as its superuser
  */
 export async function backUpCluster(
@@ -64,7 +67,7 @@ export async function backUpCluster(
   client.on('error', () => {})
   await client.connect()
   try {
-    // Sessions begin with the rights of a merchant's request.
+    // Sessions begin with the rights of the merchant role.
     await client.query('set role none')
     const epoch = await epochOf(client)
     const start = await beginBackup(client)
@@ -100,9 +103,12 @@ export async function backUpCluster(
   }
 }
 
-/** Everything in one session: it ends the backup too, where this process is killed. */
+/**
+ * Begins a backup. All its statements share one session: where this process is killed, PostgreSQL ends the
+ * backup with the session.
+ */
 async function beginBackup(client: pg.Client): Promise<string> {
-  // Keeps the log that is needed from being reused, for as long as this session lives.
+  // The slot keeps the needed log files from being reused while this session is alive.
   await client.query(`SELECT pg_create_physical_replication_slot($1, true, true)`, [
     `merchant_payments_backup_${process.pid}`,
   ])
@@ -153,15 +159,15 @@ async function copyLog(copy: Copy, source: string, first: string, last: string):
 
 async function copyFile(copy: Copy, from: string, path: string): Promise<void> {
   const written = await copyHashed(from, join(copy.folder, path), copy.durable)
-  // A table that was dropped meanwhile: the log says so.
+  // A missing file belongs to a table that was dropped meanwhile; the log records the drop.
   if (written) copy.files.push({ path, ...written })
 }
 
 /**
- * Puts a backup in the place of the embedded database. What was there is moved aside, never deleted. The
- * restored server goes on in another timeline, by which the next start notices the restore.
- * @returns where the data that was there lies now; null where there was none
- * @throws Error in one sentence where the backup is not whole, or something uses the folder
+ * Replaces the embedded database by a backup. The old data is moved aside, never deleted. The restored server
+ * continues on a new timeline, which tells the next start about the restore.
+ * @returns the folder of the old data; null where there was none
+ * @throws Error in one sentence where the backup is incomplete, or a server uses the folder
  */
 export async function restoreCluster(
   options: BackupOptions,
@@ -193,7 +199,10 @@ export async function restoreCluster(
   return { manifest, aside }
 }
 
-/** @throws Error where a PostgreSQL serves the folder: the service, a command, or one that is stopping */
+/**
+ * @throws Error where a PostgreSQL server uses the folder: of the service, of a command, or one that is
+ * stopping
+ */
 function assertStopped(dataDir: string): void {
   const server = readPostmaster(join(dataDir, 'pg', clusterName))
   if (server)
@@ -225,14 +234,16 @@ async function copyBack(
   await forEachFile(manifest.folders, (name) => syncFolder(join(fresh, name)))
 }
 
-/** PostgreSQL replays the log that came with the backup, then begins another timeline. */
+/**
+ * Sets the cluster up for recovery: PostgreSQL replays the log of the backup, then begins another timeline.
+ */
 async function beRecovered(cluster: string, owner: Owner): Promise<void> {
   const settings = join(cluster, 'postgresql.auto.conf')
   const known = await readFile(settings, 'utf8').catch(() => '')
   const other = known
     .split('\n')
     .filter((line) => line !== '' && !/^(restore_command|hot_standby)\b/.test(line))
-  // There is no archive: all that is needed lies in pg_wal. Nobody connects before the end of the recovery.
+  // There is no archive: all needed log files are in pg_wal. No client connects before the recovery ends.
   const text = [...other, `restore_command = 'exit 1'`, `hot_standby = off`, ''].join('\n')
   for (const [path, content] of [
     [settings, text],
@@ -244,9 +255,9 @@ async function beRecovered(cluster: string, owner: Owner): Promise<void> {
   await syncFolder(cluster)
 }
 
-/** What a restore that was broken off between its renames leaves, so that it is finished by another one. */
+/** The record of a restore that was interrupted between its renames; another restore completes it. */
 interface Step {
-  /** Behind the names of what was moved aside. */
+  /** The suffix of the names of the data that was moved aside. */
   stamp: string
 }
 
@@ -257,7 +268,7 @@ async function swap({ dataDir, folder, withSecret }: BackupOptions, manifest: Ma
   await writeFile(lock, JSON.stringify({ stamp } satisfies Step), { mode: 0o600, flush: true })
   await syncFolder(dataDir)
   const aside = join(dataDir, `pg.before-restore-${stamp}`)
-  // With the old data aside already, what lies there is a copy of a backup that nobody started.
+  // If the old data is aside already, `pg` holds a restored copy that was never started.
   if (await exists(aside)) await rm(join(dataDir, 'pg'), { recursive: true, force: true })
   else if (await exists(join(dataDir, 'pg'))) await rename(join(dataDir, 'pg'), aside)
   await rename(fresh, join(dataDir, 'pg'))
@@ -288,7 +299,8 @@ async function readStep(dataDir: string): Promise<Step | null> {
 }
 
 /**
- * @throws Error where a restore into this folder was broken off: half of it is the old database, half the new
+ * @throws Error where a restore into this folder was interrupted: it holds parts of the old and the new
+ * database
  */
 export async function assertNoHalfRestore(dataDir: string): Promise<void> {
   const found = await lstat(join(dataDir, stepLock)).catch(() => null)

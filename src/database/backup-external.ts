@@ -20,9 +20,9 @@ import { letOwnerCreate, ownerRole } from './ownership.ts'
 const dumpName = 'database.dump'
 
 /**
- * Dumps an external database by the machine's `pg_dump`, and copies the master secret beside it.
+ * Dumps an external database with the machine's `pg_dump`, and copies the master secret beside it.
  * @param options.secretPath null where the secret is `SECRET_KEY`, which its owner keeps
- * @throws Error in one sentence where there is no `pg_dump` that can, or it fails
+ * @throws Error in one sentence where there is no suitable `pg_dump`, or it fails
  */
 export async function dumpDatabase(
   url: string,
@@ -34,7 +34,7 @@ export async function dumpDatabase(
   await makeBackupFolder(folder)
   say('Dumping the database ...')
   const dump = join(folder, dumpName)
-  // Row-level security is forced on the owner of the tables, and a policy shows it every row.
+  // Row-level security is forced on the owner of the tables, and a policy lets that role see every row.
   const flags = ['--format=custom', '--no-password', '--enable-row-security', `--role=${owner}`]
   await run('pg_dump', [...flags, `--file=${dump}`], url)
   await syncFile(dump)
@@ -60,8 +60,9 @@ export async function dumpDatabase(
 }
 
 /**
- * Loads a dump into an empty database. The next start notices the restore: the database has another oid.
- * @throws Error in one sentence where the backup is not whole, or the database is not empty
+ * Loads a dump into an empty database. The next start notices the restore, because the database has another
+ * oid.
+ * @throws Error in one sentence where the backup is incomplete, or the database is not empty
  */
 export async function loadDump(
   url: string,
@@ -82,7 +83,7 @@ export async function loadDump(
   await client.connect()
   try {
     await client.query('set role none')
-    // The dump grants them their rights, and is loaded as the one that will own it.
+    // The dump grants rights to these roles, and the owner role loads it, so that it owns all tables.
     await ensureRoles(client)
     await letOwnerCreate(client, [serviceRole, merchantRole])
   } finally {
@@ -95,13 +96,13 @@ export async function loadDump(
   return manifest
 }
 
-/** What the server says of itself and the database. */
+/** The server's answer about itself and the database. */
 interface Answer {
   major: number
-  /** How many tables there are. */
+  /** The number of tables. */
   tables: number
   epoch: number
-  /** A role that sees every row: the account where it is a superuser, else the one that owns the tables. */
+  /** A role that sees every row: the account if it is a superuser, otherwise the owner of the tables. */
   owner: string
 }
 
@@ -129,7 +130,7 @@ async function askServer(url: string): Promise<Answer> {
   }
 }
 
-/** @throws Error where the machine has no such program, or one that is older than the server */
+/** @throws Error where the machine has no such program, or an older version than the server */
 function requireClient(program: 'pg_dump' | 'pg_restore', major: number): void {
   const { stdout } = spawnSync(program, ['--version'], { encoding: 'utf8' })
   const found = Number(/(\d+)/.exec(stdout ?? '')?.[1] ?? 0)
@@ -142,7 +143,10 @@ function requireClient(program: 'pg_dump' | 'pg_restore', major: number): void {
   )
 }
 
-/** The connection goes by the environment: others on the machine see a command's arguments. */
+/**
+ * Runs a program. The connection is passed in the environment, because other users of the machine can see the
+ * arguments of a command.
+ */
 async function run(program: string, args: string[], url: string): Promise<void> {
   const { hostname, port, username, password, searchParams } = new URL(url)
   const child = spawn(program, args, {
@@ -153,7 +157,7 @@ async function run(program: string, args: string[], url: string): Promise<void> 
       PGUSER: decodeURIComponent(username),
       PGPASSWORD: decodeURIComponent(password),
       PGDATABASE: databaseOf(url),
-      // Sessions begin with the rights of a merchant's request.
+      // Sessions begin with the rights of the merchant role.
       PGOPTIONS: '-c role=none',
       ...(searchParams.get('sslmode') && { PGSSLMODE: searchParams.get('sslmode') ?? '' }),
     },

@@ -3,24 +3,29 @@ import { constants, type FileHandle, lstat, mkdir, open, readdir, readFile, rena
 import { dirname, join } from 'node:path'
 import type pg from 'pg'
 
-/** What a backup holds; written last, so that a folder without it is no whole backup. */
+/**
+ * The list of a backup's content. It is written last, so a folder without a manifest is an incomplete backup.
+ */
 export interface Manifest {
   format: 1
   /** `cluster`: the folder of the embedded PostgreSQL. `dump`: a file of pg_dump's custom format. */
   kind: 'cluster' | 'dump'
   takenAt: string
-  /** Major version of the server. */
+  /** The major version of the server. */
   postgres: number
   epoch: number
-  /** Whether the master secret is in it; else it is `SECRET_KEY`, which its owner keeps. */
+  /**
+   * Whether the backup contains the master secret; otherwise the secret is `SECRET_KEY`, which its owner
+   * keeps.
+   */
   hasSecret: boolean
   files: BackupFile[]
-  /** Folders, so that empty ones come back too. */
+  /** All folders, so that a restore makes the empty ones too. */
   folders: string[]
 }
 
 export interface BackupFile {
-  /** Below the folder of the backup, with slashes. */
+  /** The path relative to the folder of the backup, with slashes. */
   path: string
   bytes: number
   sha256: string
@@ -31,8 +36,8 @@ export const secretName = 'secret.key'
 const chunkBytes = 1_048_576
 
 /**
- * The epoch of the database. One that no service was started on yet records where it is, so that a copy of it
- * is noticed; one from before there were epochs is in the first.
+ * Returns the epoch of the database. A database that no service has opened yet records its own identity now,
+ * so that a copy of it is noticed; a database without the table `installation` is in epoch 1.
  */
 export async function epochOf(client: pg.ClientBase): Promise<number> {
   const { rows } = await client.query<{ has: boolean }>(
@@ -43,7 +48,7 @@ export async function epochOf(client: pg.ClientBase): Promise<number> {
   return opened.rows[0]?.epoch ?? 1
 }
 
-/** Makes the folder of a backup. @throws Error where something is in it already */
+/** Makes the folder of a backup. @throws Error where the folder is not empty */
 export async function makeBackupFolder(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o700 })
   if ((await readdir(path)).length > 0)
@@ -51,8 +56,8 @@ export async function makeBackupFolder(path: string): Promise<void> {
 }
 
 /**
- * Copies a file, which may grow meanwhile, and brings it to the disk.
- * @returns what was written; null where there is no such file any more
+ * Copies a file, which may grow meanwhile, and flushes the copy to the disk.
+ * @returns the size and hash of the copy; null where the file no longer exists
  */
 export async function copyHashed(
   from: string,
@@ -102,7 +107,7 @@ async function pour(
   return { bytes, sha256: hash.digest('hex') }
 }
 
-/** Reads a file that is written already. */
+/** Returns the size and hash of a file. */
 export async function hashOf(path: string): Promise<Omit<BackupFile, 'path'>> {
   const file = await open(path, constants.O_RDONLY)
   try {
@@ -112,7 +117,7 @@ export async function hashOf(path: string): Promise<Omit<BackupFile, 'path'>> {
   }
 }
 
-/** Does the same for many files: brought to the disk together they take a tenth of the time. */
+/** Does the same work for many files at once: flushing them in parallel takes a tenth of the time. */
 export async function forEachFile<T>(files: readonly T[], work: (file: T) => Promise<void>): Promise<void> {
   const rest = files.values()
   const worker = async () => {
@@ -123,7 +128,7 @@ export async function forEachFile<T>(files: readonly T[], work: (file: T) => Pro
 
 const filesAtOnce = 16
 
-/** Ends a backup: from now on it is whole. */
+/** Writes the manifest, which completes a backup. */
 export async function writeManifest(folder: string, manifest: Manifest): Promise<void> {
   await forEachFile(manifest.folders, (name) => syncFolder(join(folder, name)))
   const draft = join(folder, `${manifestName}.draft`)
@@ -140,8 +145,8 @@ export async function writeManifest(folder: string, manifest: Manifest): Promise
 }
 
 /**
- * Reads a backup's manifest and proves that every file is there as it was written.
- * @throws Error in one sentence that names what is wrong
+ * Reads a backup's manifest and verifies that every file is unchanged.
+ * @throws Error in one sentence that names the problem
  */
 export async function verifyBackup(folder: string): Promise<Manifest> {
   let manifest: Manifest
@@ -166,7 +171,7 @@ export async function verifyBackup(folder: string): Promise<Manifest> {
   return manifest
 }
 
-/** Brings a file to the disk that another program wrote. */
+/** Flushes a file that another program wrote to the disk. */
 export async function syncFile(path: string): Promise<void> {
   const file = await open(path, 'r+')
   try {
@@ -176,9 +181,9 @@ export async function syncFile(path: string): Promise<void> {
   }
 }
 
-/** The names of new and renamed files outlive a power cut. */
+/** Flushes a folder, so that the names of new and renamed files survive a power cut. */
 export async function syncFolder(path: string): Promise<void> {
-  // Windows opens no folder as a file, and writes names through by itself.
+  // Windows cannot open a folder as a file, and writes names to the disk by itself.
   if (process.platform === 'win32') return
   const folder = await open(path, 'r')
   try {

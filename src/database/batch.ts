@@ -4,15 +4,15 @@ import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
 import { isConflict } from './transact.ts'
 
-/** Requests of one merchant in one statement, while other merchants wait. */
+/** Items of one merchant in one statement, while other merchants wait. */
 const batchShareMax = 16
 const batchConcurrencyMax = 2
 const batchQueueMax = 2_000
 
 /**
- * One call for many items: gives each its own result, in the order of the items.
- * @param waits false where the call must not wait for an owner whose access is being changed: it then fails
- *   at once, with nothing done, and names these owners (`share_access`)
+ * One call for many items; it returns a result for each, in the order of the items.
+ * @param waits false where the call must not wait for an owner during a change of its access: the call then
+ * fails at once, with nothing done, and names these owners (`share_access`)
  */
 export type Many<Item, Result> = (
   pool: Pool,
@@ -20,24 +20,24 @@ export type Many<Item, Result> = (
   waits: boolean,
 ) => Promise<readonly Result[]>
 
-/** A statement that concurrent callers share, written beside the verb that needs it. */
+/** A statement that concurrent callers share. The module that needs it declares it. */
 export interface SharedStatement<Item, Result> {
   readonly many: Many<Item, Result>
-  /** Whose item it is, where items of one must not keep those of others waiting. */
+  /** Returns the owner of an item, where the items of one owner must not delay those of others. */
   readonly ownerOf: ((item: Item) => unknown) | undefined
-  /** How long the first waits for others to come along, where nobody waits for the result; else 0. */
+  /** How long the first item waits for others, where no caller waits for the result; otherwise 0. */
   readonly pauseMs: number
 }
 
-/** The shared statements of a service under way. */
+/** The shared statements of a running service. */
 export interface Batches {
   /**
-   * Joins the next run of a shared statement: an idle service answers at once, a busy one batches by itself,
-   * without a timer; each caller is answered after its commit. (design: performance, sections 2 and 3)
-   * An item whose own data breaks the statement fails alone: the others run again one by one. A statement
-   * that PostgreSQL undid for the sake of another one (deadlock) runs again. Items of an owner whose access
-   * is being changed wait in a statement of their own, one of each owner at a time.
-   * @throws DomainError OVERLOADED where too many wait already
+   * Joins the next run of a shared statement. An idle service runs it at once; a busy one collects items
+   * without a timer. Each caller gets its answer after the commit. (design: performance, sections 2 and 3)
+   * Where the data of one item breaks the statement, only that item fails: the others run again one by one. A
+   * statement that PostgreSQL rolled back because of a deadlock runs again. Items of an owner whose access is
+   * being changed wait in a separate statement, one per owner at a time.
+   * @throws DomainError OVERLOADED where too many items wait already
    */
   run<Item, Result>(statement: SharedStatement<Item, Result>, item: Item): Promise<Result>
   /** Resolves once nothing waits and nothing runs. */
@@ -45,15 +45,15 @@ export interface Batches {
 }
 
 export interface BatchBounds {
-  /** Items of one statement. */
+  /** Items in one statement, at most. */
   sizeMax: number
-  /** Of these, items of one owner while others wait. */
+  /** Items of one owner in one statement while others wait, at most. */
   shareMax: number
-  /** Statements under way at once. */
+  /** Statements that run at once, at most. */
   concurrencyMax: number
-  /** Items that may wait. */
+  /** Items that wait or run, at most. */
   queueMax: number
-  /** No statement waits longer for others to come along; 0 where time stands still. */
+  /** The longest pause of a statement that waits for more items; 0 where time stands still. */
   pauseMaxMs: number
 }
 
@@ -114,12 +114,13 @@ function createBatch<Item, Result>(
   let queue: Waiting<Item, Result>[] = []
   let underWay = 0
   let running = 0
-  /** Lanes that are about to take what waits: whatever comes until then goes along. */
+  /** Statements that are about to take the waiting items: items that arrive before they do are included. */
   let leaving = 0
 
   /**
-   * Whether a further statement is worth its commit: the first one always, another once as many wait as are
-   * under way. Fewer wait for what is under way to return, and then go together with whom it answers.
+   * Whether a further statement is worth its commit: always where nothing runs, otherwise if at least as many
+   * items wait as run. Fewer items wait until the running ones return, and then share a statement with the
+   * next calls of the same callers.
    */
   function isWorthIt(waiting: number): boolean {
     return waiting > 0 && waiting >= Math.min(underWay, bounds.sizeMax)
@@ -137,12 +138,12 @@ function createBatch<Item, Result>(
     else setImmediate(leave)
   }
 
-  /** Whether more may come along before anybody misses those that wait. */
+  /** Whether more items may arrive within the pause. */
   function isEarly(): boolean {
     return pauseMs > 0 && queue.length < bounds.sizeMax
   }
 
-  /** Runs statements, one after another, for as long as enough wait. */
+  /** Runs statements, one after another, while enough items wait. */
   async function drive(): Promise<void> {
     for (let isFirst = true; isWorthIt(queue.length) && (isFirst || !isEarly()); isFirst = false) {
       const [chosen, left] = chooseFairly(queue, bounds)
@@ -151,7 +152,7 @@ function createBatch<Item, Result>(
       startStatement()
       await run(chosen)
       underWay -= chosen.length
-      // Those who were just answered may ask for more.
+      // Callers that were just answered may add more items in this turn.
       await new Promise((turn) => setImmediate(turn))
     }
     running -= 1
@@ -159,7 +160,7 @@ function createBatch<Item, Result>(
     resolveIdlers()
   }
 
-  /** One statement for those who were chosen, without the owners whose access is being changed. */
+  /** Runs one statement for the chosen items, without those of owners whose access is being changed. */
   async function run(chosen: readonly Waiting<Item, Result>[]): Promise<void> {
     for (let left = chosen; left.length > 0; ) {
       const locked = await serve(left, false)
@@ -169,7 +170,10 @@ function createBatch<Item, Result>(
     }
   }
 
-  /** Runs one statement and answers its callers. @returns the owners for whom it would have to wait */
+  /**
+   * Runs one statement and answers its callers. @returns the owners for which the statement would have to
+   * wait
+   */
   async function serve(
     chosen: readonly Waiting<Item, Result>[],
     waits: boolean,
@@ -210,7 +214,10 @@ function createBatch<Item, Result>(
   }
 }
 
-/** Items that wait for their owner, apart from all others: an owner takes one session of the pool at most. */
+/**
+ * Opens the queues of items that wait for their owner, apart from all others: an owner uses one session of
+ * the pool at most.
+ */
 function openAside<T extends { owner: unknown }>(
   serve: (waiting: readonly T[]) => Promise<unknown>,
   sizeMax: number,
@@ -237,7 +244,7 @@ function openAside<T extends { owner: unknown }>(
         const known = queues.get(item.owner)
         if (known) known.push(item)
         else queues.set(item.owner, [item])
-        // Once all items of the call are in: they go together.
+        // All items of the call are added first, so that they share a statement.
         if (!known) setImmediate(() => void drain(item.owner, queues.get(item.owner) ?? []))
       }
     },
@@ -245,8 +252,8 @@ function openAside<T extends { owner: unknown }>(
 }
 
 /**
- * Who goes with the next statement: the oldest, but of one owner only its share while others wait; places
- * that are left over then go to whoever is next. In order of arrival.
+ * Chooses the items of the next statement: the oldest, but only a share of one owner while others wait. Free
+ * room then goes to the next items in order of arrival.
  */
 function chooseFairly<T extends { owner: unknown }>(
   queue: T[],
@@ -271,7 +278,11 @@ function chooseFairly<T extends { owner: unknown }>(
 
 const conflictRetriesMax = 3
 
-/** @returns an answer for each item; or the owners for whom it would have to wait: then nothing was done */
+/**
+ * Runs a call for some items.
+ * @returns an answer for each item; or the owners for which the call would have to wait: then nothing was
+ * done
+ */
 async function answer<Item, Result>(
   call: Call<Item, Result>,
   items: readonly Item[],
@@ -287,20 +298,24 @@ async function answer<Item, Result>(
     if (retries > 0 && isConflict(error)) return answer(call, items, waits, retries - 1)
     if (items.length === 1 || !isDataError(error)) return items.map(() => asError(error))
     const answers: (Result | Error)[] = []
-    // Those before it are committed: one that has to wait does so here.
+    // The items before this one are committed, so an item that has to wait does so here.
     for (const item of items) answers.push(...((await answer(call, [item], true)) as (Result | Error)[]))
     return answers
   }
 }
 
-/** Raised by `share_access`: `detail` names the merchants whose access another session is changing. */
+/**
+ * True for the error of `share_access`; `detail` names the merchants whose access another session is
+ * changing.
+ */
 function isAccessChanging(error: unknown): error is DatabaseError {
   return error instanceof DatabaseError && error.code === 'MP001'
 }
 
 /**
- * SQLSTATE classes 22 and 23: data that one item brought, and the statement left nothing behind. Anything
- * else (a lost connection above all) says nothing about the commit, so nothing is sent again.
+ * True for SQLSTATE classes 22 and 23: the data of one item is wrong, and the statement was rolled back. Any
+ * other error (above all a lost connection) does not tell whether the commit happened, so the call is not
+ * repeated.
  */
 function isDataError(error: unknown): boolean {
   return typeof error === 'object' && error !== null && 'code' in error && /^2[23]/.test(String(error.code))

@@ -1,18 +1,22 @@
 import { DomainError } from '../shared/errors.ts'
 import { limits } from '../shared/limits.ts'
 
-/** No free session; a row that is held too long; a statement that takes too long. All was undone. */
+/**
+ * No free session; a row that is locked too long; a statement that takes too long. PostgreSQL rolled all
+ * back.
+ */
 const busyCodes = new Set(['53300', '55P03', '57014'])
-/** Starting, ending, or not there; or its disk fails. All was undone. */
+/** The server is starting, stopping, unreachable, or its disk fails. PostgreSQL rolled all back. */
 const downCodes = new Set(['57P03', '58030', 'ECONNREFUSED', 'ENOENT'])
-/** The statement found no room on the disk, no memory or no other resource. All was undone. */
+/** The server had no disk space, memory or other resource for the statement. PostgreSQL rolled all back. */
 const lacksResources = /^53\w{3}$/
-/** The words of pg-pool, which gives no code. */
+/** The message of pg-pool for a timeout, which has no code. */
 const poolWords = 'timeout exceeded when trying to connect'
 
 /**
- * What a caller is told when the database had no time for it: nothing was written, and to come again.
- * @returns null where the error is another one
+ * Returns the refusal for a caller when the database could not serve it: nothing was written, and the caller
+ * may retry.
+ * @returns null where the error has another cause
  */
 export function busyRefusal(error: unknown): DomainError | null {
   for (const { code, message } of causesOf(error)) {
@@ -25,7 +29,10 @@ export function busyRefusal(error: unknown): DomainError | null {
   return null
 }
 
-/** Prisma wraps what the driver says: the code stands deep inside. */
+/**
+ * Yields the codes and messages of an error and its causes: Prisma wraps the error of the driver several
+ * times.
+ */
 function* causesOf(error: unknown): Generator<{ code: string; message: string }> {
   let cause = error
   for (let depth = 0; depth < 5 && typeof cause === 'object' && cause !== null; depth += 1) {

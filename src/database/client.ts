@@ -9,46 +9,47 @@ import { verifyRole, verifyTenantRls } from './verify-session.ts'
 
 const connectTimeoutMs = 2_000
 const statementTimeoutMs = 5_000
-/** A server that is there and says nothing: given up on our side, a little later than it would by itself. */
+/** The client's own limit for a server that does not answer, a little later than the server's own limit. */
 const answerTimeoutMs = 7_000
 const idleInTransactionTimeoutMs = 5_000
 const lockTimeoutMs = 2_000
 const idleTimeoutMs = 60_000
 /**
- * Beyond this many distinct texts Prisma's statements run unprepared, so that no session fills up with them.
+ * Beyond this many distinct texts, Prisma's statements run unprepared, so that sessions do not fill up with
+ * them.
  */
 const preparedMax = 500
-/** What a pool loses within this time is one event. */
+/** Connections that a pool loses within this time are reported in one line. */
 const gatherMs = 100
 const reconnectMs = { first: 50, max: 5_000 }
 
-/** Receives what happens to connections, one line each time. */
+/** Receives one line for each event of the connections. */
 export type DatabaseLog = (event: string) => void
 
 /**
- * The ways into the database. What a merchant reads goes through the last two, bound to it by `asMerchant`;
- * `pool` is for what concerns all merchants (signing in, payers, callbacks, jobs, money) and taken by
- * `asPlatform` (`as-platform.ts`), which says why.
- * In the pools `int8` arrives as bigint, `timestamptz` as Date; the sum of bigints is `numeric` and arrives
+ * The ways into the database. A merchant's own data is read through the last two, bound to the merchant by
+ * `asMerchant`. `pool` is for work across merchants (signing in, payers, callbacks, jobs, money); request
+ * handlers get it from `asPlatform` (`as-platform.ts`), with the reason.
+ * In the pools `int8` arrives as bigint, `timestamptz` as Date. The sum of bigints is `numeric` and arrives
  * as text: cast it.
  */
 export interface Database {
-  /** Sees every merchant's rows. */
+  /** A pool that sees every merchant's rows. */
   readonly pool: pg.Pool
-  /** Sees the rows of the merchant on whose behalf it is asked, and no others. */
+  /** A pool that sees only the rows of the merchant on whose behalf the code runs. */
   readonly merchantPool: pg.Pool
-  /** Through `merchantPool`. */
+  /** Prisma, through `merchantPool`. */
   readonly prisma: PrismaClient
   close(): Promise<void>
 }
 
 /**
- * Opens the database. Connects lazily: an unreachable server shows in the first statement.
+ * Opens the database. It connects lazily: an unreachable server shows in the first statement.
  * @param options.poolMax connections of `pool`
- * @param options.merchantPoolMax connections of `merchantPool`; left out, as many
- * @param options.role every session of `pool` acts as this role from its first moment, those of
- *   `merchantPool` as `payments_merchant`; null keeps the account's own rights, which see no merchant unless
- *   it is a superuser
+ * @param options.merchantPoolMax connections of `merchantPool`; by default the same number
+ * @param options.role the role of every session of `pool` from its first moment; sessions of `merchantPool`
+ * have `payments_merchant`. Null keeps the account's own rights, which see no merchant unless the account is
+ * a superuser
  */
 export function openDatabase(options: {
   connection: pg.ClientConfig | string
@@ -56,7 +57,7 @@ export function openDatabase(options: {
   merchantPoolMax?: number
   role: string | null
   log: DatabaseLog
-  /** Looks at each new session of `pool` before it is used; one that it refuses is closed. */
+  /** Checks each new session of `pool` before it is used; a session that it refuses is closed. */
   checkSession?: CheckSession
 }): Database {
   const { connection, poolMax, merchantPoolMax = poolMax, role, log, checkSession } = options
@@ -75,14 +76,15 @@ export function openDatabase(options: {
   return { pool, merchantPool, prisma, close: () => (closed ??= close()) }
 }
 
-/** Asks one small question on a session of each pool that requests use. */
+/** Runs one small statement on a session of each pool that requests use. */
 export async function probePools({ pool, merchantPool }: Database): Promise<void> {
   await Promise.all([pool.query('SELECT'), merchantPool.query('SELECT')])
 }
 
 /**
- * Prisma sends what is asked for by a unique key at the end of the tick, on behalf of whoever asked first:
- * others would be shown nothing. Asked for as the first row of its kind it goes out at once, for its asker.
+ * Makes Prisma run each lookup by a unique key at once. By default Prisma collects such lookups until the end
+ * of the tick, and runs them on behalf of the first caller's merchant: other merchants would get no row. A
+ * lookup as `findFirst` runs at once, on behalf of its own caller.
  */
 function oneByOne(client: PrismaClient): PrismaClient {
   const find = (model: string, verb: 'findFirst' | 'findFirstOrThrow', args: { where?: object }) => {
@@ -98,13 +100,16 @@ function oneByOne(client: PrismaClient): PrismaClient {
   return client.$extends({ query: { $allModels: query } }) as unknown as PrismaClient
 }
 
-/** Only the name of a key of several columns has an underscore (`merchantId_id`): a filter names each. */
+/**
+ * Splits compound keys: only their names have an underscore (`merchantId_id`), and a filter names each
+ * column.
+ */
 function spreadKeys(where: object): object {
   const parts = Object.entries(where).map(([name, value]) => (name.includes('_') ? value : { [name]: value }))
   return Object.assign({}, ...parts)
 }
 
-/** A pool as `pool` of `openDatabase`, alone. @param types for a library that expects those of `pg` */
+/** Opens one pool like `pool` of `openDatabase`. @param types for a library that expects those of `pg` */
 export function openPool(
   connection: pg.ClientConfig | string,
   max: number,
@@ -123,9 +128,9 @@ function poolConfig(
   role: string | null,
   checkSession?: CheckSession,
 ): pg.PoolConfig {
-  // Prisma reads and writes times without their offset: its sessions must be in UTC.
-  // A plan made while a table was small is kept while it grows: no session reads whole tables by choice.
-  // Compiling a plan takes seconds where an estimate is far too high, and gains nothing with so few rows.
+  // Prisma reads and writes times without their offset, so its sessions must be in UTC. A plan that was made
+  // for a small table is kept while the table grows, so no session may choose to read whole tables. Compiling
+  // a plan (jit) takes seconds where an estimate is far too high, and gains nothing with so few rows.
   const startup = [
     '-c TimeZone=UTC',
     '-c enable_seqscan=off',
@@ -148,7 +153,7 @@ function poolConfig(
   }
 }
 
-/** The first thing in each new session; one that fails is closed and serves nobody. */
+/** Verifies each new session first; a session that fails is closed and never used. */
 async function verifySession(
   client: pg.ClientBase,
   options: {
@@ -170,19 +175,19 @@ async function verifySession(
 }
 
 /**
- * The rights of the account itself. They must be asked for: by itself each session of the account in this
+ * The rights of the account itself. They must be requested: by default each session of the account in this
  * database begins as the role that sees no merchant (`migrate`), also where the startup options are lost.
  */
 const accountItself = 'none'
 
-/** A connection whose sessions act as a role; null: with the account's own rights, which see no merchant. */
+/** Returns a connection with sessions that act as a role; null: with the account's own rights. */
 export function asRole(connection: pg.ClientConfig | string, role: string | null): pg.ClientConfig {
   return withStartupOptions(connection, [`-c role=${role ?? accountItself}`])
 }
 
 function watchPool(pool: pg.Pool, log: DatabaseLog): pg.Pool {
   let lost = 0
-  // A server that goes takes all sessions at once.
+  // A server that stops closes all sessions at once: report them in one line.
   pool.on('error', (error) => {
     lost += 1
     if (lost > 1) return
@@ -191,13 +196,13 @@ function watchPool(pool: pg.Pool, log: DatabaseLog): pg.Pool {
       lost = 0
     }, gatherMs).unref()
   })
-  // A connection that breaks while someone has it emits an error too, and nobody listening would end the
-  // process.
+  // A connection that breaks while it is in use emits an error too; without a listener the error would end
+  // the process.
   pool.on('connect', (client) => client.on('error', () => {}))
   return pool
 }
 
-/** Adds startup options, also to those that a connection string brings: `pg` would let the string win. */
+/** Adds startup options, also to those of a connection string, because `pg` would use only the string's. */
 function withStartupOptions(connection: pg.ClientConfig | string, startup: string[]): pg.ClientConfig {
   const config = typeof connection === 'string' ? { connectionString: connection } : connection
   if (config.connectionString === undefined)
@@ -208,7 +213,10 @@ function withStartupOptions(connection: pg.ClientConfig | string, startup: strin
   return { ...config, connectionString: url.href, options: [given, ...startup].join(' ') }
 }
 
-/** One name for one text, the same in every process, so that sessions behind a pooler never disagree. */
+/**
+ * Returns a function that names statements: one name for one text, the same in every process, so that
+ * sessions behind a pooler never disagree.
+ */
 function statementNames(): (query: { sql: string }) => string {
   const names = new Map<string, string>()
   return ({ sql }) => {
@@ -221,11 +229,10 @@ function statementNames(): (query: { sql: string }) => string {
 }
 
 /**
- * Listens to notifications on a connection of its own, and connects again for as long as it takes when that
- * breaks.
- * @param options.onConnect called whenever listening (again) begins: notifications before that are lost, so
- *   read now
- * @returns `close`, after which nothing is called any more
+ * Listens to notifications on a connection of its own, and reconnects whenever it breaks.
+ * @param options.onConnect called each time listening begins (again): earlier notifications are lost, so read
+ * now
+ * @returns `close`; after it no callback is called
  */
 export function listen(options: {
   connection: pg.ClientConfig | string

@@ -1,14 +1,17 @@
 import type { Pool } from 'pg'
 
-/** The clocks of a process and its database may differ by this much, and are compared so often. */
+/**
+ * The largest allowed difference between the clocks of a process and its database, and the pause between
+ * checks.
+ */
 const skewMaxMs = 5_000
 export const compareClocksEveryMs = 60_000
 
 /**
  * Compares this process's clock with the database's.
  * @returns milliseconds by which the process is ahead, negative where it is behind. The statement read the
- *   database's clock at an unknown moment between its start and its end: of all values that are possible this
- *   is the smallest, so that a slow answer never looks like a wrong clock.
+ * database's clock at an unknown moment between its start and its end; of all possible values this is the
+ * smallest, so that a slow answer never looks like a wrong clock.
  */
 export async function readClockSkew(client: Pick<Pool, 'query'>): Promise<number> {
   const before = Date.now()
@@ -21,8 +24,8 @@ export async function readClockSkew(client: Pick<Pool, 'query'>): Promise<number
 }
 
 /**
- * Refuses to work with a clock that differs from the database's by more than `skewMaxMs`: tokens,
- * signatures and what callers are shown go by it.
+ * Refuses to work with a clock that differs from the database's by more than `skewMaxMs`, because tokens,
+ * signatures and displayed times depend on it.
  * @throws Error that names the difference and what to do
  */
 export async function assertClock(client: Pick<Pool, 'query'>): Promise<void> {
@@ -39,7 +42,7 @@ export function isSkewed(skewMs: number): boolean {
   return Math.abs(skewMs) > skewMaxMs
 }
 
-/** For people: "90061 s ahead of". */
+/** Describes a difference for people: "90061 s ahead of". */
 export function describeSkew(skewMs: number): string {
   return `${Math.round(Math.abs(skewMs) / 1_000)} s ${skewMs > 0 ? 'ahead of' : 'behind'}`
 }

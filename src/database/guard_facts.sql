@@ -1,4 +1,4 @@
--- Refuses a change of what a row is about: the triggers below name the columns that never change.
+-- Refuses a change of a row's fixed facts: the triggers below name the columns that never change.
 CREATE OR REPLACE FUNCTION guard_facts() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   RAISE EXCEPTION '% %: what it is about never changes', TG_TABLE_NAME, OLD.id

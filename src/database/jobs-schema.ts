@@ -1,11 +1,11 @@
 import pg from 'pg'
 
-/** The last migration of the installed graphile-worker: a start looks no further where it is there. */
+/** The last migration of the installed graphile-worker: where it is applied, a start checks nothing more. */
 export const jobsSchemaVersion = 20
 
 /**
- * Brings the tables of the job engine up to date, by the library's own migrations. Loads the library only
- * where they are missing or older.
+ * Brings the tables of the job engine up to date with the library's own migrations. Loads the library only
+ * where tables are missing or older.
  * @param client the owner's session, which holds the lock of migrations
  */
 export async function migrateJobs(
@@ -16,7 +16,7 @@ export async function migrateJobs(
   const { runMigrations, Logger } = await import('graphile-worker')
   const config = typeof connection === 'string' ? { connectionString: connection } : connection
   const pgPool = new pg.Pool({ ...config, max: 1 })
-  // A connection that breaks shows in the statement that it breaks.
+  // A broken connection shows in the statement that fails.
   pgPool.on('error', () => {})
   pgPool.on('connect', (session) => session.on('error', () => {}))
   try {
@@ -35,7 +35,7 @@ async function readVersion(client: pg.ClientBase): Promise<number> {
     )
     return rows[0]?.version ?? 0
   } catch (error) {
-    // No such schema, or no such table in it.
+    // There is no such schema, or no such table in it.
     if (error instanceof pg.DatabaseError && (error.code === '3F000' || error.code === '42P01')) return 0
     throw error
   }

@@ -1,37 +1,39 @@
 /**
- * Every advisory lock of the service, each number once. Locks with one key and locks with two keys never meet
- * in PostgreSQL. The SQL functions write the numbers themselves: `test/database/locks.test.ts` compares.
+ * Every advisory lock of the service, each number once. In PostgreSQL, locks with one key and locks with two
+ * keys never conflict. The SQL functions contain the numbers too: `test/database/locks.test.ts` compares
+ * them.
  */
 export const locks = {
-  /** One process applies migrations and functions. It is Prisma's own number. */
+  /** One process applies migrations and functions. The number is the one that Prisma uses. */
   migrations: 72_707_369,
-  /** One process at a time numbers events. A restore holds it while it raises the positions. */
+  /** One process at a time numbers events. A restore holds this lock while it raises the positions. */
   eventNumbers: 72_707_370,
-  /** The first merchant of a sandbox is made once. */
+  /** The first merchant of a sandbox is created once. */
   firstMerchant: 72_707_371,
-  /** One process proves what is new in the books. */
+  /** One process proves the new rows of the books. */
   recentProof: 72_707_372,
   /**
-   * With the id of a merchant: held shared by each statement that judges a credential and moves money or
-   * changes something, and alone by what ends access. So an end waits for what is under way.
+   * With the id of a merchant: held shared by each statement that checks a credential and moves money or
+   * changes something, and exclusively by a statement that ends access. So an end of access waits for running
+   * statements.
    */
   access: 72_707_373,
-  /** One process adds the changes up to the counts of transactions. */
+  /** One process compacts the counts of transactions. */
   transactionCounts: 72_707_374,
-  /** With the hash of its id: a session of a job engine holds it while the engine lives. */
+  /** With the hash of the engine's id: a session of a job engine holds it while the engine is alive. */
   jobEngine: 72_707_375,
-  /** With the id of a webhook: the process that calls its address holds it. */
+  /** With the id of a webhook endpoint: the process that calls the endpoint's address holds it. */
   webhookCalls: 72_707_376,
-  /** The service whose simulator plays the operators of a folder holds it. */
+  /** Held by the service whose simulator plays the operators of a data folder. */
   sandboxOperators: 72_707_377,
-  /** With the hash of a telephone number: its payments of links are judged in turn. */
+  /** With the hash of a telephone number: its payments by links are checked one after the other. */
   linkPayer: 72_707_378,
-  /** With the id of something audited: of two changes the second begins with what the first made. */
+  /** With the id of an audited thing: the second of two changes begins with the result of the first. */
   auditedChange: 72_707_380,
-  /** One process seals the audit logs. */
+  /** One process chains the audit logs. */
   auditChain: 72_707_381,
-  /** One process goes on with the pass over the whole books. */
+  /** One process continues the pass over the whole books. */
   proofPass: 72_707_383,
-  /** One process writes the letters with the heads of the audit logs. */
+  /** One process writes the e-mails with the heads of the audit logs. */
   auditEmails: 72_707_384,
 } as const

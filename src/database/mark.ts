@@ -11,16 +11,20 @@ import {
 import { join } from 'node:path'
 
 /**
- * What a node has seen in the database, kept in `DATA_DIR`, where a restore of the database does not reach.
+ * The newest state of the database that a node has seen. It is kept in `DATA_DIR`, which a restore of the
+ * database does not change.
  */
 export interface Mark {
-  /** `installation.id`: marks of another installation say nothing about this one. */
+  /** The `installation.id`; marks of another installation say nothing about this one. */
   installation: string
   epoch: number
   systemIdentifier: string
   timeline: number
   databaseOid: string
-  /** The newest committed rows. They are never deleted, so a database without them was put back. */
+  /**
+   * The ids of the newest committed rows. These rows are never deleted, so a database without them was
+   * restored.
+   */
   lastEventId: string
   lastRequestId: string
   /**
@@ -28,13 +32,13 @@ export interface Mark {
    * API key or session.
    */
   credentialChanges: (readonly [id: string, apiKeyId: number])[]
-  /** When it was written, ISO 8601. */
+  /** The time of writing, ISO 8601. */
   at: string
 }
 
 const fileName = 'database-mark.json'
 
-/** @returns null where there is none; `'unreadable'` where the file holds something else */
+/** @returns null where there is no mark; `'unreadable'` where the file holds no valid mark */
 export function readMark(dataDir: string): Mark | null | 'unreadable' {
   try {
     const mark = JSON.parse(readFileSync(join(dataDir, fileName), 'utf8')) as Partial<Mark>
@@ -51,8 +55,8 @@ export function readMark(dataDir: string): Mark | null | 'unreadable' {
 }
 
 /**
- * Replaces the mark. The new one is on the disk before it gets its name, so that a crash leaves one of the
- * two.
+ * Replaces the mark. The new file is flushed to the disk before it gets its name, so that a crash leaves one
+ * of the two.
  * @throws Error where the folder cannot be written
  */
 export function writeMark(dataDir: string, mark: Mark): void {

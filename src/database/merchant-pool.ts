@@ -2,24 +2,23 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import pg from 'pg'
 
 /**
- * The role that merchants' own requests read under: of every table it sees the rows of the one merchant that
- * its session is bound to, whatever the statement asks for, and without one none (row-level security, see the
- * migrations).
+ * The database role of merchants' own requests. In every table it sees only the rows of the merchant that its
+ * session is bound to, and no row without a bound merchant (row-level security, see the migrations).
  */
 export const merchantRole = 'payments_merchant'
 
 const merchants = new AsyncLocalStorage<number | null>()
 
 /**
- * Runs `work` on behalf of a merchant: what it and all that it awaits reads through a `MerchantPool` is that
- * merchant's. A promise of Prisma begins when it is awaited: await it inside.
- * @param merchantId null where nobody is signed in: then there is nothing to read
+ * Runs `work` on behalf of a merchant: every read of `work` through a `MerchantPool` sees that merchant's
+ * rows only. A Prisma promise begins when it is awaited, so await it inside `work`.
+ * @param merchantId null where no caller is signed in: then reads return no rows
  */
 export function asMerchant<Result>(merchantId: number | null, work: () => Result): Result {
   return merchants.run(merchantId, work)
 }
 
-/** On whose behalf this runs; null where on nobody's. */
+/** Returns the merchant on whose behalf the code runs; null where there is none. */
 export function currentMerchant(): number | null {
   return merchants.getStore() ?? null
 }
@@ -27,7 +26,7 @@ export function currentMerchant(): number | null {
 type Taken = Parameters<Parameters<pg.Pool['connect']>[0]>
 
 /**
- * A pool whose sessions are bound to the merchant on whose behalf each is taken. One that is bound to the
+ * A pool that binds each session to the merchant on whose behalf it is taken. A session that is bound to the
  * same merchant already costs nothing; another costs one small statement. (design: reliability, section 2)
  */
 export class MerchantPool extends pg.Pool {
@@ -41,17 +40,18 @@ export class MerchantPool extends pg.Pool {
       this.connect((error, client) => (client ? taken.resolve(client) : taken.reject(error)))
       return taken.promise
     }
-    // Read here: whoever waits for a session is woken by whoever gives one back, and in its name.
+    // The merchant is read here, because a waiting `connect` resumes in the async context of the caller that
+    // returns a session.
     const merchant = String(currentMerchant() ?? '')
     super.connect((error, client, done) => {
       if (!client || this.#boundTo(client) === merchant) return callback(error, client, done)
-      // The simple protocol takes a third less than a prepared statement; digits need no quoting.
+      // The simple protocol takes a third less time than a prepared statement; digits need no quoting.
       client.query(`SET app.merchant = '${merchant}'`, (failure: Error | null) => {
         if (!failure) {
           this.#bound.set(client, merchant)
           return callback(undefined, client, done)
         }
-        // Nobody knows whose it is now.
+        // The merchant that the session is bound to is unknown now, so the session is closed.
         done(failure)
         callback(failure, undefined, () => {})
       })

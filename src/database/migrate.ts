@@ -10,21 +10,21 @@ import { giveToOwner, inShortTries, ownerRole } from './ownership.ts'
 import { locks } from './locks.ts'
 
 /**
- * The role that the service works under: it owns nothing, and can do only what the migrations grant it. It
- * sees every merchant's rows; what a merchant itself asks for is read under `merchantRole`.
+ * The role of the service. It owns nothing, and has only the rights that the migrations grant. It sees every
+ * merchant's rows; a merchant's own requests are read under `merchantRole`.
  */
 export const serviceRole = 'payments_service'
 
-/** Prisma's own table, so that its command line finds a history it understands. */
+/** Prisma's own table, so that its command line finds a history that it understands. */
 const historyTable = `create table if not exists _prisma_migrations (
   id varchar(36) primary key not null, checksum varchar(64) not null, finished_at timestamptz,
   migration_name varchar(255) not null, logs text, rolled_back_at timestamptz,
   started_at timestamptz not null default now(), applied_steps_count integer not null default 0)`
 
-/** How often a migration tries to get its tables, each time for a moment. */
+/** How often a migration tries to lock its tables, each time for a short time. */
 const lockTriesMax = 30
 
-/** A migration as it stands in its folder. */
+/** One migration, as read from its folder. */
 export interface Migration {
   name: string
   sql: string
@@ -33,18 +33,19 @@ export interface Migration {
 }
 
 /**
- * Brings a database up to date: makes sure that the service's roles exist, then applies each migration that
- * it lacks, in the order of their names and each in a transaction of its own, and then the SQL functions
- * where they changed. Any number of nodes may call it at once.
+ * Brings a database up to date: creates the missing roles of the service, then applies each missing
+ * migration, in the order of their names and each in its own transaction, and then the SQL functions if they
+ * changed. Any number of nodes may call it at once.
  *
- * Migrations run as `ownerRole`, so that all they make belongs to it, and they see and change the rows of
- * every merchant. Under the account's own rights they would change no row, and say nothing.
- * @param options.folder holds `NNNN_name/migration.sql`; left out, ours, and the job engine's own before them
- * @param options.functions holds the `*.sql` files; left out, ours, or none where `folder` is given
- * @param options.lockTries how often a migration tries to get its tables, at most
- * @returns the names of what was applied now
- * @throws Error when a migration was edited after it was applied, when one is half done, or when one fails;
- *   of the failing one nothing stays
+ * Migrations run as `ownerRole`, so that it owns all that they create, and sees and changes the rows of every
+ * merchant. Under the account's own rights a migration would change no row, without an error.
+ * @param options.folder holds `NNNN_name/migration.sql`; by default the service's own, after the job engine's
+ * @param options.functions holds the `*.sql` files; by default the service's own, or none where `folder` is
+ * given
+ * @param options.lockTries how often a migration tries to lock its tables, at most
+ * @returns the names of the migrations that were applied now
+ * @throws Error when a migration was edited after it was applied, is half done, or fails; a failed migration
+ * is rolled back
  */
 export async function migrate(
   connection: pg.ClientConfig | string,
@@ -60,7 +61,7 @@ export async function migrate(
   client.on('error', () => {})
   await client.connect()
   try {
-    // By a statement: also where the startup options are lost, which the service then says.
+    // A statement sets the role also where the startup options are lost; the service reports that later.
     await client.query('set role none')
     await client.query('select pg_advisory_lock($1)', [locks.migrations])
     await ensureRoles(client)
@@ -70,7 +71,7 @@ export async function migrate(
     await client.query(`set role ${ownerRole}`)
     await client.query(historyTable)
     const pending = await findPending(client, migrations, options.log)
-    // Ours say who may use its tables.
+    // The service's migrations grant rights on the job engine's tables, so these come first.
     if (!options.folder && (await migrateJobs(client, asRole(connection, ownerRole))))
       options.log?.('Job engine migrated')
     for (const migration of pending) {
@@ -83,7 +84,7 @@ export async function migrate(
     if (!options.folder) await startIsolated(client)
     return { applied: pending.map(({ name }) => name) }
   } finally {
-    // Ends the session, and the lock with it.
+    // Ends the session, and so releases the lock.
     await client.end()
   }
 }
@@ -103,7 +104,7 @@ async function updateFunctions(
   options.log?.(`${functions.files.length} functions applied`)
 }
 
-/** @throws Error where an earlier version made the database, or another owns it; nothing in it was touched */
+/** @throws Error where an earlier version made the database, or another role owns it; nothing was changed */
 async function refuseEarlier(client: pg.Client, migrations: readonly Migration[]): Promise<void> {
   const { rows } = await client.query<{ owner: string; isOurs: boolean }>(
     `select pg_get_userbyid(relowner) as owner, pg_has_role(relowner, 'USAGE') as "isOurs"
@@ -130,7 +131,7 @@ async function refuseEarlier(client: pg.Client, migrations: readonly Migration[]
   )
 }
 
-/** The migrations of a folder, in the order in which they apply. */
+/** Reads the migrations of a folder, in the order in which they apply. */
 export function readMigrations(
   folder: string = join(import.meta.dirname, '../../prisma/migrations'),
 ): Migration[] {
@@ -171,7 +172,9 @@ async function findPending(
   return migrations.filter(({ name }) => !applied.has(name))
 }
 
-/** Tries until the tables are free for a moment. @throws Error that names the migration */
+/**
+ * Applies a migration, and tries again while its tables are in use. @throws Error that names the migration
+ */
 async function applyInTurn(client: pg.Client, migration: Migration, triesMax: number): Promise<void> {
   const { name, sql } = migration
   try {
@@ -200,14 +203,14 @@ async function currentTransaction(client: pg.Client): Promise<string | undefined
 
 /**
  * Makes sure that the account may act as each role of the service, and has none of their rights before it
- * asks for them. Roles belong to the whole server, so nodes of other databases may be doing this at the same
- * moment, and an administrator may have made them.
- * @throws Error that says what an administrator runs
+ * switches to the role. Roles belong to the whole server, so nodes of other databases may do this at the same
+ * moment, and an administrator may have made the roles.
+ * @throws Error that names the statements for an administrator
  */
 export async function ensureRoles(client: pg.Client): Promise<void> {
   const refusals: unknown[] = []
   for (const { statements } of await readLacking(client)) {
-    // What the account inherits it may need elsewhere: an administrator decides that.
+    // The account may need its inherited rights elsewhere: only an administrator changes that.
     for (const statement of statements.filter((each) => !each.startsWith('ALTER ROLE')))
       await client.query(statement).catch((error: unknown) => refusals.push(error))
   }
@@ -232,18 +235,18 @@ export async function ensureRoles(client: pg.Client): Promise<void> {
   await assertTenantRls(client, ownerRole, [])
 }
 
-/** A role that the account may not act as, or whose rights it inherits. */
+/** A role that the account may not act as, or with rights that the account inherits. */
 interface Lacking {
   role: string
   /** Whether the account may act as the role. */
   may: boolean
-  /** What makes it right. */
+  /** The statements that correct the problem. */
   statements: string[]
 }
 
 async function readLacking(client: pg.Client): Promise<Lacking[]> {
-  // Since PostgreSQL 16 a member may lack the right to act as the role, and each membership says whether the
-  // member inherits its rights; before, the member itself says it. Nothing holds a superuser.
+  // Since PostgreSQL 16, a member may lack the right to act as the role, and each membership says whether the
+  // member inherits its rights; before, the member's own attribute says so. A superuser has every right.
   const { rows } = await client.query<Lacking>(
     `with server as (select current_setting('server_version_num')::int >= 160000 as is_new), found as (
        select w.role, w.ordinal, r.oid is not null as exists, s.is_new, me.rolinherit,
@@ -266,9 +269,9 @@ async function readLacking(client: pg.Client): Promise<Lacking[]> {
 }
 
 /**
- * Makes each session of this account in this database begin as the role that sees no merchant until it is
- * bound to one. Other roles, and the account's own rights, must be asked for. So a session whose startup
- * options were lost on the way sees no merchant instead of all of them.
+ * Makes each session of this account in this database begin as the role that sees no merchant until the
+ * session is bound to one. Other roles, and the account's own rights, must be requested. So a session that
+ * lost its startup options sees no merchant, instead of all.
  */
 async function startIsolated(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ database: string; done: boolean }>(
@@ -284,8 +287,9 @@ async function startIsolated(client: pg.Client): Promise<void> {
 }
 
 /**
- * @param above other roles whose rights the role must not have
- * @throws Error where row-level security would not hold the role: it would see every merchant
+ * Refuses a role that row-level security would not restrict: the role would see every merchant.
+ * @param above other roles; the checked role must not have their rights
+ * @throws Error that names the statements for an administrator
  */
 export async function assertTenantRls(
   client: pg.ClientBase,
@@ -307,7 +311,7 @@ export async function assertTenantRls(
   }
 }
 
-/** The message, with the line of the file that PostgreSQL points at. */
+/** Returns the message, with the line of the file that PostgreSQL names. */
 function describe(error: unknown, sql: string): string {
   if (!(error instanceof Error)) return String(error)
   const position = error instanceof pg.DatabaseError ? Number(error.position) : 0

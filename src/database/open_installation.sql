@@ -1,5 +1,5 @@
--- Which installation this database holds, and whether it stands where its epoch began. A database that no
--- service was started on yet records where it is.
+-- Returns the installation of this database, and whether the database has moved since its epoch began. A
+-- database that no service has opened yet records its own identity now.
 CREATE OR REPLACE FUNCTION open_installation(
   OUT id uuid, OUT epoch int, OUT system_identifier text, OUT timeline int, OUT database_oid text,
   OUT restored_at timestamptz, OUT moved text

@@ -2,24 +2,26 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 
 /**
- * The role that owns every table and function of the service, and that migrations run under. Row-level
- * security is forced on it: a policy shows it every row. The login account owns nothing and inherits nothing:
- * without asking for a role it sees no row of any merchant.
+ * The role that owns every table and function of the service, and that runs the migrations. Row-level
+ * security is forced on it, and a policy lets it see every row. The login account owns nothing and inherits
+ * nothing: without switching to a role it sees no row of any merchant.
  */
 export const ownerRole = 'payments_owner'
 
 /**
- * A migration waits this long for a table that is in use, then undoes itself and tries again after a pause:
- * while it waits every other statement on that table waits behind it, also those of nodes at work.
+ * How long a migration waits for a table that is in use. After it the migration is rolled back and tried
+ * again after a pause: while it waits, every other statement on that table waits behind it, also on other
+ * nodes.
  */
 const lockTimeoutMs = 300
 const lockPauseMs = 500
-/** PostgreSQL's code for a lock that was not free in time. */
+/** PostgreSQL's error code for a lock that was not granted in time. */
 const lockNotAvailable = '55P03'
 
 /**
- * Runs `work` in a transaction of its own, and again while tables that it needs are in use.
- * @throws what `work` threw, or after `triesMax` tries what to do about a table in use; nothing stays
+ * Runs `work` in its own transaction, and again while tables that it needs are in use.
+ * @throws the error of `work`; or after `triesMax` tries, an error that says how to free the table; nothing
+ * is kept
  */
 export async function inShortTries(
   client: pg.Client,
@@ -48,11 +50,11 @@ export async function inShortTries(
 }
 
 /**
- * Gives what the account owns in the service's schemas to `ownerRole`, in one transaction: the account owns
- * everything where a person ran `pg_restore --no-owner` without `--role`.
+ * Gives all objects of the account in the service's schemas to `ownerRole`, in one transaction: the account
+ * owns everything where a person ran `pg_restore --no-owner` without `--role`.
  * @param client a session with the account's own rights
  * @param options.users roles that use the tables
- * @throws Error that says what the owner of the database runs, where the account may not let the role create
+ * @throws Error with the statements for the owner of the database, where the account may not grant the rights
  */
 export async function giveToOwner(
   client: pg.Client,
@@ -69,9 +71,9 @@ export async function giveToOwner(
 }
 
 /**
- * One statement for each object: who gets an object needs rights in its schema first, and the schema goes
- * last, because the account loses its rights there. What an extension made stays with its owner, and a
- * sequence of a column follows its table.
+ * Makes one statement for each object. The new owner needs rights in the schema before it gets an object, and
+ * the schema comes last, because the account then loses its rights there. An object of an extension stays
+ * with its owner, and the sequence of a column follows its table.
  */
 const givingSql = `
   select format(case kind when 'grant' then 'grant all on schema %2$s to %3$I'
@@ -98,7 +100,7 @@ const givingSql = `
 
 /**
  * Lets `ownerRole` create the service's schemas and tables in this database.
- * @throws Error that says what the owner of the database runs, where the account may not do that
+ * @throws Error with the statements for the owner of the database, where the account may not grant the rights
  */
 export async function letOwnerCreate(client: pg.Client, users: readonly string[]): Promise<void> {
   const lacking = async () => {
@@ -114,7 +116,7 @@ export async function letOwnerCreate(client: pg.Client, users: readonly string[]
     return rows.map(({ grant }) => grant)
   }
   for (const grant of await lacking()) await client.query(grant).catch(() => {})
-  // An account that is NOINHERIT (PostgreSQL 15 and older) owns the schema public by this role alone.
+  // A NOINHERIT account (PostgreSQL 15 and older) owns the schema public only through this role.
   for (const grant of await lacking())
     await client
       .query(`begin; set local role pg_database_owner; ${grant}; commit`)

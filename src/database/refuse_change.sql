@@ -1,4 +1,4 @@
--- History is only added to, whoever asks.
+-- Refuses updates and deletes on history tables: rows are only added, by any role.
 CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   RAISE EXCEPTION '% on %: its rows are only added', TG_OP, TG_TABLE_NAME

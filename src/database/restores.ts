@@ -11,42 +11,40 @@ const suspendSome = sqlFunction('suspend_credentials', {
   gives: 'boolean',
 })
 
-/** Knows whether the database was put back, and keeps what proves it outside of the database. */
+/** Knows whether the database was restored from a backup, and keeps the evidence outside of the database. */
 export interface Restores {
-  /** Whether a restore was noticed that no person has accepted yet: no money leaves. */
+  /** True if a restore was noticed that no person has accepted yet: then no money leaves. */
   isWaiting(): boolean
   /**
-   * Whether an operator may know a request from before the restore under the identity of one that is sent for
-   * the first time now: drivers then look before they send, and take no refusal of it for the last word.
+   * True if an operator may know a request from before the restore, under the identity of a request that is
+   * now sent for the first time. Drivers then search before they send, and do not trust a refusal alone.
    */
   mayHaveSent(): boolean
   /**
-   * Checks a new session before anything runs on it: it may lead to a database that was put back meanwhile.
+   * Checks a new session before any other statement: it may lead to a database that was restored meanwhile.
    */
   checkSession(client: pg.ClientBase): Promise<void>
   /**
-   * Looks at the database, and writes down what is new there. Where it was put back it halts payments out.
+   * Reads the state of the database and records it in the mark. Where the database was restored, it halts
+   * payments out.
    */
   look(): Promise<void>
-  /** Writes down what is new before a caller is told of it. Where that fails the job tries again. */
+  /** Records the new state before a caller gets its answer. Where that fails, the job tries again. */
   record(): Promise<void>
-  /** Looks through this pool from now on. */
+  /** Sets the pool for later reads. */
   use(pool: pg.Pool): void
 }
 
-/** Choice: a checkout session or prompt from before the restore has ended by then, as has its collection. */
+/** Choice: checkout sessions, prompts and collections from before the restore have ended after this time. */
 const mayHaveSentForMs = 24 * 60 * 60 * 1_000
-/**
- * Changes of credentials that a mark names. Choice: more than any node makes between two backups that it
- * loses.
- */
+/** The number of credential changes in a mark. Choice: more than any node makes between two backups. */
 const changesMax = 1_000
 const suspendedAtOnce = 500
 
 interface Options {
   connection: pg.ClientConfig | string
   dataDir: string
-  /** What `DATABASE_EPOCH` says; null where it is not set, or does not matter. */
+  /** The value of `DATABASE_EPOCH`; null where it is not set, or does not matter. */
   expectedEpoch: number | null
   /**
    * Whether credentials are suspended where this node does not know which changes were lost. An
@@ -57,9 +55,9 @@ interface Options {
 }
 
 /**
- * Compares the database with where it stood and with what this node has seen in it, before the service
- * begins. Where it was put back a new epoch begins: payments out are halted, and ids, positions and secrets
- * of what was lost stay dead.
+ * Compares the database with its recorded identity and with this node's mark, before the service begins.
+ * Where the database was restored, a new epoch begins: payments out are halted, and lost ids, positions and
+ * secrets are not used again.
  * @throws Error in one sentence where `DATABASE_EPOCH` names another epoch
  */
 export async function openRestores(options: Options): Promise<Restores> {
@@ -80,7 +78,7 @@ function otherEpoch(epoch: number, expected: number): string {
         `Run "npm run admin -- restore declare" until it is in epoch ${expected}, or correct DATABASE_EPOCH.`
 }
 
-/** What one look at the database finds. */
+/** The result of one read of the database's state. */
 interface Sight {
   id: string
   epoch: number
@@ -88,15 +86,15 @@ interface Sight {
   timeline: number
   databaseOid: string
   isWaiting: boolean
-  /** Since the epoch began; null in the first one. */
+  /** Time since the epoch began; null in the first epoch. */
   epochAgeMs: number | null
-  /** Whether somebody handled the credentials whose changes the last restore may have lost. */
+  /** True if the credentials with changes that the last restore may have lost were handled. */
   areKeysHandled: boolean
-  /** How it differs from where its epoch began; null where it does not. */
+  /** How the database differs from its identity at the start of the epoch; null where it does not. */
   moved: string | null
   lastEventId: string
   lastRequestId: string
-  /** Null where it was not asked for. */
+  /** Null where the read left them out. */
   credentialChanges: [string, number][] | null
 }
 
@@ -122,7 +120,7 @@ class Watch implements Restores {
     return this.isWaiting() || (age !== null && age < mayHaveSentForMs)
   }
 
-  /** @returns the epoch */
+  /** Reads the state and handles a restore. @returns the epoch */
   async open(): Promise<number> {
     const sight = await this.#withClient(see)
     await this.#take(sight)
@@ -145,7 +143,7 @@ class Watch implements Restores {
 
   async record(): Promise<void> {
     try {
-      // A look that is under way may have read before the change was committed.
+      // A read that is running may have begun before the change was committed.
       await this.#looking?.catch(() => {})
       await this.look()
     } catch (error) {
@@ -160,13 +158,13 @@ class Watch implements Restores {
     return this.#looking
   }
 
-  /** A session of its own: what begins an epoch may take longer than a statement of a pool. */
+  /** Uses a session of its own, because beginning an epoch may take longer than a pool allows a statement. */
   async #withClient<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
     const client = new pg.Client(this.#options.connection)
     client.on('error', () => {})
     await client.connect()
     try {
-      // By itself a session of the account sees no merchant (`migrate`).
+      // By default a session of the account sees no merchant (`migrate`).
       await client.query(`set role ${ownerRole}`)
       return await work(client)
     } finally {
@@ -210,7 +208,7 @@ class Watch implements Restores {
   }
 }
 
-/** @param options.changes false leaves out the changes of credentials */
+/** Reads the state of the database. @param options.changes false leaves out the changes of credentials */
 async function see(client: pg.ClientBase | pg.Pool, options = { changes: true }): Promise<Sight> {
   const { rows } = await client.query<Sight>(
     `SELECT i.id, i.epoch, i.system_identifier AS "systemIdentifier", i.timeline, i.moved,
@@ -235,7 +233,7 @@ function isSame(mark: Mark | null, sight: Sight): mark is Mark {
   return mark?.installation === sight.id
 }
 
-/** Why this database must have been put back; null where nothing says so. */
+/** Returns why this database must have been restored; null where there is no sign of it. */
 function whyRestored(sight: Sight, mark: Mark | null): string | null {
   if (sight.moved !== null) return `the database was restored, copied or promoted: ${sight.moved}`
   if (!isSame(mark, sight) || mark.epoch < sight.epoch) return null
@@ -250,7 +248,7 @@ function whyRestored(sight: Sight, mark: Mark | null): string | null {
 function markOf(sight: Sight, before: Mark | null): Mark {
   const { id, epoch, systemIdentifier, timeline, databaseOid } = sight
   const known = isSame(before, sight) && before.epoch === epoch ? before : null
-  // A look that began earlier may end later: what was seen stays seen.
+  // A read that began earlier may end later, so the higher id is kept.
   const later = (a: string, b: string | undefined) => (b && BigInt(b) > BigInt(a) ? b : a)
   return {
     installation: id,
@@ -267,15 +265,15 @@ function markOf(sight: Sight, before: Mark | null): Mark {
 
 /**
  * Begins the epoch after `known`, once among all nodes.
- * @returns the epoch that the database is in then
+ * @returns the epoch of the database afterwards
  */
 export async function beginEpoch(client: pg.ClientBase, known: number, why: string): Promise<number> {
   return insertEpoch(client, { known, why })
 }
 
 /**
- * Sees to it that a secret which was replaced after the backup stays dead. A node that still has its mark
- * knows which credentials those are; without one every key is suspended and every session ends.
+ * Makes sure that a secret which was replaced after the backup stays invalid. A node with a mark knows these
+ * credentials; without a mark, every key is suspended and every session ends.
  */
 async function suspendCredentials(
   client: pg.Client,
@@ -285,7 +283,7 @@ async function suspendCredentials(
 ): Promise<void> {
   const lost = lostChanges(mark, sight)
   if (lost !== null) {
-    // What changed since the restore was noticed is no longer what the backup had.
+    // A credential that changed after the restore was noticed is no longer in the state of the backup.
     await suspend(client, lost, BigInt(mark?.credentialChanges.at(-1)?.[0] ?? 0))
   } else {
     if (!suspendsUnknown || sight.areKeysHandled) return
@@ -294,7 +292,7 @@ async function suspendCredentials(
   await handleEpochs(client, {})
 }
 
-/** In small transactions: each waits for the money under way of its merchants. */
+/** Suspends credentials in small transactions: each waits for its merchants' running payments. */
 async function suspend(client: pg.Client, lost: number[] | null, newest: bigint | null): Promise<void> {
   let more: boolean
   do {
@@ -303,7 +301,8 @@ async function suspend(client: pg.Client, lost: number[] | null, newest: bigint 
 }
 
 /**
- * The credentials whose replacement or end this node has seen and the database has not; null: it cannot say.
+ * Returns the credentials with a replacement or an end that this node has seen and the database lacks; null
+ * where the node cannot know.
  */
 function lostChanges(mark: Mark | null, sight: Sight): number[] | null {
   if (!isSame(mark, sight)) return null
@@ -311,7 +310,8 @@ function lostChanges(mark: Mark | null, sight: Sight): number[] | null {
   const kept = new Set(there.map(([id]) => id))
   const [oldest, newest] = [BigInt(there[0]?.[0] ?? 0), BigInt(there.at(-1)?.[0] ?? 0)]
   const first = BigInt(mark.credentialChanges[0]?.[0] ?? 0)
-  // The mark names the newest alone: where they begin behind what the database has, others may be lost too.
+  // The mark holds only the newest changes: where all of them are newer than the database's, others may be
+  // lost too.
   if (mark.credentialChanges.length >= changesMax && first > newest) return null
   return mark.credentialChanges.flatMap(([id, apiKeyId]) =>
     BigInt(id) >= oldest && !kept.has(id) ? [apiKeyId] : [],

@@ -8,18 +8,21 @@ const moveSandboxClock = sqlFunction('move_sandbox_clock', {
   gives: 'bigint',
 })
 
-/** Moves of the clock that are known again when their request is repeated. Choice: more than a minute's. */
+/**
+ * The number of clock moves that are remembered, in case their request is repeated. Choice: more than a
+ * minute's.
+ */
 const clockMovesKept = 1_000
 
-/** The sandbox's clock: the machine's time and an offset that all processes share through the database. */
+/** The sandbox's clock: the machine's time plus an offset that all processes share through the database. */
 export interface SandboxClock extends Clock {
   /**
-   * Moves the time forward for every process, once for each `move` that has a name.
-   * @param record is told, in the same transaction, by how much the clock was ahead before and after, in ms
-   * @returns the time after that
+   * Moves the time forward for every process, once for each named `move`.
+   * @param record gets the clock's offset before and after the move, in ms, in the same transaction
+   * @returns the new time
    */
   advance(ms: number, move?: string, record?: RecordMove): Promise<Date>
-  /** Reads the offset that another process may have changed. */
+  /** Reads the offset, which another process may have changed. */
   refresh(): Promise<void>
 }
 
@@ -27,7 +30,7 @@ export type RecordMove = (tx: PoolClient, before: number, after: number) => Prom
 
 export async function openSandboxClock(pool: Pool): Promise<SandboxClock> {
   const clock = movedClock()
-  // An answer that was under way while the clock moved is old: the clock keeps what is further ahead.
+  // An answer from before a move may arrive after it, so the clock keeps the larger offset.
   const take = (row: { offset: bigint } | undefined) => clock.moveTo(Number(row?.offset ?? 0n))
   async function refresh(): Promise<void> {
     const { rows } = await pool.query<{ offset: bigint }>('SELECT offset_ms AS "offset" FROM sandbox_clock')

@@ -1,4 +1,4 @@
--- The service's time: the machine's, moved by the sandbox clock where there is one.
+-- Returns the service's time: the machine's time, plus the offset of the sandbox clock if there is one.
 CREATE OR REPLACE FUNCTION service_now() RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT now() + coalesce((SELECT offset_ms FROM sandbox_clock), 0) * interval '1 millisecond'
 $$;

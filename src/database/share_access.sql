@@ -1,7 +1,7 @@
--- Takes the lock of each merchant whose payments share a statement, in the order of their ids. Unless it
--- `waits`: where another session changes the access to one of them (`end_access`, `asIssuer`), the statement
--- fails at once, with nothing done, and `detail` names these merchants. Their payments then wait in a
--- statement of their own, and no other merchant's do.
+-- Takes the shared lock of each merchant in a shared statement, in the order of their ids. Unless it `waits`:
+-- where another session changes the access to one of them (`end_access`, `asIssuer`), the statement fails at
+-- once, with nothing done, and `detail` names these merchants. The payments of these merchants then wait in a
+-- separate statement; those of other merchants do not wait.
 CREATE OR REPLACE FUNCTION share_access(merchants int[], waits boolean) RETURNS void LANGUAGE plpgsql
   SET search_path = public, pg_temp AS $$
 DECLARE

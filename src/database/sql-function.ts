@@ -2,15 +2,16 @@ import pg from 'pg'
 import type { Provider } from '../shared/providers.ts'
 
 /**
- * The one way to call an SQL function (`<name>.sql` beside its caller): a table of its arguments and columns
- * makes the statement, its casts, its arrays and the types of TypeScript.
- * `test/database/sql-function.test.ts` compares each table with the catalogue of PostgreSQL.
- * Names are camelCase here and snake_case there. A type is written as in SQL, with `?` where it may be null
- * and `[]` where it is an array; `sqlType` says more of one, `compositeType` describes one of several fields.
+ * The one way to call an SQL function (`<name>.sql` beside its caller). A table of its arguments and columns
+ * gives the statement, its casts, its arrays and the types of TypeScript.
+ * `test/database/sql-function.test.ts` compares each table with the catalogue of PostgreSQL. Names are
+ * camelCase here and snake_case in SQL. A type is written as in SQL, with `?` where it may be null and `[]`
+ * for an array; `sqlType` adds a narrower TypeScript type, `compositeType` describes a type of several
+ * fields.
  */
 export type SqlType = Word | TypedSql<unknown>
 
-/** What arrives for each type of SQL, and what may be given. */
+/** The TypeScript type of each SQL type's results. */
 interface SqlTypes {
   smallint: number
   int: number
@@ -27,15 +28,15 @@ interface SqlTypes {
 type Plain = keyof SqlTypes
 type Word = Plain | `${Plain}?` | `${Plain}[]` | `${Plain}[]?`
 
-/** A type of SQL with what TypeScript knows beyond it. */
+/** An SQL type with its narrower TypeScript type. */
 export interface TypedSql<Value> {
-  /** As in SQL, with `?` and `[]`. */
+  /** The type as in SQL, with `?` and `[]`. */
   readonly sql: string
-  /** Of a composite type. */
+  /** The fields of a composite type. */
   readonly fields?: SqlTable
-  /** Makes the text of a value of a composite type. */
+  /** Returns the text form of a composite value. */
   print?(this: void, value: Value): string
-  /** For the compiler alone. */
+  /** Exists for the compiler only. */
   readonly value?: Value
 }
 
@@ -53,7 +54,10 @@ type ValueOf<Type> =
           ? SqlTypes[Type]
           : never
 
-/** Numbers are welcome where SQL has `bigint`: times and counts; money is bigint before it comes here. */
+/**
+ * The type of an argument. Numbers are allowed where SQL has `bigint`, for times and counts; money is bigint
+ * already.
+ */
 type Given<Value> =
   | (bigint extends Value ? number : never)
   | (Buffer extends Value ? Uint8Array : never)
@@ -62,29 +66,29 @@ type Given<Value> =
 
 /** The arguments of a call. */
 export type ArgumentsOf<Table> = { readonly [Name in keyof Table]: Given<ValueOf<Table[Name]>> }
-/** A row that a call gives. */
+/** One row of a result. */
 export type RowOf<Table> = { [Name in keyof Table]: ValueOf<Table[Name]> }
 
-/** What a function gives: nothing, one value, or rows. */
+/** The result of a function: nothing, one value, or rows. */
 export type Gives = 'void' | SqlType | SqlTable
 type ResultOf<G> = G extends 'void' ? void : G extends SqlType ? ValueOf<G> : RowOf<G>[]
 
 /** A pool, or the client of an open transaction. */
 export type SqlConnection = pg.Pool | pg.ClientBase
 
-/** No answer comes after that time: for statements that may take longer than ordinary ones. */
+/** Options of a call. `timeoutMs` is for statements that may take longer than ordinary ones. */
 export interface CallOptions {
   timeoutMs?: number
 }
 
-/** A function of one call. */
+/** A function that serves one item per call. */
 export type SqlFunction<Takes, Result> = (
   connection: SqlConnection,
   given: ArgumentsOf<Takes>,
   options?: CallOptions,
 ) => Promise<Result>
 
-/** A function of many items in one call, with what is the same for all of them. */
+/** A function that serves many items in one call, with arguments that are the same for all of them. */
 export type SqlFunctionOfMany<Each, Takes, Result> = (
   connection: SqlConnection,
   items: readonly ArgumentsOf<Each>[],
@@ -92,7 +96,7 @@ export type SqlFunctionOfMany<Each, Takes, Result> = (
   options?: CallOptions,
 ) => Promise<Result>
 
-/** Says what TypeScript knows of a type beyond SQL: `sqlType<'made' | 'duplicate'>('text')`. */
+/** Gives an SQL type a narrower TypeScript type: `sqlType<'made' | 'duplicate'>('text')`. */
 export function sqlType<Value>(sql: string): TypedSql<Value> {
   return { sql }
 }
@@ -116,33 +120,33 @@ function printField(value: Printable): string {
   return value == null ? '' : `"${String(value).replaceAll(/["\\]/g, '$&$&')}"`
 }
 
-/** An argument, a column, or a field of a composite type, as SQL has it. */
+/** An argument, a column, or a field of a composite type, as in SQL. */
 export interface DeclaredColumn {
   readonly name: string
   readonly type: string
-  /** Where the type is composite. */
+  /** The fields, where the type is composite. */
   readonly fields?: readonly DeclaredColumn[] | undefined
 }
 
-/** What a declaration says of one function, for the test that compares it with the catalogue. */
+/** The declaration of one function, for the test that compares it with the catalogue. */
 export interface Declared {
   readonly name: string
   readonly takes: readonly DeclaredColumn[]
-  /** Null: nothing. A word: one value. */
+  /** Null: nothing. A string: one value. */
   readonly gives: null | string | readonly DeclaredColumn[]
 }
 
 const declared: Declared[] = []
 
-/** The functions that the modules which are loaded declare. */
+/** Returns the functions that the loaded modules have declared. */
 export function declaredFunctions(): readonly Declared[] {
   return declared
 }
 
 /**
  * Declares a function.
- * @param table.takes its arguments, all of them
- * @param table.gives its columns, where it gives rows; else the type of its value, or `void`
+ * @param table.takes all its arguments
+ * @param table.gives its columns, where it returns rows; otherwise the type of its value, or `void`
  */
 export function sqlFunction<const Takes extends SqlTable, const G extends Gives>(
   name: string,
@@ -155,9 +159,9 @@ export function sqlFunction<const Takes extends SqlTable, const G extends Gives>
 
 /**
  * Declares a function that serves many items at once.
- * @param table.each what each item brings: the function takes an array of each, named in the plural
- *   (`merchantId: 'int'` is `merchant_ids int[]`)
- * @param table.takes what is the same for all
+ * @param table.each the arguments of each item: the function takes an array of each, named in the plural
+ * (`merchantId: 'int'` is `merchant_ids int[]`)
+ * @param table.takes the arguments that are the same for all items
  */
 export function sqlFunctionOfMany<
   const Each extends SqlTable,
@@ -183,7 +187,7 @@ export function sqlFunctionOfMany<
 
 type Values = Readonly<Record<string, unknown>>
 
-/** A column and its name in TypeScript. */
+/** A column with its name in TypeScript. */
 interface Column extends DeclaredColumn {
   readonly property: string
 }
@@ -207,7 +211,7 @@ function argumentsOf(table: SqlTable): Argument[] {
   return columnsOf(table).map((column) => ({ ...column, isEach: false, encode: encoderOf(column.of) }))
 }
 
-/** The declaration's prepared statement. */
+/** Records a declaration and returns a function that runs its prepared statement. */
 function declare<Result>(name: string, takes: readonly Argument[], gives: Gives) {
   const columns = isTable(gives) ? columnsOf(gives) : null
   const isVoid = gives === 'void'
@@ -250,7 +254,7 @@ function snakeOf(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
-/** The name of an array; `references` is a reserved word of SQL, and `_ms` is a plural. */
+/** Returns the name of an array; `references` is a reserved word of SQL, and `_ms` is a plural. */
 function pluralOf(name: string): string {
   if (name.endsWith('_ms')) return name
   if (name === 'reference') return 'refs'
@@ -258,7 +262,10 @@ function pluralOf(name: string): string {
   return /(?:s|x|ch)$/.test(name) ? `${name}es` : `${name}s`
 }
 
-/** How `int8` arrives in a pool of ours: money is bigint. Prisma asks each time for the types it expects. */
+/**
+ * Returns type parsers that read `int8` as bigint, because money is bigint. Prisma sets its own parsers for
+ * each query.
+ */
 export function bigintTypes(): pg.CustomTypesConfig {
   const { INT8 } = pg.types.builtins
   const int8Array = 1016

@@ -1,7 +1,8 @@
--- After a restore: suspends API keys and ends sessions, `most` of each at once, because each call waits for
--- the money under way of their merchants. `lost` names the credentials whose replacement or end the
--- database lost; one that changed after `newest`, the last change that the node knows, is left out. Where
--- `lost` is null, every credential up to the epochs that were not handled yet is taken.
+-- Suspends API keys and ends sessions after a restore, at most `most` of each per call, because each call
+-- waits for the running payments of their merchants. `lost` names the credentials with a replacement or an
+-- end that the database lost; a credential that changed after `newest`, the last change that the node knows,
+-- is left out. Where `lost` is null, every credential up to the epochs that were not handled yet is
+-- suspended.
 -- @returns whether there may be more
 CREATE OR REPLACE FUNCTION suspend_credentials(lost int[], newest bigint, most int) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$

@@ -1,18 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 
-/** A conflict with another transaction: everything was undone, and doing it again may well succeed. */
+/**
+ * The codes of conflicts with another transaction: PostgreSQL rolled everything back, and a retry may
+ * succeed.
+ */
 const conflictCodes = new Set(['40001', '40P01'])
 const retryPauseMs = 5
 
 /**
- * Runs `work` in one transaction: committed when it returns, undone when it throws. Where PostgreSQL gives up
- * the transaction for the sake of another one (serialization failure, deadlock) it runs again, so `work` must
- * do nothing that a rollback does not undo.
- * @param work gets the connection that carries the transaction
+ * Runs `work` in one transaction: committed when it returns, rolled back when it throws. Where PostgreSQL
+ * rolls the transaction back because of another one (serialization failure, deadlock), `work` runs again, so
+ * `work` must do nothing that a rollback does not undo.
+ * @param work gets the connection of the transaction
  * @param options.retries how often it runs again, at most
- * @throws whatever `work` throws. An error without a code of PostgreSQL while committing means that the
- *   connection broke: the transaction may or may not have been committed.
+ * @throws the error of `work`. An error without a PostgreSQL code during the commit means that the connection
+ * broke: the transaction may or may not be committed.
  */
 export async function transact<Result>(
   database: { readonly pool: pg.Pool },
@@ -30,15 +33,15 @@ export async function transact<Result>(
 }
 
 /**
- * Does all that `work` would do and undoes it: what it would come to is known, and nothing was written. It
- * holds what `work` locks until then.
+ * Runs `work` in a transaction and rolls it back: the result is known, and nothing was written. The locks of
+ * `work` are held until the rollback.
  */
 export async function dryRun<Result>(
   database: { readonly pool: pg.Pool },
   work: (tx: pg.PoolClient) => Promise<Result>,
 ): Promise<Result> {
   let known: { result: Result } | null = null
-  const undo = new Error('A rehearsal is undone.')
+  const undo = new Error('A dry run is rolled back.')
   try {
     await transact(database, async (tx) => {
       known = { result: await work(tx) }
@@ -57,7 +60,7 @@ async function runOnce<Result>(pool: pg.Pool, work: (tx: pg.PoolClient) => Promi
     await tx.query('begin')
     const result = await work(tx)
     const { command } = await tx.query('commit')
-    // After a failed statement that `work` kept to itself, PostgreSQL answers a commit by rolling back.
+    // Where a statement failed and `work` caught the error, PostgreSQL answers the commit with a rollback.
     if (command !== 'COMMIT')
       throw new Error('The transaction was rolled back: a statement in it had failed.')
     return result
@@ -67,12 +70,12 @@ async function runOnce<Result>(pool: pg.Pool, work: (tx: pg.PoolClient) => Promi
     })
     throw error
   } finally {
-    // A connection in an unknown state must not serve anyone again.
+    // A connection in an unknown state must not be used again.
     tx.release(broken)
   }
 }
 
-/** Whether PostgreSQL undid it all for the sake of another transaction (serialization failure, deadlock). */
+/** Whether PostgreSQL rolled a transaction back because of another one (serialization failure, deadlock). */
 export function isConflict(error: unknown): boolean {
   return error instanceof pg.DatabaseError && conflictCodes.has(error.code ?? '')
 }

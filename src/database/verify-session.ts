@@ -2,16 +2,16 @@ import { randomInt } from 'node:crypto'
 import type pg from 'pg'
 import { ownerRole } from './ownership.ts'
 
-/** What to do where something stands between the service and PostgreSQL and changes sessions. */
+/** The advice where a pooler between the service and PostgreSQL changes sessions. */
 const advice =
   'Point DATABASE_URL at PostgreSQL itself, or at a pooler that passes the startup parameter "options" on ' +
   'and gives each client a session of its own (PgBouncer: pool_mode=session, no "options" in ' +
   'ignore_startup_parameters).'
 
 /**
- * Proves of a new session that it acts as the role that was asked for. A pooler that drops the startup
- * options gives sessions of the login account, which may see every merchant.
- * @throws Error in sentences: what was found, and what to do
+ * Verifies that a new session acts as the requested role. A pooler that drops the startup options gives
+ * sessions of the login account, which may see every merchant.
+ * @throws Error that says what was found, and what to do
  */
 export async function verifyRole(client: pg.ClientBase, role: string): Promise<void> {
   const { rows } = await client.query<{ role: string }>('SELECT current_user AS role')
@@ -19,13 +19,14 @@ export async function verifyRole(client: pg.ClientBase, role: string): Promise<v
 }
 
 /**
- * The same of a session on which merchants read; and that a second statement still sees the merchant that the
- * first one set, which a pooler in transaction mode does not promise; and that row-level security is on.
+ * Verifies a new session for merchants' reads: its role; that a second statement still sees the merchant that
+ * the first one set, which a pooler in transaction mode does not guarantee; and that row-level security is
+ * on.
  */
 export async function verifyTenantRls(client: pg.ClientBase, role: string): Promise<void> {
   const probe = makeProbe()
   await client.query(setMerchant(probe))
-  // Two statements in one message: the session is left without a merchant at no further cost.
+  // Two statements in one message: the second unbinds the session at no further cost.
   const answers = (await client.query(
     `SELECT current_user AS role, current_setting('app.merchant', true) AS merchant,
        row_security_active(to_regclass('public.merchant')) AS "isTenantIsolated"; ${setMerchant('')}`,
@@ -46,10 +47,10 @@ export async function verifyTenantRls(client: pg.ClientBase, role: string): Prom
 }
 
 /**
- * Proves, once at the start, that two sessions are two sessions: each still sees its own merchant after the
- * other one set another. A pooler in transaction mode would give both the same server session by turns, even
- * where each alone looks right.
- * @throws Error in sentences: what was found, and what to do
+ * Verifies, once at the start, that two client sessions are two server sessions: each still sees its own
+ * merchant after the other set another. A pooler in transaction mode would give both the same server session
+ * in turns, even where each alone looks right.
+ * @throws Error that says what was found, and what to do
  */
 export async function verifyOwnSessions(pool: pg.Pool): Promise<void> {
   const first = await pool.connect()
@@ -71,9 +72,9 @@ export async function verifyOwnSessions(pool: pg.Pool): Promise<void> {
 }
 
 /**
- * Proves, once at the start, that row-level security holds the owner of each table that carries a merchant
- * too. Where it is not forced, functions and migrations work as well, and nothing else would show it.
- * @throws Error in a sentence that names the tables and says what to run
+ * Verifies, once at the start, that row-level security is forced on the owner of each table with a merchant's
+ * rows. Functions and migrations work without it too, so no other check would show that it is missing.
+ * @throws Error that names the tables and the statements to run
  */
 export async function verifyForcedRls(pool: Pick<pg.Pool, 'query'>): Promise<void> {
   const { rows } = await pool.query<{ name: string }>(
@@ -99,8 +100,8 @@ async function compareSessions(first: pg.ClientBase, second: pg.ClientBase): Pro
   const [one, other] = [makeProbe(), makeProbe()]
   await first.query(setMerchant(one))
   await second.query(setMerchant(other))
-  // In this order a pooler that hands out the last server session fails at the second look, and one that
-  // hands them out by turns at the first.
+  // In this order, a pooler that hands out the last server session fails at the second check, and a pooler
+  // that hands them out in turns fails at the first.
   for (const [session, probe] of [[second, other] as const, [first, one] as const]) {
     const { rows } = await session.query<{ merchant: string | null }>(
       `SELECT current_setting('app.merchant', true) AS merchant`,
@@ -109,7 +110,7 @@ async function compareSessions(first: pg.ClientBase, second: pg.ClientBase): Pro
   }
 }
 
-/** No merchant has a negative id. */
+/** Returns a merchant id that no merchant has: a negative number. */
 function makeProbe(): string {
   return String(-randomInt(1, 2 ** 31))
 }
@@ -122,7 +123,7 @@ function assertRole(found: string | undefined, role: string): void {
   if (found === role) return
   throw new Error(
     `A new database session acts as "${found}", not as "${role}": something between the service and ` +
-      `PostgreSQL drops the startup parameter "options", so no wall would stand between merchants. ` +
+      `PostgreSQL drops the startup parameter "options", so merchants would not be isolated. ` +
       advice,
   )
 }

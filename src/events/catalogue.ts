@@ -282,7 +282,7 @@ export interface BatchEventData {
   approval: string
   currency: string
   recipient_count: number
-  /** The number of recipients whose payments were at their operators at that moment. */
+  /** The number of payments that were with their operators at that moment. */
   processing_count: number
   succeeded_count: number
   failed_count: number

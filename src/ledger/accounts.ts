@@ -1,9 +1,9 @@
 import type { Provider } from '../shared/providers.ts'
 
 /**
- * The chart of accounts. Each merchant has its own set, so that no account is touched by every merchant and
- * each ledger proves itself. Only `available`, `reserved` and `suspense` (as `receivable`) keep a running
- * balance; the others are sums of their movements.
+ * The chart of accounts. Each merchant has its own set, so that no account is shared by all merchants and
+ * each ledger can be proven alone. Only `available`, `reserved` and `suspense` (as `receivable`) keep a
+ * running balance; the others are sums of their entries.
  */
 export const accounts = {
   available: 'Money of the merchant that can be used now.',
@@ -19,7 +19,7 @@ export const accounts = {
 } as const
 export type Account = keyof typeof accounts
 
-/** Why money moves. */
+/** The kinds of ledger entries: why money moves. */
 export const ledgerSteps = {
   fund: 'Money was added in a sandbox.',
   credit: 'A collection was paid.',

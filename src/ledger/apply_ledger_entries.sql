@@ -1,5 +1,5 @@
--- Keeps the balances as the movements of each statement make them: one update per merchant, rows locked in
--- the order of ids.
+-- Applies the new entries of each statement to the balances: one update per merchant, with the rows locked in
+-- the order of their ids.
 CREATE OR REPLACE FUNCTION apply_ledger_entries() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 DECLARE

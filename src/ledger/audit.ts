@@ -5,52 +5,54 @@ import { haltPaymentsOut } from './payments-out.ts'
 import { type LedgerProblem, problemColumns } from './verify.ts'
 import { locks } from '../database/locks.ts'
 
-/** Rows of a slice. */
+/** The number of rows in a slice, at most. */
 export const auditRowsMax = 20_000
 
-/** The proof of what is new in the books ends within this time (design: reliability, 1.4). */
+/** The time limit for proving the new rows of the books (design: reliability, 1.4). */
 const auditTimeoutMs = 30_000
 
-/** All of the books are proven anew once a day (R30), by slices; each slice ends within its own time. */
+/** The pause between two proofs of all the books, once a day (R30), and the time limit of each slice. */
 const auditWholeEveryMs = 24 * 3_600_000
 const auditSliceTimeoutMs = 10_000
 
-/** Rows of a slice: fewer where one takes longer. Choice: a snapshot is held for a moment only. */
+/**
+ * A slice that takes longer than this makes the next one smaller. Choice: a snapshot is held only briefly.
+ */
 const auditSliceMs = 1_000
 const auditRowsMin = 500
 
-/** The proof of the books, in short transactions: what is new, and all of it slice by slice. */
+/** The pool for proving the books in short transactions: the new rows, and all rows slice by slice. */
 interface Books {
   readonly pool: Pool
 }
 
 /**
- * How much a proof reads at once. A proof that runs into its time limit makes the next one smaller, so that
- * a slow machine proves in smaller steps instead of not at all.
+ * The number of rows that a proof reads at once. A proof that runs into its time limit makes the next one
+ * smaller, so that a slow machine proves in smaller steps instead of never.
  */
 export interface SlicePace {
   rows: number
 }
 
-/** The pace that a process begins with. */
+/** Returns the number of rows that a process begins with. */
 export function newPace(): SlicePace {
   return { rows: auditRowsMax }
 }
 
-/** What a proof of new rows found. */
+/** The result of a proof of new rows. */
 export interface RecentProof {
   problems: LedgerProblem[]
-  /** Whether it reached the end; else more rows wait to be proven. */
+  /** True if the proof reached the end; otherwise more rows wait. */
   isEnd: boolean
 }
 
 /**
- * Proves what was written since the last proof, and every balance; one process at a time. Where more rows
- * wait than `pace` allows, it proves a step of them. What is wrong stops payments out until a person lets
- * them go on.
- * @param options.beside proves also while another process has its turn; then nothing is noted
- * @returns null where another process has its turn
- * @throws DatabaseError where it took too long: then nothing was proven
+ * Proves the rows that were written since the last proof, and every balance; one process at a time. Where
+ * more rows wait than `pace` allows, it proves a part of them. A problem halts payments out until a person
+ * resumes them.
+ * @param options.beside proves also while another process proves; then the result is not recorded
+ * @returns null where another process proves
+ * @throws DatabaseError where the proof took too long: then nothing was proven
  */
 export async function proveRecent(
   books: Books,
@@ -72,7 +74,7 @@ export async function proveRecent(
   )
 }
 
-/** Where a proof of new rows ends; nulls: at the end. */
+/** Returns where a proof of new rows ends; nulls: at the end of the books. */
 const auditReach = sqlFunction('audit_reach', {
   takes: { most: 'bigint?' },
   gives: { ledgerEntryId: 'bigint?', eventId: 'bigint?' },
@@ -81,7 +83,7 @@ const auditRecent = sqlFunction('audit_recent', {
   takes: { uptoEntry: 'bigint?', uptoEvent: 'bigint?' },
   gives: problemColumns,
 })
-/** Sums what the proof has read: over many rows no ordinary answer. */
+/** Sums the rows that the proof has read, so it may take longer than an ordinary statement. */
 const recordProof = sqlFunction('record_proof', {
   takes: { uptoEntry: 'bigint?', uptoEvent: 'bigint?' },
   gives: 'void',
@@ -89,23 +91,22 @@ const recordProof = sqlFunction('record_proof', {
 const beginPass = sqlFunction('begin_audit_pass', { takes: { ofKind: 'text' }, gives: 'int' })
 const proveNext = sqlFunction('prove_slice', { takes: { pass: 'int', most: 'int' }, gives: problemColumns })
 
-/** How far a pass over all the books has come. */
+/** The progress of a pass over all the books. */
 export interface PassProgress {
-  /** The table, or the index, that it reads; `done` after the last. */
+  /** The table, or the index, that the pass reads; `done` after the last. */
   stage: string
   idDone: bigint
   idLast: bigint
   slices: number
-  /** What the last slice found. */
+  /** The problems of the last slice. */
   problems: LedgerProblem[]
 }
 
 /**
  * Proves the next slice of all the books, in the background: one process at a time, one pass a day. A pass
- * goes on where it stopped, also after a restart. What is wrong stops payments out until a person lets them
- * go on.
- * @returns null where nothing is due, or another process has its turn
- * @throws DatabaseError where it took too long: then the slice was not proven
+ * continues where it stopped, also after a restart. A problem halts payments out until a person resumes them.
+ * @returns null where nothing is due, or another process proves
+ * @throws DatabaseError where the slice took too long: then it was not proven
  */
 export async function proveDueSlice(books: Books, pace: SlicePace): Promise<PassProgress | null> {
   return paced(pace, () =>
@@ -120,9 +121,8 @@ export async function proveDueSlice(books: Books, pace: SlicePace): Promise<Pass
 }
 
 /**
- * Proves all the books now, slice by slice, beside the service or without it. What is wrong stops payments
- * out.
- * @param onSlice is told how far it is, after each slice
+ * Proves all the books now, slice by slice, while the service runs or not. A problem halts payments out.
+ * @param onSlice gets the progress after each slice
  */
 export async function proveWhole(
   books: Books,
@@ -172,7 +172,7 @@ async function proveSlice(tx: PoolClient, id: number, pace: SlicePace): Promise<
   return { stage: 'done', idDone: 0n, idLast: 0n, slices: 0, ...rows[0], problems }
 }
 
-/** One snapshot for the proof and for the note of how far it went. */
+/** Uses one snapshot for the proof and for the record of its progress. */
 async function beginProof(tx: PoolClient, timeoutMs: number): Promise<void> {
   await tx.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ')
   await tx.query(`SET LOCAL statement_timeout = '${timeoutMs}ms'`)
@@ -183,12 +183,12 @@ async function takeTurn(tx: PoolClient, lock: number): Promise<boolean> {
   return rows[0]?.free === true
 }
 
-/** Each problem once. */
+/** Removes duplicate problems. */
 function distinct(problems: readonly LedgerProblem[]): LedgerProblem[] {
   return [...new Map(problems.map((found) => [JSON.stringify(found), found])).values()]
 }
 
-/** No time but the statement's own. */
+/** Gives a call the time limit of its statement, plus a margin. */
 function patient(statementMs: number): CallOptions {
   return { timeoutMs: statementMs + 2_000 }
 }
@@ -197,7 +197,10 @@ async function haltWhere(tx: PoolClient, [worst]: readonly LedgerProblem[]): Pro
   if (worst) await haltPaymentsOut(tx, `${worst.invariant}: merchant ${worst.merchantId}, ${worst.problem}`)
 }
 
-/** Halves the pace after a slow proof, quarters it after one that was cut off, and raises it again. */
+/**
+ * Runs a proof and adapts the number of rows: half after a slow proof, a quarter after a cancelled one,
+ * double after a fast one.
+ */
 async function paced<Result>(pace: SlicePace, work: () => Promise<Result>): Promise<Result> {
   const begun = performance.now()
   const set = (rows: number) => {
@@ -217,8 +220,8 @@ async function paced<Result>(pace: SlicePace, work: () => Promise<Result>): Prom
 
 const queryCanceled = '57014'
 /**
- * The pass that is under way. Else a new one: a day after the last one began, or, where that one found
- * something, a minute after it ended.
+ * Returns the running pass. Otherwise begins a new one: a day after the last one began, or, where the last
+ * one found a problem, a minute after it ended.
  */
 const duePass = `SELECT coalesce(due.id, CASE WHEN due.is_due THEN begin_audit_pass('rolling') END) AS id
   FROM (SELECT

@@ -1,6 +1,6 @@
--- Proves every balance, and the numbering of the events of every merchant: what was kept at the auditor's
--- point, and what was written after it. `anew`: from the first row, without believing what was kept. A gap
--- that a restore made is no fault; any other gap is one.
+-- Proves every balance, and the numbering of the events of every merchant: the values kept at the auditor's
+-- point, plus the rows written after it. `anew`: from the first row, without the kept values. A gap that a
+-- restore made is allowed; any other gap is a problem.
 CREATE OR REPLACE FUNCTION audit_balances(anew boolean) RETURNS TABLE (invariant text, merchant_id int,
   problem text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp
@@ -39,7 +39,7 @@ BEGIN
     format('available %s, reserved %s, receivable %s', b.available, b.reserved, b.receivable)
   FROM merchant_balance b WHERE b.available < 0 OR b.reserved < 0 OR b.receivable < 0;
 
-  -- Of a merchant that owes nothing is available.
+  -- A merchant that owes money has nothing available.
   RETURN QUERY
   SELECT 'debts_are_paid_first', b.merchant_id, format('available %s, and %s are owed', b.available,
     b.receivable)

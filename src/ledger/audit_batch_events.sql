@@ -1,5 +1,5 @@
--- The events of batches tell each change of their statuses and the last movement of each sort. Part of
--- `audit_batches`, which plans it with its settings.
+-- Proves that the events of batches report each change of status and the last ledger entry of each sort. Part
+-- of `audit_batches`, which plans it with its settings.
 CREATE OR REPLACE FUNCTION audit_batch_events(ids int[], recipients bigint[], origins text[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE sql STABLE AS $$
@@ -37,7 +37,7 @@ LANGUAGE sql STABLE AS $$
       IS DISTINCT FROM (b.status::text, b.succeeded_count::text, b.failed_count::text,
         b.cancelled_count::text, b.paid_amount::text)
   UNION ALL
-  -- The last movement of each sort was told of when it was made.
+  -- The last entry of each sort was reported by an event no earlier than the entry.
   SELECT 'events_report_every_change', m.merchant_id, format(
     'no event tells what last moved of batch:%s (%s)',
     m.batch_id, m.what)

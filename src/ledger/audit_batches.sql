@@ -1,4 +1,4 @@
--- Proves what batches paid, and leaves it out where single payments are proven.
+-- Proves the payments of batches, and their reservations, counts, events, requests and approvals.
 CREATE OR REPLACE FUNCTION audit_batches(ids int[]) RETURNS TABLE (invariant text, merchant_id int,
   problem text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp
@@ -36,8 +36,7 @@ BEGIN
         coalesce(f.failed, 0), coalesce(f.cancelled, 0),        coalesce(f.paid, 0),
           coalesce(f.returned, 0)));
 
-  -- All of a batch is set aside in one movement, none of a draft; what is cancelled of it is given back in
-  -- one.
+  -- A batch is reserved whole, in one entry; a draft is not. Its cancelled amount is given back in one entry.
   RETURN QUERY
   WITH moved AS (
     SELECT m.origin, min(m.merchant_id) AS merchant_id, max(m.merchant_id) AS merchant_id_too,
@@ -80,12 +79,12 @@ BEGIN
       AND r.kind = 'disburse' AND CASE d.status
         WHEN 'success' THEN r.state = 'settled'
         WHEN 'failed' THEN r.state IN ('refused', 'closed')
-        -- Not decided: then somebody will ask.
+        -- The outcome is open: then the service must ask again.
         WHEN 'processing' THEN r.state IN ('sending', 'unsent', 'accepted', 'doubt')
           AND r.next_check_at IS NOT NULL
         ELSE false END) IS NOT TRUE END;
 
-  -- Of what people approve nothing changes; the bounds of the table see to it that they did.
+  -- The approved content of a batch never changes; the constraints of the table ensure the approvals.
   RETURN QUERY
   SELECT 'approvals_cover_what_is_paid', b.merchant_id, format('batch:%s is not what was to be approved',
     b.id)

@@ -1,15 +1,15 @@
--- The events of collections tell each change of their statuses once. Part of `audit_collections`, which
+-- Proves that the events of collections report each change of status once. Part of `audit_collections`, which
 -- plans it with its settings.
 CREATE OR REPLACE FUNCTION audit_collection_events(ids bigint[], origins text[], changes text[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE sql STABLE AS $$
-  -- A chain holds where the hashes of what was told cancel out but for the last one: each event begins where
-  -- the one before it ended, none is missing, and none is told twice.
+  -- A chain is right where the hashes of the reported statuses cancel out except for the last one: each event
+  -- begins where the event before it ended, none is missing, and none is there twice.
   WITH lawful AS MATERIALIZED (
     SELECT event_of(m.to_status) AS type, m.from_status AS was, m.to_status AS status
     FROM lifecycle_move m WHERE m.lifecycle = 'transaction'
     UNION ALL SELECT 'payment_pending', '', 'pending'
-    -- The operator takes back what refunds had given back already.
+    -- The operator takes a payment back that refunds had given back already.
     UNION ALL SELECT 'payment_reversed', 'reversed', 'reversed'
   ), events AS (
     SELECT c.transaction_id, min(c.merchant_id) AS merchant_id, max(c.merchant_id) AS merchant_id_too,

@@ -1,5 +1,5 @@
--- What was asked of operators for collections agrees with their statuses, and was asked once. Part of
--- `audit_collections`, which plans it with its settings.
+-- Proves that the requests to operators for collections agree with their statuses, and that each collection
+-- has one request. Part of `audit_collections`, which plans it with its settings.
 CREATE OR REPLACE FUNCTION audit_collection_requests(ids bigint[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE sql STABLE AS $$
@@ -13,14 +13,14 @@ LANGUAGE sql STABLE AS $$
     ON r.merchant_id = t.merchant_id AND r.transaction_id = t.id
   WHERE t.transaction_type = 'pay' AND t.id = ANY (ids)
     AND (r.amount = t.amount AND r.provider = t.payment_method AND CASE t.status
-      -- What is credited and kept is what the operator said.
+      -- The credited amount plus the kept excess is the amount that the operator confirmed.
       WHEN 'success' THEN r.state = 'settled'
         AND coalesce((r.evidence->>'amount')::numeric = coalesce(x.confirmed_amount, t.settled_amount), true)
       WHEN 'reversed' THEN r.state = 'settled'
       WHEN 'failed' THEN r.state IN ('refused', 'closed')
       WHEN 'cancelled' THEN r.state = 'closed'
       WHEN 'expired' THEN r.state NOT IN ('settled', 'refused')
-      -- Not decided: then somebody will ask.
+      -- The outcome is open: then the service must ask again.
       ELSE r.state IN ('sending', 'unsent', 'accepted', 'doubt')
         AND r.next_check_at IS NOT NULL END) IS NOT TRUE
   UNION ALL

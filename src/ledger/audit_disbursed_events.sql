@@ -1,10 +1,10 @@
--- The events of deposits, refunds and payouts tell each change of their statuses once. Part of
+-- Proves that the events of deposits, refunds and payouts report each change of status once. Part of
 -- `audit_disbursements`, which plans it with its settings.
 CREATE OR REPLACE FUNCTION audit_disbursed_events(ids bigint[], payout_ids bigint[], origins text[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE sql STABLE AS $$
-  -- A chain holds where each of its moves is lawful, none is told twice, and the hashes of what was told
-  -- cancel out but for the last one.
+  -- A chain is right where each of its moves is allowed, none is there twice, and the hashes of the reported
+  -- statuses cancel out except for the last one.
   WITH lawful (type, was, status) AS MATERIALIZED (VALUES
     ('deposit_pending', '', 'pending'), ('deposit_processing', 'pending', 'processing'),
     ('deposit_cancelled', 'pending', 'cancelled'), ('deposit_processing', '', 'processing'), (

@@ -1,5 +1,5 @@
--- The money of each deposit, refund and payout: set aside once, and it ended as its status says. Part of
--- `audit_disbursements`, which plans it with its settings.
+-- Proves the money of each deposit, refund and payout: it was reserved once, and the reservation ended as the
+-- status says. Part of `audit_disbursements`, which plans it with its settings.
 CREATE OR REPLACE FUNCTION audit_disbursed_money(ids bigint[], payout_ids bigint[], origins text[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE sql STABLE AS $$
@@ -13,7 +13,7 @@ LANGUAGE sql STABLE AS $$
       p.scheduled_at IS NOT NULL, p.status::text, p.reversed_at IS NOT NULL
     FROM payout p WHERE p.id = ANY (payout_ids)
   ), due AS (
-    -- What must have moved. What was scheduled sets nothing aside before it begins.
+    -- The entries that must exist. A scheduled payout reserves nothing before it begins.
     SELECT s.*, clearing_account(s.payment_method) AS account, s.status IN ('completed', 'reversed') AS paid,
       s.status IN ('failed', 'cancelled') AS given_up
     FROM subject s

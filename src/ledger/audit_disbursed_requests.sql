@@ -1,4 +1,4 @@
--- What was asked of operators for deposits, refunds and payouts agrees with their statuses. Part of
+-- Proves that the requests to operators for deposits, refunds and payouts agree with their statuses. Part of
 -- `audit_disbursements`, which plans it with its settings.
 CREATE OR REPLACE FUNCTION audit_disbursed_requests(ids bigint[], payout_ids bigint[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
@@ -25,7 +25,7 @@ LANGUAGE sql STABLE AS $$
       r.amount, r.provider, r.state, coalesce(r.next_check_at::text, 'no more')) END)
   FROM subject s FULL JOIN asked r USING (origin)
   WHERE CASE
-    -- What never began never left.
+    -- A payment that never began has no request.
     WHEN r.id IS NULL THEN s.status NOT IN ('pending', 'cancelled')
       AND NOT (s.status = 'failed' AND NOT EXISTS (
       SELECT FROM ledger_entry m WHERE m.origin = s.origin AND m.step = 'reserve'))
@@ -37,7 +37,7 @@ LANGUAGE sql STABLE AS $$
         WHEN 'reversed' THEN r.state = 'settled'
         WHEN 'failed' THEN r.state IN ('refused', 'closed') AND EXISTS (
           SELECT FROM ledger_entry m WHERE m.origin = s.origin AND m.step = 'reserve')
-        -- Not decided: then somebody will ask.
+        -- The outcome is open: then the service must ask again.
         WHEN 'processing' THEN r.state IN ('sending', 'unsent', 'accepted', 'doubt')
           AND r.next_check_at IS NOT NULL
         ELSE false END) IS NOT TRUE END

@@ -1,6 +1,6 @@
--- Proves deposits, refunds and payouts, each from its first row, and what refunds gave back of their
--- collections: their money, events, requests and approvals agree. Of a deposit that waits for approval
--- nothing moves but its reservation, and what is paid was approved.
+-- Proves deposits, refunds and payouts, each from its first row, and the amounts that refunds gave back:
+-- their money, events, requests and approvals agree. A deposit that waits for approval has only its
+-- reservation, and each paid one was approved.
 CREATE OR REPLACE FUNCTION audit_disbursements(ids bigint[], payout_ids bigint[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp
@@ -47,7 +47,7 @@ BEGIN
   RETURN QUERY SELECT * FROM audit_disbursed_events(ids, payout_ids, origins);
   RETURN QUERY SELECT * FROM audit_disbursed_requests(ids, payout_ids);
 
-  -- What a person approved is what is paid, and nothing begins without.
+  -- The paid content is the approved content, and no payment begins without its approval.
   RETURN QUERY
   SELECT 'approvals_cover_what_is_paid', p.merchant_id, format('payout:%s is %s, its approval %s', p.id,
     p.status,

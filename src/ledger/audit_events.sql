@@ -1,5 +1,5 @@
--- Proves the events with ids beyond `after`, up to `upto`: what they are about is there. What they tell is
--- proven with it.
+-- Proves the events with ids above `after`, up to `upto`: each names its subject, and the subject exists. The
+-- content of the events is proven with the subjects (`audit_subjects`).
 CREATE OR REPLACE FUNCTION audit_events(after bigint, upto bigint)
   RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp

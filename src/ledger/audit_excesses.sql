@@ -1,9 +1,8 @@
--- What an operator said beyond what was asked is booked once and decided once. Part of
--- `audit_collections`, which plans it with its settings.
+-- Proves that each excess (the amount that an operator confirmed beyond the requested one) is booked once and
+-- decided once. Part of `audit_collections`, which plans it with its settings.
 CREATE OR REPLACE FUNCTION audit_excesses(ids bigint[], origins text[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE sql STABLE AS $$
-  -- What the operator said beyond what was asked: booked once, and decided once.
   WITH money AS (
     SELECT m.origin, min(m.merchant_id) AS merchant_id, max(m.merchant_id) AS merchant_id_too,
       sum(m.amount) FILTER (WHERE m.step = 'excess') AS kept, sum(m.amount)

@@ -1,5 +1,4 @@
--- Proves that the operators were asked under the identities of the rows, and that each request has the one
--- of its row.
+-- Proves that each request to an operator has the identity of its row (`correlation_id`).
 CREATE OR REPLACE FUNCTION audit_identities(ids bigint[], payout_ids bigint[], batch_ids int[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp

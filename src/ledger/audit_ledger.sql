@@ -1,6 +1,6 @@
--- Holds the books against every invariant in one snapshot, and writes nothing: what was written after the
--- auditor's point, or all of it. All of it is for books of a test's size; those of a service are proven by
--- `prove_slice`.
+-- Checks the books against every invariant in one snapshot, and writes nothing: the rows after the auditor's
+-- point, or (`whole`) all rows. All rows at once is for books of a test's size; the books of a service are
+-- proven by `prove_slice`.
 CREATE OR REPLACE FUNCTION audit_ledger(whole boolean) RETURNS TABLE (invariant text, merchant_id int,
   problem text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$

@@ -1,5 +1,5 @@
--- Proves the movements with ids beyond `after`, up to `upto`: each has one cause, which is there, and
--- moves money as its step does, those of an excess included. What they come to is proven with their causes
+-- Proves the ledger entries with ids above `after`, up to `upto`: each has one origin, which exists, and
+-- moves money as its step requires, also for an excess. The sums of the entries are proven with their origins
 -- (`audit_subjects`) and with the balances (`audit_balances`).
 CREATE OR REPLACE FUNCTION audit_ledger_entries(after bigint, upto bigint)
   RETURNS TABLE (invariant text, merchant_id int, problem text)
@@ -13,7 +13,7 @@ BEGIN
     AND reserved.step = 'reserve'
     LEFT JOIN ledger_entry release ON release.origin = ended.origin AND release.step = 'release'
       AND ended.step = 'post'
-  -- What a batch set aside ends with each of its recipients: `audit_batches`.
+  -- The reservation of a batch ends with each of its recipients: see `audit_batches`.
   WHERE ended.step IN ('post', 'void') AND ended.id > after AND ended.id <= upto
     AND ended.origin NOT LIKE 'recipient:%'
     AND ended.origin NOT LIKE 'batch:%' AND (ended.merchant_id, ended.amount + coalesce(release.amount, 0),
@@ -70,7 +70,7 @@ BEGIN
   WHERE m.id > after AND m.id <= upto AND (m.origin LIKE 'batch:%' OR m.origin LIKE 'recipient:%')
     AND b.merchant_id IS DISTINCT FROM m.merchant_id;
 
-  -- Causes that are not there, with all that speaks of them.
+  -- Origins that do not exist, with all rows that name them.
   RETURN QUERY SELECT * FROM audit_subjects(
     ARRAY(
       SELECT DISTINCT transaction_of(m.origin) FROM ledger_entry m

@@ -1,4 +1,4 @@
--- Proves what payment links count.
+-- Proves the counts of payment links, and the events of their payments.
 CREATE OR REPLACE FUNCTION audit_links(ids int[], transaction_ids bigint[])
   RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp

@@ -1,4 +1,4 @@
--- Counts the payouts of the merchants beyond `after`, up to `upto`.
+-- Proves the counts of payouts of the merchants with ids above `after`, up to `upto`.
 CREATE OR REPLACE FUNCTION audit_payout_counts(after int, upto int)
   RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp

@@ -1,5 +1,5 @@
--- Proves the numbers of events from one place (a merchant's position) on, `most` of them, by the index alone.
--- `reached` is the last place, null at the end; with it come the problems.
+-- Proves the positions of `most` events from one position of a merchant on, with the index alone. Returns the
+-- last merchant and position that it read (null at the end), and the problems.
 CREATE OR REPLACE FUNCTION audit_positions(
   from_merchant int, from_position bigint, most int,
   OUT to_merchant int, OUT to_position bigint, OUT merchants int[], OUT problems text[]

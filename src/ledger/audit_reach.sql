@@ -1,6 +1,7 @@
--- How far the next proof of what is new reaches: to the end (nulls), or, where more than `most` rows wait,
--- that far. A row that is written late, below an id that was seen, is never stepped over: steps end where
--- every writer is known to have ended (`record_proof`); until then they are empty.
+-- Returns how far the next proof of new rows reaches: to the end (nulls), or, where more than `most` rows
+-- wait, to these ids. A row may be committed late, below an id that was proven already. So that no proof
+-- misses such a row, a part ends only where every earlier writer is known to have ended (`record_proof`);
+-- until then it is empty.
 CREATE OR REPLACE FUNCTION audit_reach(most bigint, OUT ledger_entry_id bigint, OUT event_id bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE

@@ -1,5 +1,5 @@
--- Proves what was written after the auditor's point, up to these ids (null: to the end, with every balance):
--- its rows, and whatever they are about from its first row.
+-- Proves the rows that were written after the auditor's point, up to these ids (null: to the end, with every
+-- balance), and the subjects of these rows, each from its first row.
 CREATE OR REPLACE FUNCTION audit_recent(upto_entry bigint, upto_event bigint)
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp
@@ -7,7 +7,7 @@ SET plan_cache_mode = force_custom_plan SET jit = off SET work_mem = '64MB' SET 
 #variable_conflict use_column
 DECLARE
   forever CONSTANT bigint := 9223372036854775807;
-  -- A link that took more payments than this is counted by the rolling pass, not each minute.
+  -- A link with more payments than this is counted by the rolling pass, not each minute.
   link_uses_max CONSTANT int := 50000;
   since audit_point := (SELECT p FROM audit_point p);
   origins text[] := ARRAY(
@@ -19,7 +19,7 @@ DECLARE
     SELECT transaction_of(c) FROM unnest(origins) AS c WHERE c LIKE 'transaction:%'
       AND transaction_of(c) IS NOT NULL);
 BEGIN
-  -- With a refund what it gives back.
+  -- Each refund is proven together with its collection.
   transactions := transactions || ARRAY(
     SELECT DISTINCT t.refund_of_id FROM transaction t WHERE t.id = ANY (transactions)
       AND t.refund_of_id IS NOT NULL);

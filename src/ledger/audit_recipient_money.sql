@@ -1,5 +1,5 @@
--- The money of each recipient of batches ended as its status says. Part of `audit_batches`, which plans it
--- with its settings.
+-- Proves that the money of each recipient of a batch ended as the status says. Part of `audit_batches`, which
+-- plans it with its settings.
 CREATE OR REPLACE FUNCTION audit_recipient_money(ids int[], origins text[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE sql STABLE AS $$

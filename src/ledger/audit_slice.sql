@@ -1,4 +1,4 @@
--- Proves a slice of a table: the rows with ids beyond `after`, up to `upto`.
+-- Proves a slice of a table: the rows with ids above `after`, up to `upto`.
 CREATE OR REPLACE FUNCTION audit_slice(stage text, after bigint, upto bigint)
   RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp

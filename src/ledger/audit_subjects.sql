@@ -1,5 +1,5 @@
--- Proves payments, what they are counted in, and their identities, each from its first row, by bounded
--- reads. Of an id that only a movement or an event names it finds what names it.
+-- Proves payments, the counts that include them, and their identities, each from its first row, by bounded
+-- reads. For an id that only an entry or an event names, it reports these rows.
 CREATE OR REPLACE FUNCTION audit_subjects(transaction_ids bigint[], payout_ids bigint[], batch_ids int[],
   link_ids int[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)

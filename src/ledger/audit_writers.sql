@@ -1,5 +1,5 @@
--- The transactions that may still bring a movement or an event whose id was given out: each holds its table's
--- lock from before it is given one until its end.
+-- Returns the open transactions that may still commit a ledger entry or an event with an id below the present
+-- end: each has its table's lock from before it gets an id until it ends.
 CREATE OR REPLACE FUNCTION audit_writers() RETURNS text[] LANGUAGE sql VOLATILE SET search_path = public,
   pg_temp AS $$
   SELECT coalesce(array_agg(DISTINCT l.virtualtransaction), '{}') FROM pg_locks l

@@ -8,12 +8,12 @@ export interface Balance {
   balance: Xof
   available: Xof
   reserved: Xof
-  /** What the merchant owes; while that is above 0, nothing is available. */
+  /** The amount that the merchant owes; while it is above 0, nothing is available. */
   receivable: Xof
   asOf: Date
 }
 
-/** The running balance of a merchant, from the ledger; records nothing. */
+/** Reads a merchant's running balance from the ledger; records nothing. */
 export async function readBalance(pool: Pool, merchantId: number): Promise<Balance> {
   const { rows } = await pool.query<Omit<Balance, 'balance'>>({
     name: 'read_balance',
@@ -26,7 +26,10 @@ export async function readBalance(pool: Pool, merchantId: number): Promise<Balan
   return { ...row, balance: row.available + row.reserved }
 }
 
-/** The refusal of what the available balance does not cover, with what the merchant owes, where it does. */
+/**
+ * Returns the refusal of an amount that the available balance does not cover; it names the merchant's debt,
+ * if any.
+ */
 export async function insufficientBalance(pool: Pool, merchantId: number): Promise<DomainError> {
   const { receivable } = await readBalance(pool, merchantId)
   if (receivable === 0n) return new DomainError('INSUFFICIENT_BALANCE')

@@ -1,4 +1,4 @@
--- The batch that a movement is about, `batch:12`; null where it is about something else.
+-- Returns the batch that an origin names (`batch:12`); null where it names something else.
 CREATE OR REPLACE FUNCTION batch_of(origin text) RETURNS int LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN origin LIKE 'batch:_%' AND length(origin) <= 16
     AND translate(substr(origin, 7), '0123456789', '') = ''

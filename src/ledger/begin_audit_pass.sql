@@ -1,8 +1,8 @@
--- Begins a proof of all the books, slice by slice. Of the rolling ones there is one at a time: the one that
--- is under way.
+-- Begins a proof of all the books, slice by slice. Only one rolling pass runs at a time: where one is
+-- running, the function returns it.
 CREATE OR REPLACE FUNCTION begin_audit_pass(of_kind text) RETURNS int LANGUAGE sql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
-  -- Of a command that was killed nobody asks any more.
+  -- A pass of a command that was killed is not continued, so it is deleted.
   DELETE FROM audit_pass_sum s USING audit_pass p
   WHERE p.id = s.pass_id AND p.kind = 'command' AND p.begun_at < now() - interval '7 days';
   DELETE FROM audit_pass p WHERE p.begun_at < now() - interval '30 days'

@@ -1,4 +1,5 @@
--- Written so that it becomes a part of the statement that asks, instead of a call per row.
+-- Returns the clearing account of an operator. The planner can inline this form into the calling statement,
+-- instead of one call per row.
 CREATE OR REPLACE FUNCTION clearing_account(provider provider) RETURNS ledger_account
   LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE provider

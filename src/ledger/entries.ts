@@ -2,10 +2,10 @@ import type { Pool } from 'pg'
 import type { Xof } from '../shared/money.ts'
 import type { Account, LedgerStep } from './accounts.ts'
 
-/** A movement of money between two accounts of a merchant. */
+/** One ledger entry: a movement of money between two accounts of a merchant. */
 export interface LedgerEntry {
   id: bigint
-  /** What it is about, `transaction:12`. */
+  /** The origin of the entry, such as `transaction:12`. */
   origin: string
   step: LedgerStep
   debit: Account
@@ -16,7 +16,7 @@ export interface LedgerEntry {
 
 export const entryColumns = 'id, origin, step, debit, credit, amount, created_at AS "createdAt"'
 
-/** The entries of each of these causes, oldest first: one statement for all of them. */
+/** Reads the entries of each of these origins, oldest first, in one statement. */
 export async function readEntries(
   pool: Pool,
   merchantId: number,

@@ -1,8 +1,7 @@
 import type { Xof } from '../shared/money.ts'
 
 /**
- * What paying money out costs the merchant beside the money itself: nothing. Whoever changes that sets it
- * aside with the money and posts it to `fees`.
+ * Returns the fee of a disbursement: nothing. A fee must be reserved with the amount and posted to `fees`.
  * @returns whole XOF
  */
 export function disbursementFees(_amount: Xof): Xof {

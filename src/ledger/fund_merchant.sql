@@ -1,4 +1,4 @@
--- Fund: money that the owner of a sandbox gives to a merchant, once per cause.
+-- Credits money that the owner of a sandbox gives to a merchant, once per origin.
 CREATE OR REPLACE FUNCTION fund_merchant(merchant int, origin text, amount bigint) RETURNS boolean
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   WITH moved AS (

@@ -1,4 +1,5 @@
--- No money leaves from now on. False where that was so already: then the first reason stays.
+-- Halts payments out: no money leaves from now on. Returns false where payments were halted already: then the
+-- first reason stays.
 CREATE OR REPLACE FUNCTION halt_payments_out(why text) RETURNS boolean
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   WITH made AS (

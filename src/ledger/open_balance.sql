@@ -1,4 +1,4 @@
--- Every merchant has its balance from its first moment.
+-- Makes the balance row of each new merchant, in the same transaction.
 CREATE OR REPLACE FUNCTION open_balance() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 BEGIN

@@ -6,17 +6,17 @@ const haltAll = sqlFunction('halt_payments_out', { takes: { why: 'text' }, gives
 const resumeAll = sqlFunction('resume_payments_out', { takes: { why: 'text' }, gives: 'boolean' })
 
 /**
- * Stops payments out: every reservation that begins after it is refused, on every node.
- * @param reason 1 to 1,000 characters; what is longer is cut
- * @returns false where they were stopped already: then the first reason stays
+ * Halts payments out: every later reservation is refused, on every node.
+ * @param reason 1 to 1,000 characters; a longer reason is cut
+ * @returns false where payments were halted already: then the first reason stays
  */
 export async function haltPaymentsOut(client: Pool | PoolClient, reason: string): Promise<boolean> {
   return haltAll(client, { why: reason.slice(0, reasonLengthMax) })
 }
 
 /**
- * Lets payments out go on, as a person decided.
- * @returns false where nothing stopped them
+ * Resumes payments out, as a person decided.
+ * @returns false where payments were not halted
  * @throws DomainError STATE_CONFLICT while a restore of the database waits to be accepted
  */
 export async function resumePaymentsOut(client: Pool | PoolClient, reason: string): Promise<boolean> {
@@ -25,10 +25,10 @@ export async function resumePaymentsOut(client: Pool | PoolClient, reason: strin
   return resumeAll(client, { why: reason })
 }
 
-/** What a person is told who would let money leave while a restore waits to be accepted. */
+/** The refusal to resume payments while a restore waits to be accepted. */
 const restoreWaits =
   'The database was restored, and nobody knows yet what was paid after the backup: ' +
   'run "npm run admin -- restore accept".'
 
-/** As the column's check has it. */
+/** The length limit of the column's check. */
 export const reasonLengthMax = 1_000

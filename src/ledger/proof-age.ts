@@ -2,12 +2,12 @@ import { sqlFunction } from '../database/sql-function.ts'
 import type { Pool } from 'pg'
 import type { Log } from '../telemetry/log.ts'
 
-/** The age of the last proof that raises an alarm, each minute (issue 16). */
+/** The age of the last proof from which an alarm is raised, each minute (issue 16). */
 const auditAlarmAfterMs = 5 * 60_000
 
-/** How well the proof of the books keeps up, by the database's clock. */
+/** The age of the last proof of the books, by the database's clock. */
 export interface ProofAge {
-  /** When everything up to then was last proven; null before the first proof. */
+  /** The time up to which everything was proven; null before the first proof. */
   provenAt: Date | null
   ageMs: number | null
 }
@@ -17,8 +17,8 @@ export const proofAgeColumns = `proven_at AS "provenAt",
   (extract(epoch FROM clock_timestamp() - proven_at) * 1000)::float8 AS "ageMs"`
 
 /**
- * Judges the age of the last proof: `degraded` from the age that raises an alarm, `down` from the age that
- * halts payments out. Before the first proof the time since the process began counts.
+ * Rates the age of the last proof: `degraded` from the age that raises an alarm, `down` from the age that
+ * halts payments out. Before the first proof, the time since the process began counts.
  */
 export function judgeProofAge(
   ageMs: number | null,
@@ -31,10 +31,10 @@ export function judgeProofAge(
 
 /**
  * Raises an alarm where the books were not proven for five minutes, and halts payments out where they were
- * not for `haltAfterMs`; lifts that halt once they were proven again. It proves nothing itself, so a proof
- * that hangs does not stop it. Every process does this.
- * @param haltAfterMs 0: payments out are never halted for this
- * @param upMs how long the process runs: the time before is not counted
+ * not proven for `haltAfterMs`; lifts that halt once they were proven again. This check proves nothing
+ * itself, so a proof that hangs does not stop it. Every process runs it.
+ * @param haltAfterMs 0: payments out are never halted for this reason
+ * @param upMs how long the process has run: earlier time does not count
  */
 export async function watchProofAge(
   { database, log }: { database: { readonly pool: Pool }; log: Log },

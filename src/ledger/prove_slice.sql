@@ -1,6 +1,7 @@
--- Proves the next slice of a pass, `most` rows of one table, and notes how far it came: in one snapshot, for
--- a moment. Rows after the auditor's point are proven there. Movements and events up to it never change: what
--- movements come to is summed slice by slice, and must be what was kept when each was proven first.
+-- Proves the next slice of a pass, `most` rows of one table, and records the progress, in one short snapshot.
+-- Rows after the auditor's point are left to `audit_recent`. Entries and events up to that point never
+-- change: the sums of the entries are built slice by slice, and must equal the sums that were kept when the
+-- entries were first proven.
 CREATE OR REPLACE FUNCTION prove_slice(pass int, most int) RETURNS TABLE (invariant text, merchant_id int,
   problem text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
@@ -18,7 +19,7 @@ BEGIN
   SELECT * INTO here FROM audit_pass p WHERE p.id = pass FOR UPDATE;
   IF here.stage = 'done' OR here.id IS NULL THEN RETURN; END IF;
   IF here.id_done = 0 AND here.merchant_id_done = 0 THEN
-    -- What comes later is proven when it comes.
+    -- Rows that are written later are proven by `audit_recent`.
     here.id_last := CASE here.stage WHEN 'event' THEN point.event_id WHEN 'transaction'
       THEN (SELECT max(id) FROM transaction)
       WHEN 'payout' THEN (SELECT max(id) FROM payout) WHEN 'batch' THEN (SELECT max(id) FROM batch)

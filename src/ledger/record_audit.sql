@@ -1,4 +1,4 @@
--- For processes of the release before, which note a proof so.
+-- Records a proof for processes of the previous release, which call it by this name.
 CREATE OR REPLACE FUNCTION record_audit(whole boolean) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$ SELECT record_proof(NULL, NULL) $$;
 

@@ -1,7 +1,7 @@
--- Notes that what was written up to here (null: to the end) was just proven, in the transaction and snapshot
--- that proved it. To the end, the point moves on to where the end was once an earlier note knew that whoever
--- wrote before that has ended: then this snapshot has seen all of it, and nothing appears before it any more,
--- however long a writer or a proof takes.
+-- Records that the rows up to these ids (null: to the end) were just proven, in the transaction and snapshot
+-- of the proof. After a proof to the end, the point moves to an earlier end of the books, but only once every
+-- transaction that was writing at that time has ended: then this snapshot has seen all rows up to there, and
+-- no further row can appear below it, however long a writer or a proof takes.
 CREATE OR REPLACE FUNCTION record_proof(upto_entry bigint, upto_event bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
@@ -10,7 +10,7 @@ DECLARE
   is_end boolean := upto_entry IS NULL;
   end_entry bigint := coalesce(pg_sequence_last_value('ledger_entry_id_seq'), 0);
   end_event bigint := coalesce(pg_sequence_last_value('event_id_seq'), 0);
-  -- Asked after the ends: who holds an id below them is among these, or has ended.
+  -- Read after the ends: a transaction with an id below them is among these writers, or has ended.
   writers text[] := audit_writers();
   summed_to bigint;
 BEGIN

@@ -1,6 +1,6 @@
--- The movements that end a reservation over `reserved`: what was paid goes to the clearing account of the
--- operator and the rest is free again; where nothing was paid (`paid` is null) all of it is. The planner
--- makes it a part of the statement that asks.
+-- Returns the entries that end a reservation of `reserved`: the paid amount goes to the operator's clearing
+-- account and the rest becomes available; where `paid` is null, all of it becomes available. The planner
+-- inlines this function into the calling statement.
 CREATE OR REPLACE FUNCTION reservation_end(method provider, reserved bigint, paid bigint)
 RETURNS TABLE (step ledger_step, account ledger_account, amount bigint)
 LANGUAGE sql IMMUTABLE AS $$

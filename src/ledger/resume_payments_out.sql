@@ -1,4 +1,4 @@
--- Lets money leave again. False where it might already, and while a restore waits to be accepted.
+-- Resumes payments out. Returns false where they were not halted, and while a restore waits to be accepted.
 CREATE OR REPLACE FUNCTION resume_payments_out(why text) RETURNS boolean
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   WITH lifted AS (

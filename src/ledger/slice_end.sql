@@ -1,5 +1,6 @@
--- The last id of a slice: the rows of one table beyond `after`, about `most` of them counted by what proving
--- each costs. Null where nothing is beyond. Part of `prove_slice`, which plans it with its settings.
+-- Returns the last id of a slice: the rows of one table above `after`, about `most` of them, weighted by the
+-- cost of proving each. Null where there is no row above. Part of `prove_slice`, which plans it with its
+-- settings.
 CREATE OR REPLACE FUNCTION slice_end(stage text, after bigint, most int) RETURNS bigint
 LANGUAGE plpgsql STABLE AS $$
 DECLARE

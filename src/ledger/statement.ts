@@ -5,7 +5,9 @@ import type { Xof } from '../shared/money.ts'
 import type { Balance } from './balance.ts'
 import { entryColumns, type LedgerEntry } from './entries.ts'
 
-/** From the first moment, with it, to the last one, without it; null: to the end of what is there. */
+/**
+ * A span of time: from the first moment, inclusive, to the last one, exclusive; null: to the newest entry.
+ */
 export interface Span {
   from: Date
   to: Date | null
@@ -13,32 +15,33 @@ export interface Span {
 
 export type Holdings = Pick<Balance, 'balance' | 'available' | 'reserved' | 'receivable'>
 
-/** What a merchant held before and after a time, and what came and went in between. */
+/** The balance of a merchant before and after a span of time, and the money that came and went in between. */
 export interface Statement {
   from: Date
   to: Date
   opening: Holdings
   closing: Holdings
-  /** What raised `available + reserved`. */
+  /** The sum of the changes that raised `available + reserved`. */
   totalIn: Xof
-  /** What lowered it. */
+  /** The sum of the changes that lowered it. */
   totalOut: Xof
 }
 
-/** What an entry changes of what the merchant holds. */
+/** One entry with its changes to the merchant's balances. */
 export interface StatementLine extends LedgerEntry {
   availableChange: Xof
   reservedChange: Xof
   receivableChange: Xof
 }
 
-/** A line in the order of a statement: of one moment, by id. */
+/** The position of a line in a statement: by time, then by id. */
 export type EntryCursor = Pick<LedgerEntry, 'createdAt' | 'id'>
 
 /**
- * The statement of a time, without its lines: from the running balance and what moved since, all in one
+ * Reads the statement of a span without its lines: from the running balance and the entries since, all in one
  * snapshot.
- * @throws Error where opening and lines do not make the closing: then the books are wrong, or this is
+ * @throws Error where opening and lines do not add up to the closing: then the books, or this function, are
+ * wrong
  */
 export async function readStatement(
   client: Pool | PoolClient,
@@ -66,12 +69,15 @@ export async function readStatement(
   const { total_in: totalIn, total_out: totalOut } = row
   invariant(
     opening.balance + totalIn - totalOut === closing.balance,
-    `statement of merchant ${merchantId}: what came and what went is not the difference`,
+    `statement of merchant ${merchantId}: total in and total out do not make the difference`,
   )
   return { from, to: to ?? row.to, opening, closing, totalIn, totalOut }
 }
 
-/** The balance as it was at a moment, before anything of that moment; of one to come, as it is. */
+/**
+ * Reads the balance as it was at a moment, before any entry of that moment; for a future moment, the present
+ * balance.
+ */
 export async function readBalanceAt(
   client: Pool | PoolClient,
   merchantId: number,
@@ -88,7 +94,9 @@ export async function readBalanceAt(
   return { ...holdingsOf(row, 'since'), asOf: at < row.now ? at : row.now }
 }
 
-/** A page of the lines of a statement, oldest first: the entries that change what the merchant holds. */
+/**
+ * Reads a page of the lines of a statement, oldest first: the entries that change the merchant's balances.
+ */
 export async function readLines(
   client: Pool | PoolClient,
   merchantId: number,
@@ -113,8 +121,8 @@ export async function readLines(
 }
 
 /**
- * A page of the lines, and where it is the last one what is held at their end, in one snapshot: who adds up
- * all pages sees whether one was missed that committed behind its place.
+ * Reads a page of the lines and, for the last page, the balance at its end, in one snapshot. A caller that
+ * adds up all pages can see that an entry was missed which committed late, before the caller's cursor.
  */
 export async function readPage(
   pool: Pool,
@@ -134,14 +142,14 @@ type Kind = (typeof kinds)[number]
 
 const holdingAccounts = "('available', 'reserved', 'suspense')"
 const touches = `(debit IN ${holdingAccounts} OR credit IN ${holdingAccounts})`
-/** What is owed grows by debits. */
+/** The debt (`receivable`) grows by debits. */
 const change: Readonly<Record<Kind, string>> = {
   available: `CASE 'available'::ledger_account WHEN credit THEN amount WHEN debit THEN -amount ELSE 0 END`,
   reserved: `CASE 'reserved'::ledger_account WHEN credit THEN amount WHEN debit THEN -amount ELSE 0 END`,
   receivable: `CASE 'suspense'::ledger_account WHEN debit THEN amount WHEN credit THEN -amount ELSE 0 END`,
 }
 
-/** The sums of a merchant's movements of a time, as a row named `name`. */
+/** Returns SQL for the sums of a merchant's entries of a span, as a row named `name`. */
 function moved(name: string, when: string): string {
   const both = `${change.available} + ${change.reserved}`
   const sum = (what: string) => `coalesce(sum(${what}), 0)::bigint`
@@ -154,7 +162,7 @@ function moved(name: string, when: string): string {
 type HoldingsRow<Since extends string> = Record<`${Since}_${Kind}`, Xof>
 type StatementRow = HoldingsRow<'since' | 'later' | 'lines'> & { to: Date; total_in: Xof; total_out: Xof }
 
-/** What was held before what moved since. */
+/** Returns SQL for the balances before the entries of `since`. */
 function holdingsWithout(balance: string, since: string): string {
   return kinds.map((kind) => `${balance}.${kind} - ${since}.${kind} AS ${since}_${kind}`).join()
 }
@@ -164,7 +172,10 @@ function holdingsOf<Since extends string>(row: HoldingsRow<Since>, since: Since)
   return { balance: available + reserved, available, reserved, receivable: row[`${since}_receivable`] }
 }
 
-/** What PostgreSQL has no date for was before the first entry, or will be after the last. */
+/**
+ * Limits a date to the range of PostgreSQL: an earlier one is before the first entry, a later one after the
+ * last.
+ */
 function inRange(at: Date): Date {
   return new Date(Math.min(Math.max(at.getTime(), 0), endOfTime))
 }

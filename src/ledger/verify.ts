@@ -1,7 +1,7 @@
 import type { Pool, PoolClient } from 'pg'
 import { sqlFunction, sqlType } from '../database/sql-function.ts'
 
-/** The invariants of the books, in the order in which `audit_ledger` proves them, and what each one says. */
+/** The invariants of the books, in the order of their proof in `audit_ledger`, each with its meaning. */
 export const invariants = {
   balances_equal_entries: 'Every balance is the sum of its entries.',
   no_balance_below_zero: 'No balance is below zero.',
@@ -25,14 +25,14 @@ export const invariants = {
 } as const
 export type Invariant = keyof typeof invariants
 
-/** What does not add up, and for whom. */
+/** One problem of the books, with the merchant that it concerns. */
 export interface LedgerProblem {
   invariant: Invariant
   merchantId: number
   problem: string
 }
 
-/** The columns of `LedgerProblem`, as the functions that prove give them. */
+/** The columns of `LedgerProblem`, as the proving functions return them. */
 export const problemColumns = {
   invariant: sqlType<Invariant>('text'),
   merchantId: 'int',
@@ -42,15 +42,15 @@ export const problemColumns = {
 const auditLedger = sqlFunction('audit_ledger', { takes: { whole: 'boolean' }, gives: problemColumns })
 
 /**
- * Holds the books against every invariant, all in one snapshot, and writes nothing. The whole is for books
- * of a test's size; those of a service are proven slice by slice (`audit.ts`).
- * @param options.whole from the first row; else what was written since the auditor's point
- * @returns what does not add up; empty means that the books hold
+ * Checks the books against every invariant, in one snapshot, and writes nothing. A check of all rows is for
+ * books of a test's size; the books of a service are proven slice by slice (`audit.ts`).
+ * @param options.whole from the first row; otherwise the rows since the auditor's point
+ * @returns the problems; an empty list means that the books are right
  */
 export async function verifyLedger(
   client: Pool | PoolClient,
   { whole = true }: { whole?: boolean } = {},
 ): Promise<LedgerProblem[]> {
-  // It may read every row: no time but the statement's own.
+  // The check may read every row: only the statement's own time limit counts.
   return auditLedger(client, { whole }, { timeoutMs: 52_000 })
 }

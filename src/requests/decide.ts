@@ -212,10 +212,7 @@ function decideWatched({ request, operator, random }: DecisionInput, outcome: Qu
   return decided({ do: 'watch', nextMs }, log, reached)
 }
 
-/**
- * Decides on an open request: it expires if its time is over (it was asked about just now), or is asked again
- * later.
- */
+/** Decides on an open request: it expires if its time is over, else it is asked about again later. */
 function keepAsking(
   known: DecisionInput,
   outcome: Extract<QueryOutcome, { kind: 'pending' | 'absent' }>,
@@ -347,7 +344,7 @@ function waitedEnough(known: DecisionInput): boolean {
 }
 
 /**
- * Returns how long an unsent request is tried: an approved one as long as a payout, to spare a second
+ * Returns how long an unsent request is tried: an approved one as long as a payout, without a second
  * approval.
  */
 function unsentForMs({ request, rules }: DecisionInput): number {
@@ -373,8 +370,8 @@ function soonMs({ request, random }: DecisionInput, regular: number): number {
 }
 
 /**
- * True if the operator reports that it took money back. One that reported it, and whose books do not show it
- * yet, sends no second callback: it is asked like an operator that sends none.
+ * True if the operator reports by itself that it took money back. After a callback that its books do not
+ * confirm yet no second one comes: then the operator is asked like one that sends none.
  */
 function reportsReversals({ claimed, kind }: OpenRequest, operator: DecisionInput['operator']): boolean {
   return claimed !== 'reversed' && callsBack(operator, kind)

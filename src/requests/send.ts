@@ -103,7 +103,10 @@ export async function sendBegun(
     )
   } catch (error) {
     const about = originOf(request)
-    services.log.error({ err: error, about }, 'an answer of an operator was not recorded; the service asks again')
+    services.log.error(
+      { err: error, about },
+      'an answer of an operator was not recorded; the service asks again',
+    )
   }
 }
 
