@@ -9,19 +9,21 @@ import { wireRecord } from './wire-record.ts'
 const tryMs = 3_000
 const triesMax = 3
 const pauseMs = 150
-/** What a token that does not say its life is trusted for. */
+/** How long a token without a stated lifetime is used. */
 const lifeMsDefault = 60 * 60 * 1_000
 
 export interface AccessTokens {
-  /** A token that the operator should accept now; null where none could be got before the call's deadline. */
+  /**
+   * Returns a token that the operator should accept now; null where none arrived before the call's deadline.
+   */
   get(ctx: CallContext): Promise<string | null>
   /** Forgets a token that the operator refused; a newer one stays. */
   drop(token: string): void
 }
 
 /**
- * Keeps the OAuth token of one operator (client credentials): fetched by one caller for all, renewed at 80 %
- * of its life, and tried up to three times because asking for a token moves no money.
+ * Keeps the OAuth token of one operator (client credentials). One caller fetches it for all; it is renewed at
+ * 80 % of its lifetime. A request for a token is tried up to three times, because it moves no money.
  */
 export function createAccessTokens(
   settings: { tokenUrl: string; clientId: string; clientSecret: Secret },

@@ -1,16 +1,16 @@
 import type { CallContext, NotSent } from './operator.ts'
 
-// What a call waits for before it leaves: its deadline, a slot in its lane, and its turn in the pace.
+// The limits of a call before it leaves: its deadline, a slot in its bulkhead, and its turn in the rate.
 
-/** Rule 7 of the driver contract: a call that starts later could only make doubt. */
+/** Rule 7 of the driver contract: a call with less time left would probably end with an unknown outcome. */
 const leastBudgetMs = 500
 
-/** Milliseconds of a call that may be spent on waiting before it must not be sent any more. */
+/** Returns the milliseconds that a call may still wait before it is too late to send it. */
 export function spareMs(ctx: CallContext): number {
   return ctx.deadline.getTime() - Date.now() - leastBudgetMs
 }
 
-/** By the machine's own clock: the sandbox may move its time, never a timeout. */
+/** Returns a deadline by the machine's own clock: the sandbox may move its time, but never a timeout. */
 export function deadlineIn(ms: number): Date {
   return new Date(Date.now() + ms)
 }
@@ -20,7 +20,7 @@ export interface DeadlineQueue<Turn> {
   readonly size: number
   /** @returns the turn, when it has come */
   wait(ctx: CallContext): Promise<Turn | NotSent>
-  /** Gives the turn to the first one. @returns false where nobody waits */
+  /** Gives the turn to the first waiting call. @returns false where no call waits */
   admit(turn: Turn): boolean
   sendAway(answer: NotSent): void
 }
@@ -56,15 +56,15 @@ export function createDeadlineQueue<Turn>(): DeadlineQueue<Turn> {
   }
 }
 
-/** A bounded number of calls at once, and a bounded number that wait for their turn. */
+/** A bounded number of calls at once, and a bounded number of calls that wait. */
 export interface Bulkhead {
   readonly hasRoom: boolean
-  /** Enters, at once or when a place is free; whoever enters must `leave`. */
+  /** Enters at once, or when a slot is free; a caller that entered must call `leave`. */
   enter(ctx: CallContext): Promise<NotSent | null>
   leave(): void
-  /** Sends all who wait away. */
+  /** Ends the wait of all waiting calls with this answer. */
   sendAway(answer: NotSent): void
-  /** Lets nobody in any more. */
+  /** Lets no further call in. */
   close(): void
 }
 
@@ -87,7 +87,7 @@ export function createBulkhead(callsMax: number, waitingMax: number): Bulkhead {
       return queue.size < waitingMax ? queue.wait(ctx) : { kind: 'not_sent', cause: 'bulkhead_full' }
     },
     leave() {
-      // The place passes on without becoming free, so that nobody who comes later takes it first.
+      // The slot passes to the first waiting call directly, so that a later call cannot take it.
       if (!queue.admit(null)) running -= 1
     },
     sendAway: (answer) => queue.sendAway(answer),
@@ -98,23 +98,29 @@ export function createBulkhead(callsMax: number, waitingMax: number): Bulkhead {
   }
 }
 
-/** How many calls an operator grants in a second. */
+/** The rate of calls that an operator grants per second. */
 export interface Rate {
   /**
-   * Waits for a turn: whoever a customer waits for goes before all background work, also what came earlier;
-   * of each the first one first.
+   * Waits for a turn. Interactive calls, for which a customer waits, go before all background calls, also
+   * earlier ones; within each class the first goes first.
    * @returns null when the turn has come; `rate_limited`, at once, where it cannot come in time
    */
   take(ctx: CallContext): Promise<NotSent | null>
 }
 
-/** What may leave at once after a pause. Nobody waits for background work: half is kept for who does. */
+/**
+ * The burst that may leave at once after a pause. Background calls may use half of it; the rest is kept for
+ * interactive calls, for which a customer waits.
+ */
 const burstMs = { interactive: 2_000, background: 1_000 } as const satisfies Record<
   CallContext['priority'],
   number
 >
 
-/** A token bucket as one number, the time at which it would be full again; and who waits for it. */
+/**
+ * Makes a rate limit: a token bucket, kept as the time at which it would be full again, and the queues of
+ * waiting calls.
+ */
 export function createRate(perSecond: number): Rate {
   const stepMs = 1_000 / perSecond
   const queues = { interactive: createDeadlineQueue<null>(), background: createDeadlineQueue<null>() }
@@ -124,7 +130,7 @@ export function createRate(perSecond: number): Rate {
   const pauseMs = (priority: CallContext['priority']) =>
     Math.max(0, fullAt + stepMs - burstMs[priority] - performance.now())
   const spend = () => void (fullAt = Math.max(fullAt, performance.now()) + stepMs)
-  /** As long as nobody comes who goes first. */
+  /** Returns the expected wait, provided that no call of a higher priority arrives. */
   function waitMs(priority: CallContext['priority']): number {
     const before = queues.interactive.size + (priority === 'background' ? queues.background.size : 0)
     return pauseMs(priority) + before * stepMs

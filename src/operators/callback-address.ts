@@ -1,12 +1,13 @@
 import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto'
 import type { Provider } from '../shared/providers.ts'
 
-/** 132 bits of the keyed digest: as hard to guess as a key, short enough for an address. */
+/** The length of 132 bits of the keyed digest: as hard to guess as a key, and short enough for an address. */
 const tokenLength = 22
 
 /**
- * The address at which an operator reports on one operation. The standard signs no callbacks, and a failure
- * names no transaction, so the address itself says which operation is meant and proves that we gave it out.
+ * Returns the address at which an operator reports on one operation. The standard signs no callbacks, and a
+ * failure names no transaction. So the address itself names the operation, and proves that this service
+ * issued it.
  * @returns `{base}/operators/{provider}/callbacks/{operationId}.{token}`
  */
 export function callbackAddress(
@@ -20,7 +21,7 @@ export function callbackAddress(
 }
 
 /**
- * The one address of an operator that sends signed webhooks for all operations of an account.
+ * Returns the one address of an operator that sends signed webhooks for all operations of an account.
  * @returns `{base}/operators/{provider}/callbacks/webhook`
  */
 export function webhookAddress(base: string, provider: Provider): string {
@@ -28,9 +29,9 @@ export function webhookAddress(base: string, provider: Provider): string {
 }
 
 /**
- * Reads the last part of a callback address, in a time that does not depend on how much of a forgery is
+ * Reads the last part of a callback address. The time does not depend on how many bytes of a forged token are
  * right.
- * @returns the operation that the address was made for, or null for an address that we never gave out
+ * @returns the operation that the address was made for, or null for an address that this service never issued
  */
 export function readCallbackToken(pathToken: string, secret: KeyObject): string | null {
   const dot = pathToken.lastIndexOf('.')

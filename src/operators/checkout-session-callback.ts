@@ -6,12 +6,12 @@ import type { CallbackHint, CallbackOutcome, RawCallback } from './operator.ts'
 import { wireRecord } from './wire-record.ts'
 
 const windowMs = 5 * 60 * 1_000
-/** More signatures than one per key that rotates are a waste of our time. */
+/** The number of signatures that are checked, at most; an operator that rotates keys sends one per key. */
 const signaturesMax = 8
 
 /**
- * Reads a webhook of the checkout protocol: signed with a shared key, over the moment and the bytes of the
- * body.
+ * Reads a webhook of the checkout protocol. It is signed with a shared key, over the time and the bytes of
+ * the body.
  */
 export function parseCheckoutCallback(raw: RawCallback, settings: CheckoutSettings): CallbackOutcome {
   if (raw.pathToken !== 'webhook') return { kind: 'rejected', why: 'path_token' }
@@ -45,7 +45,9 @@ const types = new Set([
   'checkout.session.refunded',
 ])
 
-/** A payment that failed leaves its session open; the event says so, whatever it is called. */
+/**
+ * The claims of callbacks by session state: a failed payment leaves its session open, for any type of event.
+ */
 const claims = {
   open: 'pending',
   unclear: 'pending',
@@ -70,7 +72,10 @@ function readSignature(header: string | undefined): Signature | undefined {
     : undefined
 }
 
-/** Compares every signature with every key, in a time that does not tell how much of one is right. */
+/**
+ * Compares every signature with every key. The time does not depend on how many bytes of a signature are
+ * right.
+ */
 function isSigned({ at, values }: Signature, body: Uint8Array, settings: CheckoutSettings): boolean {
   const expected = settings.webhookSecrets.map((secret) =>
     createHmac('sha256', secret.reveal()).update(at).update(body).digest(),

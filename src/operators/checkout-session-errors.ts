@@ -5,8 +5,8 @@ import type { WireRecord } from './wire-record.ts'
 type ByKind = Readonly<Record<OperationKind, FailureReason>>
 
 /**
- * The codes of the checkout protocol as our reasons, for errors of requests, payments and payouts alike. A
- * code that is not here proves nothing: that rules out `service-unavailable` and `idempotency-mismatch` too.
+ * The failure reasons of the checkout protocol's codes, for errors of requests, payments and payouts. A code
+ * that is not listed proves nothing; so `service-unavailable` and `idempotency-mismatch` are not listed.
  */
 const reasonsByCode = new Map<string, FailureReason | ByKind>(
   Object.entries({
@@ -57,7 +57,10 @@ export function readCheckoutError(
   return code === undefined ? undefined : { code, message: record?.text('message', 'error_message') }
 }
 
-/** Our reason for a code, for an operation of this kind; undefined for a code that proves nothing. */
+/**
+ * Returns the failure reason of a code, for an operation of this kind; undefined for a code that proves
+ * nothing.
+ */
 export function checkoutRefusal(
   error: { code: string; message: string | undefined },
   kind: OperationKind,

@@ -30,10 +30,13 @@ import type {
 import { notSentCauses } from './operator.ts'
 import { alarmUnreadable, wireRecord } from './wire-record.ts'
 
-/** Answers by which the operator says no; other 4xx come from something in between, or ask for patience. */
+/**
+ * The statuses by which the operator itself refuses; other 4xx come from a gateway in between, or ask to
+ * wait.
+ */
 const refusingStatuses = new Set([400, 401, 403, 404, 409, 422])
 
-/** Makes sessions, payouts and reversals, and says what the answers prove. */
+/** Makes the functions that create sessions, payouts and reversals, and interpret the answers. */
 export function createCheckoutInitiation(
   settings: CheckoutSettings,
   wire: CheckoutWire,
@@ -42,9 +45,9 @@ export function createCheckoutInitiation(
   log: Log,
 ) {
   /**
-   * A session is not made twice: the operator may ignore our idempotency key, so a resend looks for the
-   * session that the first call may have left, uses it, and expires any other that a customer could still
-   * pay.
+   * Creates a session, but never a second one. The operator may ignore our idempotency key, so a resend first
+   * looks for the session of the first call. It uses that session, and expires any other that a customer
+   * could still pay.
    */
   async function session(request: CollectRequest, body: unknown, ctx: CallContext): Promise<InitiateOutcome> {
     const { handle, attempt, searchesFirst } = request
@@ -93,7 +96,7 @@ export function createCheckoutInitiation(
     const handle = { ...named, sessionId: record.id }
     const { stands, launchUrl, expiresAt } = record
     if (stands === 'paid') return settled(record, 'collect', handle, digest, source)
-    // It ended already, or nobody knows: asking tells which.
+    // The session has ended, or its state is unknown: a question tells which.
     if (stands !== 'open') return unknown(handle, 'unmapped')
     if (launchUrl === undefined) return unknown(handle, 'unreadable')
     const action = { type: 'redirect', url: launchUrl } as const
@@ -115,9 +118,7 @@ export function createCheckoutInitiation(
     return accepted(handle)
   }
 
-  /**
-   * Refunds a session or takes a payout back: both whole, and both the same however often they are asked for.
-   */
+  /** Refunds a session or reverses a payout. Both undo the whole amount, and both are idempotent. */
   async function reversal(request: ReverseRequest, ctx: CallContext): Promise<InitiateOutcome> {
     const target = targetOf(request.original) ?? (await questions.locate(request.original, ctx))
     if ('kind' in target)
@@ -130,7 +131,7 @@ export function createCheckoutInitiation(
     if (failure) return failure
     const done = await questions.query('reverse', handle, ctx)
     if (done.kind === 'settled') return { kind: 'settled', handle, evidence: done.evidence }
-    // The first answer is empty by design: alone it proves nothing, not even that it is the operator's.
+    // The first answer is empty by design: it does not even prove that the operator sent it.
     return unknown(handle, 'unmapped')
   }
 
@@ -150,7 +151,7 @@ export function createCheckoutInitiation(
     return wire.call({ operation: 'cancel', method: 'POST', path, correlationId: handle.correlationId }, ctx)
   }
 
-  /** What an answer that is no success proves; null for a success. */
+  /** Returns the outcome that an unsuccessful answer proves; null for a success. */
   function failed(
     kind: OperationKind,
     { handle, attempt }: { handle: OperatorHandle; attempt: number },
@@ -171,7 +172,7 @@ export function createCheckoutInitiation(
     if (!refusal) return unknown(handle, 'unmapped')
     if (kind === 'disburse' && refusal.reason === 'FLOAT_INSUFFICIENT')
       return { kind: 'not_sent', cause: 'float_empty', refusal }
-    // An earlier try may have done it, whatever is said about this one.
+    // An earlier try may have succeeded, so the refusal of a resend proves nothing.
     return attempt > 1 ? unknown(handle, 'resend_refused') : { kind: 'refused', refusal }
   }
 
@@ -193,7 +194,7 @@ export function createCheckoutInitiation(
   return { session, payout, reversal, expire }
 }
 
-/** No payment carries the reference: there was never anything that could be undone. */
+/** Returns the refusal of a reversal without a payment under the reference: there is nothing to undo. */
 function nothingToUndo({ handle, attempt }: ReverseRequest): InitiateOutcome {
   const refusal = { reason: 'NOT_REVERSIBLE', code: 'not-found' } as const
   return attempt > 1 ? unknown(handle, 'resend_refused') : { kind: 'refused', refusal }
@@ -210,12 +211,18 @@ function reversalPath({ resource, id }: QueryTarget): string {
   return `${paths[resource].one}/${encodeURIComponent(id)}/${resource === 'session' ? 'refund' : 'reverse'}`
 }
 
-/** Nobody has to do anything; the operator tells of payouts when it is asked. */
+/**
+ * Returns the outcome of an accepted payout. The customer does nothing; the operator reports on payouts when
+ * asked.
+ */
 function accepted(handle: OperatorHandle): InitiateOutcome {
   return { kind: 'accepted', duplicate: false, handle, action: { type: 'push' }, notify: 'polling' }
 }
 
-/** A question that had to come first got no answer: nothing was sent, but an earlier call may have been. */
+/**
+ * Returns the outcome where a search before the call got no answer: this call sent nothing, but an earlier
+ * one may have.
+ */
 function withoutAnswer(silence: Unreachable, handle: OperatorHandle): NotSent | Unknown {
   const { cause } = silence
   return isNotSentCause(cause) ? { ...silence, kind: 'not_sent', cause } : unknown(handle, cause)

@@ -14,25 +14,25 @@ import type { CallContext, OperationKind, OperatorHandle, QueryOutcome, Unreacha
 import { alarmUnreadable, type WireRecord, wireRecord } from './wire-record.ts'
 
 export type Resource = 'session' | 'payout'
-/** The session or payout that is meant, by the operator's name for it. */
+/** A session or payout, by the operator's own id. */
 export interface QueryTarget {
   resource: Resource
   id: string
 }
-/** Records of one reference, oldest first, and the digest of the bytes that listed them. */
+/** The records of one reference, oldest first, and the digest of the bytes that listed them. */
 export interface FoundSession {
   kind: 'found'
   records: readonly CheckoutRecord[]
   digest: string
 }
 
-/** Where the two kinds of records live. */
+/** The paths of the two kinds of records. */
 export const paths = {
   session: { one: '/v1/checkout/sessions', search: '/v1/checkout/sessions/search' },
   payout: { one: '/v1/payout', search: '/v1/payouts/search' },
 } as const
 
-/** Asks a checkout operator what became of sessions and payouts. */
+/** Makes the functions that ask a checkout operator about sessions and payouts. */
 export function createCheckoutQuery(settings: CheckoutSettings, wire: CheckoutWire, clock: Clock, log: Log) {
   const read = {
     session: (record: WireRecord | undefined) => readSession(record, settings.launchUrlField),
@@ -54,11 +54,11 @@ export function createCheckoutQuery(settings: CheckoutSettings, wire: CheckoutWi
     })
   }
 
-  /** One record by the operator's name for it. */
+  /** Reads one record by the operator's id. */
   const one = (resource: Resource, id: string, handle: OperatorHandle, ctx: CallContext) =>
     get(resource, `${paths[resource].one}/${encodeURIComponent(id)}`, handle, ctx, false)
 
-  /** Every record that carries our reference. */
+  /** Reads every record with our reference. */
   const search = (resource: Resource, handle: OperatorHandle, ctx: CallContext) =>
     get(
       resource,
@@ -75,13 +75,16 @@ export function createCheckoutQuery(settings: CheckoutSettings, wire: CheckoutWi
     if (id !== undefined) {
       const named = await one(resource, id, handle, ctx)
       const outcome = outcomeOf(named, kind, handle)
-      // A failure is final, and another record of the same reference may be paid: look at all of them first.
+      // A failure is final, but another record of the same reference may be paid: read all of them first.
       if (outcome.kind !== 'refused' && outcome.kind !== 'absent') return outcome
     }
     return outcomeOf(await search(resource, handle, ctx), kind, handle)
   }
 
-  /** The record that decides: paid before reversed before open before failed, and the oldest of its kind. */
+  /**
+   * Returns the outcome by the record that decides: paid before reversed before open before failed, and the
+   * oldest of its kind.
+   */
   function outcomeOf(
     result: FoundSession | Unreachable,
     kind: OperationKind,
@@ -103,7 +106,7 @@ export function createCheckoutQuery(settings: CheckoutSettings, wire: CheckoutWi
     return outcome
   }
 
-  /** A reversal has no record of its own: what it undoes shows it. */
+  /** Asks about a reversal. It has no record of its own: the reversed session or payout shows it. */
   async function ofReversal(handle: OperatorHandle, ctx: CallContext): Promise<QueryOutcome> {
     const target = targetOf(handle)
     if (!target) return { kind: 'absent', asOf: clock.now() }
@@ -114,8 +117,8 @@ export function createCheckoutQuery(settings: CheckoutSettings, wire: CheckoutWi
   }
 
   /**
-   * Finds what a handle without the operator's name means: the payment of that reference, coming in or going
-   * out.
+   * Finds the session or payout of a handle without the operator's id: the payment of that reference,
+   * incoming or outgoing.
    */
   async function locate(
     handle: OperatorHandle,
@@ -136,7 +139,7 @@ export function createCheckoutQuery(settings: CheckoutSettings, wire: CheckoutWi
 const order = ['paid', 'reversed', 'open', 'unclear', 'failed'] as const
 const unclear = 'operator status without a mapping; treated as pending'
 
-/** The session or payout that a handle names. */
+/** Returns the session or payout that a handle names. */
 export function targetOf(handle: OperatorHandle): QueryTarget | null {
   if (handle.sessionId !== undefined) return { resource: 'session', id: handle.sessionId }
   return handle.serverCorrelationId === undefined
@@ -144,7 +147,10 @@ export function targetOf(handle: OperatorHandle): QueryTarget | null {
     : { resource: 'payout', id: handle.serverCorrelationId }
 }
 
-/** Only an error of the operator's own writing says that it has no record; a gateway's page does not. */
+/**
+ * Reads the records of an answer. Only an error in the operator's own format proves that it has no record; a
+ * gateway's page does not.
+ */
 function found(
   result: HttpResult,
   read: (record: WireRecord | undefined) => readonly CheckoutRecord[] | undefined,

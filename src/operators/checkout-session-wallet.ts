@@ -13,13 +13,14 @@ import type {
 import { buildStatement, lineAmount } from './statement.ts'
 import { asAmount, type WireRecord, wireRecord } from './wire-record.ts'
 
-/** The operator chooses the size of its pages. */
+/** The largest page of a statement; the operator chooses the size of its pages. */
 const pageMaxBytes = 4 * 1_024 * 1_024
-/** Choice: a million movements in pages of a hundred is more than a wallet sees in a day. */
+/** Choice: a million movements, in pages of a hundred, is more than a wallet sees in a day. */
 const pagesMax = 10_000
 
 /**
- * What a checkout operator tells about our wallet: its balance, which is its health too, and its movements.
+ * Makes the functions that read our wallet at a checkout operator: its balance, which also shows the
+ * operator's health, and its movements.
  */
 export function checkoutWallet(settings: CheckoutSettings, wire: CheckoutWire, clock: Clock) {
   async function balance(ctx: CallContext): Promise<BalanceOutcome> {
@@ -36,7 +37,10 @@ export function checkoutWallet(settings: CheckoutSettings, wire: CheckoutWire, c
     return { status: kind === 'ok' ? 'available' : 'unavailable' }
   }
 
-  /** Reads the whole day page by page; a page that does not come makes the day unreadable, never shorter. */
+  /**
+   * Reads the whole day, page by page. Where a page is missing, the day is unreadable; it is never just
+   * shorter.
+   */
   async function statement(day: string, ctx: CallContext): Promise<StatementOutcome> {
     if (Date.parse(day) > clock.now().getTime()) return { kind: 'not_ready' }
     const lines: OperatorStatementLine[] = []
@@ -57,7 +61,7 @@ export function checkoutWallet(settings: CheckoutSettings, wire: CheckoutWire, c
       const info = record?.record('page_info')
       if (result.kind !== 'answered' || !items || !info) return silence(result)
       const read = items.flatMap((item, index) => statementLine(item, lines.length + index + 1) ?? [])
-      // A page that was promised and holds nothing: the rest is missing.
+      // The operator announced a further page, and it is empty: the rest of the day is missing.
       const missing = page > 0 && items.length === 0
       if (missing || read.length !== items.length) return { kind: 'unreachable', cause: 'unreadable' }
       lines.push(...read)
@@ -96,7 +100,10 @@ function statementLine(item: WireRecord, lineNo: number): OperatorStatementLine 
   }
 }
 
-/** The operator has many types and adds new ones; what they have in common is in their names. */
+/**
+ * Returns the type of a line by common parts of the operator's type names, because the operator adds new
+ * types.
+ */
 function lineType(item: WireRecord): OperatorStatementLine['type'] {
   const type = item.word('transaction_type') ?? ''
   if (item.flag('is_reversal') || /refund|revers/.test(type)) return 'reversal'

@@ -9,7 +9,7 @@ import { keptFee, movedAmount, type WireRecord } from './wire-record.ts'
 export interface CheckoutCall {
   operation: string
   method: 'GET' | 'POST'
-  /** Below the base address, with its slash and query. */
+  /** The path below the base address, with its leading slash and its query. */
   path: string
   correlationId: string
   body?: unknown
@@ -50,15 +50,15 @@ export function createCheckoutWire(settings: CheckoutSettings, clock: Clock): Ch
   }
 }
 
-/** The operator's clock may go differently from ours by this much. */
+/** The largest allowed difference between the operator's clock and ours. */
 const clockSkewMs = 60 * 1_000
 
-/** A checkout session or a payout, in the three ways in which it can stand. */
+/** A checkout session or a payout, in a common form. */
 export interface CheckoutRecord {
   id: string
-  /** `unclear` is a combination of words that nobody knows: it is treated as open. */
+  /** The state. `unclear` is an unknown combination of words: it is treated as open. */
   stands: 'open' | 'unclear' | 'paid' | 'reversed' | 'failed'
-  /** What the operator calls its state, for the log. */
+  /** The operator's own words for the state, for the log. */
   status: string
   expiresAt: Date | undefined
   createdAt: number
@@ -67,8 +67,8 @@ export interface CheckoutRecord {
 }
 
 /**
- * Reads a session. Paid means complete and succeeded; a failed try leaves it open, and only its end is a
- * failure.
+ * Reads a session. It is paid if it is complete and its payment succeeded. A failed try leaves it open; only
+ * an expired session has failed.
  */
 export function readSession(
   record: WireRecord | undefined,
@@ -120,7 +120,7 @@ export function readPayout(record: WireRecord | undefined): CheckoutRecord | und
   }
 }
 
-/** The answer of a search; undefined where it is none. */
+/** Reads the answer of a search; undefined where it has no list of results. */
 export function readFound(
   record: WireRecord | undefined,
   read: (entry: WireRecord) => CheckoutRecord | undefined,
@@ -128,7 +128,10 @@ export function readFound(
   return record?.list('result')?.flatMap((entry) => read(entry) ?? [])
 }
 
-/** What a paid record proves; undefined where its amount or currency cannot be read (see `movedAmount`). */
+/**
+ * Returns the evidence of a paid record; undefined where its amount or currency is unreadable (see
+ * `movedAmount`).
+ */
 export function checkoutEvidence(
   { id, record }: CheckoutRecord,
   kind: OperationKind,
@@ -151,7 +154,7 @@ export function checkoutEvidence(
   }
 }
 
-/** Why a record ended without money. */
+/** Returns why a record ended without money. */
 export function checkoutFailure(
   found: CheckoutRecord,
   kind: OperationKind,
@@ -160,7 +163,7 @@ export function checkoutFailure(
 ): Refusal {
   const { record, status, expiresAt } = found
   const error = readCheckoutError(record.record('payout_error', 'last_payment_error'))
-  // The last error of a session that merely ran out is an old story: only a cancelled one ended by it.
+  // The last error of a session that merely expired does not explain its end; that of a cancelled one does.
   if (kind !== 'collect' || record.word('payment_status') === 'cancelled') {
     const refusal = error && checkoutRefusal(error, kind, digest)
     const reason = kind === 'collect' ? 'PAYER_DECLINED' : 'UNSPECIFIED'
@@ -170,7 +173,7 @@ export function checkoutFailure(
   return { reason: early ? 'CANCELLED' : 'PAYER_TIMEOUT', code: status, digest }
 }
 
-/** What a record says to someone who asks about the operation. */
+/** Returns the outcome of a record, for a question about the operation. */
 export function checkoutOutcome(
   found: CheckoutRecord,
   kind: OperationKind,

@@ -9,13 +9,13 @@ import { checkoutWallet } from './checkout-session-wallet.ts'
 import { createCheckoutWire } from './checkout-session-wire.ts'
 import type { CancelOutcome, CollectRequest, DriverDeps, OperatorDriver } from './operator.ts'
 
-/** Lengths of the protocol. */
+/** The length limits of the protocol. */
 const reasonMax = 40
 const nameMax = 100
 
 /**
- * Driver of the hosted-checkout protocol: the customer pays on a page of the operator, and money leaves by
- * payouts. Outcomes come by signed webhooks, which are hints as everywhere.
+ * Makes the driver of the hosted-checkout protocol: the customer pays on a page of the operator, and money
+ * leaves by payouts. Outcomes come by signed webhooks, which are only hints, as everywhere.
  */
 export function createCheckoutDriver(settings: CheckoutSettings, deps: DriverDeps): OperatorDriver {
   const { clock, log } = deps
@@ -28,7 +28,8 @@ export function createCheckoutDriver(settings: CheckoutSettings, deps: DriverDep
     name: settings.driver,
     capabilities: {
       action: 'redirect',
-      // A payout's key is replayed; a session is searched by our reference before another is made.
+      // A repeated payout with the same key is replayed; before a session is created again, it is searched by
+      // our reference.
       createIsIdempotent: true,
       queryByCorrelationId: true,
       disburseIsSynchronous: true,

@@ -6,15 +6,16 @@ const failuresInRowMax = 5
 const windowCallsMin = 10
 const windowFailuresShare = 0.5
 const windowS = 30
-/** The pause before a probe doubles up to this. */
+/** The longest pause before a probe; the pause doubles up to this. */
 const openMsMax = 120_000
 
-/** What an outcome says about the operator's health. */
+/** The judgement of an outcome about the operator's health: healthy, unhealthy, or unknown. */
 type Verdict = 'well' | 'sick' | 'silent'
 
 /**
- * Judges an outcome: no answer, or no way to one, is sick. A refusal is an answer. Being asked to slow down,
- * what we held back ourselves, and what our caller gave up say nothing.
+ * Judges an outcome. A missing answer, or no connection, is `sick`. A refusal is an answer, so the operator
+ * is `well`. A request to slow down, a call that we held back, and a call that its caller gave up are
+ * `silent`: they say nothing.
  */
 export function judge(outcome: { kind: string; cause?: NotSentCause | UnknownCause }): Verdict {
   if (outcome.kind !== 'unknown' && outcome.kind !== 'not_sent' && outcome.kind !== 'unreachable')
@@ -39,14 +40,14 @@ const unknownCauses = new Set<NotSentCause | UnknownCause>([
 
 /** Keeps calls away from an operator that does not answer. */
 export interface Circuit {
-  /** Calls may be made. */
+  /** True if calls may be made. */
   readonly closed: boolean
-  /** What a call is told that is held back. */
+  /** Returns the answer for a call that is held back. */
   refusal(): NotSent
   /**
-   * Lets a call go: at once, or when an answer to another one has proved that the operator is there. At most
-   * five calls leave for an operator without a good answer since; those already under way when it fell silent
-   * went to one that was alive.
+   * Admits a call: at once, or when the answer to another call has proved that the operator answers. At most
+   * five calls leave for an operator that has sent no good answer since they left; calls that left before its
+   * last good answer do not count.
    */
   enter(ctx: CallContext): Promise<Pass | NotSent>
   close(): void
@@ -54,18 +55,18 @@ export interface Circuit {
 
 /** The right to make one call. */
 export interface Pass {
-  /** Learns from the outcome, null where there is none. */
+  /** Takes the outcome into account; null where there is none. */
   report(outcome: Parameters<typeof judge>[0] | null): void
 }
 
 /**
- * Makes a circuit that only a probe can close again: a money call is never the one that tries whether an
- * operator is back. After the probe calls go one at a time, and the first failure opens again, until one is
- * answered.
+ * Makes a circuit that only a probe can close again: a money call never tests whether an operator is back.
+ * After the probe, calls leave one at a time, and the first failure opens the circuit again, until one call
+ * is answered.
  * @param options.openMs pause before the first probe; it doubles at every opening until a real call succeeds
- * @param options.doubtedMs the same where the operator says that it is well while it answers no call at all:
- *   then its word at the next probe is worth as little, and the call after it is one more into the void
- * @param options.probe asks for the operator's health and says whether it is good
+ * @param options.doubtedMs the same pause for an operator that reports good health while it answers no call:
+ * its report at the next probe would be as unreliable, and another money call would be lost
+ * @param options.probe asks for the operator's health and returns whether it is good
  * @param options.onChange called after every opening and closing
  */
 export function createCircuit(options: {
@@ -77,13 +78,13 @@ export function createCircuit(options: {
   const { openMs, doubtedMs = openMs, probe, onChange } = options
   const rule = createTripRule()
   const queue = createDeadlineQueue<Pass>()
-  /** Calls under way that left after the last good answer. */
+  /** The running calls that left after the last good answer. */
   const unproven = new Set<Pass>()
   let openings = 0
-  /** Openings since the last good answer. */
+  /** The number of openings since the last good answer. */
   let doublings = 0
   let probeAt = 0
-  /** How long the last good answer took. */
+  /** The duration of the last good answer. */
   let answerMs = 0
   let timer: NodeJS.Timeout | undefined
   let state: 'closed' | 'open' | 'probing' = 'closed'
@@ -98,7 +99,7 @@ export function createCircuit(options: {
   function open(): void {
     const pause = (firstMs: number) => Math.min(firstMs * 2 ** doublings, Math.max(firstMs, openMsMax))
     const [pauseMs, doubtedPauseMs] = [pause(openMs), pause(doubtedMs)]
-    // After a probe that failed the operator has said already that it is not well.
+    // After a failed probe, the operator has already reported that it is not healthy.
     const isDoubted = isClosed() && rule.callsLeft <= 0 && doubtedMs > openMs
     state = 'open'
     openings += 1
@@ -110,7 +111,10 @@ export function createCircuit(options: {
     if (isDoubted) void doubt(openings, doubtedPauseMs)
   }
 
-  /** The operator is asked at once how it is: one that says "well" now would say so at the probe as well. */
+  /**
+   * Asks the operator at once for its health: an operator that reports good health now would do so at the
+   * probe, too.
+   */
   async function doubt(opening: number, pauseMs: number): Promise<void> {
     const saysWell = await probe()
     if (saysWell && opening === openings && state === 'open') armProbe(pauseMs)
@@ -142,7 +146,7 @@ export function createCircuit(options: {
     const made: Pass = {
       report(outcome) {
         const verdict = outcome === null ? 'silent' : judge(outcome)
-        // What was begun before an opening tells nothing new: the probe decided, or will.
+        // A call that began before an opening tells nothing new: the probe decides.
         if (verdict !== 'silent' && opening === openings && isClosed()) {
           if (verdict === 'well') {
             answerMs = Date.now() - begunAt
@@ -170,7 +174,8 @@ export function createCircuit(options: {
       if (unproven.size < rule.callsLeft) return pass()
       const turn = await queue.wait(ctx)
       if (isRefused(turn) || spareMs(ctx) >= answerMs) return turn
-      // With too little time for an answer it would seem lost, and the operator sick, by our own waiting.
+      // With too little time for an answer, the call would look lost and the operator unhealthy, only because
+      // we waited.
       turn.report(null)
       return { kind: 'not_sent', cause: 'deadline_before_send' }
     },
@@ -186,18 +191,21 @@ function isRefused(turn: Pass | NotSent): turn is NotSent {
   return 'kind' in turn
 }
 
-/** When a circuit opens. */
+/** The rule for the opening of a circuit. */
 interface TripRule {
-  /** How many more may fail before it opens for that alone. */
+  /** The number of further failures in a row that would open the circuit. */
   readonly callsLeft: number
   success(): void
-  /** @returns whether it opens now */
+  /** @returns whether the circuit opens now */
   failure(): boolean
-  /** After a good probe: what was before is forgotten, and the first failure opens. */
+  /** Forgets the past after a good probe; the first failure then opens the circuit. */
   restart(): void
 }
 
-/** Five in a row, half of at least ten within thirty seconds, or the first one after a probe. */
+/**
+ * Opens after five failures in a row, half of at least ten calls within 30 seconds, or the first failure
+ * after a probe.
+ */
 export function createTripRule(): TripRule {
   let inRow = 0
   let onTrial = false

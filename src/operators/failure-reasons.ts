@@ -1,4 +1,4 @@
-/** Who can do something about a failure, and when a new operation makes sense. */
+/** The words for a failure: `who` can resolve it, and when a new operation makes sense. */
 interface FailureWords {
   who: 'customer' | 'merchant' | 'platform' | 'operator'
   again: 'now' | 'later' | 'no'
@@ -7,9 +7,9 @@ interface FailureWords {
 }
 
 /**
- * Why an operator did not do what it was asked: 27 reasons that every driver maps its operator's own codes
- * to, and one of our own, which no driver gives. The sentences are for the merchant, and what only the
- * platform can cure stays vague there; pages tell payers in words of their own.
+ * The reasons why an operator did not do an operation: 27 reasons to which every driver maps its operator's
+ * own codes, and one of our own, which no driver returns. The sentences are for the merchant. They stay vague
+ * about failures that only the platform can resolve. Pages have their own words for payers.
  */
 export const failureReasons = {
   PAYER_DECLINED: {
@@ -168,7 +168,7 @@ export const failureReasons = {
     messageFr: "L'opérateur est indisponible. Réessayez plus tard.",
     messageEn: 'The operator is unavailable. Try again later.',
   },
-  /** Ours: a payout was due, and its merchant's balance did not cover it. */
+  /** Our own reason: a payout was due, and its merchant's balance did not cover it. */
   INSUFFICIENT_BALANCE: {
     who: 'merchant',
     again: 'later',
@@ -185,7 +185,7 @@ export const failureReasons = {
 
 export type FailureReason = keyof typeof failureReasons
 
-/** The reason as the table knows it; null where nothing failed. */
+/** Returns the reason as a key of the table; null where nothing failed. */
 export function failureOf(reason: string | null): FailureReason | null {
   if (reason === null) return null
   return Object.hasOwn(failureReasons, reason) ? (reason as FailureReason) : 'UNSPECIFIED'

@@ -14,14 +14,14 @@ import type {
 import { buildStatement, lineAmount } from './statement.ts'
 import { type WireRecord, wireRecord, wireRecords } from './wire-record.ts'
 
-/** Choice: a page of this many entries stays far below the largest answer. */
+/** Choice: a page of this many entries stays far below the size limit of an answer. */
 const pageSize = 200
-/** Choice: two million movements in a day is more than an account of one platform sees. */
+/** Choice: two million movements is more than a platform's account sees in a day. */
 const pagesMax = 10_000
 
 /**
- * What an operator of the standard tells about accounts: our float, its movements, who owns a number, and its
- * health.
+ * Makes the functions that read accounts at an operator of the standard: our float, its movements, the holder
+ * of a number, and the operator's health.
  */
 export function gsmaAccount(settings: GsmaSettings, wire: GsmaWire, clock: Clock) {
   const ownPath = `/accounts/${settings.account.split(':').map(encodeURIComponent).join('/')}`
@@ -64,7 +64,10 @@ export function gsmaAccount(settings: GsmaSettings, wire: GsmaWire, clock: Clock
     return { kind: 'found', name: fullName(found(named)?.record('name')), active: status === 'available' }
   }
 
-  /** Reads the whole day page by page; a page that does not come makes the day unreadable, never shorter. */
+  /**
+   * Reads the whole day, page by page. Where a page is missing, the day is unreadable; it is never just
+   * shorter.
+   */
   async function statement(day: string, ctx: CallContext): Promise<StatementOutcome> {
     if (Date.parse(day) > clock.now().getTime()) return { kind: 'not_ready' }
     const lines: OperatorStatementLine[] = []
@@ -154,7 +157,7 @@ function isAbsent(result: HttpResult): boolean {
   return wireRecord(result.json)?.word('errorCategory') === 'identification'
 }
 
-/** Why a question was not answered; an answer that says nothing useful counts as none. */
+/** Returns why a question got no answer; a useless answer counts as none. */
 function silence(result: HttpResult): Unreachable {
   return unreachable(result) ?? { kind: 'unreachable', cause: 'unreadable' }
 }

@@ -9,8 +9,9 @@ import { wireRecord } from './wire-record.ts'
 const lateAfterMs = 15 * 60 * 1_000
 
 /**
- * Reads a callback of the standard, which signs nothing: the address proves that we asked for it, a digest,
- * where there is one, that the body is whole. What it claims is a reason to ask the operator, and no more.
+ * Reads a callback of the standard. The standard signs nothing: the address proves that we asked for the
+ * callback, and a digest, if there is one, proves that the body is complete. Its claim is only a reason to
+ * ask the operator.
  */
 export function parseGsmaCallback(
   raw: RawCallback,
@@ -35,7 +36,10 @@ export function parseGsmaCallback(
   }
 }
 
-/** `{"result": "success"}` answers a change of ours; other objects mean nothing that we know. */
+/**
+ * Reads a body that is no record: `{"result": "success"}` answers a change that we made; other objects are
+ * unknown.
+ */
 function unrecognised(raw: RawCallback): CallbackOutcome {
   const record = wireRecord(parseJson(raw.body))
   if (!record) return { kind: 'rejected', why: 'unreadable' }

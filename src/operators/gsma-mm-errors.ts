@@ -16,9 +16,10 @@ const limitOfCredited: ByKind = {
 }
 
 /**
- * The error codes of the GSMA Mobile Money API 1.2, in lower case, as our reasons. Who is meant depends on
- * who pays: the customer in a collection, our own account in a disbursement. Codes that are absent (mandates,
- * quotes, identity documents, links, bills) cannot concern what we ask for and become UNSPECIFIED.
+ * The failure reasons of the error codes of the GSMA Mobile Money API 1.2, in lower case. The party that a
+ * code means depends on the payer: the customer in a collection, our own account in a disbursement. Codes
+ * that are absent (mandates, quotes, identity documents, links, bills) cannot concern our requests and become
+ * UNSPECIFIED.
  */
 const reasonsByCode = new Map<string, FailureReason | ByKind>(
   Object.entries({
@@ -68,8 +69,8 @@ const reasonsByCode = new Map<string, FailureReason | ByKind>(
 )
 
 /**
- * What a generic error really is: the value of an error parameter named `reason`. The standard has no code
- * for these.
+ * The failure reasons of generic errors, by the value of an error parameter named `reason`. The standard has
+ * no codes for them.
  */
 const reasonsByDetail = new Map<string, FailureReason>(
   Object.entries({
@@ -81,10 +82,10 @@ const reasonsByDetail = new Map<string, FailureReason>(
   } as const),
 )
 
-/** An error object of the standard, whichever of its spellings was used. */
+/** An error object of the standard, in any of its spellings. */
 export interface GsmaError {
   category: string
-  /** The operator's own writing; compare `key`. */
+  /** The code as the operator wrote it; compare with `key`. */
   code: string
   key: string
   message: string | undefined
@@ -106,7 +107,7 @@ export function readGsmaError(record: WireRecord | undefined): GsmaError | undef
   }
 }
 
-/** Our reason for the operator's error, for an operation of this kind. */
+/** Returns the failure reason of the operator's error, for an operation of this kind. */
 export function gsmaRefusal(error: GsmaError | undefined, kind: OperationKind, digest: string): Refusal {
   if (!error) return { reason: 'UNSPECIFIED', code: '', digest }
   const detailed = error.detail === undefined ? undefined : reasonsByDetail.get(error.detail)

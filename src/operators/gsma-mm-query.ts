@@ -14,7 +14,8 @@ import type { CallContext, OperationKind, OperatorHandle, QueryOutcome } from '.
 import { alarmUnreadable, wireRecord } from './wire-record.ts'
 
 /**
- * Link, request state, transaction: no answer needs more steps, and an operator must not lead us in circles.
+ * The largest number of steps of one answer: link, request state, transaction. The limit keeps an operator
+ * from sending us in circles.
  */
 const stepsMax = 4
 
@@ -24,7 +25,7 @@ interface Question {
   ctx: CallContext
 }
 
-/** Asks an operator of the standard what became of an operation. */
+/** Makes the functions that ask an operator of the standard about an operation. */
 export function createGsmaQuery(settings: GsmaSettings, wire: GsmaWire, clock: Clock, log: Log) {
   const get = (question: Question, path: string) =>
     wire.call(
@@ -33,12 +34,13 @@ export function createGsmaQuery(settings: GsmaSettings, wire: GsmaWire, clock: C
     )
 
   /**
-   * By the server's name where the operator is polled, else by ours, which needs no answer to have arrived.
+   * Asks by the server's id where the operator is polled; otherwise by our own id, which works without any
+   * earlier answer.
    */
   async function query(kind: OperationKind, handle: OperatorHandle, ctx: CallContext): Promise<QueryOutcome> {
     const question: Question = { kind, handle, ctx }
     const paths = [
-      // Its polls are counted (`pollLimit`), the questions below are not.
+      // The operator counts these polls (`pollLimit`), but not the questions below.
       settings.flow === 'polling' &&
         handle.pollsLeft !== 0 &&
         handle.serverCorrelationId &&
@@ -82,7 +84,7 @@ export function createGsmaQuery(settings: GsmaSettings, wire: GsmaWire, clock: C
   }
 
   /**
-   * An error object is the outcome only where a link of the operator led to it, and when it is about the
+   * Reads an error object. It is the outcome only where a link of the operator led to it, and it is about the
    * operation.
    */
   function ofError({ kind }: Question, error: GsmaError, digest: string, linked: boolean): QueryOutcome {
@@ -131,7 +133,7 @@ export function createGsmaQuery(settings: GsmaSettings, wire: GsmaWire, clock: C
     log.warn({ provider: settings.provider, status }, 'operator status without a mapping; treated as pending')
   }
 
-  /** Where the transaction lives that the operator made of a request; null where it does not say. */
+  /** Returns the path of the transaction that a request made; null where the operator does not name it. */
   async function transactionPath(handle: OperatorHandle, ctx: CallContext): Promise<string | null> {
     if (handle.operatorRef !== undefined) return `/transactions/${name(handle.operatorRef)}`
     const result = await get({ kind: 'collect', handle, ctx }, `/responses/${name(handle.correlationId)}`)
@@ -143,7 +145,9 @@ export function createGsmaQuery(settings: GsmaSettings, wire: GsmaWire, clock: C
   return { query, transactionPath, warnUnmapped }
 }
 
-/** Only the operator's own error object says that it has no record; a gateway's page does not. */
+/**
+ * True if the operator's own error object says that it has no record; a gateway's page does not prove that.
+ */
 function isNoRecord(result: HttpResult): boolean {
   if (result.kind !== 'answered' || result.status !== 404) return false
   const record = wireRecord(result.json)

@@ -12,7 +12,7 @@ import { currency } from '../shared/money.ts'
 export interface GsmaCall {
   operation: string
   method: 'GET' | 'POST' | 'PATCH'
-  /** Below the base address, with its slash. */
+  /** The path below the base address, with its leading slash. */
   path: string
   correlationId: string
   body?: unknown
@@ -20,10 +20,15 @@ export interface GsmaCall {
   answerMaxBytes?: number
 }
 
-/** One operator's API as requests with the standard's headers and a token that is renewed when it must be. */
+/**
+ * The API of one operator: requests with the standard's headers, and a token that is renewed when necessary.
+ */
 export interface GsmaWire {
   call(call: GsmaCall, ctx: CallContext): Promise<HttpResult>
-  /** The path below the base address that a link of the operator means; null where it leads anywhere else. */
+  /**
+   * Returns the path below the base address that a link of the operator names; null where the link leads
+   * elsewhere.
+   */
   pathOfLink(link: string): string | null
   close(): Promise<void>
 }
@@ -82,7 +87,7 @@ export function createGsmaWire(settings: GsmaSettings, clock: Clock, log: Log): 
     const url = new URL(link, base.origin)
     if (url.origin !== base.origin) return null
     if (url.pathname.startsWith(`${basePath}/`)) return url.pathname.slice(basePath.length) + url.search
-    // By custom a link may begin below our base; one that names a server must name all of it.
+    // By convention a link may begin below our base; a link with a server name must match the base address.
     return URL.canParse(link) ? null : url.pathname + url.search
   }
 
@@ -107,9 +112,7 @@ function refusesToken(result: HttpResult): boolean {
 
 type Meaning = GsmaSettings['statusMap'][string]
 
-/**
- * A transaction of the standard, with its free-text status in our meaning (undefined: a word nobody mapped).
- */
+/** A transaction of the standard, with the meaning of its free-text status (undefined: an unknown word). */
 export interface GsmaTransaction {
   is: 'transaction'
   status: string
@@ -119,12 +122,12 @@ export interface GsmaTransaction {
   record: WireRecord
 }
 
-/** A request that the operator took and has finished or not. */
+/** The state of a request that the operator accepted, finished or not. */
 export interface GsmaRequestState {
   is: 'request state'
   status: string
   serverCorrelationId: string | undefined
-  /** The transaction; promised only once it is completed. */
+  /** The transaction; the operator names it only after completion. */
   reference: string | undefined
   expiresAt: Date | undefined
   pollLimit: number | undefined
@@ -132,10 +135,10 @@ export interface GsmaRequestState {
   error: GsmaError | undefined
 }
 
-/** What an answer of the operator turned out to be; a bare error object is one too. */
+/** A recognised answer of the operator; a bare error object is one, too. */
 export type GsmaRecord = GsmaTransaction | GsmaRequestState | { is: 'error'; error: GsmaError }
 
-/** Recognises a record by what it holds, because answers to one question differ in kind. */
+/** Recognises a record by its fields, because answers to one question differ in kind. */
 export function readGsmaRecord(
   record: WireRecord | undefined,
   statusMap: GsmaSettings['statusMap'],
@@ -154,9 +157,9 @@ export function readGsmaRecord(
 }
 
 /**
- * What a transaction proves about money; undefined where its amount or currency cannot be read (see
+ * Returns the evidence of a transaction; undefined where its amount or currency is unreadable (see
  * `movedAmount`).
- * @param digest SHA-256 of the bytes it came in
+ * @param digest SHA-256 of the bytes of the answer
  */
 export function readEvidence(
   { record, reference }: GsmaTransaction,
@@ -182,7 +185,7 @@ export function readEvidence(
   }
 }
 
-/** The telephone number among the identifiers of one side of a transaction. */
+/** Returns the telephone number among the identifiers of one side of a transaction. */
 export function partyPhone(record: WireRecord, side: 'debitParty' | 'creditParty'): string | undefined {
   return record
     .list(side)
@@ -205,8 +208,8 @@ function readState(record: WireRecord, status: string): GsmaRequestState {
 }
 
 /**
- * The schema calls it `error`, the text of the standard `errorReference`; a failed transaction may keep it as
- * custom data.
+ * Reads the error within a record. The schema names it `error`, the text of the standard `errorReference`; a
+ * failed transaction may hold it as custom data.
  */
 function errorWithin(record: WireRecord): GsmaError | undefined {
   const error = readGsmaError(record.record('error', 'errorReference'))

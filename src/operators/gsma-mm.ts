@@ -29,12 +29,12 @@ import type { Log } from '../telemetry/log.ts'
 import { type GsmaError, gsmaRefusal } from './gsma-mm-errors.ts'
 import { type HttpAnswer, retryAfterOf } from './http-client.ts'
 
-/** Lengths of the standard's schema. */
+/** The length limit of the standard's schema. */
 const descriptionMax = 160
 
 /**
- * Driver of the GSMA Mobile Money API 1.2 (and 1.1): a prompt on the customer's telephone, with outcomes by
- * callback, by polling, or at once.
+ * Makes the driver of the GSMA Mobile Money API 1.2 (and 1.1): a prompt on the customer's telephone, with
+ * outcomes by callback, by polling, or at once.
  */
 export function createGsmaDriver(settings: GsmaSettings, deps: DriverDeps): OperatorDriver {
   const { clock, log } = deps
@@ -125,13 +125,13 @@ function described(description: string | undefined) {
   return description === undefined ? {} : { descriptionText: description.slice(0, descriptionMax) }
 }
 
-/** `accountid:POOL` as its two parts. */
+/** Splits `accountid:POOL` into its two parts. */
 function pair(account: string): [string, string] {
   const colon = account.indexOf(':')
   return [account.slice(0, colon), account.slice(colon + 1)]
 }
 
-/** Answers by which the standard says no; other 4xx come from something in between. */
+/** The statuses by which the standard refuses; other 4xx come from a gateway in between. */
 const refusingStatuses = new Set([400, 401, 403, 404, 409, 422])
 
 interface Initiation {
@@ -141,7 +141,7 @@ interface Initiation {
   ctx: CallContext
 }
 
-/** Sends a money call once and says what its answer proves. */
+/** Makes the function that sends a money call once and interprets its answer. */
 export function createGsmaInitiation(
   settings: GsmaSettings,
   wire: GsmaWire,
@@ -200,7 +200,7 @@ export function createGsmaInitiation(
     }
     if (kind === 'disburse' && refusal.reason === 'FLOAT_INSUFFICIENT')
       return { kind: 'not_sent', cause: 'float_empty', refusal }
-    // An earlier try may have done it, whatever is said about this one.
+    // An earlier try may have succeeded, so the refusal of a resend proves nothing.
     return attempt > 1 ? unknown(handle, 'resend_refused') : { kind: 'refused', refusal }
   }
 
@@ -245,7 +245,10 @@ export function createGsmaInitiation(
     return taken
   }
 
-  /** The operator says that it is done already: its record tells how much, and spares a poll. */
+  /**
+   * Reads the record of an operation that the operator reports as completed: it has the amount, and saves a
+   * poll.
+   */
   async function settledNow(call: Initiation): Promise<InitiateOutcome | null> {
     const { handle, ctx } = call
     if (handle.operatorRef === undefined) return null

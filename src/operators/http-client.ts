@@ -13,13 +13,13 @@ import type { Provider } from '../shared/providers.ts'
 import { createRate, type Rate, spareMs } from './call-limits.ts'
 import type { CallContext, NotSent, UnknownCause, Unreachable } from './operator.ts'
 
-/** Choice: a connection that takes longer is an operator in trouble, and nothing was sent yet. */
+/** Choice: an operator that needs longer to accept a connection is in trouble, and nothing was sent yet. */
 const connectTimeoutMs = 2_000
 /** Choice: the largest answer of the protocols, except statements, is below 16 KiB. */
 const answerMaxBytes = 256 * 1_024
-/** How much of a body is kept as a record of what was said. */
+/** The length up to which a body is kept in the record of an exchange. */
 const recordMaxChars = 4 * 1_024
-/** No operator may push us further away than this. */
+/** The longest pause that an operator's answer can demand. */
 const retryAfterMaxMs = 60 * 60 * 1_000
 
 export interface HttpRequest {
@@ -29,7 +29,7 @@ export interface HttpRequest {
   url: URL
   headers: Readonly<Record<string, string>>
   body?: string | undefined
-  /** The bodies carry credentials: none of them is recorded. */
+  /** True if the bodies carry credentials: then they are not recorded. */
   confidential?: boolean
   answerMaxBytes?: number
 }
@@ -46,19 +46,20 @@ export interface HttpAnswer {
 }
 
 /**
- * `lost` means that the first byte was about to leave and no whole answer came: it may have been executed.
+ * The result of one exchange. `lost` means that sending had begun and no complete answer came: the call may
+ * have been executed.
  */
 export type HttpResult = HttpAnswer | NotSent | { kind: 'lost'; cause: UnknownCause }
 
 export interface HttpClient {
-  /** One exchange, never repeated; every network event is a result, never an exception. */
+  /** Makes one exchange, and never repeats it; every network error is a result, never an exception. */
   send(request: HttpRequest, ctx: CallContext): Promise<HttpResult>
   close(): Promise<void>
 }
 
 /**
- * Makes the only way from a driver to its operator: to the given origins and nowhere else, one request per
- * connection at a time, no redirects, no retries, at most `requestsPerSecond` (and a burst of two seconds'
+ * Makes the only connection from a driver to its operator: only to the given origins, one request per
+ * connection at a time, no redirects, no retries, at most `requestsPerSecond` (with a burst of two seconds'
  * worth).
  */
 export function createHttpClient(
@@ -73,7 +74,8 @@ export function createHttpClient(
     pipelining: 1,
     allowH2: false,
     connect: { timeout: connectTimeoutMs },
-    // One deadline over the whole exchange replaces both: they do not see a server that drips.
+    // One deadline over the whole exchange replaces both timeouts: they do not notice a server that sends
+    // slowly.
     headersTimeout: 0,
     bodyTimeout: 0,
   })
@@ -110,7 +112,7 @@ export function createHttpClient(
   }
 }
 
-/** What keeps an answer from telling anything; null for an answer that must be read. */
+/** Returns why an answer tells nothing; null for an answer that must be read. */
 export function unreachable(result: HttpResult): Unreachable | null {
   if (result.kind === 'not_sent') return { ...result, kind: 'unreachable' }
   if (result.kind === 'lost') return { kind: 'unreachable', cause: result.cause }
@@ -120,7 +122,7 @@ export function unreachable(result: HttpResult): Unreachable | null {
   return result.status >= 500 ? { kind: 'unreachable', cause: 'http_5xx' } : null
 }
 
-/** Milliseconds that an answer asks us to wait; undefined where it does not say. */
+/** Returns the milliseconds that an answer asks us to wait; undefined where it does not say. */
 export function retryAfterOf(answer: HttpAnswer): number | undefined {
   return retryAfterMs(answer.headers, retryAfterMaxMs)
 }
@@ -168,7 +170,7 @@ function answered({ status, headers }: NonNullable<Exchanged['answer']>, body: B
   return { kind: 'answered', status, headers, body, json: parseJson(body), digest: sha256(body) }
 }
 
-/** Parses UTF-8 JSON; undefined where it is none. */
+/** Parses UTF-8 JSON; undefined where the bytes are no JSON. */
 export function parseJson(body: Uint8Array): unknown {
   try {
     return JSON.parse(Buffer.from(body).toString('utf8'))
@@ -177,7 +179,7 @@ export function parseJson(body: Uint8Array): unknown {
   }
 }
 
-/** SHA-256 in hex. */
+/** Returns SHA-256 in hex. */
 export function sha256(bytes: string | Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex')
 }

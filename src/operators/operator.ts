@@ -5,10 +5,10 @@ import type { Provider } from '../shared/providers.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { FailureReason } from './failure-reasons.ts'
 
-/** What an operator can be asked to do with money. */
+/** The operations with money that an operator offers. */
 export type OperationKind = 'collect' | 'disburse' | 'reverse'
 
-/** Why a call was provably never executed. */
+/** The causes for which a call was provably never executed. */
 export const notSentCauses = [
   'circuit_open',
   'bulkhead_full',
@@ -18,12 +18,13 @@ export const notSentCauses = [
   'tls',
   'token',
   'deadline_before_send',
-  // Our own account there does not cover it: the operator turned it away at the door.
+  // Our own account at the operator does not cover the amount: the operator rejected the call before
+  // execution.
   'float_empty',
 ] as const
 export type NotSentCause = (typeof notSentCauses)[number]
 
-/** Why nobody can say whether a call was executed. */
+/** The causes for which it is unknown whether a call was executed. */
 export type UnknownCause =
   | 'response_lost'
   | 'headers_timeout'
@@ -32,28 +33,28 @@ export type UnknownCause =
   | 'http_5xx'
   | 'unreadable'
   | 'unmapped'
-  /** A record in good order whose amount or currency cannot be read: see `movedAmount`. */
+  /** A well-formed record with an unreadable amount or currency: see `movedAmount`. */
   | 'unreadable_amount'
-  /** An answer in good order, which says nothing of the earlier sends. */
+  /** A well-formed refusal, which says nothing about the earlier sends. */
   | 'resend_refused'
 
-/** All that is needed to ask about an operation again after a restart; stored as JSON. */
+/** The data that is needed to ask about an operation again after a restart; stored as JSON. */
 export interface OperatorHandle {
-  /** UUID v4 made and stored by us before the first byte leaves; never replaced by another one. */
+  /** The UUID v4 that we made and stored before the first byte left; it never changes. */
   correlationId: string
   /** Our reference, which the operator repeats in its records and statements. */
   clientRef: string
   /** The operator's reference of the money movement. */
   operatorRef?: string | undefined
-  /** The operator's name for the request, in protocols that answer first and work later. */
+  /** The operator's id of the request, in protocols that answer first and work later. */
   serverCorrelationId?: string | undefined
-  /** The hosted checkout session. */
+  /** The id of the hosted checkout session. */
   sessionId?: string | undefined
-  /** How many more times the operator wants to be asked; absent where it does not count. */
+  /** How many more questions the operator accepts; absent where it does not count them. */
   pollsLeft?: number | undefined
 }
 
-/** What the operator says about money that moved. `amount` is its word, never ours. */
+/** The operator's statement about money that moved. `amount` is the operator's value, never ours. */
 export interface Evidence {
   operatorRef: string
   /** The number on the customer's receipt, where it differs from `operatorRef`. */
@@ -61,14 +62,14 @@ export interface Evidence {
   amount: Xof
   fee?: Xof | undefined
   settledAt: Date
-  /** E.164 number of the other side. */
+  /** The E.164 number of the other party. */
   counterparty?: string | undefined
   source: 'sync' | 'callback' | 'query' | 'statement'
-  /** SHA-256 (hex) of the raw bytes that said so. */
+  /** SHA-256 (hex) of the raw bytes of the statement. */
   digest: string
 }
 
-/** A definitive no. `code` is the operator's own word. */
+/** A definitive refusal. `code` is the operator's own word. */
 export interface Refusal {
   reason: FailureReason
   code: string
@@ -76,12 +77,12 @@ export interface Refusal {
   digest?: string | undefined
 }
 
-/** What the customer does next: answers a prompt on the telephone, or follows an address. */
+/** The customer's next action: answers a prompt on the telephone, or opens an address. */
 export type NextAction = { type: 'push' } | { type: 'redirect'; url: string }
 
 export interface AcceptedOutcome {
   kind: 'accepted'
-  /** The operator knew the correlation id already: ask it what became of the first call. */
+  /** True if the operator knew the correlation id already: then ask about the first call. */
   duplicate: boolean
   handle: OperatorHandle
   action: NextAction
@@ -95,21 +96,21 @@ export interface SettledOutcome {
   handle: OperatorHandle
   evidence: Evidence
 }
-/** Provably nothing was executed by this call. */
+/** A call that provably executed nothing. */
 export interface NotSent {
   kind: 'not_sent'
   cause: NotSentCause
   retryAfterMs?: number | undefined
-  /** Where the operator said why (`float_empty`): the same operation may be sent again. */
+  /** The operator's reason (`float_empty`): the same operation may be sent again. */
   refusal?: Refusal | undefined
 }
-/** It may have been executed: ask, never assume. */
+/** A call that may have been executed: ask, never assume. */
 export interface Unknown {
   kind: 'unknown'
   cause: UnknownCause
   handle: OperatorHandle
 }
-/** Nothing was learnt. */
+/** A question without a usable answer. */
 export interface Unreachable {
   kind: 'unreachable'
   cause: NotSentCause | UnknownCause
@@ -128,7 +129,7 @@ export type QueryOutcome =
   | { kind: 'settled'; evidence: Evidence }
   | { kind: 'reversed'; evidence: Evidence; reversalRef: string }
   | { kind: 'refused'; refusal: Refusal }
-  /** The operator has no record now. That is no failure: the call may still arrive. */
+  /** The operator has no record now. That is no failure, because the call may still arrive. */
   | { kind: 'absent'; asOf: Date }
   | Unreachable
 
@@ -141,7 +142,7 @@ export type BalanceOutcome =
   | { kind: 'ok'; current: Xof; available?: Xof | undefined; reserved?: Xof | undefined; asOf: Date }
   | Unreachable
 
-/** How an operator says that it feels; `until` is the end of announced maintenance. */
+/** The health that an operator reports; `until` is the end of announced maintenance. */
 export interface Health {
   status: 'available' | 'degraded' | 'unavailable'
   delayMs?: number | undefined
@@ -151,39 +152,39 @@ export interface Health {
 interface Initiation {
   handle: OperatorHandle
   amount: Xof
-  /** From `Operator.callbackUrl(operationId)`. */
+  /** The address from `Operator.callbackUrl(operationId)`. */
   callbackUrl: string
   /** 1 for the first call, more for a resend of the same handle. */
   attempt: number
 }
 
 export interface CollectRequest extends Initiation {
-  /** E.164. A push prompt needs it; a hosted checkout uses it where the payer is locked. */
+  /** The payer's E.164 number. A push prompt needs it; a hosted checkout uses it where the payer is fixed. */
   payer?: string | undefined
   description?: string | undefined
-  /** Where a hosted checkout sends the browser afterwards. */
+  /** The address to which a hosted checkout sends the browser afterwards. */
   successUrl?: string | undefined
   cancelUrl?: string | undefined
   /**
-   * The operator may have a session under this handle that our records lost (a restore): a protocol that does
-   * not recognise a repeated call searches for it before it creates another.
+   * True if the operator may have a session under this handle that a restore removed from our records: a
+   * protocol that does not recognise a repeated call searches for it before it creates another.
    */
   searchesFirst?: boolean | undefined
 }
 
 export interface DisburseRequest extends Initiation {
-  /** E.164. */
+  /** The payee's E.164 number. */
   payee: string
   payeeName?: string | undefined
   description?: string | undefined
 }
 
 export interface ReverseRequest extends Initiation {
-  /** What is undone, with the operator's reference (`operatorRef` or `sessionId`). */
+  /** The operation to undo, with the operator's reference (`operatorRef` or `sessionId`). */
   original: OperatorHandle
 }
 
-/** One HTTP exchange, as it may be kept: bodies end after 4 KiB and carry no secrets. */
+/** One HTTP exchange as it may be stored: bodies end after 4 KiB and contain no secrets. */
 export interface OperatorExchange {
   provider: Provider
   correlationId: string
@@ -200,17 +201,17 @@ export interface OperatorExchange {
 }
 
 export interface CallContext {
-  /** Absolute, by the machine's own clock: the sandbox may move its clock, never a timeout. */
+  /** The absolute time by the machine's own clock: the sandbox may move its clock, but never a timeout. */
   deadline: Date
   signal?: AbortSignal | undefined
   priority: 'interactive' | 'background'
   /** Receives every exchange of this call, before its outcome is returned. */
   record: (exchange: OperatorExchange) => void
-  /** W3C trace context, passed on to the operator. */
+  /** The W3C trace context, which is passed on to the operator. */
   traceparent?: string | undefined
 }
 
-/** A callback as it came. Header names are in lower case; `receivedAt` is the service's time. */
+/** A callback as it arrived. Header names are in lower case; `receivedAt` is the service's time. */
 export interface RawCallback {
   method: string
   headers: Readonly<Record<string, string | undefined>>
@@ -226,19 +227,21 @@ export type CallbackOutcome =
   | CallbackHint
 
 /**
- * What a callback claims. Only a query moves money; this says which operation to query, and once per
+ * The claim of a callback. Only a query moves money; the claim says which operation to query, once per
  * `dedupeKey`.
  */
 export interface CallbackHint {
   kind: 'hint'
   dedupeKey: string
-  /** From the address; null where one address serves all operations. */
+  /** The operation from the address; null where one address serves all operations. */
   operationId: string | null
-  /** The caller compares `correlationId`, where there is one, with the stored handle. */
+  /**
+   * The ids in the callback; the caller compares `correlationId`, if there is one, with the stored handle.
+   */
   find: Partial<OperatorHandle>
   trust: 'signed' | 'unsigned'
   says: 'settled' | 'refused' | 'pending' | 'reversed'
-  /** The operator wrote it more than a quarter of an hour ago. */
+  /** True if the operator wrote the callback more than 15 minutes ago. */
   late: boolean
 }
 
@@ -258,7 +261,8 @@ export interface OperatorStatementLine {
 }
 
 /**
- * A day at the operator (00:00 to 24:00 UTC, which is Mali's time). `complete` only once that day is over.
+ * The statement of one day at the operator (00:00 to 24:00 UTC, which is Mali's time). It is `complete` only
+ * once that day is over.
  */
 export interface OperatorStatement {
   kind: 'statement'
@@ -268,16 +272,18 @@ export interface OperatorStatement {
   opening?: Xof | undefined
   closing?: Xof | undefined
   complete: boolean
-  /** SHA-256 (hex) of the raw pages: the same bytes are imported once. */
+  /** SHA-256 (hex) of the raw pages: the same bytes are imported only once. */
   sha256: string
   lines: readonly OperatorStatementLine[]
 }
 export type StatementOutcome = OperatorStatement | { kind: 'not_ready' } | Unreachable
 
-/** What a caller must know of an operator before it asks. */
+/** The properties of an operator that a caller must know before it calls. */
 export interface DriverCapabilities {
   action: NextAction['type']
-  /** A repeated correlation id is refused or replayed, so that an absent operation may be sent again. */
+  /**
+   * True if a repeated correlation id is refused or replayed, so that an absent operation may be sent again.
+   */
   createIsIdempotent: boolean
   queryByCorrelationId: boolean
   disburseIsSynchronous: boolean
@@ -291,12 +297,12 @@ export interface DriverCapabilities {
 }
 
 /**
- * What a driver must do. Seven rules, each of them certified by `npm run drivers:check` (`test/conformance`):
- * 1. No method throws for what a business or a network may do; a throw is a bug.
+ * The contract of a driver. Seven rules, each certified by `npm run drivers:check` (`test/conformance`):
+ * 1. No method throws for an error of business or network; a throw is a bug.
  * 2. No method repeats a money call by itself, except once with a fresh token after a refusal that names the
  *    old one.
  * 3. `refused` proves that this operation will never be executed; the refusal of a resend proves nothing.
- *    That our float is empty refuses no disbursement for ever: it is `not_sent`.
+ *    An empty float of ours does not refuse a disbursement for ever: the outcome is `not_sent`.
  * 4. Every exchange reaches `ctx.record`, without secrets; evidence carries the digest of the bytes.
  * 5. A settled amount is the operator's word.
  * 6. No address outside the configured origin is ever followed.
@@ -306,32 +312,35 @@ export interface OperatorDriver {
   readonly provider: Provider
   readonly name: string
   readonly capabilities: DriverCapabilities
-  /** The address that the operator is given for its report on one operation. */
+  /** Returns the address that the operator gets for its report on one operation. */
   callbackUrl(operationId: bigint | string): string
   collect(request: CollectRequest, ctx: CallContext): Promise<InitiateOutcome>
   disburse(request: DisburseRequest, ctx: CallContext): Promise<InitiateOutcome>
   reverse(request: ReverseRequest, ctx: CallContext): Promise<InitiateOutcome>
   query(kind: OperationKind, handle: OperatorHandle, ctx: CallContext): Promise<QueryOutcome>
-  /** Withdraws a collection that nobody has confirmed yet. */
+  /** Withdraws a collection that its payer has not confirmed yet. */
   cancel?: (handle: OperatorHandle, ctx: CallContext) => Promise<CancelOutcome>
   lookupParty?: (phone: string, ctx: CallContext) => Promise<PartyOutcome>
   balance(ctx: CallContext): Promise<BalanceOutcome>
   health(ctx: CallContext): Promise<Health>
   /** @param day `2026-11-21`, in UTC */
   statement(day: string, ctx: CallContext): Promise<StatementOutcome>
-  /** Pure: no network, no clock but `receivedAt`. */
+  /** Reads a callback. Pure: it uses no network and no clock except `receivedAt`. */
   parseCallback(raw: RawCallback): CallbackOutcome
-  /** Ends its connections; calls in flight end as `unknown`. */
+  /** Ends the connections; running calls end as `unknown`. */
   close(): Promise<void>
 }
 
-/** What every driver is built with. */
+/** The services that every driver gets. */
 export interface DriverDeps {
   log: Log
-  /** The service's time: dates on the wire and in statements. Deadlines and tokens go by the machine's. */
+  /**
+   * The service's time, for dates on the wire and in statements. Deadlines and tokens use the machine's
+   * clock.
+   */
   clock: Clock
   /** The address that operators call back, without a slash at its end. */
   callbackUrl: string
-  /** Key of the tokens in callback addresses. */
+  /** The key of the tokens in callback addresses. */
   callbackSecret: KeyObject
 }

@@ -16,48 +16,50 @@ import type {
   Unreachable,
 } from './operator.ts'
 
-/** A probe asks for little and decides soon. */
+/** The time limit of a probe, which is a small request. */
 const probeDeadlineMs = 2_000
 /**
- * Choice: an operator that says it is well while no money call succeeds is left alone for six pauses: by
- * default the minute in which it may get five. (design: operators, section 8)
+ * Choice: an operator that reports good health while no money call succeeds is not called for six pauses; by
+ * default that is one minute, in which it gets at most five calls. (design: operators, section 8)
  */
 const doubtedPauses = 6
-/** Choice: a full lane empties within about the time of one call. */
+/** Choice: a full bulkhead has a free slot after about the time of one call. */
 const bulkheadRetryMs = 1_000
 
 export type OperatorAvailability = 'operational' | 'degraded' | 'down'
 
-/** What anyone may know of an operator. */
+/** The public status of an operator. */
 export interface OperatorStatus {
   provider: Provider
   collect: OperatorAvailability
   disburse: OperatorAvailability
-  /** When it became so. */
+  /** The time of the last change of the status. */
   since: Date
 }
 
 export type CanStart = { ok: true } | { ok: false; cause: NotSentCause; retryAfterMs?: number | undefined }
 
-/** An operator as the service uses it: its driver, behind lanes and circuits that belong to it alone. */
+/** An operator as the service uses it: its driver, behind its own bulkheads and circuits. */
 export interface Operator extends Omit<OperatorDriver, 'close'> {
   availability(what: 'collect' | 'disburse'): OperatorAvailability
-  /** Whether a money call would be sent now; asked before anything is recorded. */
+  /** Returns whether a money call would be sent now; asked before anything is recorded. */
   canStart(kind: OperationKind, priority?: CallContext['priority']): CanStart
 }
 
 export interface OperatorRegistry {
   list(): readonly OperatorStatus[]
   find(provider: Provider): Operator | null
-  /** Calls back after every change of an operator's availability. @returns a function that stops it */
+  /**
+   * Calls the listener after every change of an operator's availability. @returns a function that stops it
+   */
   onChange(listener: (status: OperatorStatus) => void): () => void
-  /** Ends probes, waiting calls (`not_sent`) and calls in flight (`unknown`). */
+  /** Ends probes, waiting calls (`not_sent`) and running calls (`unknown`). */
   close(): Promise<void>
 }
 
 /**
- * Makes every configured operator, each with lanes, circuits and connections of its own: none can slow
- * another.
+ * Makes every configured operator, each with its own bulkheads, circuits and connections, so that none can
+ * slow another down.
  */
 export function createOperators(settings: readonly OperatorSettings[], deps: DriverDeps): OperatorRegistry {
   const listeners = new Set<(status: OperatorStatus) => void>()
@@ -85,7 +87,7 @@ export function createOperators(settings: readonly OperatorSettings[], deps: Dri
   }
 }
 
-/** A new protocol is a driver and a row here. */
+/** Makes the driver of an operator. A new protocol is a driver and a line here. */
 function createDriver(settings: OperatorSettings, deps: DriverDeps): OperatorDriver {
   return settings.driver === 'gsma-mm'
     ? createGsmaDriver(settings, deps)
@@ -99,9 +101,9 @@ interface Guarded {
 }
 
 /**
- * Puts a driver behind its guards. Money calls and questions have circuits of their own, so that a sick
- * creation does not stop the questions that clear up doubt; batches have a lane of their own, so that they
- * never hold up a checkout.
+ * Puts a driver behind its bulkheads and circuits. Money calls and questions have separate circuits, so that
+ * failing money calls do not stop the questions that resolve unknown outcomes. Background calls have their
+ * own bulkhead, so that batches never delay a checkout.
  */
 function guard(
   driver: OperatorDriver,
@@ -169,7 +171,7 @@ function guard(
     query: (kind, handle, ctx) => ask(ctx, () => driver.query(kind, handle, ctx)),
     balance: (ctx) => ask(ctx, () => driver.balance(ctx)),
     statement: (day, ctx) => ask(ctx, () => driver.statement(day, ctx)),
-    // The probe's own question: nothing may hold it back.
+    // The probe itself calls this, so no circuit or bulkhead may hold it back.
     health: (ctx) => driver.health(ctx),
     ...(lookupParty && { lookupParty: (phone, ctx) => ask(ctx, () => lookupParty(phone, ctx)) }),
     ...(cancel && {
@@ -208,8 +210,8 @@ interface Outcome {
 }
 
 /**
- * The circuit for a call whose outcome was scripted by the caller's own test number: an open circuit holds it
- * back, but its outcome is not counted and it takes no place of a call that is.
+ * Returns a circuit for a call with an outcome that the caller's test number determines. An open circuit
+ * holds the call back, but its outcome is not counted, and it takes no slot of a counted call.
  */
 function uncounted(circuit: Circuit): GuardingCircuit {
   return {
@@ -223,7 +225,10 @@ function uncounted(circuit: Circuit): GuardingCircuit {
 
 type GuardingCircuit = Pick<Circuit, 'closed' | 'refusal' | 'enter'>
 
-/** One call through its lane and its circuit; the circuit is asked again when the turn has come. */
+/**
+ * Makes one call through its bulkhead and its circuit. The circuit is checked again after the wait for a
+ * slot.
+ */
 async function through<T extends Outcome>(
   circuit: GuardingCircuit,
   bulkhead: Bulkhead,

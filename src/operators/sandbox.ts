@@ -1,9 +1,11 @@
 import { request } from 'undici'
 import type { Secret } from '../shared/secret.ts'
 
-/** Tells the simulator what no operator could be told: to move its time, and where its webhooks go. */
+/**
+ * Commands to the simulator that no real operator has: move its time, and set the address of its webhooks.
+ */
 export interface SimulatorControl {
-  /** Once for each `move` that has a name. */
+  /** Moves the simulator's time, once for each named `move`. */
   advanceClock(ms: number, move?: string): Promise<void>
   setWebhook(url: string): Promise<void>
 }

@@ -4,10 +4,10 @@ import { fileURLToPath } from 'node:url'
 import { createInterface } from 'node:readline'
 import type { Secret } from '../shared/secret.ts'
 
-/** The operator simulator that a sandbox talks to, over real HTTP, in a process of its own. */
+/** The operator simulator of a sandbox, reached over real HTTP, in a process of its own. */
 export interface SimulatorProcess {
   url: string
-  /** Settles where it ends although nobody closed it, with words for the log. */
+  /** Resolves if the process ends without `close`, with words for the log. */
   ended: Promise<string>
   close(): Promise<void>
 }
@@ -15,11 +15,11 @@ export interface SimulatorProcess {
 const program = fileURLToPath(new URL('../simulator/main.ts', import.meta.url))
 
 /**
- * Starts the simulator on a loopback port, and ends it with this process, however that ends.
- * @param options.port taken by another program: any free one
+ * Starts the simulator on a loopback port, and ends it when this process ends for any reason.
+ * @param options.port where another program uses it, any free port is taken
  * @param options.journalPath the operators' own books, kept over restarts
- * @param options.claimed settles once the journal is this process's own; the program loads meanwhile
- * @throws Error when it does not start
+ * @param options.claimed resolves once this process owns the journal; the program loads meanwhile
+ * @throws Error when the simulator does not start
  */
 export async function startSimulatorProcess(options: {
   port: number

@@ -6,7 +6,7 @@ import { movedAmountMax } from './wire-record.ts'
 const dayMs = 24 * 60 * 60 * 1_000
 
 /**
- * Makes a statement of its lines; the balances at both ends follow from those the operator wrote beside the
+ * Builds a statement from its lines; the opening and closing balances follow from the balances beside the
  * lines.
  */
 export function buildStatement(
@@ -32,15 +32,15 @@ export function buildStatement(
 const payments: ReadonlySet<OperatorStatementLine['type']> = new Set(['collect', 'disburse', 'reversal'])
 
 /**
- * The amount of a line; undefined where a payment is zero or more than any payment can be: then the statement
- * is unreadable, because no line of it may be left out. Transfers of the float have no such bound.
+ * Returns the amount of a line; undefined where a payment is zero or more than any payment can be. Then the
+ * statement is unreadable, because no line may be left out. Transfers of the float have no such bound.
  */
 export function lineAmount(type: OperatorStatementLine['type'], amount: Xof | undefined): Xof | undefined {
   if (amount === undefined || !payments.has(type)) return amount
   return amount > 0n && amount <= movedAmountMax ? amount : undefined
 }
 
-/** What a line did to the float: its amount by its direction, less the fee. */
+/** Returns the change of the float by a line: the signed amount, less the fee. */
 function signedAmount(line: OperatorStatementLine): Xof {
   return (line.direction === 'credit' ? line.amount : -line.amount) - line.fee
 }

@@ -3,22 +3,24 @@ import type { Provider } from '../shared/providers.ts'
 import type { Log } from '../telemetry/log.ts'
 
 /**
- * A JSON object as operators really send them: names in any case, several spellings, numbers as strings.
- * Every reader answers undefined for what is absent or of another form; nothing throws.
+ * A JSON object as operators really send it: names in any case, several spellings, numbers as strings. Every
+ * method returns undefined for a field that is absent or has another form; none throws.
  */
 export interface WireRecord {
-  /** The first of the names that holds a text or a number. */
+  /** Returns the text or number under the first of the names that has one. */
   text(...names: readonly string[]): string | undefined
-  /** `text` in lower case: for words that mean something. */
+  /** Returns `text` in lower case, for words with a meaning. */
   word(...names: readonly string[]): string | undefined
   date(...names: readonly string[]): Date | undefined
-  /** Whole francs; undefined where the value is no amount, has a fraction, or is more than 2^53 - 1. */
+  /**
+   * Returns whole francs; undefined where the value is no amount, has a fraction, or is more than 2^53 - 1.
+   */
   amount(...names: readonly string[]): Xof | undefined
   count(...names: readonly string[]): number | undefined
   /** Whether the value is `true`. */
   flag(name: string): boolean
   record(...names: readonly string[]): WireRecord | undefined
-  /** The objects of an array; undefined where there is no array. */
+  /** Returns the objects of an array; undefined where there is no array. */
   list(...names: readonly string[]): readonly WireRecord[] | undefined
 }
 
@@ -40,14 +42,15 @@ export function wireRecord(json: unknown): WireRecord | undefined {
   }
 }
 
-/** The objects of a JSON array; anything else in it is dropped. */
+/** Returns the objects of a JSON array; other entries are dropped. */
 export function wireRecords(json: unknown): readonly WireRecord[] {
   return Array.isArray(json) ? json.flatMap((entry) => wireRecord(entry) ?? []) : []
 }
 
 /**
- * Whole francs of a decimal text (`5000`, `5000.00`); XOF has no minor unit, so a real fraction is no amount.
- * Amounts are kept and answered as JSON numbers too, so one that no JSON number holds exactly is no amount.
+ * Reads whole francs from a decimal text (`5000`, `5000.00`). XOF has no minor unit, so a number with a
+ * fraction is no amount. Amounts are also stored and answered as JSON numbers, so a number that JSON cannot
+ * hold exactly is no amount.
  */
 export function asAmount(text: string | undefined): Xof | undefined {
   const whole = text === undefined ? null : /^(\d{1,16})(?:\.0{1,4})?$/.exec(text)
@@ -56,21 +59,23 @@ export function asAmount(text: string | undefined): Xof | undefined {
 }
 
 /**
- * Largest amount that an operator may report for one payment, in whole XOF. Choice: a hundred times the
- * largest payout, so that an operator that begins to write centimes is still booked and alarmed.
+ * The largest amount that an operator may report for one payment, in whole XOF. Choice: a hundred times the
+ * largest payout, so that an operator that begins to write centimes is still booked, with an alarm.
  */
 export const movedAmountMax: Xof = 10_000_000_000n
 
 /**
- * The amount that one payment or reversal moved, under the first of the names that holds something. Undefined
- * where that is no amount, zero, or more than any payment can be: an operator that says so is asked again.
+ * Returns the amount that one payment or reversal moved, under the first of the names with a value. Undefined
+ * where the value is no amount, zero, or more than any payment can be: then the operator is asked again.
  */
 export function movedAmount(record: WireRecord, ...names: readonly string[]): Xof | undefined {
   const amount = asAmount(record.text(...names))
   return amount !== undefined && amount > 0n && amount <= movedAmountMax ? amount : undefined
 }
 
-/** Calls a person: an operator reports a payment whose amount or currency `movedAmount` cannot read. */
+/**
+ * Raises an alarm: an operator reports a payment with an amount or currency that `movedAmount` cannot read.
+ */
 export function alarmUnreadable(
   log: Log,
   provider: Provider,
@@ -82,10 +87,13 @@ export function alarmUnreadable(
   log.error(line, 'alarm: an operator reports an amount that cannot be read')
 }
 
-/** What of an unreadable amount the log shows. */
+/** The length up to which the log shows an unreadable amount. */
 const saidLengthMax = 40
 
-/** A fee as it is kept beside a payment, never booked; undefined where it is more than any payment can be. */
+/**
+ * Returns a fee to store beside a payment (it is never booked); undefined where it is more than any payment
+ * can be.
+ */
 export function keptFee(fee: Xof | undefined): Xof | undefined {
   return fee !== undefined && fee <= movedAmountMax ? fee : undefined
 }
@@ -93,8 +101,8 @@ export function keptFee(fee: Xof | undefined): Xof | undefined {
 const textLengthMax = 1_000
 
 function asText(value: unknown): string | undefined {
-  // Half a character would make the addresses that are built of a name throw, a zero character the database;
-  // and no word of an operator is worth more than this.
+  // Half of a surrogate pair would break addresses that are built from a name, and a zero character would
+  // break the database. No word of an operator needs more than `textLengthMax` characters.
   if (typeof value === 'string') {
     return value.replaceAll('\0', '').slice(0, textLengthMax).toWellFormed() || undefined
   }
