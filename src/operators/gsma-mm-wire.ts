@@ -46,7 +46,7 @@ export function createGsmaWire(settings: GsmaSettings, clock: Clock, log: Log): 
   async function call(request: GsmaCall, ctx: CallContext): Promise<HttpResult> {
     const first = await withToken(tokens, ctx, (token) => send(request, token, ctx))
     if (!('refused' in first)) return first
-    // The operator names the token as the reason: nothing was executed, and another token may do.
+    // The operator names the token as the reason, so nothing was executed, and a new token may work.
     tokens.drop(first.refused)
     const second = await withToken(tokens, ctx, (token) => send(request, token, ctx))
     return 'refused' in second ? second.result : second

@@ -7,37 +7,40 @@ const second = 1_000
 const minute = 60 * second
 const day = 24 * 60 * minute
 
-/** What will become of an operation, decided when it is received. Times in milliseconds from then. */
+/** The planned course of an operation, decided when it is received. Times in milliseconds from then. */
 export interface Plan {
   readonly scenario: string
-  /** Said in the first answer. */
+  /** The reason in the first answer, if the operation is refused at once. */
   readonly refuseNow: Reason | null
   readonly due: (Omit<Due, 'at'> & { readonly afterMs: number }) | null
   /** When the prompt or session closes by itself; null: never. */
   readonly expiresAfterMs: number | null
 }
 
-/** What is asked of an operator, as far as its behaviour depends on it. */
+/** The properties of a request on which the operator's behaviour depends. */
 export interface OperationInput {
   readonly operator: OperatorKey
   readonly kind: SimulatedOperationKind
-  /** The customer; null for a checkout session that anyone may pay. */
+  /** The customer's number; null for a checkout session that anyone may pay. */
   readonly msisdn: string | null
-  /** There is a customer who has to answer, or somebody waits for the answer on the line. */
+  /**
+   * How the operation is answered: a customer answers a prompt or a checkout page, or the caller waits for
+   * the answer (`synchronous`), or neither (`background`).
+   */
   readonly mode: 'prompt' | 'checkout' | 'synchronous' | 'background'
 }
 
-/** A reversal has nobody to ask: an asynchronous operator takes this long over it. */
+/** The duration of a reversal at an asynchronous operator; no customer is asked. */
 const reversalMs = 1 * second
 
-/** Decides what an operator and its customer do, by the customer's number (see `scenarios.ts`). */
+/** Decides the acts of an operator and its customer, by the customer's number (see `scenarios.ts`). */
 export function planOperation(asked: OperationInput): Plan {
   if (asked.kind === 'reverse') return planReversal(asked.mode)
   if (asked.mode === 'checkout') return planSession(asked)
   const part = partOf(asked.msisdn ?? '')
   const { act } = part
   const refuseNow = act.does === 'refuseAtOnce' ? act.reason : null
-  // Nobody waits three seconds for a synchronous operator unless the number says so.
+  // A synchronous operator answers at once unless the number says otherwise.
   const afterMs = part.ordinary && asked.mode === 'synchronous' ? 0 : part.afterMs
   const expiresAfterMs = promptLifetime(asked, part)
   return { scenario: part.scenario, refuseNow, due: refuseNow ? null : dueOf(part, afterMs), expiresAfterMs }
@@ -53,7 +56,9 @@ function planReversal(mode: OperationInput['mode']): Plan {
   }
 }
 
-/** A session is always made; what goes wrong happens to its payment. Without a payer it waits for one. */
+/**
+ * Plans a session. It is always created; a failure happens to its payment. Without a payer it waits for one.
+ */
 function planSession({ operator, msisdn }: OperationInput): Plan {
   const { promptMs } = operators[operator]
   const expire: Plan['due'] = { act: 'expire', reason: 'expired', afterMs: promptMs }
@@ -63,7 +68,7 @@ function planSession({ operator, msisdn }: OperationInput): Plan {
   if (act.does === 'expire') {
     return { scenario, refuseNow: null, due: { ...expire, afterMs }, expiresAfterMs: afterMs }
   }
-  // A month stands for never: a session always has an end.
+  // A month stands for never, because a session always has an end.
   const lifetime = act.does === 'nothing' ? 30 * day : Math.max(promptMs, afterMs + promptMs)
   const due =
     act.does === 'wait' || act.does === 'nothing' ? { ...expire, afterMs: lifetime } : dueOf(part, afterMs)
@@ -77,7 +82,10 @@ function dueOf({ act }: ScenarioPart, afterMs: number): Plan['due'] {
   return { act: 'refuse', reason: act.reason, afterMs }
 }
 
-/** Only a prompt that answers within its time, or is meant to run out, has an end. */
+/**
+ * Returns the lifetime of a prompt. Only a prompt that is answered within its time, or that must expire, has
+ * one.
+ */
 function promptLifetime(asked: OperationInput, { act, afterMs }: ScenarioPart): number | null {
   if (act.does === 'expire') return afterMs
   const { promptMs } = operators[asked.operator]

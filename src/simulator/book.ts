@@ -1,19 +1,19 @@
 import type { JournalEntry, EntryType, OperatorKey, Transfer } from './model.ts'
 import { operatorKeys } from './model.ts'
 
-/** Our float at the operator. */
+/** The account of our float at the operator. */
 export const pool = 'pool'
-/** What the operator earns. */
+/** The account of the operator's earnings. */
 export const fees = 'fees'
-/** Where electronic money comes from; the only account that may be below zero. */
+/** The account that issues electronic money; only this account may be below zero. */
 export const issuer = 'issuer'
-/** The account of a customer. */
+/** Returns the account of a customer. */
 export const wallet = (msisdn: string): string => `wallet:${msisdn}`
 
 const openingWallet = 1_000_000n
 const openingPool = 50_000_000n
 
-/** A movement of our float, as a statement shows it, in francs; what leaves us is negative. */
+/** A movement of our float, as a statement shows it, in francs; outgoing amounts are negative. */
 export interface PoolLine {
   readonly seq: number
   readonly at: number
@@ -28,11 +28,11 @@ interface OperatorBook {
   readonly balances: Map<string, bigint>
   readonly entries: JournalEntry[]
   readonly poolLines: PoolLine[]
-  /** Sum of all balances; zero, or the book is wrong. */
+  /** The sum of all balances; it must be zero. */
   total: bigint
 }
 
-/** What a movement is for. */
+/** A set of transfers for one operation. */
 export interface Posting {
   readonly operator: OperatorKey
   readonly at: number
@@ -41,39 +41,40 @@ export interface Posting {
   readonly transfers: readonly Transfer[]
 }
 
-/** The operators' own double-entry books, one each. */
+/** The operators' own double-entry books, one for each operator. */
 export class Book {
   readonly #books = new Map<OperatorKey, OperatorBook>(operatorKeys.map((key) => [key, emptyBook()]))
 
-  /** Francs on an account; null if it was never seen. */
+  /** Returns the francs on an account; null for an account that was never used. */
   balance(operator: OperatorKey, account: string): bigint | null {
     return this.#of(operator).balances.get(account) ?? null
   }
 
-  /** Every account with its francs. */
+  /** Returns every account with its francs. */
   accounts(operator: OperatorKey): ReadonlyMap<string, bigint> {
     return this.#of(operator).balances
   }
 
-  /** Everything that was ever written, oldest first. */
+  /** Returns all entries, oldest first. */
   entries(operator: OperatorKey): readonly JournalEntry[] {
     return this.#of(operator).entries
   }
 
-  /** All movements of our float, oldest first. */
+  /** Returns all movements of our float, oldest first. */
   poolLines(operator: OperatorKey): readonly PoolLine[] {
     return this.#of(operator).poolLines
   }
 
-  /** The entry that opens an account seen for the first time, if it is one. */
+  /** Returns the opening entry of an account that is used for the first time, if it is. */
   opening(operator: OperatorKey, account: string, at: number): JournalEntry[] {
     return this.#draft(operator, at).open(account).entries
   }
 
   /**
    * Prepares the entries of a posting and writes nothing.
-   * @param cover whether the issuer fills up an account that holds too little: test customers never run dry
-   * @returns null when an account holds too little
+   * @param cover whether the issuer fills up an account with too little money, so that test customers never
+   * run out
+   * @returns null when an account has too little money
    */
   prepare(posting: Posting, cover: 'cover' | 'refuse'): JournalEntry[] | null {
     const draft = this.#draft(posting.operator, posting.at)
@@ -117,7 +118,7 @@ export class Book {
     book.poolLines.push({ seq, at, type, operationId, amount: moved, fee, balanceAfter })
   }
 
-  /** Adds everything up again from the entries. @returns what is wrong, nothing when all is well */
+  /** Adds all entries up again. @returns the problems; an empty list means that the book is right */
   verify(operator: OperatorKey): string[] {
     const book = this.#of(operator)
     const sums = new Map<string, bigint>()
@@ -160,7 +161,7 @@ export class Book {
   }
 }
 
-/** Entries in the making, with the balances as they will be. */
+/** Entries in preparation, with the balances that would result. */
 class Draft {
   readonly entries: JournalEntry[] = []
   readonly #operator: OperatorKey
@@ -188,7 +189,7 @@ class Draft {
     return this
   }
 
-  /** Fills an account up in whole openings. */
+  /** Fills an account up by whole opening amounts. */
   topUp(account: string, short: bigint): void {
     const unit = account === pool ? openingPool : openingWallet
     this.#issue('top_up', account, ((short + unit - 1n) / unit) * unit)

@@ -3,24 +3,27 @@ import type { Facts } from './rules.ts'
 
 const keptMax = 20_000
 
-/** A request from the moment that its operator read it until the caller was answered, or gave up. */
+/** A request, from the moment when its operator read it until the caller got an answer or gave up. */
 export interface OperatorCall {
   readonly operator: string
   readonly op: Facts['op']
   readonly msisdn: string
   readonly clientReference: string
-  /** Its place among all arrivals and ends. Between two places it was open. */
+  /**
+   * The request's position in the common order of arrivals and ends. The request was open between its two
+   * positions.
+   */
   readonly arrived: number
-  /** The place of its end; null while it is open. */
+  /** The position of its end; null while it is open. */
   ended: number | null
 }
 
-/** When the newest requests came and went, in one order; kept in memory alone. */
+/** The arrivals and ends of the newest requests, in one order; kept only in memory. */
 export class CallLog {
   #calls: OperatorCall[] = []
   #ticks = 0
 
-  /** @returns its end, which counts once */
+  /** @returns a function that records the end; only its first call counts */
   arrive({ operator, op, msisdn, clientReference }: Facts): () => void {
     const name = operators[operator].name
     const call: OperatorCall = {
@@ -36,7 +39,7 @@ export class CallLog {
     return () => void (call.ended ??= ++this.#ticks)
   }
 
-  /** In the order of their arrival; only those that ask for `op` where it is given. */
+  /** Returns requests in the order of their arrival; only those for `op` where it is given. */
   list(op: string | null): readonly OperatorCall[] {
     return this.#calls.filter((call) => op === null || call.op === op).slice(-keptMax)
   }

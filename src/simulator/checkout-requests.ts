@@ -1,7 +1,7 @@
 import type { SimulatorCall, Reply } from './http.ts'
 import { json, readObject, text } from './http.ts'
 
-/** Stops a request with an error of the checkout protocol. */
+/** An error that stops a request with an error answer of the checkout protocol. */
 export class CheckoutFault extends Error {
   readonly reply: Reply
 
@@ -11,7 +11,7 @@ export class CheckoutFault extends Error {
   }
 }
 
-/** An error answer of the checkout protocol. */
+/** Makes an error answer of the checkout protocol. */
 export function checkoutFault(status: number, code: string, message: string): Reply {
   return json(status, { code, message })
 }
@@ -22,7 +22,7 @@ export function readBody(call: SimulatorCall): Readonly<Record<string, unknown>>
   throw new CheckoutFault(400, 'request-validation-error', 'The body must be a JSON object.')
 }
 
-/** An amount in whole francs with its currency. */
+/** Reads an amount in whole francs, and checks its currency. */
 export function readAmount(body: Readonly<Record<string, unknown>>, field: string): bigint {
   if (text(body, 'currency') !== 'XOF')
     throw new CheckoutFault(400, 'currency-mismatch', 'currency: must be XOF.')
@@ -31,7 +31,7 @@ export function readAmount(body: Readonly<Record<string, unknown>>, field: strin
   throw new CheckoutFault(422, 'request-validation-error', `${field}: a text of whole francs above zero.`)
 }
 
-/** A text of a bounded length, empty where it is absent. */
+/** Reads a text of a bounded length; empty where it is absent. */
 export function readText(body: Readonly<Record<string, unknown>>, field: string, most: number): string {
   const value = text(body, field)
   if (value.length <= most) return value

@@ -3,7 +3,10 @@ import { reasons } from './reasons.ts'
 
 type Body = Readonly<Record<string, unknown>>
 
-/** What a session shows of itself. @param publicUrl the address under which people reach this simulator */
+/**
+ * Returns the public fields of a session. @param publicUrl the address under which people reach this
+ * simulator
+ */
 export function sessionBody(session: SimulatedOperation, publicUrl: string): Body {
   const { id, state, refusal, lastError, page } = session
   const settled = state === 'completed' || state === 'reversed'
@@ -30,7 +33,7 @@ export function sessionBody(session: SimulatedOperation, publicUrl: string): Bod
   }
 }
 
-/** What a payout shows of itself. */
+/** Returns the public fields of a payout. */
 export function payoutBody(payout: SimulatedOperation): Body {
   const { id, state, refusal } = payout
   return {
@@ -49,7 +52,7 @@ export function payoutBody(payout: SimulatedOperation): Body {
   }
 }
 
-/** A person said no, or the payment failed for good; a session that ran out was never paid at all. */
+/** True if a person declined, or the payment failed finally; an expired session was never paid at all. */
 function isCancelled({ state, refusal }: SimulatedOperation): boolean {
   return state === 'failed' && refusal !== 'expired' && refusal !== 'cancelled'
 }

@@ -14,7 +14,7 @@ import type { SimulatorContext } from './context.ts'
 
 const pageSize = 100
 
-/** The operator of the hosted-checkout protocol: sessions, payouts, balance and daily transactions. */
+/** Makes the operator of the hosted-checkout protocol: sessions, payouts, balance and daily transactions. */
 export function checkoutHandler(profile: OperatorProfile, context: SimulatorContext): Handler {
   const rows = [
     ...sessionRoutes(profile, context),
@@ -77,7 +77,7 @@ function sessionRoutes(profile: OperatorProfile, context: SimulatorContext): Sim
   ]
 }
 
-/** Each request makes a session of its own: an idempotency key is taken and not looked at. */
+/** Creates a session for each request: an idempotency key is accepted and ignored. */
 function createSession(
   profile: OperatorProfile,
   context: SimulatorContext,
@@ -113,7 +113,7 @@ function expire(context: SimulatorContext, session: SimulatedOperation): Reply {
   return { status: 200 }
 }
 
-/** Gives the payment back once; asking again changes nothing. */
+/** Refunds a payment once; a repeated request changes nothing. */
 function refund(profile: OperatorProfile, context: SimulatorContext, session: SimulatedOperation): Reply {
   if (session.state === 'reversed') return { status: 200 }
   if (!isReversible(session, BigInt(session.amount))) {
@@ -143,7 +143,9 @@ function walletRoutes(profile: OperatorProfile, context: SimulatorContext): Simu
   ]
 }
 
-/** One day of our wallet, oldest first, in pages that a cursor continues. Amounts leave us with a minus. */
+/**
+ * Answers with one day of our wallet, oldest first, in pages with a cursor. Outgoing amounts are negative.
+ */
 function transactions(profile: OperatorProfile, context: SimulatorContext, call: SimulatorCall): Reply {
   const today = new Date(context.clock.now()).toISOString().slice(0, 10)
   const date = call.query.get('date') ?? today

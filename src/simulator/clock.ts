@@ -8,20 +8,20 @@ interface Timer {
 const longestTimeoutMs = 2 ** 31 - 1
 
 /**
- * The simulator's time: the machine's, moved forward by an offset, with timers that follow it.
- * Timers have a key; setting one again replaces it. None fires before `start`.
+ * The simulator's time: the machine's time plus an offset, with timers that follow it. Each timer has a key;
+ * setting it again replaces the timer. No timer fires before `start`.
  */
 export class SimulatorClock {
   readonly #onError: (error: unknown) => void
   readonly #live = new Map<string, Timer>()
-  /** A binary heap, earliest first; replaced timers stay in it until they come up. */
+  /** A binary heap, earliest first; replaced timers stay in it until they reach the top. */
   #heap: Timer[] = []
   #order = 0
   #offset = 0
   #wake: NodeJS.Timeout | undefined
   #started = false
 
-  /** @param onError told what a timer threw; the others still run */
+  /** @param onError gets the error of a timer; the other timers still run */
   constructor(onError: (error: unknown) => void) {
     this.#onError = onError
   }
@@ -31,12 +31,12 @@ export class SimulatorClock {
     return Date.now() + this.#offset
   }
 
-  /** Milliseconds ahead of the machine. */
+  /** Returns how many milliseconds this clock is ahead of the machine's. */
   get offset(): number {
     return this.#offset
   }
 
-  /** Lets time run, from the given offset on. */
+  /** Starts the timers, with the given offset. */
   start(offset: number): void {
     this.#offset = offset
     this.#started = true
@@ -48,7 +48,9 @@ export class SimulatorClock {
     clearTimeout(this.#wake)
   }
 
-  /** Runs an act at a time of this clock, at the next turn if that has passed. */
+  /**
+   * Runs a function at a time of this clock, or at the next turn of the event loop if that time has passed.
+   */
   set(key: string, at: number, run: () => void): void {
     const timer: Timer = { at, order: this.#order++, key, run }
     this.#live.set(key, timer)
@@ -60,14 +62,14 @@ export class SimulatorClock {
     this.#live.delete(key)
   }
 
-  /** Forgets every timer. */
+  /** Removes every timer. */
   clearAll(): void {
     this.#live.clear()
     this.#heap = []
     clearTimeout(this.#wake)
   }
 
-  /** Moves time forward and runs, in order and each at its own time, all that falls due on the way. */
+  /** Moves time forward, and runs all timers that fall due, in order and each at its own time. */
   advance(ms: number): void {
     const offset = this.#offset + ms
     const target = this.now() + ms

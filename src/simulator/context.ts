@@ -6,20 +6,20 @@ import type { RequestLog } from './request-log.ts'
 import type { Rules } from './rules.ts'
 import type { Store } from './store.ts'
 
-/** The parts of one running simulator, as its doors see them. */
+/** The parts of one running simulator, for its request handlers. */
 export interface SimulatorContext {
   readonly store: Store
   readonly clock: SimulatorClock
   readonly engine: SimulatorEngine
-  /** What goes wrong. */
+  /** The faults in force. */
   readonly rules: Rules
   readonly notifier: Notifier
   readonly requests: RequestLog
   readonly calls: CallLog
-  /** The address under which people reach it, without a slash at its end; known once it listens. */
+  /** The public address, without a slash at its end; known once the simulator listens. */
   publicUrl: string
-  /** Tells of a fault of the simulator itself. */
+  /** Reports an internal error of the simulator. */
   readonly onError: (error: unknown) => void
-  /** A number that was not given before. */
+  /** Returns a number that was not returned before. */
   readonly nextNumber: () => number
 }

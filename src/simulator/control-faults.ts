@@ -7,17 +7,17 @@ import { operatorKeys } from './model.ts'
 import { operators } from './operators.ts'
 import type { SimulatorContext } from './context.ts'
 
-/** Rules in force at once; each request is compared with all of them. */
+/** Rules in force at once, at most; each request is compared with all of them. */
 const rulesMax = 1_000
 
-/** Stops a wish for a fault that cannot be had, with the reason. */
+/** An error that refuses an impossible fault, with the reason. */
 class Refused extends Error {}
 
 /**
- * Faults on wish: put in force, taken back, listed with how often they happened.
- * `POST {match: {operator?, op?: one or a list, msisdn?, clientRef?}, effect, params?, times?, probability?,
- * draw?}` answers 201 with the fault and its `id`. `times` counts for each request and its repeats apart, so
- * that no other request takes its place; `draw: "msisdn"` lets chance go by the customer's number.
+ * Makes the routes that add, remove and list faults, with the number of times that each happened. `POST
+ * {match: {operator?, op?: one or a list, msisdn?, clientRef?}, effect, params?, times?, probability?,
+ * draw?}` answers 201 with the fault and its `id`. `times` counts each request, with its repetitions,
+ * separately from other requests; `draw: "msisdn"` makes chance depend on the customer's number.
  */
 export function faultRoutes({ rules }: SimulatorContext): SimulatorRoute[] {
   const shown = () => [...rules.list()].map(([id, rule]) => show(id, rule, rules.happened(id)))
@@ -55,7 +55,7 @@ export function faultRoutes({ rules }: SimulatorContext): SimulatorRoute[] {
   ]
 }
 
-/** An operator by its name or its letter. */
+/** Finds an operator by its name or its letter. */
 export function operatorNamed(name: unknown): OperatorKey | undefined {
   return operatorKeys.find((key) => key === name || operators[key].name === name)
 }

@@ -10,13 +10,16 @@ import { operators, sandboxWebhookSecret } from './operators.ts'
 import { scenarios } from './scenarios.ts'
 import type { SimulatorContext } from './context.ts'
 
-/** Ten years; a step beyond is a mistake in units. */
+/** Ten years; a longer step is a mistake in units. */
 const advanceMaxMs = 10 * 366 * 24 * 3_600_000
 const listMax = 200
-/** Who pays a session that names nobody, when the control interface confirms it. */
+/** The payer of a session without a named payer, when the control interface confirms the session. */
 const passerBy = '+22376000001'
 
-/** What tests and the sandbox may do to the operators. Without a control token it does not exist. */
+/**
+ * Makes the control interface, with which tests and the sandbox control the operators. Without a control
+ * token it does not exist.
+ */
 export function controlHandler(context: SimulatorContext, token: string | null): Handler {
   const notFound = () => json(404, { message: 'There is nothing here.' })
   const route = routesOf(controlRoutes(context), notFound)
@@ -100,8 +103,7 @@ function controlRoutes(context: SimulatorContext): SimulatorRoute[] {
 }
 
 /**
- * Moves time, once for each `move` that has a name; everything that falls due on the way has happened when
- * this answers.
+ * Moves time, once for each named `move`. Every timer that falls due on the way has run when this answers.
  */
 function advance(context: SimulatorContext, call: SimulatorCall): Reply {
   const body = readObject(call.body) ?? {}
@@ -111,7 +113,7 @@ function advance(context: SimulatorContext, call: SimulatorCall): Reply {
     return json(400, { message: 'advance_ms: whole milliseconds, 0 to ten years.' })
   }
   if (context.store.hasMoved(move)) return json(200, clockState(context))
-  // Written first: what fires on the way already carries times that lie ahead of the machine.
+  // The change is written first, because timers on the way use times that lie ahead of the machine.
   context.store.commit([{ clock: context.clock.offset + ms, ...(move && { move }) }])
   context.clock.advance(ms)
   return json(200, clockState(context))
@@ -130,7 +132,7 @@ function setWebhook(context: SimulatorContext, call: SimulatorCall): Reply {
   return json(200, { url })
 }
 
-/** What an operator's back office does: it takes a payment back. */
+/** Reverses a payment, as an operator's back office does. */
 function reverse(context: SimulatorContext, call: SimulatorCall): Reply {
   const operation = findByAnyName(context, param(call, 'reference'))
   if (!operation) return json(404, { message: 'There is no such transaction.' })
@@ -139,7 +141,7 @@ function reverse(context: SimulatorContext, call: SimulatorCall): Reply {
   return json(409, { message: 'Not settled, reversed already, or spent.', ...stateOf(after) })
 }
 
-/** An outage is a rule about everything that one operator is asked. */
+/** The rules of outages: each applies to every request to one operator. */
 const outageRules = {
   refuse: { effect: 'close_before', params: {} },
   hang: { effect: 'hang', params: {} },
@@ -169,7 +171,10 @@ function outages({ rules }: SimulatorContext): Record<string, OutageMode> {
   return Object.fromEntries(operatorKeys.map((key) => [operators[key].name, modeOf(key)]))
 }
 
-/** By correlation id, client reference or any name of the operator's own; else the newest ones. */
+/**
+ * Finds operations by correlation id, client reference or any name of the operator's own; otherwise the
+ * newest ones.
+ */
 function findOperations(context: SimulatorContext, { query }: SimulatorCall): object[] {
   const { store } = context
   const correlationId = query.get('correlationId')

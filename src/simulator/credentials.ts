@@ -6,8 +6,8 @@ import type { OperatorProfile } from './operators.ts'
 const tokenLifeS = 3_600
 
 /**
- * Answers a token request of the client-credentials grant (RFC 6749, section 4.4).
- * A token proves itself, so that it outlives a restart; its life runs by the machine's time.
+ * Answers a token request of the client-credentials grant (RFC 6749, section 4.4). A token is signed, so that
+ * it is valid after a restart; its lifetime runs by the machine's time.
  */
 export function issueToken(profile: OperatorProfile, call: SimulatorCall): Reply {
   const { clientId, clientSecret } = profile.credentials
@@ -26,7 +26,7 @@ export function issueToken(profile: OperatorProfile, call: SimulatorCall): Reply
   return json(200, token, { 'cache-control': 'no-store' })
 }
 
-/** Whether a request of the GSMA protocol carries a token in force and the client's key. */
+/** Whether a request of the GSMA protocol has a valid token and the client's key. */
 export function isClient(profile: OperatorProfile, call: SimulatorCall): boolean {
   const [expires = '', signature = ''] = bearer(call).split('.')
   const inForce = Number(expires) * 1_000 > Date.now()
@@ -37,12 +37,12 @@ export function isClient(profile: OperatorProfile, call: SimulatorCall): boolean
   )
 }
 
-/** Whether a request of the checkout protocol carries the wallet's key. */
+/** Whether a request of the checkout protocol has the wallet's key. */
 export function holdsKey(profile: OperatorProfile, call: SimulatorCall): boolean {
   return same(bearer(call), profile.credentials.apiKey)
 }
 
-/** Compares without telling by its time where texts differ. */
+/** Compares two texts in a time that does not depend on where they differ. */
 export function same(given: string, expected: string): boolean {
   const digest = (text: string) => createHmac('sha256', 'compare').update(text).digest()
   return timingSafeEqual(digest(given), digest(expected))

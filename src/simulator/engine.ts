@@ -18,7 +18,7 @@ import type { Played, Rules } from './rules.ts'
 import { partOf } from './scenarios.ts'
 import type { Store } from './store.ts'
 
-/** What a protocol hands over to be carried out. */
+/** The order that a protocol passes to the engine. */
 export interface Intent extends OperationInput {
   readonly id?: string
   readonly correlationId: string
@@ -31,17 +31,17 @@ export interface Intent extends OperationInput {
   readonly page?: SimulatedOperation['page']
 }
 
-/** A caller of a synchronous operator waits this long at most; then the answer is "pending" after all. */
+/** The longest wait of a caller of a synchronous operator; after it the answer is "pending". */
 const holdMaxMs = 10_000
 const wrongPinsMax = 3
 const rightPin = '0000'
 
 const receiptPrefix = { collect: 'MP', disburse: 'CI', reverse: 'RV' } as const
 
-/** Says whom an operator tells of what has just become of an operation. */
+/** Returns the callbacks that an operator sends about the new state of an operation. */
 export type Announce = (operation: SimulatedOperation, at: number) => CallbackNotice[]
 
-/** The life of every operation, whatever protocol it came by. Each verb is one commit. */
+/** The life of every operation, for all protocols. Each method makes one commit. */
 export class SimulatorEngine {
   readonly #store: Store
   readonly #clock: SimulatorClock
@@ -59,14 +59,14 @@ export class SimulatorEngine {
     store.onChange((change) => this.#follow(change))
   }
 
-  /** Opens our float where it is not open yet. */
+  /** Opens the account of our float at each operator that has none. */
   openBooks(): void {
     const at = this.#clock.now()
     const entries = operatorKeys.flatMap((operator) => this.#store.book.opening(operator, pool, at))
     this.#store.commit(entries.map((entry) => ({ entry })))
   }
 
-  /** Receives an operation: refused, carried out, or left to wait for the customer. */
+  /** Receives an operation: it is refused, executed, or left waiting for the customer. */
   open(intent: Intent): SimulatedOperation {
     const plan = planOperation(intent)
     const operation = this.#draft(intent, plan)
@@ -79,19 +79,20 @@ export class SimulatorEngine {
     return operation
   }
 
-  /** The customer says yes. @returns the operation as it is then */
+  /** Confirms an operation for the customer. @returns the operation afterwards */
   confirm(operation: SimulatedOperation): SimulatedOperation {
     return operation.state === 'pending' ? this.#settle(operation) : operation
   }
 
-  /** The customer, the operator or the merchant says no. */
+  /** Refuses an operation for the customer, the operator or the merchant. */
   refuse(operation: SimulatedOperation, reason: Reason): SimulatedOperation {
     return operation.state === 'pending' ? this.#refuse(operation, reason) : operation
   }
 
   /**
-   * The operator takes a payment back by itself and tells so; it takes only what is there.
-   * @returns the payment as it is then
+   * Takes a payment back on the operator's own decision, and sends a callback. Only money that is there is
+   * taken.
+   * @returns the payment afterwards
    */
   takeBack(original: SimulatedOperation): SimulatedOperation {
     const left = BigInt(original.amount) - BigInt(original.reversedAmount)
@@ -114,7 +115,7 @@ export class SimulatorEngine {
     return this.#store.operation(original.id) ?? original
   }
 
-  /** Somebody types a PIN on the telephone; the third wrong one ends the operation. */
+  /** Takes a PIN that a person enters on the telephone; the third wrong one ends the operation. */
   enterPin(operation: SimulatedOperation, pin: string): SimulatedOperation {
     if (operation.state !== 'pending') return operation
     if (pin === rightPin) return this.#settle(operation)
@@ -124,8 +125,8 @@ export class SimulatorEngine {
   }
 
   /**
-   * Somebody pays an open checkout session from a telephone.
-   * What goes wrong leaves the session open for another try, until it expires.
+   * Pays an open checkout session from a telephone. A failure leaves the session open for another try, until
+   * it expires.
    */
   payCheckout(session: SimulatedOperation, msisdn: string, pin: string): SimulatedOperation {
     if (session.state !== 'pending') return session
@@ -137,7 +138,7 @@ export class SimulatorEngine {
     return this.#failAttempt({ ...session, pinFailures: 0 }, 'wrongPin')
   }
 
-  /** Waits until an operation is decided, for the time that a caller may be held on the line. */
+  /** Waits until an operation is decided, up to the longest wait of a caller. */
   whenDecided(id: string): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, holdMaxMs)
@@ -151,13 +152,13 @@ export class SimulatorEngine {
     })
   }
 
-  /** Lets go of all who wait. */
+  /** Ends the wait of all callers. */
   close(): void {
     for (const waiting of this.#waiting.values()) for (const resume of waiting) resume()
     this.#waiting.clear()
   }
 
-  /** Whether a caller is held on the line until this is decided. */
+  /** Whether a caller waits until this operation is decided. */
   holdsFor(operation: SimulatedOperation): boolean {
     return operation.due !== null && operation.due.at - operation.createdAt <= holdMaxMs
   }
@@ -208,7 +209,7 @@ export class SimulatorEngine {
       operationId: operation.id,
       transfers: transfersOf(operation, original),
     }
-    // What was paid out may be spent by now: a reversal takes only what is there.
+    // The money of a disbursement may be spent by now: a reversal takes only money that is there.
     const entries = this.#store.book.prepare(posting, kind === 'reverse' ? 'refuse' : 'cover')
     if (!entries) return this.#refuse(operation, 'insufficientFunds')
     const decided = { changedAt: at, settledAt: at, lastError: null }
@@ -223,7 +224,7 @@ export class SimulatorEngine {
     return settled
   }
 
-  /** @param told `answered`: the caller reads it in the answer, so nobody is called back */
+  /** @param announced `answered`: the caller reads the refusal in the answer, so no callback is sent */
   #refuse(
     operation: SimulatedOperation,
     reason: Reason,
@@ -276,7 +277,7 @@ export class SimulatorEngine {
       amount: String(intent.amount),
       fee: String(fee),
       description: intent.description,
-      // Whoever hears the outcome on the line is not called back.
+      // A caller that gets the outcome as its answer gets no callback.
       callbackUrl: held ? null : intent.callbackUrl,
       scenario: plan.scenario,
       createdAt: at,
@@ -294,13 +295,13 @@ export class SimulatorEngine {
   }
 }
 
-/** Whether so many francs of a settled operation can still be given back. */
+/** Whether this amount of a settled operation can still be given back. */
 export function isReversible(original: SimulatedOperation, amount: bigint): boolean {
   if (original.kind === 'reverse' || original.state !== 'completed') return false
   return BigInt(original.reversedAmount) + amount <= BigInt(original.amount)
 }
 
-/** What goes wrong when money moves: fewer francs, or it is taken back later. */
+/** Returns the effects of faults when money moves: another amount, or a later reversal. */
 function movedOtherwise(
   { amount }: SimulatedOperation,
   played: readonly Played[],
@@ -331,7 +332,7 @@ function transfersOf(operation: SimulatedOperation, original: SimulatedOperation
     return [{ from: pool, to: customer, amount }, ...charge(pool, fees, fee)]
   }
   if (original?.kind !== 'disburse') return [{ from: pool, to: customer, amount }]
-  // A payout taken back whole costs nothing: its fee returns as well.
+  // The reversal of a whole payout costs nothing: its fee returns as well.
   const feeBack = amount === original.amount ? original.fee : '0'
   return [{ from: customer, to: pool, amount }, ...charge(fees, pool, feeBack)]
 }

@@ -6,7 +6,10 @@ import type { OperatorProfile } from './operators.ts'
 import type { Facts } from './rules.ts'
 import type { Store } from './store.ts'
 
-/** Which request is which, by method and path below the operator's base; the group names an operation. */
+/**
+ * The kinds of requests by method and path below the operator's base; the group in a pattern is the
+ * operation's id.
+ */
 const gsmaOps: readonly (readonly [Op, string, RegExp])[] = [
   ['collect', 'POST', /^\/transactions\/type\/merchantpay$/],
   ['disburse', 'POST', /^\/transactions\/type\/disbursement$/],
@@ -29,7 +32,9 @@ const checkoutOps: typeof gsmaOps = [
   ['statement', 'GET', /^\/transactions$/],
 ]
 
-/** What a request asks for, of whom and about whom; null where it is none that an operator knows. */
+/**
+ * Returns the kind of a request with its operator and customer; null for a request that no operator knows.
+ */
 export function factsOf(profile: OperatorProfile, call: SimulatorCall, store: Store): Facts | null {
   const { key: operator, protocol, basePath } = profile
   const nobody = { operator, msisdn: '', clientReference: '' }
@@ -44,7 +49,7 @@ export function factsOf(profile: OperatorProfile, call: SimulatorCall, store: St
   return null
 }
 
-/** The same request about an operation that is known. */
+/** Returns the facts of a request from a known operation. */
 export function factsAbout({
   operator,
   kind,
@@ -82,7 +87,7 @@ function ofOperation(
     store.correlated(operator, wanted) ??
     store.withReference(operator, searched).at(-1)
   const clientReference = operation?.clientReference || searched
-  // A question about the whole account is one request, however often it is asked.
+  // A question about the whole account counts as one request, with all its repetitions.
   const about = clientReference || wanted
   const { msisdn = '' } = operation ?? {}
   return { operator, op, msisdn: msisdn ?? '', clientReference, key: `${op} ${about}` }

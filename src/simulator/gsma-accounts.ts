@@ -15,7 +15,7 @@ import type { SimulatorContext } from './context.ts'
 const pageDefault = 50
 const pageMax = 500
 
-/** Accounts as the standard reads them: our float and its movements, and who a number belongs to. */
+/** Makes the account routes of the standard: our float and its movements, and the holder of a number. */
 export function accountRoutes(profile: OperatorProfile, context: SimulatorContext): SimulatorRoute[] {
   const own = (call: SimulatorCall) => {
     if (param(call, 'type') !== 'accountid' || param(call, 'identifier') !== poolIdentifier) throw notOurs()
@@ -72,7 +72,10 @@ function balance(profile: OperatorProfile, context: SimulatorContext): Reply {
   })
 }
 
-/** The operations that moved our float, oldest first, so that pages do not shift while money comes in. */
+/**
+ * Answers with the operations that moved our float, oldest first, so that pages do not shift while money
+ * comes in.
+ */
 function transactions(profile: OperatorProfile, context: SimulatorContext, call: SimulatorCall): Reply {
   const { lines } = linesOf(profile, context, call)
   const moved = lines.filter((line) => line.operationId !== null)
@@ -82,7 +85,7 @@ function transactions(profile: OperatorProfile, context: SimulatorContext, call:
   })
 }
 
-/** Every movement of our float with its fee, oldest first. */
+/** Answers with every movement of our float and its fee, oldest first. */
 function statement(profile: OperatorProfile, context: SimulatorContext, call: SimulatorCall): Reply {
   return page(context, call, linesOf(profile, context, call), (line) => {
     const operation = line.operationId === null ? undefined : context.store.operation(line.operationId)

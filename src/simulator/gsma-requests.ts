@@ -7,13 +7,13 @@ import type { GsmaCategory, GsmaFault } from './reasons.ts'
 import type { SimulatorContext } from './context.ts'
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
-/** Eighteen digits without a leading zero: the currency has no fraction. */
+/** Up to eighteen digits without a leading zero: the currency has no fraction. */
 const amountPattern = /^[1-9]\d{0,17}$/
-/** Lengths of the standard's schema. */
+/** The length limits of the standard's schema. */
 export const textMax = 256
 export const descriptionMax = 160
 
-/** Stops a request with an error object of the standard. */
+/** An error that stops a request with an error object of the standard. */
 export class RequestFault extends Error {
   readonly fault: GsmaFault
 
@@ -23,7 +23,7 @@ export class RequestFault extends Error {
   }
 }
 
-/** What every creation has: an id of its own, seen for the first time, and a body as it was sent. */
+/** Reads the common parts of every creation: its own new id, and a body that matches its hash. */
 export function readCreation(
   operator: OperatorKey,
   context: SimulatorContext,
@@ -46,7 +46,7 @@ export function readCreation(
   return { correlationId, body }
 }
 
-/** Where the caller wants to be called back; null where it does not. */
+/** Returns the callback address that the caller requests; null where it requests none. */
 export function callbackUrl(call: SimulatorCall): string | null {
   const value = header(call, 'x-callback-url')
   if (value === '') return null
@@ -56,7 +56,7 @@ export function callbackUrl(call: SimulatorCall): string | null {
   return value
 }
 
-/** The amount in francs. */
+/** Reads the amount in francs. */
 export function amountField(body: Readonly<Record<string, unknown>>): bigint {
   if (body['amount'] === undefined)
     throw new RequestFault('validation', 'mandatoryValueNotSupplied', 'amount is missing.')
@@ -73,7 +73,7 @@ export function amountField(body: Readonly<Record<string, unknown>>): bigint {
   return BigInt(value)
 }
 
-/** A text of a bounded length, empty where it is absent. */
+/** Reads a text of a bounded length; empty where it is absent. */
 export function textField(body: Readonly<Record<string, unknown>>, field: string, most: number): string {
   const value = text(body, field)
   if (value.length > most)
@@ -81,7 +81,7 @@ export function textField(body: Readonly<Record<string, unknown>>, field: string
   return value
 }
 
-/** The identifier that a party has under a key. */
+/** Returns the identifier of a party under a key. */
 export function party(body: Readonly<Record<string, unknown>>, field: string, key: string): string {
   const pairs = body[field]
   if (!Array.isArray(pairs) || pairs.length === 0 || pairs.length > 10) {
@@ -95,13 +95,13 @@ export function party(body: Readonly<Record<string, unknown>>, field: string, ke
   throw new RequestFault('identification', 'identifierError', `${field}: needs the identifier ${key}.`)
 }
 
-/** The other side of every payment is our own account. */
+/** Checks that the other party of a payment is our own account. */
 export function checkOwnParty(identifier: string): void {
   if (identifier === poolIdentifier) return
   throw new RequestFault('identification', 'identifierError', 'That account is not the client\u2019s.')
 }
 
-/** A number in E.164, whichever way the client writes the international prefix. */
+/** Reads a number in E.164, with any spelling of the international prefix. */
 export function msisdnOf(value: string): string {
   const digits = value.replace(/^(\+|00)/, '').replaceAll(' ', '')
   if (!/^\d{9,15}$/.test(digits))
@@ -109,7 +109,7 @@ export function msisdnOf(value: string): string {
   return `+${digits}`
 }
 
-/** Checks a patch (RFC 6902): the one change there is withdraws the transaction. */
+/** Checks a patch (RFC 6902): the only allowed change withdraws the transaction. */
 export function checkCancellation(body: string): void {
   const patch = parseJson(body)
   const [step] = Array.isArray(patch) ? (patch as unknown[]) : []

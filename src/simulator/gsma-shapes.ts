@@ -19,7 +19,7 @@ const statusOf: Readonly<Record<GsmaCategory, number>> = {
 
 type Body = Readonly<Record<string, unknown>>
 
-/** The standard's error object. @param at milliseconds of the simulator's clock */
+/** Returns the standard's error object. @param at milliseconds of the simulator's clock */
 export function faultBody(fault: GsmaFault, at: number): Body {
   return {
     errorCategory: fault.category,
@@ -30,12 +30,12 @@ export function faultBody(fault: GsmaFault, at: number): Body {
   }
 }
 
-/** An error object as an answer, with the status of its category. */
+/** Makes an answer of an error object, with the status of its category. */
 export function faultReply(fault: GsmaFault, at: number): Reply {
   return json(statusOf[fault.category], faultBody(fault, at), { 'x-date': isoTime(at) })
 }
 
-/** The standard's request state: what is polled by the server's correlation id. */
+/** Returns the standard's request state, which is polled by the server's correlation id. */
 export function requestState(operation: SimulatedOperation): Body {
   const { operator, state, refusal, kind, callbackUrl, expiresAt, changedAt } = operation
   const profile = operators[operator]
@@ -51,7 +51,7 @@ export function requestState(operation: SimulatedOperation): Body {
   }
 }
 
-/** The standard's transaction. */
+/** Returns the standard's transaction. */
 export function transactionBody(operation: SimulatedOperation): Body {
   const { kind, refusal, description, clientReference, originalId } = operation
   const customer = [{ key: 'msisdn', value: operation.msisdn ?? '' }]

@@ -24,7 +24,7 @@ import type { GsmaFault } from './reasons.ts'
 import { gsmaFault } from './reasons.ts'
 import type { SimulatorContext } from './context.ts'
 
-/** One operator of the GSMA Mobile Money API: our subset of versions 1.1 and 1.2. */
+/** Makes one operator of the GSMA Mobile Money API: our subset of versions 1.1 and 1.2. */
 export function gsmaHandler(profile: OperatorProfile, context: SimulatorContext): Handler {
   const { clock } = context
   const notFound = () => faultReply(noSuch('resource'), clock.now())
@@ -93,7 +93,7 @@ function transactionRoutes(profile: OperatorProfile, context: SimulatorContext):
   ]
 }
 
-/** A collection or a disbursement. */
+/** Creates a collection or a disbursement. */
 async function create(
   profile: OperatorProfile,
   context: SimulatorContext,
@@ -120,7 +120,7 @@ async function create(
   })
 }
 
-/** Gives a settled operation back, whole or in part. */
+/** Reverses a settled operation, in whole or in part. */
 async function reverse(
   profile: OperatorProfile,
   context: SimulatorContext,
@@ -153,7 +153,9 @@ async function reverse(
   })
 }
 
-/** Carries an intent out and answers: 201 when it is done, 202 while it is not, or why it is refused. */
+/**
+ * Executes an intent and answers: 201 when it is done, 202 while it is open, or the reason of its refusal.
+ */
 async function perform(profile: OperatorProfile, context: SimulatorContext, intent: Intent): Promise<Reply> {
   const { engine, store, clock } = context
   let operation = engine.open(intent)
@@ -170,7 +172,7 @@ async function perform(profile: OperatorProfile, context: SimulatorContext, inte
   })
 }
 
-/** Withdraws a prompt that nobody has answered (RFC 6902 `replace` of the status). */
+/** Withdraws a prompt that the customer has not answered (RFC 6902 `replace` of the status). */
 function cancel(
   profile: OperatorProfile,
   context: SimulatorContext,
@@ -191,7 +193,9 @@ function cancel(
   return { status: 204, headers: { 'x-date': isoTime(context.clock.now()) } }
 }
 
-/** Where the outcome of a request stands whose answer was missed. 404: nothing ever came under that id. */
+/**
+ * Answers where to find the outcome of a request that got no answer. 404: no request ever came under that id.
+ */
 function findResponse(profile: OperatorProfile, context: SimulatorContext, call: SimulatorCall): Reply {
   const operation = ofProtocol(profile, context.store.correlated(profile.key, param(call, 'id')), 'request')
   const resource = operation.refusal ? 'errors' : 'transactions'

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage, RequestListener, ServerRespo
 
 const bodyMaxBytes = 64 * 1_024
 
-/** A request as the handlers see it, its body read whole. */
+/** A request for a handler, with its complete body. */
 export interface SimulatorCall {
   readonly method: string
   readonly path: string
@@ -13,7 +13,7 @@ export interface SimulatorCall {
   readonly params: ReadonlyMap<string, string>
   /** Resolves once the caller has its answer, or gave up. */
   readonly over: Promise<unknown>
-  /** A request that was carried out before is carried out again. */
+  /** True if a request that was executed before must be executed again. */
   readonly repeats?: boolean
 }
 
@@ -21,16 +21,16 @@ export interface Reply {
   readonly status: number
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
-  /** The connection breaks when half of the body has left. */
+  /** True if the connection must break after half of the body. */
   readonly cut?: boolean
 }
 
-/** What becomes of a request: an answer, a cut connection, or silence until the caller gives up. */
+/** The end of a request: an answer, a closed connection, or silence until the caller gives up. */
 export type Delivery = Reply | 'close' | 'hang'
 
 export type Handler = (call: SimulatorCall) => Delivery | Promise<Delivery>
 
-/** A row of a table of routes; `:name` in the pattern takes one part of the path. */
+/** One route; `:name` in the pattern matches one part of the path. */
 export interface SimulatorRoute {
   readonly method: string
   readonly pattern: string
@@ -72,14 +72,14 @@ function matchPath(pattern: readonly string[], parts: readonly string[]): Map<st
   return params
 }
 
-/** A named part of the path. */
+/** Returns a named part of the path. */
 export function param(call: SimulatorCall, name: string): string {
   const value = call.params.get(name)
   if (value === undefined) throw new Error(`The route has no :${name}.`)
   return value
 }
 
-/** A request header, the empty string where it is absent. */
+/** Returns a request header; an empty string where it is absent. */
 export function header(call: SimulatorCall, name: string): string {
   const value = call.headers[name]
   return Array.isArray(value) ? (value[0] ?? '') : (value ?? '')
@@ -89,7 +89,7 @@ export function json(status: number, value: unknown, headers: Readonly<Record<st
   return { status, headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(value) }
 }
 
-/** Reads a JSON object. @returns null for anything else */
+/** Reads a JSON object. @returns null for any other body */
 export function readObject(body: string): Readonly<Record<string, unknown>> | null {
   try {
     const value: unknown = JSON.parse(body)
@@ -101,13 +101,13 @@ export function readObject(body: string): Readonly<Record<string, unknown>> | nu
   }
 }
 
-/** A text field of an object, the empty string where it is absent or no text. */
+/** Returns a text field of an object; an empty string where it is absent or no text. */
 export function text(source: Readonly<Record<string, unknown>>, field: string): string {
   const value = source[field]
   return typeof value === 'string' ? value : ''
 }
 
-/** Joins the handlers to node's server; a fault in one request never reaches another. */
+/** Connects a handler to node's server; an error in one request never affects another. */
 export function listener(handle: Handler, onError: (error: unknown) => void): RequestListener {
   return (request, response) => {
     response.on('error', () => {})
@@ -147,7 +147,7 @@ function send(response: ServerResponse, reply: Reply): void {
   else response.end(body)
 }
 
-/** @returns null when the body is over the limit, or its sender left half way */
+/** @returns null when the body is over the limit, or the connection closed before its end */
 function readBody(request: IncomingMessage): Promise<string | null> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = []

@@ -6,7 +6,7 @@ import { operatorKeys } from './model.ts'
 import { operators } from './operators.ts'
 import type { SimulatorContext } from './context.ts'
 
-/** How often money moved for one reference of a client, in one direction; francs as text. */
+/** How often money moved for one client reference, in one direction; francs as text. */
 interface Execution {
   readonly operator: string
   readonly kind: 'collect' | 'disburse'
@@ -14,14 +14,14 @@ interface Execution {
   readonly correlation_ids: string[]
   count: number
   amount: string
-  /** Given back to whoever had paid, by the client's wish or the operator's own. */
+  /** The francs that went back to the payer, by the client's request or the operator's decision. */
   reversed: string
 }
 
 /**
- * What must hold at the operators, and what money did there: 200 when every book adds up, 500 with what is
- * wrong when one does not. Something carried out twice is no fault of a book: it stands in `repeated`.
- * @param call `?operator=` and `?clientRef=` show the executions of these alone
+ * Answers with the state of the operators' books, and their money movements: 200 when every book adds up,
+ * otherwise 500 with the problems. A double execution is no problem of a book: it is listed in `repeated`.
+ * @param call `?operator=` and `?clientRef=` limit the executions
  */
 export function invariants(context: SimulatorContext, { query }: SimulatorCall): Reply {
   const { book, pendingCount, noteCount } = context.store
@@ -45,7 +45,10 @@ export function invariants(context: SimulatorContext, { query }: SimulatorCall):
   })
 }
 
-/** What our float did: `opening + top_up + collected - disbursed + reversed + fees` is what it holds. */
+/**
+ * Sums the movements of our float: its balance is `opening + top_up + collected - disbursed + reversed +
+ * fees`.
+ */
 function poolChange({ store: { book } }: SimulatorContext, key: OperatorKey): Record<string, string> {
   const sums = { opening: 0n, top_up: 0n, collect: 0n, disburse: 0n, reverse: 0n, fees: 0n }
   for (const { type, amount, fee } of book.poolLines(key)) {

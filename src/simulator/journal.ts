@@ -2,9 +2,9 @@ import { appendFileSync, closeSync, createReadStream, ftruncateSync, mkdirSync, 
 import { dirname } from 'node:path'
 import type { OperationChange } from './model.ts'
 
-/** What the simulator has promised, in a file that outlives a `kill -9`. */
+/** The record of the simulator's commitments, in a file that survives a `kill -9`. */
 export interface Journal {
-  /** Writes what is true together as one line, before anyone is told of it. */
+  /** Writes changes that belong together as one line, before any caller learns of them. */
   append(changes: readonly OperationChange[]): void
   clear(): void
   close(): void
@@ -16,10 +16,10 @@ const head = `${JSON.stringify({ journal: 'operator-simulator', version: 1 })}\n
 export const noJournal: Journal = { append() {}, clear() {}, close() {} }
 
 /**
- * Opens the journal and plays back what it holds.
- * A last line that a crash cut short was never answered for: it is dropped.
+ * Opens the journal and replays its content. A last line that a crash cut short was never answered, so it is
+ * dropped.
  * @param apply receives each line in order
- * @throws Error when the file is no journal or a whole line cannot be read
+ * @throws Error when the file is no journal, or a complete line cannot be read
  */
 export async function openJournal(
   path: string,
@@ -32,7 +32,7 @@ export async function openJournal(
     try {
       appendFileSync(file, line)
     } catch (error) {
-      // A full disk may take half a line: nothing may follow it.
+      // A full disk may take half a line: no line may follow it.
       ftruncateSync(file, bytes)
       throw error
     }
@@ -56,7 +56,7 @@ export async function openJournal(
   }
 }
 
-/** @returns bytes of whole lines */
+/** @returns the number of bytes of complete lines */
 async function replay(path: string, apply: (changes: readonly OperationChange[]) => void): Promise<number> {
   let rest: Buffer = Buffer.alloc(0)
   let kept = 0

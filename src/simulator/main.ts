@@ -2,7 +2,7 @@ import { enableCompileCache } from 'node:module'
 import { parseArgs } from 'node:util'
 import type { Simulator, SimulatorOptions } from './simulator.ts'
 
-// Halves the processor time of a start, from the second one on: what is imported below comes from there.
+// The compile cache halves the processor time of a start, from the second one on: the import below uses it.
 enableCompileCache()
 const { startSimulator } = await import('./simulator.ts')
 
@@ -28,9 +28,10 @@ async function run(): Promise<void> {
     // Nothing waits for a goodbye: the journal holds every promise.
     void simulator.close().finally(() => process.exit(0))
   }
-  // A signal may reach the whole group: whoever is tied ends with its owner, who has work to bring home yet.
+  // A signal may reach the whole process group. A tied simulator ends with its owner, which still has work to
+  // finish.
   for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, flags.tied ? () => {} : stop)
-  // Whoever started it may be gone before it: nobody reads any more, and that is no fault.
+  // The process that started this one may have ended: then nothing reads the output, which is no error.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   if (flags.tied) {
     process.stdin.on('end', stop).on('error', stop).on('close', stop)
@@ -43,8 +44,9 @@ async function run(): Promise<void> {
 }
 
 /**
- * Modules are loaded meanwhile: the journal may belong to another one until then.
- * @returns false where nobody is there any more to say so
+ * Waits for the first line of standard input. Modules load meanwhile, and the journal may belong to another
+ * process until then.
+ * @returns false where the owner has ended
  */
 function mustAlert(): Promise<boolean> {
   return new Promise((resolve) => {
@@ -69,7 +71,7 @@ function readFlags(): Flags | null {
   try {
     const { values } = parseArgs({
       options: {
-        // The service's own settings, so that both sides agree without a word.
+        // The service's own settings are used, so that both sides agree by default.
         port: { type: 'string', default: process.env['OPERATORS_PORT'] ?? '4010' },
         'any-port': { type: 'boolean', default: false },
         host: { type: 'string', default: '127.0.0.1' },

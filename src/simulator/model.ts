@@ -1,8 +1,8 @@
-/** The four operators that this program plays, by the letter in their paths (`/op-a/…`). */
+/** The four operators that this program simulates, by the letter in their paths (`/op-a/…`). */
 export const operatorKeys = ['a', 'b', 'c', 'd'] as const
 export type OperatorKey = (typeof operatorKeys)[number]
 
-/** Why an operator does not carry out what it was asked, in words that belong to no protocol. */
+/** The reasons why an operator does not execute an operation, independent of a protocol. */
 export type Reason =
   | 'declined'
   | 'insufficientFunds'
@@ -18,7 +18,7 @@ export type Reason =
 export type SimulatedOperationKind = 'collect' | 'disburse' | 'reverse'
 export type OperationState = 'pending' | 'completed' | 'failed' | 'reversed'
 
-/** What the operator will do by itself when the time comes (milliseconds of the simulator's clock). */
+/** The operator's own act at a future time (milliseconds of the simulator's clock). */
 export interface Due {
   readonly at: number
   readonly act: 'confirm' | 'refuse' | 'expire' | 'reverse'
@@ -26,24 +26,24 @@ export interface Due {
 }
 
 /**
- * One operation at an operator: a prompt on a telephone, a payout, a checkout session or a reversal.
- * Rows are replaced, never changed in place, and written whole to the journal. Amounts are whole francs.
+ * One operation at an operator: a prompt on a telephone, a payout, a checkout session or a reversal. Rows are
+ * replaced, never changed in place, and written whole to the journal. Amounts are whole francs.
  */
 export interface SimulatedOperation {
-  /** Names the operation in its protocol: transaction reference, session id or payout id. */
+  /** The name of the operation in its protocol: transaction reference, session id or payout id. */
   readonly id: string
   readonly operator: OperatorKey
   readonly kind: SimulatedOperationKind
   readonly state: OperationState
   /** The number that the customer reads in the SMS receipt. */
   readonly reference: string
-  /** The client's own name for the request, `X-CorrelationID` or `Idempotency-Key`; may be empty. */
+  /** The client's own id of the request, `X-CorrelationID` or `Idempotency-Key`; may be empty. */
   readonly correlationId: string
   readonly serverCorrelationId: string
   readonly clientReference: string
-  /** Hash of the request body, to tell a repeat from a misuse of the same key. */
+  /** The hash of the request body, which tells a repetition from a wrong use of the same key. */
   readonly bodyHash: string
-  /** E.164; null until a payer shows up at an open checkout session. */
+  /** E.164; null until a payer opens the checkout session and pays. */
   readonly msisdn: string | null
   readonly amount: string
   readonly fee: string
@@ -61,9 +61,9 @@ export interface SimulatedOperation {
   readonly pinFailures: number
   /** The operation that this one reverses. */
   readonly originalId: string | null
-  /** Francs given back so far. */
+  /** The francs that were given back so far. */
   readonly reversedAmount: string
-  /** A checkout session: where its page sends the payer's browser, and who alone may pay. */
+  /** For a checkout session: where its page sends the payer's browser, and the only number that may pay. */
   readonly page: {
     readonly successUrl: string
     readonly errorUrl: string
@@ -71,7 +71,7 @@ export interface SimulatedOperation {
   } | null
 }
 
-/** A balanced movement in one operator's book: a transfer takes from one account what it gives to another. */
+/** A balanced entry in one operator's book: each transfer moves an amount from one account to another. */
 export interface JournalEntry {
   readonly seq: number
   readonly operator: OperatorKey
@@ -91,32 +91,32 @@ export interface Transfer {
 export interface CallbackNotice {
   readonly id: string
   readonly operator: OperatorKey
-  /** Null: the webhook address that is set when it is sent. */
+  /** Null: the webhook address that is set when the callback is sent. */
   readonly url: string | null
-  /** What it tells of. */
+  /** The operation that the callback is about. */
   readonly operationId?: string
   readonly correlationId: string
   readonly body: string
-  /** Its signature or digest is wrong. */
+  /** True if its signature or digest is wrong. */
   readonly forged?: boolean
   readonly attempts: number
-  /** Next attempt; null when it was delivered or given up. */
+  /** The time of the next attempt; null when it was delivered or given up. */
   readonly dueAt: number | null
 }
 
-/** Where the checkout operator sends its signed events. */
+/** The target of the checkout operator's signed events. */
 export interface WebhookTarget {
   readonly url: string
   readonly secret: string
 }
 
-/** One thing that happened; a line of the journal holds those that are true together. */
+/** One change; a line of the journal holds the changes of one commit. */
 export type OperationChange =
   | { readonly operation: SimulatedOperation }
   | { readonly entry: JournalEntry }
   | { readonly note: CallbackNotice }
-  /** Milliseconds that the simulator's clock is ahead of the machine's, and the name of what moved it. */
+  /** The milliseconds that the simulator's clock is ahead of the machine's, and the name of the move. */
   | { readonly clock: number; readonly move?: string }
   | { readonly webhook: WebhookTarget | null }
-  /** Everything forgotten but the count of operations, so that no reference is given twice. */
+  /** All operations are forgotten, but not their count, so that no reference is given twice. */
   | { readonly reset: number }

@@ -25,7 +25,7 @@ const lastNames = [
   'Cissé',
 ]
 
-/** The invented holder of a number, the same every time. */
+/** Returns the invented holder of a number, always the same. */
 export function nameOf(msisdn: string): { first: string; last: string } {
   const digest = createHash('sha256').update(msisdn).digest()
   const pick = (names: readonly string[], byte: number) => names[(digest[byte] ?? 0) % names.length] ?? ''

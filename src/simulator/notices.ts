@@ -7,12 +7,15 @@ import { operators } from './operators.ts'
 import { gsmaFault } from './reasons.ts'
 import type { Played } from './rules.ts'
 
-/** An answer on its way leaves before the callback: most clients know the operation by then. */
+/**
+ * The pause before a callback: the answer to the request leaves first, so most clients know the operation by
+ * then.
+ */
 const calledAfterMs = 50
 
 /**
- * Whom an operator tells of what has just become of an operation, and in what words; often nobody.
- * @param played what goes wrong with it
+ * Returns the callbacks that an operator sends about the new state of an operation; often none.
+ * @param played the faults that apply to the callbacks
  */
 export function notesOf(
   operation: SimulatedOperation,
@@ -31,13 +34,13 @@ export function notesOf(
   )
 }
 
-/** What was to be told, and what to make of it. */
+/** The intended callbacks, and the parameters of a fault that changes them. */
 interface Telling {
   readonly notes: CallbackNotice[]
   readonly params: Played['params']
   readonly operation: SimulatedOperation
   readonly at: number
-  /** The words about an operation. */
+  /** Makes the callbacks about an operation. */
   readonly say: (about: SimulatedOperation) => CallbackNotice[]
 }
 
@@ -68,7 +71,7 @@ function contrary(operation: SimulatedOperation, at: number): SimulatedOperation
     : { ...undecided(operation), state: 'failed', refusal: 'declined' }
 }
 
-/** The standard: the transaction when it is done, the bare error when it is not. */
+/** Makes a callback of the standard: the transaction when it is done, the error object when it is refused. */
 function callback(operation: SimulatedOperation, at: number): CallbackNotice[] {
   const { id, operator, callbackUrl, refusal, kind, correlationId, state } = operation
   if (callbackUrl === null) return []
@@ -86,7 +89,10 @@ function callback(operation: SimulatedOperation, at: number): CallbackNotice[] {
   return [note]
 }
 
-/** A checkout session tells of payments: made, failed or given back; not of running out. */
+/**
+ * Makes a webhook of the checkout protocol: about payments that succeeded, failed or were given back, not
+ * about expiry.
+ */
 function webhook(operation: SimulatedOperation, at: number, publicUrl: string): CallbackNotice[] {
   if (operation.kind !== 'collect' || operation.refusal === 'expired' || operation.refusal === 'cancelled')
     return []

@@ -5,13 +5,13 @@ import { operators, sandboxWebhookSecret } from './operators.ts'
 import type { Store } from './store.ts'
 
 const timeoutMs = 5_000
-/** Callbacks under way at once; further ones wait in order. */
+/** Callbacks that run at once, at most; further ones wait in order. */
 const inFlightMax = 64
 
 /**
- * Delivers callbacks and webhooks, each operator with its own patience.
- * An attempt is written down before it is made: an operator that calls once never calls twice, and one that
- * repeats goes on after a restart.
+ * Delivers callbacks and webhooks, with each operator's own schedule of repetitions. An attempt is recorded
+ * before it is made: so an operator that calls once never calls twice, and one that repeats continues after a
+ * restart.
  */
 export class Notifier {
   readonly #store: Store
@@ -35,7 +35,10 @@ export class Notifier {
     this.#queue = []
   }
 
-  /** Waits until an attempt to tell of an operation is over, for some milliseconds of the machine's time. */
+  /**
+   * Waits until an attempt to notify about an operation is over, at most some milliseconds of the machine's
+   * time.
+   */
   whenNotified(operationId: string, mostMs: number): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, mostMs)
@@ -133,7 +136,7 @@ export class Notifier {
   }
 }
 
-/** The headers of a GSMA callback. */
+/** Returns the headers of a GSMA callback. */
 function described(note: CallbackNotice, at: number): Record<string, string> {
   const whole = note.forged ? `${note.body} ` : note.body
   return {
@@ -143,7 +146,7 @@ function described(note: CallbackNotice, at: number): Record<string, string> {
   }
 }
 
-/** The signature of a checkout event: over the time, immediately followed by the body. */
+/** Returns the signature of a checkout event: over the time, immediately followed by the body. */
 function signed(note: CallbackNotice, at: number, secret: string): Record<string, string> {
   const t = Math.floor(at / 1_000)
   const key = note.forged ? `not ${secret}` : secret

@@ -4,31 +4,33 @@ const second = 1_000
 const minute = 60 * second
 const hour = 60 * minute
 
-/** How one operator speaks, tells outcomes, charges and knows its client. */
+/** The properties of one operator: protocol, notifications, fees and the client's credentials. */
 export interface OperatorProfile {
   readonly key: OperatorKey
   readonly name: string
   readonly protocol: 'gsma' | 'checkout'
   readonly basePath: string
   readonly notification: 'callback' | 'polling' | 'webhook'
-  /** Disbursements and reversals answer with their final state. */
+  /** True if disbursements and reversals answer with their final state. */
   readonly synchronous: boolean
-  /** An unanswered prompt can be withdrawn (version 1.2 of the standard). */
+  /** True if an unanswered prompt can be withdrawn (version 1.2 of the standard). */
   readonly canCancel: boolean
-  /** The field of a failed request state: the schema and the portal text of the standard differ. */
+  /** The error field of a failed request state: the standard's schema and its portal text differ. */
   readonly errorField: 'error' | 'errorReference'
-  /** Pauses before each repeat of a callback that was not taken. */
+  /** The pauses before each repetition of a callback that was not accepted. */
   readonly retryGapsMs: readonly number[]
   /** How long a customer may take to answer. */
   readonly promptMs: number
-  /** Charged to our float apart, rounded up to a franc; the customer pays the amount alone. */
+  /**
+   * The fees, charged to our float separately and rounded up to a franc; the customer pays only the amount.
+   */
   readonly fees: { readonly collectPerMille: bigint; readonly disbursePerMille: bigint }
   readonly credentials: { readonly clientId: string; readonly clientSecret: string; readonly apiKey: string }
 }
 
 const noFees = { collectPerMille: 0n, disbursePerMille: 0n }
 
-/** The four operators; A, C and D show the three flows of the GSMA protocol, B is a hosted checkout. */
+/** The four operators; A, C and D have the three flows of the GSMA protocol, B is a hosted checkout. */
 export const operators: Readonly<Record<OperatorKey, OperatorProfile>> = {
   a: {
     key: 'a',
@@ -53,7 +55,7 @@ export const operators: Readonly<Record<OperatorKey, OperatorProfile>> = {
     synchronous: true,
     canCancel: true,
     errorField: 'error',
-    // Three days in all.
+    // Three days in total.
     retryGapsMs: [
       10 * second,
       minute,
@@ -100,13 +102,13 @@ export const operators: Readonly<Record<OperatorKey, OperatorProfile>> = {
   },
 }
 
-/** Public by intent: nothing real is behind them. */
+/** The webhook secret. It is public intentionally: it protects no real money. */
 export const sandboxWebhookSecret = 'sandbox-webhook-secret-b'
 
 /** The name of our own account at the operators. */
 export const poolIdentifier = 'POOL'
 
-/** What the operator charges our float for an amount, rounded up to a franc. */
+/** Returns the operator's fee for an amount, rounded up to a franc; it is charged to our float. */
 export function feeFor(profile: OperatorProfile, kind: 'collect' | 'disburse', amount: bigint): bigint {
   const perMille = kind === 'collect' ? profile.fees.collectPerMille : profile.fees.disbursePerMille
   return (amount * perMille + 999n) / 1_000n

@@ -13,7 +13,7 @@ import type { SimulatorContext } from './context.ts'
 const reversalWindowMs = 3 * 24 * 3_600_000
 const searchMax = 100
 
-/** Money from our wallet at the checkout operator to a customer's, and back. */
+/** Makes the routes that move money from our wallet at the checkout operator to a customer's, and back. */
 export function payoutRoutes(profile: OperatorProfile, context: SimulatorContext): SimulatorRoute[] {
   const find = (call: SimulatorCall) => payoutOr404(profile, context.store.operation(param(call, 'id')))
   return [
@@ -38,7 +38,7 @@ export function payoutRoutes(profile: OperatorProfile, context: SimulatorContext
   ]
 }
 
-/** The same key gives the same payout again; another body under it is refused. */
+/** Creates a payout. The same key gives the same payout again; another body under the same key is refused. */
 function create(profile: OperatorProfile, context: SimulatorContext, call: SimulatorCall): Reply {
   const key = header(call, 'idempotency-key')
   if (key === '' || key.length > 255) {
@@ -84,7 +84,10 @@ function open(
   })
 }
 
-/** A recipient that is unknown or blocked is refused at the door; whatever else fails is a failed payout. */
+/**
+ * Answers a creation. An unknown or blocked recipient is refused at once; any other failure is a failed
+ * payout.
+ */
 function answer(payout: SimulatedOperation): Reply {
   const { act } = partOf(payout.msisdn ?? '')
   if (act.does !== 'refuseAtOnce' || !payout.refusal) return json(200, payoutBody(payout))
@@ -92,7 +95,7 @@ function answer(payout: SimulatedOperation): Reply {
   throw new CheckoutFault(400, code, message)
 }
 
-/** Takes a payout back within three days, with its fee; asking again changes nothing. */
+/** Takes a payout back within three days, with its fee; a repeated request changes nothing. */
 function reverse(profile: OperatorProfile, context: SimulatorContext, payout: SimulatedOperation): Reply {
   if (payout.state === 'reversed') return { status: 200 }
   if (!isReversible(payout, BigInt(payout.amount))) {

@@ -12,20 +12,20 @@ export interface GsmaFault {
   readonly category: GsmaCategory
   readonly code: string
   readonly description: string
-  /** Where the standard has no code of its own: `errorParameters: [{ key: "reason", value }]`. */
+  /** The detail where the standard has no code of its own: `errorParameters: [{ key: "reason", value }]`. */
   readonly detail?: string
 }
 
 interface ReasonWords {
   readonly gsma: GsmaFault
-  /** `last_payment_error.code` of a checkout session; null where the session's status says it all. */
+  /** `last_payment_error.code` of a checkout session; null where the session's status is enough. */
   readonly checkout: string | null
   /** `payout_error.error_code` of a payout. */
   readonly payout: string
   readonly message: string
 }
 
-/** The same refusal as each protocol words it. */
+/** The words of each refusal in each protocol. */
 export const reasons: Readonly<Record<Reason, ReasonWords>> = {
   declined: {
     gsma: { category: 'authorisation', code: 'requestDeclined', description: 'The customer declined.' },
@@ -108,7 +108,7 @@ export const reasons: Readonly<Record<Reason, ReasonWords>> = {
   },
 }
 
-/** The GSMA words for a refusal; a payee's limit has another code than a payer's. */
+/** Returns the GSMA words for a refusal; a payee's limit has another code than a payer's. */
 export function gsmaFault(reason: Reason, kind: SimulatedOperationKind): GsmaFault {
   const words = reasons[reason].gsma
   return reason === 'limit' && kind === 'disburse' ? { ...words, code: 'maxBalanceExceeded' } : words

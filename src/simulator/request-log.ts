@@ -5,7 +5,7 @@ import { operators } from './operators.ts'
 
 const keptMax = 1_000
 
-/** A request as an operator saw it. */
+/** A request as an operator received it. */
 export interface LoggedRequest {
   readonly at: string
   readonly operator: string
@@ -14,13 +14,13 @@ export interface LoggedRequest {
   readonly query: string
   readonly headers: Readonly<Record<string, unknown>>
   readonly body: string
-  /** What the caller was answered; null where it was answered nothing. */
+  /** The status of the answer; null where there was no answer. */
   readonly status: number | null
   readonly clientReference: string
   readonly correlationId: string
 }
 
-/** The newest requests that the operators saw, secrets masked; kept in memory alone. */
+/** The newest requests of the operators, with masked secrets; kept only in memory. */
 export class RequestLog {
   #seen: LoggedRequest[] = []
 
@@ -43,7 +43,9 @@ export class RequestLog {
     if (this.#seen.length > 2 * keptMax) this.#seen = this.#seen.slice(-keptMax)
   }
 
-  /** Oldest first; only those of a client reference or correlation id where one is given. */
+  /**
+   * Returns requests, oldest first; only those of a client reference or correlation id where one is given.
+   */
   list(wanted: { clientReference: string | null; correlationId: string | null }): readonly LoggedRequest[] {
     const { clientReference, correlationId } = wanted
     return this.#seen

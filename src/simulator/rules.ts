@@ -4,13 +4,15 @@ import { effectOf } from './effects.ts'
 import type { OperatorKey } from './model.ts'
 import { ruleOf } from './scenarios.ts'
 
-/** What faults may look at: who is asked for what, about whom. Names that nobody knows are empty. */
+/**
+ * The facts of a request that faults may depend on: its operator, kind and customer. Unknown names are empty.
+ */
 export interface Facts {
   readonly operator: OperatorKey
   readonly op: Op
   readonly msisdn: string
   readonly clientReference: string
-  /** Which request this is: repeats of one have the same key. */
+  /** The identity of the request: its repetitions have the same key. */
   readonly key: string
 }
 
@@ -21,8 +23,8 @@ export interface Played {
 }
 
 /**
- * Every rule in force. Chance is drawn from the seed, the rule, the request and how often it came: never from
- * the order in which requests arrive.
+ * All rules in force. Chance is drawn from the seed, the rule, the request and its number of repetitions,
+ * never from the order in which requests arrive.
  */
 export class Rules {
   readonly #rules = new Map<string, Rule>()
@@ -35,7 +37,7 @@ export class Rules {
     this.#seed = seed
   }
 
-  /** @returns its id, the same in every run */
+  /** @returns the rule's id, the same in every run */
   add(rule: Rule): string {
     this.#count += 1
     const id = `fault-${this.#count}`
@@ -43,7 +45,7 @@ export class Rules {
     return id
   }
 
-  /** Sets a rule of a name, in the place of the one before. */
+  /** Sets a rule under a name, and replaces the one before. */
   set(id: string, rule: Rule): void {
     this.#rules.set(id, rule)
   }
@@ -56,7 +58,7 @@ export class Rules {
     return this.#rules.delete(id)
   }
 
-  /** Takes all of them back. What a test number counts goes on, and no id is given twice. */
+  /** Removes all rules. The counts of test numbers continue, and no id is given twice. */
   removeAll(): void {
     this.#rules.clear()
   }
@@ -65,19 +67,19 @@ export class Rules {
     return this.#rules
   }
 
-  /** How often a rule took effect. */
+  /** Returns how often a rule took effect. */
   happened(id: string): number {
     return this.#happened.get(id) ?? 0
   }
 
-  /** Forgets all of them, and begins to count and to draw anew. */
+  /** Removes all rules, and starts counting and drawing anew. */
   clear(seed: string = this.#seed): void {
     for (const table of [this.#rules, this.#visits, this.#happened]) table.clear()
     this.#seed = seed
     this.#count = 0
   }
 
-  /** What takes place at a stage of a request, oldest rule first, the number's own last. */
+  /** Returns the effects at a stage of a request: the oldest rule first, the number's own rule last. */
   play(stage: FaultStage, facts: Facts): Played[] {
     const played: Played[] = []
     for (const [id, rule] of this.#rules) if (this.#strikes(id, rule, stage, facts)) played.push(rule)
@@ -90,7 +92,7 @@ export class Rules {
     if (!belongsTo(rule, stage) || !matches(rule, facts)) return false
     const of = rule.draw === 'msisdn' && facts.msisdn !== '' ? `${facts.op} ${facts.msisdn}` : facts.key
     const counter = `${id} ${stage} ${facts.operator} ${of}`
-    // A statement says the same however often it is read.
+    // A statement is the same each time it is read.
     if (stage === 'line') return draw(`${this.#seed} ${counter}`) < rule.probability
     const visit = this.#next(counter)
     if (rule.probability < 1 && draw(`${this.#seed} ${counter} ${visit}`) >= rule.probability) return false
@@ -125,7 +127,7 @@ function matches({ match, effect }: Rule, facts: Facts): boolean {
   )
 }
 
-/** A number from 0 up to 1 that belongs to a text. */
+/** Returns a number from 0 up to (not including) 1 that belongs to a text. */
 function draw(text: string): number {
   return createHash('sha256').update(text).digest().readUInt32BE(0) / 2 ** 32
 }

@@ -5,13 +5,13 @@ const second = 1_000
 const minute = 60 * second
 const hour = 60 * minute
 
-/** What the two digits PP of a test number count. */
+/** The unit of the two digits PP of a test number. */
 export type ParameterUnit = 'seconds' | 'minutes' | 'hours' | 'times' | 'copies' | 'francs'
 
 /**
- * What the customer or the operator does about an operation.
- * `refuseAtOnce` is said in the operator's first answer where the protocol has a place for it; a hosted
- * checkout has none: the session is made and its payment fails at once. `refuse` is accepted and told later.
+ * The act of the customer or the operator. `refuseAtOnce` is part of the operator's first answer where the
+ * protocol allows it; a hosted checkout does not: the session is created and its payment fails at once.
+ * `refuse` is accepted first and reported later.
  */
 export type ScenarioAct =
   | { readonly does: 'confirm' }
@@ -20,13 +20,13 @@ export type ScenarioAct =
   | { readonly does: 'wait' }
   /** The operator closes the prompt after the parameter. */
   | { readonly does: 'expire' }
-  /** Nobody answers and the operator never closes. */
+  /** The customer does not answer, and the operator never closes the prompt. */
   | { readonly does: 'nothing' }
 
-/** What goes wrong for a number; the parameter PP becomes one of its figures. */
+/** The built-in fault of a number; the parameter PP becomes one of its values. */
 interface BuiltIn {
   readonly effect: EffectName
-  /** The figure of the effect that PP gives: `ms` from seconds, the others as they are. */
+  /** The value of the effect that PP sets: `ms` from seconds, the others as they are. */
   readonly takes?: 'ms' | 'copies' | 'less' | 'retry_after_s'
   /** How often it happens to one request; `PP`: as the parameter says (0: each time); absent: each time. */
   readonly times?: number | 'PP'
@@ -34,19 +34,19 @@ interface BuiltIn {
   readonly params?: Rule['params']
 }
 
-/** A row of the table of test numbers `+223 70 SS PP xx`. */
+/** One row of the table of test numbers `+223 70 SS PP xx`. */
 export interface Scenario {
   readonly code: string
   readonly parameter: ParameterUnit | null
-  /** What PP = 00 stands for, in the unit of the parameter. */
+  /** The meaning of PP = 00, in the unit of the parameter. */
   readonly whenZero?: number
   readonly act: ScenarioAct
   readonly fault?: BuiltIn
-  /** What becomes of a collection in the end, at whoever asks for it properly. */
+  /** The final status of a collection, for a client that asks correctly. */
   readonly ends: 'success' | 'failed' | 'expired' | 'reversed' | 'undecided'
   readonly en: string
   readonly fr: string
-  /** Where a protocol has no place for it, and what happens there. */
+  /** The behaviour in a protocol that cannot show the scenario. */
   readonly elsewhere?: { readonly en: string; readonly fr: string }
   /** `later`: announced, behaves like an ordinary number for now. */
   readonly since: 'now' | 'later'
@@ -58,7 +58,7 @@ const expire: ScenarioAct = { does: 'expire' }
 const silence: ScenarioAct = { does: 'nothing' }
 const ordinaryDelayMs = 3 * second
 
-/** An operation as a scenario plays it. */
+/** The course of an operation in a scenario. */
 export interface ScenarioPart {
   readonly scenario: string
   readonly act: ScenarioAct
@@ -75,13 +75,16 @@ const endings = {
   nothing: 'expired',
 } as const satisfies Record<ScenarioAct['does'], Scenario['ends']>
 
-/** There is no callback to be lost or forged: these numbers behave as 00 there. */
+/**
+ * The note for operators without callbacks: there these numbers behave as 00, because there is no callback to
+ * lose or forge.
+ */
 const withoutCallback = {
   en: 'OperatorC (polled) and payouts of B and D (answered at once): as 00',
   fr: 'OperatorC (interrogé) et envois de B et D (réponse immédiate) : comme 00',
 }
 
-/** Every test number, for all operators and for collections and disbursements alike. */
+/** All test numbers, for all operators, and for both collections and disbursements. */
 export const scenarios: readonly Scenario[] = [
   row('00', 'seconds', confirm, 'confirms after PP s (00: at once)', 'confirme après PP s (00 : aussitôt)'),
   row('01', 'seconds', refuse('declined'), 'declines after PP s', 'refuse après PP s'),
@@ -150,7 +153,7 @@ export const scenarios: readonly Scenario[] = [
     "page HTML d'une passerelle, PP fois (00 : une ; dès 02 comme 22)",
     { whenZero: 1 },
   ),
-  // Whoever has read the number was reached: that nothing was done can only be said, each time.
+  // An operator that has read the number was reached, so it can only answer each time that nothing was done.
   fault(
     '27',
     null,
@@ -224,7 +227,7 @@ export const scenarios: readonly Scenario[] = [
 const byCode = new Map(scenarios.map((scenario) => [scenario.code, scenario]))
 const testNumber = /^\+22370(\d\d)(\d\d)\d\d$/
 
-/** What the owner of a number does; any number without a scenario confirms after 3 s. */
+/** Returns the act of a number's owner; any number without a scenario confirms after 3 s. */
 export function partOf(msisdn: string): ScenarioPart {
   const { scenario, count } = read(msisdn)
   if (!scenario || scenario.since === 'later') {
@@ -234,7 +237,7 @@ export function partOf(msisdn: string): ScenarioPart {
   return { scenario: code, act, afterMs: what ? 0 : count * unitMs(parameter), ordinary: false }
 }
 
-/** The rule that a number carries built in, if it is one of those that something goes wrong for. */
+/** Returns the built-in fault rule of a number, if it has one. */
 export function ruleOf(msisdn: string): Rule | null {
   const { scenario, count } = read(msisdn)
   const what = scenario?.fault

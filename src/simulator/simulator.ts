@@ -28,20 +28,20 @@ export interface SimulatorOptions {
   /** 0 lets the system choose. */
   port?: number
   host?: string
-  /** Keeps what the operators know, and plays it back at the next start; absent: memory only. */
+  /** The file that keeps the operators' state for the next start; absent: memory only. */
   journalPath?: string
-  /** Opens `/_sim/*` to whoever carries it in `x-control-token`; absent: closed. */
+  /** The token for `/_sim/*`, sent in `x-control-token`; absent: the control interface does not exist. */
   controlToken?: string
   /** Makes the operators' own identifiers and the chances of faults repeatable. */
   seed?: number
   log?: (line: object) => void
-  /** The address that people use, where it differs from the one listened on. */
+  /** The public address, where it differs from the listening one. */
   publicUrl?: string
 }
 
 export interface Simulator {
   readonly url: string
-  /** Stops at once; what was promised is in the journal. */
+  /** Stops at once; the journal holds all commitments. */
   close(): Promise<void>
 }
 
@@ -116,7 +116,7 @@ function buildContext(
   return context
 }
 
-/** Sends each request through the door that its path belongs to. */
+/** Sends each request to the handler of its path. */
 function dispatcher(context: SimulatorContext, controlToken: string | null): Handler {
   const handlers = new Map(operatorKeys.map((key) => [key, operatorHandler(key, context)]))
   const control = controlHandler(context, controlToken)
@@ -141,7 +141,7 @@ function operatorHandler(key: OperatorKey, context: SimulatorContext): Handler {
     const end = facts ? context.calls.arrive(facts) : () => {}
     void call.over.then(end)
     const delivery = await (facts ? treat({ profile, context, call, facts }, execute) : execute(call))
-    // Whoever is answered may call again before the answer is known to have left.
+    // A caller that has its answer may call again before the server knows that the answer has left.
     if (delivery !== 'hang') end()
     context.requests.add(key, call, delivery, context.clock.now())
     return delivery

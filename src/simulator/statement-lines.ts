@@ -7,14 +7,14 @@ import type { SimulatorContext } from './context.ts'
 
 const dayMs = 24 * 3_600_000
 
-/** Our float's movements as a statement tells them. */
+/** The movements of our float as a statement shows them. */
 export interface StatementLines {
   readonly lines: readonly PoolLine[]
-  /** Lines that the statement promises; more than it has where it was cut short. */
+  /** The number of lines that the statement announces; more than it has where it was cut short. */
   readonly promised: number
 }
 
-/** The movements of our float, with what is wrong with the statement today. */
+/** Returns the movements of our float, changed by the faults in force. */
 export function statementLines({ store, rules }: SimulatorContext, operator: OperatorKey): StatementLines {
   const lines: PoolLine[] = []
   const all = store.book.poolLines(operator)
@@ -37,7 +37,7 @@ function misstated(lines: PoolLine[], { effect, params }: Played): PoolLine[] {
 const misstatements: Partial<Record<EffectName, (line: PoolLine, params: Played['params']) => PoolLine[]>> = {
   stmt_drop: () => [],
   stmt_duplicate: (line) => [line, line],
-  // The movement of somebody else, just as large.
+  // A foreign movement of the same amount.
   stmt_extra: (line) => [line, { ...line, operationId: null }],
   stmt_amount: (line, params) => {
     const less = BigInt(params['less'] ?? 0)

@@ -13,8 +13,8 @@ const recentMax = 50
 const perNumberMax = 100
 
 /**
- * All that the operators know, in memory. Every change goes through `commit`, which writes it to the journal
- * first; starting again plays the same changes, so that memory can always be rebuilt.
+ * The complete state of the operators, in memory. Every change goes through `commit`, which writes it to the
+ * journal first; a restart replays the same changes, so the state can always be rebuilt.
  */
 export class Store {
   readonly book = new Book()
@@ -33,7 +33,7 @@ export class Store {
   readonly #moves = new Set<string>()
   #webhook: WebhookTarget | null = null
 
-  /** Operations ever seen, forgotten ones included. */
+  /** The number of operations ever seen, including forgotten ones. */
   get count(): number {
     return this.#count
   }
@@ -52,24 +52,24 @@ export class Store {
     return this.#webhook
   }
 
-  /** Tells of every change, those played back included. */
+  /** Calls a listener after every change, also after replayed ones. */
   onChange(listener: (change: OperationChange) => void): void {
     this.#listeners.push(listener)
   }
 
-  /** From now on changes are written here. */
+  /** Sets the journal for later changes. */
   keepIn(journal: Journal): void {
     this.#journal = journal
   }
 
-  /** Makes changes true together: all of them survive a crash, or none. */
+  /** Applies changes together: all of them survive a crash, or none. */
   commit(changes: readonly OperationChange[]): void {
     if (changes.length === 0) return
     this.#journal.append(changes)
     this.play(changes)
   }
 
-  /** Takes changes that the journal holds already. */
+  /** Applies changes that the journal holds already. */
   play(changes: readonly OperationChange[]): void {
     for (const change of changes) {
       this.#apply(change)
@@ -77,7 +77,10 @@ export class Store {
     }
   }
 
-  /** Forgets operations and balances. The clock and the webhook address stay: time never runs backwards. */
+  /**
+   * Forgets operations and balances. The clock and the webhook address stay, because time never runs
+   * backwards.
+   */
   reset(): void {
     const clock = this.#clock
     const moves = [...this.#moves].map((move) => ({ clock, move }))
@@ -90,27 +93,27 @@ export class Store {
     return this.#operations.get(id)
   }
 
-  /** By the client's own name for the request: correlation id or idempotency key. */
+  /** Finds an operation by the client's own id of the request: correlation id or idempotency key. */
   correlated(operator: OperatorKey, correlationId: string): SimulatedOperation | undefined {
     return this.#operations.get(this.#byCorrelation.get(`${operator}:${correlationId}`) ?? '')
   }
 
-  /** By another name that the operator gave it: receipt reference or server correlation id. */
+  /** Finds an operation by another id of the operator: receipt reference or server correlation id. */
   named(operator: OperatorKey, name: string): SimulatedOperation | undefined {
     return this.#operations.get(this.#byName.get(`${operator}:${name}`) ?? '')
   }
 
-  /** All operations that carry the client's reference, oldest first. */
+  /** Returns all operations with the client's reference, oldest first. */
   withReference(operator: OperatorKey, clientReference: string): SimulatedOperation[] {
     return this.#rows(this.#byReference.get(`${operator}:${clientReference}`))
   }
 
-  /** The newest operations of a telephone, newest first (at most 100, over all operators). */
+  /** Returns the newest operations of a telephone, newest first (at most 100, over all operators). */
   ofNumber(msisdn: string): SimulatedOperation[] {
     return this.#rows(this.#byNumber.get(msisdn)).toReversed()
   }
 
-  /** Operations that nobody has decided yet. */
+  /** Yields the operations that are not decided yet. */
   *pending(): Generator<SimulatedOperation> {
     for (const id of this.#open) {
       const operation = this.#operations.get(id)
@@ -122,12 +125,12 @@ export class Store {
     return this.#open.size
   }
 
-  /** The newest operations, newest first (at most 50). */
+  /** Returns the newest operations, newest first (at most 50). */
   recent(): SimulatedOperation[] {
     return this.#rows(this.#recent).toReversed()
   }
 
-  /** Callbacks that are still to be delivered. */
+  /** Returns a callback that is still to be delivered. */
   note(id: string): CallbackNotice | undefined {
     return this.#notes.get(id)
   }

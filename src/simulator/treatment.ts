@@ -8,16 +8,16 @@ import { type GsmaCategory, reasons } from './reasons.ts'
 import type { Facts, Played } from './rules.ts'
 import type { SimulatorContext } from './context.ts'
 
-/** What an operator does with a request that nothing goes wrong with. */
+/** Executes a request without faults. */
 export type Execute = (call: SimulatorCall) => Delivery | Promise<Delivery>
 
-/** Whoever holds an answer back for a callback waits this long for it, by the machine's time. */
+/** How long an answer is held back for its callback, at most, by the machine's time. */
 const callbackWaitMs = 10_000
-/** A state that no document knows. */
+/** An undocumented state. */
 const strangeState = 'held_for_review'
 const stateFields = new Set(['transactionStatus', 'status', 'payment_status', 'checkout_status'])
 
-/** Lets a request into an operator, or plays what goes wrong with it: the rules in force decide. */
+/** Passes a request to an operator, with the faults of the rules in force. */
 export async function treat(treated: Treated, execute: Execute): Promise<Delivery> {
   const { context, call, facts } = treated
   const carryOut = () => {
@@ -36,7 +36,7 @@ export async function treat(treated: Treated, execute: Execute): Promise<Deliver
   return delivery
 }
 
-/** A request with all that its treatment looks at. */
+/** A request with everything that its treatment depends on. */
 export interface Treated {
   readonly profile: OperatorProfile
   readonly context: SimulatorContext
@@ -46,7 +46,7 @@ export interface Treated {
 
 type Params = Played['params']
 
-/** What is answered instead of doing what was asked. */
+/** The answers of faults that replace the execution. */
 const rejectedReason: Partial<
   Record<EffectName, (treated: Treated, params: Params, execute: () => unknown) => Delivery>
 > = {
@@ -63,14 +63,14 @@ const rejectedReason: Partial<
   token_expired: (treated) => words(treated, 401),
   late_execution({ context: { clock, nextNumber, onError } }, params, execute) {
     clock.set(`late:${nextNumber()}`, clock.now() + (params['ms'] ?? 0), () => {
-      // Nobody is left to hear of it.
+      // The caller has gone, so the result is dropped.
       Promise.resolve(execute()).catch(onError)
     })
     return 'close'
   },
 }
 
-/** What becomes of an answer on its way out; what was done is done. */
+/** The faults of an answer after the execution. */
 const spoiled: Partial<
   Record<EffectName, (treated: Treated, params: Params, reply: Reply) => Delivery | Promise<Delivery>>
 > = {
@@ -96,7 +96,7 @@ const spoiled: Partial<
   },
 }
 
-/** Waits until the callback of what was just asked for has been delivered, or will not be. */
+/** Waits until the callback of a new operation was delivered, or will not be. */
 async function callbackOf({ profile, context, call, facts }: Treated): Promise<void> {
   const { store, notifier } = context
   const name = header(call, 'x-correlationid') || header(call, 'idempotency-key')
@@ -115,7 +115,7 @@ const categories = new Map<number, GsmaCategory>([
   [500, 'internal'],
 ])
 
-/** An error in the operator's own writing. */
+/** Makes an error in the operator's own format. */
 function words({ profile: { protocol }, context: { clock } }: Treated, status: number): Reply {
   const description =
     status === 401 ? 'The token is not valid.' : 'Not now; this is a fault that was asked for.'
@@ -139,7 +139,7 @@ function page(status: number): Reply {
   return { status, headers: { 'content-type': 'text/html' }, body }
 }
 
-/** The same answer with some of its texts replaced, however deep they lie. */
+/** Returns the same answer with some of its texts replaced, at any depth. */
 function rewritten(reply: Reply, replace: (field: string, value: string) => string): Reply {
   if (reply.status >= 300 || !reply.body) return reply
   const body = JSON.stringify(JSON.parse(reply.body), (field, value: unknown) =>

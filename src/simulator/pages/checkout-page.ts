@@ -11,13 +11,13 @@ import { words } from './words.ts'
 
 const pinsMax = 3
 
-/** The hosted page of a checkout session, where a payer says yes or no. */
+/** Renders the hosted page of a checkout session, where a payer confirms or cancels. */
 export function checkoutPage(context: SimulatorContext, call: SimulatorCall): Promise<Reply> {
   const session = sessionOf(context, call)
   return session ? show(call, session) : noSession(call)
 }
 
-/** A payer answers; a payment that went wrong leaves the page open for another try. */
+/** Takes a payer's answer; a failed payment leaves the page open for another try. */
 export async function answerCheckout(context: SimulatorContext, call: SimulatorCall): Promise<Reply> {
   const session = sessionOf(context, call)
   if (!session?.page) return noSession(call)

@@ -15,7 +15,7 @@ import { words } from './words.ts'
 
 const shownMax = 20
 
-/** What the operators hold and did last, and the numbers to try. */
+/** Renders the operators' floats, their newest operations, and the test numbers. */
 export function dashboard(context: SimulatorContext, call: SimulatorCall): Promise<Reply> {
   const language = languageOf(call)
   const say = words[language]

@@ -1,22 +1,22 @@
 import type { PhoneLanguage } from './words.ts'
 
-/** An amount as people read it: "5 000 F CFA". */
+/** Formats an amount for people: "5 000 F CFA". */
 export function money(francs: string | bigint, language: PhoneLanguage): string {
   return new Intl.NumberFormat(language, { style: 'currency', currency: 'XOF' }).format(BigInt(francs))
 }
 
-/** A time of day in Mali. */
+/** Formats a time of day in Mali. */
 export function timeOfDay(at: number, language: PhoneLanguage): string {
   const options = { dateStyle: 'medium', timeStyle: 'short', timeZone: 'Africa/Bamako' } as const
   return new Intl.DateTimeFormat(language, options).format(at)
 }
 
-/** "+223 70 09 00 01" for a number of Mali; others unchanged. */
+/** Formats a number of Mali as "+223 70 09 00 01"; other numbers stay unchanged. */
 export function spacedNumber(msisdn: string): string {
   return msisdn.replace(/^\+223(\d\d)(\d\d)(\d\d)(\d\d)$/, '+223 $1 $2 $3 $4')
 }
 
-/** A number as a person types it, in E.164. @returns null when it is none */
+/** Reads a number as a person types it. @returns E.164, or null when it is no number */
 export function typedNumber(typed: string): string | null {
   const digits = typed.replace(/[\s.-]/g, '').replace(/^(\+|00)/, '')
   if (/^\d{8}$/.test(digits)) return `+223${digits}`

@@ -5,16 +5,16 @@ import { style } from './style.ts'
 import type { PhoneLanguage } from './words.ts'
 import { languages, words } from './words.ts'
 
-/** A piece of a page; whatever is put into one is escaped. */
+/** A piece of a page; every value in its template is escaped. */
 export type Markup = ReturnType<typeof html>
 
 export interface SimulatorPage {
   readonly title: string
   readonly body: Markup
   readonly status?: number
-  /** Seconds after which the browser loads the page again. */
+  /** The seconds after which the browser loads the page again. */
   readonly refreshS?: number
-  /** Where the page hides the way to the other pages: a payer has no business there. */
+  /** True if the page hides the links to the other pages, because a payer does not need them. */
   readonly alone?: boolean
 }
 
@@ -28,14 +28,14 @@ const safety = {
   'cache-control': 'no-store',
 } as const
 
-/** The language of a page: as its address says, else as the browser prefers, else French. */
+/** Returns the language of a page: of its address, otherwise of the browser, otherwise French. */
 export function languageOf(call: SimulatorCall): PhoneLanguage {
   const asked = languages.find((language) => language === call.query.get('lang'))
   if (asked) return asked
   return /^\s*en\b/i.test(header(call, 'accept-language')) ? 'en' : 'fr'
 }
 
-/** The same path in a language. */
+/** Returns the same path in a language. */
 export function inLanguage(path: string, language: PhoneLanguage): string {
   return `${path}?lang=${language}`
 }
@@ -73,12 +73,14 @@ ${page.body}
   return { status: page.status ?? 200, headers: safety, body: String(body) }
 }
 
-/** Sends the browser on with a GET. */
+/** Redirects the browser to a page with a GET. */
 export function redirect(location: string): Reply {
   return { status: 303, headers: { location, 'cache-control': 'no-store' } }
 }
 
-/** Whether a form was sent from a page of ours; callers that are no browsers say nothing and may. */
+/**
+ * Whether a form was sent from one of our pages; a caller that is no browser sends no origin, and is allowed.
+ */
 export function isOwnForm(call: SimulatorCall): boolean {
   const site = header(call, 'sec-fetch-site')
   if (site !== '') return site === 'same-origin' || site === 'none'

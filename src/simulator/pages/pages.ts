@@ -8,7 +8,7 @@ import { isOwnForm, languageOf, render } from './layout.ts'
 import { answerPrompt, phoneChooser, phonePage } from './phone.ts'
 import { words } from './words.ts'
 
-/** The pages that people open; plain forms, no script. */
+/** Makes the routes of the pages for people: plain forms, no script. */
 export function pagesHandler(context: SimulatorContext): Handler {
   const ownForm = (
     call: SimulatorCall,

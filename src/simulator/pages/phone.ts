@@ -17,7 +17,7 @@ const promptsMax = 20
 const messagesMax = 30
 const pinsMax = 3
 
-/** Chooses a telephone: any number, or one that rings. */
+/** Renders the choice of a telephone: any number, or one with a waiting prompt. */
 export function phoneChooser(context: SimulatorContext, call: SimulatorCall): Reply | Promise<Reply> {
   const language = languageOf(call)
   const say = words[language]
@@ -47,7 +47,7 @@ export function phoneChooser(context: SimulatorContext, call: SimulatorCall): Re
   return render(call, { title: say.phone, body })
 }
 
-/** One telephone: what it is asked, what it was told, what its wallets hold. */
+/** Renders one telephone: its prompts, its messages and the balances of its wallets. */
 export function phonePage(context: SimulatorContext, call: SimulatorCall): Promise<Reply> {
   const language = languageOf(call)
   const say = words[language]
@@ -71,12 +71,12 @@ ${waiting.length === 0 ? html`<p class="card soft">${say.noRequest}</p>` : ''}
   }</div>
 <h2>${say.balance}</h2>
 ${balances(context, msisdn, language)}`
-  // A page that reloads by itself would wipe a half-typed PIN.
+  // A page that reloads by itself would clear a half-typed PIN.
   const refresh = waiting.length === 0 ? { refreshS: 4 } : {}
   return render(call, { title: spacedNumber(msisdn), body, ...refresh })
 }
 
-/** A person answers a prompt. */
+/** Takes a person's answer to a prompt. */
 export async function answerPrompt(context: SimulatorContext, call: SimulatorCall): Promise<Reply> {
   const language = languageOf(call)
   const msisdn = param(call, 'msisdn')

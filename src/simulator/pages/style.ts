@@ -1,4 +1,4 @@
-/** The look of every page: legible at 320 pixels, high contrast, light and dark. */
+/** The style of every page: legible at 320 pixels, high contrast, light and dark. */
 export const style = `
 :root {
   --ink: #14213d; --soft: #4a5568; --line: #d5dbe6; --paper: #fff; --ground: #eef2f8;

@@ -56,7 +56,7 @@ interface Words {
   readonly reasons: Readonly<Record<Reason, string>>
 }
 
-/** Every word that people read on the simulator's pages. */
+/** All words on the simulator's pages. */
 export const words: Readonly<Record<PhoneLanguage, Words>> = {
   fr: {
     language: 'Français',
