@@ -25,7 +25,7 @@ async function run(): Promise<void> {
   if (!flags || (flags.tied && !(await mustAlert()))) return
   const simulator = await start(flags.options, flags.anyPort)
   const stop = () => {
-    // Nothing waits for a goodbye: the journal holds every promise.
+    // No end is needed for running requests: the journal holds every commitment.
     void simulator.close().finally(() => process.exit(0))
   }
   // A signal may reach the whole process group. A tied simulator ends with its owner, which still has work to

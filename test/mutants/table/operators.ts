@@ -135,8 +135,8 @@ export const operatorsMutants: readonly Mutant[] = [
     file: 'record_requests()',
     find:
       'WHEN r.next_check_at <= service_now() + (clock_timestamp() - now()) THEN r.next_check_at\n' +
-      '          -- Over',
-    replace: '-- Over',
+      '          -- The request has ended here',
+    replace: '-- The request has ended here',
     test: 'requests/check-callback.test.ts',
     finds: 'a callback that overtakes a note that waits is not forgotten',
   },
