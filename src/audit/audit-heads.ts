@@ -60,15 +60,15 @@ async function findLost(pool: Pool, heads: readonly (readonly [number, Head])[])
   const lost: (readonly [number, Head])[] = []
   for (let begin = 0; begin < heads.length; begin += pageMax) {
     const page = heads.slice(begin, begin + pageMax)
-    const { rows } = await pool.query<{ ordinal: number }>(
-      `SELECT (k.ordinal - 1)::int AS ordinal
+    const { rows } = await pool.query<{ index: number }>(
+      `SELECT (k.ordinal - 1)::int AS index
        FROM unnest($1::int[], $2::bigint[], $3::bytea[])
          WITH ORDINALITY AS k (merchant_id, position, hash, ordinal)
        LEFT JOIN audit_link s ON s.merchant_id = k.merchant_id AND s.position = k.position
        WHERE s.hash IS DISTINCT FROM k.hash ORDER BY k.ordinal`,
       [page.map(([id]) => id), page.map(([, { position }]) => position), page.map(([, { hash }]) => hash)],
     )
-    lost.push(...rows.map(({ ordinal }) => page[ordinal]).filter((each) => each !== undefined))
+    lost.push(...rows.map(({ index }) => page[index]).filter((each) => each !== undefined))
   }
   return lost
 }

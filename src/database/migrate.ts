@@ -120,8 +120,9 @@ async function refuseEarlier(client: pg.Client, migrations: readonly Migration[]
     )
   if (!isOurs) await client.query(`set role ${ownerRole}`)
   const { rowCount } = await client.query(
-    'select from _prisma_migrations having count(*) > 0 and bool_and(migration_name <> $1)',
-    [migrations[0]?.name],
+    `select from _prisma_migrations
+     having count(*) > 0 and bool_and(migration_name <> $1 or checksum <> $2)`,
+    [migrations[0]?.name, migrations[0]?.checksum],
   )
   await client.query('set role none')
   if (!rowCount) return

@@ -64,7 +64,7 @@ export function openLeases(pool: pg.Pool, log: Log): Leases {
       const { lost, end, ask } = await currentSession()
       const { rows } = await ask({
         name: 'take_lease',
-        text: 'SELECT pg_try_advisory_lock($1, $2) AS currentSession',
+        text: 'SELECT pg_try_advisory_lock($1, $2) AS taken',
         values: [locks.webhookCalls, key],
       })
       if (!rows[0]?.taken) return undefined
@@ -75,7 +75,7 @@ export function openLeases(pool: pg.Pool, log: Log): Leases {
         const values = [locks.webhookCalls, key]
         await ask({
           name: 'end_lease',
-          text: 'SELECT pg_advisory_unlock($1, $2) AS currentSession',
+          text: 'SELECT pg_advisory_unlock($1, $2) AS taken',
           values,
         }).catch(end)
       }

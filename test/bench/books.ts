@@ -26,7 +26,7 @@ export async function fillBooks(
   } finally {
     client.release(true)
   }
-  await owner.query('ANALYZE transaction, payout, operator_request, movement, event')
+  await owner.query('ANALYZE transaction, payout, operator_request, ledger_entry, event')
 }
 
 interface FillOptions {
@@ -131,7 +131,7 @@ async function dropIndexes(client: pg.PoolClient): Promise<string[]> {
   const { rows: found } = await client.query<{ name: string; made: string }>(`
     SELECT c.relname AS name, pg_get_indexdef(i.indexrelid) AS made
     FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-    WHERE i.indrelid = ANY ('{transaction,payout,operator_request,movement,event}'::regclass[])
+    WHERE i.indrelid = ANY ('{transaction,payout,operator_request,ledger_entry,event}'::regclass[])
       AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid)`)
   for (const { name } of found) await client.query(`DROP INDEX "${name}"`)
   return found.map(({ made }) => made)

@@ -101,7 +101,7 @@ describe('the other ways in have the same limits', () => {
 describe('while attackers attack', () => {
   /** Clients that send these attacks, or honest requests instead, until `stop`. */
   async function load(kind: 'attackers' | 'neighbours') {
-    const child = start('crowd.ts', JSON.stringify({ url: url(), kind, token, clients: 10, pauseMs: 25 }))
+    const child = start('load.ts', JSON.stringify({ url: url(), kind, token, clients: 10, pauseMs: 25 }))
     await once(child.stdout, 'data')
     return {
       async stop(): Promise<{ sent: number; failed: number }> {

@@ -143,7 +143,7 @@ export function createFixture(mode: 'sandbox' | 'production'): GraphqlFixture {
     if (actor && actor.expiresAt.getTime() > Date.now()) return Promise.resolve(actor)
     return Promise.reject(new DomainError('UNAUTHENTICATED'))
   }
-  const lastUses = { note: () => {} }
+  const lastUses = { record: () => {} }
   const blocked = lastUses
   const access = { tokens: { verifyToken }, credentials, lastUses, blocked, isTrustedProxy: () => false }
   const services = {

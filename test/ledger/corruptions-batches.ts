@@ -166,7 +166,7 @@ export const corruptionsOfBatches: readonly Corruption[] = [
   [
     'money set aside for a batch that is not there',
     'batches_end_once',
-    ({ open }) => [moved(`batch:${open}`, 'reserve', `cause = 'batch:1999999999'`)],
+    ({ open }) => [moved(`batch:${open}`, 'reserve', `origin = 'batch:1999999999'`)],
   ],
   [
     'a batch that pays by itself',
@@ -211,7 +211,7 @@ export const corruptionsOfBatches: readonly Corruption[] = [
   [
     'a recipient who is not there and was paid',
     'batches_end_once',
-    ({ paid }) => [moved(`recipient:${paid}`, 'post', `cause = 'recipient:1999999999'`)],
+    ({ paid }) => [moved(`recipient:${paid}`, 'post', `origin = 'recipient:1999999999'`)],
   ],
   [
     'a rest that was not given back',
@@ -259,12 +259,12 @@ export const corruptionsOfBatches: readonly Corruption[] = [
   [
     'a movement of no batch',
     'entries_have_one_origin',
-    ({ open }) => [moved(`batch:${open}`, 'reserve', `cause = 'batch:somebody'`)],
+    ({ open }) => [moved(`batch:${open}`, 'reserve', `origin = 'batch:somebody'`)],
   ],
   [
     'a movement of nobody',
     'entries_have_one_origin',
-    ({ paid }) => [moved(`recipient:${paid}`, 'post', `cause = 'recipient:somebody'`)],
+    ({ paid }) => [moved(`recipient:${paid}`, 'post', `origin = 'recipient:somebody'`)],
   ],
   [
     'a draft that was made in silence',

@@ -158,7 +158,7 @@ export const corruptionsOut: readonly Corruption[] = [
   [
     'money of a payout that is not there',
     'entries_have_one_origin',
-    ({ payouts }) => [moved(`payout:${payouts.pending}`, 'reserve', `cause = 'payout:somebody'`)],
+    ({ payouts }) => [moved(`payout:${payouts.pending}`, 'reserve', `origin = 'payout:somebody'`)],
   ],
   [
     'a refund of more than was paid',
