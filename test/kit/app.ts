@@ -25,8 +25,8 @@ export interface RestAnswer {
 
 /**
  * The whole service on a port of its own: real PostgreSQL, real HTTP to a real simulator. This is the lower
- * layer, and who starts it closes it. `fixture.ts` is the layer above: it belongs to one test file, proves the
- * ledger at its end, and speaks as a merchant, an operator and a bookkeeper do.
+ * layer, and who starts it closes it. `fixture.ts` is the layer above: it belongs to one test file, proves
+ * the ledger at its end, and speaks as a merchant, an operator and a bookkeeper do.
  */
 export interface TestApp {
   app: App

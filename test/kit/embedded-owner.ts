@@ -1,7 +1,7 @@
 import { startEmbedded } from '../../src/database/embedded.ts'
 
-// A service as far as its database goes, for embedded-fixture.ts: starts it, says where it is, and waits to be
-// ended.
+// A service as far as its database goes, for embedded-fixture.ts: starts it, says where it is, and waits to
+// be ended.
 const [dataDir = ''] = process.argv.slice(2)
 const server = await startEmbedded({
   dataDir,
