@@ -48,10 +48,10 @@ type UpdateSettingsInput = z.input<typeof updateSettingsInput>
 /**
  * Changes the given settings of the account and leaves the others as they are. A new whitelist applies on
  * every node within a second, also to open sockets, and to payments at once, because the statements that
- * record payments check the address themselves. It writes a security alert. New approval settings apply to
- * payments made from then on; waiting payments keep their old terms. A change that loosens active approvals
- * waits as a `SettingsChange` for the approvals that the present settings require; other changes apply at
- * once.
+ * record payments check the address themselves. A changed whitelist writes a security alert. New approval
+ * settings apply to payments made from then on; waiting payments keep their old terms. A change that loosens
+ * active approvals waits as a `SettingsChange` for the approvals that the present settings require; other
+ * changes apply at once.
  * @param raw.notificationEmail an empty text removes it
  * @param raw.approvalThreshold whole XOF
  * @param raw.approvalsRequired 1 to 3 people

@@ -79,8 +79,8 @@ export async function withVerifiedMember<T>(
 }
 
 /**
- * Refuses a verified member whose account is inactive or whose client address is not allowed. The latter is
- * recorded as a blocked address in the merchant's log.
+ * Refuses a verified member whose account is inactive or whose client address is not allowed. A refused
+ * address is recorded in the merchant's log.
  * @throws DomainError ACCOUNT_INACTIVE, ADDRESS_NOT_ALLOWED
  */
 export function checkAdmitted(

@@ -5,7 +5,7 @@
 -- operator's own answer, and is then late. Some outcomes come from one send alone (its refusal, or that it
 -- gave up): such an outcome names its attempt in `attempts`, and ends nothing once there is another attempt
 -- or the operator has the request. If a call has several outcomes for one transaction, only the first is
--- applied. `moved` is false where the change was not allowed or had happened; `status` is then the present
+-- tried. `moved` is false where the change was not allowed or had happened; `status` is then the present
 -- status. The plan is made once and without nested loops, because the planner expects ten items: 580 us alone
 -- instead of 1,390, and 65 us each in statements of 64 instead of 80.
 CREATE OR REPLACE FUNCTION settle_many(
