@@ -1,5 +1,5 @@
--- Refuses a change of status that the lifecycle (the argument) does not have (`lifecycle_move`). The trigger
--- reads the table once per statement, without nested loops.
+-- Refuses a change of status that the lifecycle (the argument) does not have. The trigger reads
+-- `lifecycle_move` once per statement, without nested loops.
 CREATE OR REPLACE FUNCTION guard_status() RETURNS trigger LANGUAGE plpgsql SET enable_nestloop = off AS $$
 DECLARE
   moved record;

@@ -22,7 +22,9 @@ export const locks = {
   transactionCounts: 72_707_374,
   /** With the hash of the engine's id: a session of a job engine holds it while the engine is alive. */
   jobEngine: 72_707_375,
-  /** With the id of a webhook endpoint: the process that calls the endpoint's address holds it. */
+  /**
+   * With the id of a webhook endpoint, or 0 for the batch queue: held by the process that drains that queue.
+   */
   webhookCalls: 72_707_376,
   /** Held by the service whose simulator plays the operators of a data folder. */
   sandboxOperators: 72_707_377,

@@ -18,7 +18,7 @@ export interface Stream {
 
 export function createStream(readPage: (after: bigint) => Promise<LogEvent[]>): Stream {
   let ring: LogEvent[] = []
-  /** The last position known here; null until the first look. */
+  /** The last known position; null until the first read. */
   let tail: bigint | null = null
   let version = 0
   let reading: Promise<void> | null = null

@@ -99,5 +99,5 @@ export function reportOtherOutcome(
 ): void {
   if (isOwed && said.status === 'success') {
     log.error({ about, stands, said }, 'alarm: an operator paid what had failed')
-  } else log.warn({ about, stands, said }, 'an outcome contradicts what stands')
+  } else log.warn({ about, stands, said }, 'an outcome contradicts the recorded status')
 }

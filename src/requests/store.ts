@@ -233,7 +233,7 @@ async function keep(pool: Pool, kept: readonly Kept[]): Promise<void[]> {
  */
 const keepMany = shareStatement(keep, undefined, exchangesPaceMs)
 
-/** PostgreSQL stores no zero characters and no halves of characters. */
+/** Removes characters that PostgreSQL cannot store: zero characters and halves of surrogate pairs. */
 function storable(text: string): string {
   return text.replaceAll('\0', '').toWellFormed()
 }
