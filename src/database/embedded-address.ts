@@ -1,10 +1,8 @@
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
-import { chmodSync, chownSync, lstatSync, mkdirSync, readFileSync } from 'node:fs'
-import { readlinkSync, realpathSync, rmSync, statSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
+import { lstatSync, readFileSync, readlinkSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { type Cluster, runSync } from './embedded-cluster.ts'
 
 /** The address of a Unix socket holds 103 bytes everywhere; `/.s.PGSQL.65535` takes 15 of them. */
 const socketDirBytesMax = 85
@@ -19,20 +17,33 @@ export interface Postmaster {
 }
 
 /**
- * The settings that say where a new server listens: on a socket in the cluster's folder, which only its owner
- * may enter; on Windows on a free port of the loopback.
+ * The settings that say where a server listens: on a socket in the cluster's folder, which only its owner may
+ * enter; on Windows on a port of the loopback. A folder has the same address at each start, so that the
+ * connections of a process that joined find the server again.
  * @param tcpPort also listen there on 127.0.0.1
  */
-export async function chooseAddress(dir: string, tcpPort: number | undefined) {
+export function chooseAddress(cluster: Cluster, tcpPort: number | undefined) {
+  const hash = createHash('sha256').update(cluster.dir).digest()
   if (process.platform === 'win32')
-    return { listen_addresses: '127.0.0.1', port: tcpPort ?? (await freePort()) }
-  const socketDir = Buffer.byteLength(dir) <= socketDirBytesMax ? dir : shortDir(dir)
+    return { listen_addresses: '127.0.0.1', port: tcpPort ?? 20_000 + (hash.readUInt16BE() % 10_000) }
+  const isShort = Buffer.byteLength(cluster.dir) <= socketDirBytesMax
+  const socketDir = isShort ? cluster.dir : makeShortDir(cluster, hash.toString('hex', 0, 8))
   return {
     listen_addresses: tcpPort === undefined ? '' : '127.0.0.1',
     port: tcpPort ?? 5432,
     // PostgreSQL splits this list at commas outside of double quotes.
     unix_socket_directories: `"${socketDir.replaceAll('"', '""')}"`,
   }
+}
+
+/** A folder with a short name for a cluster whose own path is too long for the address of a socket. */
+function makeShortDir(cluster: Cluster, name: string): string {
+  const path = join(tmpdir(), `merchant-payments-${name}`)
+  runSync(cluster, 'mkdir', ['-p', '-m', '700', path])
+  const found = lstatSync(path)
+  if (!found.isDirectory() || found.uid !== statSync(cluster.dir).uid || (found.mode & 0o077) !== 0)
+    throw new Error(`${path} belongs to another account, or is open to others: remove it.`)
+  return path
 }
 
 /** The server that serves this data folder now. */
@@ -55,16 +66,12 @@ export function isServing(data: string, pid: number): boolean {
  */
 export function removeStaleLock(data: string): void {
   const pid = Number(readLock(data)[0])
-  if (isAlive(pid) && isElsewhere(data, pid)) rmSync(lockPath(data), { force: true })
-}
-
-function lockPath(data: string): string {
-  return join(data, 'postmaster.pid')
+  if (isAlive(pid) && isElsewhere(data, pid)) rmSync(join(data, 'postmaster.pid'), { force: true })
 }
 
 function readLock(data: string): string[] {
   try {
-    return readFileSync(lockPath(data), 'utf8').split('\n')
+    return readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')
   } catch {
     return []
   }
@@ -85,27 +92,4 @@ function isElsewhere(data: string, pid: number): boolean {
   } catch {
     return false
   }
-}
-
-/** A folder with a short name for a cluster whose own path is too long for the address of a socket. */
-function shortDir(dir: string): string {
-  const hash = createHash('sha256').update(dir).digest('hex').slice(0, 16)
-  const path = join(tmpdir(), `merchant-payments-${hash}`)
-  const { uid, gid } = statSync(dir)
-  const isNew = mkdirSync(path, { recursive: true, mode: 0o700 }) !== undefined
-  if (isNew && process.getuid?.() === 0) chownSync(path, uid, gid)
-  const found = lstatSync(path)
-  if (!found.isDirectory() || found.uid !== uid)
-    throw new Error(`${path} belongs to someone else: remove it.`)
-  chmodSync(path, 0o700)
-  return path
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }

@@ -1,7 +1,7 @@
 import { execFile, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
-import { renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync } from 'node:fs'
+import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
@@ -26,15 +26,15 @@ export interface Cluster {
   password: string
   /** The folder of PostgreSQL's programs. */
   bin: string
-  /** How to run a command as the account of the cluster. */
-  as: (command: string, args: string[]) => ClusterCommand
+  as: RunAs
 }
 
-interface ClusterCommand {
-  command: string
-  args: string[]
-  options: Partial<Account>
-}
+/** What `spawn` takes in order to run a command as the account of the cluster. */
+type RunAs = <O extends object>(
+  command: string,
+  args: string[],
+  options: O,
+) => [command: string, args: string[], options: O & Partial<Account>]
 
 interface Account {
   uid: number
@@ -43,17 +43,22 @@ interface Account {
 
 /**
  * Opens the cluster below `dir`, and makes it when there is none. A cluster that a killed process left half
- * made is never taken for a whole one: `initdb` works in a folder of its own, which is renamed at its end.
+ * made is never taken for a whole one: `initdb` works in a folder of its own, and its result is renamed.
  * @param durable whether the new cluster must have reached the disk before this returns
  * @throws Error in one sentence when this machine or account cannot run PostgreSQL
  */
 export async function openCluster(dir: string, durable: boolean): Promise<Cluster> {
   const bin = findBinaries()
   mkdirSync(dir, { recursive: true })
-  const as = process.getuid?.() === 0 ? asAccount(dir, bin) : asOurselves(dir)
-  const cluster = { dir, data: join(dir, 'cluster'), password: '', bin, as }
+  const cluster = { dir, data: join(dir, 'cluster'), password: '', bin, as: chooseAccount(dir, bin) }
   if (!existsSync(cluster.data)) await makeCluster(cluster, durable)
   return { ...cluster, password: readFileSync(join(cluster.data, 'password'), 'utf8') }
+}
+
+/** Runs a short command as the account of the cluster. */
+export function runSync({ as }: Pick<Cluster, 'as'>, command: string, args: string[]): void {
+  const { status, stderr, error } = spawnSync(...as(command, args, { encoding: 'utf8' as const }))
+  if (status !== 0) throw new Error(`${command} failed: ${stderr || error}`)
 }
 
 /** The account that must own a cluster below `dir`; null where it is the one of this process. */
@@ -83,32 +88,29 @@ function findBinaries(): string {
   return join(native, 'bin')
 }
 
-function asOurselves(dir: string): Cluster['as'] {
-  const uid = process.getuid?.()
-  if (uid !== undefined && statSync(dir).uid !== uid)
-    throw new Error(
-      `${dir} belongs to another account: run as that account, or set DATA_DIR or DATABASE_URL.`,
-    )
-  chmodSync(dir, 0o700)
-  return (command, args) => ({ command, args, options: {} })
-}
-
 /**
  * PostgreSQL refuses to run as root: take the account that owns the data, else `postgres`, else `nobody`.
  * Where a folder on the way is closed to that account (a clone in root's home), it keeps root's right to pass
  * through folders.
  */
-function asAccount(dir: string, bin: string): Cluster['as'] {
+function chooseAccount(dir: string, bin: string): RunAs {
+  const self = process.getuid?.()
   const account = clusterOwner(dir)
-  if (!account) throw new Error('PostgreSQL does not run as root: use another account, or set DATABASE_URL.')
-  chownSync(dir, account.uid, account.gid)
+  if (self === 0 && !account)
+    throw new Error('PostgreSQL does not run as root: use another account, or set DATABASE_URL.')
+  if (account) chownSync(dir, account.uid, account.gid)
+  else if (self !== undefined && statSync(dir).uid !== self)
+    throw new Error(
+      `${dir} belongs to another account: run as that account, or set DATA_DIR or DATABASE_URL.`,
+    )
   chmodSync(dir, 0o700)
+  if (!account) return (command, args, options) => [command, args, options]
 
-  const plain: Cluster['as'] = (command, args) => ({ command, args, options: account })
+  const plain: RunAs = (command, args, options) => [command, args, { ...options, ...account }]
   // Containers tend to have the second right only.
   for (const as of [plain, passing(account, 'dac_read_search'), passing(account, 'dac_override')]) {
-    const trial = as('sh', ['-c', 'test -w "$1" && "$2" --version', 'sh', dir, join(bin, 'postgres')])
-    if (spawnSync(trial.command, trial.args, trial.options).status === 0) return as
+    const trial = ['-c', 'test -w "$1" && "$2" --version', 'sh', dir, join(bin, 'postgres')]
+    if (spawnSync(...as('sh', trial, {})).status === 0) return as
   }
   const closed = [...new Set([dir, bin].flatMap(foldersTo))].filter((folder) => !mayEnter(account, folder))
   const name = accounts().find(([, , uid]) => uid === String(account.uid))?.[0] ?? `with uid ${account.uid}`
@@ -120,12 +122,12 @@ function asAccount(dir: string, bin: string): Cluster['as'] {
 }
 
 /** Runs as the account, with one right of root's on top. */
-function passing({ uid, gid }: Account, right: string): Cluster['as'] {
+function passing({ uid, gid }: Account, right: string): RunAs {
   const flags = [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups']
   for (const set of ['--inh-caps', '--ambient-caps']) flags.push(`${set}=-all,+${right}`)
   // Without this `access`, by which PostgreSQL looks for its own programs, would leave the right out.
   flags.push('--securebits=+no_setuid_fixup')
-  return (command, args) => ({ command: 'setpriv', args: [...flags, command, ...args], options: {} })
+  return (command, args, options) => ['setpriv', [...flags, command, ...args], options]
 }
 
 /** The folders on the way to a path, the outermost first. */
@@ -151,15 +153,16 @@ function accounts(): string[][] {
   return lines.map((line) => line.split(':'))
 }
 
-async function makeCluster({ dir, data, bin, as }: Cluster, durable: boolean): Promise<void> {
+async function makeCluster({ dir, data, as, bin }: Cluster, durable: boolean): Promise<void> {
   removeAbandoned(dir)
-  const fresh = join(dir, `cluster.new-${process.pid}-${randomBytes(4).toString('hex')}`)
-  const passwordFile = `${fresh}.password`
+  const fresh = mkdtempSync(join(dir, 'cluster.new-'))
+  const made = join(fresh, 'cluster')
+  const passwordFile = join(fresh, 'password')
   writeFileSync(passwordFile, randomBytes(24).toString('base64url'), { mode: 0o600 })
   const { uid, gid } = statSync(dir)
-  if (process.getuid?.() === 0) chownSync(passwordFile, uid, gid)
-  const { command, args, options } = as(join(bin, 'initdb'), [
-    `--pgdata=${fresh}`,
+  if (process.getuid?.() === 0) for (const path of [fresh, passwordFile]) chownSync(path, uid, gid)
+  const args = [
+    `--pgdata=${made}`,
     `--username=${embeddedUser}`,
     `--pwfile=${passwordFile}`,
     '--auth-local=trust',
@@ -171,24 +174,25 @@ async function makeCluster({ dir, data, bin, as }: Cluster, durable: boolean): P
     '--builtin-locale=C.UTF-8',
     '--no-instructions',
     ...(durable ? [] : ['--no-sync']),
-  ])
+  ]
   try {
-    await promisify(execFile)(command, args, { ...options, cwd: dir, env: cleanEnvironment })
-    renameSync(passwordFile, join(fresh, 'password'))
-    renameSync(fresh, data)
+    await promisify(execFile)(...as(join(bin, 'initdb'), args, { cwd: dir, env: cleanEnvironment }))
+    renameSync(passwordFile, join(made, 'password'))
+    renameSync(made, data)
   } catch (error) {
-    for (const path of [fresh, passwordFile]) rmSync(path, { recursive: true, force: true })
     // Another process that starts at the same moment may have been first; its cluster is as good.
     if (existsSync(data)) return
     const said = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : String(error)
     throw new Error(`${said} (no database could be made: set DATABASE_URL)`, { cause: error })
+  } finally {
+    rmSync(fresh, { recursive: true, force: true })
   }
 }
 
-/** Removes what a killed `initdb` left. One that is at work now is younger than a minute. */
+/** Removes what a killed `initdb` left. One that is at work now is younger than ten minutes. */
 function removeAbandoned(dir: string): void {
   for (const name of readdirSync(dir).filter((each) => each.startsWith('cluster.new-'))) {
     const changed = statSync(join(dir, name), { throwIfNoEntry: false })?.mtimeMs ?? Date.now()
-    if (changed < Date.now() - 60_000) rmSync(join(dir, name), { recursive: true, force: true })
+    if (changed < Date.now() - 600_000) rmSync(join(dir, name), { recursive: true, force: true })
   }
 }

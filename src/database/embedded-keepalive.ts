@@ -1,7 +1,7 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, constants, existsSync, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Cluster, cleanEnvironment } from './embedded-cluster.ts'
+import { type Cluster, cleanEnvironment, runSync } from './embedded-cluster.ts'
 
 // Each process that uses the server holds one named pipe open for writing. A shell beside the server owns it:
 // it reads from the pipe, and stops the server in order when the last writer ends, however that one ends. So
@@ -29,46 +29,43 @@ wait $server
 kill -KILL $watcher 2>&-`
 
 /** A session of its own: Ctrl-C in the terminal is for the service, and the database goes last. */
-const apart = { detached: true, windowsHide: true }
+const apart = { detached: true, windowsHide: true, env: cleanEnvironment }
 
 /** Holds the server that serves the cluster, now or later. */
 export function openHold(cluster: Cluster): Keepalive {
   if (process.platform === 'win32') return holdAsStarter(cluster)
   const path = join(cluster.dir, 'hold')
-  const open = (flags: number) => openSync(path, flags)
-  if (!existsSync(path)) {
-    const { command, args, options } = cluster.as('mkfifo', ['-m', '600', path])
-    const made = spawnSync(command, args, { ...options, encoding: 'utf8' })
-    if (!existsSync(path)) throw new Error(`mkfifo failed: ${made.stderr || made.error}`)
-  }
-  // A pipe opens for writing at once only where a reader is.
-  const reader = open(constants.O_RDONLY | constants.O_NONBLOCK)
-  const writer = open(constants.O_WRONLY | constants.O_NONBLOCK)
+  // Another process may make it at the same moment.
+  const makePipe = 'mkfifo -m 600 "$1" || test -p "$1"'
+  if (!existsSync(path)) runSync(cluster, 'sh', ['-c', makePipe, 'sh', path])
+  const openToRead = () => openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  // Fails where nobody reads.
+  const openToWrite = () => openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)
+  const reader = openToRead()
+  const writer = openToWrite()
   closeSync(reader)
   return {
     launch(serverArgs, logFile) {
-      const { command, args, options } = cluster.as(join(cluster.bin, 'postgres'), serverArgs)
-      const input = open(constants.O_RDONLY)
-      const stdio = [input, logFile, logFile]
-      const place = { ...options, ...apart, env: cleanEnvironment, cwd: cluster.dir, stdio }
-      const child = spawn('sh', ['-c', script, 'sh', command, ...args], place)
+      const input = openSync(path, 'r')
+      const options = { ...apart, cwd: cluster.dir, stdio: [input, logFile, logFile] }
+      const args = ['-c', script, 'sh', join(cluster.bin, 'postgres'), ...serverArgs]
+      const child = spawn(...cluster.as('sh', args, options))
       closeSync(input)
       return child
     },
     isWatched() {
       try {
-        closeSync(open(constants.O_WRONLY | constants.O_NONBLOCK))
+        closeSync(openToWrite())
         return true
       } catch {
         return false
       }
     },
     release() {
-      const last = open(constants.O_RDONLY | constants.O_NONBLOCK)
+      const last = openToRead()
       closeSync(writer)
       try {
-        readSync(last, Buffer.alloc(1))
-        return false
+        return readSync(last, Buffer.alloc(1)) > 0
       } catch {
         // Nothing to read yet: there is another writer.
         return true
@@ -81,18 +78,18 @@ export function openHold(cluster: Cluster): Keepalive {
 
 const windowsScript = `
 const { spawn, spawnSync } = require('node:child_process')
-const [data, pgCtl, postgres, ...args] = process.argv.slice(1)
-const server = spawn(postgres, args, { stdio: ['ignore', 1, 2], windowsHide: true })
+const [data, bin, ...args] = process.argv.slice(1)
+const server = spawn(bin + '/postgres', args, { stdio: ['ignore', 1, 2], windowsHide: true })
 server.once('exit', () => process.exit())
-process.stdin.once('end', () => spawnSync(pgCtl, ['stop', '-D', data, '-m', 'fast'])).resume()`
+process.stdin.once('end', () => spawnSync(bin + '/pg_ctl', ['stop', '-D', data, '-m', 'fast'])).resume()`
 
 /** Windows has neither pipes in folders nor a shell: the server ends with the process that started it. */
 function holdAsStarter({ bin, data, dir }: Cluster): Keepalive {
   let child: ChildProcess | undefined
   return {
     launch(serverArgs, logFile) {
-      const args = ['-e', windowsScript, data, join(bin, 'pg_ctl'), join(bin, 'postgres'), ...serverArgs]
-      child = spawn(process.execPath, args, { ...apart, cwd: dir, stdio: ['pipe', logFile, logFile] })
+      const options = { ...apart, cwd: dir, stdio: ['pipe' as const, logFile, logFile] }
+      child = spawn(process.execPath, ['-e', windowsScript, data, bin, ...serverArgs], options)
       return child
     },
     isWatched: () => true,

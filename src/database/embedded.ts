@@ -2,13 +2,8 @@ import { closeSync, openSync, readFileSync, renameSync, statSync } from 'node:fs
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import {
-  chooseAddress,
-  isServing,
-  type Postmaster,
-  readPostmaster,
-  removeStaleLock,
-} from './embedded-address.ts'
+import { chooseAddress, isServing, readPostmaster } from './embedded-address.ts'
+import { type Postmaster, removeStaleLock } from './embedded-address.ts'
 import { type Cluster, embeddedUser, openCluster } from './embedded-cluster.ts'
 import { type Keepalive, openHold } from './embedded-keepalive.ts'
 
@@ -27,38 +22,21 @@ const gonePollMs = 100
 const logBytesMax = 1_048_576
 
 /** Where to start, and how. */
-export interface EmbeddedOptions {
+interface EmbeddedOptions {
   /** A folder for this server alone; made when missing. */
   dataDir: string
   /** `false` only in tests: a crash of the machine may then lose data. */
   durable: boolean
-  /**
-   * Also listens on this port of 127.0.0.1, for graphical tools; the password is in
-   * `dataDir/cluster/password`.
-   */
+  /** Also listens on this port of 127.0.0.1; the password is in `dataDir/cluster/password`. */
   tcpPort?: number | undefined
   /** Called with one line for each thing that happens to the server. */
   log?: ((event: string) => void) | undefined
 }
 
-/** What `pg` needs in order to connect. */
-export interface EmbeddedConnection {
-  host: string
-  port: number
-  user: string
-  password: string
-  database: string
-  ssl: false
-}
-
 /** A PostgreSQL server that runs at least until `stop`. */
 export interface EmbeddedServer {
-  /** The folder of its Unix socket; `127.0.0.1` on Windows. */
-  readonly socketDir: string
-  readonly port: number
-  readonly user: string
-  /** @param database `payments` when left out */
-  connection(database?: string): EmbeddedConnection
+  /** What `pg` needs in order to connect. @param database `payments` when left out */
+  connection(database?: string): ReturnType<typeof connectionTo>
   /** Gives the server up. It stops now, in order, unless another process uses it too. */
   stop(): Promise<void>
 }
@@ -72,7 +50,7 @@ export interface EmbeddedServer {
 export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedServer> {
   const { dataDir, durable, tcpPort, log = () => {} } = options
   const cluster = await openCluster(resolve(dataDir), durable)
-  const serverArgs = listSettings(cluster, durable, await chooseAddress(cluster.dir, tcpPort))
+  const serverArgs = listSettings(cluster, durable, tcpPort)
   const location: Location = { cluster, serverArgs, keepalive: openHold(cluster), log }
   let server = await reach(location).catch((error: unknown) => {
     location.keepalive.release()
@@ -90,15 +68,15 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedS
     }
   }
   watch().catch((error: unknown) => log(`PostgreSQL could not be started again: ${String(error)}`))
-
-  const connection = (database = mainDatabase) => connectionTo(cluster, server, database)
-  const stop = async () => {
-    if (stopping) return
-    stopping = true
-    await restart.catch(() => {})
-    await release(location, server.pid)
+  return {
+    connection: (database = mainDatabase) => connectionTo(cluster, server, database),
+    async stop() {
+      if (stopping) return
+      stopping = true
+      await restart.catch(() => {})
+      await release(location, server.pid)
+    },
   }
-  return { socketDir: server.host, port: server.port, user: embeddedUser, connection, stop }
 }
 
 interface Location {
@@ -109,56 +87,56 @@ interface Location {
   log: (event: string) => void
 }
 
-/** Joins the server of another process, waits for one that is going down, or starts one. */
+/** Joins the server of another process, or starts one. */
 async function reach(location: Location): Promise<Postmaster> {
   const { cluster, keepalive, log } = location
   const begun = performance.now()
-  let launched: Launched | undefined
-  let isWaiting = false
-  for (let failures = 0; ; await sleep(pollMs)) {
-    const waitedMs = Math.round(performance.now() - begun)
-    const server = readPostmaster(cluster.data)
-    const isOurs = launched?.isRunning() ?? false
-    if (waitedMs > startTimeoutMs)
-      throw new Error(`The PostgreSQL in ${cluster.dir} (pid ${server?.pid}) neither answers nor ends.`)
+  for (let attempt = 1; ; attempt++) {
     try {
-      // The last hold may have ended just before ours began: such a server answers, but stops.
-      if (
-        server?.ready &&
-        keepalive.isWatched() &&
-        (await answers(cluster, server)) &&
-        keepalive.isWatched()
-      ) {
-        log(`PostgreSQL ${isOurs ? `started in ${waitedMs} ms` : 'joined'} (pid ${server.pid})`)
-        return server
+      const found = readPostmaster(cluster.data)
+      if (found && !(found.ready && keepalive.isWatched()))
+        log(`PostgreSQL (pid ${found.pid}) is starting or stopping, waiting for that`)
+      const joined = found && (await awaitServer(location, begun, () => false))
+      if (joined) {
+        log(`PostgreSQL joined (pid ${joined.pid})`)
+        return joined
       }
-      if (server && !isOurs) {
-        if (!isWaiting) log(`PostgreSQL (pid ${server.pid}) is starting or stopping, waiting for that`)
-        isWaiting = true
-        if (server.ready && waitedMs > orphanAfterMs && !keepalive.isWatched())
-          process.kill(server.pid, 'SIGINT')
-      }
-      if (!server && launched && !isOurs) {
-        const words = launched.words()
-        launched = undefined
-        throw new Error(`PostgreSQL did not start: ${words}`)
-      }
-      if (!server) launched ??= launch(location)
+      const { isRunning, words } = launch(location)
+      const started = await awaitServer(location, begun, isRunning)
+      if (!started) throw new Error(`PostgreSQL did not start: ${words()}`)
+      log(`PostgreSQL started in ${Math.round(performance.now() - begun)} ms (pid ${started.pid})`)
+      return started
     } catch (error) {
-      // After a crash the last processes of the old server may take a moment to end.
-      if (++failures === attemptsMax) throw error
+      // Another process may have been first; or the last processes of a server that crashed take a moment.
+      if (attempt === attemptsMax) throw error
       await sleep(attemptPauseMs)
     }
   }
 }
 
-interface Launched {
-  isRunning(): boolean
-  /** What it has logged. */
-  words(): string
+/** @returns a server that answers and goes on running; undefined when none runs, and none is being started */
+async function awaitServer(
+  { cluster, keepalive }: Location,
+  begun: number,
+  isStarting: () => boolean,
+): Promise<Postmaster | undefined> {
+  for (; ; await sleep(pollMs)) {
+    const server = readPostmaster(cluster.data)
+    if (!server && !isStarting()) return undefined
+    const waitedMs = performance.now() - begun
+    if (waitedMs > startTimeoutMs)
+      throw new Error(`The PostgreSQL in ${cluster.dir} (pid ${server?.pid}) neither answers nor ends.`)
+    if (!server?.ready) continue
+    if (keepalive.isWatched()) {
+      await assertAnswers(cluster, server)
+      // The last hold may have ended just before ours began: such a server answers, but stops.
+      if (keepalive.isWatched()) return server
+    } else if (waitedMs > orphanAfterMs) process.kill(server.pid, 'SIGINT')
+  }
 }
 
-function launch({ cluster, serverArgs, keepalive }: Location): Launched {
+/** Starts PostgreSQL, and keeps what it logs. */
+function launch({ cluster, serverArgs, keepalive, log }: Location) {
   removeStaleLock(cluster.data)
   const path = join(cluster.dir, 'postgres.log')
   const sizeOf = () => statSync(path, { throwIfNoEntry: false })?.size ?? 0
@@ -167,31 +145,25 @@ function launch({ cluster, serverArgs, keepalive }: Location): Launched {
   const logFile = openSync(path, 'a', 0o600)
   const child = keepalive.launch(serverArgs, logFile)
   closeSync(logFile)
-  let problem = ''
-  child.once('error', (error) => (problem = error.message)).unref()
+  child.once('error', (error) => log(`PostgreSQL could not be run: ${error.message}`)).unref()
   return {
     isRunning: () => child.pid !== undefined && child.exitCode === null && child.signalCode === null,
-    words: () => problem || readFileSync(path).subarray(start).toString().trim(),
+    /** What it has logged. */
+    words: () => readFileSync(path).subarray(start).toString().trim(),
   }
 }
 
-/** Connects once to the main database, and makes it when it is missing. */
-async function answers(cluster: Cluster, server: Postmaster): Promise<true> {
-  const run = async (database: string, sql: string) => {
-    const client = new pg.Client(connectionTo(cluster, server, database))
-    client.on('error', () => {})
-    try {
-      await client.connect()
-      await client.query(sql)
-    } finally {
-      await client.end().catch(() => {})
-    }
+/** Connects once, and makes the main database when it is missing. */
+async function assertAnswers(cluster: Cluster, server: Postmaster): Promise<void> {
+  const client = new pg.Client(connectionTo(cluster, server, 'postgres'))
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    const found = await client.query('select from pg_database where datname = $1', [mainDatabase])
+    if (found.rowCount === 0) await client.query(`create database ${mainDatabase}`)
+  } finally {
+    await client.end().catch(() => {})
   }
-  await run(mainDatabase, 'select 1').catch(async (error: unknown) => {
-    if (!(error instanceof pg.DatabaseError && error.code === '3D000')) throw error
-    await run('postgres', `create database ${mainDatabase}`)
-  })
-  return true
 }
 
 async function release({ cluster, keepalive, log }: Location, pid: number): Promise<void> {
@@ -204,18 +176,14 @@ async function release({ cluster, keepalive, log }: Location, pid: number): Prom
   log(`PostgreSQL stopped in ${Math.round(performance.now() - begun)} ms`)
 }
 
-function connectionTo(
-  { password }: Cluster,
-  { host, port }: Postmaster,
-  database: string,
-): EmbeddedConnection {
-  return { host, port, user: embeddedUser, password, database, ssl: false }
+function connectionTo({ password }: Cluster, { host, port }: Postmaster, database: string) {
+  return { host, port, user: embeddedUser, password, database, ssl: false as const }
 }
 
 /** Sized for a machine of two cores. What the log may grow by is lifecycle lines and refused connections. */
-function listSettings({ data }: Cluster, durable: boolean, address: object): string[] {
+function listSettings(cluster: Cluster, durable: boolean, tcpPort: number | undefined): string[] {
   const settings = {
-    ...address,
+    ...chooseAddress(cluster, tcpPort),
     max_connections: 300,
     shared_buffers: '128MB',
     work_mem: '8MB',
@@ -229,5 +197,6 @@ function listSettings({ data }: Cluster, durable: boolean, address: object): str
     log_checkpoints: 'off',
     ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
   }
-  return ['-D', data, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])]
+  const args = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  return ['-D', cluster.data, ...args]
 }

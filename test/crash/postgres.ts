@@ -40,9 +40,10 @@ export async function startPostgres(dataDir: string, log: (line: string) => void
     }
   }
 
+  const { host, port, user } = server.connection()
   return {
-    socket: join(server.socketDir, `.s.PGSQL.${server.port}`),
-    user: server.user,
+    socket: join(host, `.s.PGSQL.${port}`),
+    user,
     kill() {
       killed = masterOf()
       // Halted first, so that it makes no child between the look and the kill.
