@@ -252,7 +252,8 @@ function judge(field: RootField | null, hit: Hit): FuzzVerdict {
   for (const code of codes) expect(code).not.toMatch(/^INTERNAL/)
   const [value] = Object.values(data ?? {})
   // Not every mistake is one of the document's: a stream is refused for what the client accepts.
-  if (codes.includes('BAD_REQUEST')) return { accepted: errors.some(({ message }) => /accept/.test(message)) }
+  if (codes.includes('BAD_REQUEST'))
+    return { accepted: errors.some(({ message }) => /accept/i.test(message)) }
   if (value === null || value === undefined) return { accepted: false }
   const { __typename: type = '' } = value as { __typename?: string }
   const refused = type.endsWith('Error')
@@ -265,7 +266,7 @@ function judge(field: RootField | null, hit: Hit): FuzzVerdict {
 /** What was given is well formed, and proves nothing. */
 function isUnproven(value: object): boolean {
   const { problems = [] } = value as { problems?: { message: string }[] }
-  return problems.some(({ message }) => message.startsWith('is no '))
+  return problems.some(({ message }) => message.startsWith('is not a valid '))
 }
 
 /** What an answer says was written. */
