@@ -190,7 +190,7 @@ const poolOfAll = new RegExp(
     String.raw`\bdatabase\s*\.\s*pool\b`,
     String.raw`\bpool\b[^=\n]*=\s*(?:\w+\.)*database\b`,
     String.raw`\bdatabase:\s*\{[^}]*\bpool\b`,
-    String.raw`\b(?:transact|rehearse)\(\s*(?:\w+\.)*database\b`,
+    String.raw`\b(?:transact|dryRun)\(\s*(?:\w+\.)*database\b`,
   ].join('|'),
   'g',
 )

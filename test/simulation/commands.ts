@@ -273,14 +273,17 @@ async function outcomeOf(work: Promise<{ status: string } | { state: string }>):
   }
 }
 
-interface Standing {
+interface StandingPayments {
   payments: { who: number; reference: string; status: string; late: boolean; events: string[] }[]
   balances: bigint[]
 }
 
-async function read({ environment, merchants }: RealSystem): Promise<Standing> {
+async function read({ environment, merchants }: RealSystem): Promise<StandingPayments> {
   const ids = merchants.map(({ merchantId }) => merchantId)
-  const { rows } = await environment.db.owner.query<{ payments: Standing['payments']; balances: string[] }>({
+  const { rows } = await environment.db.owner.query<{
+    payments: StandingPayments['payments']
+    balances: string[]
+  }>({
     name: 'standing',
     text: `SELECT
       (SELECT coalesce(json_agg(json_build_object('who', array_position($1::int[], t.merchant_id) - 1,

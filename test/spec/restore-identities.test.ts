@@ -50,7 +50,7 @@ async function tokenOf(app: TestApp, { key, secret }: SignedInMerchant): Promise
 }
 
 /** What a merchant asks for: the same before and after the restore. */
-interface Wish {
+interface FaultOptions {
   path: string
   body: Record<string, unknown>
   headers?: Record<string, string>
@@ -60,7 +60,7 @@ interface Wish {
 let wishes = 0
 
 /** By reference, and where none is given by `Idempotency-Key`. */
-function wishesOf(provider: Provider): Wish[] {
+function wishesOf(provider: Provider): FaultOptions[] {
   wishes += 1
   const to = { payment_method: provider, amount: 1_000 }
   const key = (name: string) => ({ 'Idempotency-Key': `${name}-${provider}-${wishes}` })
@@ -86,7 +86,7 @@ function wishesOf(provider: Provider): Wish[] {
   ]
 }
 
-async function ask(app: TestApp, token: string, { path, body, headers = {} }: Wish) {
+async function ask(app: TestApp, token: string, { path, body, headers = {} }: FaultOptions) {
   const answer = await app.rest('POST', path, { token, body, headers })
   expect({ path, status: answer.status, said: answer.body.message }).toMatchObject({
     status: expect.toSatisfy((status: number) => [200, 201, 202].includes(status)),
