@@ -55,6 +55,6 @@ test('no exported type name is declared twice', () => {
 
 test('no identifier is a word that was replaced', () => {
   expect(sources.flatMap(replacedWords)).toEqual([])
-  const text = "const lane = openStage() // Lane\nexport type Wish = 'Ground'\n"
+  const text = "// Lane\nconst lane = openStage()\nexport type Wish = 'Ground'\n"
   expect(replacedWords({ path: 'src/a.ts', text })).toEqual(['src/a.ts: openStage', 'src/a.ts: Wish'])
 })
