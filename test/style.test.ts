@@ -1,6 +1,7 @@
 import { globSync, readdirSync } from 'node:fs'
 import { basename, dirname, relative } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { deadCitations } from './kit/documents.ts'
 import { importsOf, readSources, root, type Source, specifiersOf, withoutComments } from './kit/sources.ts'
 import { shortTimes } from './kit/short-times.ts'
 
@@ -179,6 +180,8 @@ const rules: Record<string, Rule> = {
 
   'requests are let in by the steps of enter.ts': ({ path, text }) =>
     /^src\/(?:graphql|http)\//.test(path) ? found(withoutComments(text), ownSteps) : [],
+
+  'what a comment cites is a page and a heading of src/docs': ({ text }) => deadCitations(text),
 }
 
 /** What only the steps call: signing in, counting a request, looking for room. */
@@ -322,6 +325,9 @@ describe('each rule can fail', () => {
     [19, 'src/http/graphql.ts', 'const actor = await authenticate(ctx.access, request)\n'],
     [19, 'src/http/downloads.ts', "ctx.admission.check('dashboard')\n"],
     [19, 'src/graphql/operation.ts', "await ctx.requestLimits.takeTurn(ctx, 'read', 'graphql')\n"],
+    [20, 'src/ledger/post.ts', ['/** Books (docs/design', '/none.md). */\n'].join('')],
+    [20, 'src/ledger/post.ts', ' * @see docs/design/rules.md\n// As docs/design/rules.md#no-such says.\n'],
+    [20, 'src/ledger/post.ts', ['/** Smallest amount (specif', 'ication: Limits). */\n'].join('')],
   ])('%i is broken by %s', (index, path, text) => {
     const rule = rules[ruleNames[index] ?? '']
     expect(rule?.({ path, text })).toHaveLength(1)

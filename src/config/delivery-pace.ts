@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** How often deliveries to merchants' servers are tried (decisions: Deliveries). */
+/** How often deliveries to merchants' servers are tried (see docs/design/events.md#deliveries). */
 export interface DeliveryPace {
   /** Seconds from each failed attempt to the next; after the last the delivery is given up. */
   retryScheduleS: readonly number[]

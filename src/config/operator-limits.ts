@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** How much is asked of an operator at once (design: operators, section 2.6). */
+/** How much is asked of an operator at once (see docs/design/operators.md#how-much-is-asked-at-once). */
 export interface OperatorLimits {
   /** Money calls that a customer waits for. */
   interactiveMax: number

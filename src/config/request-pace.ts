@@ -19,7 +19,7 @@ const count = z.coerce.number().int().min(1).max(1_000_000_000).optional()
 
 /** Where a setting says nothing: in a sandbox whole test suites come from one merchant and one address. */
 const usual: Readonly<Record<'production' | 'sandbox', RequestPace>> = {
-  // Design: reliability, sections 6 and 7.
+  // See docs/design/rules.md#limits.
   production: {
     writesPerSecond: 100,
     readsPerSecond: 200,

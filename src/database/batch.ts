@@ -33,10 +33,11 @@ export interface SharedStatement<Item, Result> {
 export interface Batches {
   /**
    * Joins the next run of a shared statement. An idle service runs it at once; a busy one collects items
-   * without a timer. Each caller gets its answer after the commit. (design: performance, sections 2 and 3)
-   * Where the data of one item breaks the statement, only that item fails: the others run again one by one. A
-   * statement that PostgreSQL rolled back because of a deadlock runs again. Items of an owner whose access is
-   * being changed wait in a separate statement, one per owner at a time.
+   * without a timer. Each caller gets its answer after the commit. (see
+   * docs/design/architecture.md#statements-that-are-shared) Where the data of one item breaks the statement,
+   * only that item fails: the others run again one by one. A statement that PostgreSQL rolled back because
+   * of a deadlock runs again. Items of an owner whose access is being changed wait in a separate statement,
+   * one per owner at a time.
    * @throws DomainError OVERLOADED where too many items wait already
    */
   run<Item, Result>(statement: SharedStatement<Item, Result>, item: Item): Promise<Result>

@@ -27,7 +27,8 @@ type Taken = Parameters<Parameters<pg.Pool['connect']>[0]>
 
 /**
  * A pool that binds each session to the merchant on whose behalf it is taken. A session that is bound to the
- * same merchant already costs nothing; another costs one small statement. (design: reliability, section 2)
+ * same merchant already costs nothing; another costs one small statement. (see
+ * docs/design/architecture.md#rows-of-one-merchant)
  */
 export class MerchantPool extends pg.Pool {
   readonly #bound = new WeakMap<pg.PoolClient, string>()

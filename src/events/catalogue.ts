@@ -45,7 +45,7 @@ interface EventKind {
 /**
  * Every kind of event of the log. Each event is written in the transaction of the change that it reports. The
  * log feeds the live subscriptions and the webhooks, and every reader counts by its positions.
- * @see decisions: Event data
+ * @see docs/design/events.md#event-data
  */
 export const events = {
   payment_pending: {

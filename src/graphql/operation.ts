@@ -23,7 +23,7 @@ import type { CheckedOperation } from './checked-operation.ts'
 import { openSubscription, type SubscriptionRegistry } from './subscription.ts'
 import { SharedWindow } from '../limits/window.ts'
 
-/** Tokens of a GraphQL document (design: graphql, section 8). */
+/** Tokens of a GraphQL document (see docs/design/architecture.md#limits-of-graphql). */
 const graphqlTokensMax = 2_000
 
 /** Parsed documents that are kept. */

@@ -19,7 +19,7 @@ import {
 } from 'graphql'
 import { limits } from '../shared/limits.ts'
 
-/** Depth of a GraphQL document (design: graphql, section 8). */
+/** Depth of a GraphQL document (see docs/design/architecture.md#limits-of-graphql). */
 const graphqlDepthMax = 12
 
 /** Fields at one place of the answer, equal ones too: validation compares each with each. */

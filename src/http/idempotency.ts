@@ -4,7 +4,10 @@ import { type Claim, claimKey } from '../idempotency/idempotency-keys.ts'
 import type { Context } from '../context.ts'
 import { DomainError } from '../shared/errors.ts'
 
-/** Length of an `Idempotency-Key` (decisions: Everywhere), and the pause while its first request runs. */
+/**
+ * Length of an `Idempotency-Key` (see docs/design/rules.md#idempotency), and the pause while its first
+ * request runs.
+ */
 const idempotencyKeyLengthMax = 255
 const idempotencyRetryS = 1
 
@@ -36,7 +39,7 @@ export interface IdempotentWrite {
  * An answer that shows a secret is replayed only to the credential that received it, with the same rights:
  * for any other the request is another one under a used key.
  * @throws DomainError INVALID_INPUT, IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_KEY_BUSY, and whatever `run` throws
- * @see decisions: Everywhere
+ * @see docs/design/rules.md#idempotency
  */
 export async function answerOnce(
   ctx: Context,

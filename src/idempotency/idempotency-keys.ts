@@ -42,7 +42,7 @@ const sweepKeys = sqlFunction('sweep_idempotency_keys', {
   gives: 'bigint',
 })
 
-/** How long an answer is kept under its idempotency key (decisions: Everywhere). */
+/** How long an answer is kept under its idempotency key (see docs/design/rules.md#idempotency). */
 const idempotencyKeptMs = 30 * 24 * 3_600_000
 
 /** What a merchant sent under an `Idempotency-Key`; a key belongs to one merchant and one operation. */

@@ -30,7 +30,7 @@ import { createTokens, type Tokens } from './tokens.ts'
 import { LruMap } from '../shared/lru-map.ts'
 import { sqlFunction } from '../database/sql-function.ts'
 
-/** `POST /auth` (specification: Limits). */
+/** `POST /auth` (see docs/design/rules.md#bounds). */
 export const authAttemptsMax = 20
 
 /** Everything that says who may come in. */
@@ -69,7 +69,7 @@ export async function openAccess(options: {
 /**
  * Who sends this request; `null` where it does not say so at all.
  * @throws DomainError UNAUTHENTICATED, then ACCOUNT_INACTIVE, then ADDRESS_NOT_ALLOWED
- * @see specification: Authentication
+ * @see docs/design/rules.md#sign-in-and-tokens
  */
 export async function authenticate(
   access: Pick<Access, 'tokens' | 'credentials' | 'lastUses' | 'blocked'>,
@@ -140,7 +140,7 @@ export interface ExchangeResult {
  * Counts the attempt first; every refusal carries the count as `detail.rateLimit`, for the answer's headers.
  * @throws DomainError RATE_LIMITED, CREDENTIALS_REJECTED, ACCOUNT_INACTIVE, ADDRESS_NOT_ALLOWED, FORBIDDEN,
  *   INVALID_INPUT, checked in this order
- * @see specification: POST /auth
+ * @see docs/design/rules.md#sign-in-and-tokens
  */
 export async function exchangeCredentials(
   access: Access,

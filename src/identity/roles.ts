@@ -23,8 +23,8 @@ const money: readonly Scope[] = [
 ]
 
 /**
- * What each role may do, the highest first (decisions: Endpoints). It is looked up whenever a person asks for
- * anything: no token carries more than the role has at that moment.
+ * What each role may do, the highest first (see docs/design/rules.md#people). It is looked up whenever a
+ * person asks for anything: no token carries more than the role has at that moment.
  */
 export const roles = {
   owner: { scopes, readsOnly: false, approves: true, manages: ['owner', 'admin', 'finance', 'viewer'] },

@@ -7,7 +7,7 @@ import { type Role, roles } from './roles.ts'
 import { rememberAddress } from '../limits/sign-in-waits.ts'
 import type { IssuedToken } from './tokens.ts'
 
-/** A session of a person ends after so long (design: reliability, section 7). */
+/** A session of a person ends after so long (see docs/design/rules.md#people). */
 const sessionHours = 12
 
 /** Whoever has proven to be a member. */

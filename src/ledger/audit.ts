@@ -8,10 +8,13 @@ import { locks } from '../database/locks.ts'
 /** The number of rows in a slice, at most. */
 export const auditRowsMax = 20_000
 
-/** The time limit for proving the new rows of the books (design: reliability, 1.4). */
+/** The time limit for proving the new rows of the books (see docs/design/ledger.md#proof). */
 const auditTimeoutMs = 30_000
 
-/** The pause between two proofs of all the books, once a day (R30), and the time limit of each slice. */
+/**
+ * The pause between two proofs of all the books, once a day (see docs/design/ledger.md#proof), and the time
+ * limit of each slice.
+ */
 const auditWholeEveryMs = 24 * 3_600_000
 const auditSliceTimeoutMs = 10_000
 

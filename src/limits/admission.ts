@@ -21,7 +21,7 @@ const shares: Readonly<Record<Priority, number>> = { money: 1, status: 0.6, read
 /**
  * Lets in as many requests at once as can be answered in time and turns the others away at once, the least
  * urgent first: four tenths of the room are for money alone. Nobody queues here.
- * @see design: reliability, section 9
+ * @see docs/design/architecture.md#overload-and-slow-clients
  */
 export interface Admission {
   /** @throws DomainError OVERLOADED where there is no room: nothing was begun */

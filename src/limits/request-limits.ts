@@ -16,7 +16,7 @@ export interface LimitedCaller {
 /**
  * The general limits of requests, over all nodes: of a token, of its merchant over all tokens, and of an
  * address without one.
- * @see design: reliability, section 7
+ * @see docs/design/rules.md#limits
  */
 export interface RequestLimits {
   /** Lets a request pass, and tells its caller how many more may come. @throws DomainError RATE_LIMITED */

@@ -131,7 +131,7 @@ export function createCheckoutInitiation(
     if (failure) return failure
     const done = await questions.query('reverse', handle, ctx)
     if (done.kind === 'settled') return { kind: 'settled', handle, evidence: done.evidence }
-    // The first answer is empty by design: it does not even prove that the operator sent it.
+    // The first answer is empty on purpose: it does not even prove that the operator sent it.
     return unknown(handle, 'unmapped')
   }
 

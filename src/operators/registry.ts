@@ -20,7 +20,8 @@ import type {
 const probeDeadlineMs = 2_000
 /**
  * Choice: an operator that reports good health while no money call succeeds is not called for six pauses; by
- * default that is one minute, in which it gets at most five calls. (design: operators, section 8)
+ * default that is one minute, in which it gets at most five calls. (see
+ * docs/design/operators.md#when-an-operator-is-down)
  */
 const doubtedPauses = 6
 /** Choice: a full bulkhead has a free slot after about the time of one call. */

@@ -12,7 +12,7 @@ interface Stage {
 
 /**
  * The polling schedules. An operator that sends callbacks is asked rarely; one that sends none is asked often
- * at first. (design: operators, section 2.5)
+ * at first. (see docs/design/requests.md#when-the-operator-is-asked)
  */
 const stages = {
   callback: [

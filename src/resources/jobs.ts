@@ -51,7 +51,9 @@ const idempotencySweepMs = 3_600_000
 /** How often new entries of audit logs are added to the chain (at most 5 s behind: design). */
 const auditChainEveryMs = 2_000
 
-/** How often the heads of audit logs are written outside the database (issue 16: at least hourly). */
+/**
+ * How often the heads of audit logs are written outside the database (see docs/design/rules.md#audit-log).
+ */
 const auditHeadsEveryMs = 3_600_000
 
 /** How often changes of the numbers of transactions are added to the stored counts. */

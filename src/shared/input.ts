@@ -5,7 +5,7 @@ import { currency } from './money.ts'
 import { parsePhone } from './phone.ts'
 import { providers } from './providers.ts'
 
-/** Length of a reference (decisions: Endpoints). */
+/** Length of a reference (see docs/design/rules.md#bounds). */
 const referenceLengthMax = 100
 
 /** Longest e-mail address that can be delivered to (RFC 5321). */

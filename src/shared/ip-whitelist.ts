@@ -42,7 +42,10 @@ export function clientAddress(
   return address
 }
 
-/** Whether the whitelist lets the address in; an empty one lets all in (specification: Authentication). */
+/**
+ * Whether the whitelist lets the address in; an empty one lets all in (see
+ * docs/design/rules.md#sign-in-and-tokens).
+ */
 export function isAddressAllowed(whitelist: readonly string[], address: string | null): boolean {
   return whitelist.length === 0 || addressMatcher(whitelist)(address)
 }

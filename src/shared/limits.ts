@@ -5,26 +5,26 @@ const hour = 60 * minute
 /**
  * The bounds that callers, merchants and operators meet in more than one file, and those that a test
  * shortens. A bound that one file uses stands in that file.
- * The unit is the last word of a name. Source in brackets: specification (Limits), decisions, or a choice
- * with its reason.
+ * The unit is the last word of a name. The source stands in brackets: a heading of `src/docs/design`, or a
+ * choice with its reason.
  */
 export const limits = {
-  /** Smallest collection (specification: Limits). */
+  /** Smallest collection (see docs/design/rules.md#bounds). */
   collectAmountMinXof: 100,
-  /** Smallest disbursement: deposits, payouts, bulk pay (specification: Limits). */
+  /** Smallest disbursement: deposits, payouts, bulk pay (see docs/design/rules.md#bounds). */
   disburseAmountMinXof: 1_000,
-  /** Largest amount of one `/pay` or `/deposit` (specification: Limits). */
+  /** Largest amount of one `/pay` or `/deposit` (see docs/design/rules.md#bounds). */
   amountMaxXof: 1_000_000,
 
   /** Largest payout. Choice: the million is of `/pay` and `/deposit`; who is paid out may be a supplier. */
   payoutAmountMaxXof: 100_000_000,
-  /** What nobody approved by then is cancelled (decisions: Money and states). */
+  /** What nobody approved by then is cancelled (see docs/design/rules.md#bounds). */
   approvalLifetimeMs: 7 * 24 * hour,
 
   /** Largest gift to a sandbox merchant. Choice: a billion francs, so that sums stay exact in JSON. */
   fundAmountMaxXof: 1_000_000_000,
 
-  /** List pages (specification: Limits; default in decisions). */
+  /** List pages (see docs/design/rules.md#bounds). */
   pageSizeMax: 100,
   pageSizeDefault: 20,
   /** Rows that an export reads at once. */
@@ -33,27 +33,30 @@ export const limits = {
   offsetMax: 1_000_000_000,
 
   descriptionLengthMax: 255,
-  /** Beneficiaries (decisions: Endpoints). */
+  /** Beneficiaries (see docs/design/rules.md#bounds). */
   beneficiaryNameLengthMax: 200,
   merchantNameLengthMax: 200,
   bankAccountLengthMin: 5,
   bankAccountLengthMax: 34,
-  /** The last part of a payment link's address (decisions: Endpoints). */
+  /** The last part of a payment link's address (see docs/design/rules.md#bounds). */
   linkSlugLengthMin: 3,
   linkSlugLengthMax: 64,
   /** Pages of payment links that one address has open at once. Choice: many share an address. */
   linkStreamsPerAddressMax: 300,
   urlLengthMax: 2_048,
 
-  /** `POST /auth` (specification: Limits). */
+  /** `POST /auth` (see docs/design/rules.md#bounds). */
   authWindowMs: 15 * minute,
   tokenHoursMin: 1,
   tokenHoursMax: 720,
   tokenHoursDefault: 24,
-  /** A revoked key, token or account is dead everywhere within a second (decisions: Authentication). */
+  /**
+   * A revoked key, token or account is dead everywhere within a second (see
+   * docs/design/rules.md#sign-in-and-tokens).
+   */
   credentialFreshMs: 400,
   tokenCacheMax: 5_000,
-  /** A session of a person ends after so long without a request (design: reliability, section 7). */
+  /** A session of a person ends after so long without a request (see docs/design/rules.md#people). */
   sessionIdleMs: 1 * hour,
   /** Devices on which one member is signed in; one more ends the oldest. */
   sessionsPerMemberMax: 20,
@@ -66,7 +69,7 @@ export const limits = {
   /** Of what a merchant may ask, for one token: while it runs wild the others go on. Choice. */
   tokenShare: 0.8,
 
-  // People who sign in (design: reliability, section 7).
+  // People who sign in (see docs/design/rules.md#people).
   passwordLengthMin: 12,
   passwordLengthMax: 128,
   /** argon2id (OWASP's minimum): what one hash takes, how many are made at once, how many wait. */
@@ -91,9 +94,9 @@ export const limits = {
   resetsPerAddressMax: 20,
   resetsWindowMs: 1 * hour,
 
-  /** A collection that nobody confirms (specification: Limits). */
+  /** A collection that nobody confirms (see docs/design/rules.md#bounds). */
   collectionLifetimeMs: 24 * hour,
-  /** One operator query per transaction in this time, whoever asks (decisions: Money and states). */
+  /** One operator query per transaction in this time, whoever asks (see docs/design/rules.md#bounds). */
   operatorQueryIntervalMs: 3 * second,
   /** An operator's first answer to a collection must come within this time; later it is `unknown`. */
   collectDeadlineMs: 10 * second,
@@ -106,8 +109,8 @@ export const limits = {
   lateCheckMs: 1 * hour,
   lateChecksForMs: 7 * 24 * hour,
   /**
-   * A prompt that never left is sent again for this long; later the customer is gone. (design: operators,
-   * 2.4)
+   * A prompt that never left is sent again for this long; later the customer is gone. (see
+   * docs/design/requests.md#decisions)
    */
   resendForMs: 1 * minute,
   /**
@@ -116,7 +119,7 @@ export const limits = {
    */
   reversalChecksMs: [1 * minute, 10 * minute, 1 * hour, 24 * hour],
 
-  /** `POST /deposit` answers after this time, whatever is known by then (decisions: Endpoints). */
+  /** `POST /deposit` answers after this time, whatever is known by then (see docs/design/rules.md#bounds). */
   depositWaitMs: 20 * second,
   /** An operator's first answer to a disbursement; longer where that answer is its outcome. */
   disburseDeadlineMs: 10 * second,
@@ -124,14 +127,14 @@ export const limits = {
   /** What provably never left is tried again for so long. Choice: while a caller waits; for a day. */
   depositUnsentForMs: 15 * second,
   payoutUnsentForMs: 24 * hour,
-  /** Recipients of a batch, and of one call (decisions: Endpoints). */
+  /** Recipients of a batch, and of one call (see docs/design/rules.md#bounds). */
   batchRecipientsMax: 10_000,
   /** Accounts that a batch has more than once: of these so many are listed. */
   batchDuplicatesShown: 100,
   /** Numbers that a dry run asks an operator about. */
   dryRunLookupsMax: 100,
   recipientNameLengthMax: 200,
-  /** Recipients of one batch whose operators are being asked (issue 7). */
+  /** Recipients of one batch whose operators are being asked (see docs/design/rules.md#batches). */
   batchInFlightMax: 8,
   /** How often it is looked for payouts and recipients that are due. */
   payoutsDueEveryMs: 1 * second,
@@ -148,9 +151,9 @@ export const limits = {
   /** Choice: longer than a deposit waits for its operator; run twice it makes one thing anyway. */
   idempotencyLeaseMs: 25 * second,
 
-  /** Bodies (decisions: 413). Choice: the largest `/pay` body is below 8 KiB. */
+  /** Bodies (see docs/design/rules.md#bounds). Choice: the largest `/pay` body is below 8 KiB. */
   bodyMaxBytes: 100 * 1_024,
-  /** Of a call that brings recipients (decisions: Endpoints). */
+  /** Of a call that brings recipients (see docs/design/rules.md#bounds). */
   recipientsBodyMaxBytes: 5 * 1_024 * 1_024,
   jsonDepthMax: 20,
   /** Fields of one object. */
@@ -164,7 +167,9 @@ export const limits = {
   importTextsMax: 200_000,
   /** Processor time that one workbook may take. Choice: four times that of the largest that is taken. */
   importReadMaxMs: 4 * second,
-  /** A client that dribbles its request is let go. (design: reliability, section 8) */
+  /**
+   * A client that dribbles its request is let go. (see docs/design/architecture.md#overload-and-slow-clients)
+   */
   headersTimeoutMs: 10 * second,
   requestTimeoutMs: 15 * second,
   /** Of a call that brings recipients. Choice: 5 MiB over a line of half a megabit. */
@@ -173,10 +178,13 @@ export const limits = {
   /** A connection on which no byte moves for so long is closed. Choice: longer than any answer takes. */
   connectionIdleMs: 2 * minute,
 
-  /** Overload (design: reliability, section 9). */
+  /** Overload (see docs/design/architecture.md#overload-and-slow-clients). */
   overloadRetryS: 1,
 
-  /** Statements shared by concurrent money requests (design: performance, section 2). */
+  /**
+   * Statements shared by concurrent money requests (see
+   * docs/design/architecture.md#statements-that-are-shared).
+   */
   batchSizeMax: 64,
 
   /** Fields and fragments that a document unfolds into. */
@@ -186,7 +194,7 @@ export const limits = {
   graphqlCostMax: 10_000,
   graphqlDeadlineMs: 10 * second,
 
-  /** Live streams (design: reliability, section 6). */
+  /** Live streams (see docs/design/architecture.md#limits-of-graphql). */
   subscriptionsPerTokenMax: 20,
   subscriptionsPerMerchantMax: 5_000,
   /**
@@ -204,9 +212,12 @@ export const limits = {
   webSocketsPerTokenMax: 20,
 
   // Webhooks.
-  /** Endpoints of a merchant (specification: Limits). */
+  /** Endpoints of a merchant (see docs/design/rules.md#bounds). */
   webhooksPerMerchantMax: 5,
-  /** One delivery to an endpoint, from its name to the last byte that is read (decisions: Webhooks). */
+  /**
+   * One delivery to an endpoint, from its name to the last byte that is read (see
+   * docs/design/events.md#deliveries).
+   */
   webhookDeadlineMs: 10 * second,
 
   /**
@@ -219,11 +230,11 @@ export const limits = {
   /** Deliveries that a lane takes at once; so many may be sent and not yet noted. */
   webhookTakeMax: 100,
 
-  /** SIGTERM to exit (issue: within 10 s). */
+  /** SIGTERM to exit (see docs/design/rules.md#running). */
   drainMs: 7 * second,
   /** Then the operators' answers that are still awaited; what comes later is asked for at the next start. */
   drainOperatorsMs: 1 * second,
-  /** What is new in the books is proven so often (design: reliability, 1.4). */
+  /** What is new in the books is proven so often (see docs/design/ledger.md#proof). */
   auditEveryMs: 1 * minute,
   /** Changes of the numbers of transactions that are added to their counts at once. */
   countsCompactMax: 20_000,

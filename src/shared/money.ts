@@ -1,7 +1,7 @@
 /** Whole francs of the West African CFA franc. XOF has no minor unit: 5000n means 5,000 francs. */
 export type Xof = bigint
 
-/** The only currency (specification: General rules). */
+/** The only currency (see docs/design/rules.md#general). */
 export const currency = 'XOF'
 
 const formats = {

@@ -1,4 +1,4 @@
-/** The four mobile-money operators, by the neutral names of the specification (Resources). */
+/** The four mobile-money operators, by their neutral names (see docs/design/rules.md#general). */
 export const providers = ['OperatorA', 'OperatorB', 'OperatorC', 'OperatorD'] as const
 export type Provider = (typeof providers)[number]
 

@@ -9,7 +9,10 @@ import { numberAboveZero, runProgram, wholeNumber } from '../kit/command-line.ts
 // wait for their answers say what it can; then requests come at a fixed rate, whatever becomes of them.
 //   npm run overload -- [--seconds 8] [--times 3] [--rounds 2]
 
-/** An answer that comes later is of no use to anybody. (design: reliability, section 9) */
+/**
+ * An answer that comes later is of no use to anybody. (see
+ * docs/design/architecture.md#overload-and-slow-clients)
+ */
 const patienceMs = 1_000
 const wiresMax = 6_000
 

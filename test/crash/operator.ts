@@ -35,7 +35,7 @@ const always = ['OperatorA', 'OperatorC', 'OperatorD'].map((operator) => ({
 
 const asked = { op: ['collect', 'disburse', 'query'] }
 const told = { op: ['collect', 'disburse'] }
-/** How often they lie, and how. (design: reliability, 1.5) */
+/** How often they lie, and how. (see docs/design/architecture.md#the-way-of-a-payment) */
 const lies: readonly object[] = [
   { match: asked, effect: 'close_before', probability: 0.05 },
   { match: asked, effect: 'close_after', probability: 0.05 },

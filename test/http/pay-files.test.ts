@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { filesCrossed, stopsOf } from '../kit/crossed-files.ts'
 import { openFixture } from '../kit/fixture.ts'
 
-/** The files that one POST /pay crosses, from the request to the answer; at most 30 (issue 17). */
+/** The files that one POST /pay crosses, from the request to the answer; at most 30. */
 const way: readonly string[] = [
   'src/audit/audit-log.ts',
   'src/database/batch.ts',

@@ -1,4 +1,4 @@
-import { globSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './sources.ts'
 
@@ -41,4 +41,23 @@ export function anchorsOf({ text }: Document): Set<string> {
         .replaceAll(/\s/g, '-'),
     ),
   )
+}
+
+/** Documents that are not in this repository. */
+const elsewhere = /\b(?:specification|decisions|design|edges): \w+|\bspecification \(|\bissues? \d+/gi
+
+/**
+ * What the comments of a source cite and nobody can read: a page of `src/docs`, or a heading of it, that does
+ * not exist, or a document outside of the repository.
+ */
+export function deadCitations(source: string): string[] {
+  const comments = (source.match(/\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/ .*$/gm) ?? []).join('\n')
+  const cited = comments.match(/\bdocs\/[\w/-]+\.md(?:#[\w-]+)?/g) ?? []
+  return [...cited.filter((citation) => !exists(citation)), ...(comments.match(elsewhere) ?? [])]
+}
+
+function exists(citation: string): boolean {
+  const [path = '', anchor] = citation.split('#')
+  if (!existsSync(join(root, 'src', path))) return false
+  return anchor === undefined || anchorsOf(readDocument(`src/${path}`)).has(anchor)
 }

@@ -4,7 +4,8 @@ import type { TestMerchant } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
 import { openFixture } from '../kit/fixture.ts'
 
-// Keys over the API (decisions: Authentication). What regenerating ends, and when: `revocation.test.ts`.
+// Keys over the API (see docs/design/rules.md#sign-in-and-tokens). What regenerating ends, and when:
+// `revocation.test.ts`.
 const fixture = await openFixture({ TRUSTED_PROXIES: '127.0.0.1' })
 
 const shared = await fixture.merchant()

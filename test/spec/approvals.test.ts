@@ -3,7 +3,7 @@ import { approvalsOn, released, sentOnce } from '../kit/approvals.ts'
 import { day, payoutsOn } from '../kit/payouts.ts'
 import { customer, openFixture } from '../kit/fixture.ts'
 
-// Approvals of payouts (decisions: Money and states): people decide, never alone where two are asked.
+// Approvals of payouts (see docs/design/rules.md#approvals): people decide, never alone where two are asked.
 const fixture = await openFixture()
 const sibling = await fixture.sibling()
 const { payOut, money, record, cancel, told, ahead } = payoutsOn(fixture)

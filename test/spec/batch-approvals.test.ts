@@ -7,7 +7,8 @@ import { eventually } from '../kit/eventually.ts'
 import { day } from '../kit/payouts.ts'
 import { openFixture } from '../kit/fixture.ts'
 
-// Approvals of batches (decisions: Money and states): as with payouts, and nobody behind a batch decides.
+// Approvals of batches (see docs/design/rules.md#approvals): as with payouts, and nobody behind a batch
+// decides.
 const fixture = await openFixture()
 const { call, draft, process, cancel, ended, money, summary, told } = bulkOn(fixture)
 const { ask, team, waiting, send, approve, reject, approvalOf, paidOut, verdictsOf } =

@@ -7,7 +7,7 @@ import { approvalsOn } from '../kit/approvals.ts'
 import { eventually } from '../kit/eventually.ts'
 import { customer, hour, minute, openFixture } from '../kit/fixture.ts'
 
-// Deposits and refunds that wait for people (edges: F4, b).
+// Deposits and refunds that wait for people (see docs/design/rules.md#approvals).
 
 const fixture = await openFixture()
 const { owner } = fixture.database

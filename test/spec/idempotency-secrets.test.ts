@@ -23,8 +23,8 @@ import {
 } from '../kit/audited/fixture.ts'
 import { mutations } from '../kit/audited/operations.ts'
 
-// A replay under an `Idempotency-Key` shows a secret only to the credential that it was shown to (edges: F5).
-// Which answers hold a secret is read from the schema.
+// A replay under an `Idempotency-Key` shows a secret only to the credential that it was shown to (see
+// docs/design/rules.md#idempotency). Which answers hold a secret is read from the schema.
 
 // The cost of a password hash is tested in `passwords.test.ts`.
 vi.mock(import('../../src/shared/limits.ts'), async (original) => {

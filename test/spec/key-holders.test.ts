@@ -5,7 +5,8 @@ import { makeMember, type TestMember } from '../kit/members.ts'
 import type { TestMerchant } from '../kit/app.ts'
 import { openFixture } from '../kit/fixture.ts'
 
-// API keys that were shown to a member end with the member's rights (edges: F3).
+// API keys that were shown to a member end with the member's rights (see
+// docs/design/rules.md#sign-in-and-tokens).
 
 const fixture = await openFixture()
 const { owner } = fixture.database

@@ -7,8 +7,9 @@ import type { TestMerchant } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
 import { openFixture } from '../kit/fixture.ts'
 
-// Every kind of `security_alert` (decisions: Endpoints), each by the way on which it comes about. A webhook
-// brings them: what it gets is what a merchant hears. Callers come from the address that a proxy names.
+// Every kind of `security_alert` (see docs/design/events.md#alerts), each by the way on which it comes
+// about. A webhook brings them: what it gets is what a merchant hears. Callers come from the address that a
+// proxy names.
 
 // What a hash takes is of `passwords.test.ts`.
 vi.mock(import('../../src/shared/limits.ts'), async (original) => {

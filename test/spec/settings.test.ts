@@ -6,7 +6,7 @@ import type { TestMerchant } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
 import { openFixture } from '../kit/fixture.ts'
 
-// Settings (decisions: Endpoints). Callers come from the address that a trusted proxy names.
+// Settings (see docs/design/rules.md#settings). Callers come from the address that a trusted proxy names.
 const fixture = await openFixture({ TRUSTED_PROXIES: '127.0.0.1' })
 const shop = await fixture.merchant('Chez Awa')
 

@@ -7,7 +7,8 @@ import { approvalsOn, released, sentOnce } from '../kit/approvals.ts'
 import { eventually } from '../kit/eventually.ts'
 import { openFixture, type Fixture } from '../kit/fixture.ts'
 
-// One person alone neither pays what needs an approval nor stops it from needing one (edges: F4).
+// One person alone neither pays what needs an approval nor stops it from needing one (see
+// docs/design/rules.md#approvals).
 
 // The cost of a password hash is tested in `passwords.test.ts`.
 vi.mock(import('../../src/shared/limits.ts'), async (original) => {

@@ -1,7 +1,7 @@
 import { type FieldProblem, type RefusalCode, refusals } from '../../shared/errors.ts'
 import { snakeCase } from '../../shared/input.ts'
 
-/** What every REST answer looks like (specification: General rules). */
+/** What every REST answer looks like (see docs/design/rules.md#general). */
 export interface Envelope {
   success: boolean
   message?: string

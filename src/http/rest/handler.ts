@@ -25,7 +25,7 @@ import { listHeaders } from './list-headers.ts'
 import { type RestRequest, type RestRoute, withoutNulls } from './route.ts'
 import { routes } from './routes.ts'
 
-/** Where every REST path begins (specification: General rules). */
+/** Where every REST path begins (see docs/design/rules.md#general). */
 export const restPrefix = '/merchant/api'
 
 /**
@@ -110,7 +110,7 @@ export function notFound(services: Services, message: IncomingMessage): Response
 }
 
 /**
- * The same schema and resolvers, with the enum values in the small letters of the specification: what REST
+ * The same schema and resolvers, with the enum values in the small letters of REST: what REST
  * takes and gives is then a matter of names only.
  */
 function withDatabaseWords(schema: GraphQLSchema): GraphQLSchema {

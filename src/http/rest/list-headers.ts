@@ -11,7 +11,7 @@ export interface ListPage {
  * 8288), but for an address that is longer than any of ours.
  * @param address of the list, without parameters
  * @param query of the request: filters stay as they are
- * @see decisions: Everywhere
+ * @see docs/design/rules.md#lists
  */
 export function listHeaders(
   address: string,

@@ -32,7 +32,7 @@ export interface RestRoute {
   form?: (ctx: Context, message: IncomingMessage) => Promise<FormFields>
   /** The envelope's `data` of the operation's root field; left out, the field itself. */
   data?: (result: never, variables: never, request: RestRequest) => unknown
-  /** The answer is `data` itself, without an envelope (specification: GET /payment/status/{reference}). */
+  /** The answer is `data` itself, without an envelope (see docs/design/rules.md#payment-status). */
   bare?: true
   /** A page of any origin may read the answer: it is public, and a payer's browser polls it. */
   anyOrigin?: true

@@ -374,14 +374,14 @@ function balanceData({ receivable, ...balance }: { receivable?: number }): objec
   return withoutNulls({ ...balance, receivable: receivable || null })
 }
 
-/** A transaction as the specification has it, and the approval of a deposit that waits or waited for one. */
+/** A transaction as REST shows it, and the approval of a deposit that waits or waited for one. */
 function transactionData({ approval, ...transaction }: { approval: object | null }): object {
   if (!approval) return transaction
   const { status, expires_at: expiresAt } = approval as { status: string; expires_at: string }
   return { ...transaction, approval: status, approval_expires_at: expiresAt }
 }
 
-/** A payout as the specification has it: `approval` is a word, beside it the time that is left. */
+/** A payout as REST shows it: `approval` is a word, beside it the time that is left. */
 function payoutData(payout: object): object {
   const { approval, ...rest } = payout as { approval: { status: string; expires_at: string | null } }
   return withoutNulls({ ...rest, approval: approval.status, approval_expires_at: approval.expires_at })

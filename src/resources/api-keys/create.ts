@@ -41,7 +41,7 @@ type CreateApiKeyInput = z.input<typeof createApiKeyInput>
  * @returns both halves of the key; the secret half cannot be read again later
  * @throws DomainError INVALID_INPUT, FORBIDDEN, STATE_CONFLICT where the merchant has too many keys,
  *   UNAUTHENTICATED
- * @see decisions: Authentication
+ * @see docs/design/rules.md#sign-in-and-tokens
  */
 export async function createMerchantKey(ctx: Context, raw: CreateApiKeyInput): Promise<IssuedKey> {
   const { name, limits: keyLimits = null, ...input } = readInput(createApiKeyInput, raw)

@@ -13,7 +13,7 @@ import { recordAccess } from '../../identity/record-access.ts'
  * and `security_alert`. The caller must hold every scope of the key, because the caller receives the new
  * secret.
  * @throws DomainError NOT_FOUND where the key is revoked, expired or unknown, FORBIDDEN, UNAUTHENTICATED
- * @see decisions: Authentication
+ * @see docs/design/rules.md#sign-in-and-tokens
  */
 export async function regenerateMerchantKey(ctx: Context, apiKeyId: number): Promise<IssuedKey> {
   const actor = actorOf(ctx)

@@ -28,7 +28,7 @@ const rejectInput = z.object({ reason: text({ min: 1, max: rejectionReasonLength
  *   recipients to it or received the API key that did; every member, where no known member received that key;
  *   a member who joined or got a higher role within 24 hours), INVALID_INPUT, NOT_FOUND, STATE_CONFLICT
  *   (another digest, no longer waiting, approved before by the same member)
- * @see decisions: Money and states
+ * @see docs/design/rules.md#approvals
  */
 export async function approve(
   ctx: Context,
@@ -51,7 +51,7 @@ export async function approve(
  * @param reason 1 to 200 characters; the event contains it
  * @returns the id of the item
  * @throws DomainError as `approve`
- * @see decisions: Money and states
+ * @see docs/design/rules.md#approvals
  */
 export async function reject(
   ctx: Context,

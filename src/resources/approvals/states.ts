@@ -1,6 +1,8 @@
 import { defineStates } from '../../shared/states.ts'
 
-/** Lifecycle of the approval of an item, where the settings require one (decisions: Money and states). */
+/**
+ * Lifecycle of the approval of an item, where the settings require one (see docs/design/rules.md#approvals).
+ */
 export const approvalStates = defineStates('approval', 'pending', {
   not_required: {},
   pending: {

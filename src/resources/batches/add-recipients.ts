@@ -23,7 +23,7 @@ import {
 } from './recipients.ts'
 import type { BatchStatus } from './states.ts'
 
-/** The input of `addRecipients` (specification: POST /bulk/batches/{id}/recipients). */
+/** The input of `addRecipients` (see docs/design/rules.md#batches). */
 export const addRecipientsInput = z.object({
   recipients: z.unknown().refine((given) => given != null, 'is required'),
 })
@@ -33,7 +33,7 @@ export const addRecipientsInput = z.object({
  * too, with a warning.
  * @throws DomainError INVALID_INPUT that names the recipients by index, NOT_FOUND, STATE_CONFLICT where the
  *   batch is not a draft, UNAUTHENTICATED
- * @see specification: POST /bulk/batches/{id}/recipients
+ * @see docs/design/rules.md#batches
  */
 export async function addRecipients(
   ctx: Context,

@@ -15,7 +15,7 @@ import type { BatchStatus } from './states.ts'
  * Payments that operators already have end as the operators say, and the batch ends with the last of them; a
  * payment that provably reached no operator fails.
  * @throws DomainError NOT_FOUND, STATE_CONFLICT where the batch has ended or is being cancelled
- * @see specification: POST /bulk/batches/{id}/cancel
+ * @see docs/design/rules.md#batches
  */
 export async function cancelBatch(ctx: Context, id: number): Promise<{ id: number }> {
   const { merchantId, apiKeyId, apiKeyVersion, clientAddress } = callerOf(ctx)

@@ -27,7 +27,7 @@ const reason = 'the SQL function receives the id of the merchant'
 
 const batchTitleLengthMax = 200
 
-/** The input of a new batch; `readRows` checks its recipients (specification: POST /bulk/batches). */
+/** The input of a new batch; `readRows` checks its recipients (see docs/design/rules.md#batches). */
 export const createBatchInput = z.object({
   title: text({ min: 1, max: batchTitleLengthMax }).nullish(),
   paymentMethod: recipientMethod.nullish(),
@@ -45,7 +45,7 @@ export interface CreateBatchInput {
  * Creates a draft with the given recipients, all or none. Recipients with the same account are all kept, with
  * a warning.
  * @throws DomainError INVALID_INPUT that names the recipients by index, UNAUTHENTICATED
- * @see specification: POST /bulk/batches
+ * @see docs/design/rules.md#batches
  */
 export async function createBatch(ctx: Context, raw: CreateBatchInput): Promise<BatchChange> {
   const draft = await readDraft(ctx, raw)

@@ -26,7 +26,7 @@ const reason = 'the SQL function receives the id of the merchant'
  * @throws DomainError NOT_FOUND, STATE_CONFLICT where the batch is not a draft, INVALID_INPUT where it has no
  *   recipient or one with an operator that is not connected, LIMIT_EXCEEDED, PAYMENTS_OUT_HALTED,
  *   INSUFFICIENT_BALANCE (the batch stays a draft), UNAUTHENTICATED
- * @see specification: POST /bulk/batches/{id}/process
+ * @see docs/design/rules.md#batches
  */
 export async function processBatch(ctx: Context, id: number): Promise<{ id: number }> {
   await transact(asPlatform(ctx, reason), (tx) => beginBatch(ctx, tx, id))

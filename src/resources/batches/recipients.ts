@@ -47,7 +47,7 @@ export interface Recipient {
  * Parses the recipients of a call, all or none. It checks only their fields, not their operators.
  * @param inWords converts a row to the field names of the schema
  * @throws DomainError INVALID_INPUT that names the first hundred problems by path: `recipients[3].amount`
- * @see decisions: Endpoints
+ * @see docs/design/rules.md#batches
  */
 export async function readRows(
   raw: unknown,
@@ -78,7 +78,7 @@ export async function readRows(
  * merchant's saved beneficiary with this account, else the one that the number suggests.
  * @param usual the operator of the batch, for recipients that name none
  * @throws DomainError INVALID_INPUT that names the first hundred recipients without a connected operator
- * @see decisions: Endpoints
+ * @see docs/design/rules.md#batches
  */
 export async function findOperators(
   ctx: Context,

@@ -1,7 +1,7 @@
 import { defineStates } from '../../shared/states.ts'
 
 /**
- * Lifecycle of a batch (specification: States and transitions; decisions: Endpoints). The batch ends when its
+ * Lifecycle of a batch (see docs/design/rules.md#batches). The batch ends when its
  * last recipient ends.
  */
 export const batchStates = defineStates('batch', 'draft', {

@@ -16,8 +16,8 @@ export const destinationFields = {
 }
 
 /**
- * The check that an account fits its payment method (decisions: Endpoints). It runs when both are valid on
- * their own, so that its problem is reported together with the problems of other fields.
+ * The check that an account fits its payment method (see docs/design/rules.md#beneficiaries). It runs when
+ * both are valid on their own, so that its problem is reported together with the problems of other fields.
  */
 export const fits = [
   (destination: Destination) => problemOf(destination) === null,

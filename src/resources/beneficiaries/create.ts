@@ -10,7 +10,7 @@ import { asStored, fits, destinationFields } from './account.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 import type { PayoutMethod } from '../../shared/providers.ts'
 
-/** The relations of a beneficiary to the merchant (specification: Beneficiary). */
+/** The relations of a beneficiary to the merchant (see docs/design/rules.md#beneficiaries). */
 export const beneficiaryCategories = ['supplier', 'employee', 'partner', 'customer'] as const
 
 export const beneficiaryFields = {
@@ -43,7 +43,7 @@ const insertBeneficiary = sqlFunction('create_beneficiary', {
  *   stored as it is
  * @param raw.category `customer` where left out
  * @throws DomainError INVALID_INPUT
- * @see specification: Beneficiaries
+ * @see docs/design/rules.md#beneficiaries
  */
 export async function createBeneficiary(ctx: Context, raw: CreateBeneficiaryInput): Promise<{ id: number }> {
   const { category, ...input } = readInput(createBeneficiaryInput, raw)

@@ -5,7 +5,7 @@ import { oneOf, readInput, truth } from '../../shared/input.ts'
 import { payoutMethods } from '../../shared/providers.ts'
 import { beneficiaryCategories } from './create.ts'
 
-/** The filter of a list of beneficiaries (specification: Beneficiaries; decisions: Endpoints). */
+/** The filter of a list of beneficiaries (see docs/design/rules.md#beneficiaries). */
 export const beneficiaryFilterInput = z.object({
   category: oneOf(beneficiaryCategories).nullish(),
   paymentMethod: oneOf(payoutMethods).nullish(),

@@ -24,7 +24,7 @@ type UpdateBeneficiaryInput = z.input<typeof updateBeneficiaryInput>
  * Changes the given fields of a beneficiary and keeps the others. The new account and the new method are
  * checked together, a missing one with its stored value. Existing payouts keep their account and method.
  * @throws DomainError INVALID_INPUT, NOT_FOUND, OVERLOADED where other requests change it at every try
- * @see specification: Beneficiaries; decisions: Endpoints
+ * @see docs/design/rules.md#beneficiaries
  */
 export async function updateBeneficiary(
   ctx: Context,

@@ -1,7 +1,10 @@
 import { mine } from '../../identity/actor.ts'
 import { type Context, loader } from '../../context.ts'
 
-/** The availability of a link: `open` if a payer may begin to pay, else the reason (decisions: Endpoints). */
+/**
+ * The availability of a link: `open` if a payer may begin to pay, else the reason (see
+ * docs/design/rules.md#payment-links).
+ */
 export const availabilities = ['open', 'expired', 'exhausted', 'inactive'] as const
 export type LinkAvailability = (typeof availabilities)[number]
 

@@ -11,7 +11,9 @@ import { invariant } from '../../shared/invariant.ts'
 import { limits } from '../../shared/limits.ts'
 import { makeSlug, slug } from './slug.ts'
 
-/** The longest texts of a payment link, and its highest usage limit (decisions: Endpoints). */
+/**
+ * The longest texts of a payment link, and its highest usage limit (see docs/design/rules.md#payment-links).
+ */
 const linkTitleLengthMax = 200
 const linkDescriptionLengthMax = 1_000
 const linkUsageLimitMax = 1_000_000_000
@@ -27,7 +29,7 @@ export const linkFields = {
   expiresAt: time.nullish(),
 }
 
-/** The input of a new payment link (specification: POST /payment-links). */
+/** The input of a new payment link (see docs/design/rules.md#payment-links). */
 export const createLinkInput = z.object({ ...linkFields, urlSlug: slug.nullish() })
 export type CreateLinkInput = z.input<typeof createLinkInput>
 
@@ -36,7 +38,7 @@ export type CreateLinkInput = z.input<typeof createLinkInput>
  * @param raw.amount whole XOF, 100 to 1,000,000; left out, the payer types the amount
  * @param raw.urlSlug the name of the link in its address, unique in the service; generated where left out
  * @throws DomainError INVALID_INPUT, SLUG_TAKEN
- * @see specification: POST /payment-links
+ * @see docs/design/rules.md#payment-links
  */
 export async function createLink(ctx: Context, raw: CreateLinkInput): Promise<{ id: number }> {
   const input = readInput(createLinkInput, raw)

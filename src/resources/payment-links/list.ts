@@ -3,7 +3,7 @@ import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
 import { readInput, truth } from '../../shared/input.ts'
 
-/** The filter of a list of links (specification: GET /payment-links; decisions: Endpoints). */
+/** The filter of a list of links (see docs/design/rules.md#payment-links). */
 export const linkFilterInput = z.object({ activeOnly: truth.nullish() })
 
 /**

@@ -8,7 +8,7 @@ import { DomainError } from '../../shared/errors.ts'
 import { readInput } from '../../shared/input.ts'
 import { checkExpiry, linkFields } from './create.ts'
 
-/** The input of a change of a payment link (specification: PUT /payment-links/{id}). */
+/** The input of a change of a payment link (see docs/design/rules.md#payment-links). */
 export const updateLinkInput = z.object({
   ...linkFields,
   title: linkFields.title.nullish(),
@@ -20,7 +20,7 @@ export type UpdateLinkInput = z.input<typeof updateLinkInput>
  * Changes the given fields of a link and keeps the others. Null removes a description, an amount, a limit or
  * an expiry. Open attempts keep their amount.
  * @throws DomainError INVALID_INPUT, NOT_FOUND
- * @see specification: PUT /payment-links/{id}
+ * @see docs/design/rules.md#payment-links
  */
 export async function updateLink(ctx: Context, id: number, raw: UpdateLinkInput): Promise<{ id: number }> {
   const input = readInput(updateLinkInput, raw)

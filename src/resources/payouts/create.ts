@@ -18,7 +18,7 @@ import { identityOf } from '../../requests/identity.ts'
 import { paymentOutTypes, recordsPaymentsOut } from '../record-payment.ts'
 import type { PayoutStatus } from './states.ts'
 
-/** Largest time between now and the scheduled day of a payout (decisions: Endpoints). */
+/** Largest time between now and the scheduled day of a payout (see docs/design/rules.md#payouts). */
 const payoutScheduleMaxMs = 366 * 24 * 3_600_000
 
 const method = z
@@ -52,7 +52,7 @@ const given = (field: 'paymentMethod' | 'destinationPhone') =>
     },
   ] as const
 
-/** The input of a new payout (specification: POST /payouts). */
+/** The input of a new payout (see docs/design/rules.md#payouts). */
 export const createPayoutInput = z
   .object({
     amount: amount({ min: limits.disburseAmountMinXof, max: limits.payoutAmountMaxXof }),
@@ -81,7 +81,7 @@ export type CreatePayoutInput = z.input<typeof createPayoutInput>
  * @throws DomainError INVALID_INPUT, NOT_FOUND (the beneficiary), LIMIT_EXCEEDED,
  *   DUPLICATE_PAYOUT (with the existing one), PAYMENTS_OUT_HALTED, INSUFFICIENT_BALANCE, OVERLOADED; nothing
  *   was recorded
- * @see specification: POST /payouts
+ * @see docs/design/rules.md#payouts
  */
 export async function createPayout(
   ctx: Context,

@@ -6,7 +6,7 @@ import { oneOf, readInput, reference } from '../../shared/input.ts'
 import { payoutMethods } from '../../shared/providers.ts'
 import { payoutStates } from './states.ts'
 
-/** The filter of a list of payouts (specification: GET /payouts). */
+/** The filter of a list of payouts (see docs/design/rules.md#payouts). */
 export const payoutFilterInput = z.object({
   status: oneOf(payoutStates.statuses).nullish(),
   paymentMethod: oneOf(payoutMethods).nullish(),

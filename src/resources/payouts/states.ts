@@ -1,7 +1,7 @@
 import { defineStates } from '../../shared/states.ts'
 
 /**
- * The lifecycle of a payout (specification: States and transitions; decisions: Money and states). A payout in
+ * The lifecycle of a payout (see docs/design/rules.md#payouts). A payout in
  * `processing` may have reached the operator, so it never goes back to `pending`.
  */
 export const payoutStates = defineStates('payout', 'pending', {

@@ -18,10 +18,10 @@ const reason = 'changes the merchant that the token names'
 /** Highest threshold from which payouts need approval. Choice: above any batch. */
 const approvalThresholdMaxXof = 1_000_000_000_000
 
-/** Most approvals that one payment or change may require (issue 6). */
+/** Most approvals that one payment or change may require (see docs/design/rules.md#approvals). */
 const approvalsRequiredMax = 3
 
-/** Most entries of an address whitelist (design: reliability, section 7). */
+/** Most entries of an address whitelist (see docs/design/rules.md#settings). */
 const ipWhitelistMax = 50
 
 /** The languages of e-mails to the members of an account. */
@@ -58,7 +58,7 @@ type UpdateSettingsInput = z.input<typeof updateSettingsInput>
  * @param raw.ipWhitelist addresses and ranges, stored in normalized form; an empty list allows all addresses
  * @throws DomainError INVALID_INPUT, also where the whitelist would shut out the caller; FORBIDDEN where an
  *   API key would loosen approvals; STATE_CONFLICT where another change that loosens them waits already
- * @see decisions: Settings
+ * @see docs/design/rules.md#settings
  */
 export async function updateSettings(ctx: Context, raw: UpdateSettingsInput): Promise<void> {
   const input = readInput(updateSettingsInput, raw)

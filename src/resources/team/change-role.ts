@@ -24,7 +24,7 @@ export const changeRoleInput = z.object({ role: oneOf(roleNames) })
  * API key that was shown to the member and grants more than the new role; `security_alert` (`keys_revoked`)
  * names these keys. A higher role writes an event to the merchant's log.
  * @throws DomainError INVALID_INPUT, NOT_FOUND, FORBIDDEN, STATE_CONFLICT (the last owner)
- * @see specification: Team; decisions: Endpoints
+ * @see docs/design/rules.md#people
  */
 export async function changeMemberRole(
   ctx: Context,

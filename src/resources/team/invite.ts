@@ -36,7 +36,7 @@ type InviteMemberInput = z.input<typeof inviteMemberInput>
  * Invites a person to the team: an e-mail links to the page to choose a password, within 72 hours.
  * @param raw.role default: viewer
  * @throws DomainError INVALID_INPUT, FORBIDDEN (a role that the caller does not manage), ALREADY_MEMBER
- * @see specification: Team; decisions: Endpoints
+ * @see docs/design/rules.md#people
  */
 export async function inviteMember(ctx: Context, raw: InviteMemberInput): Promise<{ id: number }> {
   const actor = actorOf(ctx)

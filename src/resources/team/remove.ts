@@ -40,7 +40,7 @@ const keptInput = z.object({ keepKeys: listOf(z.number()) })
  *   (`keys_kept`) says, until they are regenerated.
  * @throws DomainError INVALID_INPUT (a key that is not valid or was not shown to the member), NOT_FOUND,
  *   FORBIDDEN (also: no other member would hold the kept keys), STATE_CONFLICT (the last owner)
- * @see specification: Team; decisions: Endpoints
+ * @see docs/design/rules.md#people
  */
 export async function removeMember(
   ctx: Context,

@@ -39,7 +39,7 @@ export interface SignedIn extends VerifiedMember, IssuedToken {
  * @param raw.merchantId the team, if the e-mail address belongs to several; default: the oldest of them
  * @throws DomainError INVALID_INPUT, RATE_LIMITED, CREDENTIALS_REJECTED, SECOND_FACTOR_REQUIRED (the password
  *   is right), ACCOUNT_INACTIVE, ADDRESS_NOT_ALLOWED, OVERLOADED
- * @see design: reliability, section 7
+ * @see docs/design/rules.md#people
  */
 export async function signInMember(ctx: Context, raw: z.input<typeof signInInput>): Promise<SignedIn> {
   const { email, password, code, merchantId } = readInput(signInInput, raw)

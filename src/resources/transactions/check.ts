@@ -18,7 +18,7 @@ export interface PaymentStatus {
 
 const referenceInput = z.object({ reference: referenceField })
 
-/** The state that a payer sees for each status (decisions: Money and states). */
+/** The state that a payer sees for each status (see docs/design/rules.md#payment-status). */
 export const paymentState = {
   success: 'success',
   failed: 'failed',
@@ -50,7 +50,7 @@ export const paymentWords = {
  * @param merchantId the merchant, because two merchants may use the same reference; null where unknown
  * @throws DomainError INVALID_INPUT, NOT_FOUND, AMBIGUOUS_REFERENCE, OPERATOR_UNREACHABLE (nothing changed;
  *   ask again)
- * @see specification: GET /payment/status/{reference}
+ * @see docs/design/rules.md#payment-status
  */
 export async function checkPayment(
   services: Services,

@@ -40,7 +40,7 @@ import {
   requestData,
 } from './initiation.ts'
 
-/** The input of a collection (specification: POST /pay). */
+/** The input of a collection (see docs/design/rules.md#collections). */
 export const collectInput = z.object({
   amount: amount({ min: limits.collectAmountMinXof, max: limits.amountMaxXof }),
   customerPhone: phone,
@@ -62,7 +62,7 @@ export type CollectInput = z.input<typeof collectInput>
  * @throws DomainError INVALID_INPUT, LIMIT_EXCEEDED, DUPLICATE_REFERENCE (with the existing transaction),
  *   OPERATOR_UNAVAILABLE (nothing recorded), PAYMENT_REFUSED (recorded as failed; `detail.initiation`),
  *   OVERLOADED
- * @see specification: POST /pay
+ * @see docs/design/rules.md#collections
  */
 export async function collect(ctx: Context, raw: CollectInput): Promise<Initiation> {
   const caller = callerOf(ctx)

@@ -10,7 +10,7 @@ import { identityOf } from '../../requests/identity.ts'
 import { disburse } from './disburse.ts'
 import { type Initiation, requestData } from './initiation.ts'
 
-/** The input of a deposit (specification: POST /deposit). */
+/** The input of a deposit (see docs/design/rules.md#deposits-and-refunds). */
 export const depositInput = z.object({
   amount: amount({ min: limits.disburseAmountMinXof, max: limits.amountMaxXof }),
   customerPhone: phone,
@@ -27,7 +27,7 @@ export type DepositInput = z.input<typeof depositInput>
  * @returns the initiation: `success`, `processing` where the outcome is not known after 20 s, or
  *   `pending_approval` where it waits for an approval
  * @throws DomainError INVALID_INPUT, and the errors of `disburse`
- * @see specification: POST /deposit
+ * @see docs/design/rules.md#deposits-and-refunds
  */
 export async function deposit(ctx: Context, raw: DepositInput): Promise<Initiation> {
   const caller = callerOf(ctx)

@@ -13,7 +13,7 @@ import type { Provider } from '../../shared/providers.ts'
 import { type SendOutcome, sendRequest } from '../../requests/send.ts'
 import type { TransactionStatus } from './states.ts'
 
-/** The result of a payment that was just requested (specification). */
+/** The result of a payment that was just requested (see docs/design/rules.md#collections). */
 export interface Initiation {
   transactionId: bigint
   reference: string

@@ -10,10 +10,10 @@ import { transactionStates } from './states.ts'
 /** Most rows that a page skips one by one, without a look at the counts. */
 export const offsetNearMax = 1_000
 
-/** The types of a transaction (specification: Transaction). */
+/** The types of a transaction (see docs/design/rules.md#transactions). */
 export const transactionTypes = ['pay', 'deposit', 'balance_check'] as const
 
-/** The filter of a list of transactions (decisions: GET /transactions). */
+/** The filter of a list of transactions (see docs/design/rules.md#transactions). */
 export const transactionFilterInput = z.object({
   transactionType: oneOf(transactionTypes).nullish(),
   paymentMethod: provider.nullish(),

@@ -1,7 +1,7 @@
 import { defineStates } from '../../shared/states.ts'
 
 /**
- * The lifecycle of a transaction (specification: States and transitions; decisions: Money and states). A
+ * The lifecycle of a transaction (see docs/design/rules.md#transaction-states). A
  * transaction that ended unpaid may still become `success`, because an operator may report a late payment.
  */
 export const transactionStates = defineStates('transaction', 'pending', {

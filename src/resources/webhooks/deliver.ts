@@ -15,7 +15,10 @@ const rescheduleEndpoint = sqlFunction('reschedule_endpoint', {
   gives: 'boolean',
 })
 
-/** Failures in a row after which an endpoint is only probed (decisions: Deliveries; SQL says so too). */
+/**
+ * Failures in a row after which an endpoint is only probed (docs/design/events.md#deliveries; also in
+ * SQL).
+ */
 const webhookProbeFrom = 5
 
 /** Longest use of deliveries that were read: the endpoint may have been changed or removed meanwhile. */

@@ -18,7 +18,10 @@ const sweep = sqlFunction('sweep_webhooks', {
 /** Most endpoints without failures that one run enqueues. */
 const webhooksDueMax = 500
 
-/** Days after which a pending delivery is given up, and an ended one is deleted (design: reliability). */
+/**
+ * Days after which a pending delivery is given up, and an ended one is deleted (see
+ * docs/design/events.md#deliveries).
+ */
 const webhookKeptDays = 30
 const webhookSweptDays = 90
 const webhookSweepMax = 1_000

@@ -19,7 +19,8 @@ export interface SentEvent {
 /**
  * Makes the bytes that are signed and sent. They are the same on every attempt, because they depend only on
  * data that never changes.
- * @see specification: Webhooks; decisions: Deliveries, Event data
+ * @see docs/design/rules.md#webhook-endpoints, docs/design/events.md#deliveries,
+ * docs/design/events.md#event-data
  */
 export function webhookBody({ id, type, data, occurredAt, merchantId, position }: SentEvent): Buffer {
   const timestamp = occurredAt.toISOString()

@@ -54,7 +54,7 @@ export interface WebhookWithSecret {
  * @param raw.url checked now with all addresses that it resolves to, and again at each delivery
  * @returns the endpoint with its secret; a repetition under the same `Idempotency-Key` gets the same one
  * @throws DomainError INVALID_INPUT
- * @see specification: Webhooks; decisions: Endpoints
+ * @see docs/design/rules.md#webhook-endpoints
  */
 export async function registerWebhook(ctx: Context, raw: RegisterWebhookInput): Promise<WebhookWithSecret> {
   const input = readInput(registerWebhookInput, raw)

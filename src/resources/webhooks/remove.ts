@@ -14,7 +14,7 @@ const takeAway = sqlFunction('remove_webhook', {
 /**
  * Removes an endpoint: the service sends no more events to it, and its slot is free again.
  * @throws DomainError NOT_FOUND
- * @see specification: Webhooks
+ * @see docs/design/rules.md#webhook-endpoints
  */
 export async function removeWebhook(ctx: Context, webhookId: number): Promise<{ id: number }> {
   const { database, idempotentOperation } = ctx

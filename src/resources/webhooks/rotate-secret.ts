@@ -13,7 +13,10 @@ const replaceSecret = sqlFunction('rotate_webhook_secret', {
   gives: { secretEncrypted: 'bytea' },
 })
 
-/** Time after a rotation in which deliveries are signed with both secrets (issue: webhooks). */
+/**
+ * Time after a rotation in which deliveries are signed with both secrets (see
+ * docs/design/events.md#deliveries).
+ */
 const webhookOverlapMs = 24 * 3_600_000
 
 /**

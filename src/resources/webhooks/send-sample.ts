@@ -40,7 +40,7 @@ export interface Sample extends Pick<SendResult, 'isDelivered' | 'statusCode' | 
  * other deliveries, it counts neither as a success nor as a failure of the endpoint. Calls that come while a
  * sample is under way share its result.
  * @throws DomainError NOT_FOUND, OVERLOADED where the service ends before the receiver answers
- * @see specification: Webhooks; decisions: Endpoints
+ * @see docs/design/rules.md#webhook-endpoints
  */
 export async function sendSample(ctx: Context, webhookId: number): Promise<Sample> {
   const webhook = await findWebhook(ctx, webhookId)

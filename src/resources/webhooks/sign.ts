@@ -18,12 +18,12 @@ export function newWebhookSecret(): Secret {
 }
 
 /**
- * Makes the headers of one attempt. `X-Service-Signature` is the specification's: hex, over the body, with
+ * Makes the headers of one attempt. `X-Service-Signature` is hex, over the body, with
  * the text of the secret as the key. The headers `webhook-...` are those of Standard Webhooks, which also
  * cover id and time. During a rotation `X-Service-Signature` uses the old secret,
  * `X-Service-Signature-Next` the new one, and `webhook-signature` has a signature of each.
  * @param at real time: receivers compare it with their own clock, while a sandbox's clock may be moved
- * @see specification: Delivery
+ * @see docs/design/events.md#deliveries
  */
 export function signedHeaders(
   event: { id: string; type: string },

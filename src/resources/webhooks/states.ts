@@ -1,8 +1,8 @@
 import { defineStates } from '../../shared/states.ts'
 
 /**
- * The lifecycle of a delivery (decisions: Deliveries). No state is final: every event can be sent again, and
- * an answer counts even if it comes after the delivery was given up.
+ * The lifecycle of a delivery (see docs/design/events.md#deliveries). No state is final: every event can be
+ * sent again, and an answer counts even if it comes after the delivery was given up.
  */
 export const deliveryStates = defineStates('webhook_delivery', 'pending', {
   pending: { delivered: 'the receiver has it', dead: 'it was given up, and is kept for replay' },

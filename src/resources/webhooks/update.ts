@@ -26,7 +26,7 @@ type UpdateWebhookInput = z.input<typeof updateWebhookInput>
  * gets a new address begins anew: its failures are forgotten, and waiting events are sent at once, in order.
  * While an endpoint is inactive, new events wait for it.
  * @throws DomainError INVALID_INPUT, NOT_FOUND
- * @see specification: Webhooks; decisions: Endpoints
+ * @see docs/design/rules.md#webhook-endpoints
  */
 export async function updateWebhook(
   ctx: Context,

@@ -1,6 +1,6 @@
 import type { Provider } from '../../shared/providers.ts'
 
-/** A customer of the demonstration, who does what the number says (decisions: Sandbox). */
+/** A customer of the demonstration, who does what the number says (see docs/design/rules.md#sandbox). */
 export interface Customer {
   /** As a merchant would type it. */
   phone: string
