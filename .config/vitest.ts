@@ -152,7 +152,7 @@ function selectFiles(mode: string): string[] {
  * processes and the modules in them, whose loading took half of the time.
  */
 function isAlone(path: string): boolean {
-  return /vi\.mock\(|Object\.assign\(limits|memoryUsage\(|monitorEventLoopDelay\(|filesCrossed\(/.test(
+  return /vi\.mock\(|Object\.assign\((limits|\w+Bounds)\b|memoryUsage\(|monitorEventLoopDelay\(|filesCrossed\(/.test(
     readFileSync(join(root, path), 'utf8'),
   )
 }

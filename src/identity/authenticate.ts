@@ -303,4 +303,6 @@ export class LastUses {
   }
 }
 
-const { lastUseEveryMs: everyMs, sessionIdleMs: idleMs } = limits
+/** How often it is noted that a credential was used. */
+const everyMs = 60_000
+const { sessionIdleMs: idleMs } = limits

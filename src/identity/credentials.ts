@@ -9,11 +9,17 @@ import { LruMap } from '../shared/lru-map.ts'
 import type { Role } from './roles.ts'
 import { isExpired } from './tokens.ts'
 
+/**
+ * How long what is known of a credential is believed: a revoked key, token or account is dead everywhere
+ * within a second (see docs/design/rules.md#sign-in-and-tokens).
+ */
+export const credentialFreshMs = 400
+
 /** Why an actor may not go on. */
 export type RevocationReason = 'UNAUTHENTICATED' | 'ACCOUNT_INACTIVE' | 'ADDRESS_NOT_ALLOWED'
 
 /**
- * Knows whether the keys behind valid tokens still live, never more than `limits.credentialFreshMs` late.
+ * Knows whether the keys behind valid tokens still live, never more than `credentialFreshMs` late.
  * Every key that is asked about while a query runs shares the next one: there is only one at a time.
  */
 export class CredentialWatch {
@@ -29,7 +35,7 @@ export class CredentialWatch {
   constructor(pool: pg.Pool, log: Log) {
     this.#pool = pool
     this.#log = log
-    this.#interval = setInterval(() => void this.#recheck(), limits.credentialFreshMs).unref()
+    this.#interval = setInterval(() => void this.#recheck(), credentialFreshMs).unref()
   }
 
   /**
@@ -72,7 +78,7 @@ export class CredentialWatch {
   #stateOf(apiKeyId: number): Promise<KeyState | null> {
     const known = this.#known.get(apiKeyId)
     const now = performance.now()
-    if (!known || now - known.askedAt >= limits.credentialFreshMs) return this.#ask(apiKeyId)
+    if (!known || now - known.askedAt >= credentialFreshMs) return this.#ask(apiKeyId)
     known.usedAt = now
     return known.state
   }
@@ -127,8 +133,7 @@ export class CredentialWatch {
     for (const [id, known] of this.#known.entries()) {
       if (aging.size >= agingMax) break
       const isInUse = now - known.usedAt < inUseMs
-      if (isInUse && now - known.askedAt > limits.credentialFreshMs / 4 && !asked.has(id))
-        aging.set(id, known)
+      if (isInUse && now - known.askedAt > credentialFreshMs / 4 && !asked.has(id)) aging.set(id, known)
     }
     return aging
   }

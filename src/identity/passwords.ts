@@ -1,7 +1,9 @@
 import { argon2, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
 import { DomainError } from '../shared/errors.ts'
-import { limits } from '../shared/limits.ts'
+
+/** argon2id (OWASP's minimum): what one hash takes, how many are made at once, how many wait. */
+export const passwordBounds = { memoryKib: 19_456, passes: 2, atOnceMax: 2, queueMax: 32 }
 
 /** What the database keeps of a password: `$argon2id$v=19$m=…,t=…,p=1,keyid=…$salt$hash` (PHC's form). */
 export type PasswordHash = string
@@ -22,7 +24,7 @@ export class Passwords {
   /** @throws DomainError OVERLOADED */
   async hash(password: string): Promise<PasswordHash> {
     const salt = randomBytes(saltBytes)
-    const { passwordMemoryKib: memory, passwordPasses: passes } = limits
+    const { memoryKib: memory, passes } = passwordBounds
     const digest = await this.#digest(password, salt, { memory, passes })
     return `$argon2id$v=19$m=${memory},t=${passes},p=1,keyid=${pepperId}$${bare(salt)}$${bare(digest)}`
   }
@@ -33,14 +35,14 @@ export class Passwords {
    * @throws DomainError OVERLOADED
    */
   async matches(password: string, stored: PasswordHash | null): Promise<boolean> {
-    const { memory, passes, salt, digest } = (stored === null ? null : read(stored)) ?? nobodys
+    const { memory, passes, salt, digest } = (stored === null ? null : read(stored)) ?? nobodys()
     const given = await this.#digest(password, salt, { memory, passes })
     return timingSafeEqual(given, digest) && stored !== null
   }
 
   async #digest(password: string, nonce: Buffer, cost: { memory: number; passes: number }): Promise<Buffer> {
-    if (this.#waiting.length >= limits.passwordQueueMax) throw new DomainError('OVERLOADED')
-    if (this.#underWay >= limits.passwordsAtOnceMax) {
+    if (this.#waiting.length >= passwordBounds.queueMax) throw new DomainError('OVERLOADED')
+    if (this.#underWay >= passwordBounds.atOnceMax) {
       // Whoever ends hands its place on.
       await new Promise<void>((resolve) => this.#waiting.push(resolve))
     } else this.#underWay += 1
@@ -74,11 +76,10 @@ interface Stored {
   digest: Buffer
 }
 
-const nobodys: Stored = {
-  memory: limits.passwordMemoryKib,
-  passes: limits.passwordPasses,
-  salt: randomBytes(saltBytes),
-  digest: randomBytes(digestBytes),
+/** What stands for the password of somebody who has none. */
+function nobodys(): Stored {
+  const { memoryKib: memory, passes } = passwordBounds
+  return { memory, passes, salt: randomBytes(saltBytes), digest: randomBytes(digestBytes) }
 }
 
 function read(stored: PasswordHash): Stored | null {

@@ -20,6 +20,9 @@ import {
 import type { RequestRecord } from './store.ts'
 import type { SubjectRules } from './subjects.ts'
 
+/** After its end a request is asked about for so long. Choice: a week, for late money is real. */
+export const decisionBounds = { lateChecksForMs: 7 * 24 * 3_600_000 }
+
 /**
  * The age at which a disbursement that its operator gives no account of, or cannot be asked about, raises an
  * alarm, at each question (one an hour at most). Choice: it never fails by its age, because it may have been
@@ -231,7 +234,8 @@ function keepAsking(
       ? politeCheckMs(regular, { ...outcome, pollsLeft }, known.now, leftMs)
       : Math.min(soonMs(known, regular), regular, leftMs)
   const hasEnded = request.state === 'refused' || request.state === 'closed'
-  const isGone = (hasEnded && outcome.kind === 'absent') || request.sinceOverMs > limits.lateChecksForMs
+  const isGone =
+    (hasEnded && outcome.kind === 'absent') || request.sinceOverMs > decisionBounds.lateChecksForMs
   const action = record(outcome.kind === 'pending' ? 'accepted' : 'doubt', {
     handle: { pollsLeft },
     nextCheckMs: isGone ? null : leftMs <= 0 ? limits.lateCheckMs : nextMs,

@@ -1,8 +1,9 @@
-import { limits } from '../shared/limits.ts'
-
 const second = 1_000
 const minute = 60 * second
 const hour = 60 * minute
+
+/** The ages of a payment at which an operator without callbacks is asked whether it took the money back. */
+export const scheduleBounds = { reversalChecksMs: [1 * minute, 10 * minute, 1 * hour, 24 * hour] }
 
 /** One age range of the polling schedule: up to age `untilMs`, the service asks every `everyMs`. */
 interface Stage {
@@ -113,7 +114,7 @@ export function nextFloatCheckMs(checks: number, random: number = Math.random())
  * @param ageMs since the payment
  */
 export function nextReversalCheckMs(reports: boolean, ageMs: number): number | null {
-  const next = reports ? undefined : limits.reversalChecksMs.find((atMs) => atMs > ageMs)
+  const next = reports ? undefined : scheduleBounds.reversalChecksMs.find((atMs) => atMs > ageMs)
   return next === undefined ? null : next - ageMs
 }
 

@@ -11,6 +11,9 @@ import { originOf, nothingLeft, type OpenRequest } from './open-request.ts'
 import { claimSend, exchangeRecorder, recordRequest, watchRequest } from './store.ts'
 import type { RequestServices } from './subjects.ts'
 
+/** The first answer to a disbursement must come within this time; later it is `unknown`. */
+export const sendBounds = { disburseDeadlineMs: 10_000 }
+
 /** The result of sending a request. */
 export interface SendOutcome {
   /** The status of the request's subject. */
@@ -136,7 +139,7 @@ export function operatorOf(services: RequestServices, request: OpenRequest): Ope
 export function sendDeadline({ capabilities }: Operator, kind: OpenRequest['kind']): Date {
   if (kind === 'collect') return deadlineIn(limits.collectDeadlineMs)
   return deadlineIn(
-    capabilities.disburseIsSynchronous ? limits.disburseSyncDeadlineMs : limits.disburseDeadlineMs,
+    capabilities.disburseIsSynchronous ? limits.disburseSyncDeadlineMs : sendBounds.disburseDeadlineMs,
   )
 }
 

@@ -8,6 +8,9 @@ import type { Provider } from '../shared/providers.ts'
 import type { OpenRequest, Subject } from './open-request.ts'
 import type { Log } from '../telemetry/log.ts'
 
+/** One operator query per transaction in this time, whoever asks (see docs/design/rules.md#bounds). */
+export const claimBounds = { operatorQueryIntervalMs: 3_000 }
+
 /**
  * The pause between two writes of wire exchanges. Choice: no caller waits for them, and one write shares its
  * commit among the exchanges of 50 ms.
@@ -52,7 +55,7 @@ const claimRequests = sqlFunction('claim_requests', {
 })
 
 /**
- * Claims requests that are due to be asked about, oldest first. For `limits.operatorQueryIntervalMs` no other
+ * Claims requests that are due to be asked about, oldest first. For `operatorQueryIntervalMs` no other
  * caller on any node can claim them; where the caller dies, they are due again.
  */
 export function claimDue(pool: Pool, provider: Provider, take: number): Promise<OpenRequest[]> {
@@ -71,7 +74,7 @@ export async function claimOne(pool: Pool, transactionId: bigint): Promise<OpenR
 
 /** Reads the limits at each call, because tests shorten them. */
 function claimPauses() {
-  return { pauseMs: limits.operatorQueryIntervalMs, fenceMs: limits.operatorFenceMs }
+  return { pauseMs: claimBounds.operatorQueryIntervalMs, fenceMs: limits.operatorFenceMs }
 }
 
 const claimTurn = sqlFunction('claim_send', {

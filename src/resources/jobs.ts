@@ -28,6 +28,18 @@ import { compactCounts } from './transactions/list.ts'
 import { deliverDue } from './webhooks/deliver.ts'
 import { enqueueDueEndpoints, sweepWebhooks } from './webhooks/due.ts'
 
+/** The pauses between two runs of these jobs. Tests shorten them. */
+export const jobBounds = {
+  /** The job looks for the due requests of one operator. A callback does not wait for it. */
+  resolveEveryMs: 500,
+  /** The job looks for due payouts and recipients. */
+  payoutsDueEveryMs: 1_000,
+  /** The job requeues the jobs of processes that ended. */
+  recoverEveryMs: 1_000,
+  /** The job proves what is new in the books (see docs/design/ledger.md#proof). */
+  auditEveryMs: 60_000,
+}
+
 /** The number of requests that one process checks with one operator at the same time. */
 export const dueRequestsMax = 32
 
@@ -87,13 +99,13 @@ export function serviceJobs(services: Services): readonly Job[] {
       const dueRun: DueRun = { underWay: new Set(), isMoreDue: false }
       return {
         name: resolveJob(provider),
-        everyMs: limits.resolveEveryMs,
+        everyMs: jobBounds.resolveEveryMs,
         run: () => resolveDue(services, provider, dueRun),
       }
     }),
     {
       name: payoutsDueJob,
-      everyMs: limits.payoutsDueEveryMs,
+      everyMs: jobBounds.payoutsDueEveryMs,
       run: () => seeToDuePayouts(services),
     },
     {
@@ -108,7 +120,7 @@ export function serviceJobs(services: Services): readonly Job[] {
     },
     {
       name: 'jobs.recover',
-      everyMs: limits.jobsRecoverEveryMs,
+      everyMs: jobBounds.recoverEveryMs,
       run: async () => {
         const gone = await recoverJobs(asPlatform(services, reason).pool, {})
         if (gone > 0) services.log.warn({ gone }, 'requeued the jobs of processes that ended')
@@ -154,7 +166,7 @@ function auditJobs(services: Services): readonly Job[] {
   return [
     {
       name: 'ledger.audit',
-      everyMs: limits.auditEveryMs,
+      everyMs: jobBounds.auditEveryMs,
       run: async () => {
         const { problems, isEnd } = (await proveRecent(database, recent)) ?? { problems: [], isEnd: true }
         alarm(problems)
@@ -165,7 +177,7 @@ function auditJobs(services: Services): readonly Job[] {
     },
     {
       name: watchJob,
-      everyMs: limits.auditEveryMs,
+      everyMs: jobBounds.auditEveryMs,
       run: async () => {
         const haltAfterMs = services.config.auditHaltAfterMs
         await watchProofAge(services, { haltAfterMs, upMs: services.upMs() })

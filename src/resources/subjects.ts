@@ -11,6 +11,9 @@ import { settleTransaction } from './transactions/settle.ts'
 import { settleDeposit } from './transactions/settle-deposit.ts'
 import { transactionStates } from './transactions/states.ts'
 
+/** A deposit that provably never left is tried again for so long. Choice: while its caller waits. */
+const depositUnsentForMs = 15_000
+
 /**
  * The kinds of subject of a request to an operator, each with its rules (see `requests/`). A disbursement has
  * no maximum age after which it is no longer sent again when the operator has no record of it: the merchant
@@ -33,7 +36,7 @@ export const subjects: Subjects = {
     states: transactionStates,
     open: 'processing',
     success: 'success',
-    unsentForMs: limits.depositUnsentForMs,
+    unsentForMs: depositUnsentForMs,
     waitsForFloat: false,
     resendAbsentForMs: Number.POSITIVE_INFINITY,
     settle: settleDeposit,

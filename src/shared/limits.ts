@@ -3,8 +3,8 @@ const minute = 60 * second
 const hour = 60 * minute
 
 /**
- * The bounds that callers, merchants and operators meet in more than one file, and those that a test
- * shortens. A bound that one file uses stands in that file.
+ * The bounds that callers, merchants and operators meet, where more than one file uses them. A bound that one
+ * file uses stands in that file; one that a test shortens is a field of an object there (`sendBounds`).
  * The unit is the last word of a name. The source stands in brackets: a heading of `src/docs/design`, or a
  * choice with its reason.
  */
@@ -50,11 +50,6 @@ export const limits = {
   tokenHoursMin: 1,
   tokenHoursMax: 720,
   tokenHoursDefault: 24,
-  /**
-   * A revoked key, token or account is dead everywhere within a second (see
-   * docs/design/rules.md#sign-in-and-tokens).
-   */
-  credentialFreshMs: 400,
   tokenCacheMax: 5_000,
   /** A session of a person ends after so long without a request (see docs/design/rules.md#people). */
   sessionIdleMs: 1 * hour,
@@ -62,8 +57,6 @@ export const limits = {
   sessionsPerMemberMax: 20,
   /** API keys that a merchant has at once. Choice. */
   apiKeysMax: 500,
-  /** How often it is noted that a credential was used. */
-  lastUseEveryMs: 1 * minute,
   /** Merchants, tokens and addresses whose use is remembered by one process. */
   windowNamesMax: 20_000,
   /** Of what a merchant may ask, for one token: while it runs wild the others go on. Choice. */
@@ -72,11 +65,6 @@ export const limits = {
   // People who sign in (see docs/design/rules.md#people).
   passwordLengthMin: 12,
   passwordLengthMax: 128,
-  /** argon2id (OWASP's minimum): what one hash takes, how many are made at once, how many wait. */
-  passwordMemoryKib: 19_456,
-  passwordPasses: 2,
-  passwordsAtOnceMax: 2,
-  passwordQueueMax: 32,
   /** So many failed sign-ins are told to the merchant. */
   signInAlertFailures: 10,
   /** Failures of one address that cost no time: many people may share it. Choice: ten. */
@@ -96,36 +84,24 @@ export const limits = {
 
   /** A collection that nobody confirms (see docs/design/rules.md#bounds). */
   collectionLifetimeMs: 24 * hour,
-  /** One operator query per transaction in this time, whoever asks (see docs/design/rules.md#bounds). */
-  operatorQueryIntervalMs: 3 * second,
   /** An operator's first answer to a collection must come within this time; later it is `unknown`. */
   collectDeadlineMs: 10 * second,
   operatorQueryDeadlineMs: 5 * second,
   /** A payment whose first answer never came back (the process died) is asked about after this time. */
   firstCheckMs: 12 * second,
-  /**
-   * After its expiry a collection is asked about once an hour for a week: late money is real. Choice: a week.
-   */
+  /** After its expiry a collection is asked about once an hour: late money is real. */
   lateCheckMs: 1 * hour,
-  lateChecksForMs: 7 * 24 * hour,
   /**
    * A prompt that never left is sent again for this long; later the customer is gone. (see
    * docs/design/requests.md#decisions)
    */
   resendForMs: 1 * minute,
-  /**
-   * So long after a payment an operator that calls nobody back is asked whether it was taken back. Choice:
-   * soon, and once after its books of the day are closed.
-   */
-  reversalChecksMs: [1 * minute, 10 * minute, 1 * hour, 24 * hour],
 
   /** `POST /deposit` answers after this time, whatever is known by then (see docs/design/rules.md#bounds). */
   depositWaitMs: 20 * second,
-  /** An operator's first answer to a disbursement; longer where that answer is its outcome. */
-  disburseDeadlineMs: 10 * second,
+  /** An operator's first answer to a disbursement, where that answer is its outcome. */
   disburseSyncDeadlineMs: 18 * second,
-  /** What provably never left is tried again for so long. Choice: while a caller waits; for a day. */
-  depositUnsentForMs: 15 * second,
+  /** A payout that provably never left is tried again for so long. Choice: a day. */
   payoutUnsentForMs: 24 * hour,
   /** Recipients of a batch, and of one call (see docs/design/rules.md#bounds). */
   batchRecipientsMax: 10_000,
@@ -136,20 +112,11 @@ export const limits = {
   recipientNameLengthMax: 200,
   /** Recipients of one batch whose operators are being asked (see docs/design/rules.md#batches). */
   batchInFlightMax: 8,
-  /** How often it is looked for payouts and recipients that are due. */
-  payoutsDueEveryMs: 1 * second,
-  /** How often the jobs of processes that are gone are taken back. */
-  jobsRecoverEveryMs: 1 * second,
 
-  /** How often each operator's due requests are looked for; a callback does not wait for it. */
-  resolveEveryMs: 500,
   /**
    * No second call for an operation may start while the first may still arrive: deadline and late arrival.
    */
   operatorFenceMs: 30 * second,
-
-  /** Choice: longer than a deposit waits for its operator; run twice it makes one thing anyway. */
-  idempotencyLeaseMs: 25 * second,
 
   /** Bodies (see docs/design/rules.md#bounds). Choice: the largest `/pay` body is below 8 KiB. */
   bodyMaxBytes: 100 * 1_024,
@@ -165,8 +132,6 @@ export const limits = {
   /** Its cells, and the texts that they share. Choice: 20 columns of the largest batch. */
   importCellsMax: 200_000,
   importTextsMax: 200_000,
-  /** Processor time that one workbook may take. Choice: four times that of the largest that is taken. */
-  importReadMaxMs: 4 * second,
   /**
    * A client that dribbles its request is let go. (see docs/design/architecture.md#overload-and-slow-clients)
    */
@@ -234,8 +199,6 @@ export const limits = {
   drainMs: 7 * second,
   /** Then the operators' answers that are still awaited; what comes later is asked for at the next start. */
   drainOperatorsMs: 1 * second,
-  /** What is new in the books is proven so often (see docs/design/ledger.md#proof). */
-  auditEveryMs: 1 * minute,
   /** Changes of the numbers of transactions that are added to their counts at once. */
   countsCompactMax: 20_000,
 } as const

@@ -10,6 +10,7 @@ import {
 } from 'graphql'
 import { describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
+import { passwordBounds } from '../../src/identity/passwords.ts'
 import { schema } from '../../src/resources/schema.ts'
 import { type Field, fields, hostileText, hostileValue, usual } from './hostile-inputs.ts'
 import {
@@ -34,9 +35,10 @@ import {
 // A deposit that is under way is not waited for, and a password is hashed in no time.
 vi.mock(import('../../src/shared/limits.ts'), async (original) => {
   const { limits } = await original()
-  const quick = { depositWaitMs: 50, passwordMemoryKib: 8, passwordPasses: 1 }
+  const quick = { depositWaitMs: 50 }
   return { limits: { ...limits, ...quick } as unknown as typeof limits }
 })
+Object.assign(passwordBounds, { memoryKib: 8, passes: 1 })
 
 const target = await openTarget()
 const batch = fc.tuple(fc.constant('Batch'), fc.integer({ min: 1, max: waitingBatches }))

@@ -6,6 +6,7 @@ import { restPrefix } from '../../src/http/rest/handler.ts'
 import type { RestRoute } from '../../src/http/rest/route.ts'
 import { restDocument } from '../../src/http/rest/documents.ts'
 import { routes } from '../../src/http/rest/routes.ts'
+import { passwordBounds } from '../../src/identity/passwords.ts'
 import { schema } from '../../src/resources/schema.ts'
 import { snakeCase } from '../../src/shared/input.ts'
 import { type Field, fields, fieldValue, hostileText, hostileValue } from './hostile-inputs.ts'
@@ -27,9 +28,10 @@ import {
 // A deposit that is under way is not waited for, and a password is hashed in no time.
 vi.mock(import('../../src/shared/limits.ts'), async (original) => {
   const { limits } = await original()
-  const quick = { depositWaitMs: 50, passwordMemoryKib: 8, passwordPasses: 1, importsPerMerchantMax: 20 }
+  const quick = { depositWaitMs: 50, importsPerMerchantMax: 20 }
   return { limits: { ...limits, ...quick } as unknown as typeof limits }
 })
+Object.assign(passwordBounds, { memoryKib: 8, passes: 1 })
 
 const target = await openTarget()
 const documents = restDocument()

@@ -2,6 +2,7 @@ import { afterAll, beforeEach, expect, test } from 'vitest'
 import { eventually } from '../kit/eventually.ts'
 import type { Context } from '../../src/context.ts'
 import { liveStream, watchActor } from '../../src/graphql/live-stream.ts'
+import { credentialFreshMs } from '../../src/identity/credentials.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { createFixture, logOf } from '../kit/graphql.ts'
 
@@ -77,7 +78,7 @@ test('a watch tells the end of the token once, on time, also where it lies month
   const began = performance.now()
   await eventually(() => ended.length > 0)
   expect(performance.now() - began).toBeLessThan(1_000)
-  await new Promise((resolve) => setTimeout(resolve, limits.credentialFreshMs * 2))
+  await new Promise((resolve) => setTimeout(resolve, credentialFreshMs * 2))
   expect(ended).toEqual(['UNAUTHENTICATED'])
   for (const stop of stops) stop()
 })

@@ -4,6 +4,7 @@ import { serverAudits } from 'graphql-http'
 import { describe, expect, test, vi } from 'vitest'
 import { createOperations } from '../../src/graphql/operation.ts'
 import { createGraphqlHandler } from '../../src/http/graphql.ts'
+import { credentialFreshMs } from '../../src/identity/credentials.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { serve } from '../kit/graphql.ts'
 
@@ -144,7 +145,7 @@ describe('who may ask', () => {
     const token = fixture.issue()
     expect((await ask('{ secret }', token)).body.data).toEqual({ secret: 'secret' })
     fixture.revoke(token)
-    await new Promise((resolve) => setTimeout(resolve, limits.credentialFreshMs + 50))
+    await new Promise((resolve) => setTimeout(resolve, credentialFreshMs + 50))
     expect((await ask('{ secret }', token)).status).toBe(401)
   })
 

@@ -3,8 +3,7 @@ import type pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Actor } from '../../src/identity/actor.ts'
 import { regenerateApiKey, revokeApiKey } from '../../src/identity/api-keys.ts'
-import { CredentialWatch, type RevocationReason } from '../../src/identity/credentials.ts'
-import { limits } from '../../src/shared/limits.ts'
+import { credentialFreshMs, CredentialWatch, type RevocationReason } from '../../src/identity/credentials.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { deactivate, makeMerchant, master, type SignedInMerchant } from '../kit/merchants.ts'
@@ -95,7 +94,7 @@ test('the keys in use are asked about along with the first of them that has to b
   const checkAll = () => Promise.all(shops.map((shop) => watch.check(actorOf(shop))))
   queries = []
   await checkAll()
-  await sleep(limits.credentialFreshMs)
+  await sleep(credentialFreshMs)
   const [first] = shops as [SignedInMerchant]
   await watch.check(actorOf(first))
   await revokeApiKey(db.database.pool, shops[1] as SignedInMerchant)

@@ -1,7 +1,6 @@
 import { createSecretKey } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { Passwords } from '../../src/identity/passwords.ts'
-import { limits } from '../../src/shared/limits.ts'
+import { passwordBounds, Passwords } from '../../src/identity/passwords.ts'
 
 const passwords = new Passwords(createSecretKey(Buffer.alloc(32, 7)))
 const hash = await passwords.hash('un mot de passe')
@@ -25,7 +24,7 @@ test('without the pepper it matches nothing', async () => {
 })
 
 test('two are made at a time, a bounded number waits, and all of those are answered', async () => {
-  const many = limits.passwordQueueMax + limits.passwordsAtOnceMax
+  const many = passwordBounds.queueMax + passwordBounds.atOnceMax
   const tries = await Promise.allSettled(
     Array.from({ length: many + 5 }, () => passwords.matches('falsch', hash)),
   )

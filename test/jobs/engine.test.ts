@@ -13,7 +13,7 @@ import { migrate, serviceRole } from '../../src/database/migrate.ts'
 import { type JobEngine, startEngine } from '../../src/jobs/engine.ts'
 import { recoverJobs } from '../../src/jobs/recover.ts'
 import { startJobs } from '../../src/jobs/schedule.ts'
-import { limits } from '../../src/shared/limits.ts'
+import { jobBounds } from '../../src/resources/jobs.ts'
 import type { Provider } from '../../src/shared/providers.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
@@ -53,7 +53,7 @@ function start(connection = db.connection): {
     [
       {
         name: 'jobs.recover',
-        everyMs: limits.jobsRecoverEveryMs,
+        everyMs: jobBounds.recoverEveryMs,
         run: async () => (await recoverJobs(db.database.pool, {})) > 99,
       },
     ],

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { limits } from '../../src/shared/limits.ts'
+import { scheduleBounds } from '../../src/requests/schedule.ts'
 import { checkRequest } from '../../src/requests/check.ts'
 import { eventTypes } from '../kit/money.ts'
 import {
@@ -38,7 +38,7 @@ describe('an operator that calls nobody back', () => {
   test('is asked after 1 min, 10 min, 1 h and 24 h whether it took the money back, and no more', async () => {
     const opened = await paid('none')
     let ageMs = 0
-    for (const atMs of limits.reversalChecksMs) {
+    for (const atMs of scheduleBounds.reversalChecksMs) {
       const { nextS } = await stands(opened)
       expect(Math.abs((nextS ?? 0) - (atMs - ageMs) / 1_000)).toBeLessThan(2)
       await scripted.clock.advance(atMs - ageMs)

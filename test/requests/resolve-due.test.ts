@@ -5,15 +5,14 @@ import type { Services } from '../../src/context.ts'
 import { type Schedule, startJobs } from '../../src/jobs/schedule.ts'
 import type { QueryOutcome } from '../../src/operators/operator.ts'
 import type { Operator } from '../../src/operators/registry.ts'
-import { resolveJob, serviceJobs, dueRequestsMax } from '../../src/resources/jobs.ts'
-import { limits } from '../../src/shared/limits.ts'
+import { jobBounds, resolveJob, serviceJobs, dueRequestsMax } from '../../src/resources/jobs.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { openCollection } from '../kit/money.ts'
 import { answers, hour, scripted, useScriptedOperator } from '../kit/scripted-operator.ts'
 
 useScriptedOperator()
 // The timer never fires within a test: only free places make the job take more.
-Object.assign(limits, { resolveEveryMs: hour })
+Object.assign(jobBounds, { resolveEveryMs: hour })
 
 /** An operator that answers each question when the test says so. */
 let questions: ((answer: QueryOutcome) => void)[]

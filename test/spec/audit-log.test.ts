@@ -1,6 +1,7 @@
 import { Writable } from 'node:stream'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { passwordBounds } from '../../src/identity/passwords.ts'
 import { chainAuditLog, verifyAuditLog } from '../../src/audit/verify-chain.ts'
 import { routes } from '../../src/http/rest/routes.ts'
 import { schema } from '../../src/resources/schema.ts'
@@ -30,11 +31,7 @@ vi.mock(import('../../src/telemetry/log.ts'), () => ({
   },
 }))
 // What a hash takes is of `passwords.test.ts`.
-vi.mock(import('../../src/shared/limits.ts'), async (original) => {
-  const module = await original()
-  const cheap = { passwordMemoryKib: 64, passwordPasses: 1 } as unknown as typeof module.limits
-  return { limits: { ...module.limits, ...cheap } }
-})
+Object.assign(passwordBounds, { memoryKib: 64, passes: 1 })
 
 let mail: MailServer
 let service: TestApp

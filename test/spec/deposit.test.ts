@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type App, startApp } from '../../src/app.ts'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
+import { claimBounds } from '../../src/requests/store.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { entriesOf } from '../kit/money-out.ts'
 import type { TestMerchant } from '../kit/app.ts'
@@ -18,12 +19,12 @@ vi.mock(import('../../src/shared/limits.ts'), async (original) => {
       return wait.ms ?? real.depositWaitMs
     },
   }
-  const quick = { ...real, operatorQueryIntervalMs: 300 }
-  return { limits: Object.defineProperties(quick, Object.getOwnPropertyDescriptors(waits)) }
+  return { limits: Object.defineProperties({ ...real }, Object.getOwnPropertyDescriptors(waits)) }
 })
 vi.mock(import('../../src/requests/schedule.ts'), async (original) =>
   (await import('../kit/quick-polls.ts')).quickPolls(await original()),
 )
+Object.assign(claimBounds, { operatorQueryIntervalMs: 300 })
 
 const fixture = await openFixture()
 const { owner } = fixture.database

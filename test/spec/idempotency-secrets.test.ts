@@ -7,7 +7,8 @@ import {
   isObjectType,
   isUnionType,
 } from 'graphql'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { passwordBounds } from '../../src/identity/passwords.ts'
 import { accessPlan } from '../../src/graphql/access-plan.ts'
 import { restDocument } from '../../src/http/rest/documents.ts'
 import { routes } from '../../src/http/rest/routes.ts'
@@ -27,11 +28,7 @@ import { mutations } from '../kit/audited/operations.ts'
 // docs/design/rules.md#idempotency). Which answers hold a secret is read from the schema.
 
 // The cost of a password hash is tested in `passwords.test.ts`.
-vi.mock(import('../../src/shared/limits.ts'), async (original) => {
-  const module = await original()
-  const cheap = { passwordMemoryKib: 64, passwordPasses: 1 } as unknown as typeof module.limits
-  return { limits: { ...module.limits, ...cheap } }
-})
+Object.assign(passwordBounds, { memoryKib: 64, passes: 1 })
 
 let mail: MailServer
 let service: TestApp

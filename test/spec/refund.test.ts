@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { claimBounds } from '../../src/requests/store.ts'
 import { providers } from '../../src/shared/providers.ts'
 import { entriesOf } from '../kit/money-out.ts'
 import type { TestMerchant } from '../kit/app.ts'
@@ -15,12 +16,12 @@ vi.mock(import('../../src/shared/limits.ts'), async (original) => {
       return wait.ms ?? real.depositWaitMs
     },
   }
-  const quick = { ...real, operatorQueryIntervalMs: 300 }
-  return { limits: Object.defineProperties(quick, Object.getOwnPropertyDescriptors(waits)) }
+  return { limits: Object.defineProperties({ ...real }, Object.getOwnPropertyDescriptors(waits)) }
 })
 vi.mock(import('../../src/requests/schedule.ts'), async (original) =>
   (await import('../kit/quick-polls.ts')).quickPolls(await original()),
 )
+Object.assign(claimBounds, { operatorQueryIntervalMs: 300 })
 
 const fixture = await openFixture()
 

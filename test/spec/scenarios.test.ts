@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest'
+import { claimBounds } from '../../src/requests/store.ts'
 import { limits } from '../../src/shared/limits.ts'
 import type { Provider } from '../../src/shared/providers.ts'
 import { eventually } from '../kit/eventually.ts'
 import { customer, each, hour, minute, openFixture, perOperator, second } from '../kit/fixture.ts'
 
 // A question every three seconds is the rule of `payment-status.test.ts`; here nobody waits for the next one.
-Object.assign(limits, { operatorQueryIntervalMs: 300 })
+Object.assign(claimBounds, { operatorQueryIntervalMs: 300 })
 const fixture = await openFixture()
 const shop = await fixture.merchant()
 /** Operators of the push-prompt protocol; OperatorB's customer pays on a hosted page. */

@@ -1,4 +1,5 @@
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
+import { passwordBounds } from '../../src/identity/passwords.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { inviteAsPlatform } from '../../src/resources/team/invite.ts'
 import { makeMember } from '../kit/members.ts'
@@ -12,11 +13,7 @@ import { openFixture } from '../kit/fixture.ts'
 // proxy names.
 
 // What a hash takes is of `passwords.test.ts`.
-vi.mock(import('../../src/shared/limits.ts'), async (original) => {
-  const module = await original()
-  const cheap = { passwordMemoryKib: 64, passwordPasses: 1 } as unknown as typeof module.limits
-  return { limits: { ...module.limits, ...cheap } }
-})
+Object.assign(passwordBounds, { memoryKib: 64, passes: 1 })
 
 const fixture = await openFixture({ TRUSTED_PROXIES: '127.0.0.1', WEBHOOK_DISABLE_AFTER: '1' })
 const { owner } = fixture.database

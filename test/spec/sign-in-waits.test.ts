@@ -1,4 +1,5 @@
-import { beforeEach, describe, expect, test, vi } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { passwordBounds } from '../../src/identity/passwords.ts'
 import { makeMemberToken } from '../../src/identity/member-tokens.ts'
 import { totpCode } from '../../src/identity/totp.ts'
 import { limits } from '../../src/shared/limits.ts'
@@ -11,11 +12,7 @@ import { openFixture } from '../kit/fixture.ts'
 // keep its owner out. Callers come from the address that a proxy names; time passes in the rows.
 
 // What a hash takes is of `passwords.test.ts`.
-vi.mock(import('../../src/shared/limits.ts'), async (original) => {
-  const module = await original()
-  const cheap = { passwordMemoryKib: 64, passwordPasses: 1 } as unknown as typeof module.limits
-  return { limits: { ...module.limits, ...cheap } }
-})
+Object.assign(passwordBounds, { memoryKib: 64, passes: 1 })
 
 const fixture = await openFixture({ TRUSTED_PROXIES: '127.0.0.1' })
 const { owner } = fixture.database

@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventually } from '../kit/eventually.ts'
+import { passwordBounds } from '../../src/identity/passwords.ts'
 import { stepOfCode, totpCode } from '../../src/identity/totp.ts'
 import { readEmail } from '../../src/http/pages/mail.ts'
 import { limits } from '../../src/shared/limits.ts'
@@ -8,11 +9,7 @@ import { fromBase32 } from '../kit/base32.ts'
 import { type MailServer, startMailServer } from '../kit/mail-server.ts'
 
 // What a hash takes is of `passwords.test.ts`.
-vi.mock(import('../../src/shared/limits.ts'), async (original) => {
-  const module = await original()
-  const cheap = { passwordMemoryKib: 64, passwordPasses: 1 } as unknown as typeof module.limits
-  return { limits: { ...module.limits, ...cheap } }
-})
+Object.assign(passwordBounds, { memoryKib: 64, passes: 1 })
 
 let mail: MailServer
 let service: TestApp

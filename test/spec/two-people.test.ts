@@ -1,4 +1,5 @@
-import { afterAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
+import { passwordBounds } from '../../src/identity/passwords.ts'
 import { readEmail } from '../../src/http/pages/mail.ts'
 import { makeMember, type TestMember } from '../kit/members.ts'
 import type { TestMerchant } from '../kit/app.ts'
@@ -11,11 +12,7 @@ import { openFixture, type Fixture } from '../kit/fixture.ts'
 // docs/design/rules.md#approvals).
 
 // The cost of a password hash is tested in `passwords.test.ts`.
-vi.mock(import('../../src/shared/limits.ts'), async (original) => {
-  const module = await original()
-  const cheap = { passwordMemoryKib: 64, passwordPasses: 1 } as unknown as typeof module.limits
-  return { limits: { ...module.limits, ...cheap } }
-})
+Object.assign(passwordBounds, { memoryKib: 64, passes: 1 })
 
 const mail: MailServer = await startMailServer()
 const fixture: Fixture = await openFixture({ SMTP_URL: mail.url, MAIL_FROM: 'Paiements <no-reply@pay.test>' })

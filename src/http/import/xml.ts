@@ -1,5 +1,4 @@
 import sax from 'sax'
-import { limits } from '../../shared/limits.ts'
 import { fileProblem } from './row.ts'
 
 /** Who hears what stands in an XML text, by names without their prefixes. */
@@ -9,6 +8,9 @@ export interface Listener {
   text?: (text: string) => void
   close?: (name: string) => void
 }
+
+/** Processor time that one workbook may take. Choice: four times that of the largest that is taken. */
+export const importBounds = { readMaxMs: 4_000 }
 
 /** The processor time that reading a file has taken so far. */
 export interface Effort {
@@ -20,7 +22,7 @@ export interface Effort {
  * Nothing is kept of what was read: no depth, number or length in it makes this hold more than some
  * kilobytes.
  * @param effort of the whole file: the time of this text is added to it
- * @throws DomainError INVALID_INPUT where the file takes more than `limits.importReadMaxMs`
+ * @throws DomainError INVALID_INPUT where the file takes more than `importBounds.readMaxMs`
  * @throws Error where it is not well-formed, has a document type (which could define entities), or is of a
  *   shape that no workbook has
  */
@@ -36,7 +38,7 @@ export async function* readXml(
     parser.write(decoder.decode(part, { stream: true }))
     const { user, system } = process.threadCpuUsage(before)
     effort.usedMs += (user + system) / 1_000
-    if (effort.usedMs > limits.importReadMaxMs) {
+    if (effort.usedMs > importBounds.readMaxMs) {
       throw fileProblem('takes too long to read: keep only the table in it')
     }
     yield

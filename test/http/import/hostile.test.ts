@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { readRecipients } from '../../../src/http/import/recipients.ts'
 import { DomainError } from '../../../src/shared/errors.ts'
+import { importBounds } from '../../../src/http/import/xml.ts'
 import { limits } from '../../../src/shared/limits.ts'
 import { line, sheetOf, text, titles, workbook } from '../../kit/workbook.ts'
 
@@ -14,7 +15,7 @@ async function refusalOf(file: Buffer): Promise<string> {
   return (refused as DomainError).message
 }
 
-const { importReadMaxMs } = limits
+const { readMaxMs } = importBounds
 const five = '<c><v>5000</v></c>'
 const honest = workbook({ rows: titles + line(2, five) + line(3, five) })
 const damaged = 'file is not an XLSX workbook, or is damaged: save it again.'
@@ -84,7 +85,7 @@ describe('workbooks of people who mean no good', () => {
     const before = process.threadCpuUsage()
     expect(await refusalOf(file)).toContain(words)
     const { user, system } = process.threadCpuUsage(before)
-    expect((user + system) / 1_000).toBeLessThan(importReadMaxMs)
+    expect((user + system) / 1_000).toBeLessThan(readMaxMs)
   })
 
   test('as many cells and shared texts as are allowed are read', async () => {
@@ -102,8 +103,8 @@ describe('workbooks of people who mean no good', () => {
   })
 
   test('a file that takes too long to read is refused, whatever takes the time', async () => {
-    Object.assign(limits, { importReadMaxMs: 200 })
-    onTestFinished(() => void Object.assign(limits, { importReadMaxMs }))
+    Object.assign(importBounds, { readMaxMs: 200 })
+    onTestFinished(() => void Object.assign(importBounds, { readMaxMs }))
     const slow = workbook({ rows: `${titles}${'<?a?>'.repeat(6_000_000)}` })
     const before = process.threadCpuUsage()
     expect(await refusalOf(slow)).toContain('file takes too long to read')

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { acceptRestore } from '../../../src/resources/recovery/accept.ts'
 import { listOrphans } from '../../../src/resources/recovery/orphans.ts'
+import { claimBounds } from '../../../src/requests/store.ts'
 import { limits } from '../../../src/shared/limits.ts'
 import { makeMember, type TestMember } from '../../kit/members.ts'
 import { approvalsOn } from '../../kit/approvals.ts'
@@ -11,7 +12,8 @@ import type { TestMerchant } from '../../kit/app.ts'
 // What a backup has as waiting for people, and what was approved and paid after it: its operator knows that.
 
 // What could not be sent is looked at again soon.
-Object.assign(limits, { operatorFenceMs: 300, operatorQueryIntervalMs: 50 })
+Object.assign(claimBounds, { operatorQueryIntervalMs: 50 })
+Object.assign(limits, { operatorFenceMs: 300 })
 const fixture = await openFixture()
 const { owner } = fixture.database
 const { services } = fixture.app
