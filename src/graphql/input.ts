@@ -51,11 +51,12 @@ function objectOf(type: AnyType): z.ZodObject {
 
 /**
  * The GraphQL type that a client sends for a type of zod. `meta({ graphql })` states what zod cannot tell: a
- * scalar, or the words of an enum.
+ * scalar, the words of an enum, or another type of zod where its verb reads the field by itself.
  */
 function typeOf(type: AnyType, where: string): unknown {
   const stated = z.globalRegistry.get(type)?.['graphql']
   if (Array.isArray(stated)) return enumOf(stated.map(String), where)
+  if (stated instanceof z.ZodType) return typeOf(stated, where)
   if (stated !== undefined) return stated
   if (type instanceof z.ZodOptional || type instanceof z.ZodNullable) return typeOf(type.unwrap(), where)
   if (type instanceof z.ZodPipe) return typeOf(type.in instanceof z.ZodTransform ? type.out : type.in, where)

@@ -1,13 +1,7 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import {
-  DomainError,
-  type FieldProblem,
-  type RefusalCode,
-  type RefusalDetail,
-  refusals,
-} from '../shared/errors.ts'
-import { readInput } from '../shared/input.ts'
+import { DomainError, type RefusalCode, type RefusalDetail, refusals } from '../shared/errors.ts'
+import { readInput, readTogether } from '../shared/input.ts'
 import { limits } from '../shared/limits.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Actor } from './actor.ts'
@@ -110,16 +104,33 @@ const scopesOf = Object.fromEntries(
   Object.entries(roles).map(([role, row]) => [role, new Set<Scope>(row.scopes)]),
 ) as unknown as Readonly<Record<Role, ReadonlySet<Scope>>>
 
-/** What a caller of `POST /auth` sent. Nobody hears about a wrong wish before the key is known. */
-export interface CredentialExchange {
-  key: string | undefined
-  secret: string | undefined
-  scopes?: unknown
-  expiresInHours?: unknown
-  /** Narrower ones than the key's. */
-  limits?: unknown
-  clientAddress: string | null
+function isListOfScopes(names: unknown): boolean {
+  return Array.isArray(names) && names.length > 0 && names.every((name) => isScope(name))
 }
+
+const hoursWords = `must be a whole number of hours from ${limits.tokenHoursMin} to ${limits.tokenHoursMax}`
+
+/** What a caller of `POST /auth` sends. Nobody hears about a wrong wish before the key is known. */
+export const authenticateInput = z.object({
+  apiKey: z.string().nullish(),
+  apiSecret: z.string().nullish(),
+  scopes: z
+    .custom<string[]>(isListOfScopes, `must be a list of one or more of ${scopes.join(', ')}`)
+    .transform((names) => [...new Set(names.filter(isScope))])
+    .nullish()
+    .meta({ graphql: z.array(z.string()) }),
+  expiresInHours: z
+    .number(hoursWords)
+    .refine(
+      (hours) => Number.isInteger(hours) && hours >= limits.tokenHoursMin && hours <= limits.tokenHoursMax,
+      hoursWords,
+    )
+    .meta({ graphql: 'Float' })
+    .nullish(),
+  /** Narrower ones than the key's. */
+  limits: keyLimitsInput.nullish(),
+})
+export type AuthenticateInput = z.input<typeof authenticateInput>
 
 export interface ExchangeResult {
   merchantId: number
@@ -144,11 +155,13 @@ export interface ExchangeResult {
  */
 export async function exchangeCredentials(
   access: Access,
-  request: CredentialExchange,
+  input: AuthenticateInput,
+  clientAddress: string | null,
 ): Promise<ExchangeResult> {
-  const { key = '', secret = '' } = request
+  const key = input.apiKey ?? ''
+  const secret = input.apiSecret ?? ''
   const found = isApiKey(key) ? await findKey(access.pool, key) : null
-  const counted = found ? `key:${found.id}` : `address:${addressBlock(request.clientAddress)}`
+  const counted = found ? `key:${found.id}` : `address:${addressBlock(clientAddress)}`
   const rateLimit = await takeHit(access.pool, `auth:${counted}`, authPolicy)
   const refusal = (code: RefusalCode, message?: string, detail?: RefusalDetail) =>
     new DomainError(code, message, { ...detail, rateLimit })
@@ -158,38 +171,29 @@ export async function exchangeCredentials(
   const isVerified =
     isApiSecret(secret) && secretMatches(access.master, secret, found?.isRevoked ? null : found)
   if (!found || !isVerified) {
-    access.log.info({ counted, clientAddress: request.clientAddress }, 'credentials rejected')
+    access.log.info({ counted, clientAddress }, 'credentials rejected')
     throw refusal('CREDENTIALS_REJECTED')
   }
   if (!found.isMerchantActive) throw refusal('ACCOUNT_INACTIVE')
-  const problem = addressProblem(found.whitelist, found, request.clientAddress)
+  const problem = addressProblem(found.whitelist, found, clientAddress)
   if (problem !== null) {
-    access.blocked.record(found.merchantId, request.clientAddress)
+    access.blocked.record(found.merchantId, clientAddress)
     throw refusal('ADDRESS_NOT_ALLOWED', problem)
   }
 
-  const tokenOptions = readTokenOptions(request)
-  const lacking = tokenOptions.scopes.filter((scope) => !found.scopes.includes(scope))
+  const lacking = lackingScopes(found, input.scopes ?? defaultScopes)
   if (lacking.length > 0) {
     const message = `The API key does not hold the scope ${lacking.join(', ')}.`
     throw refusal('FORBIDDEN', message, { requiredScopes: lacking })
   }
-  const { keyLimits, problems: wider } = narrow(found, tokenOptions.keyLimits)
-  const problems = [...tokenOptions.problems, ...wider]
-  if (problems.length > 0) throw refusal('INVALID_INPUT', undefined, { problems })
-
+  const options = await readTokenOptions(found, input).catch((error: unknown) => {
+    throw error instanceof DomainError ? refusal(error.code, undefined, error.detail) : error
+  })
   const { id: apiKeyId, version: apiKeyVersion, merchantId } = found
-  access.lastUses.record(apiKeyId, null, request.clientAddress)
-  const grant = {
-    merchantId,
-    apiKeyId,
-    apiKeyVersion,
-    scopes: tokenOptions.scopes,
-    keyLimits,
-    hours: tokenOptions.hours,
-  }
-  const issued = await access.tokens.issueToken(grant)
-  return { ...issued, merchantId, apiKeyId, scopes: tokenOptions.scopes, keyLimits, rateLimit }
+  access.lastUses.record(apiKeyId, null, clientAddress)
+  const issued = await access.tokens.issueToken({ merchantId, apiKeyId, apiKeyVersion, ...options })
+  const { scopes: granted, keyLimits } = options
+  return { ...issued, merchantId, apiKeyId, scopes: granted, keyLimits, rateLimit }
 }
 
 const authPolicy = { max: authAttemptsMax, windowMs: limits.authWindowMs }
@@ -231,48 +235,25 @@ async function findKey(pool: pg.Pool, key: string): Promise<FoundKey | null> {
   return rows[0]?.isKnown ? rows[0] : null
 }
 
+/** The scopes that are asked for and not held by the key. */
+function lackingScopes(key: FoundKey, asked: readonly string[]): Scope[] {
+  return [...new Set(asked)].filter(isScope).filter((scope) => !key.scopes.includes(scope))
+}
+
 interface TokenOptions {
-  scopes: Scope[]
-  keyLimits: KeyLimitSet | null
+  scopes: readonly Scope[]
   hours: number
-  problems: FieldProblem[]
+  keyLimits: KeyLimitSet | null
 }
 
-function readTokenOptions({
-  scopes: names,
-  expiresInHours,
-  limits: asLimited,
-}: CredentialExchange): TokenOptions {
-  const problems: FieldProblem[] = []
-  const asked: readonly unknown[] = Array.isArray(names) ? [...new Set(names)] : []
-  const known = asked.filter((name) => typeof name === 'string' && isScope(name))
-  if (isGiven(names) && (asked.length === 0 || known.length < asked.length)) {
-    problems.push({ field: 'scopes', message: `must be a list of one or more of ${scopes.join(', ')}` })
-  }
-  const keyLimits = readKeyLimits(asLimited, problems)
-  const { tokenHoursMin, tokenHoursMax, tokenHoursDefault } = limits
-  const hours = isGiven(expiresInHours) ? Number(expiresInHours) : tokenHoursDefault
-  const isNumber = !isGiven(expiresInHours) || Number.isInteger(expiresInHours)
-  if (!isNumber || hours < tokenHoursMin || hours > tokenHoursMax) {
-    const message = `must be a whole number of hours from ${tokenHoursMin} to ${tokenHoursMax}`
-    problems.push({ field: 'expiresInHours', message })
-  }
-  return { scopes: isGiven(names) ? known : [...defaultScopes], keyLimits, hours, problems }
-}
-
-function readKeyLimits(asked: unknown, problems: FieldProblem[]): KeyLimitSet | null {
-  try {
-    return readInput(z.object({ limits: keyLimitsInput.nullish() }), { limits: asked }).limits ?? null
-  } catch (error) {
-    if (!(error instanceof DomainError)) throw error
-    problems.push(...(error.detail.problems ?? []))
-    return null
-  }
-}
-
-/** GraphQL clients write `null` for what they leave out. */
-function isGiven(value: unknown): boolean {
-  return value !== undefined && value !== null
+/** @throws DomainError INVALID_INPUT */
+async function readTokenOptions(key: FoundKey, input: AuthenticateInput): Promise<TokenOptions> {
+  const [asked, keyLimits] = await readTogether(
+    () => readInput(authenticateInput.omit({ limits: true }), input),
+    () => narrow(key, readInput(authenticateInput.pick({ limits: true }), input).limits ?? null),
+  )
+  const { scopes: named, expiresInHours } = asked
+  return { scopes: named ?? defaultScopes, hours: expiresInHours ?? limits.tokenHoursDefault, keyLimits }
 }
 
 const recordLastUse = sqlFunction('record_last_use', {

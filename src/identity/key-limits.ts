@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { DomainError, type FieldProblem } from '../shared/errors.ts'
+import { DomainError } from '../shared/errors.ts'
+import { invalidInput } from '../shared/input.ts'
 import type { Xof } from '../shared/money.ts'
 import { type Provider, providers } from '../shared/providers.ts'
 import { isWithin, networkEntry } from '../shared/ip-whitelist.ts'
@@ -68,13 +69,10 @@ export function orNone({
 
 /**
  * The limits of a token that its caller wishes narrower than those of the key.
- * @returns what is wider as `problems`, by fields of `limits`
+ * @throws DomainError INVALID_INPUT that names each field of `limits` that is wider
  */
-export function narrow(
-  key: KeyLimitSet,
-  options: KeyLimitSet | null,
-): { keyLimits: KeyLimitSet | null; problems: FieldProblem[] } {
-  if (!options) return { keyLimits: orNone(key), problems: [] }
+export function narrow(key: KeyLimitSet, options: KeyLimitSet | null): KeyLimitSet | null {
+  if (!options) return orNone(key)
   const isOver = (asked: Xof | null, most: Xof | null) => asked !== null && most !== null && asked > most
   const over = (most: Xof | null) => `must be at most ${most}, as the API key is limited`
   const wider: Record<keyof KeyLimitSet, string | false> = {
@@ -90,13 +88,13 @@ export function narrow(
   const problems = Object.entries(wider).flatMap(([name, message]) =>
     message === false ? [] : [{ field: `limits.${name}`, message }],
   )
-  const keyLimits = orNone({
+  if (problems.length > 0) throw invalidInput(problems)
+  return orNone({
     maxPerPayment: options.maxPerPayment ?? key.maxPerPayment,
     maxPerDay: options.maxPerDay ?? key.maxPerDay,
     paymentMethods: options.paymentMethods ?? key.paymentMethods,
     addresses: options.addresses ?? key.addresses,
   })
-  return { keyLimits, problems }
 }
 
 /**

@@ -142,7 +142,7 @@ test('unknown key, wrong secret, revoked key and nothing at all hear the same wo
     [secret, shop.key],
   ]
   for (const [key, given] of attempts) {
-    const error = await refusalOf(exchangeCredentials(access, { key, secret: given, clientAddress: address }))
+    const error = await refusalOf(exchangeCredentials(access, { apiKey: key, apiSecret: given }, address))
     expect(error.code).toBe('CREDENTIALS_REJECTED')
     expect(error.message).toBe('The API key or the API secret is not valid.')
     expect(Object.keys(error.detail)).toEqual(['rateLimit'])
@@ -165,7 +165,7 @@ test('an unknown key costs the same statements as a wrong secret, and as many ro
   const statementsOf = async (key: string) => {
     asked.length = 0
     const secret = makeApiSecret().reveal()
-    await refusalOf(exchangeCredentials({ ...access, pool }, { key, secret, clientAddress: address }))
+    await refusalOf(exchangeCredentials({ ...access, pool }, { apiKey: key, apiSecret: secret }, address))
     return [...asked]
   }
   const forWrongSecret = await statementsOf(shop.key)
@@ -203,11 +203,11 @@ test('20 attempts per key over both nodes, wrong ones included, then 429 with th
 test('unknown keys and none count per address, whatever key is invented', async () => {
   const attempt = (at: number, clientAddress: string) =>
     outcome(
-      exchangeCredentials(access, {
-        key: [makeApiKey(), undefined, 'nonsense'][at % 3],
-        secret: makeApiSecret().reveal(),
+      exchangeCredentials(
+        access,
+        { apiKey: [makeApiKey(), undefined, 'nonsense'][at % 3], apiSecret: makeApiSecret().reveal() },
         clientAddress,
-      }),
+      ),
     )
   const outcomes = await Promise.all(Array.from({ length: 30 }, (_, at) => attempt(at, '203.0.113.5')))
   expect(outcomes.filter((code) => code === 'CREDENTIALS_REJECTED')).toHaveLength(20)

@@ -2,6 +2,7 @@ import type pg from 'pg'
 import { createApiKey, type IssuedKey } from '../../src/identity/api-keys.ts'
 import {
   type Access,
+  type AuthenticateInput,
   type ExchangeResult,
   exchangeCredentials,
   openAccess,
@@ -44,5 +45,7 @@ export function signIn(
   { key, secret }: IssuedKey,
   more: { scopes?: unknown; expiresInHours?: unknown; clientAddress?: string | null } = {},
 ): Promise<ExchangeResult> {
-  return exchangeCredentials(access, { key, secret: secret.reveal(), clientAddress: '192.0.2.1', ...more })
+  const { clientAddress = '192.0.2.1', ...options } = more
+  const input = { apiKey: key, apiSecret: secret.reveal(), ...options } as AuthenticateInput
+  return exchangeCredentials(access, input, clientAddress)
 }

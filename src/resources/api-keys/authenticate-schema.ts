@@ -1,12 +1,18 @@
 import { asPlatform } from '../../database/as-platform.ts'
-import { exchangeCredentials, type ExchangeResult } from '../../identity/authenticate.ts'
+import {
+  authenticateInput,
+  exchangeCredentials,
+  type AuthenticateInput,
+  type ExchangeResult,
+} from '../../identity/authenticate.ts'
 import { recordChange, recordingOf } from '../../audit/audit-log.ts'
 import { type RateLimitState, setRateLimitHeaders } from '../../limits/window.ts'
 import type { Context } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'
+import { inputOf } from '../../graphql/input.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { DomainError } from '../../shared/errors.ts'
-import { KeyLimits, KeyLimitsInput } from './limits-schema.ts'
+import { KeyLimits } from './limits-schema.ts'
 
 const AccessToken = builder.objectRef<ExchangeResult>('AccessToken').implement({
   description: 'An access token: a program sends it with each request.',
@@ -36,22 +42,15 @@ const AccessToken = builder.objectRef<ExchangeResult>('AccessToken').implement({
   }),
 })
 
-const AuthenticateInput = builder.inputType('AuthenticateInput', {
+const AuthenticateInputType = inputOf('AuthenticateInput', authenticateInput, {
   description: 'An API key with its secret, and the options of the token. Same as POST /auth in REST.',
-  fields: (t) => ({
-    apiKey: t.string({ description: 'The public part of the API key.' }),
-    apiSecret: t.string({ description: 'The secret part of the API key.' }),
-    scopes: t.stringList({
-      description:
-        'Scopes of the token, each one that the key holds. Default: `pay`, `deposit` and `balance`.',
-    }),
-    expiresInHours: t.float({ description: 'Lifetime of the token in whole hours, 1 to 720. Default: 24.' }),
-    limits: t.field({
-      type: KeyLimitsInput,
-      description:
-        "Limits of the token, each at most as wide as the key's own. Default: the limits of the key.",
-    }),
-  }),
+  fields: {
+    apiKey: 'The public part of the API key.',
+    apiSecret: 'The secret part of the API key.',
+    scopes: 'Scopes of the token, each one that the key holds. Default: `pay`, `deposit` and `balance`.',
+    expiresInHours: 'Lifetime of the token in whole hours, 1 to 720. Default: 24.',
+    limits: "Limits of the token, each at most as wide as the key's own. Default: the limits of the key.",
+  },
 })
 
 builder.mutationField('authenticate', (t) =>
@@ -72,7 +71,7 @@ builder.mutationField('authenticate', (t) =>
     ),
     args: {
       input: t.arg({
-        type: AuthenticateInput,
+        type: AuthenticateInputType,
         description: 'The API key with its secret, and the options of the token.',
         required: true,
       }),
@@ -82,26 +81,10 @@ builder.mutationField('authenticate', (t) =>
 )
 
 /** Exchanges an API key for a token. The headers say how many tries are left, also when it fails. */
-async function authenticate(
-  ctx: Context,
-  input: {
-    apiKey?: string | null | undefined
-    apiSecret?: string | null | undefined
-    scopes?: unknown
-    expiresInHours?: unknown
-    limits?: unknown
-  },
-): Promise<ExchangeResult> {
+async function authenticate(ctx: Context, input: AuthenticateInput): Promise<ExchangeResult> {
   const describeLimit = (state: RateLimitState) => setRateLimitHeaders(ctx.responseHeaders, 'auth', state)
   try {
-    const result = await exchangeCredentials(ctx.access, {
-      key: input.apiKey ?? undefined,
-      secret: input.apiSecret ?? undefined,
-      scopes: input.scopes,
-      expiresInHours: input.expiresInHours,
-      limits: input.limits,
-      clientAddress: ctx.clientAddress,
-    })
+    const result = await exchangeCredentials(ctx.access, input, ctx.clientAddress)
     describeLimit(result.rateLimit)
     await recordToken(ctx, result)
     return result

@@ -18,6 +18,7 @@ import {
   readRows,
   type Recipient,
   recipientArguments,
+  recipientInput,
   type RecipientInput,
   recipientMethod,
 } from './recipients.ts'
@@ -30,16 +31,15 @@ const batchTitleLengthMax = 200
 /** The input of a new batch; `readRows` checks its recipients (see docs/design/rules.md#batches). */
 export const createBatchInput = z.object({
   title: text({ min: 1, max: batchTitleLengthMax }).nullish(),
+  /** The operator of recipients that name none. */
   paymentMethod: recipientMethod.nullish(),
-  recipients: z.unknown().optional(),
+  recipients: z
+    .custom<readonly RecipientInput[]>()
+    .nullish()
+    .meta({ graphql: z.array(recipientInput) }),
 })
 
-export interface CreateBatchInput {
-  title?: string | null | undefined
-  /** The operator of recipients that name none. */
-  paymentMethod?: Provider | null | undefined
-  recipients?: readonly RecipientInput[] | null | undefined
-}
+export type CreateBatchInput = z.input<typeof createBatchInput>
 
 /**
  * Creates a draft with the given recipients, all or none. Recipients with the same account are all kept, with

@@ -2,7 +2,7 @@ import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
-import { PaymentMethod, stateEnum } from '../../graphql/enums.ts'
+import { stateEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { readSmallId } from '../../shared/ids.ts'
 import { countedConnectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
@@ -10,7 +10,7 @@ import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
 import { addRecipients } from './add-recipients.ts'
 import { cancelBatch } from './cancel.ts'
-import { createBatch, dryRunCreate } from './create.ts'
+import { createBatch, createBatchInput, dryRunCreate } from './create.ts'
 import { duplicatesOf } from './duplicates.ts'
 import { BatchForecast, DuplicateAccount, InputWarning } from './preview-schema.ts'
 import type { BatchChange } from './preview.ts'
@@ -206,19 +206,13 @@ const RecipientInput = inputOf('RecipientInput', recipientInput, {
   without: ['currency'],
 })
 
-const CreateBatchInput = builder.inputType('CreateBatchInput', {
+const CreateBatchInput = inputOf('CreateBatchInput', createBatchInput, {
   description: 'A new batch. Same as POST /bulk/batches in REST.',
-  fields: (t) => ({
-    title: t.string({ description: 'A title for the batch, at most 200 characters.' }),
-    paymentMethod: t.field({
-      type: PaymentMethod,
-      description: 'The operator for recipients that name none.',
-    }),
-    recipients: t.field({
-      type: [RecipientInput],
-      description: 'The recipients, at most 10,000. More can be added later.',
-    }),
-  }),
+  fields: {
+    title: 'A title for the batch, at most 200 characters.',
+    paymentMethod: 'The operator for recipients that name none.',
+    recipients: 'The recipients, at most 10,000. More can be added later.',
+  },
 })
 
 const dryRunWords =
