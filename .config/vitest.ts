@@ -152,9 +152,10 @@ function selectFiles(mode: string): string[] {
  * processes and the modules in them, whose loading took half of the time.
  */
 function isAlone(path: string): boolean {
-  return /vi\.mock\(|Object\.assign\((limits|\w+Bounds)\b|memoryUsage\(|monitorEventLoopDelay\(|filesCrossed\(/.test(
-    readFileSync(join(root, path), 'utf8'),
-  )
+  const changes = /vi\.mock\(|Object\.assign\((limits|\w+Bounds)\b/
+  const measures = /memoryUsage\(|monitorEventLoopDelay\(|filesCrossed\(|\b(thread|process)Ms\(/
+  const text = readFileSync(join(root, path), 'utf8')
+  return changes.test(text) || measures.test(text)
 }
 
 /** The longest files first, then those that are alone, then the others; the larger ones first. */

@@ -1,3 +1,4 @@
+import { credentialFreshMs } from '../../src/identity/credentials.ts'
 import { limits } from '../../src/shared/limits.ts'
 
 /**
@@ -17,11 +18,12 @@ export function shortTimes(text: string): string[] {
   )
 }
 
-/** What a bound of one or two numbers comes to, each of them written out or of `limits`; else infinite. */
+/** What a bound of one or two numbers comes to, each of them written out or named here; else infinite. */
 function milliseconds(bound: string): number {
   const [, name = '', digits, operator, by = ''] =
-    /^(?:limits\.(\w+)|([\d_]+))(?: ([*/+]) ([\d_.]+))?$/.exec(bound) ?? []
-  const known = (limits as unknown as Record<string, number | undefined>)[name] ?? Infinity
+    /^(?:(?:limits\.)?([a-z]\w+)|([\d_]+))(?: ([*/+]) ([\d_.]+))?$/.exec(bound) ?? []
+  const named: Record<string, number | undefined> = { ...limits, credentialFreshMs }
+  const known = named[name] ?? Infinity
   const first = digits === undefined ? known : Number(digits.replaceAll('_', ''))
   const second = Number(by.replaceAll('_', ''))
   if (operator === '*') return first * second

@@ -4,6 +4,7 @@ import { limits } from '../../src/shared/limits.ts'
 import type { TestMerchant } from '../kit/app.ts'
 import { bulkOn, row } from '../kit/bulk.ts'
 import { openFixture } from '../kit/fixture.ts'
+import { threadMs } from '../kit/processor-time.ts'
 
 // As many people as a batch has at most, in one call.
 
@@ -40,10 +41,9 @@ const turnMaxMs = 200
 
 /** The longest that this thread worked without a turn for anybody else, by its own processor time. */
 function longestTurn(): () => number {
-  const cpuMs = () => (({ user, system }) => (user + system) / 1_000)(process.threadCpuUsage())
-  let [isOver, last, longest] = [false, cpuMs(), 0]
+  let [isOver, last, longest] = [false, threadMs(), 0]
   const look = () => {
-    const now = cpuMs()
+    const now = threadMs()
     longest = Math.max(longest, now - last)
     last = now
     if (!isOver) setImmediate(look)

@@ -1,0 +1,16 @@
+// Tests measure work by the processor time that it takes: other programs on the machine make every time of
+// the clock longer.
+
+/** Milliseconds of processor time that this thread has taken. The kernel counts them in steps of up to 4 ms. */
+export function threadMs(): number {
+  return milliseconds(process.threadCpuUsage())
+}
+
+/** Milliseconds of processor time that this process has taken, to the microsecond. */
+export function processMs(): number {
+  return milliseconds(process.cpuUsage())
+}
+
+function milliseconds({ user, system }: NodeJS.CpuUsage): number {
+  return (user + system) / 1_000
+}
