@@ -16,12 +16,10 @@ import {
   nextFloatCheckMs,
   nextReversalCheckMs,
   politeCheckMs,
+  scheduleBounds,
 } from './schedule.ts'
 import type { RequestRecord } from './store.ts'
 import type { SubjectRules } from './subjects.ts'
-
-/** After its end a request is asked about for so long. Choice: a week, for late money is real. */
-export const decisionBounds = { lateChecksForMs: 7 * 24 * 3_600_000 }
 
 /**
  * The age at which a disbursement that its operator gives no account of, or cannot be asked about, raises an
@@ -235,7 +233,7 @@ function keepAsking(
       : Math.min(soonMs(known, regular), regular, leftMs)
   const hasEnded = request.state === 'refused' || request.state === 'closed'
   const isGone =
-    (hasEnded && outcome.kind === 'absent') || request.sinceOverMs > decisionBounds.lateChecksForMs
+    (hasEnded && outcome.kind === 'absent') || request.sinceOverMs > scheduleBounds.lateChecksForMs
   const action = record(outcome.kind === 'pending' ? 'accepted' : 'doubt', {
     handle: { pollsLeft },
     nextCheckMs: isGone ? null : leftMs <= 0 ? limits.lateCheckMs : nextMs,

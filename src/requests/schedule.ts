@@ -2,8 +2,13 @@ const second = 1_000
 const minute = 60 * second
 const hour = 60 * minute
 
-/** The ages of a payment at which an operator without callbacks is asked whether it took the money back. */
-export const scheduleBounds = { reversalChecksMs: [1 * minute, 10 * minute, 1 * hour, 24 * hour] }
+/** The bounds of the schedule. Tests shorten them. */
+export const scheduleBounds = {
+  /** The ages of a payment at which an operator without callbacks is asked whether it took the money back. */
+  reversalChecksMs: [1 * minute, 10 * minute, 1 * hour, 24 * hour],
+  /** After its end a request is asked about for this time. Choice: a week, for late money is real. */
+  lateChecksForMs: 7 * 24 * hour,
+}
 
 /** One age range of the polling schedule: up to age `untilMs`, the service asks every `everyMs`. */
 interface Stage {

@@ -64,7 +64,7 @@ export function claimDue(pool: Pool, provider: Provider, take: number): Promise<
 
 /**
  * Claims the request of one transaction now. Returns null where the request has ended, or another caller
- * asked less than `limits.operatorQueryIntervalMs` ago.
+ * asked less than `operatorQueryIntervalMs` ago.
  */
 export async function claimOne(pool: Pool, transactionId: bigint): Promise<OpenRequest | null> {
   const only = { onlyProvider: null, onlyTransaction: transactionId, take: null }

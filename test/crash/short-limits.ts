@@ -19,7 +19,6 @@ Object.assign(limits, {
 } satisfies { [Name in keyof typeof limits]?: number })
 
 const { idempotencyBounds } = await import('../../src/idempotency/idempotency-keys.ts')
-const { decisionBounds } = await import('../../src/requests/decide.ts')
 const { scheduleBounds } = await import('../../src/requests/schedule.ts')
 const { sendBounds } = await import('../../src/requests/send.ts')
 const { claimBounds } = await import('../../src/requests/store.ts')
@@ -27,8 +26,6 @@ const { jobBounds } = await import('../../src/resources/jobs.ts')
 const { subjects } = await import('../../src/resources/subjects.ts')
 
 Object.assign(claimBounds, { operatorQueryIntervalMs: 400 } satisfies typeof claimBounds)
-// Longer than a storm on a slow machine.
-Object.assign(decisionBounds, { lateChecksForMs: 600_000 } satisfies typeof decisionBounds)
 Object.assign(idempotencyBounds, { leaseMs: 2_000 } satisfies typeof idempotencyBounds)
 Object.assign(jobBounds, {
   resolveEveryMs: 200,
@@ -36,6 +33,10 @@ Object.assign(jobBounds, {
   recoverEveryMs: 200,
   auditEveryMs: 2_000,
 } satisfies typeof jobBounds)
-Object.assign(scheduleBounds, { reversalChecksMs: [1_000, 3_000, 8_000] } satisfies typeof scheduleBounds)
+Object.assign(scheduleBounds, {
+  reversalChecksMs: [1_000, 3_000, 8_000],
+  // Longer than a storm on a slow machine.
+  lateChecksForMs: 600_000,
+} satisfies typeof scheduleBounds)
 Object.assign(sendBounds, { disburseDeadlineMs: 1_000 } satisfies typeof sendBounds)
 Object.assign(subjects.deposit, { unsentForMs: 7_000 })

@@ -1,7 +1,7 @@
 // Tests measure work by the processor time that it takes: other programs on the machine make every time of
 // the clock longer.
 
-/** Milliseconds of processor time that this thread has taken. The kernel counts them in steps of up to 4 ms. */
+/** Milliseconds of processor time that this thread has taken, in steps of up to 4 ms. */
 export function threadMs(): number {
   return milliseconds(process.threadCpuUsage())
 }
