@@ -40,7 +40,7 @@ export const KeyLimits = builder.objectRef<KeyLimitSet>('KeyLimits').implement({
 })
 
 /** The same limits as input. */
-export const KeyLimitsInput = inputOf('KeyLimitsInput', keyLimitsInput, {
+inputOf('KeyLimitsInput', keyLimitsInput, {
   description: 'Limits for an API key or token. A limit that is left out does not apply.',
   fields: {
     maxPerPayment: description.maxPerPayment,
