@@ -1,6 +1,5 @@
--- Reverses disbursements after the operator itself confirmed that it gave the money back, each once: the
--- amount becomes available again. A deposit becomes `reversed`; a payout stays `completed` and a recipient
--- `success`, and both get a `reversed_at`.
+-- Reverses disbursements that the operator confirmed as given back, each once: the amount becomes available
+-- again. A deposit becomes `reversed`; a payout stays `completed`, a recipient `success`, with `reversed_at`.
 CREATE OR REPLACE FUNCTION reverse_disbursements(origins text[], evidences jsonb[])
   RETURNS TABLE (ordinal int, moved boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp

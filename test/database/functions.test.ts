@@ -139,8 +139,8 @@ test('a database of a version before the first release is refused, and left as i
   onTestFinished(() => db.drop())
   await db.owner.query(
     `CREATE TABLE _prisma_migrations (
-       migration_name text, finished_at timestamptz, rolled_back_at timestamptz);
-     INSERT INTO _prisma_migrations VALUES ('0001_init', now(), NULL)`,
+       migration_name text, checksum text, finished_at timestamptz, rolled_back_at timestamptz);
+     INSERT INTO _prisma_migrations VALUES ('0001_init', 'a', now(), NULL)`,
   )
   await expect(migrate(db.url)).rejects.toThrow('start with an empty database')
   const { rows } = await db.owner.query(`SELECT relname FROM pg_class WHERE relkind = 'r'

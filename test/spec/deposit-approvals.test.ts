@@ -52,7 +52,7 @@ async function waits(by: { token: string }, body: object = {}): Promise<number> 
 }
 const stepsOf = async (id: number) => {
   const { rows } = await owner.query<{ step: string }>(
-    `SELECT step FROM ledger_entry WHERE cause = 'transaction:' || $1 ORDER BY id`,
+    `SELECT step FROM ledger_entry WHERE origin = 'transaction:' || $1 ORDER BY id`,
     [String(id)],
   )
   return rows.map(({ step }) => step)

@@ -37,7 +37,7 @@ async function moved(id: unknown): Promise<string[]> {
   const { rows } = await fixture.database.owner.query<{ line: string }>(
     `SELECT format('%s %s > %s %s', step, regexp_replace(debit::text, '_operator_.', ''),
        regexp_replace(credit::text, '_operator_.', ''), amount) AS line
-     FROM ledger_entry WHERE cause = 'transaction:' || $1 ORDER BY id`,
+     FROM ledger_entry WHERE origin = 'transaction:' || $1 ORDER BY id`,
     [String(id)],
   )
   return rows.map(({ line }) => line)

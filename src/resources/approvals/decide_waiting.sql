@@ -1,9 +1,8 @@
 -- Records a member's decision about a waiting item: a `payout`, a `batch`, a `deposit`, or a change of the
 -- `settings`. The row lock lets decisions, cancellations and expiries of one item run one after another. The
 -- last required approval releases the item; a rejection cancels it. `outcome` is `counted`, or the reason why
--- the decision did not count. Only `counted` writes the decision; `new_member` writes an alert. No row is
--- returned where the item does not exist. `shown` is the digest that the member approves; null for a
--- rejection.
+-- the decision did not count. Only `counted` writes the decision; `new_member` writes an alert. An item that
+-- does not exist gives no row. `shown` is the digest that the member approves; null for a rejection.
 CREATE OR REPLACE FUNCTION decide_waiting(
   merchant int, subject text, id bigint, credential int, credential_version int, decided approval_status,
   shown bytea, why text, recording audit_recording, address text DEFAULT ''
@@ -21,8 +20,7 @@ DECLARE
   target text := CASE subject WHEN 'settings' THEN 'settings_change' WHEN 'deposit' THEN 'transaction'
     ELSE subject END || ':' || $3;
 BEGIN
-  -- Lock the merchant first, because the change of the settings updates it at the end: all transactions that
-  -- change settings take their locks in this order.
+  -- Lock the merchant first: all transactions that change settings take their locks in this order.
   IF subject = 'settings' THEN PERFORM FROM merchant m WHERE m.id = $1 FOR NO KEY UPDATE; END IF;
   SELECT * INTO person FROM person_of(merchant, credential, credential_version, address);
   IF NOT FOUND THEN
@@ -72,8 +70,7 @@ BEGIN
     RETURN;
   END IF;
   given := approvals_of(item);
-  -- An earlier approval of the same member counts again if the member may approve again: a repetition can
-  -- then complete the approvals.
+  -- An earlier approval of a member who may approve again counts: a repetition can complete the approvals.
   IF NOT is_new AND given < item.required THEN
     RETURN QUERY SELECT 'repeated', item.approval;
     RETURN;

@@ -1,6 +1,5 @@
--- Begins the payouts that are due. A loop checks row by row whether the balance covers each payout, which is
--- cheap for one row. A payout that the operator executed before a restore (an orphan) is only asked about
--- and never sent: its outcome is `asked`.
+-- Begins the payouts that are due. A loop checks row by row whether the balance covers each payout. A payout
+-- that the operator executed before a restore (an orphan) is asked about, never sent: its outcome is `asked`.
 CREATE OR REPLACE FUNCTION begin_payouts(operator provider, take int, fence_ms bigint, first_check_ms bigint)
 RETURNS TABLE (
   outcome text, payout_id bigint, request_id bigint, correlation_id uuid, merchant_id int, amount bigint,

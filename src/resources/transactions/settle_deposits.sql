@@ -1,8 +1,7 @@
--- Settles deposits: each deposit ends only here and only once. The paid amount leaves the reservation, at
--- most the reserved amount, and the rest is available again. A refund that completes the refunds of a
--- collection ends that collection too. If a call has several outcomes for one deposit, the first that may
--- apply is applied. `moved` is false where the deposit had ended; `status` is then its present status, null
--- where there is no such deposit.
+-- Settles deposits: each deposit ends only here and only once. At most the reserved amount is paid, and the
+-- rest is available again. A refund that completes the refunds of a collection ends that collection too. Of
+-- several outcomes for one deposit, the first that may apply is applied. `moved` is false where the deposit
+-- had ended; `status` is then its present status, null where there is no such deposit.
 CREATE OR REPLACE FUNCTION settle_deposits(
   transaction_ids bigint[], to_statuses transaction_status[], sources text[], amounts bigint[],
   operator_references text[], reasons text[], messages text[], evidences jsonb[], reversal_check_ms bigint[],
