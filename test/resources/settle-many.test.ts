@@ -140,7 +140,7 @@ test.each([4_900n, 4_999n, 5_000n])('what the operator says was paid is credited
   const { rows } = await db.owner.query(
     `SELECT t.amount, t.settled_amount, t.operator_reference, m.debit, m.credit, r.state, r.next_check_at,
        r.evidence->>'operatorRef' AS evidence
-     FROM transaction t JOIN ledger_entry m ON m.cause = 'transaction:' || t.id
+     FROM transaction t JOIN ledger_entry m ON m.origin = 'transaction:' || t.id
        JOIN operator_request r ON r.transaction_id = t.id WHERE t.id = $1`,
     [transactionId],
   )
